@@ -1,0 +1,87 @@
+/** A command on its way to a device, as a connector sends it. */
+export interface Downlink {
+  readonly organizationId: string;
+  readonly connectionId: string;
+  readonly executionId: string;
+  /** Counts from 1. */
+  readonly attempt: number;
+  readonly clientDeviceId: string;
+  /** Unix milliseconds; it may not be started later. */
+  readonly deadline: number;
+  readonly payload: { readonly kind: 'json'; readonly value: unknown } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
+  readonly fPort: number | undefined;
+  readonly confirmed: boolean;
+  /** Empty: none. */
+  readonly topic: string;
+}
+
+/** The other side of a connection as it is attached now. */
+export interface Peer {
+  /** The gateway's own id, the same over its starts. */
+  readonly peerId: string;
+  /** New with each start of the gateway software. */
+  readonly bootId: string;
+  /** This attachment; a send names it, so that it never goes to another one. */
+  readonly session: number;
+  /** How many more commands it takes now. */
+  readonly capacity: number;
+}
+
+/** `sent`: handed to the transport. `not_sent`: provably no byte left the server. */
+export type SendResult = 'sent' | 'not_sent';
+
+/** What a connector learnt about an execution. `time` is Unix milliseconds on the other side's clock. */
+export type Evidence =
+  | { readonly kind: 'transport_ok'; readonly time?: number | undefined }
+  | { readonly kind: 'ack'; readonly time?: number | undefined; readonly code?: string; readonly message?: string }
+  /** The device answered negatively. */
+  | { readonly kind: 'negative'; readonly time?: number | undefined; readonly code: string; readonly message: string }
+  /** It was tried and no answer came. */
+  | { readonly kind: 'no_answer'; readonly time?: number | undefined; readonly code: string; readonly message: string }
+  /** Nothing reached the device, for want of a path or of time. */
+  | { readonly kind: 'unreachable'; readonly time?: number | undefined; readonly code: string; readonly message: string }
+  /** The transport will not take it. */
+  | { readonly kind: 'refused'; readonly time?: number | undefined; readonly code: string; readonly message: string };
+
+/** What became of evidence. `unknown`: no such execution on this connection. */
+export type EvidenceOutcome = 'applied' | 'late' | 'unknown';
+
+/** What a gateway says of itself when it attaches. */
+export interface Attachment {
+  readonly organizationId: string;
+  readonly connectionId: string;
+  readonly peerId: string;
+  readonly bootId: string;
+  /** What it received survives its restart. */
+  readonly durable: boolean;
+  /** What it holds of earlier commands: received only (`transport_ok`), or with the result. */
+  readonly known: readonly { readonly executionId: string; readonly evidence: Evidence }[];
+}
+
+/** What a device sent. */
+export interface UplinkMessage {
+  readonly organizationId: string;
+  readonly connectionId: string;
+  /** Unique per connection for 7 days; a repeated one changes nothing. */
+  readonly uplinkId: string;
+  readonly clientDeviceId: string;
+  /** When the server received it, Unix milliseconds. */
+  readonly receivedAt: number;
+  /** When the device sent it, on the other side's clock; undefined: it did not say. */
+  readonly time: number | undefined;
+  readonly payload: { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
+  readonly fPort: number | undefined;
+}
+
+/** What became of an uplink; `rejected` ones can never be stored. */
+export type UplinkOutcome = { readonly outcome: 'stored' | 'duplicate' } | { readonly outcome: 'rejected'; readonly reason: string };
+
+/** What connectors need of the rooms above them; app.ts hands it down. Each promise resolves when the fact is on disk. */
+export interface ConnectorEvents {
+  uplink(message: UplinkMessage): Promise<UplinkOutcome>;
+  evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome>;
+  /** Settles what was on its way when the other side was last seen. Resolves before any new command is sent to it. */
+  attached(attachment: Attachment): Promise<void>;
+  /** There may be room for another command on this connection. */
+  ready(organizationId: string, connectionId: string): void;
+}

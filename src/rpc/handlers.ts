@@ -1,0 +1,45 @@
+import type { ServerDuplexStream, ServerReadableStream, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
+import type { Violation } from '../kernel/errors';
+import type { CallContext } from './callContext';
+
+/** Takes a request apart, calls one service method, maps the answer. */
+export interface UnaryHandler<Request, Response> {
+  (request: Request, context: CallContext): Promise<Response>;
+  /** What is wrong with the request as far as the message alone tells, beyond the field rules of the proto; reported together with them. */
+  check?: (request: Request) => Violation[];
+}
+
+/** Yields answers until it is done or the context's signal aborts; the adapter waits while the reader is slow. */
+export type ServerStreamHandler<Request, Response> = (request: Request, context: CallContext) => AsyncIterable<Response>;
+
+/** The server's side of a stream that flows both ways. */
+export interface BidiStream<Request, Response> {
+  /** Each message after its field rules were checked; ends when the caller has sent its last. */
+  readonly requests: AsyncIterable<Request>;
+  /** Resolves once the message may be followed by another: a slow reader makes the sender wait. Rejects after the end. */
+  send(response: Response): Promise<void>;
+}
+
+/** Serves one stream; resolves to end it with OK, throws a DomainError to end it with a status. */
+export type BidiHandler<Request, Response> = (stream: BidiStream<Request, Response>, context: CallContext) => Promise<void>;
+
+/** The handlers of a ts-proto service definition, by method name in lowerCamelCase. */
+export type HandlersOf<Server> = {
+  [Method in keyof Server as string extends Method ? never : number extends Method ? never : Method]: Server[Method] extends (call: infer Call, ...rest: never[]) => void
+    ? HandlerOf<Call>
+    : never;
+};
+
+type HandlerOf<Call> =
+  Call extends ServerDuplexStream<infer Request, infer Response> ? BidiHandler<Request, Response>
+  : Call extends ServerWritableStream<infer Request, infer Response> ? ServerStreamHandler<Request, Response>
+  : Call extends ServerReadableStream<infer _Request, infer _Response> ? never
+  : Call extends ServerUnaryCall<infer Request, infer Response> ? UnaryHandler<Request, Response>
+  : never;
+
+/** Gives a handler its own check of the message. */
+export function checked<Request, Response>(check: (request: Request) => Violation[], handler: (request: Request, context: CallContext) => Promise<Response>): UnaryHandler<Request, Response> {
+  const withCheck: UnaryHandler<Request, Response> = (request, context) => handler(request, context);
+  withCheck.check = check;
+  return withCheck;
+}
