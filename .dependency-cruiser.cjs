@@ -1,0 +1,54 @@
+// The import law of the house (docs/decisions/0001). One rule, one sentence; its name is what lint prints.
+const order = ['access', 'media', 'codec', 'profiles', 'sensorTemplates', 'connections', 'devices', 'commands', 'executions', 'telemetry', 'operations'];
+const domains = order.join('|');
+const inside = (room) => `^src/${room}/`;
+const own = (name) => `(^|/)node_modules/${name}/`;
+/** Only the files in `allowed` may import what matches `what`. */
+const only = (name, comment, allowed, what) => ({ name, comment, severity: 'error', from: { path: '^src/', pathNot: allowed }, to: { path: what } });
+const gateway = '^src/connections/connectors/gateway/';
+
+module.exports = {
+  forbidden: [
+    { name: 'no-cycles', comment: 'no import cycle, types included', severity: 'error', from: { path: '^src/', pathNot: inside('gen') }, to: { circular: true } },
+    { name: 'resolvable', comment: 'every import can be found', severity: 'error', from: { path: '^src/' }, to: { couldNotResolve: true } },
+    { name: 'declared', comment: 'only packages in package.json', severity: 'error', from: { path: '^src/' }, to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown', 'npm-dev'] } },
+    { name: 'kernel-stands-alone', severity: 'error', from: { path: inside('kernel') }, to: { path: '^src/', pathNot: inside('kernel') } },
+    { name: 'gen-stands-alone', severity: 'error', from: { path: inside('gen') }, to: { path: '^src/', pathNot: inside('gen') } },
+    { name: 'config-knows-kernel', severity: 'error', from: { path: inside('config') }, to: { path: '^src/', pathNot: inside('(config|kernel)') } },
+    { name: 'database-knows-kernel-and-config', severity: 'error', from: { path: inside('database') }, to: { path: '^src/', pathNot: inside('(database|kernel|config)') } },
+    { name: 'rpc-knows-no-domain', severity: 'error', from: { path: inside('rpc') }, to: { path: '^src/', pathNot: inside('(rpc|kernel|gen|config)') } },
+    {
+      name: 'domains-only-through-index',
+      comment: 'another room is entered by its index.ts',
+      severity: 'error',
+      from: { path: `^src/(${domains})/` },
+      to: { path: `^src/(${domains})/`, pathNot: `^src/$1/|^src/(${domains})/index\\.ts$` },
+    },
+    ...order.slice(0, -1).map((room, at) => ({
+      name: `${room}-stands-below`,
+      comment: `${room} may not import what stands above it: ${order.slice(at + 1).join(', ')}`,
+      severity: 'error',
+      from: { path: inside(room) },
+      to: { path: inside(`(${order.slice(at + 1).join('|')})`) },
+    })),
+    {
+      name: 'domains-know',
+      comment: 'a domain stands on kernel, database, domains; handlers also on gen and rpc',
+      severity: 'error',
+      from: { path: `^src/(${domains})/`, pathNot: `Handlers\\.ts$|Messages\\.ts$|${gateway}` },
+      to: { path: '^src/', pathNot: `^src/(${domains}|kernel|database)/` },
+    },
+    { name: 'handlers-know-no-repository', severity: 'error', from: { path: 'Handlers\\.ts$' }, to: { path: 'Repository\\.ts$' } },
+    only('knex-in-repositories', 'SQL lives in database/ and *Repository.ts', '^src/database/|Repository\\.ts$', own('(knex|pg|better-sqlite3)')),
+    only('grpc-at-the-edge', 'grpc-js lives in rpc/, gen/, the gateway connector, and as a client in cli/', `^src/(rpc|gen|cli)/|${gateway}`, own('@grpc/(grpc-js|proto-loader)')),
+    only('pino-in-app', 'everybody else takes the Logger', '^src/app\\.ts$|^src/kernel/logger|^src/cli/log', own('pino')),
+    only('app-is-the-root', 'only the command line builds the application', '^src/(main\\.ts|cli/)', '^src/app\\.ts$'),
+    only('cli-is-the-top', 'nobody stands on the command line', '^src/(main\\.ts|cli/)', inside('cli')),
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['require', 'node', 'types', 'default'], extensions: ['.ts', '.js', '.json'] },
+  },
+};

@@ -1,0 +1,10 @@
+/** CommonJS output by esbuild: a transformer of our own, no Babel, no TypeScript API. */
+module.exports = {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/test'],
+  testMatch: ['**/*.test.ts'],
+  transform: { '^.+\\.[cm]?[jt]s$': '<rootDir>/jest-esbuild.cjs' },
+  globalSetup: '<rootDir>/test/support/postgres.globalSetup.cjs',
+  globalTeardown: '<rootDir>/test/support/postgres.globalTeardown.cjs',
+  testTimeout: 30_000,
+};

@@ -1,0 +1,37 @@
+// Generates the stubs and the descriptor image from proto/, bundles the program, and lays its files beside it.
+import { build } from 'esbuild';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+const assets = 'dist/assets';
+mkdirSync(assets, { recursive: true });
+const env = { ...process.env, PATH: join(process.cwd(), 'node_modules', '.bin') + delimiter + process.env.PATH };
+const buf = (...args) => execFileSync('buf', args, { env, stdio: 'inherit', shell: process.platform === 'win32' });
+buf('generate');
+buf('build', 'proto', '--exclude-source-info', '-o', `${assets}/image.binpb`);
+
+const common = {
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'cjs',
+  logLevel: 'warning',
+  legalComments: 'none',
+  sourcemap: true,
+  sourcesContent: false,
+  define: { 'import.meta.url': 'importMetaUrl', PLANTROOM_COMMIT: JSON.stringify(commit()) },
+  banner: { js: "const importMetaUrl = require('node:url').pathToFileURL(__filename).href;" },
+  external: ['pg-native', 'pg-query-stream', 'mysql', 'mysql2', 'oracledb', 'sqlite3', 'tedious', 'mariadb', 'mariadb/callback', 'cloudflare:sockets', 'pino-pretty'],
+};
+const programs = { main: 'src/main.ts', bench: 'scripts/bench/bench.ts', 'bench-echo': 'scripts/bench/echoServer.ts', crash: 'scripts/crash/crash.ts' };
+for (const [name, entry] of Object.entries(programs)) if (existsSync(entry)) await build({ ...common, entryPoints: [entry], outfile: `dist/${name}.js` });
+copyFileSync(`node_modules/better-sqlite3/prebuilds/${process.platform}-${process.arch}.node`, `${assets}/better_sqlite3.node`);
+
+function commit() {
+  try {
+    return execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return 'unknown'; // a source archive without git
+  }
+}
