@@ -12,6 +12,8 @@ export async function up(knex: Knex, dialect: Dialect): Promise<void> {
   await devices(knex, dialect);
   await commands(knex);
   await executions(knex);
+  await executionIndexes(knex);
+  await executionEvents(knex);
   await uplinks(knex);
 }
 
@@ -246,6 +248,9 @@ async function executions(knex: Knex): Promise<void> {
     t.index(['command_id'], 'executions_command');
     t.index(['finished_at'], 'executions_retention');
   });
+}
+
+async function executionIndexes(knex: Knex): Promise<void> {
   await knex.raw("create index executions_queue on executions (connection_id, physical_device_id, queue_order) where state = 'enqueued'");
   await knex.raw('create index executions_open_device on executions (device_id) where final = 0');
   await knex.raw('create index executions_open_connection on executions (connection_id, state) where final = 0');
@@ -253,6 +258,9 @@ async function executions(knex: Knex): Promise<void> {
   await knex.raw('create unique index executions_dedupe on executions (device_id, dedupe_key) where dedupe_key is not null');
   await knex.raw('create unique index executions_trigger on executions (device_id, command_id, trigger_key) where trigger_key is not null');
   await knex.raw('create unique index executions_slot on executions (physical_device_id) where holds_slot = 1');
+}
+
+async function executionEvents(knex: Knex): Promise<void> {
   await knex.schema.createTable('execution_events', (t) => {
     t.text('organization_id').notNullable().references('id').inTable('organizations').onDelete('CASCADE');
     t.bigInteger('position').notNullable(); // counts the organization's events without gaps, in commit order: the resume token
