@@ -1,0 +1,29 @@
+import { findHostPort, isLoopback } from './listen';
+import type { Config } from './schema';
+
+/** What settings ask of each other. A mistake is reported on the first setting, and only if none of them is wrong by itself. */
+export interface ConfigRule {
+  readonly settings: readonly [string, ...string[]];
+  readonly holds: (config: Config) => boolean;
+  /** What is wrong and what would be right. */
+  readonly mistake: (config: Config) => string;
+}
+
+const needed = (): string => 'is missing: tls.mode files needs the certificate and its key (PLANTROOM_TLS_CERT_FILE, PLANTROOM_TLS_KEY_FILE)';
+const useless = ({ tls }: Config): string => `has no effect with tls.mode ${tls.mode}: leave it out, or change tls.mode`;
+
+/** All of them. */
+export const CONFIG_RULES: readonly ConfigRule[] = [
+  { settings: ['tls.certFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'files' || tls.certFile !== '', mistake: needed },
+  { settings: ['tls.keyFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'files' || tls.keyFile !== '', mistake: needed },
+  { settings: ['tls.certFile', 'tls.mode'], holds: ({ tls }) => tls.mode === 'files' || tls.certFile === '', mistake: useless },
+  { settings: ['tls.keyFile', 'tls.mode'], holds: ({ tls }) => tls.mode === 'files' || tls.keyFile === '', mistake: useless },
+  { settings: ['tls.names', 'tls.mode'], holds: ({ tls }) => tls.mode === 'auto' || tls.names.length === 0, mistake: useless },
+  { settings: ['tls.clientCaFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'off' || tls.clientCaFile === '', mistake: useless },
+  {
+    settings: ['tls.mode', 'grpc.listen'],
+    holds: ({ tls, grpc }) => tls.mode !== 'off' || tls.allowPlaintextNetwork || isLoopback(findHostPort(grpc.listen)?.host ?? ''),
+    mistake: ({ grpc }) =>
+      `is off while gRPC listens on ${grpc.listen}: plain text is for loopback only; set PLANTROOM_GRPC_LISTEN=127.0.0.1:50051, or allow it with PLANTROOM_TLS_ALLOW_PLAINTEXT_NETWORK=true`,
+  },
+];

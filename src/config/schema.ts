@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { choice, count, databaseUrl, flag, list, listenAddress, text } from './fields';
+
+/**
+ * Every setting: section, name, default, what it is. A setting's variable is PLANTROOM_<SECTION>_<NAME>, its flag --section-name,
+ * its key in plantroom.yaml section.name.
+ */
+export const configSchema = z.strictObject({
+  data: z.strictObject({
+    dir: text().min(1, 'must not be empty').default('./data').describe('folder for the database, certificates and run.json'),
+  }),
+  grpc: z.strictObject({
+    listen: listenAddress().default('0.0.0.0:50051').describe('where gRPC is served; port 0 lets the machine choose'),
+    reflection: flag().default(true).describe('whether clients with a key may ask which methods there are'),
+  }),
+  tls: z.strictObject({
+    mode: choice(['auto', 'files', 'off']).default('auto').describe('auto: a private CA in the data folder; files: your own certificate; off: plain text'),
+    names: list().default([]).describe('more host names and addresses for the certificate that auto makes'),
+    certFile: text().default('').describe('with files: the certificate chain, PEM'),
+    keyFile: text().default('').describe('with files: its private key, PEM'),
+    clientCaFile: text().default('').describe('when set, clients must show a certificate of this CA, PEM'),
+    allowPlaintextNetwork: flag().default(false).describe('with off: allow plain text on more than loopback'),
+  }),
+  database: z.strictObject({
+    url: databaseUrl().default('').describe('empty: SQLite in the data folder; else postgres://...').meta({ secret: true }),
+    pool: count(2, 100).default(10).describe('PostgreSQL: the most connections'),
+  }),
+  log: z.strictObject({
+    level: choice(['debug', 'info', 'warn', 'error']).default('info').describe('the least important lines that are written'),
+  }),
+  bootstrap: z.strictObject({
+    keyFile: text().default('').describe('first start: write {"organizationId", "apiKey"} to this file instead of the terminal'),
+  }),
+  limits: z.strictObject({
+    receiveBytes: count(1024, 256 * 1024 * 1024).default(4 * 1024 * 1024).describe('largest message that is taken, bytes'),
+    sendBytes: count(1024, 256 * 1024 * 1024).default(16 * 1024 * 1024).describe('largest message that is sent, bytes'),
+    metadataBytes: count(1024, 1024 * 1024).default(16 * 1024).describe('largest metadata of a call, bytes'),
+    streamsPerConnection: count(1, 100_000).default(200).describe('calls at the same time on one network connection'),
+    keepaliveSeconds: count(1, 86_400).default(30).describe('silence after which the server pings a client'),
+    keepaliveTimeoutSeconds: count(1, 3600).default(10).describe('how long it waits for the answer'),
+    stopSeconds: count(1, 3600).default(10).describe('how long a stop waits for calls in flight'),
+  }),
+});
+
+/** The configuration: one frozen value; folders and files are absolute paths. */
+export type Config = DeepReadonly<z.infer<typeof configSchema>>;
+
+type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
+
+/** One setting as the schema describes it. */
+export interface Setting {
+  readonly section: string;
+  readonly name: string;
+  /** `tls.certFile`, the key in plantroom.yaml. */
+  readonly path: string;
+  /** `PLANTROOM_TLS_CERT_FILE`. */
+  readonly variable: string;
+  /** `--tls-cert-file`. */
+  readonly flag: string;
+  readonly description: string;
+  /** May hold a password: shown without it. */
+  readonly secret: boolean;
+  readonly schema: z.ZodType;
+}
+
+const kebab = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/** Every setting, in the order of the schema. */
+export const SETTINGS: readonly Setting[] = Object.entries(configSchema.shape).flatMap(([section, { shape }]) =>
+  Object.entries(shape).map(([name, schema]: [string, z.ZodType]): Setting => {
+    const flagName = `${section}-${kebab(name)}`;
+    return {
+      section,
+      name,
+      path: `${section}.${name}`,
+      variable: `PLANTROOM_${flagName.replaceAll('-', '_').toUpperCase()}`,
+      flag: `--${flagName}`,
+      description: schema.meta()?.description ?? '',
+      secret: schema.meta()?.['secret'] === true,
+      schema,
+    };
+  }),
+);

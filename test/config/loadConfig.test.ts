@@ -1,0 +1,114 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig, SETTINGS, shownSettings, withoutPassword } from '../../src/config';
+import { DomainError } from '../../src/kernel/errors';
+
+let folder: string;
+beforeAll(() => (folder = mkdtempSync(join(tmpdir(), 'plantroom-config-'))));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function file(content: string): string {
+  const path = join(folder, 'plantroom.yaml');
+  writeFileSync(path, content);
+  return path;
+}
+
+/** The lines that a broken configuration is reported with. */
+function mistakes(from: Parameters<typeof loadConfig>[0]): string[] {
+  try {
+    loadConfig(from);
+  } catch (error) {
+    if (error instanceof DomainError && error.reason === 'configuration_invalid') return error.violations.map((v) => v.description.replaceAll(folder, '.'));
+    throw error;
+  }
+  return [];
+}
+
+describe('loadConfig', () => {
+  it('has a default for every setting and says so', () => {
+    const { config, sources } = loadConfig({ env: {} });
+    expect(config.grpc).toEqual({ listen: '0.0.0.0:50051', reflection: true });
+    expect(config.data.dir).toBe(join(process.cwd(), 'data'));
+    expect(new Set(Object.values(sources))).toEqual(new Set(['default']));
+  });
+
+  it('takes flags before the environment, the environment before the file, the file before defaults', () => {
+    const path = file('grpc: { listen: 127.0.0.1:1, reflection: false }\nlog: { level: warn }\ntls: { names: [a.example, b.example] }');
+    const { config, sources } = loadConfig({ file: path, env: { PLANTROOM_GRPC_LISTEN: '127.0.0.1:2', PLANTROOM_LOG_LEVEL: 'error' }, flags: { 'grpc.listen': '127.0.0.1:3' } });
+    expect([config.grpc.listen, config.log.level, config.grpc.reflection, config.tls.names, config.tls.mode]).toEqual(['127.0.0.1:3', 'error', false, ['a.example', 'b.example'], 'auto']);
+    expect([sources['grpc.listen'], sources['log.level'], sources['grpc.reflection'], sources['tls.mode']]).toEqual(['--grpc-listen', 'PLANTROOM_LOG_LEVEL', `${path}: grpc.reflection`, 'default']);
+  });
+
+  it('reads every setting from its variable, as text', () => {
+    const env = {
+      PLANTROOM_TLS_NAMES: 'a.example, 10.0.0.1,',
+      PLANTROOM_GRPC_REFLECTION: 'false',
+      PLANTROOM_LIMITS_STREAMS_PER_CONNECTION: '7',
+      PLANTROOM_DATABASE_URL: '',
+    };
+    const { config } = loadConfig({ env });
+    expect([config.tls.names, config.grpc.reflection, config.limits.streamsPerConnection, config.database.url]).toEqual([['a.example', '10.0.0.1'], false, 7, '']);
+    expect(SETTINGS.map((s) => s.variable)).toEqual(expect.arrayContaining(['PLANTROOM_DATA_DIR', 'PLANTROOM_TLS_ALLOW_PLAINTEXT_NETWORK', 'PLANTROOM_BOOTSTRAP_KEY_FILE', 'PLANTROOM_TLS_CLIENT_CA_FILE']));
+  });
+
+  it('reports all mistakes of all sources at once, each with its place and what would be right', () => {
+    const path = file('grcp: { listen: 1 }\ngrpc: { listn: x, reflection: maybe }\ntls: 3\nlog: { level: [] }');
+    const env = { PLANTROOM_TLS_MOED: 'off', PLANTROOM_LIMITS_STOP_SECONDS: 'soon', PLANTROOM_DATABASE_URL: 'mysql://root:secret@db/x', PLANTROOM_TLS_MODE: 'files' };
+    const lines = mistakes({ file: path, env, flags: { 'grpc.listen': 'nowhere' } });
+    expect(lines).toEqual([
+      './plantroom.yaml: grcp: there is no such section; did you mean grpc?',
+      './plantroom.yaml: grpc.listn: there is no such setting; did you mean listen?',
+      './plantroom.yaml: tls: must hold settings, not 3',
+      'PLANTROOM_TLS_MOED: there is no such setting; did you mean PLANTROOM_TLS_MODE?',
+      '--grpc-listen is "nowhere": must be host:port with a port from 0 to 65535, for example 0.0.0.0:50051 or [::]:50051',
+      './plantroom.yaml: grpc.reflection is "maybe": must be true or false',
+      'PLANTROOM_DATABASE_URL is wrong: must be empty (SQLite in the data folder) or postgres://user:password@host:port/database',
+      './plantroom.yaml: log.level is []: must be one of debug, info, warn, error',
+      'PLANTROOM_LIMITS_STOP_SECONDS is "soon": must be a whole number from 1 to 3600',
+      'tls.certFile is missing: tls.mode files needs the certificate and its key (PLANTROOM_TLS_CERT_FILE, PLANTROOM_TLS_KEY_FILE)',
+      'tls.keyFile is missing: tls.mode files needs the certificate and its key (PLANTROOM_TLS_CERT_FILE, PLANTROOM_TLS_KEY_FILE)',
+    ]);
+    expect(lines.join()).not.toContain('secret');
+  });
+
+  it.each([
+    ['plain text on the network', { PLANTROOM_TLS_MODE: 'off' }, /PLANTROOM_TLS_MODE is off while gRPC listens on 0\.0\.0\.0:50051/],
+    ['a certificate that nobody uses', { PLANTROOM_TLS_CERT_FILE: '/c.pem' }, /PLANTROOM_TLS_CERT_FILE has no effect with tls\.mode auto/],
+    ['client certificates without TLS', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_TLS_CLIENT_CA_FILE: '/c.pem' }, /PLANTROOM_TLS_CLIENT_CA_FILE has no effect/],
+  ])('refuses %s', (_, env, line) => {
+    expect(mistakes({ env })).toEqual([expect.stringMatching(line)]);
+  });
+
+  it.each([
+    ['on loopback', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_GRPC_LISTEN: '[::1]:0' }],
+    ['where it is allowed', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_TLS_ALLOW_PLAINTEXT_NETWORK: 'true' }],
+  ])('takes plain text %s', (_, env) => {
+    expect(mistakes({ env })).toEqual([]);
+  });
+
+  it('leaves alone what others put into the environment', () => {
+    expect(mistakes({ env: { PATH: '/bin', PLANTROOM_API_KEY: 'x', PLANTROOM_SERVICE_HOST: '10.0.0.1', PLANTROOM_PORT_50051_TCP_ADDR: '10.0.0.1', PLANTROOM_SERVICE_PORT_GRPC: '1' } })).toEqual([]);
+  });
+
+  it('says in one line what is wrong with a file that is missing or no YAML', () => {
+    expect(mistakes({ file: join(folder, 'none.yaml'), env: {} })).toEqual([expect.stringMatching(/none\.yaml: cannot be read/)]);
+    expect(mistakes({ file: file('grpc: [\n'), env: {} })).toEqual([expect.stringMatching(/plantroom\.yaml: is not YAML: [^\n]+$/)]);
+    expect(mistakes({ file: file('- a\n'), env: {} })).toEqual([expect.stringMatching(/must hold sections/)]);
+    expect(mistakes({ file: file(''), env: {} })).toEqual([]);
+  });
+
+  it('is frozen to its depths', () => {
+    const { config } = loadConfig({ env: { PLANTROOM_TLS_NAMES: 'a' } });
+    expect(() => Object.assign(config.grpc, { listen: 'x' })).toThrow(TypeError);
+    expect(() => (config.tls.names as string[]).push('b')).toThrow(TypeError);
+  });
+});
+
+describe('shownSettings', () => {
+  it('hides passwords and says where a value came from', () => {
+    const shown = shownSettings(loadConfig({ env: { PLANTROOM_DATABASE_URL: 'postgres://plant:hush@db:5432/plantroom?sslpassword=hush' } }));
+    expect(shown.find((s) => s.setting === 'database.url')).toEqual({ setting: 'database.url', value: 'postgres://plant:***@db:5432/plantroom?sslpassword=***', source: 'PLANTROOM_DATABASE_URL' });
+    expect(withoutPassword('')).toBe('');
+  });
+});
