@@ -15,6 +15,8 @@ export interface Dialect {
   jsonObject(members: Readonly<Record<string, string>>): string;
   /** SQL of a JSON array of `element` (an SQL expression) over `from` (all that follows FROM), in the order of `orderBy`; `[]` for none. */
   jsonArray(element: string, from: string, orderBy: string): string;
+  /** SQL of a column that holds JSON as text, as a part of jsonObject or jsonArray. */
+  jsonText(column: string): string;
   /**
    * Adds the condition that a device's name holds the text, whatever the case, served by an index for three or more characters.
    * `folded` is the text after foldName; the query's table is digital_devices under the alias `d`.

@@ -1,0 +1,72 @@
+import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { type Clock, systemClock } from '../kernel/clock';
+import { DomainError } from '../kernel/errors';
+import { openFile } from './engines/sqliteConnection';
+import { codeOf } from './translate';
+
+/** Makes the data folder (for this user only) if it is not there. Throws `data_folder_not_writable`. */
+export function prepareDataFolder(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw notWritable(dataDir, error);
+  }
+}
+
+/** The data folder belongs to this process until `release`. */
+export interface DataFolderLock {
+  release(): void;
+}
+
+/**
+ * Takes the data folder for this process; the operating system gives it back when the process ends in whatever way.
+ * Throws `data_folder_in_use` if another process has it, `data_folder_not_writable`.
+ */
+export async function lockDataFolder(dataDir: string, clock: Clock = systemClock): Promise<DataFolderLock> {
+  prepareDataFolder(dataDir);
+  const holder = join(dataDir, 'server.pid');
+  // A lock of the file system by way of SQLite, which knows how on every platform; the file stays empty.
+  const lock = takeLock(dataDir, holder);
+  writeFileSync(holder, JSON.stringify({ pid: process.pid, since: new Date(clock.now()).toISOString() }), { mode: 0o600 });
+  return {
+    release: () => {
+      rmSync(holder, { force: true });
+      lock.close();
+    },
+  };
+}
+
+function takeLock(dataDir: string, holder: string): { close(): void } {
+  let lock: ReturnType<typeof openFile> | undefined;
+  try {
+    lock = openFile(join(dataDir, 'server.lock'), { busyTimeoutMs: 0 });
+    lock.exec('begin exclusive');
+    return lock;
+  } catch (error) {
+    lock?.close();
+    throw codeOf(error).startsWith('SQLITE_BUSY') ? inUse(dataDir, holder) : notWritable(dataDir, error);
+  }
+}
+
+function inUse(dataDir: string, holder: string): DomainError {
+  const { pid, since } = readHolder(holder);
+  return new DomainError('conflict', 'data_folder_in_use', `the data folder ${resolve(dataDir)} is used by another server (process ${pid}, since ${since}); stop that one, or give this one a folder of its own`, {
+    metadata: { pid, since },
+  });
+}
+
+function readHolder(holder: string): { pid: string; since: string } {
+  try {
+    const { pid, since } = JSON.parse(readFileSync(holder, 'utf8')) as { pid: number; since: string };
+    return { pid: String(pid), since };
+  } catch {
+    return { pid: 'unknown', since: 'unknown' }; // it is just starting: the lock alone decides
+  }
+}
+
+function notWritable(dataDir: string, error: unknown): DomainError {
+  const code = codeOf(error) || (error as Error).message;
+  return new DomainError('conflict', 'data_folder_not_writable', `the data folder ${resolve(dataDir)} cannot be written (${code}); let the user of this program read and write it, or give another folder`, { cause: error });
+}

@@ -1,0 +1,71 @@
+import type { Clock } from '../kernel/clock';
+import type { Logger } from '../kernel/logger';
+import type { Db } from './db';
+import type { Dialect } from './engines/dialect';
+import type { Engine, EngineFacts } from './engines/engine';
+import { appliedMigrations, migrateDown, migrateUp, type MigrationContext, type MigrationReport } from './migrate';
+import { MIGRATIONS, type Migration } from './migrations';
+
+/** What `doctor` and `version` say about the database and its schema. */
+export interface DatabaseFacts extends EngineFacts {
+  /** The newest migration that is applied; empty for a new database. */
+  readonly schema: string;
+  /** Migrations that this program has and the database has not. */
+  readonly pending: readonly string[];
+}
+
+/** The open database. */
+export class Database {
+  /** Outside a transaction: reads see committed data, a write is a transaction of its own. */
+  readonly db: Db;
+  readonly dialect: Dialect;
+  private readonly migrationContext: MigrationContext;
+
+  constructor(
+    private readonly engine: Engine,
+    clock: Clock,
+    log: Logger,
+    migrations: readonly Migration[] = MIGRATIONS,
+  ) {
+    this.db = engine.db;
+    this.dialect = engine.dialect;
+    this.migrationContext = { engine, clock, log, migrations };
+  }
+
+  /**
+   * Runs the work in one transaction and resolves when it is on disk. Only database work inside, on the `db` that is handed in;
+   * no network, no timers. It may run more than once on PostgreSQL, so it changes nothing outside but by `afterCommit`.
+   */
+  async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    return await this.engine.transaction(work);
+  }
+
+  /** Brings the schema to this program's. Throws `schema_too_new`. */
+  async migrate(): Promise<MigrationReport> {
+    const report = await migrateUp(this.migrationContext);
+    for (const message of await this.engine.warnings()) this.migrationContext.log.warn({ message }, 'database.advice');
+    return report;
+  }
+
+  /** Undoes every migration after `name`, newest first; all of them for an empty name. Returns their names. */
+  async migrateDown(name: string): Promise<string[]> {
+    return await migrateDown(this.migrationContext, name);
+  }
+
+  /** Throws `database_unavailable` if the database does not answer. */
+  async ping(): Promise<void> {
+    await this.db.all({ name: 'database.ping', sql: () => 'select 1' }, []);
+  }
+
+  /** Facts for people; never a secret. */
+  async describe(): Promise<DatabaseFacts> {
+    const applied = await appliedMigrations(this.db.knex);
+    const pending = this.migrationContext.migrations.map((migration) => migration.name).filter((name) => !applied.includes(name));
+    return { ...(await this.engine.facts()), schema: applied.at(-1) ?? '', pending };
+  }
+
+  /** Waits for running transactions, then closes all connections. */
+  async close(): Promise<void> {
+    await this.engine.close();
+  }
+}

@@ -1,0 +1,29 @@
+import type { Knex } from 'knex';
+import type { Db } from '../db';
+import type { Dialect } from './dialect';
+
+/** What `doctor` and `version` say about the database. */
+export interface EngineFacts {
+  readonly engine: 'SQLite' | 'PostgreSQL';
+  readonly version: string;
+  /** The file, or host, port and database; never a password. */
+  readonly location: string;
+}
+
+/** One engine and its open connections. */
+export interface Engine {
+  readonly dialect: Dialect;
+  /** Outside a transaction: reads see committed data, a write is a transaction of its own. */
+  readonly db: Db;
+  /** Runs the work in one transaction; resolves when it is on disk and its afterCommit actions ran. */
+  transaction<T>(work: (db: Db) => Promise<T>): Promise<T>;
+  /** One step of a migration in a transaction of its own; no other process migrates meanwhile, foreign keys are checked at its end. */
+  migrationStep<T>(work: (knex: Knex) => Promise<T>): Promise<T>;
+  /** Copies the database aside before a migration and returns where to; undefined where that is the administrator's business. */
+  copyAside(label: string): Promise<string | undefined>;
+  /** What a person should know about this database at start, with what to do about it. */
+  warnings(): Promise<string[]>;
+  facts(): Promise<EngineFacts>;
+  /** Waits for running transactions, then closes all connections. */
+  close(): Promise<void>;
+}

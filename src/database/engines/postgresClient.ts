@@ -1,0 +1,73 @@
+import { knex as makeKnex, type Knex } from 'knex';
+import PostgresDialect from 'knex/lib/dialects/postgres/index.js';
+import { types } from 'pg';
+import type { Logger } from '../../kernel/logger';
+import { translated } from '../translate';
+import { postgres } from './postgres';
+
+/** What a connection to PostgreSQL needs. */
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database`. */
+  readonly url: string;
+  /** The most connections at a time. */
+  readonly poolSize: number;
+  readonly readOnly: boolean;
+  readonly log: Logger;
+}
+
+const INT8 = 20;
+const NUMERIC = 1700;
+const JSON_TYPES = new Set([114, 3802]);
+
+/** Numbers are numbers and JSON is text, as on SQLite. */
+const likeSqlite = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary'): unknown => {
+    if (oid === INT8 || oid === NUMERIC) return Number;
+    if (JSON_TYPES.has(oid)) return (text: string) => text;
+    return types.getTypeParser(oid, format);
+  },
+};
+
+const SESSION = "set idle_in_transaction_session_timeout = 30000; set default_transaction_isolation = 'read committed'";
+
+/** A query builder over a pool of connections. Nothing is connected yet. */
+export function connect({ url, poolSize, readOnly, log }: PostgresOptions): Knex {
+  const session = readOnly ? `${SESSION}; set default_transaction_read_only = on` : SESSION;
+  const say = (level: 'warn' | 'debug') => (message: unknown) => log[level]({ message: String(message) }, 'database.knex');
+  return makeKnex({
+    client: PostgresClient,
+    connection: { connectionString: url, application_name: 'plantroom', keepAlive: true, connectionTimeoutMillis: 5000, types: likeSqlite } as Knex.PgConnectionConfig,
+    pool: {
+      min: 0,
+      max: poolSize,
+      afterCreate: (connection: { query(sql: string, done: (error: unknown) => void): void }, done: (error: unknown) => void) => connection.query(session, done),
+    },
+    acquireConnectionTimeout: 10_000,
+    compileSqlOnError: false, // the values of a statement would stand in the message
+    log: { warn: say('warn'), error: say('warn'), deprecate: say('debug'), debug: say('debug') },
+  });
+}
+
+/** Knex's PostgreSQL with errors translated, and a commit that is believed only when it was one. */
+class PostgresClient extends PostgresDialect {
+  override async acquireConnection(): Promise<unknown> {
+    try {
+      return await super.acquireConnection();
+    } catch (error) {
+      throw translated(postgres, error);
+    }
+  }
+
+  override async query(connection: unknown, query: unknown): Promise<unknown> {
+    try {
+      const answered = (await super.query(connection, query)) as { response?: { command?: string } };
+      // PostgreSQL answers COMMIT with ROLLBACK, and no error, when a statement before it failed.
+      if (query === 'COMMIT;' && answered.response?.command === 'ROLLBACK') {
+        throw new Error('the transaction was rolled back because one of its statements had failed and its work went on');
+      }
+      return answered;
+    } catch (error) {
+      throw translated(postgres, error);
+    }
+  }
+}

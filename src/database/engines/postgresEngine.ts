@@ -1,0 +1,140 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Knex } from 'knex';
+import { DomainError } from '../../kernel/errors';
+import type { Logger } from '../../kernel/logger';
+import type { Db, HotStatement, SqlValue } from '../db';
+import { codeOf, translated } from '../translate';
+import type { Engine, EngineFacts } from './engine';
+import { NAME_SEARCH_SQL, postgres } from './postgres';
+import { connect, type PostgresOptions } from './postgresClient';
+import { runAll } from './writeQueue';
+
+const TRIES = 4;
+const MIGRATION_LOCK = 4_738_201; // any number that nobody else uses in this database
+
+interface RawConnection {
+  query(query: { name: string; text: string; values: unknown[] }): Promise<{ rows: unknown[] }>;
+}
+
+/** A PostgreSQL database behind a pool of connections. */
+export class PostgresEngine implements Engine {
+  readonly dialect = postgres;
+  readonly db: Db;
+  private readonly knex: Knex;
+  private readonly log: Logger;
+
+  constructor(private readonly options: PostgresOptions) {
+    this.knex = connect(options);
+    this.log = options.log;
+    this.db = new PostgresDb(this.knex, (action) => runAll([action], this.log));
+  }
+
+  /** Throws `database_unavailable`, `database_refused`, `database_encoding`. */
+  async check(): Promise<void> {
+    try {
+      const { rows } = (await this.knex.raw("select current_setting('server_encoding') as encoding")) as { rows: { encoding: string }[] };
+      const encoding = rows[0]?.encoding;
+      if (encoding !== 'UTF8') throw new DomainError('conflict', 'database_encoding', `the database ${this.location()} stores text as ${encoding}; create it with encoding UTF8`);
+    } catch (error) {
+      throw this.startError(error);
+    }
+  }
+
+  async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.once(work);
+      } catch (error) {
+        if (attempt === TRIES || !isLostRace(error)) throw translated(postgres, error);
+        this.log.debug({ attempt, error }, 'database.transaction_repeated');
+        await pause(Math.random() * 20 * attempt); // two that met once should not meet again
+      }
+    }
+  }
+
+  async migrationStep<T>(work: (knex: Knex) => Promise<T>): Promise<T> {
+    return await this.knex.transaction(async (transaction) => {
+      await transaction.raw('select pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
+      return await work(transaction);
+    });
+  }
+
+  copyAside(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  async warnings(): Promise<string[]> {
+    const indexes: unknown[] = await this.knex('pg_indexes').where({ indexname: 'digital_devices_search' }).whereRaw('schemaname = current_schema()').select('indexname');
+    if (indexes.length > 0) return [];
+    return [`searching devices by name is slow without the extension pg_trgm; let an administrator run "create extension pg_trgm; ${NAME_SEARCH_SQL}" in ${this.location()}`];
+  }
+
+  async facts(): Promise<EngineFacts> {
+    const { rows } = (await this.knex.raw('show server_version')) as { rows: { server_version: string }[] };
+    return { engine: 'PostgreSQL', version: rows[0]?.server_version ?? '', location: this.location() };
+  }
+
+  async close(): Promise<void> {
+    await this.knex.destroy();
+  }
+
+  private async once<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    const actions: (() => void)[] = [];
+    const value = await this.knex.transaction(async (transaction) => await work(new PostgresDb(transaction, (action) => actions.push(action))));
+    runAll(actions, this.log);
+    return value;
+  }
+
+  private location(): string {
+    const { hostname, port, pathname } = new URL(this.options.url);
+    return `${hostname}:${port || '5432'}${pathname}`;
+  }
+
+  private startError(error: unknown): unknown {
+    const cause = error instanceof DomainError && error.cause ? error.cause : error;
+    const code = codeOf(cause);
+    if (/^(28|3D|42501)/.test(code)) {
+      return new DomainError('conflict', 'database_refused', `PostgreSQL at ${this.location()} refused (${code}); check the user, password and database of the database URL`, { cause });
+    }
+    if (!postgres.isUnavailable(cause)) return error;
+    return new DomainError('unavailable', 'database_unavailable', `PostgreSQL at ${this.location()} cannot be reached (${code || 'no answer'}); check the database URL, and that the server runs and takes connections`, { cause });
+  }
+}
+
+function isLostRace(error: unknown): boolean {
+  return ['40001', '40P01'].includes(codeOf(error instanceof DomainError ? error.cause : error));
+}
+
+/** SQL of the hot statements with numbered values, made once. */
+const texts = new WeakMap<HotStatement, string>();
+
+function numbered(statement: HotStatement): string {
+  let text = texts.get(statement);
+  if (text === undefined) {
+    let count = 0;
+    text = statement.sql(postgres).replaceAll('?', () => `$${++count}`);
+    texts.set(statement, text);
+  }
+  return text;
+}
+
+class PostgresDb implements Db {
+  readonly dialect = postgres;
+
+  constructor(
+    readonly knex: Knex,
+    readonly afterCommit: (action: () => void) => void,
+  ) {}
+
+  async all<Row>(statement: HotStatement, values: readonly SqlValue[]): Promise<Row[]> {
+    const { client } = this.knex as { client: Knex.Client };
+    const connection = (await client.acquireConnection()) as RawConnection;
+    try {
+      return (await connection.query({ name: statement.name, text: numbered(statement), values: [...values] })).rows as Row[];
+    } catch (error) {
+      throw translated(postgres, error);
+    } finally {
+      await client.releaseConnection(connection);
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import type { Knex } from 'knex';
+import { codeOf } from '../translate';
+import type { Dialect } from './dialect';
+
+const UNIQUE = new Set(['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY', 'SQLITE_CONSTRAINT_ROWID']);
+const UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL)/;
+
+/** How SQLite says it. */
+export const sqlite: Dialect = {
+  name: 'sqlite',
+  isUniqueViolation: (error) => UNIQUE.has(codeOf(error)),
+  isForeignKeyViolation: (error) => codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY',
+  isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)),
+  lockForUpdate: (query) => query,
+  jsonObject: (members) => `json_object(${pairs(members)})`,
+  // A subquery's result is text again; json() makes it a part of the document around it.
+  jsonArray: (element, from, orderBy) => `json((select json_group_array(${element} order by ${orderBy}) from ${from}))`,
+  jsonText: (column) => `json(${column})`,
+  nameHolds,
+  createNameSearch,
+  dropNameSearch,
+};
+
+function pairs(members: Readonly<Record<string, string>>): string {
+  return Object.entries(members).map(([name, expression]) => `'${name}', ${expression}`).join(', ');
+}
+
+function nameHolds<Q extends Knex.QueryBuilder>(query: Q, folded: string): Q {
+  if (folded.includes('\0')) return query.whereRaw('1 = 0') as Q; // no name holds one
+  if (Array.from(folded).length < 3) return query.whereRaw('instr(d.name_folded, ?) > 0', [folded]) as Q;
+  const phrase = `"${folded.replaceAll('"', '""')}"`;
+  return query.whereRaw('d.seq in (select rowid from digital_devices_search where digital_devices_search match ?)', [phrase]) as Q;
+}
+
+async function createNameSearch(knex: Knex): Promise<void> {
+  const add = 'insert into digital_devices_search (rowid, name_folded) values (new.seq, new.name_folded);';
+  const remove = "insert into digital_devices_search (digital_devices_search, rowid, name_folded) values ('delete', old.seq, old.name_folded);";
+  await knex.raw("create virtual table digital_devices_search using fts5 (name_folded, content='digital_devices', content_rowid='seq', tokenize='trigram case_sensitive 1')");
+  await knex.raw(`create trigger digital_devices_search_insert after insert on digital_devices begin ${add} end`);
+  await knex.raw(`create trigger digital_devices_search_delete after delete on digital_devices begin ${remove} end`);
+  await knex.raw(`create trigger digital_devices_search_update after update of name_folded on digital_devices begin ${remove} ${add} end`);
+}
+
+async function dropNameSearch(knex: Knex): Promise<void> {
+  for (const event of ['insert', 'delete', 'update']) await knex.raw(`drop trigger digital_devices_search_${event}`);
+  await knex.raw('drop table digital_devices_search');
+}

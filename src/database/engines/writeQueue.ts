@@ -1,0 +1,156 @@
+import type { Clock } from '../../kernel/clock';
+import type { Logger } from '../../kernel/logger';
+import { codeOf, TransactionTimeout } from '../translate';
+import type { Outcome, SqliteConnection } from './sqliteConnection';
+
+const MOST_IN_GROUP = 64;
+const GROUP_MS = 5;
+const LONGEST_WORK_MS = 30_000;
+const BEGIN_TRIES = 100;
+
+/** A running transaction as its work sees it. */
+export interface Transaction {
+  /** Runs one statement in it. Throws the engine's error, or once the transaction is over. */
+  readonly run: (sql: string, values: readonly unknown[]) => Promise<Outcome>;
+  readonly afterCommit: (action: () => void) => void;
+}
+
+interface Job {
+  readonly work: (transaction: Transaction) => Promise<unknown>;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * All writes of the process, one after the other on one connection. Those that wait share a commit, because the
+ * disk takes longer than the work: each has a savepoint, so one that throws is rolled back alone, and every answer is given
+ * once the common commit is on disk.
+ */
+export class WriteQueue {
+  private readonly waiting: Job[] = [];
+  private draining: Promise<void> | undefined;
+
+  constructor(
+    private readonly writer: SqliteConnection,
+    private readonly clock: Clock,
+    private readonly log: Logger,
+  ) {}
+
+  /** Runs the work in a transaction; rejects with its error, or the commit's. */
+  async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return await new Promise<T>((resolve, reject) => {
+      this.waiting.push({ work, resolve: resolve as (value: unknown) => void, reject });
+      this.draining ??= this.drain();
+    });
+  }
+
+  /** Resolves when nothing waits or runs. */
+  async idle(): Promise<void> {
+    while (this.draining) await this.draining;
+  }
+
+  private async drain(): Promise<void> {
+    while (this.waiting.length > 0) {
+      // One turn of the event loop, so that all calls that have arrived by now join the group.
+      await new Promise((resolve) => setImmediate(resolve));
+      await this.group();
+    }
+    this.draining = undefined;
+  }
+
+  private async group(): Promise<void> {
+    try {
+      await this.begin();
+    } catch (error) {
+      for (const job of this.waiting.splice(0)) job.reject(error);
+      return;
+    }
+    const jobs: Job[] = [];
+    const settlements: (() => void)[] = [];
+    try {
+      const end = this.clock.monotonic() + GROUP_MS;
+      for (let job = this.waiting.shift(); job; job = this.next(jobs.length, end)) {
+        jobs.push(job);
+        settlements.push(await this.perform(job));
+      }
+      this.writer.run('commit');
+    } catch (error) {
+      if (this.writer.inTransaction) this.writer.run('rollback');
+      for (const job of jobs) job.reject(error);
+      return;
+    }
+    for (const settle of settlements) settle();
+  }
+
+  private next(done: number, end: number): Job | undefined {
+    return done < MOST_IN_GROUP && this.clock.monotonic() < end ? this.waiting.shift() : undefined;
+  }
+
+  /** Another process may be writing: waits for it without blocking this one. */
+  private async begin(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        this.writer.run('begin immediate');
+        return;
+      } catch (error) {
+        if (!codeOf(error).startsWith('SQLITE_BUSY') || attempt === BEGIN_TRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+  }
+
+  /** Runs one job inside the group and returns how to answer it after the commit. */
+  private async perform(job: Job): Promise<() => void> {
+    const actions: (() => void)[] = [];
+    let open = true;
+    const transaction: Transaction = {
+      run: async (sql, values) => {
+        if (!open) throw new Error('this transaction is over: its repositories may not be used beyond the work they were given to');
+        return this.writer.run(sql, values);
+      },
+      afterCommit: (action) => actions.push(action),
+    };
+    this.writer.run('savepoint work');
+    try {
+      const value = await inTime(job.work(transaction));
+      open = false;
+      this.writer.run('release work');
+      return () => {
+        runAll(actions, this.log);
+        job.resolve(value);
+      };
+    } catch (error) {
+      open = false;
+      // A full disk makes SQLite roll back everything: then the whole group has failed.
+      if (!this.writer.inTransaction) throw error;
+      this.writer.run('rollback to work');
+      this.writer.run('release work');
+      return () => job.reject(error);
+    }
+  }
+}
+
+/** Runs what waited for the commit. The commit stands, so an action that throws is only logged. */
+export function runAll(actions: readonly (() => void)[], log: Logger): void {
+  for (const action of actions) {
+    try {
+      action();
+    } catch (error) {
+      log.error({ error }, 'database.after_commit_failed');
+    }
+  }
+}
+
+/** Work that waits for another transaction would wait for ever, and all writers behind it. */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const error = new TransactionTimeout('a transaction took longer than 30 s and was rolled back');
+    timer = setTimeout(() => reject(error), LONGEST_WORK_MS);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

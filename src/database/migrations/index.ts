@@ -1,0 +1,15 @@
+import type { Knex } from 'knex';
+import type { Dialect } from '../engines/dialect';
+import * as firstLight from './0001_first_light';
+
+/** One change of the schema. Never edited once it has been released. */
+export interface Migration {
+  /** Four digits and what it is about; the order is that of the list. */
+  readonly name: string;
+  up(knex: Knex, dialect: Dialect): Promise<void>;
+  /** Undoes it; what was only in the new columns and tables is lost. */
+  down(knex: Knex, dialect: Dialect): Promise<void>;
+}
+
+/** All migrations, oldest first. Append only. */
+export const MIGRATIONS: readonly Migration[] = [firstLight];
