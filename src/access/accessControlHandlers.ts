@@ -1,0 +1,39 @@
+import type { AccessControlServiceServer, CreateApiKeyRequest, CreateApiKeyResponse } from '../gen/organization_access_control/access_control_service';
+import { fromTimestamp } from '../kernel/timestamps';
+import { checked, type HandlersOf } from '../rpc/handlers';
+import { apiKeyToMessage, userToMessage } from './accessMessages';
+import type { AccessService } from './accessService';
+import type { KeyGrant } from './apiKey';
+
+/** The way from the wire to AccessService and back. */
+export function accessControlHandlers(access: AccessService): HandlersOf<AccessControlServiceServer> {
+  return {
+    whoAmI: async (_request, context) => {
+      const { apiKey, user, organization } = await access.whoAmI(context.principal);
+      return { apiKey: apiKeyToMessage(apiKey), user: userToMessage(user), organizationName: organization.name };
+    },
+
+    createApiKey: checked(
+      (request: CreateApiKeyRequest) => access.checkGrant(grantOf(request)),
+      async (request, context): Promise<CreateApiKeyResponse> => {
+        const { key, apiKey } = await access.createApiKey(context.principal, request.name, grantOf(request));
+        return { key, apiKey: apiKeyToMessage(apiKey) };
+      },
+    ),
+
+    listApiKeys: async (request, context) => {
+      const { items, nextPageToken } = await access.listApiKeys(context.organizationId, request.pageSize, request.pageToken);
+      return { apiKeys: items.map(apiKeyToMessage), nextPageToken };
+    },
+
+    revokeApiKey: async (request, context) => {
+      const apiKey = await access.revokeApiKey(context.organizationId, request.id);
+      return apiKeyToMessage(apiKey);
+    },
+  };
+}
+
+function grantOf(request: CreateApiKeyRequest): KeyGrant {
+  const { scopes, connectionIds, allConnections, expiresAt } = request;
+  return { scopes, connectionIds, allConnections, expiresAt: expiresAt && fromTimestamp(expiresAt) };
+}

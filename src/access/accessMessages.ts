@@ -1,0 +1,34 @@
+import type { ApiKey as ApiKeyMessage } from '../gen/organization_access_control/access_control_service';
+import type { User as UserMessage } from '../gen/userprofile/user_profile_service';
+import { toTimestamp } from '../kernel/timestamps';
+import type { ApiKey } from './apiKey';
+import type { User } from './user';
+
+/** A key's record on the wire. */
+export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {
+  return {
+    id: key.id,
+    organizationId: key.organizationId,
+    name: key.name,
+    prefix: key.prefix,
+    scopes: [...key.scopes],
+    connectionIds: [...key.connectionIds],
+    allConnections: key.allConnections,
+    ownerUserId: key.ownerUserId,
+    createdAt: toTimestamp(key.createdAt),
+    updatedAt: toTimestamp(key.updatedAt),
+    expiresAt: optionalTimestamp(key.expiresAt),
+    revokedAt: optionalTimestamp(key.revokedAt),
+    lastUsedAt: optionalTimestamp(key.lastUsedAt),
+    lastUsedAddress: key.lastUsedAddress,
+  };
+}
+
+/** A person on the wire. */
+export function userToMessage(user: User): UserMessage {
+  return { id: user.id, name: user.name, email: user.email, createdAt: toTimestamp(user.createdAt), updatedAt: toTimestamp(user.updatedAt) };
+}
+
+function optionalTimestamp(time: number | undefined): ApiKeyMessage['createdAt'] {
+  return time === undefined ? undefined : toTimestamp(time);
+}

@@ -1,0 +1,23 @@
+import type { Db } from '../database';
+import { ApiKeyRepository } from './apiKeyRepository';
+import { OrganizationRepository } from './organizationRepository';
+import { SettingsRepository } from './settingsRepository';
+import { UserRepository } from './userRepository';
+
+/** What this room reads and writes. */
+export interface AccessRepositories {
+  readonly organizations: OrganizationRepository;
+  readonly users: UserRepository;
+  readonly apiKeys: ApiKeyRepository;
+  readonly settings: SettingsRepository;
+}
+
+/** Binds them to a connection or a transaction; for `new UnitOfWork(database, accessRepositories)`. */
+export function accessRepositories(db: Db): AccessRepositories {
+  return {
+    organizations: new OrganizationRepository(db),
+    users: new UserRepository(db),
+    apiKeys: new ApiKeyRepository(db),
+    settings: new SettingsRepository(db),
+  };
+}

@@ -1,0 +1,113 @@
+import { hash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import type { Violation } from '../kernel/errors';
+import type { Principal } from '../kernel/principal';
+import { isScope, SCOPES } from '../kernel/scopes';
+
+/** What is kept of a key; never the key itself. Times are Unix milliseconds. */
+export interface ApiKey {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly ownerUserId: string;
+  readonly name: string;
+  /** `plr_` and the first 6 characters of the secret. */
+  readonly prefix: string;
+  readonly scopes: readonly string[];
+  /** The gateway connections that it may attach to; empty with `allConnections`. */
+  readonly connectionIds: readonly string[];
+  readonly allConnections: boolean;
+  /** Made on the command line: may act on the whole installation. */
+  readonly isAdmin: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Undefined: never. */
+  readonly expiresAt: number | undefined;
+  readonly revokedAt: number | undefined;
+  /** To the minute; it lags by up to one. */
+  readonly lastUsedAt: number | undefined;
+  /** Empty: never used. */
+  readonly lastUsedAddress: string;
+}
+
+/** What a new key may do. */
+export interface KeyGrant {
+  readonly scopes: readonly string[];
+  readonly connectionIds: readonly string[];
+  readonly allConnections: boolean;
+  /** Unix milliseconds; undefined: never. */
+  readonly expiresAt: number | undefined;
+}
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const PREFIX = 'plr_';
+const SECRET_BYTES = 32;
+const SECRET_DIGITS = 43;
+const CHECKSUM_DIGITS = 6;
+const FORM = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIGITS}}$`);
+
+/** A new key: `plr_`, 32 random bytes in base62 (43 digits), the CRC32 of all that in base62 (6 digits). */
+export function newKeyText(): string {
+  const secret = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);
+  const body = PREFIX + base62(secret, SECRET_DIGITS);
+  return body + checksum(body);
+}
+
+/** Whether a text can be a key at all: its form and its checksum. A mistyped key is refused here, without a look-up. */
+export function isWellFormed(text: string): boolean {
+  if (!FORM.test(text)) return false;
+  const body = text.slice(0, -CHECKSUM_DIGITS);
+  return text === body + checksum(body);
+}
+
+/** SHA-256 of the whole key in hex: the only form that is stored. */
+export function hashKey(text: string): string {
+  return hash('sha256', text, 'hex');
+}
+
+/** What may be shown and logged of a key. */
+export function prefixOf(text: string): string {
+  return text.slice(0, PREFIX.length + 6);
+}
+
+/** What is wrong with a grant by itself; `now` in Unix milliseconds. Whether its connections exist is another question. */
+export function grantViolations(grant: KeyGrant, now: number): Violation[] {
+  const violations: Violation[] = [];
+  grant.scopes.forEach((scope, at) => {
+    if (!isScope(scope)) violations.push({ field: `scopes[${at}]`, description: `${JSON.stringify(scope)} is not a scope; choose from ${SCOPES.join(', ')}` });
+  });
+  violations.push(...connectionViolations(grant));
+  if (grant.expiresAt !== undefined && grant.expiresAt <= now) violations.push({ field: 'expiresAt', description: 'is not in the future; give a later time, or none for a key that does not end' });
+  return violations;
+}
+
+function connectionViolations(grant: KeyGrant): Violation[] {
+  const forGateways = grant.scopes.includes('gateways:write');
+  const named = grant.connectionIds.length > 0;
+  const field = named ? 'connectionIds' : 'allConnections';
+  if (named && grant.allConnections) return [{ field, description: 'excludes allConnections; give one of the two' }];
+  if (forGateways && !named && !grant.allConnections) return [{ field: 'connectionIds', description: 'must name the gateway connections of a key with gateways:write; or set allConnections' }];
+  if (!forGateways && (named || grant.allConnections)) return [{ field, description: 'is for keys with the scope gateways:write; add that scope or leave it out' }];
+  return [];
+}
+
+/** What a grant holds beyond its giver's own key, in words; empty: nothing. */
+export function beyondOwn(grant: KeyGrant, own: Principal): string[] {
+  const beyond = grant.scopes.filter((scope) => !own.scopes.has(scope)).map((scope) => `scope ${scope}`);
+  const { connections } = own;
+  if (connections !== 'all') {
+    if (grant.allConnections) beyond.push('all connections');
+    beyond.push(...grant.connectionIds.filter((id) => !connections.has(id)).map((id) => `connection ${id}`));
+  }
+  if (own.expiresAt !== undefined && (grant.expiresAt ?? Infinity) > own.expiresAt) beyond.push(`an end after ${new Date(own.expiresAt).toISOString()}`);
+  return beyond;
+}
+
+function checksum(body: string): string {
+  return base62(BigInt(crc32(body)), CHECKSUM_DIGITS);
+}
+
+function base62(value: bigint, width: number): string {
+  let text = '';
+  for (let rest = value; rest > 0n; rest /= 62n) text = DIGITS.charAt(Number(rest % 62n)) + text;
+  return text.padStart(width, '0');
+}

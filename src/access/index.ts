@@ -1,0 +1,14 @@
+export { accessControlHandlers } from './accessControlHandlers';
+export { accessRepositories, type AccessRepositories } from './accessRepositories';
+export { AccessService, type AccessServiceOptions } from './accessService';
+export { type ApiKey, type KeyGrant } from './apiKey';
+export { Authentication } from './authentication';
+export { bootstrap, type Bootstrapped } from './bootstrap';
+export { type IssuedKey, type MissingConnections } from './issueKey';
+export { DEFAULT_GRACE, KeyAdministration, type KeyFromCommandLine } from './keyAdministration';
+export { openCursors } from './openCursors';
+export { type Organization } from './organization';
+export { OrganizationService } from './organizationService';
+export { type User } from './user';
+export { userProfileHandlers } from './userProfileHandlers';
+export { UserService } from './userService';

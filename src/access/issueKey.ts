@@ -1,0 +1,57 @@
+import type { Clock } from '../kernel/clock';
+import { throwIfAny } from '../kernel/errors';
+import { newId } from '../kernel/ids';
+import { grantViolations, hashKey, newKeyText, prefixOf, type ApiKey, type KeyGrant } from './apiKey';
+import type { AccessRepositories } from './accessRepositories';
+
+/** A key to make. */
+export interface NewKey extends KeyGrant {
+  readonly organizationId: string;
+  readonly ownerUserId: string;
+  /** Clean: 1 to 255 characters. */
+  readonly name: string;
+  readonly isAdmin: boolean;
+}
+
+/** A new key: `key` is shown this once and kept nowhere. */
+export interface IssuedKey {
+  readonly key: string;
+  readonly apiKey: ApiKey;
+}
+
+/** Tells which of these ids are not gateway connections of the organization. The connections stand above this room, so app.ts hands it down. */
+export type MissingConnections = (organizationId: string, ids: readonly string[]) => Promise<readonly string[]>;
+
+/** Throws `validation_failed` with all that is wrong with a grant, by itself and against the connections that exist. */
+export async function checkGrant(organizationId: string, grant: KeyGrant, missingConnections: MissingConnections, clock: Clock): Promise<void> {
+  const missing = new Set(grant.connectionIds.length > 0 ? await missingConnections(organizationId, grant.connectionIds) : []);
+  const unknown = grant.connectionIds.flatMap((id, at) =>
+    missing.has(id) ? [{ field: `connectionIds[${at}]`, description: `${JSON.stringify(id)} is not a gateway connection of this organization; list the connections to see those that are` }] : [],
+  );
+  throwIfAny([...grantViolations(grant, clock.now()), ...unknown]);
+}
+
+/** Makes a key of a checked grant. */
+export async function issueKey(repos: AccessRepositories, wanted: NewKey, clock: Clock): Promise<IssuedKey> {
+  const key = newKeyText();
+  const now = clock.now();
+  const apiKey: ApiKey = {
+    id: newId(),
+    organizationId: wanted.organizationId,
+    ownerUserId: wanted.ownerUserId,
+    name: wanted.name,
+    prefix: prefixOf(key),
+    scopes: wanted.scopes,
+    connectionIds: wanted.connectionIds,
+    allConnections: wanted.allConnections,
+    isAdmin: wanted.isAdmin,
+    createdAt: now,
+    updatedAt: now,
+    expiresAt: wanted.expiresAt,
+    revokedAt: undefined,
+    lastUsedAt: undefined,
+    lastUsedAddress: '',
+  };
+  await repos.apiKeys.create(wanted.organizationId, apiKey, hashKey(key));
+  return { key, apiKey };
+}
