@@ -1,0 +1,86 @@
+import type { ExecutionProgress } from './execution';
+import type { ExecutionEvent } from './executionEvent';
+import { type MachineExecution, ackDeadline, backoffUntil, convergenceDeadline, hasNativeAck } from './executionTimes';
+
+/** What has to be done once a transition is on disk. */
+export type Effect = 'send_query' | 'withdraw';
+
+/** A transition in the making: the changes so far. */
+export interface Draft {
+  progress: Partial<ExecutionProgress>;
+  readonly effects: Effect[];
+}
+
+/** One change of a row: reads the execution as it was, writes into the draft. */
+export type Change = (x: MachineExecution, draft: Draft, event: ExecutionEvent, now: number) => void;
+
+/** A change that is made only where the guard holds. */
+export function only(guard: (x: MachineExecution) => boolean, change: Change): Change {
+  return (x, draft, event, now) => {
+    if (guard(x)) change(x, draft, event, now);
+  };
+}
+
+function set(draft: Draft, progress: Partial<ExecutionProgress>): void {
+  draft.progress = { ...draft.progress, ...progress };
+}
+
+/** It goes out: the attempt, to whom, and the slot. */
+export const send: Change = (x, draft, event, now) => {
+  if (event.kind !== 'dispatch') return;
+  set(draft, { attempts: x.attempts + 1, dispatchedAt: now, sentTo: event.peerId, sentBoot: event.bootId, holdsSlot: true, notBefore: undefined, detail: '', detailMessage: '' });
+};
+
+/** The first sign of delivery ends what was said about the transport. */
+export const markDelivered: Change = (x, draft, _event, now) => {
+  if (x.deliveredAt === undefined) set(draft, { deliveredAt: now, detail: '', detailMessage: '' });
+};
+
+export const disarmDelivery: Change = (_x, draft) => set(draft, { tDelivery: undefined });
+
+export const disarmAck: Change = (_x, draft) => set(draft, { tAck: undefined });
+
+export const armAck: Change = (x, draft, _event, now) => set(draft, { tAck: ackDeadline(x, now) });
+
+/** Opens the window for the effect and asks for it; never twice. */
+export const armVerification: Change = (x, draft, _event, now) => {
+  if (x.tConv !== undefined) return;
+  set(draft, { tConv: convergenceDeadline(x, now) });
+  if (x.strategy === 'query_after_ack') draft.effects.push('send_query');
+};
+
+export const freeSlot: Change = (_x, draft) => set(draft, { holdsSlot: false });
+
+/** Back to its place in the queue, a little later. */
+export const backOff: Change = (x, draft, event, now) => {
+  if (event.kind !== 'known_undelivered') return;
+  set(draft, { notBefore: backoffUntil(x, now), sentTo: undefined, sentBoot: undefined, detail: event.code ?? '', detailMessage: event.message ?? '' });
+};
+
+/** Keeps the last error of the network server; it becomes the detail if nothing better comes. */
+export const storeError: Change = (_x, draft, event) => {
+  if (event.kind === 'network_retry') set(draft, { detail: event.code, detailMessage: event.message });
+};
+
+/** Nobody can say any more whether it went out. */
+export const markUnknown: Change = (x, draft) => {
+  if (x.detail === '') set(draft, { detail: 'delivery_unknown' });
+};
+
+/** Whether the wait for a broker's acknowledgement, which cannot come on a link that is gone, is longer than need be. */
+export function waitsTooLong(x: MachineExecution, now: number): boolean {
+  return (x.kind === 'mqtt' || x.kind === 'mqtt_answer') && x.tDelivery !== undefined && x.tDelivery > now + x.times.ackMs;
+}
+
+/** Ends that wait earlier. */
+export const shortenDelivery: Change = (x, draft, _event, now) => {
+  if (waitsTooLong(x, now)) set(draft, { tDelivery: now + x.times.ackMs });
+};
+
+/** An uplink that came while an answer is awaited is judged when that wait ends. */
+export const judgeLater: Change = (_x, draft) => set(draft, { detail: 'l4_mismatch' });
+
+/** The other side may still hold it: it is told to drop it. */
+export const withdraw: Change = (x, draft) => {
+  if (x.sentTo !== undefined && (x.state !== 'delivered' || hasNativeAck(x))) draft.effects.push('withdraw');
+};

@@ -1,0 +1,136 @@
+import type { ExecutionState } from '../../src/executions/execution';
+import type { ExecutionEvent } from '../../src/executions/executionEvent';
+import { type MachineExecution, nextDeadline } from '../../src/executions/executionTimes';
+import { TRANSITIONS } from '../../src/executions/transitionTable';
+import { type Profile, T0, apply, enqueued, inState } from './machineExecution';
+
+/** One row of executions.md, section 3: what goes in, what comes out. */
+interface Case {
+  readonly name: string;
+  readonly x: MachineExecution;
+  readonly event: ExecutionEvent;
+  /** Milliseconds after T0. */
+  readonly at?: number;
+  /** The rows that act, and the state after them; none: the event is ignored. */
+  readonly rows: readonly string[];
+  readonly to?: ExecutionState;
+  readonly after?: Partial<MachineExecution>;
+  readonly effects?: readonly string[];
+}
+
+const dispatch: ExecutionEvent = { kind: 'dispatch', peerId: 'gw', bootId: 'b1' };
+const timer = (name: 'delivery' | 'ack' | 'conv'): ExecutionEvent => ({ kind: 'timer', timer: name });
+const refused: ExecutionEvent = { kind: 'refused', code: 'too_big', message: 'too big' };
+const noAnswer: ExecutionEvent = { kind: 'no_answer', code: '', message: '' };
+const P = (kind: Profile['kind'], strategy: Profile['strategy'], expects = false): Profile => ({ kind, strategy, expects });
+const gatewayL4 = P('gateway', 'wait_next_uplink', true);
+const gatewayQ = P('gateway', 'query_after_ack');
+const mqttL4 = P('mqtt', 'wait_next_uplink', true);
+const mqttQ = P('mqtt', 'query_after_ack');
+const mqttNU = P('mqtt', 'wait_next_uplink');
+const open = { holdsSlot: false, tDelivery: undefined, tAck: undefined };
+const over = { ...open, tConv: undefined };
+
+const CASES: readonly Case[] = [
+  { name: 'T5 sends the head of the queue', x: enqueued(), event: dispatch, rows: ['T5'], to: 'in_transit', after: { holdsSlot: true, attempts: 1, sentTo: 'gw', sentBoot: 'b1', dispatchedAt: T0, tDelivery: T0 + 60_000 } },
+  { name: 'T5 never after t_delivery', x: enqueued(), event: dispatch, at: 60_000, rows: [] },
+  { name: 'T5 not before the backoff is over', x: enqueued({}, { notBefore: T0 + 1 }), event: dispatch, rows: [] },
+  { name: 'T6', x: enqueued(), event: timer('delivery'), at: 60_000, rows: ['T6'], to: 'transport_unreachable', after: { finishedAt: T0 + 60_000, ...over } },
+  { name: 'T6 not early', x: enqueued(), event: timer('delivery'), at: 59_999, rows: [] },
+  { name: 'T7 removed', x: enqueued(), event: { kind: 'removed', reason: 'device_deleted' }, rows: ['T7'], to: 'transport_unreachable', after: { detail: 'target_removed' } },
+  { name: 'T7 cancelled', x: enqueued(), event: { kind: 'cancelled' }, rows: ['T7'], to: 'transport_unreachable', after: { detail: 'cancelled' } },
+  { name: 'cancelled only while enqueued', x: inState('in_transit'), event: { kind: 'cancelled' }, rows: [] },
+  { name: 'T8 awaits the answer of a gateway', x: inState('in_transit'), event: { kind: 'transport_ok' }, at: 1000, rows: ['T8'], to: 'delivered', after: { deliveredAt: T0 + 1000, tDelivery: undefined, tAck: T0 + 90_000, tConv: undefined, holdsSlot: true } },
+  { name: 'T8 without A awaits an uplink', x: inState('in_transit', mqttNU), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { tAck: T0 + 180_000, tConv: undefined, holdsSlot: false } },
+  { name: 'T8 without A opens the window', x: inState('in_transit', mqttL4), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { ...open, tConv: T0 + 300_000 } },
+  { name: 'T8 without A asks', x: inState('in_transit', mqttQ), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { tConv: T0 + 300_000, tAck: undefined }, effects: ['send_query'] },
+  { name: 'T9 in the same step as T8', x: inState('in_transit', P('mqtt', 'no_verification')), event: { kind: 'transport_ok' }, rows: ['T8', 'T9'], to: 'unconfirmed', after: { deliveredAt: T0, ...over } },
+  { name: 'T10 first backoff', x: inState('in_transit'), event: { kind: 'known_undelivered' }, rows: ['T10'], to: 'enqueued', after: { notBefore: T0 + 1000, holdsSlot: false, sentTo: undefined, tDelivery: T0 + 60_000, attempts: 1 } },
+  ...[2000, 5000, 15_000, 60_000, 60_000].map((wait, at): Case => ({ name: `T10 backoff ${at + 2}`, x: inState('in_transit', {}, { attempts: at + 1 }), event: { kind: 'known_undelivered' }, rows: ['T10'], to: 'enqueued', after: { notBefore: T0 + wait } })),
+  { name: 'T11', x: inState('in_transit', mqttL4), event: refused, rows: ['T11'], to: 'transport_rejected', after: { detail: 'too_big', detailMessage: 'too big', ...over } },
+  { name: 'T11 gateway delivered', x: inState('delivered'), event: refused, rows: ['T11'], to: 'transport_rejected' },
+  { name: 'T11 only a gateway takes it back', x: inState('delivered', mqttL4), event: refused, rows: [] },
+  { name: 'T12', x: inState('in_transit'), event: { kind: 'unreachable', code: 'expired', message: '' }, rows: ['T12'], to: 'transport_unreachable', after: { detail: 'expired' } },
+  { name: 'T12 gateway delivered', x: inState('delivered', gatewayL4), event: { kind: 'unreachable', code: 'c', message: 'm' }, rows: ['T12'], to: 'transport_unreachable' },
+  { name: 'T13', x: inState('in_transit', P('chirpstack', 'no_verification')), event: { kind: 'network_retry', code: 'gw', message: 'busy' }, rows: ['T13'], to: 'in_transit', after: { detail: 'gw', detailMessage: 'busy' } },
+  { name: 'T14 gateway', x: inState('in_transit'), event: { kind: 'link_lost' }, rows: ['T14'], to: 'in_transit', after: { detail: 'delivery_unknown', tDelivery: T0 + 60_000, holdsSlot: true } },
+  { name: 'T14 mqtt waits no longer than t_ack', x: inState('in_transit', mqttL4), event: { kind: 'link_lost' }, at: 10_000, rows: ['T14'], to: 'in_transit', after: { tDelivery: T0 + 40_000 } },
+  { name: 'T14 once', x: inState('in_transit', {}, {}), event: { kind: 'link_lost' }, rows: ['T14'], after: {} },
+  { name: 'T16', x: inState('in_transit'), event: timer('delivery'), at: 60_000, rows: ['T16'], to: 'unconfirmed', after: { detail: 'delivery_unknown', ...over }, effects: ['withdraw'] },
+  { name: 'T16 with the last error', x: { ...inState('in_transit'), detail: 'gw_busy' }, event: timer('delivery'), at: 60_000, rows: ['T16'], to: 'unconfirmed', after: { detail: 'gw_busy' } },
+  { name: 'T16 chirpstack waits one more uplink', x: inState('in_transit', P('chirpstack', 'no_verification')), event: timer('delivery'), at: 179_999, rows: [] },
+  { name: 'T16 chirpstack', x: inState('in_transit', P('chirpstack', 'no_verification')), event: timer('delivery'), at: 180_000, rows: ['T16'], to: 'unconfirmed' },
+  { name: 'T17 from in_transit', x: inState('in_transit'), event: { kind: 'ack' }, at: 5, rows: ['T17'], to: 'accepted_no_l4', after: { deliveredAt: T0 + 5, evidence: 'native_ack', ...over } },
+  { name: 'T17 from delivered', x: inState('delivered', P('chirpstack_confirmed', 'wait_next_uplink')), event: { kind: 'ack' }, at: 5, rows: ['T17'], to: 'accepted_no_l4', after: { deliveredAt: T0 } },
+  { name: 'T17 needs A', x: inState('delivered', mqttNU), event: { kind: 'ack' }, rows: [] },
+  { name: 'T18 with L4', x: inState('delivered', gatewayL4), event: { kind: 'ack' }, rows: ['T18'], to: 'accepted', after: { ...open, tConv: T0 + 300_000, evidence: 'native_ack' } },
+  { name: 'T18 with Q', x: inState('in_transit', gatewayQ), event: { kind: 'ack' }, rows: ['T18'], to: 'accepted', effects: ['send_query'] },
+  { name: 'T18 after T30 asks no second time', x: { ...inState('delivered', P('gateway', 'query_after_ack', true)), tAck: undefined, tConv: T0 + 9 }, event: { kind: 'ack' }, rows: ['T18'], to: 'accepted', after: { tConv: T0 + 9 }, effects: [] },
+  ...(['in_transit', 'delivered', 'accepted'] as const).map((state): Case => ({ name: `T19 from ${state}`, x: inState(state, gatewayL4), event: { kind: 'negative', code: 'E7', message: 'jammed' }, rows: ['T19'], to: 'protocol_rejected', after: { detail: 'E7', detailMessage: 'jammed', ...over } })),
+  { name: 'T20', x: inState('delivered'), event: noAnswer, rows: ['T20'], to: 'unconfirmed', after: { detail: 'no_answer' }, effects: [] },
+  { name: 'T20 from in_transit', x: inState('in_transit', gatewayQ), event: noAnswer, rows: ['T20'], to: 'unconfirmed' },
+  { name: 'T21', x: inState('in_transit', gatewayL4), event: noAnswer, at: 7, rows: ['T21'], to: 'delivered', after: { ...open, deliveredAt: T0 + 7, tConv: T0 + 300_007 } },
+  { name: 'T21 asks unless asked', x: inState('delivered', P('gateway', 'query_after_ack', true)), event: noAnswer, rows: ['T21'], to: 'delivered', effects: ['send_query'] },
+  { name: 'T22', x: inState('delivered', mqttNU), event: { kind: 'uplink' }, rows: ['T22'], to: 'accepted_no_l4', after: { evidence: 'implicit_uplink', ...over } },
+  { name: 'T22 needs no A', x: inState('delivered', P('gateway', 'wait_next_uplink')), event: { kind: 'uplink' }, rows: [] },
+  ...(['delivered', 'accepted'] as const).map((state): Case => ({ name: `T23 from ${state}`, x: inState(state, gatewayL4), event: { kind: 'sensors_matched', changed: false }, rows: ['T23'], to: 'converged', after: { evidence: 'sensor', ...over } })),
+  { name: 'T24', x: inState('in_transit', mqttL4), event: { kind: 'sensors_matched', changed: true }, rows: ['T24'], to: 'converged', after: over, effects: ['withdraw'] },
+  { name: 'T24 needs a change', x: inState('in_transit', mqttL4), event: { kind: 'sensors_matched', changed: false }, rows: [] },
+  { name: 'T24 chirpstack keeps the slot', x: inState('in_transit', P('chirpstack', 'wait_next_uplink', true)), event: { kind: 'sensors_matched', changed: true }, rows: ['T24'], to: 'converged', after: { holdsSlot: true, tDelivery: T0 + 60_000, finishedAt: T0 } },
+  { name: 'T25', x: inState('delivered', mqttL4), event: { kind: 'uplink' }, rows: ['T25'], to: 'unconfirmed', after: { detail: 'l4_mismatch', ...over } },
+  { name: 'T25 not with a convergence timeout', x: inState('delivered', mqttL4, { convergenceTimeout: 60 }), event: { kind: 'uplink' }, rows: [] },
+  { name: 'T25 is judged later while an ack is awaited', x: inState('delivered', gatewayL4), event: { kind: 'uplink' }, rows: ['T25'], to: 'delivered', after: { detail: 'l4_mismatch', holdsSlot: true } },
+  { name: 'T26', x: inState('accepted', gatewayL4), event: { kind: 'uplink' }, rows: ['T26'], to: 'accepted_no_l4', after: { detail: 'l4_mismatch', ...over } },
+  { name: 'T26 for an uplink that was set aside', x: { ...inState('delivered', gatewayL4), detail: 'l4_mismatch' }, event: { kind: 'ack' }, rows: ['T18', 'T26'], to: 'accepted_no_l4', after: { detail: 'l4_mismatch' } },
+  { name: 'T25 for one at a nack', x: { ...inState('delivered', gatewayL4), detail: 'l4_mismatch' }, event: noAnswer, rows: ['T21', 'T25'], to: 'unconfirmed' },
+  { name: 'T25 for one at t_ack', x: { ...inState('delivered', gatewayL4), detail: 'l4_mismatch' }, event: timer('ack'), at: 90_000, rows: ['T30', 'T25'], to: 'unconfirmed' },
+  { name: 'T27', x: inState('accepted', gatewayQ), event: { kind: 'query_answered' }, rows: ['T27'], to: 'accepted_no_l4', after: { evidence: 'query' } },
+  { name: 'T28', x: inState('delivered', mqttQ), event: { kind: 'query_answered' }, rows: ['T28'], to: 'accepted_no_l4', after: { evidence: 'query' } },
+  { name: 'T29', x: inState('delivered'), event: timer('ack'), at: 90_000, rows: ['T29'], to: 'unconfirmed', after: { detail: 'ack_timeout', ...over }, effects: ['withdraw'] },
+  { name: 'T30', x: inState('delivered', gatewayL4), event: timer('ack'), at: 90_000, rows: ['T30'], to: 'delivered', after: { ...open, tConv: T0 + 390_000 } },
+  { name: 'T31 l4', x: inState('accepted', gatewayL4), event: timer('conv'), at: 300_000, rows: ['T31'], to: 'accepted_no_l4', after: { detail: 'l4_timeout' } },
+  { name: 'T31 query', x: inState('accepted', gatewayQ), event: timer('conv'), at: 300_000, rows: ['T31'], to: 'accepted_no_l4', after: { detail: 'query_timeout' } },
+  { name: 'T32 l4', x: inState('delivered', mqttL4), event: timer('conv'), at: 300_000, rows: ['T32'], to: 'unconfirmed', after: { detail: 'l4_timeout' } },
+  { name: 'T32 query', x: inState('delivered', mqttQ), event: timer('conv'), at: 300_000, rows: ['T32'], to: 'unconfirmed', after: { detail: 'query_timeout' } },
+  { name: 'T33', x: inState('delivered', mqttL4), event: { kind: 'superseded', byExecutionId: 'e2' }, rows: ['T33'], to: 'unconfirmed', after: { detail: 'superseded' } },
+  { name: 'T34', x: inState('accepted', gatewayL4), event: { kind: 'superseded', byExecutionId: 'e2' }, rows: ['T34'], to: 'accepted_no_l4', after: { detail: 'superseded' } },
+  ...(['in_transit', 'delivered'] as const).map((state): Case => ({ name: `T35 from ${state}`, x: inState(state), event: { kind: 'removed', reason: 'unbound' }, rows: ['T35'], to: 'unconfirmed', after: { detail: 'target_removed', ...over }, effects: ['withdraw'] })),
+  { name: 'T36', x: inState('accepted', gatewayL4), event: { kind: 'removed', reason: 'unbound' }, rows: ['T36'], to: 'accepted_no_l4', after: { detail: 'target_removed' } },
+  ...(['enqueued', 'in_transit', 'delivered'] as const).map((state): Case => ({ name: `T37 from ${state}`, x: inState(state), event: { kind: 'restored' }, rows: ['T37'], to: 'unconfirmed', after: { detail: 'restored', ...over } })),
+  { name: 'T37 from accepted', x: inState('accepted', gatewayL4), event: { kind: 'restored' }, rows: ['T37'], to: 'accepted_no_l4', after: { detail: 'restored' } },
+];
+
+describe('the table of executions.md', () => {
+  it.each(CASES.map((c) => [c.name, c] as const))('%s', (_name, c) => {
+    const result = apply(c.x, c.event, T0 + (c.at ?? 0));
+    expect(result?.rows ?? []).toEqual(c.rows);
+    if (!result) return;
+    if (c.to) expect(result.x.state).toBe(c.to);
+    expect(result.x).toMatchObject(c.after ?? {});
+    if (c.effects) expect(result.effects).toEqual(c.effects);
+  });
+
+  it('has a case for each of its rows', () => {
+    const tested = new Set(CASES.flatMap((c) => c.rows));
+    expect([...new Set(TRANSITIONS.map((row) => row.id))].filter((id) => !tested.has(id))).toEqual([]);
+  });
+
+  it('marks a lost link once', () => {
+    const lost = apply(inState('in_transit'), { kind: 'link_lost' }, T0);
+    expect(lost && apply(lost.x, { kind: 'link_lost' }, T0)).toBeUndefined();
+  });
+
+  it.each([{ kind: 'transport_ok' } as const, { kind: 'timer', timer: 'delivery' } as const])('frees the slot that T24 kept at $kind', (event) => {
+    const converged = apply(inState('in_transit', P('chirpstack', 'wait_next_uplink', true)), { kind: 'sensors_matched', changed: true }, T0);
+    expect(converged && nextDeadline(converged.x)).toBe(T0 + 180_000);
+    const freed = converged && apply(converged.x, event, T0 + 180_000);
+    expect(freed?.x).toMatchObject({ state: 'converged', holdsSlot: false, finishedAt: T0 });
+    expect(freed && nextDeadline(freed.x)).toBeUndefined();
+  });
+
+  it('takes evidence in any order: an ack before the acknowledgement of the transport', () => {
+    const acked = apply(inState('in_transit', gatewayL4), { kind: 'ack' }, T0 + 5);
+    expect(acked?.x).toMatchObject({ state: 'accepted', deliveredAt: T0 + 5 });
+    expect(acked && apply(acked.x, { kind: 'transport_ok' }, T0 + 6)).toBeUndefined();
+  });
+});

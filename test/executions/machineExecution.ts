@@ -1,0 +1,67 @@
+import { CONNECTOR_KINDS, type ConnectorKind, type ExecutionState, type VerificationStrategy } from '../../src/executions/execution';
+import type { ExecutionEvent } from '../../src/executions/executionEvent';
+import { advance } from '../../src/executions/executionMachine';
+import type { MachineExecution } from '../../src/executions/executionTimes';
+
+/** A fixed moment; times in these tests are milliseconds from it on. */
+export const T0 = 1_700_000_000_000;
+
+/** Kind, strategy and whether sensor states are expected. */
+export interface Profile {
+  readonly kind: ConnectorKind;
+  readonly strategy: VerificationStrategy;
+  readonly expects: boolean;
+}
+
+/** All 30 of them. */
+export const PROFILES: readonly Profile[] = CONNECTOR_KINDS.flatMap((kind) =>
+  (['no_verification', 'wait_next_uplink', 'query_after_ack'] as const).flatMap((strategy) => [true, false].map((expects) => ({ kind, strategy, expects }))),
+);
+
+/** An execution as submit leaves it. */
+export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<MachineExecution> = {}): MachineExecution {
+  return {
+    state: 'enqueued',
+    kind: profile.kind ?? 'gateway',
+    strategy: profile.strategy ?? 'no_verification',
+    expected: profile.expects ? [{ sensorId: 'sensor-1', valueType: 'number', value: 21 }] : [],
+    convergenceTimeout: undefined,
+    times: { deliveryMs: 60_000, ackMs: 30_000, uplinkIntervalMs: 60_000, classA: profile.kind === 'chirpstack' || profile.kind === 'chirpstack_confirmed' },
+    detail: '',
+    detailMessage: '',
+    evidence: undefined,
+    attempts: 0,
+    holdsSlot: false,
+    notBefore: undefined,
+    sentTo: undefined,
+    sentBoot: undefined,
+    tDelivery: T0 + 60_000,
+    tAck: undefined,
+    tConv: undefined,
+    dispatchedAt: undefined,
+    deliveredAt: undefined,
+    finishedAt: undefined,
+    ...overrides,
+  };
+}
+
+/** Applies an event as the store does, with what follows in the same transaction; undefined: it was ignored. */
+export function apply(x: MachineExecution, event: ExecutionEvent, now: number): { x: MachineExecution; rows: string[]; effects: string[] } | undefined {
+  const first = advance(x, event, now);
+  if (!first) return undefined;
+  const after = { ...x, ...first.progress };
+  const rest = first.next && apply(after, first.next, now);
+  return { x: rest?.x ?? after, rows: [first.row, ...(rest?.rows ?? [])], effects: [...first.effects, ...(rest?.effects ?? [])] };
+}
+
+/** The same execution brought to a state by the usual events, at T0. */
+export function inState(state: ExecutionState, profile: Partial<Profile> = {}, overrides: Partial<MachineExecution> = {}): MachineExecution {
+  const path: ExecutionEvent[] = [{ kind: 'dispatch', peerId: 'gw', bootId: 'b1' }, { kind: 'transport_ok' }, { kind: 'ack' }];
+  let x = enqueued(profile, overrides);
+  for (const event of path) {
+    if (x.state === state) break;
+    x = apply(x, event, T0)?.x ?? x;
+  }
+  if (x.state !== state) throw new Error(`the usual events lead to ${x.state}, not ${state}`);
+  return x;
+}
