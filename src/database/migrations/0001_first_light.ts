@@ -236,7 +236,7 @@ async function executions(knex: Knex): Promise<void> {
     t.bigInteger('t_delivery');
     t.bigInteger('t_ack');
     t.bigInteger('t_conv');
-    t.bigInteger('next_deadline'); // the earliest armed timer; null when final
+    t.bigInteger('next_deadline'); // the earliest armed timer; null when final, unless it keeps the slot
     t.bigInteger('enqueued_at').notNullable();
     t.bigInteger('dispatched_at');
     t.bigInteger('delivered_at');
@@ -254,7 +254,7 @@ async function executionIndexes(knex: Knex): Promise<void> {
   await knex.raw("create index executions_queue on executions (connection_id, physical_device_id, queue_order) where state = 'enqueued'");
   await knex.raw('create index executions_open_device on executions (device_id) where final = 0');
   await knex.raw('create index executions_open_connection on executions (connection_id, state) where final = 0');
-  await knex.raw('create index executions_deadline on executions (next_deadline) where final = 0');
+  await knex.raw('create index executions_deadline on executions (next_deadline) where next_deadline is not null');
   await knex.raw('create unique index executions_dedupe on executions (device_id, dedupe_key) where dedupe_key is not null');
   await knex.raw('create unique index executions_trigger on executions (device_id, command_id, trigger_key) where trigger_key is not null');
   await knex.raw('create unique index executions_slot on executions (physical_device_id) where holds_slot = 1');
