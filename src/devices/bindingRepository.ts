@@ -1,0 +1,55 @@
+import { uniqueOr, type Db } from '../database';
+import { notFound } from '../kernel/errors';
+import { alreadyBound, type PhysicalDevice } from './device';
+import { foreignKeyOr } from './foreignKeyOr';
+
+/** A binding to make. */
+export type BindingRecord = Pick<PhysicalDevice, 'id' | 'clientDeviceId' | 'connectionId' | 'configuration' | 'createdAt'>;
+
+/** Which physical device a digital device is bound to. Assumes validated input, a device of `organizationId`, and that it is locked. */
+export class BindingRepository {
+  constructor(private readonly db: Db) {}
+
+  /** Binds a device that has no binding. Throws `physical_device_already_bound`, `connection_not_found`. */
+  async create(organizationId: string, deviceId: string, binding: BindingRecord): Promise<void> {
+    const insert = async () =>
+      await this.db.knex('physical_devices').insert({
+        id: binding.id,
+        organization_id: organizationId,
+        device_id: deviceId,
+        connection_id: binding.connectionId,
+        client_device_id: binding.clientDeviceId,
+        configuration: JSON.stringify(binding.configuration),
+        created_at: binding.createdAt,
+        updated_at: binding.createdAt,
+      });
+    const { dialect } = this.db;
+    const unbound = async () => await uniqueOr(dialect, () => alreadyBound(binding.connectionId, binding.clientDeviceId), insert);
+    await foreignKeyOr(dialect, () => notFound('connection', binding.connectionId), unbound);
+  }
+
+  /** Replaces the configuration of the device's binding. */
+  async setConfiguration(organizationId: string, deviceId: string, configuration: PhysicalDevice['configuration'], now: number): Promise<void> {
+    await this.of(organizationId, deviceId).update({ configuration: JSON.stringify(configuration), updated_at: now });
+  }
+
+  /** Removes the device's binding; its mappings stay. */
+  async delete(organizationId: string, deviceId: string): Promise<void> {
+    await this.of(organizationId, deviceId).delete();
+  }
+
+  /** How many devices are bound to each of these connections; those with none are left out. */
+  async countByConnection(organizationId: string, connectionIds: readonly string[]): Promise<Map<string, number>> {
+    const rows = await this.db
+      .knex('physical_devices as p')
+      .where('p.organization_id', organizationId)
+      .whereIn('p.connection_id', [...connectionIds])
+      .groupBy('p.connection_id')
+      .select<{ connection_id: string; devices: number }[]>('p.connection_id', this.db.knex.raw('count(*) as devices'));
+    return new Map(rows.map((row) => [row.connection_id, row.devices]));
+  }
+
+  private of(organizationId: string, deviceId: string) {
+    return this.db.knex('physical_devices as p').where('p.organization_id', organizationId).where('p.device_id', deviceId);
+  }
+}

@@ -1,0 +1,109 @@
+import { DataSendingIntervalUnit, type CreateDigitalDeviceRequest, type DigitalDevice, type ListDigitalDevicesRequest, type ListDigitalDevicesResponse, type PhysicalDevice as PhysicalDeviceMessage, type UpdateDigitalDeviceRequest } from '../gen/digitaldevice/v2/digital_device_service';
+import type { Violation } from '../kernel/errors';
+import { etagOf } from '../kernel/etags';
+import { toTimestamp } from '../kernel/timestamps';
+import type { DataSendingInterval, Device, IntervalUnit, ListedDevice, PhysicalDevice } from './device';
+import type { DeviceChange, DevicePage, DeviceQuery, NewDevice } from './deviceService';
+
+const UNIT_TO_WIRE: Readonly<Record<IntervalUnit, DataSendingIntervalUnit>> = {
+  minute: DataSendingIntervalUnit.DATA_SENDING_INTERVAL_UNIT_MINUTE,
+  hour: DataSendingIntervalUnit.DATA_SENDING_INTERVAL_UNIT_HOUR,
+  day: DataSendingIntervalUnit.DATA_SENDING_INTERVAL_UNIT_DAY,
+  week: DataSendingIntervalUnit.DATA_SENDING_INTERVAL_UNIT_WEEK,
+  month: DataSendingIntervalUnit.DATA_SENDING_INTERVAL_UNIT_MONTH,
+};
+const UNITS = Object.keys(UNIT_TO_WIRE) as IntervalUnit[];
+
+/** A device in full. */
+export function deviceToMessage(device: Device): DigitalDevice {
+  const { dataSendingInterval, lastSeenAt, physicalDevice } = device;
+  return {
+    id: device.id,
+    name: device.name,
+    organizationId: device.organizationId,
+    lastSeen: lastSeenAt === undefined ? undefined : toTimestamp(lastSeenAt),
+    physicalDevice: physicalDevice && physicalDeviceToMessage(physicalDevice),
+    sensors: device.sensors.map((sensor) => ({ id: sensor.id, sensorTemplateId: sensor.sensorTemplateId, createdAt: toTimestamp(sensor.createdAt), updatedAt: toTimestamp(sensor.updatedAt) })),
+    dataSendingInterval: dataSendingInterval && { unit: UNIT_TO_WIRE[dataSendingInterval.unit], value: dataSendingInterval.value },
+    createdAt: toTimestamp(device.createdAt),
+    updatedAt: toTimestamp(device.updatedAt),
+    etag: etagOf(device.revision),
+  };
+}
+
+function physicalDeviceToMessage(physicalDevice: PhysicalDevice): PhysicalDeviceMessage {
+  return {
+    id: physicalDevice.id,
+    clientDeviceId: physicalDevice.clientDeviceId,
+    connectionId: physicalDevice.connectionId,
+    configuration: physicalDevice.configuration,
+    sensorMappings: physicalDevice.sensorMappings.map((mapping) => ({
+      id: mapping.id,
+      sensorId: mapping.sensorId,
+      sourcePath: mapping.sourcePath,
+      createdAt: toTimestamp(mapping.createdAt),
+      updatedAt: toTimestamp(mapping.updatedAt),
+    })),
+    createdAt: toTimestamp(physicalDevice.createdAt),
+    updatedAt: toTimestamp(physicalDevice.updatedAt),
+  };
+}
+
+/** One page of devices in the list shape. */
+export function devicePageToMessage(page: DevicePage): ListDigitalDevicesResponse {
+  return { devices: page.devices.map(listedToMessage), total: page.total, nextPageToken: page.nextPageToken };
+}
+
+function listedToMessage(device: ListedDevice): DigitalDevice {
+  const { lastSeenAt, physicalDevice } = device;
+  return {
+    id: device.id,
+    name: device.name,
+    organizationId: device.organizationId,
+    lastSeen: lastSeenAt === undefined ? undefined : toTimestamp(lastSeenAt),
+    physicalDevice: physicalDevice && { ...physicalDevice, configuration: undefined, sensorMappings: [], createdAt: undefined, updatedAt: undefined },
+    sensors: device.sensors.map((sensor) => ({ id: sensor.id, sensorTemplateId: sensor.sensorTemplateId, createdAt: undefined, updatedAt: undefined })),
+    dataSendingInterval: undefined,
+    createdAt: toTimestamp(device.createdAt),
+    updatedAt: toTimestamp(device.updatedAt),
+    etag: '',
+  };
+}
+
+/** What to list. */
+export function deviceQueryFromMessage(request: ListDigitalDevicesRequest): DeviceQuery {
+  return { limit: request.limit, offset: request.offset, search: request.search ?? '', pageToken: request.pageToken };
+}
+
+/** What to create. */
+export function newDeviceFromMessage(request: CreateDigitalDeviceRequest): NewDevice {
+  return { name: request.name, physicalDevice: request.physicalDevice };
+}
+
+/** What to change. */
+export function deviceChangeFromMessage(request: UpdateDigitalDeviceRequest): DeviceChange {
+  const { physicalDevice } = request;
+  return {
+    name: request.name,
+    physicalDevice: request.unbindPhysicalDevice ? null : physicalDevice && { clientDeviceId: physicalDevice.clientDeviceId, connectionId: physicalDevice.connectionId, configuration: physicalDevice.configuration },
+    dataSendingInterval: request.clearDataSendingInterval ? null : intervalFromMessage(request.dataSendingInterval),
+  };
+}
+
+function intervalFromMessage(interval: UpdateDigitalDeviceRequest['dataSendingInterval']): DataSendingInterval | undefined {
+  const unit = UNITS.find((name) => UNIT_TO_WIRE[name] === interval?.unit);
+  return interval && unit && { unit, value: interval.value };
+}
+
+/** Offset and page token are two ways to say the same. */
+export function checkListRequest(request: ListDigitalDevicesRequest): Violation[] {
+  return request.offset && request.pageToken ? [{ field: 'offset', description: 'goes not together with pageToken; give one of them' }] : [];
+}
+
+/** A field cannot be removed and set at once. */
+export function checkUpdateRequest(request: UpdateDigitalDeviceRequest): Violation[] {
+  const violations: Violation[] = [];
+  if (request.unbindPhysicalDevice && request.physicalDevice) violations.push({ field: 'unbindPhysicalDevice', description: 'goes not together with physicalDevice; give one of them' });
+  if (request.clearDataSendingInterval && request.dataSendingInterval) violations.push({ field: 'clearDataSendingInterval', description: 'goes not together with dataSendingInterval; give one of them' });
+  return violations;
+}

@@ -1,0 +1,29 @@
+import { ConnectionRepository } from '../connections';
+import type { Db } from '../database';
+import { SensorTemplateRepository } from '../sensorTemplates';
+import { BindingRepository } from './bindingRepository';
+import { DeviceListRepository } from './deviceListRepository';
+import { DeviceRepository } from './deviceRepository';
+import { SensorRepository } from './sensorRepository';
+
+/** What the services of this room read and write, bound to one connection or transaction. */
+export interface DeviceRepositories {
+  readonly devices: DeviceRepository;
+  readonly lists: DeviceListRepository;
+  readonly bindings: BindingRepository;
+  readonly sensors: SensorRepository;
+  readonly connections: ConnectionRepository;
+  readonly templates: SensorTemplateRepository;
+}
+
+/** Binds them all; given to the unit of work. */
+export function deviceRepositories(db: Db): DeviceRepositories {
+  return {
+    devices: new DeviceRepository(db),
+    lists: new DeviceListRepository(db),
+    bindings: new BindingRepository(db),
+    sensors: new SensorRepository(db),
+    connections: new ConnectionRepository(db),
+    templates: new SensorTemplateRepository(db),
+  };
+}

@@ -1,0 +1,174 @@
+import { foldName, type Db, type Dialect, type HotStatement } from '../database';
+import { notFound } from '../kernel/errors';
+import type { DataSendingInterval, Device, IntervalUnit, Sensor, SensorMapping } from './device';
+
+/** What a device is made of beside its binding, sensors and mappings. */
+export type DeviceRecord = Pick<Device, 'id' | 'name' | 'createdAt'>;
+
+/** Which digital device a physical device is bound to. */
+export interface Binding {
+  readonly deviceId: string;
+  readonly physicalDeviceId: string;
+}
+
+interface DeviceRow {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly name: string;
+  readonly last_seen_at: number | null;
+  readonly interval_unit: IntervalUnit | null;
+  readonly interval_value: number | null;
+  readonly revision: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly physical_id: string | null;
+  readonly client_device_id: string;
+  readonly connection_id: string;
+  readonly configuration: string;
+  readonly bound_at: number;
+  readonly binding_updated_at: number;
+  /** JSON arrays whose items are the domain's own objects. */
+  readonly sensors: string;
+  readonly mappings: string;
+}
+
+const GET: HotStatement = {
+  name: 'devices.get',
+  sql: (dialect) => `
+    select d.id, d.organization_id, d.name, d.last_seen_at, d.interval_unit, d.interval_value, d.revision, d.created_at, d.updated_at,
+      p.id as physical_id, p.client_device_id, p.connection_id, p.configuration, p.created_at as bound_at, p.updated_at as binding_updated_at,
+      ${sensorsOf(dialect)} as sensors, ${mappingsOf(dialect)} as mappings
+    from digital_devices d left join physical_devices p on p.device_id = d.id
+    where d.organization_id = ? and d.id = ?`,
+};
+
+const FIND_BINDING: HotStatement = {
+  name: 'devices.findBinding',
+  sql: () => 'select p.device_id as "deviceId", p.id as "physicalDeviceId" from physical_devices p where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?',
+};
+
+const TOUCH_LAST_SEEN: HotStatement = {
+  name: 'devices.touchLastSeen',
+  sql: () => 'update digital_devices set last_seen_at = ? where organization_id = ? and id = ? and (last_seen_at is null or last_seen_at < ?)',
+};
+
+function sensorsOf(dialect: Dialect): string {
+  const sensor = dialect.jsonObject({ id: 's.id', sensorTemplateId: 's.sensor_template_id', createdAt: 's.created_at', updatedAt: 's.updated_at' });
+  return dialect.jsonArray(sensor, 'sensors s where s.device_id = d.id', 's.position');
+}
+
+function mappingsOf(dialect: Dialect): string {
+  const mapping = dialect.jsonObject({ id: 'm.id', sensorId: 'm.sensor_id', sourcePath: 'm.source_path', createdAt: 'm.created_at', updatedAt: 'm.updated_at' });
+  return dialect.jsonArray(mapping, 'sensor_mappings m where m.device_id = d.id', 'm.position');
+}
+
+/** Digital devices by themselves. Assumes validated input and a caller allowed to act in `organizationId`. */
+export class DeviceRepository {
+  constructor(private readonly db: Db) {}
+
+  /** The whole device. Throws `device_not_found`. */
+  async get(organizationId: string, id: string): Promise<Device> {
+    const device = await this.find(organizationId, id);
+    if (!device) throw notFound('device', id);
+    return device;
+  }
+
+  /** The whole device: binding, mappings and sensors, in one statement. */
+  async find(organizationId: string, id: string): Promise<Device | undefined> {
+    const [row] = await this.db.all<DeviceRow>(GET, [organizationId, id]);
+    return row && deviceFromRow(row);
+  }
+
+  /** The whole device, which nobody else changes until the end of the transaction. Throws `device_not_found`. */
+  async lock(organizationId: string, id: string): Promise<Device> {
+    await this.db.dialect.lockForUpdate(this.one(organizationId, id).select('d.id'));
+    return await this.get(organizationId, id);
+  }
+
+  /** The digital device that a physical device is bound to; `clientDeviceId` as the connector normalises it. */
+  async findBinding(organizationId: string, connectionId: string, clientDeviceId: string): Promise<Binding | undefined> {
+    const [binding] = await this.db.all<Binding>(FIND_BINDING, [organizationId, connectionId, clientDeviceId]);
+    return binding;
+  }
+
+  /** Adds a device without binding and sensors, and counts it. */
+  async create(organizationId: string, device: DeviceRecord): Promise<void> {
+    await this.db.knex('digital_devices').insert({
+      id: device.id,
+      organization_id: organizationId,
+      name: device.name,
+      name_folded: foldName(device.name),
+      revision: 1,
+      created_at: device.createdAt,
+      updated_at: device.createdAt,
+    });
+    await this.count(organizationId, 1);
+  }
+
+  /** Sets name and interval, and counts the change: a new revision. */
+  async update(organizationId: string, id: string, fields: { name: string; dataSendingInterval: DataSendingInterval | undefined }, now: number): Promise<void> {
+    await this.one(organizationId, id).update({
+      name: fields.name,
+      name_folded: foldName(fields.name),
+      interval_unit: fields.dataSendingInterval?.unit ?? null,
+      interval_value: fields.dataSendingInterval?.value ?? null,
+      revision: this.db.knex.raw('revision + 1'),
+      updated_at: now,
+    });
+  }
+
+  /** Counts a change of the device's sensors or mappings: a new revision. */
+  async touch(organizationId: string, id: string, now: number): Promise<void> {
+    await this.one(organizationId, id).update({ revision: this.db.knex.raw('revision + 1'), updated_at: now });
+  }
+
+  /** Sets when the device was last seen, never backwards, and not as a change of the device. Only inside a transaction. */
+  async touchLastSeen(organizationId: string, id: string, seenAt: number): Promise<void> {
+    await this.db.all(TOUCH_LAST_SEEN, [seenAt, organizationId, id, seenAt]);
+  }
+
+  /** Deletes a device that is there, with all that hangs on it. */
+  async delete(organizationId: string, id: string): Promise<void> {
+    await this.one(organizationId, id).delete();
+    await this.count(organizationId, -1);
+  }
+
+  private async count(organizationId: string, change: 1 | -1): Promise<void> {
+    await this.db
+      .knex('organization_counters')
+      .insert({ organization_id: organizationId, name: 'devices', value: change })
+      .onConflict(['organization_id', 'name'])
+      .merge({ value: this.db.knex.raw('organization_counters.value + ?', [change]) });
+  }
+
+  private one(organizationId: string, id: string) {
+    return this.db.knex('digital_devices as d').where('d.organization_id', organizationId).where('d.id', id);
+  }
+}
+
+function deviceFromRow(row: DeviceRow): Device {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    name: row.name,
+    lastSeenAt: row.last_seen_at ?? undefined,
+    physicalDevice: row.physical_id === null ? undefined : physicalDeviceFromRow(row, row.physical_id),
+    sensors: JSON.parse(row.sensors) as Sensor[],
+    dataSendingInterval: row.interval_unit && row.interval_value ? { unit: row.interval_unit, value: row.interval_value } : undefined,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    revision: row.revision,
+  };
+}
+
+function physicalDeviceFromRow(row: DeviceRow, id: string): Device['physicalDevice'] {
+  return {
+    id,
+    clientDeviceId: row.client_device_id,
+    connectionId: row.connection_id,
+    configuration: JSON.parse(row.configuration) as Record<string, unknown>,
+    sensorMappings: JSON.parse(row.mappings) as SensorMapping[],
+    createdAt: row.bound_at,
+    updatedAt: row.binding_updated_at,
+  };
+}

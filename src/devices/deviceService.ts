@@ -1,0 +1,131 @@
+import { foldName, UnitOfWork, type Database, type Db } from '../database';
+import type { Clock } from '../kernel/clock';
+import { checkEtag } from '../kernel/etags';
+import { newId } from '../kernel/ids';
+import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
+import { checkedBinding, isSamePhysicalDevice, patchedBinding, type BindingInput, type BindingPatch } from './binding';
+import type { DataSendingInterval, Device, ListedDevice } from './device';
+import type { DeviceHooks } from './deviceHooks';
+import { deviceRepositories, type DeviceRepositories } from './deviceRepositories';
+
+/** The device to create; the name is trimmed. */
+export interface NewDevice {
+  readonly name: string;
+  readonly physicalDevice: BindingInput | undefined;
+}
+
+/** What to change on a device; undefined stays as it is, null removes. */
+export interface DeviceChange {
+  readonly name: string | undefined;
+  readonly physicalDevice: BindingPatch | null | undefined;
+  readonly dataSendingInterval: DataSendingInterval | null | undefined;
+}
+
+/** What to list. An empty search or token is none; offset and token exclude each other. */
+export interface DeviceQuery {
+  readonly limit: number | undefined;
+  readonly offset: number | undefined;
+  readonly search: string;
+  readonly pageToken: string;
+}
+
+/** One page of devices; `total` counts those of all pages, `nextPageToken` is empty on the last. */
+export interface DevicePage {
+  readonly devices: readonly ListedDevice[];
+  readonly total: number;
+  readonly nextPageToken: string;
+}
+
+/** What the room needs of the house. */
+export interface DeviceOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly cursors: Cursors;
+  readonly hooks: DeviceHooks;
+}
+
+/** Digital devices and what they are bound to. Assumes that the field rules of the proto hold. */
+export class DeviceService {
+  private readonly work: UnitOfWork<DeviceRepositories>;
+
+  constructor(private readonly options: DeviceOptions) {
+    this.work = new UnitOfWork(options.database, deviceRepositories);
+  }
+
+  /** Creates a device, bound to a physical device where one is given. Throws `connection_not_found`, `physical_device_already_bound`, `validation_failed`. */
+  async create(organizationId: string, device: NewDevice): Promise<Device> {
+    const id = newId();
+    const now = this.options.clock.now();
+    return await this.work.transaction(async (repos) => {
+      await repos.devices.create(organizationId, { id, name: device.name, createdAt: now });
+      if (device.physicalDevice) await repos.bindings.create(organizationId, id, await checkedBinding(repos.connections, organizationId, device.physicalDevice, now));
+      return await repos.devices.get(organizationId, id);
+    });
+  }
+
+  /** Throws `device_not_found`. */
+  get(organizationId: string, id: string): Promise<Device> {
+    return this.work.repos.devices.get(organizationId, id);
+  }
+
+  /** Newest created first. Throws `validation_failed` for a token that this list did not give out. */
+  async list(organizationId: string, query: DeviceQuery): Promise<DevicePage> {
+    const { lists } = this.work.repos;
+    const name = [organizationId, 'devices', query.search];
+    const after = this.options.cursors.decode<CreatedPosition>(name, query.pageToken, 'pageToken');
+    const size = pageSize(query.limit);
+    const slice = { after, offset: query.offset ?? 0, limit: size + 1 };
+    const folded = foldName(query.search);
+    const rows = folded ? await lists.search(organizationId, folded, slice) : await lists.list(organizationId, slice);
+    const page = pageOf(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
+    const total = folded ? await lists.totalOfSearch(organizationId, folded) : await lists.total(organizationId);
+    return { devices: page.items, total, nextPageToken: page.next ? this.options.cursors.encode(name, page.next) : '' };
+  }
+
+  /** Changes the given fields. Throws `device_not_found`, `changed_meanwhile`, and what create throws. */
+  async update(organizationId: string, id: string, change: DeviceChange, etag: string | undefined): Promise<Device> {
+    return await this.work.transaction(async (repos, db) => {
+      const device = await repos.devices.lock(organizationId, id);
+      checkEtag('device', device.revision, etag);
+      const now = this.options.clock.now();
+      if (change.physicalDevice === null) await this.unbind(repos, db, device);
+      else if (change.physicalDevice) await this.bind(repos, db, device, change.physicalDevice, now);
+      const dataSendingInterval = change.dataSendingInterval === undefined ? device.dataSendingInterval : (change.dataSendingInterval ?? undefined);
+      await repos.devices.update(organizationId, id, { name: change.name ?? device.name, dataSendingInterval }, now);
+      return await repos.devices.get(organizationId, id);
+    });
+  }
+
+  /** Deletes a device with its binding, sensors, mappings and commands. Throws `device_not_found`, `changed_meanwhile`. */
+  async delete(organizationId: string, id: string, etag: string | undefined): Promise<void> {
+    await this.work.transaction(async (repos, db) => {
+      const device = await repos.devices.lock(organizationId, id);
+      checkEtag('device', device.revision, etag);
+      await this.options.hooks.onDeviceDeleted(db, organizationId, id);
+      await repos.devices.delete(organizationId, id);
+    });
+  }
+
+  /** How many devices are bound to each of these connections; those with none are left out. */
+  countByConnection(organizationId: string, connectionIds: readonly string[]): Promise<Map<string, number>> {
+    return this.work.repos.bindings.countByConnection(organizationId, connectionIds);
+  }
+
+  private async bind(repos: DeviceRepositories, db: Db, device: Device, patch: BindingPatch, now: number): Promise<void> {
+    const { id, organizationId, physicalDevice } = device;
+    const wanted = await checkedBinding(repos.connections, organizationId, patchedBinding(physicalDevice, patch), now);
+    if (isSamePhysicalDevice(physicalDevice, wanted)) return await repos.bindings.setConfiguration(organizationId, id, wanted.configuration, now);
+    if (physicalDevice) {
+      await repos.bindings.delete(organizationId, id);
+      await this.options.hooks.onBindingChanged(db, organizationId, id);
+    }
+    return await repos.bindings.create(organizationId, id, wanted); // the mappings stay: they belong to the digital device
+  }
+
+  private async unbind(repos: DeviceRepositories, db: Db, device: Device): Promise<void> {
+    if (!device.physicalDevice) return;
+    await repos.sensors.setMappings(device.organizationId, device.id, []);
+    await repos.bindings.delete(device.organizationId, device.id);
+    await this.options.hooks.onBindingChanged(db, device.organizationId, device.id);
+  }
+}

@@ -1,0 +1,66 @@
+import type { Db } from '../database';
+import { validationFailed } from '../kernel/errors';
+import type { Sensor, SensorMapping } from './device';
+import { foreignKeyOr } from './foreignKeyOr';
+
+const templateDeleted = (field: string) => () => validationFailed([{ field, description: 'names a sensor template that was deleted just now; list the sensor templates to choose another' }]);
+
+/** The sensors of a device and their mappings. Assumes validated input, a device of `organizationId`, and that it is locked. */
+export class SensorRepository {
+  constructor(private readonly db: Db) {}
+
+  /** Attaches sensors behind those that the device has, in this order. */
+  async add(organizationId: string, deviceId: string, sensors: readonly Sensor[]): Promise<void> {
+    const last = await this.sensors(organizationId, deviceId).max<{ position: number | null }>({ position: 's.position' }).first();
+    const first = (last?.position ?? -1) + 1;
+    const rows = sensors.map((sensor, at) => ({
+      id: sensor.id,
+      organization_id: organizationId,
+      device_id: deviceId,
+      sensor_template_id: sensor.sensorTemplateId,
+      position: first + at,
+      created_at: sensor.createdAt,
+      updated_at: sensor.updatedAt,
+    }));
+    await foreignKeyOr(this.db.dialect, templateDeleted('sensorTemplateIds'), async () => await this.db.knex('sensors').insert(rows));
+  }
+
+  /** Removes sensors with their mappings. */
+  async remove(organizationId: string, deviceId: string, sensorIds: readonly string[]): Promise<void> {
+    await this.sensors(organizationId, deviceId).whereIn('s.id', [...sensorIds]).delete();
+  }
+
+  /** Gives a sensor another template. */
+  async setTemplate(organizationId: string, deviceId: string, sensorId: string, sensorTemplateId: string, now: number): Promise<void> {
+    const update = async () => await this.sensors(organizationId, deviceId).where('s.id', sensorId).update({ sensor_template_id: sensorTemplateId, updated_at: now });
+    await foreignKeyOr(this.db.dialect, templateDeleted('sensorTemplateId'), update);
+  }
+
+  /** Makes these the mappings of the device, in this order. */
+  async setMappings(organizationId: string, deviceId: string, mappings: readonly SensorMapping[]): Promise<void> {
+    await this.db.knex('sensor_mappings as m').where('m.organization_id', organizationId).where('m.device_id', deviceId).delete();
+    if (mappings.length === 0) return;
+    await this.db.knex('sensor_mappings').insert(
+      mappings.map((mapping, position) => ({
+        id: mapping.id,
+        organization_id: organizationId,
+        device_id: deviceId,
+        sensor_id: mapping.sensorId,
+        source_path: mapping.sourcePath,
+        position,
+        created_at: mapping.createdAt,
+        updated_at: mapping.updatedAt,
+      })),
+    );
+  }
+
+  /** How many sensors of the organization have this template. */
+  async countByTemplate(organizationId: string, sensorTemplateId: string): Promise<number> {
+    const row = await this.db.knex('sensors as s').where('s.organization_id', organizationId).where('s.sensor_template_id', sensorTemplateId).count<{ sensors: number }[]>({ sensors: '*' }).first();
+    return row?.sensors ?? 0;
+  }
+
+  private sensors(organizationId: string, deviceId: string) {
+    return this.db.knex('sensors as s').where('s.organization_id', organizationId).where('s.device_id', deviceId);
+  }
+}

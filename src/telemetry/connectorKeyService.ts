@@ -1,0 +1,28 @@
+import { ConnectionRepository, normalizeClientDeviceId } from '../connections';
+import { UnitOfWork, type Database } from '../database';
+import { DeviceRepository } from '../devices';
+import { ConnectorKeyRepository, type ConnectorKey, type Source } from './connectorKeyRepository';
+
+/** What physical devices sent last, so that sensors can be mapped to it. */
+export class ConnectorKeyService {
+  private readonly repos;
+
+  constructor(database: Database) {
+    this.repos = new UnitOfWork(database, (db) => ({
+      connections: new ConnectionRepository(db),
+      devices: new DeviceRepository(db),
+      keys: new ConnectorKeyRepository(db),
+    })).repos;
+  }
+
+  /**
+   * The paths last seen of a physical device, in the order of their names; none if it was never seen. It need not be the one
+   * that the device is bound to, so that a binding can be previewed. Throws `device_not_found`, `connection_not_found`.
+   */
+  async list(organizationId: string, deviceId: string, source: Source): Promise<ConnectorKey[]> {
+    await this.repos.devices.get(organizationId, deviceId);
+    const { connectorId } = await this.repos.connections.get(organizationId, source.connectionId);
+    const clientDeviceId = normalizeClientDeviceId(connectorId, source.clientDeviceId);
+    return await this.repos.keys.list(organizationId, { connectionId: source.connectionId, clientDeviceId });
+  }
+}

@@ -1,0 +1,63 @@
+import { ConnectionRepository, type UplinkMessage, type UplinkOutcome } from '../connections';
+import { UnitOfWork, type Database } from '../database';
+import { DeviceRepository } from '../devices';
+import type { Logger } from '../kernel/logger';
+import { ConnectorKeyRepository } from './connectorKeyRepository';
+import { SeenUplinkRepository } from './seenUplinkRepository';
+import { UPLINK_STEPS, type UplinkRepositories, type UplinkState } from './uplinkSteps';
+
+/** How long the id of an uplink is remembered, in milliseconds: 7 days. */
+export const UPLINK_MEMORY_MS = 7 * 24 * 3600 * 1000;
+const FORGOTTEN_AT_ONCE = 1000;
+
+/** Takes in what devices send. */
+export class UplinkPipeline {
+  private readonly work: UnitOfWork<UplinkRepositories>;
+
+  constructor(private readonly options: { readonly database: Database; readonly log: Logger }) {
+    this.work = new UnitOfWork(options.database, (db) => ({
+      connections: new ConnectionRepository(db),
+      devices: new DeviceRepository(db),
+      keys: new ConnectorKeyRepository(db),
+      seen: new SeenUplinkRepository(db),
+    }));
+  }
+
+  /**
+   * Stores an uplink, all of it or nothing; resolves when it is on disk. `rejected`: it can never be stored, because of
+   * `uplink_id_invalid`, `client_device_id_invalid`, `payload_too_deep` or `payload_not_json`. Throws `connection_not_found`,
+   * and `database_unavailable`, after which it may be handed in again.
+   */
+  async handle(message: UplinkMessage): Promise<UplinkOutcome> {
+    return await this.work.transaction((repos) => this.take(message, repos));
+  }
+
+  /** Forgets the ids of uplinks that are older than 7 days, a few at a time, so that nobody waits long. `now` in Unix milliseconds. */
+  async sweep(now: number): Promise<void> {
+    let forgotten = 0;
+    do {
+      forgotten = await this.work.transaction(({ seen }) => seen.forget(now - UPLINK_MEMORY_MS, FORGOTTEN_AT_ONCE));
+    } while (forgotten === FORGOTTEN_AT_ONCE);
+  }
+
+  private async take(message: UplinkMessage, repos: UplinkRepositories): Promise<UplinkOutcome> {
+    const state: UplinkState = { message, samples: [], isComplete: true, deviceId: undefined };
+    for (const [name, step] of UPLINK_STEPS) {
+      const outcome = await step(state, repos);
+      if (outcome !== 'continue') return this.stopped(name, message, outcome.stop);
+    }
+    if (!state.isComplete) this.options.log.debug({ ...factsOf(message), kept_paths: state.samples.length }, 'telemetry.paths_dropped');
+    return { outcome: 'stored' };
+  }
+
+  private stopped(step: string, message: UplinkMessage, outcome: UplinkOutcome): UplinkOutcome {
+    const fields = { ...factsOf(message), step, ...outcome };
+    if (outcome.outcome === 'rejected') this.options.log.warn(fields, 'telemetry.uplink_rejected');
+    else this.options.log.debug(fields, 'telemetry.uplink_stopped');
+    return outcome;
+  }
+}
+
+function factsOf(message: UplinkMessage): object {
+  return { organization_id: message.organizationId, connection_id: message.connectionId, uplink_id: message.uplinkId, client_device_id: message.clientDeviceId };
+}
