@@ -35,10 +35,12 @@ export const configSchema = z.strictObject({
     receiveBytes: count(1024, 256 * 1024 * 1024).default(4 * 1024 * 1024).describe('largest message that is taken, bytes'),
     sendBytes: count(1024, 256 * 1024 * 1024).default(16 * 1024 * 1024).describe('largest message that is sent, bytes'),
     metadataBytes: count(1024, 1024 * 1024).default(16 * 1024).describe('largest metadata of a call, bytes'),
-    streamsPerConnection: count(1, 100_000).default(200).describe('calls at the same time on one network connection'),
-    keepaliveSeconds: count(1, 86_400).default(30).describe('silence after which the server pings a client'),
-    keepaliveTimeoutSeconds: count(1, 3600).default(10).describe('how long it waits for the answer'),
-    stopSeconds: count(1, 3600).default(10).describe('how long a stop waits for calls in flight'),
+    concurrentStreams: count(1, 100_000).default(200).describe('calls at the same time on one network connection'),
+    keepaliveMs: count(1000, 86_400_000).default(30_000).describe('silence after which the server pings a client, milliseconds'),
+    keepaliveTimeoutMs: count(1000, 3_600_000).default(10_000).describe('how long it waits for the answer, milliseconds'),
+    resetBurst: count(1, 100_000).default(400).describe('calls that a client may open and reset at once before it is cut off'),
+    resetsPerSecond: count(1, 100_000).default(50).describe('how many of them it is given back each second'),
+    stopMs: count(0, 3_600_000).default(10_000).describe('how long a stop waits for calls in flight, milliseconds'),
   }),
 });
 

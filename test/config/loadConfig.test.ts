@@ -44,17 +44,17 @@ describe('loadConfig', () => {
     const env = {
       PLANTROOM_TLS_NAMES: 'a.example, 10.0.0.1,',
       PLANTROOM_GRPC_REFLECTION: 'false',
-      PLANTROOM_LIMITS_STREAMS_PER_CONNECTION: '7',
+      PLANTROOM_LIMITS_CONCURRENT_STREAMS: '7',
       PLANTROOM_DATABASE_URL: '',
     };
     const { config } = loadConfig({ env });
-    expect([config.tls.names, config.grpc.reflection, config.limits.streamsPerConnection, config.database.url]).toEqual([['a.example', '10.0.0.1'], false, 7, '']);
+    expect([config.tls.names, config.grpc.reflection, config.limits.concurrentStreams, config.database.url]).toEqual([['a.example', '10.0.0.1'], false, 7, '']);
     expect(SETTINGS.map((s) => s.variable)).toEqual(expect.arrayContaining(['PLANTROOM_DATA_DIR', 'PLANTROOM_TLS_ALLOW_PLAINTEXT_NETWORK', 'PLANTROOM_BOOTSTRAP_KEY_FILE', 'PLANTROOM_TLS_CLIENT_CA_FILE']));
   });
 
   it('reports all mistakes of all sources at once, each with its place and what would be right', () => {
     const path = file('grcp: { listen: 1 }\ngrpc: { listn: x, reflection: maybe }\ntls: 3\nlog: { level: [] }');
-    const env = { PLANTROOM_TLS_MOED: 'off', PLANTROOM_LIMITS_STOP_SECONDS: 'soon', PLANTROOM_DATABASE_URL: 'mysql://root:secret@db/x', PLANTROOM_TLS_MODE: 'files' };
+    const env = { PLANTROOM_TLS_MOED: 'off', PLANTROOM_LIMITS_STOP_MS: 'soon', PLANTROOM_DATABASE_URL: 'mysql://root:secret@db/x', PLANTROOM_TLS_MODE: 'files' };
     const lines = mistakes({ file: path, env, flags: { 'grpc.listen': 'nowhere' } });
     expect(lines).toEqual([
       './plantroom.yaml: grcp: there is no such section; did you mean grpc?',
@@ -65,7 +65,7 @@ describe('loadConfig', () => {
       './plantroom.yaml: grpc.reflection is "maybe": must be true or false',
       'PLANTROOM_DATABASE_URL is wrong: must be empty (SQLite in the data folder) or postgres://user:password@host:port/database',
       './plantroom.yaml: log.level is []: must be one of debug, info, warn, error',
-      'PLANTROOM_LIMITS_STOP_SECONDS is "soon": must be a whole number from 1 to 3600',
+      'PLANTROOM_LIMITS_STOP_MS is "soon": must be a whole number from 0 to 3600000',
       'tls.certFile is missing: tls.mode files needs the certificate and its key (PLANTROOM_TLS_CERT_FILE, PLANTROOM_TLS_KEY_FILE)',
       'tls.keyFile is missing: tls.mode files needs the certificate and its key (PLANTROOM_TLS_CERT_FILE, PLANTROOM_TLS_KEY_FILE)',
     ]);

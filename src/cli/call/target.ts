@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs';
+import { type ChannelCredentials, credentials, Metadata } from '@grpc/grpc-js';
+import { findHostPort, hostPortText, reachableHost } from '../../config';
+import { UsageError } from '../exit';
+import { configOf, type ConfigFlags } from '../options';
+import { findRunFile } from '../runFile';
+
+/** Where to call and as whom, as the command line says it. */
+export interface TargetFlags extends ConfigFlags {
+  readonly address?: string;
+  readonly ca?: string;
+  readonly plaintext?: boolean;
+  readonly key?: string;
+  readonly keyFile?: string;
+  readonly organization?: string;
+}
+
+/** A server that can be called, and the key to call it with. */
+export interface Target {
+  readonly address: string;
+  readonly credentials: ChannelCredentials;
+  /** Empty: none was given. */
+  readonly key: string;
+  /** Empty: none was given. */
+  readonly organizationId: string;
+}
+
+/**
+ * Finds out where to call. Without --address it is the server on the data folder, by its run.json, with the CA that it made.
+ * With --address the certificate must be of --ca or of a CA that the system trusts. The key: --key, --key-file,
+ * PLANTROOM_API_KEY, PLANTROOM_BOOTSTRAP_KEY_FILE. Throws UsageError.
+ */
+export function targetOf(flags: TargetFlags, env: NodeJS.ProcessEnv = process.env): Target {
+  const { address, plaintext, ca } = flags.address === undefined ? ownServer(flags, env) : { address: flags.address, plaintext: flags.plaintext === true, ca: flags.ca };
+  if (!findHostPort(address)) throw new UsageError(`--address ${JSON.stringify(address)} must be host:port, for example localhost:50051`);
+  const channel = plaintext ? credentials.createInsecure() : credentials.createSsl(ca === undefined ? null : readFile(ca, '--ca'));
+  return { address, credentials: channel, ...keyOf(flags, env) };
+}
+
+/** The metadata of a call: key and organization as far as they are known. */
+export function metadataOf({ key, organizationId }: Pick<Target, 'key' | 'organizationId'>): Metadata {
+  const metadata = new Metadata();
+  if (key) metadata.set('x-api-key', key);
+  if (organizationId) metadata.set('x-organization-id', organizationId);
+  return metadata;
+}
+
+/** The server on the data folder. */
+function ownServer(flags: TargetFlags, env: NodeJS.ProcessEnv): { address: string; plaintext: boolean; ca: string | undefined } {
+  const run = findRunFile(configOf(flags, env).config.data.dir);
+  if (!run) throw new UsageError('no server runs on the data folder; start one with "plantroom serve", name its folder with --data-dir, or give --address host:port');
+  const { host, port } = findHostPort(run.grpc) ?? { host: 'localhost', port: 0 };
+  return { address: hostPortText({ host: reachableHost(host), port }), plaintext: !run.tls, ca: flags.ca ?? run.ca ?? undefined };
+}
+
+function keyOf(flags: TargetFlags, env: NodeJS.ProcessEnv): { key: string; organizationId: string } {
+  const organizationId = flags.organization ?? env['PLANTROOM_ORGANIZATION_ID'];
+  const key = flags.key ?? (flags.keyFile === undefined ? env['PLANTROOM_API_KEY'] : undefined);
+  const file = flags.keyFile ?? env['PLANTROOM_BOOTSTRAP_KEY_FILE'];
+  if (key !== undefined || !file) return { key: key ?? '', organizationId: organizationId ?? '' };
+  const kept = parseKeyFile(file);
+  return { key: kept.apiKey, organizationId: organizationId ?? kept.organizationId };
+}
+
+function parseKeyFile(file: string): { organizationId: string; apiKey: string } {
+  const content = readFile(file, '--key-file').toString();
+  try {
+    const kept = JSON.parse(content) as { organizationId?: unknown; apiKey?: unknown };
+    if (typeof kept.apiKey === 'string' && typeof kept.organizationId === 'string') return { apiKey: kept.apiKey, organizationId: kept.organizationId };
+  } catch {
+    // Said below: what is no JSON is no key file either.
+  }
+  throw new UsageError(`${file} must hold {"organizationId": "...", "apiKey": "plr_..."} as the first start writes it`);
+}
+
+function readFile(file: string, option: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new UsageError(`${option} ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'}); give the path of a readable file`, { cause: error });
+  }
+}

@@ -1,0 +1,42 @@
+import Table from 'cli-table3';
+
+/** How a command shows its answer. */
+export interface OutputOptions {
+  /** For programs: one JSON value on stdout, nothing else. */
+  readonly json?: boolean | undefined;
+}
+
+/** Writes a line to stdout. */
+export function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Writes a line for people to stderr, so that stdout stays what a program may read. */
+export function note(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** Shows one record: JSON for programs, a line per field for people. */
+export function showRecord(record: Readonly<Record<string, unknown>>, { json }: OutputOptions): void {
+  if (json) return say(JSON.stringify(record));
+  const width = Math.max(...Object.keys(record).map((key) => key.length));
+  for (const [key, value] of Object.entries(record)) say(`${key.padEnd(width)}  ${cell(value)}`);
+}
+
+/** Shows records: a JSON array for programs, a table for people. `columns` are names of fields. */
+export function showTable<Row extends object>(rows: readonly Row[], columns: readonly (keyof Row & string)[], { json }: OutputOptions): void {
+  if (json) return say(JSON.stringify(rows));
+  if (rows.length === 0) return say('none');
+  const table = new Table({ head: [...columns], style: { head: [], border: [], compact: true }, chars: PLAIN });
+  for (const row of rows) table.push(columns.map((column) => cell(row[column])));
+  say(table.toString().split('\n').map((line) => line.trimEnd()).join('\n'));
+}
+
+// Columns apart by spaces: can be read, cut and grepped.
+const PLAIN = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '', left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '' };
+
+function cell(value: unknown): string {
+  if (value === undefined || value === null || value === '') return '-';
+  if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cell).join(', ');
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

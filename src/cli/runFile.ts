@@ -1,0 +1,36 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What a running server says of itself in `<data folder>/run.json`. */
+export interface RunFile {
+  /** `host:port` as it listens. */
+  readonly grpc: string;
+  readonly http: string | null;
+  readonly tls: boolean;
+  /** Where the CA certificate is that clients check it with; null without TLS or with your own certificate. */
+  readonly ca: string | null;
+  readonly pid: number;
+  /** ISO 8601. */
+  readonly startedAt: string;
+}
+
+/** Writes it at once or not at all. */
+export function writeRunFile(dataDir: string, run: RunFile): void {
+  const temporary = join(dataDir, `.run.json.${process.pid}`);
+  writeFileSync(temporary, `${JSON.stringify(run, undefined, 2)}\n`, { mode: 0o644 });
+  renameSync(temporary, join(dataDir, 'run.json'));
+}
+
+/** Removes it. */
+export function removeRunFile(dataDir: string): void {
+  rmSync(join(dataDir, 'run.json'), { force: true });
+}
+
+/** The server that runs on the data folder; undefined if none says so. It may be a leftover of one that was killed. */
+export function findRunFile(dataDir: string): RunFile | undefined {
+  try {
+    return JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as RunFile;
+  } catch {
+    return undefined; // no server, or not ours to read: the caller says what to give instead
+  }
+}
