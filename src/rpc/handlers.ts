@@ -1,4 +1,4 @@
-import type { ServerDuplexStream, ServerReadableStream, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
+import type { sendUnaryData, ServerDuplexStream, ServerReadableStream } from '@grpc/grpc-js';
 import type { Violation } from '../kernel/errors';
 import type { CallContext } from './callContext';
 
@@ -25,16 +25,16 @@ export type BidiHandler<Request, Response> = (stream: BidiStream<Request, Respon
 
 /** The handlers of a ts-proto service definition, by method name in lowerCamelCase. */
 export type HandlersOf<Server> = {
-  [Method in keyof Server as string extends Method ? never : number extends Method ? never : Method]: Server[Method] extends (call: infer Call, ...rest: never[]) => void
-    ? HandlerOf<Call>
+  [Method in keyof Server as string extends Method ? never : number extends Method ? never : Method]: Server[Method] extends (call: infer Call, ...rest: infer Rest) => void
+    ? HandlerOf<Call, Rest>
     : never;
 };
 
-type HandlerOf<Call> =
+type HandlerOf<Call, Rest> =
   Call extends ServerDuplexStream<infer Request, infer Response> ? BidiHandler<Request, Response>
-  : Call extends ServerWritableStream<infer Request, infer Response> ? ServerStreamHandler<Request, Response>
+  : Call extends { request: infer Request; _write(chunk: infer Response, encoding: string, callback: (error?: Error) => void): void } ? ServerStreamHandler<Request, Response>
   : Call extends ServerReadableStream<infer _Request, infer _Response> ? never
-  : Call extends ServerUnaryCall<infer Request, infer Response> ? UnaryHandler<Request, Response>
+  : [Call, Rest] extends [{ request: infer Request }, [sendUnaryData<infer Response>]] ? UnaryHandler<Request, Response>
   : never;
 
 /** Gives a handler its own check of the message. */

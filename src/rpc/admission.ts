@@ -1,0 +1,45 @@
+import { DomainError } from '../kernel/errors';
+import type { Principal } from '../kernel/principal';
+import type { Authenticator } from './authenticator';
+import type { MethodFacts } from './descriptors';
+import type { OpenCall } from './openCall';
+
+/** Who is asking, if its key passes and holds the method's scope. Undefined for a method that needs no key. */
+export function admit(authenticator: Authenticator, facts: MethodFacts, key: string | undefined, peer: string): Principal | undefined | Promise<Principal> {
+  if (facts.scope === 'none') return undefined;
+  const principal = authenticator.authenticate(key, peer);
+  return principal instanceof Promise ? principal.then((known) => withScope(facts, known)) : withScope(facts, principal);
+}
+
+function withScope(facts: MethodFacts, principal: Principal): Principal {
+  if (facts.scope === 'any' || principal.scopes.has(facts.scope)) return principal;
+  throw new DomainError('permission_denied', 'scope_missing', `the key does not hold the scope ${facts.scope}; use one that was created with it`, {
+    metadata: { required_scope: facts.scope },
+  });
+}
+
+/** Sets who calls, and the organization that its headers name. Throws organization_mismatch; organization_missing where the headers must name it. */
+export function enter(call: OpenCall, principal: Principal, named: readonly string[], mustBeNamed: boolean): void {
+  call.principal = principal;
+  call.organizationId = principal.organizationId;
+  for (const organization of named) requireSame(principal, organization);
+  call.organizationNamed = named.length > 0;
+  if (mustBeNamed && named.length === 0) throw organizationMissing();
+}
+
+/** Takes the organization that the message names into account. Throws organization_missing, organization_mismatch. */
+export function enterWith(call: OpenCall, facts: MethodFacts, request: unknown): void {
+  if (facts.scope === 'none') return;
+  const named = facts.namesOrganization ? (request as { organizationId?: string }).organizationId : undefined;
+  if (named) requireSame(call.principal, named);
+  else if (!call.organizationNamed) throw organizationMissing();
+}
+
+function requireSame(principal: Principal, organization: string): void {
+  if (organization === principal.organizationId) return;
+  throw new DomainError('unauthenticated', 'organization_mismatch', 'the organization that the call names is not the one that the key was created in; name that one, in every place where one is named');
+}
+
+function organizationMissing(): DomainError {
+  return new DomainError('unauthenticated', 'organization_missing', 'the call names no organization; give its id as x-organization-id (on a stream always there) or as organization_id in the request');
+}

@@ -1,0 +1,12 @@
+import type { Principal } from '../kernel/principal';
+
+/** Who checks keys; the edge needs it, app.ts hands it in. */
+export interface Authenticator {
+  /**
+   * Checks the key of one call. `peer` is the caller's address without the port. An answer that is known already is better given
+   * without a promise. Throws unauthenticated: api_key_missing, api_key_invalid, api_key_revoked, api_key_expired.
+   */
+  authenticate(key: string | undefined, peer: string): Principal | Promise<Principal>;
+  /** Called every few seconds while a stream of the key is open. Throws when the key would no longer pass. */
+  recheck(principal: Principal): Promise<void>;
+}

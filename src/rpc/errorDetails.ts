@@ -1,0 +1,62 @@
+import type { Violation } from '../kernel/errors';
+import { BadRequest, ErrorInfo, RequestInfo, RetryInfo } from '../gen/google/rpc/error_details';
+import { Status } from '../gen/google/rpc/status';
+import type { WireError } from './errorTable';
+
+// Clients refuse trailers of more than 8 KiB (gRPC's usual soft limit); base64 and percent signs take their part of it.
+const MOST_MESSAGE_BYTES = 1200;
+const MOST_VIOLATION_BYTES = 2800;
+const MOST_TEXT = 300;
+
+/** The error as `google.rpc.Status`, for `grpc-status-details-bin`: ErrorInfo, RequestInfo, and where they apply BadRequest and RetryInfo. */
+export function encodeDetails(error: WireError): Buffer {
+  const details = [
+    packed('ErrorInfo', ErrorInfo.encode({ reason: error.reason, domain: 'plantroom', metadata: wellFormed(error.metadata) }).finish()),
+    packed('RequestInfo', RequestInfo.encode({ requestId: error.requestId, servingData: '' }).finish()),
+  ];
+  if (error.violations.length > 0) details.push(packed('BadRequest', BadRequest.encode({ fieldViolations: fitting(error.violations) }).finish()));
+  if (error.retryAfterMs !== undefined) details.push(packed('RetryInfo', RetryInfo.encode({ retryDelay: duration(error.retryAfterMs) }).finish()));
+  return Buffer.from(Status.encode({ code: error.grpc, message: fittingMessage(error.message), details }).finish());
+}
+
+/** The message, cut so that it fits into a trailer once it is percent-encoded. */
+export function fittingMessage(message: string): string {
+  const whole = message.toWellFormed();
+  if (whole.length * 9 <= MOST_MESSAGE_BYTES || encodeURI(whole).length <= MOST_MESSAGE_BYTES) return whole;
+  let end = Math.min(whole.length, MOST_MESSAGE_BYTES);
+  while (encodeURI(whole.slice(0, end).toWellFormed()).length > MOST_MESSAGE_BYTES) end = Math.floor(end * 0.9);
+  return `${whole.slice(0, end)}...`.toWellFormed();
+}
+
+function packed(name: string, value: Uint8Array): { typeUrl: string; value: Buffer } {
+  return { typeUrl: `type.googleapis.com/google.rpc.${name}`, value: Buffer.from(value) };
+}
+
+function duration(ms: number): { seconds: number; nanos: number } {
+  return { seconds: Math.floor(ms / 1000), nanos: (ms % 1000) * 1_000_000 };
+}
+
+function wellFormed(metadata: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, cut(value)]));
+}
+
+/** As many violations as fit, and in the last how many did not. */
+function fitting(violations: readonly Violation[]): { field: string; description: string; reason: string; localizedMessage: undefined }[] {
+  const fits = [];
+  let bytes = 0;
+  for (const violation of violations) {
+    const field = cut(violation.field);
+    const description = cut(violation.description);
+    bytes += Buffer.byteLength(field) + Buffer.byteLength(description) + 8;
+    if (bytes > MOST_VIOLATION_BYTES) {
+      fits.push({ field: '', description: `and ${violations.length - fits.length} more; mend these first`, reason: '', localizedMessage: undefined });
+      break;
+    }
+    fits.push({ field, description, reason: '', localizedMessage: undefined });
+  }
+  return fits;
+}
+
+function cut(text: string): string {
+  return (text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}...` : text).toWellFormed();
+}

@@ -1,0 +1,57 @@
+import type { BidiHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
+
+/** One method as ts-proto describes it. */
+export interface MethodDefinition {
+  readonly path: string;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  readonly requestDeserialize: (bytes: Buffer) => unknown;
+  readonly responseSerialize: (message: never) => Buffer;
+  readonly requestSerialize: (message: never) => Buffer;
+  readonly responseDeserialize: (bytes: Buffer) => unknown;
+}
+
+/** A service definition of ts-proto, for example `SensorTemplateServiceService`. */
+export type Definition = Readonly<Record<string, MethodDefinition>>;
+
+/** The handlers that a service definition needs, by method name in lowerCamelCase. */
+export type HandlersFor<D extends Definition> = { readonly [Method in keyof D]: HandlerFor<D[Method]> };
+
+type HandlerFor<M> =
+  M extends { requestStream: true; responseStream: true; requestDeserialize: (bytes: Buffer) => infer Request; responseSerialize: (message: infer Response) => Buffer }
+    ? BidiHandler<Request, Response>
+  : M extends { requestStream: false; responseStream: true; requestDeserialize: (bytes: Buffer) => infer Request; responseSerialize: (message: infer Response) => Buffer }
+    ? ServerStreamHandler<Request, Response>
+  : M extends { requestStream: false; responseStream: false; requestDeserialize: (bytes: Buffer) => infer Request; responseSerialize: (message: infer Response) => Buffer }
+    ? UnaryHandler<Request, Response>
+  : never; // client streaming has no adapter until a service of ours needs one
+
+/** What stands for a message whose bytes could not be read; the adapter answers it with `fault`. */
+export class Undecodable {
+  constructor(
+    readonly fault: string,
+    readonly cause: unknown,
+  ) {}
+}
+
+// A string field 1 that reads `__proto__`: so a Struct holds it as a key, and ts-proto drops it without a word.
+const PROTO_KEY = Buffer.from('\n\t__proto__');
+
+/** Reads a message and never throws. `plain`: the message holds JSON or maps, and a key `__proto__` in it is refused. */
+export function safely(deserialize: (bytes: Buffer) => unknown, plain: boolean): (bytes: Buffer) => unknown {
+  return (bytes) => {
+    if (plain && bytes.includes(PROTO_KEY)) return new Undecodable('a JSON value or map in the message holds the key `__proto__`; choose another name', undefined);
+    try {
+      return deserialize(bytes);
+    } catch (cause) {
+      return new Undecodable(faultOf(cause), cause);
+    }
+  };
+}
+
+function faultOf(cause: unknown): string {
+  const text = cause instanceof Error ? cause.message : '';
+  if (text.includes('recursion limit')) return 'the message is nested too deep; a JSON value may have at most 32 levels';
+  if (text.includes('SAFE_INTEGER')) return 'the message holds a 64-bit integer beyond 2^53 - 1; all numbers of this interface lie below it';
+  return 'the bytes are not a message of the type that the method takes; encode it by the proto of this server';
+}

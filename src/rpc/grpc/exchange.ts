@@ -1,0 +1,68 @@
+import { validationFailed } from '../../kernel/errors';
+import type { BidiHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
+import { deadlineExceeded } from '../openCall';
+import { BidiExchange } from './bidi';
+import type { Exchange, ServedCall } from './servedCall';
+
+/** The exchange of a call that was admitted. */
+export function exchangeOf(call: ServedCall): Exchange {
+  const { facts, handler } = call.method;
+  if (facts.kind === 'bidi_streaming') return new BidiExchange(call, handler as BidiHandler<unknown, unknown>);
+  return new OneRequest(call, facts.kind === 'unary' ? answerOnce : answerMany); // methodsOf refuses what no adapter is for
+}
+
+/** One message from the caller, then the handler. */
+class OneRequest implements Exchange {
+  private request: unknown;
+
+  constructor(
+    private readonly call: ServedCall,
+    private readonly run: (call: ServedCall, request: unknown) => void,
+  ) {}
+
+  start(): void {
+    this.call.read();
+  }
+
+  onMessage(message: unknown): void {
+    if (this.request === undefined) {
+      this.request = message;
+      this.call.read();
+    } else {
+      this.call.fail(validationFailed([{ field: '', description: 'the call holds a second message; send exactly one' }]));
+    }
+  }
+
+  onHalfClose(): void {
+    const { call, request } = this;
+    try {
+      if (request === undefined) throw validationFailed([{ field: '', description: 'the call holds no message; send exactly one' }]);
+      if (call.isLate()) throw deadlineExceeded();
+      call.method.accept(call.context, request);
+      this.run(call, request);
+    } catch (error) {
+      call.fail(error);
+    }
+  }
+
+  onAbort(): void {} // the handler has the signal
+}
+
+function answerOnce(call: ServedCall, request: unknown): void {
+  (call.method.handler as UnaryHandler<unknown, unknown>)(request, call.context).then(
+    (response) => call.answer(response),
+    (error: unknown) => call.fail(error),
+  );
+}
+
+function answerMany(call: ServedCall, request: unknown): void {
+  pump(call, (call.method.handler as ServerStreamHandler<unknown, unknown>)(request, call.context)).then(
+    () => (call.context.aborted ? call.fail(call.context.aborted) : call.succeed()),
+    (error: unknown) => call.fail(call.context.aborted ?? error),
+  );
+}
+
+/** Sends what the handler yields, each when the reader has taken the one before. Leaving the loop early closes the handler. */
+async function pump(call: ServedCall, responses: AsyncIterable<unknown>): Promise<void> {
+  for await (const response of responses) await call.send(response);
+}

@@ -1,0 +1,76 @@
+import type { DescMessage } from '@bufbuild/protobuf';
+import { throwIfAny, validationFailed, type Violation } from '../../kernel/errors';
+import { enterWith } from '../admission';
+import type { Descriptors, MethodFacts } from '../descriptors';
+import type { BidiHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
+import type { OpenCall } from '../openCall';
+import type { FieldRuleChecks, MessageCheck } from '../validation/fieldRules';
+import { safely, Undecodable, type MethodDefinition } from './definitions';
+
+/** The handler of a method, whatever its kind; the kind is in the facts. */
+export type AnyHandler = UnaryHandler<unknown, unknown> | ServerStreamHandler<unknown, unknown> | BidiHandler<unknown, unknown>;
+
+/** One method as the edge serves it: what the protos say, what checks a message, who answers. */
+export class GrpcMethod {
+  readonly isUnary: boolean;
+  private readonly fieldRules: MessageCheck;
+  private readonly ownCheck: ((request: unknown) => Violation[]) | undefined;
+
+  constructor(
+    readonly facts: MethodFacts,
+    checks: FieldRuleChecks,
+    readonly handler: AnyHandler,
+  ) {
+    this.isUnary = facts.kind === 'unary';
+    this.fieldRules = checks.of(facts.request);
+    this.ownCheck = (handler as UnaryHandler<unknown, unknown>).check;
+  }
+
+  /** Takes a message in: its organization, then its fields. Throws organization_missing, organization_mismatch, validation_failed. */
+  accept(call: OpenCall, message: unknown): void {
+    if (message instanceof Undecodable) throw validationFailed([{ field: '', description: message.fault }]);
+    enterWith(call, this.facts, message);
+    const violations: Violation[] = [];
+    this.fieldRules(message as Record<string, unknown>, '', violations);
+    if (this.ownCheck) violations.push(...this.ownCheck(message).filter((own) => !violations.some((one) => one.field === own.field)));
+    throwIfAny(violations);
+  }
+}
+
+/** Makes the methods of a service. Throws when the protos of the image do not know one of them, or it has no handler. */
+export function methodsOf(descriptors: Descriptors, checks: FieldRuleChecks, definition: Readonly<Record<string, MethodDefinition>>, handlers: Readonly<Record<string, AnyHandler | undefined>>): GrpcMethod[] {
+  return Object.entries(definition).map(([name, { path }]) => {
+    const facts = descriptors.methods.get(path);
+    const handler = handlers[name];
+    if (!facts) throw new Error(`${path} is not in the descriptor image; build it again (npm run build)`);
+    if (!handler) throw new Error(`${path} has no handler`);
+    if (facts.kind === 'client_streaming') throw new Error(`${path}: client streaming has no adapter yet`);
+    return new GrpcMethod(facts, checks, handler);
+  });
+}
+
+/** The same definition with a reader that never throws and a writer that tells `onFault` why it could not write. */
+export function guarded(definition: Readonly<Record<string, MethodDefinition>>, descriptors: Descriptors, onFault: (path: string, cause: unknown) => void): Record<string, MethodDefinition> {
+  return Object.fromEntries(
+    Object.entries(definition).map(([name, method]) => {
+      const facts = descriptors.methods.get(method.path);
+      const plain = facts !== undefined && facts.kind !== 'bidi_streaming' && holdsKeys(facts.request, new Set());
+      const responseSerialize = (message: never): Buffer => {
+        try {
+          return method.responseSerialize(message);
+        } catch (cause) {
+          onFault(method.path, cause);
+          throw cause;
+        }
+      };
+      return [name, { ...method, requestDeserialize: safely(method.requestDeserialize, plain), responseSerialize }];
+    }),
+  );
+}
+
+/** Whether a message can hold keys that the caller chooses: a Struct or a map. */
+function holdsKeys(message: DescMessage, seen: Set<string>): boolean {
+  if (seen.has(message.typeName)) return false;
+  seen.add(message.typeName);
+  return message.typeName === 'google.protobuf.Struct' || message.fields.some((field) => field.fieldKind === 'map' || (field.message !== undefined && holdsKeys(field.message, seen)));
+}

@@ -1,0 +1,34 @@
+import type { OpenCall } from '../openCall';
+import type { GrpcMethod } from './method';
+
+/** What the parts of the edge see of a call: its exchange answers through it, the edge ends it. */
+export interface ServedCall {
+  readonly method: GrpcMethod;
+  readonly context: OpenCall;
+  /** Asks for the next message. */
+  read(): void;
+  /** Sends the only answer and ends the call with OK. */
+  answer(response: unknown): void;
+  /** Sends one message of a stream; resolves when the next may follow, rejects when the call is over. */
+  send(response: unknown): Promise<void>;
+  /** Ends the call with OK. */
+  succeed(): void;
+  /** Ends the call with what the error table says of the error. */
+  fail(error: unknown): void;
+  /** Tells the handler of a stream to end; its call ends with this reason when it has. */
+  abort(reason: Error): void;
+  /** Whether the caller's deadline has passed. */
+  isLate(): boolean;
+}
+
+/** What happens between the admission of a call and its end, one way for each kind of method. */
+export interface Exchange {
+  /** The call was admitted. */
+  start(): void;
+  /** One message came; it was asked for. */
+  onMessage(message: unknown): void;
+  /** The caller has sent its last message. */
+  onHalfClose(): void;
+  /** The handler is told to end. */
+  onAbort(reason: Error): void;
+}

@@ -1,0 +1,24 @@
+import { status } from '@grpc/grpc-js';
+import { DomainError, validationFailed } from '../../kernel/errors';
+import { deadlineExceeded } from '../openCall';
+
+/** What grpc-js found wrong with a call, as an error of ours; undefined where its own status says it as well. */
+export function asFault({ code, details }: { code?: number | null; details?: string | null }): DomainError | undefined {
+  const text = details ?? '';
+  if (code === status.DEADLINE_EXCEEDED) return deadlineExceeded();
+  if (code === status.INTERNAL) return internalFault(text);
+  if (code !== status.RESOURCE_EXHAUSTED) return undefined;
+  return text.startsWith('Sent') ? tooLarge('answer_too_large', text, 'ask for fewer records at once') : tooLarge('message_too_large', text, 'send less in one message');
+}
+
+function tooLarge(reason: string, details: string, advice: string): DomainError {
+  const [actual, limit] = details.match(/\d+/g) ?? [];
+  const sizes = limit ? ` (${actual} bytes; at most ${limit} are allowed)` : '';
+  return new DomainError('exhausted', reason, `the message is too large${sizes}; ${advice}`);
+}
+
+function internalFault(details: string): DomainError {
+  if (details.startsWith('Invalid grpc-timeout')) return validationFailed([{ field: 'grpc-timeout', description: 'is not a timeout; send up to 8 digits and a unit (H, M, S, m, u, n)' }]);
+  if (details.startsWith('Failed to decompress')) return validationFailed([{ field: '', description: 'the compressed message cannot be decompressed; compress it as grpc-encoding says' }]);
+  return new DomainError('internal', 'internal', details);
+}

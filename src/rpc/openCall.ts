@@ -1,0 +1,56 @@
+import { DomainError } from '../kernel/errors';
+import type { Logger } from '../kernel/logger';
+import type { Principal } from '../kernel/principal';
+import type { CallContext } from './callContext';
+
+/** The context of a call while it is open. Its signal is made when somebody first asks for it: most calls end before. */
+export class OpenCall implements CallContext {
+  declare principal: Principal;
+  requestId = '';
+  organizationId = '';
+  /** Whether a header named the organization. */
+  organizationNamed = false;
+  private controller: AbortController | undefined;
+  private reason: Error | undefined;
+
+  constructor(
+    readonly path: string,
+    readonly peer: string,
+    readonly log: Logger,
+  ) {}
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.reason) this.controller.abort(this.reason);
+    }
+    return this.controller.signal;
+  }
+
+  /** Why the call was told to end; undefined while it was not. */
+  get aborted(): Error | undefined {
+    return this.reason;
+  }
+
+  /** Tells the handler to end. The first reason stays. */
+  abort(reason: Error): void {
+    if (this.reason) return;
+    this.reason = reason;
+    this.controller?.abort(reason);
+  }
+}
+
+/** The server is stopping; the caller may try again. */
+export function shuttingDown(): DomainError {
+  return new DomainError('unavailable', 'shutting_down', 'the server is shutting down; try again in a moment', { retryAfterMs: 1000 });
+}
+
+/** The caller's deadline passed. */
+export function deadlineExceeded(): DomainError {
+  return new DomainError('deadline_exceeded', 'deadline_exceeded', 'the deadline of the call passed before the answer was ready; give it more time');
+}
+
+/** The caller went away. */
+export function callerGone(): DomainError {
+  return new DomainError('cancelled', 'cancelled', 'the caller ended the call');
+}
