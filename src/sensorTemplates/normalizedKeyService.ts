@@ -1,0 +1,49 @@
+import type { UnitOfWork } from '../database';
+import type { Clock } from '../kernel/clock';
+import { notFound } from '../kernel/errors';
+import { newId } from '../kernel/ids';
+import type { Cursors } from '../kernel/pages';
+import { listPage, type ListPage } from './listPage';
+import { keyNameTaken, type NormalizedKeyRepository } from './normalizedKeyRepository';
+import type { NormalizedKey } from './sensorTemplate';
+import type { SensorTemplateRepositories } from './sensorTemplateRepositories';
+import { systemRecord } from './systemRecord';
+
+/** The names of measured things. */
+export class NormalizedKeyService {
+  constructor(private readonly deps: { readonly uow: UnitOfWork<SensorTemplateRepositories>; readonly clock: Clock; readonly cursors: Cursors }) {}
+
+  /** Throws `name_taken`. */
+  async create(organizationId: string, name: string): Promise<NormalizedKey> {
+    const now = this.deps.clock.now();
+    const key = { id: newId(), organizationId, name, createdAt: now, updatedAt: now };
+    const { keys } = this.deps.uow.repos;
+    await refuseSystemName(keys, name);
+    await keys.create(organizationId, key);
+    return key;
+  }
+
+  /** Own keys newest first, then the system's; all unless `size` or `token` is given. Throws `validation_failed` for a token that is not of this list. */
+  async list(organizationId: string, size: number | undefined, token: string): Promise<ListPage<NormalizedKey>> {
+    const { uow, cursors } = this.deps;
+    return await listPage(cursors, [organizationId, 'normalized_keys'], size, token, async (after, limit) => await uow.repos.keys.list(organizationId, after, limit));
+  }
+
+  /** Renames a key. Throws `normalized_key_not_found`, `system_record`, `name_taken`. */
+  async rename(organizationId: string, id: string, name: string): Promise<NormalizedKey> {
+    const { uow, clock } = this.deps;
+    return await uow.transaction(async ({ keys }) => {
+      const key = await keys.find(organizationId, id);
+      if (!key) throw notFound('normalized_key', id);
+      if (key.organizationId === undefined) throw systemRecord('normalized key', id);
+      await refuseSystemName(keys, name);
+      const updatedAt = clock.now();
+      await keys.rename(organizationId, id, name, updatedAt);
+      return { ...key, name, updatedAt };
+    });
+  }
+}
+
+async function refuseSystemName(keys: NormalizedKeyRepository, name: string): Promise<void> {
+  if (await keys.isSystemName(name)) throw keyNameTaken(name);
+}

@@ -1,0 +1,50 @@
+import type { CreateSensorTemplateRequest, SensorTemplateServiceServer, UpdateSensorTemplateRequest } from '../gen/sensor_template/v2/sensor_template_service';
+import type { Violation } from '../kernel/errors';
+import { checked, type HandlersOf } from '../rpc/handlers';
+import type { NormalizedKeyService } from './normalizedKeyService';
+import type { ValueType } from './sensorTemplate';
+import { keyToMessage, templateToMessage } from './sensorTemplateMessages';
+import type { SensorTemplateService } from './sensorTemplateService';
+import { UNITS, unitViolations } from './units';
+
+/** The way from the wire to SensorTemplateService and NormalizedKeyService and back. */
+export function sensorTemplateHandlers(templates: SensorTemplateService, keys: NormalizedKeyService): HandlersOf<SensorTemplateServiceServer> {
+  return {
+    listSensorTemplates: async (request, context) => {
+      const { items, nextPageToken } = await templates.list(context.organizationId, request.pageSize, request.pageToken);
+      return { sensorTemplates: items.map(templateToMessage), nextPageToken };
+    },
+
+    createSensorTemplate: checked(unitCheck<CreateSensorTemplateRequest>, async (request, context) => {
+      const { keyNameId, sensorType, description, unitMeasurementId } = request;
+      const fields = { keyNameId, sensorType, valueType: request.valueType as ValueType, description, unitMeasurementId };
+      return templateToMessage(await templates.create(context.organizationId, fields));
+    }),
+
+    updateSensorTemplate: checked(unitCheck<UpdateSensorTemplateRequest>, async (request, context) => {
+      const { id, keyNameId, sensorType, description, unitMeasurementId } = request;
+      const fields = { keyNameId, sensorType, valueType: request.valueType as ValueType | undefined, description, unitMeasurementId };
+      return templateToMessage(await templates.update(context.organizationId, id, fields));
+    }),
+
+    deleteSensorTemplate: async (request, context) => {
+      await templates.delete(context.organizationId, request.id);
+      return {};
+    },
+
+    listNormalizedKeys: async (request, context) => {
+      const { items, nextPageToken } = await keys.list(context.organizationId, request.pageSize, request.pageToken);
+      return { normalizedKeys: items.map(keyToMessage), nextPageToken };
+    },
+
+    createNormalizedKey: async (request, context) => keyToMessage(await keys.create(context.organizationId, request.name)),
+
+    updateNormalizedKey: async (request, context) => keyToMessage(await keys.rename(context.organizationId, request.id, request.name)),
+
+    listUnitMeasurements: async () => ({ unitMeasurements: [...UNITS] }),
+  };
+}
+
+function unitCheck<Request extends { unitMeasurementId?: string | undefined }>(request: Request): Violation[] {
+  return unitViolations(request.unitMeasurementId);
+}

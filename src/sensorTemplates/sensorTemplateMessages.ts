@@ -1,0 +1,32 @@
+import type { NormalizedKey as NormalizedKeyMessage, SensorTemplate as SensorTemplateMessage } from '../gen/sensor_template/v2/sensor_template_service';
+import { toTimestamp } from '../kernel/timestamps';
+import type { NormalizedKey, SensorTemplate } from './sensorTemplate';
+
+/** A template on the wire. */
+export function templateToMessage(template: SensorTemplate): SensorTemplateMessage {
+  return {
+    id: template.id,
+    organizationId: template.organizationId ?? '',
+    description: template.description,
+    isSystem: template.organizationId === undefined,
+    keyNameId: template.keyNameId,
+    keyName: template.keyName,
+    sensorType: template.sensorType,
+    unitMeasurementId: template.unitMeasurementId,
+    valueType: template.valueType,
+    createdAt: toTimestamp(template.createdAt),
+    updatedAt: toTimestamp(template.updatedAt),
+  };
+}
+
+/** A normalized key on the wire. */
+export function keyToMessage(key: NormalizedKey): NormalizedKeyMessage {
+  return {
+    id: key.id,
+    organizationId: key.organizationId ?? '',
+    name: key.name,
+    isSystem: key.organizationId === undefined,
+    createdAt: toTimestamp(key.createdAt),
+    updatedAt: toTimestamp(key.updatedAt),
+  };
+}

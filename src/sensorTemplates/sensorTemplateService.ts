@@ -1,0 +1,99 @@
+import type { Db, UnitOfWork } from '../database';
+import type { Clock } from '../kernel/clock';
+import { DomainError, notFound, throwIfAny } from '../kernel/errors';
+import { newId } from '../kernel/ids';
+import type { Cursors } from '../kernel/pages';
+import { listPage, type ListPage } from './listPage';
+import type { SensorTemplate, ValueType } from './sensorTemplate';
+import type { SensorTemplateRepositories } from './sensorTemplateRepositories';
+import type { TemplateFields } from './sensorTemplateRepository';
+import { systemRecord } from './systemRecord';
+import { unitViolations } from './units';
+
+/** What this service stands on. The hooks ask rooms above this one; app.ts hands them down. */
+export interface SensorTemplateServiceOptions {
+  readonly uow: UnitOfWork<SensorTemplateRepositories>;
+  readonly clock: Clock;
+  readonly cursors: Cursors;
+  /** How many sensors use a template. */
+  readonly sensorUses: (organizationId: string, templateId: string) => Promise<number>;
+  /** How many commands expect a state of a sensor of this template, inside the transaction that changes the type of its values. */
+  readonly valueTypeUses: (db: Db, organizationId: string, templateId: string) => Promise<number>;
+}
+
+/** A template to create. */
+export interface NewTemplate extends TemplateFields {
+  readonly sensorType: string;
+  readonly valueType: ValueType;
+}
+
+/** What sensors measure. */
+export class SensorTemplateService {
+  constructor(private readonly options: SensorTemplateServiceOptions) {}
+
+  /** Throws `validation_failed` for a key or unit that does not exist. */
+  async create(organizationId: string, fields: NewTemplate): Promise<SensorTemplate> {
+    const { uow, clock } = this.options;
+    const keyName = await checkFields(uow.repos, organizationId, fields);
+    const now = clock.now();
+    const { unitMeasurementId = '', description = '' } = fields;
+    const template = { ...fields, id: newId(), organizationId, keyName, unitMeasurementId, description, createdAt: now, updatedAt: now };
+    await uow.repos.templates.create(organizationId, template);
+    return template;
+  }
+
+  /** Those of the ids that the organization sees, own or system, in no order. */
+  async findTemplates(organizationId: string, ids: readonly string[]): Promise<SensorTemplate[]> {
+    return await this.options.uow.repos.templates.findTemplates(organizationId, ids);
+  }
+
+  /** Own templates newest first, then the system's; all unless `size` or `token` is given. Throws `validation_failed` for a token that is not of this list. */
+  async list(organizationId: string, size: number | undefined, token: string): Promise<ListPage<SensorTemplate>> {
+    const { uow, cursors } = this.options;
+    return await listPage(cursors, [organizationId, 'sensor_templates'], size, token, async (after, limit) => await uow.repos.templates.list(organizationId, after, limit));
+  }
+
+  /** Throws `sensor_template_not_found`, `system_record`, `validation_failed`, `template_in_use` (the type of values, while a command expects one). */
+  async update(organizationId: string, id: string, fields: TemplateFields): Promise<SensorTemplate> {
+    const { uow, clock, valueTypeUses } = this.options;
+    return await uow.transaction(async (repos, db) => {
+      const old = await getOwn(repos, organizationId, id);
+      await checkFields(repos, organizationId, fields);
+      if (fields.valueType !== undefined && fields.valueType !== old.valueType) {
+        const uses = await valueTypeUses(db, organizationId, id);
+        if (uses > 0) throw templateInUse(id, uses, `${uses} commands expect a state of its valueType; change those commands first, or create another template`);
+      }
+      await repos.templates.update(organizationId, id, fields, clock.now());
+      return await getOwn(repos, organizationId, id);
+    });
+  }
+
+  /** Throws `sensor_template_not_found`, `system_record`, `template_in_use`. */
+  async delete(organizationId: string, id: string): Promise<void> {
+    const { uow, sensorUses } = this.options;
+    await getOwn(uow.repos, organizationId, id);
+    if ((await uow.repos.templates.delete(organizationId, id)) === 'deleted') return;
+    const uses = await sensorUses(organizationId, id);
+    throw templateInUse(id, uses, `${uses} sensors use it; remove them or give them another template first`);
+  }
+}
+
+async function getOwn(repos: SensorTemplateRepositories, organizationId: string, id: string): Promise<SensorTemplate> {
+  const template = await repos.templates.find(organizationId, id);
+  if (!template) throw notFound('sensor_template', id);
+  if (template.organizationId === undefined) throw systemRecord('sensor template', id);
+  return template;
+}
+
+/** The name of the key. Throws `validation_failed` for a key or unit that does not exist. */
+async function checkFields(repos: SensorTemplateRepositories, organizationId: string, fields: TemplateFields): Promise<string> {
+  const key = await repos.keys.find(organizationId, fields.keyNameId);
+  const violations = unitViolations(fields.unitMeasurementId);
+  if (!key) violations.push({ field: 'keyNameId', description: `${JSON.stringify(fields.keyNameId)} is not a normalized key of this organization or of the system; list the normalized keys to see those that are` });
+  throwIfAny(violations);
+  return key?.name ?? '';
+}
+
+function templateInUse(id: string, uses: number, what: string): DomainError {
+  return new DomainError('conflict', 'template_in_use', `the sensor template is in use: ${what}`, { metadata: { sensor_template_id: id, uses: String(uses) } });
+}
