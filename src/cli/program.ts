@@ -1,0 +1,35 @@
+import { Command } from 'commander';
+import { version } from '../../package.json';
+import { addCall } from './call/command';
+import { addConfig } from './config';
+import { errorText, exitCodeOf } from './exit';
+import { addSimulate } from './simulate/command';
+import { addVersion } from './version';
+
+const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[]])[] = [
+  ['Client:', [addCall, addSimulate]],
+  ['About:', [addConfig, addVersion]],
+];
+
+/** The whole command line. */
+export function makeProgram(): Command {
+  const program = new Command('plantroom').description('On-premises server for sites full of sensors and actuators').version(version, '--version', 'say the version');
+  program.exitOverride().showHelpAfterError('(--help shows what it takes)').configureHelp({ showGlobalOptions: true }).enablePositionalOptions();
+  for (const [group, adds] of GROUPS) {
+    program.commandsGroup(group);
+    for (const add of adds) add(program);
+  }
+  return program;
+}
+
+/** Runs one command of the command line to its end and sets the exit code of the process. */
+export async function runProgram(args: readonly string[]): Promise<void> {
+  // A reader that goes away ("| head") is no failure.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  try {
+    await makeProgram().parseAsync([...args], { from: 'user' });
+  } catch (error) {
+    process.stderr.write(errorText(error, process.env['PLANTROOM_LOG_LEVEL'] === 'debug'));
+    process.exitCode = exitCodeOf(error);
+  }
+}
