@@ -1,0 +1,33 @@
+import type { ActuatorCommandServiceServer, CreateCommandRequest, UpdateCommandRequest } from '../gen/actuator_command/v2/actuator_command_service';
+import { checked, type HandlersOf } from '../rpc/handlers';
+import { checkCommandMessage, commandPageToMessage, commandToMessage, definitionFromMessage } from './commandMessages';
+import type { CommandService } from './commandService';
+
+/** What this room answers of ActuatorCommandService; executions stand in their own. */
+export type CommandHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, 'createCommand' | 'getCommand' | 'listCommands' | 'updateCommand' | 'deleteCommand'>;
+
+/** Commands of devices. */
+export function commandHandlers(commands: CommandService): CommandHandlers {
+  return {
+    createCommand: checked(checkCommandMessage, async (request: CreateCommandRequest, context) => {
+      const command = await commands.create(context.organizationId, request.id, definitionFromMessage(request.command));
+      return commandToMessage(command);
+    }),
+    getCommand: async (request, context) => {
+      const command = await commands.get(context.organizationId, request.id, request.commandId);
+      return commandToMessage(command);
+    },
+    listCommands: async (request, context) => {
+      const page = await commands.list(context.organizationId, request.id, request);
+      return commandPageToMessage(page);
+    },
+    updateCommand: checked(checkCommandMessage, async (request: UpdateCommandRequest, context) => {
+      const command = await commands.update(context.organizationId, request.id, request.commandId, definitionFromMessage(request.command), request.etag);
+      return commandToMessage(command);
+    }),
+    deleteCommand: async (request, context) => {
+      await commands.delete(context.organizationId, request.id, request.commandId, request.etag);
+      return {};
+    },
+  };
+}

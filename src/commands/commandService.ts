@@ -1,0 +1,120 @@
+import { UnitOfWork, type Database, type Db } from '../database';
+import { DeviceRepository, type Device } from '../devices';
+import type { Clock } from '../kernel/clock';
+import { notFound, throwIfAny, type Violation } from '../kernel/errors';
+import { checkEtag } from '../kernel/etags';
+import { newId } from '../kernel/ids';
+import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
+import { commandLimitReached, MOST_COMMANDS, queryCommandInUse, type Command, type CommandDefinition } from './command';
+import { CommandRepository } from './commandRepository';
+
+/** What the room needs of the house. */
+export interface CommandOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly cursors: Cursors;
+  /** What higher rooms do when a command is about to be deleted; runs inside its transaction, on `db`. */
+  readonly onCommandDeleted: (db: Db, organizationId: string, commandId: string) => Promise<void>;
+}
+
+/** What to list; an empty token is none. */
+export interface CommandQuery {
+  readonly pageSize?: number | undefined;
+  readonly pageToken: string;
+}
+
+/** One page of commands; `nextPageToken` is empty on the last. */
+export interface CommandPage {
+  readonly commands: readonly Command[];
+  readonly nextPageToken: string;
+}
+
+interface CommandRepositories {
+  readonly commands: CommandRepository;
+  readonly devices: DeviceRepository;
+}
+
+/** Commands of devices. Assumes that the field rules of the proto and checkDefinition hold. */
+export class CommandService {
+  private readonly work: UnitOfWork<CommandRepositories>;
+
+  constructor(private readonly options: CommandOptions) {
+    this.work = new UnitOfWork(options.database, (db) => ({ commands: new CommandRepository(db), devices: new DeviceRepository(db) }));
+  }
+
+  /** Adds a command to a device. Throws `device_not_found`, `validation_failed`, `name_taken`, `command_limit_reached`. */
+  async create(organizationId: string, deviceId: string, definition: CommandDefinition): Promise<Command> {
+    const now = this.options.clock.now();
+    const command: Command = { ...definition, id: newId(), organizationId, deviceId, revision: 1, createdAt: now, updatedAt: now };
+    return await this.work.transaction(async ({ commands, devices }) => {
+      throwIfAny(await referenceViolations(commands, await devices.lock(organizationId, deviceId), command));
+      if ((await commands.count(organizationId, deviceId)) >= MOST_COMMANDS) throw commandLimitReached();
+      await commands.create(organizationId, command);
+      return command;
+    });
+  }
+
+  /** Throws `device_not_found`, `command_not_found`. */
+  async get(organizationId: string, deviceId: string, id: string): Promise<Command> {
+    const { commands, devices } = this.work.repos;
+    const command = await commands.find(organizationId, deviceId, id);
+    if (command) return command;
+    await devices.get(organizationId, deviceId);
+    throw notFound('command', id);
+  }
+
+  /** Newest created first. Throws `device_not_found`, and `validation_failed` for a token that this list did not give out. */
+  async list(organizationId: string, deviceId: string, query: CommandQuery): Promise<CommandPage> {
+    const name = [organizationId, 'commands', deviceId];
+    const after = this.options.cursors.decode<CreatedPosition>(name, query.pageToken, 'pageToken');
+    const { commands, devices } = this.work.repos;
+    await devices.get(organizationId, deviceId);
+    const size = pageSize(query.pageSize);
+    const rows = await commands.list(organizationId, deviceId, after, size + 1);
+    const page = pageOf(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
+    return { commands: page.items, nextPageToken: page.next ? this.options.cursors.encode(name, page.next) : '' };
+  }
+
+  /**
+   * Replaces the whole definition. Executions in flight keep what they were submitted with.
+   * Throws `device_not_found`, `command_not_found`, `validation_failed`, `name_taken`, `changed_meanwhile`.
+   */
+  async update(organizationId: string, deviceId: string, id: string, definition: CommandDefinition, etag: string | undefined): Promise<Command> {
+    return await this.work.transaction(async ({ commands, devices }) => {
+      const device = await devices.lock(organizationId, deviceId);
+      const old = await commands.get(organizationId, deviceId, id);
+      checkEtag('command', old.revision, etag);
+      const command: Command = { ...definition, id, organizationId, deviceId, revision: old.revision + 1, createdAt: old.createdAt, updatedAt: this.options.clock.now() };
+      throwIfAny(await referenceViolations(commands, device, command));
+      await commands.update(organizationId, command);
+      return command;
+    });
+  }
+
+  /** Throws `device_not_found`, `command_not_found`, `changed_meanwhile`, `query_command_in_use`. */
+  async delete(organizationId: string, deviceId: string, id: string, etag: string | undefined): Promise<void> {
+    await this.work.transaction(async ({ commands, devices }, db) => {
+      await devices.lock(organizationId, deviceId);
+      const command = await commands.get(organizationId, deviceId, id);
+      checkEtag('command', command.revision, etag);
+      const usedBy = await commands.namesOfQueriers(organizationId, deviceId, id);
+      if (usedBy.length > 0) throw queryCommandInUse(id, usedBy);
+      await this.options.onCommandDeleted(db, organizationId, id);
+      await commands.delete(organizationId, deviceId, id);
+    });
+  }
+}
+
+/** What a definition refers to must be of the same device. */
+async function referenceViolations(commands: CommandRepository, device: Device, command: Command): Promise<Violation[]> {
+  const own = new Set(device.sensors.map((sensor) => sensor.id));
+  const violations = command.expectedSensorStates.flatMap(({ sensorId }, at) =>
+    own.has(sensorId) ? [] : [{ field: `command.expectedSensorStates[${at}].sensorId`, description: 'is not a sensor of this device; give the id of one that it has' }],
+  );
+  const { queryCommandId } = command;
+  if (queryCommandId === command.id) violations.push({ field: 'command.queryCommandId', description: 'is the command itself; give another command of this device' });
+  else if (queryCommandId !== undefined && !(await commands.find(device.organizationId, device.id, queryCommandId))) {
+    violations.push({ field: 'command.queryCommandId', description: 'is not a command of this device; give the id of one that it has' });
+  }
+  return violations;
+}
