@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
 import { openFile } from './engines/sqliteConnection';
-import { codeOf } from './translate';
+import { codeOf, messageOf } from './translate';
 
 /** Makes the data folder (for this user only) if it is not there. Throws `data_folder_not_writable`. */
 export function prepareDataFolder(dataDir: string): void {
@@ -67,6 +67,6 @@ function readHolder(holder: string): { pid: string; since: string } {
 }
 
 function notWritable(dataDir: string, error: unknown): DomainError {
-  const code = codeOf(error) || (error as Error).message;
+  const code = codeOf(error) || messageOf(error);
   return new DomainError('conflict', 'data_folder_not_writable', `the data folder ${resolve(dataDir)} cannot be written (${code}); let the user of this program read and write it, or give another folder`, { cause: error });
 }

@@ -21,6 +21,12 @@ export function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
+/** An error's message; empty if it has none. */
+export function messageOf(error: unknown): string {
+  const message = (error as { message?: unknown } | null | undefined)?.message;
+  return typeof message === 'string' ? message : '';
+}
+
 /** `database_unavailable` for what may pass by itself (busy, full, disconnected); any other error as it is. */
 export function translated(dialect: Dialect, error: unknown): unknown {
   if (error instanceof DomainError) return error;

@@ -20,16 +20,16 @@ export interface TestDatabase {
 /** An engine to run a suite on: `describe.each(engines())('devices on $name', ({ createDatabase }) => ...)`. */
 export interface TestEngine {
   readonly name: 'sqlite' | 'postgres';
-  createDatabase(): Promise<TestDatabase>;
+  readonly createDatabase: () => Promise<TestDatabase>;
   /** Without tables; migrates by `migrations` when told to. */
-  createEmpty(migrations: readonly Migration[]): Promise<TestDatabase>;
+  readonly createEmpty: (migrations: readonly Migration[]) => Promise<TestDatabase>;
 }
 
 /** Both engines; one that is missing fails the tests. */
 export function engines(): TestEngine[] {
   return [
     { name: 'sqlite', createDatabase: createSqlite, createEmpty: async (migrations) => await opened('', folder(), {}, migrations) },
-    { name: 'postgres', createDatabase: createPostgres, createEmpty: async (migrations) => await emptyPostgres(migrations) },
+    { name: 'postgres', createDatabase: createPostgres, createEmpty: emptyPostgres },
   ];
 }
 

@@ -32,8 +32,8 @@ module.exports = async () => {
 /** PostgreSQL refuses to run as root. */
 function nobodyIfRoot() {
   if (process.getuid?.() !== 0) return undefined;
-  const id = (flag) => Number(spawnSync('id', [flag, 'nobody'], { encoding: 'utf8' }).stdout);
-  return { uid: id('-u'), gid: id('-g') };
+  const [uid, gid] = ['-u', '-g'].map((flag) => Number(spawnSync('id', [flag, 'nobody'], { encoding: 'utf8' }).stdout));
+  return { uid, gid };
 }
 
 function packageFolder() {

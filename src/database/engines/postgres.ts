@@ -1,18 +1,18 @@
 import type { Knex } from 'knex';
-import { codeOf } from '../translate';
+import { codeOf, messageOf } from '../translate';
 import type { Dialect } from './dialect';
 
 // Connection lost or refused, resources used up, shutting down, and what repeating the transaction heals.
 const UNAVAILABLE = /^(08...|53...|57P0[1-5]|25006|25P0[34]|40001|40P01|55P03|58030|ECONN\w*|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 // pg reports some losses by words only.
-const LOST = /^(Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded|Knex: Timeout acquiring)/;
+const LOST = /^(Connection terminated|Client has encountered a connection error|timeout expired|timeout exceeded|Knex: Timeout acquiring|Unable to acquire a connection|aborted$)/;
 
 /** How PostgreSQL says it. */
 export const postgres: Dialect = {
   name: 'postgres',
   isUniqueViolation: (error) => codeOf(error) === '23505',
   isForeignKeyViolation: (error) => codeOf(error) === '23503',
-  isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)) || (error instanceof Error && LOST.test(error.message.replace(/^.* - /s, ''))),
+  isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)) || LOST.test(messageOf(error).replace(/^.* - /s, '')),
   lockForUpdate: (query) => query.forUpdate() as typeof query,
   jsonObject: (members) => `json_build_object(${pairs(members)})`,
   jsonArray: (element, from, orderBy) => `coalesce((select json_agg(${element} order by ${orderBy}) from ${from}), '[]'::json)`,

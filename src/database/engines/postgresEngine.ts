@@ -22,6 +22,7 @@ export class PostgresEngine implements Engine {
   readonly db: Db;
   private readonly knex: Knex;
   private readonly log: Logger;
+  private readonly running = new Set<Promise<unknown>>();
 
   constructor(private readonly options: PostgresOptions) {
     this.knex = connect(options);
@@ -41,14 +42,12 @@ export class PostgresEngine implements Engine {
   }
 
   async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.once(work);
-      } catch (error) {
-        if (attempt === TRIES || !isLostRace(error)) throw translated(postgres, error);
-        this.log.debug({ attempt, error }, 'database.transaction_repeated');
-        await pause(Math.random() * 20 * attempt); // two that met once should not meet again
-      }
+    const run = this.repeated(work);
+    this.running.add(run);
+    try {
+      return await run;
+    } finally {
+      this.running.delete(run);
     }
   }
 
@@ -75,7 +74,20 @@ export class PostgresEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    await Promise.allSettled(this.running);
     await this.knex.destroy();
+  }
+
+  private async repeated<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.once(work);
+      } catch (error) {
+        if (attempt === TRIES || !isLostRace(error)) throw translated(postgres, error);
+        this.log.debug({ attempt, error }, 'database.transaction_repeated');
+        await pause(Math.random() * 20 * attempt); // two that met once should not meet again
+      }
+    }
   }
 
   private async once<T>(work: (db: Db) => Promise<T>): Promise<T> {
@@ -127,7 +139,9 @@ class PostgresDb implements Db {
   ) {}
 
   async all<Row>(statement: HotStatement, values: readonly SqlValue[]): Promise<Row[]> {
-    const { client } = this.knex as { client: Knex.Client };
+    const { client, isCompleted } = this.knex as { client: Knex.Client; isCompleted?: () => boolean };
+    // Its connection serves somebody else by now.
+    if (isCompleted?.()) throw new Error('this transaction is over: its repositories may not be used beyond the work they were given to');
     const connection = (await client.acquireConnection()) as RawConnection;
     try {
       return (await connection.query({ name: statement.name, text: numbered(statement), values: [...values] })).rows as Row[];

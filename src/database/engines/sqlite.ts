@@ -1,16 +1,18 @@
 import type { Knex } from 'knex';
-import { codeOf } from '../translate';
+import { codeOf, messageOf } from '../translate';
 import type { Dialect } from './dialect';
 
 const UNIQUE = new Set(['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY', 'SQLITE_CONSTRAINT_ROWID']);
 const UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL)/;
+// Said by words only: the program is shutting down.
+const CLOSED = /connection is not open$/;
 
 /** How SQLite says it. */
 export const sqlite: Dialect = {
   name: 'sqlite',
   isUniqueViolation: (error) => UNIQUE.has(codeOf(error)),
   isForeignKeyViolation: (error) => codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY',
-  isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)),
+  isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)) || CLOSED.test(messageOf(error)),
   lockForUpdate: (query) => query,
   jsonObject: (members) => `json_object(${pairs(members)})`,
   // A subquery's result is text again; json() makes it a part of the document around it.

@@ -7,9 +7,9 @@ import { sqlite } from './sqlite';
 /** Where a query builder sends its statements. */
 export type Run = (sql: string, values: readonly unknown[]) => Promise<Outcome>;
 
-/** A query builder whose statements go to `run`. */
-export function knexOver(run: Run): Knex {
-  return makeKnex({ client: SqliteClient, useNullAsDefault: true, compileSqlOnError: false, run } as Knex.Config);
+/** A query builder whose statements go to `run`; its own `transaction` is a savepoint, and only where `run` is in a transaction. */
+export function knexOver(run: Run, place: 'inside' | 'outside'): Knex {
+  return makeKnex({ client: SqliteClient, useNullAsDefault: true, compileSqlOnError: false, run, place } as Knex.Config);
 }
 
 interface Query {
@@ -21,6 +21,19 @@ interface Query {
 
 /** Knex's SQLite without its pool: the engine's own connections serve it. */
 class SqliteClient extends BetterSqlite3Client {
+  /** Tells Knex to begin by a savepoint. */
+  readonly transacting: boolean;
+
+  constructor(config: Knex.Config & { place: 'inside' | 'outside' }) {
+    super(config);
+    this.transacting = config.place === 'inside';
+  }
+
+  override transaction(...args: Parameters<BetterSqlite3Client['transaction']>): Knex.Transaction {
+    if (!this.transacting) throw new Error('a transaction begins at the unit of work, where the writers wait for each other');
+    return super.transaction(...args);
+  }
+
   override acquireConnection(): Promise<object> {
     return Promise.resolve({});
   }

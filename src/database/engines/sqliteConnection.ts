@@ -1,7 +1,7 @@
 import BetterSqlite3 from 'better-sqlite3';
 import { assetPath } from '../../kernel/assets';
 import { DomainError } from '../../kernel/errors';
-import { codeOf } from '../translate';
+import { codeOf, messageOf } from '../translate';
 
 /** What a statement brought back: rows of a statement that returns some, else what it changed. */
 export interface Outcome {
@@ -90,7 +90,7 @@ export function openConnection(file: string, options: OpenOptions): SqliteConnec
 }
 
 function unreadable(file: string, error: unknown): DomainError {
-  const code = codeOf(error) || (error as Error).message;
+  const code = codeOf(error) || messageOf(error);
   const help: Record<string, string> = {
     SQLITE_NOTADB: 'it is no SQLite database, or damaged; put a backup in its place',
     SQLITE_CORRUPT: 'it is damaged; put a backup in its place',

@@ -10,9 +10,12 @@ import type { Engine, EngineFacts } from './engine';
 import { sqlite } from './sqlite';
 import { knexOver, type Run } from './sqliteClient';
 import { openConnection, type SqliteConnection } from './sqliteConnection';
-import { runAll, WriteQueue } from './writeQueue';
+import { beginWriting, runAll, WriteQueue } from './writeQueue';
 
 const KEPT_COPIES = 3;
+/** Blocks the process; the longer wait between two tries does not. */
+const SHORT_WAIT_MS = 20;
+const MIGRATION_TRIES = 500;
 
 /** What the SQLite engine needs. */
 export interface SqliteOptions {
@@ -37,15 +40,15 @@ export class SqliteEngine implements Engine {
   constructor(private readonly options: SqliteOptions) {
     const { file, clock, log, readOnly } = options;
     // The writer waits for other processes in its queue, where it does not block the process.
-    if (!readOnly) this.writer = openConnection(file, { busyTimeoutMs: 20 });
+    if (!readOnly) this.writer = openConnection(file, { busyTimeoutMs: SHORT_WAIT_MS });
     if (this.writer) this.queue = new WriteQueue(this.writer, clock, log);
     this.reader = openConnection(file, { readOnly: true, busyTimeoutMs: 5000 });
-    this.db = new SqliteDb((sql, values) => this.outside(sql, values), (action) => runAll([action], log));
+    this.db = new SqliteDb('outside', (sql, values) => this.outside(sql, values), (action) => runAll([action], log));
   }
 
   async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
     try {
-      return await this.writes().transaction(async (transaction) => await work(new SqliteDb(transaction.run, transaction.afterCommit)));
+      return await this.writes().transaction(async (transaction) => await work(new SqliteDb('inside', transaction.run, transaction.afterCommit)));
     } catch (error) {
       throw translated(sqlite, error);
     }
@@ -54,11 +57,11 @@ export class SqliteEngine implements Engine {
   async migrationStep<T>(work: (knex: Knex) => Promise<T>): Promise<T> {
     this.writes();
     // Foreign keys cannot be switched off inside a transaction, and a table that is rebuilt would take its referring rows along.
-    const connection = openConnection(this.options.file, { busyTimeoutMs: 30_000 });
+    const connection = openConnection(this.options.file, { busyTimeoutMs: SHORT_WAIT_MS });
     try {
       connection.run('pragma foreign_keys = off');
-      connection.run('begin immediate');
-      const result = await work(knexOver(async (sql, values) => connection.run(sql, values)));
+      await beginWriting(connection, MIGRATION_TRIES);
+      const result = await work(knexOver(async (sql, values) => connection.run(sql, values), 'inside'));
       checkForeignKeys(connection);
       connection.run('commit');
       return result;
@@ -124,12 +127,13 @@ class SqliteDb implements Db {
   private builder: Knex | undefined;
 
   constructor(
+    private readonly place: 'inside' | 'outside',
     private readonly run: Run,
     readonly afterCommit: (action: () => void) => void,
   ) {}
 
   get knex(): Knex {
-    this.builder ??= knexOver(this.run); // 50 us, which a transaction of hot statements saves
+    this.builder ??= knexOver(this.run, this.place); // 50 us, which a transaction of hot statements saves
     return this.builder;
   }
 

@@ -3,9 +3,16 @@ import type { Logger } from '../../kernel/logger';
 import { codeOf, TransactionTimeout } from '../translate';
 import type { Outcome, SqliteConnection } from './sqliteConnection';
 
-const MOST_IN_GROUP = 64;
-const GROUP_MS = 5;
-const LONGEST_WORK_MS = 30_000;
+/** How far transactions share a commit, and how long one may take. */
+export interface QueueLimits {
+  readonly mostInGroup: number;
+  /** No further transaction joins a group after this, in milliseconds. */
+  readonly groupMs: number;
+  /** Work that is not done by then is rolled back, in milliseconds. */
+  readonly longestWorkMs: number;
+}
+
+const LIMITS: QueueLimits = { mostInGroup: 64, groupMs: 5, longestWorkMs: 30_000 };
 const BEGIN_TRIES = 100;
 
 /** A running transaction as its work sees it. */
@@ -34,6 +41,7 @@ export class WriteQueue {
     private readonly writer: SqliteConnection,
     private readonly clock: Clock,
     private readonly log: Logger,
+    private readonly limits = LIMITS,
   ) {}
 
   /** Runs the work in a transaction; rejects with its error, or the commit's. */
@@ -60,7 +68,7 @@ export class WriteQueue {
 
   private async group(): Promise<void> {
     try {
-      await this.begin();
+      await beginWriting(this.writer, BEGIN_TRIES);
     } catch (error) {
       for (const job of this.waiting.splice(0)) job.reject(error);
       return;
@@ -68,7 +76,7 @@ export class WriteQueue {
     const jobs: Job[] = [];
     const settlements: (() => void)[] = [];
     try {
-      const end = this.clock.monotonic() + GROUP_MS;
+      const end = this.clock.monotonic() + this.limits.groupMs;
       for (let job = this.waiting.shift(); job; job = this.next(jobs.length, end)) {
         jobs.push(job);
         settlements.push(await this.perform(job));
@@ -83,20 +91,7 @@ export class WriteQueue {
   }
 
   private next(done: number, end: number): Job | undefined {
-    return done < MOST_IN_GROUP && this.clock.monotonic() < end ? this.waiting.shift() : undefined;
-  }
-
-  /** Another process may be writing: waits for it without blocking this one. */
-  private async begin(): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        this.writer.run('begin immediate');
-        return;
-      } catch (error) {
-        if (!codeOf(error).startsWith('SQLITE_BUSY') || attempt === BEGIN_TRIES) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-    }
+    return done < this.limits.mostInGroup && this.clock.monotonic() < end ? this.waiting.shift() : undefined;
   }
 
   /** Runs one job inside the group and returns how to answer it after the commit. */
@@ -112,7 +107,7 @@ export class WriteQueue {
     };
     this.writer.run('savepoint work');
     try {
-      const value = await inTime(job.work(transaction));
+      const value = await inTime(job.work(transaction), this.limits.longestWorkMs);
       open = false;
       this.writer.run('release work');
       return () => {
@@ -130,6 +125,19 @@ export class WriteQueue {
   }
 }
 
+/** Begins a transaction that writes. Another process may be writing: waits for it without blocking this one. */
+export async function beginWriting(connection: SqliteConnection, tries: number): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      connection.run('begin immediate');
+      return;
+    } catch (error) {
+      if (!codeOf(error).startsWith('SQLITE_BUSY') || attempt === tries) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
 /** Runs what waited for the commit. The commit stands, so an action that throws is only logged. */
 export function runAll(actions: readonly (() => void)[], log: Logger): void {
   for (const action of actions) {
@@ -142,11 +150,11 @@ export function runAll(actions: readonly (() => void)[], log: Logger): void {
 }
 
 /** Work that waits for another transaction would wait for ever, and all writers behind it. */
-async function inTime<T>(work: Promise<T>): Promise<T> {
+async function inTime<T>(work: Promise<T>, limitMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const error = new TransactionTimeout('a transaction took longer than 30 s and was rolled back');
-    timer = setTimeout(() => reject(error), LONGEST_WORK_MS);
+    const error = new TransactionTimeout(`a transaction took longer than ${limitMs} ms and was rolled back`);
+    timer = setTimeout(() => reject(error), limitMs);
   });
   try {
     return await Promise.race([work, late]);
