@@ -1,0 +1,81 @@
+import { DomainError, type Violation } from '../kernel/errors';
+import { CONNECTORS, findConnector } from './connectors';
+import type { JsonObject } from './connectorType';
+
+/** A configured instance of a connector. Times are Unix milliseconds. */
+export interface Connection {
+  readonly id: string;
+  readonly organizationId: string;
+  /** One of CONNECTORS. */
+  readonly connectorId: string;
+  readonly name: string;
+  readonly description: string;
+  /** A disabled one carries nothing. */
+  readonly enabled: boolean;
+  readonly configuration: JsonObject;
+  /** As it was given; effectivePolicy fills in the defaults. */
+  readonly policy: ConnectionPolicy;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Counts the changes from 1; the etag is made of it. */
+  readonly revision: number;
+}
+
+/** Limits and times of a connection's executions; an undefined one is the default of effectivePolicy. */
+export interface ConnectionPolicy {
+  /** Undelivered executions of a device, 1 to 1000. */
+  readonly queueLimit?: number | undefined;
+  /** The other side is often away for long. */
+  readonly sleepy?: boolean | undefined;
+  /** Seconds, 1 to 604800. */
+  readonly deliveryTimeout?: number | undefined;
+  /** Seconds beyond the delivery deadline, 1 to 86400. */
+  readonly ackTimeout?: number | undefined;
+  /** Commands sent and not yet received by a gateway, 1 to 1000. */
+  readonly maxInFlight?: number | undefined;
+}
+
+/** A policy with its defaults: 64 executions, 60 s for delivery (24 h if sleepy), 60 s for the answer, 16 in flight. */
+export interface EffectivePolicy {
+  readonly queueLimit: number;
+  readonly sleepy: boolean;
+  readonly deliveryTimeoutMs: number;
+  readonly ackTimeoutMs: number;
+  readonly maxInFlight: number;
+}
+
+const MINUTE = 60;
+const DAY = 24 * 60 * MINUTE;
+
+/** Fills in the defaults. */
+export function effectivePolicy(policy: ConnectionPolicy): EffectivePolicy {
+  const sleepy = policy.sleepy ?? false;
+  return {
+    queueLimit: policy.queueLimit ?? 64,
+    sleepy,
+    deliveryTimeoutMs: (policy.deliveryTimeout ?? (sleepy ? DAY : MINUTE)) * 1000,
+    ackTimeoutMs: (policy.ackTimeout ?? MINUTE) * 1000,
+    maxInFlight: policy.maxInFlight ?? 16,
+  };
+}
+
+/** What is wrong with a connector and the configuration for it, beyond the field rules. */
+export function checkConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
+  const connector = findConnector(connectorId);
+  if (connector) return connector.checkConfiguration(configuration);
+  const known = CONNECTORS.map(({ id }) => `\`${id}\``).join(', ');
+  return [{ field: 'connectorId', description: `${JSON.stringify(connectorId)} is no connector of this server; give one of ${known}` }];
+}
+
+/** Another connection of the organization has the name already. */
+export function nameTaken(name: string): DomainError {
+  return new DomainError('already_exists', 'name_taken', `another connection is named ${JSON.stringify(name)}, whatever the case; choose another name`, { metadata: { name } });
+}
+
+/** Devices are bound to it. `devices`: how many; undefined while nobody has counted. */
+export function connectionInUse(id: string, devices: number | undefined): DomainError {
+  const bound = devices === undefined ? 'devices are' : devices === 1 ? '1 device is' : `${devices} devices are`;
+  return new DomainError('conflict', 'connection_in_use', `${bound} bound to the connection; unbind or delete them first`, {
+    metadata: { connection_id: id, ...(devices !== undefined && { devices: String(devices) }) },
+  });
+}

@@ -1,0 +1,121 @@
+import { foldName, uniqueOr, type Db, type HotStatement } from '../database';
+import { notFound } from '../kernel/errors';
+import type { CreatedPosition } from '../kernel/pages';
+import { connectionInUse, nameTaken, type Connection, type ConnectionPolicy } from './connection';
+import type { JsonObject } from './connectorType';
+
+interface ConnectionRow {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly connector_id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly enabled: number;
+  readonly configuration: string;
+  readonly policy: string;
+  readonly revision: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+}
+
+const GET: HotStatement = {
+  name: 'connections.get',
+  sql: () => 'select c.* from connections c where c.organization_id = ? and c.id = ?',
+};
+
+/** Connections. Assumes validated input and a caller allowed to act in `organizationId`. */
+export class ConnectionRepository {
+  constructor(private readonly db: Db) {}
+
+  /** Throws `name_taken`. */
+  async create(organizationId: string, connection: Connection): Promise<void> {
+    const row = { ...rowOf(connection), id: connection.id, organization_id: organizationId, connector_id: connection.connectorId, created_at: connection.createdAt };
+    await uniqueOr(this.db.dialect, () => nameTaken(connection.name), async () => await this.db.knex('connections').insert(row));
+  }
+
+  /** Undefined if the organization has no such connection. */
+  async find(organizationId: string, id: string): Promise<Connection | undefined> {
+    const [row] = await this.db.all<ConnectionRow>(GET, [organizationId, id]);
+    return row && connectionFromRow(row);
+  }
+
+  /** Throws `connection_not_found`. */
+  async get(organizationId: string, id: string): Promise<Connection> {
+    const connection = await this.find(organizationId, id);
+    if (!connection) throw notFound('connection', id);
+    return connection;
+  }
+
+  /** As get, and nobody else changes it until the transaction ends. */
+  async lock(organizationId: string, id: string): Promise<Connection> {
+    const row = await this.db.dialect.lockForUpdate(this.one(organizationId, id)).first<ConnectionRow | undefined>('c.*');
+    if (!row) throw notFound('connection', id);
+    return connectionFromRow(row);
+  }
+
+  /** Those of the ids that the organization has, in no order. */
+  async findMany(organizationId: string, ids: readonly string[]): Promise<Connection[]> {
+    const rows = await this.inOrganization(organizationId).whereIn('c.id', [...ids]).select<ConnectionRow[]>('c.*');
+    return rows.map(connectionFromRow);
+  }
+
+  /** At most `limit` connections, newest created first, after a position. */
+  async list(organizationId: string, after: CreatedPosition | undefined, limit: number): Promise<Connection[]> {
+    const query = this.inOrganization(organizationId).orderBy([{ column: 'c.created_at', order: 'desc' }, { column: 'c.id', order: 'desc' }]).limit(limit);
+    if (after) query.whereRaw('(c.created_at, c.id) < (?, ?)', [after.createdAt, after.id]);
+    const rows = await query.select<ConnectionRow[]>('c.*');
+    return rows.map(connectionFromRow);
+  }
+
+  /** Stores a connection that was locked. Throws `name_taken`. */
+  async update(organizationId: string, connection: Connection): Promise<void> {
+    await uniqueOr(this.db.dialect, () => nameTaken(connection.name), async () => await this.one(organizationId, connection.id).update(rowOf(connection)));
+  }
+
+  /** Deletes a connection that was locked. Throws `connection_in_use`. */
+  async delete(organizationId: string, id: string): Promise<void> {
+    try {
+      await this.one(organizationId, id).delete();
+    } catch (error) {
+      throw this.db.dialect.isForeignKeyViolation(error) ? connectionInUse(id, undefined) : error;
+    }
+  }
+
+  private one(organizationId: string, id: string) {
+    return this.inOrganization(organizationId).where('c.id', id);
+  }
+
+  private inOrganization(organizationId: string) {
+    return this.db.knex('connections as c').where('c.organization_id', organizationId);
+  }
+}
+
+/** What a change may change. */
+function rowOf(connection: Connection) {
+  return {
+    name: connection.name,
+    name_folded: foldName(connection.name),
+    description: connection.description,
+    enabled: connection.enabled ? 1 : 0,
+    configuration: JSON.stringify(connection.configuration),
+    policy: JSON.stringify(connection.policy),
+    revision: connection.revision,
+    updated_at: connection.updatedAt,
+  };
+}
+
+function connectionFromRow(row: ConnectionRow): Connection {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    connectorId: row.connector_id,
+    name: row.name,
+    description: row.description,
+    enabled: row.enabled === 1,
+    configuration: JSON.parse(row.configuration) as JsonObject,
+    policy: JSON.parse(row.policy) as ConnectionPolicy,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    revision: row.revision,
+  };
+}

@@ -1,0 +1,141 @@
+import { UnitOfWork, type Database } from '../database';
+import type { Clock } from '../kernel/clock';
+import { throwIfAny } from '../kernel/errors';
+import { checkEtag } from '../kernel/etags';
+import { newId } from '../kernel/ids';
+import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
+import { checkConfiguration, connectionInUse, type Connection, type ConnectionPolicy } from './connection';
+import { ConnectionRepository } from './connectionRepository';
+import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
+import type { ConnectorHub } from './connectorHub';
+import type { JsonObject } from './connectorType';
+import { GATEWAY } from './connectors/gateway/gatewayType';
+
+/** The connection to create; the name is trimmed. */
+export interface NewConnection {
+  readonly connectorId: string;
+  readonly name: string;
+  readonly description: string;
+  readonly enabled: boolean;
+  readonly configuration: JsonObject;
+  readonly policy: ConnectionPolicy;
+}
+
+/** What to change on a connection; undefined stays as it is. */
+export type ConnectionChange = { readonly [Field in keyof Omit<NewConnection, 'connectorId'>]: NewConnection[Field] | undefined };
+
+/** A connection as it is shown: how it is doing, and how many devices are bound to it. */
+export interface ConnectionView {
+  readonly connection: Connection;
+  readonly status: ConnectionStatus;
+  readonly deviceCount: number;
+}
+
+/** One page of connections; `nextPageToken` is empty on the last. */
+export interface ConnectionPage {
+  readonly connections: readonly ConnectionView[];
+  readonly nextPageToken: string;
+}
+
+/** What the service needs of the house. */
+export interface ConnectionServiceOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly cursors: Cursors;
+  readonly hub: ConnectorHub;
+  readonly statuses: ConnectionStatuses;
+  /** How many devices are bound to each of these connections; those with none may be left out. */
+  readonly deviceCounts: (organizationId: string, connectionIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+}
+
+/** Configured instances of connectors. Assumes that the field rules of the proto hold. */
+export class ConnectionService {
+  private readonly work: UnitOfWork<{ readonly connections: ConnectionRepository }>;
+
+  constructor(private readonly options: ConnectionServiceOptions) {
+    this.work = new UnitOfWork(options.database, (db) => ({ connections: new ConnectionRepository(db) }));
+  }
+
+  /** Throws `validation_failed`, `name_taken`. */
+  async create(organizationId: string, input: NewConnection): Promise<ConnectionView> {
+    throwIfAny(checkConfiguration(input.connectorId, input.configuration));
+    const now = this.options.clock.now();
+    const connection: Connection = { ...input, id: newId(), organizationId, createdAt: now, updatedAt: now, revision: 1 };
+    await this.work.repos.connections.create(organizationId, connection);
+    return this.view(connection, 0);
+  }
+
+  /** Throws `connection_not_found`. */
+  async get(organizationId: string, id: string): Promise<ConnectionView> {
+    const connection = await this.work.repos.connections.get(organizationId, id);
+    return this.view(connection, await this.countDevices(connection));
+  }
+
+  /** Newest created first. Throws `validation_failed` for a token that this list did not give out. */
+  async list(organizationId: string, requestedSize: number | undefined, pageToken: string): Promise<ConnectionPage> {
+    const name = [organizationId, 'connections'];
+    const after = this.options.cursors.decode<CreatedPosition>(name, pageToken, 'pageToken');
+    const size = pageSize(requestedSize);
+    const rows = await this.work.repos.connections.list(organizationId, after, size + 1);
+    const page = pageOf(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
+    const counts = await this.options.deviceCounts(organizationId, page.items.map(({ id }) => id));
+    return {
+      connections: page.items.map((connection) => this.view(connection, counts.get(connection.id) ?? 0)),
+      nextPageToken: page.next ? this.options.cursors.encode(name, page.next) : '',
+    };
+  }
+
+  /** Changes the given fields. Throws `connection_not_found`, `changed_meanwhile`, `validation_failed`, `name_taken`. */
+  async update(organizationId: string, id: string, change: ConnectionChange, etag: string | undefined): Promise<ConnectionView> {
+    const { clock, hub, statuses } = this.options;
+    const connection = await this.work.transaction(async ({ connections }, db) => {
+      const before = await connections.lock(organizationId, id);
+      checkEtag('connection', before.revision, etag);
+      const after = changed(before, change, clock.now());
+      throwIfAny(checkConfiguration(after.connectorId, after.configuration));
+      await connections.update(organizationId, after);
+      db.afterCommit(() => {
+        if (after.enabled !== before.enabled) statuses.switched(id);
+        hub.connectionChanged(after);
+      });
+      return after;
+    });
+    return this.view(connection, await this.countDevices(connection));
+  }
+
+  /** Throws `connection_not_found`, `changed_meanwhile`, `connection_in_use` while devices are bound to it. */
+  async delete(organizationId: string, id: string, etag: string | undefined): Promise<void> {
+    const connection = await this.work.repos.connections.get(organizationId, id);
+    checkEtag('connection', connection.revision, etag);
+    const devices = await this.countDevices(connection);
+    if (devices > 0) throw connectionInUse(id, devices);
+    await this.work.transaction(async ({ connections }, db) => {
+      checkEtag('connection', (await connections.lock(organizationId, id)).revision, etag);
+      await connections.delete(organizationId, id);
+      db.afterCommit(() => {
+        this.options.hub.connectionDeleted(id);
+        this.options.statuses.forget(id);
+      });
+    });
+  }
+
+  /** Those of the ids that are no gateway connections of the organization. */
+  async missingGateways(organizationId: string, ids: readonly string[]): Promise<string[]> {
+    const found = await this.work.repos.connections.findMany(organizationId, ids);
+    const gateways = new Set(found.filter(({ connectorId }) => connectorId === GATEWAY.id).map(({ id }) => id));
+    return ids.filter((id) => !gateways.has(id));
+  }
+
+  private async countDevices({ organizationId, id }: Connection): Promise<number> {
+    return (await this.options.deviceCounts(organizationId, [id])).get(id) ?? 0;
+  }
+
+  private view(connection: Connection, deviceCount: number): ConnectionView {
+    return { connection, status: this.options.statuses.of(connection), deviceCount };
+  }
+}
+
+function changed(before: Connection, change: ConnectionChange, now: number): Connection {
+  const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<NewConnection>;
+  return { ...before, ...given, revision: before.revision + 1, updatedAt: now };
+}

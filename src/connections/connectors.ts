@@ -1,0 +1,34 @@
+import { notFound, validationFailed, type Violation } from '../kernel/errors';
+import type { ConnectorType, JsonObject } from './connectorType';
+import { GATEWAY } from './connectors/gateway/gatewayType';
+
+/** The connector types of this server, by name. */
+export const CONNECTORS: readonly ConnectorType[] = [GATEWAY];
+
+/** Undefined for an id that is none of CONNECTORS. */
+export function findConnector(id: string): ConnectorType | undefined {
+  return CONNECTORS.find((connector) => connector.id === id);
+}
+
+/** Throws `connector_not_found`. */
+export function getConnector(id: string): ConnectorType {
+  const connector = findConnector(id);
+  if (!connector) throw notFound('connector', id);
+  return connector;
+}
+
+/**
+ * The one spelling of a device's id on a connector: gateway: as given, less the white space around it.
+ * Throws `validation_failed` on `field` for a text that can be none.
+ */
+export function normalizeClientDeviceId(connectorId: string, text: string, field = 'physicalDevice.clientDeviceId'): string {
+  const connector = getConnector(connectorId);
+  const id = connector.findClientDeviceId(text);
+  if (id === undefined) throw validationFailed([{ field, description: `is no device id of the connector \`${connectorId}\`; give ${connector.clientDeviceIdForm}` }]);
+  return id;
+}
+
+/** What is wrong with a physical device's configuration; paths begin with `physicalDevice.configuration`. */
+export function checkDeviceConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
+  return getConnector(connectorId).checkDeviceConfiguration(configuration);
+}

@@ -1,0 +1,121 @@
+import type { AttachRequest, CommandReceived, CommandResult, Uplink } from '../../../gen/gateway/v1/gateway_service';
+import type { Clock } from '../../../kernel/clock';
+import { DomainError, validationFailed } from '../../../kernel/errors';
+import type { Logger } from '../../../kernel/logger';
+import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '../../connector';
+import type { ConnectionStatuses } from '../../connectionStatuses';
+import { evidenceOfReceipt, evidenceOfResult, resultAckMessage, uplinkAckMessage } from './gatewayMessages';
+import type { GatewaySession } from './gatewaySession';
+import { readUplink } from './uplinkReader';
+
+/** What taking messages in needs. */
+export interface GatewayInboxOptions {
+  readonly events: ConnectorEvents;
+  readonly statuses: ConnectionStatuses;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Takes in what an attached gateway sends, and answers it once it is on disk. What a device is concerned with stays in order. */
+export class GatewayInbox {
+  constructor(
+    private readonly session: GatewaySession,
+    private readonly options: GatewayInboxOptions,
+  ) {}
+
+  /** Reads until the gateway has sent its last message or the session ended. Throws `validation_failed` for what may not come here. */
+  async readAll(requests: AsyncIterator<AttachRequest, unknown>): Promise<void> {
+    for (let next = await requests.next(); next.done !== true && !this.session.isEnded; next = await requests.next()) {
+      this.options.statuses.messageReceived(this.session.identity.connectionId);
+      await this.take(next.value.message);
+    }
+  }
+
+  private async take(message: AttachRequest['message']): Promise<void> {
+    switch (message?.$case) {
+      case 'commandReceived':
+        return await this.takeReceipt(message.value);
+      case 'commandResult':
+        return await this.takeResult(message.value);
+      case 'uplink':
+        return await this.takeUplink(message.value);
+      case 'hello':
+        throw validationFailed([{ field: 'hello', description: 'came a second time; send it once, as the first message of the stream' }]);
+      case undefined:
+        throw validationFailed([{ field: 'message', description: 'is none that this server knows; send a commandReceived, a commandResult or an uplink' }]);
+    }
+  }
+
+  private async takeReceipt({ executionId, time }: CommandReceived): Promise<void> {
+    const lane = this.laneOf(executionId);
+    this.makeRoom(executionId);
+    await this.add(lane, { execution_id: executionId }, async () => {
+      await this.apply(executionId, evidenceOfReceipt(time));
+    });
+  }
+
+  private async takeResult({ executionId, result, ...report }: CommandResult): Promise<void> {
+    const lane = this.laneOf(executionId);
+    this.makeRoom(executionId);
+    await this.add(lane, { execution_id: executionId }, async () => {
+      const outcome = await this.apply(executionId, evidenceOfResult(result, report));
+      this.session.forget(executionId);
+      await this.session.answer(resultAckMessage(executionId, outcome));
+    });
+  }
+
+  private async takeUplink(uplink: Uplink): Promise<void> {
+    const message = readUplink(this.session.identity, uplink, this.options.clock.now());
+    if ('reason' in message) return await this.reject(uplink.uplinkId, message.reason);
+    await this.add(laneOfDevice(message.clientDeviceId), { uplink_id: message.uplinkId, client_device_id: message.clientDeviceId }, async () => await this.store(message));
+  }
+
+  private async store(message: UplinkMessage): Promise<void> {
+    const outcome = await this.options.events.uplink(message);
+    if (outcome.outcome === 'rejected') return await this.reject(message.uplinkId, outcome.reason);
+    await this.session.answer(uplinkAckMessage(message.uplinkId, outcome));
+  }
+
+  private async reject(uplinkId: string, reason: string): Promise<void> {
+    this.options.log.warn({ ...this.fields(), uplink_id: uplinkId.slice(0, 64), reason }, 'gateway.uplink_rejected');
+    await this.session.answer(uplinkAckMessage(uplinkId, { outcome: 'rejected', reason }));
+  }
+
+  private async apply(executionId: string, evidence: Evidence): Promise<EvidenceOutcome> {
+    const { organizationId, connectionId, gatewayId } = this.session.identity;
+    const outcome = await this.options.events.evidence(organizationId, connectionId, executionId, `gateway:${gatewayId}`, evidence);
+    if (outcome === 'unknown') this.options.log.warn({ ...this.fields(), execution_id: executionId, evidence: evidence.kind }, 'gateway.execution_unknown');
+    return outcome;
+  }
+
+  private makeRoom(executionId: string): void {
+    const { organizationId, connectionId } = this.session.identity;
+    if (this.session.received(executionId)) this.options.events.ready(organizationId, connectionId);
+  }
+
+  /** What failed is not acknowledged. A failure with a reason (the database is away) ends the stream, so that the gateway comes back and sends it again. */
+  private async add(lane: string, fields: object, job: () => Promise<void>): Promise<void> {
+    await this.session.work.add(lane, async () => {
+      try {
+        await job();
+      } catch (err) {
+        this.options.log.error({ ...this.fields(), ...fields, err }, 'gateway.message_failed');
+        if (err instanceof DomainError) this.session.end(err);
+      }
+    });
+  }
+
+  private laneOf(executionId: string): string {
+    const device = this.session.findDevice(executionId);
+    return device === undefined ? `execution ${executionId}` : laneOfDevice(device);
+  }
+
+  private fields(): object {
+    const { organizationId, connectionId, gatewayId } = this.session.identity;
+    return { organization_id: organizationId, connection_id: connectionId, gateway_id: gatewayId };
+  }
+}
+
+function laneOfDevice(clientDeviceId: string): string {
+  return `device ${clientDeviceId}`;
+}

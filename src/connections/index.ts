@@ -1,0 +1,11 @@
+export { effectivePolicy, type Connection, type ConnectionPolicy, type EffectivePolicy } from './connection';
+export { connectionHandlers } from './connectionHandlers';
+export { ConnectionRepository } from './connectionRepository';
+export { ConnectionService, type ConnectionServiceOptions, type ConnectionView } from './connectionService';
+export { ConnectionStatuses, type ConnectionState, type ConnectionStatus } from './connectionStatuses';
+export type { Attachment, ConnectorEvents, Downlink, Evidence, EvidenceOutcome, Peer, SendResult, UplinkMessage, UplinkOutcome } from './connector';
+export { connectorHandlers } from './connectorHandlers';
+export { ConnectorHub } from './connectorHub';
+export { checkDeviceConfiguration, findConnector, normalizeClientDeviceId } from './connectors';
+export { GatewayConnector, type GatewayConnectorOptions } from './connectors/gateway/gatewayConnector';
+export { gatewayHandlers } from './connectors/gateway/gatewayHandlers';
