@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -49,22 +49,23 @@ async function opened(url: string, dataDir: string, after: { drop?: () => Promis
   return { database, url, dataDir, open: async (options = {}) => await openDatabase({ ...base, ...options }), drop };
 }
 
-let template: Promise<string> | undefined;
+let template: Promise<Buffer> | undefined;
 
 async function createSqlite(): Promise<TestDatabase> {
   template ??= makeTemplateFile();
   const dataDir = folder();
-  copyFileSync(await template, join(dataDir, 'plantroom.db'));
+  writeFileSync(join(dataDir, 'plantroom.db'), await template);
   return await opened('', dataDir, {});
 }
 
-async function makeTemplateFile(): Promise<string> {
+async function makeTemplateFile(): Promise<Buffer> {
   const dataDir = folder();
-  process.once('exit', () => rmSync(dataDir, { recursive: true, force: true }));
   const database = await openDatabase({ url: '', dataDir, log: silentLogger });
   await database.migrate();
   await database.close();
-  return join(dataDir, 'plantroom.db');
+  const content = readFileSync(join(dataDir, 'plantroom.db'));
+  rmSync(dataDir, { recursive: true, force: true });
+  return content;
 }
 
 const TEMPLATE = 'template_plantroom';
