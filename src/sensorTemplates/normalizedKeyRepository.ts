@@ -53,10 +53,10 @@ export class NormalizedKeyRepository {
     return rows.map(keyFromRow);
   }
 
-  /** Writes a key of the system, new or changed. */
-  async putSystem(key: SystemKey, at: number): Promise<void> {
-    const row = { id: key.id, organization_id: null, owner: SYSTEM_OWNER, name: key.name, name_folded: foldName(key.name), created_at: at, updated_at: at };
-    await this.db.knex('normalized_keys').insert(row).onConflict('id').merge(['name', 'name_folded', 'updated_at']);
+  /** Writes keys of the system, new or changed; at least one. */
+  async putSystem(keys: readonly SystemKey[], at: number): Promise<void> {
+    const rows = keys.map(({ id, name }) => ({ id, organization_id: null, owner: SYSTEM_OWNER, name, name_folded: foldName(name), created_at: at, updated_at: at }));
+    await this.db.knex('normalized_keys').insert(rows).onConflict('id').merge(['name', 'name_folded', 'updated_at']);
   }
 
   private visible(organizationId: string): Knex.QueryBuilder {

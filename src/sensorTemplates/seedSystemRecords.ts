@@ -8,8 +8,8 @@ export async function seedSystemRecords(uow: UnitOfWork<SensorTemplateRepositori
   if (count(await changed(uow.repos)) === 0) return 0;
   return await uow.transaction(async (repos) => {
     const { keys, templates } = await changed(repos);
-    for (const key of keys) await repos.keys.putSystem(key, clock.now());
-    for (const template of templates) await repos.templates.putSystem(template, clock.now());
+    if (keys.length > 0) await repos.keys.putSystem(keys, clock.now());
+    if (templates.length > 0) await repos.templates.putSystem(templates, clock.now());
     return count({ keys, templates });
   });
 }

@@ -82,11 +82,10 @@ export class SensorTemplateRepository {
     return (rows as SensorTemplateRow[]).map(templateFromRow);
   }
 
-  /** Writes a template of the system, new or changed. */
-  async putSystem(template: SystemTemplate, at: number): Promise<void> {
-    const values = columns(template);
-    const row = { ...values, id: template.id, organization_id: null, owner: SYSTEM_OWNER, created_at: at, updated_at: at };
-    await this.db.knex('sensor_templates').insert(row).onConflict('id').merge([...Object.keys(values), 'updated_at']);
+  /** Writes templates of the system, new or changed; at least one. */
+  async putSystem(templates: readonly SystemTemplate[], at: number): Promise<void> {
+    const rows = templates.map((template) => ({ ...columns(template), id: template.id, organization_id: null, owner: SYSTEM_OWNER, created_at: at, updated_at: at }));
+    await this.db.knex('sensor_templates').insert(rows).onConflict('id').merge([...COLUMNS, 'updated_at']);
   }
 
   private rows(): Knex.QueryBuilder {
@@ -94,8 +93,10 @@ export class SensorTemplateRepository {
   }
 }
 
+const COLUMNS = ['key_name_id', 'sensor_type', 'value_type', 'unit_measurement_id', 'description'] as const;
+
 // Knex leaves out of an update what is undefined.
-function columns(fields: TemplateFields): Record<string, string | undefined> {
+function columns(fields: TemplateFields): Record<(typeof COLUMNS)[number], string | undefined> {
   return {
     key_name_id: fields.keyNameId,
     sensor_type: fields.sensorType,

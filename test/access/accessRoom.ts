@@ -1,0 +1,84 @@
+import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
+import { UnitOfWork, type Database } from '../../src/database';
+import { AccessControlServiceClient, AccessControlServiceService } from '../../src/gen/organization_access_control/access_control_service';
+import { UserProfileServiceClient, UserProfileServiceService } from '../../src/gen/userprofile/user_profile_service';
+import type { Logger } from '../../src/kernel/logger';
+import type { GrpcServer } from '../../src/rpc/grpc/server';
+import { MemoryLog, startEdge, type TestEdge } from '../support/edge';
+import type { TestDatabase, TestEngine } from '../support/engines';
+import { TestClock } from '../support/testClock';
+
+/** What a process has of this room. */
+export interface AccessProcess {
+  readonly uow: UnitOfWork<AccessRepositories>;
+  readonly authentication: Authentication;
+  readonly users: UserService;
+  readonly organizations: OrganizationService;
+  readonly keys: KeyAdministration;
+}
+
+/** The gateway connections that there are, in whichever organization; a test adds its own. */
+export const connections = new Set(['connection-1', 'connection-2']);
+const missingConnections = async (_organizationId: string, ids: readonly string[]): Promise<string[]> => ids.filter((id) => !connections.has(id));
+
+/** Builds the room as app.ts does. */
+export function openAccess(database: Database, clock: TestClock, log: Logger): AccessProcess {
+  const uow = new UnitOfWork(database, accessRepositories);
+  const authentication = new Authentication({ uow, clock, log });
+  const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
+  const users = new UserService({ uow, clock });
+  return { uow, authentication, users, organizations: new OrganizationService({ uow, clock }), keys: new KeyAdministration({ uow, clock, users, missingConnections, keyChanged }) };
+}
+
+/** A server of this room alone, with what its first start made. */
+export interface AccessRoom extends AccessProcess {
+  readonly db: TestDatabase;
+  readonly clock: TestClock;
+  readonly edge: TestEdge;
+  readonly log: MemoryLog;
+  readonly first: Bootstrapped;
+  readonly client: AccessControlServiceClient;
+  readonly profile: UserProfileServiceClient;
+  /** The headers of a call with a key, by default with the first one. */
+  as(key?: string): { 'x-api-key': string; 'x-organization-id': string };
+  /** Makes a key as the command line does; by default an ordinary one of the first organization. */
+  key(overrides?: Partial<KeyFromCommandLine>): Promise<{ id: string; key: string }>;
+  stop(): Promise<void>;
+}
+
+/** Starts such a server on a database of its own. */
+export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
+  const db = await engine.createDatabase();
+  const clock = new TestClock();
+  const log = new MemoryLog();
+  const room = openAccess(db.database, clock, log);
+  const { authentication, uow, users, keys } = room;
+  const first = (await bootstrap(uow, clock)) as Bootstrapped;
+  const access = new AccessService({ uow, clock, cursors: await openCursors(uow), missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
+  const services = (server: GrpcServer): void => {
+    server.add(AccessControlServiceService, accessControlHandlers(access));
+    server.add(UserProfileServiceService, userProfileHandlers(users));
+  };
+  const edge = await startEdge(services, { clock, log, authenticator: authentication });
+  const organizationId = first.organization.id;
+  return {
+    ...room,
+    db,
+    clock,
+    edge,
+    log,
+    first,
+    client: edge.client(AccessControlServiceClient),
+    profile: edge.client(UserProfileServiceClient),
+    as: (key = first.key) => ({ 'x-api-key': key, 'x-organization-id': organizationId }),
+    key: async (overrides = {}) => {
+      const issued = await keys.create(organizationId, { name: 'Key', scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, isAdmin: false, ownerUserId: undefined, ...overrides });
+      return { id: issued.apiKey.id, key: issued.key };
+    },
+    stop: async () => {
+      await edge.stop();
+      await authentication.close();
+      await db.drop();
+    },
+  };
+}

@@ -1,0 +1,156 @@
+import { UnitOfWork } from '../../src/database';
+import { accessRepositories } from '../../src/access';
+import { newKeyText } from '../../src/access/apiKey';
+import type { ListApiKeysRequest, ListApiKeysResponse } from '../../src/gen/organization_access_control/access_control_service';
+import type { DomainError } from '../../src/kernel/errors';
+import type { Principal } from '../../src/kernel/principal';
+import { call, callFails } from '../support/edge';
+import { engines } from '../support/engines';
+import { openAccess, startAccessRoom, type AccessRoom } from './accessRoom';
+
+const SECOND = 1000;
+const PEER = '192.0.2.7';
+
+describe.each(engines())('authentication on $name', (engine) => {
+  let room: AccessRoom;
+  beforeAll(async () => {
+    room = await startAccessRoom(engine);
+  });
+  afterAll(async () => await room.stop());
+
+  const check = async (key: string | undefined): Promise<Principal> => await room.authentication.authenticate(key, PEER);
+  const refusal = async (key: string | undefined): Promise<string> => {
+    try {
+      await check(key);
+      return 'passed';
+    } catch (error) {
+      return (error as DomainError).reason;
+    }
+  };
+
+  it('refuses in order: missing, mistyped, unknown, revoked, expired', async () => {
+    const { id, key } = await room.key({ expiresAt: room.clock.now() + SECOND });
+    const unknown = newKeyText();
+    expect(await refusal(undefined)).toBe('api_key_missing');
+    expect(await refusal('')).toBe('api_key_missing');
+    expect(await refusal(`${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`)).toBe('api_key_invalid');
+    expect(await refusal(unknown)).toBe('api_key_invalid');
+    expect(await refusal(key)).toBe('passed');
+    room.clock.advance(SECOND);
+    expect(await refusal(key)).toBe('api_key_expired');
+    await room.keys.revoke(room.first.organization.id, id);
+    expect(await refusal(key)).toBe('api_key_revoked');
+    expect(await refusal(unknown)).toBe('api_key_invalid');
+  });
+
+  it('says on the wire what a key may do, and refuses calls without one before the scope', async () => {
+    const { id, key } = await room.key({ scopes: ['devices:read', 'gateways:write'], connectionIds: ['connection-1'] });
+    expect(await check(key)).toEqual({
+      keyId: id,
+      keyPrefix: key.slice(0, 10),
+      organizationId: room.first.organization.id,
+      ownerUserId: room.first.user.id,
+      scopes: new Set(['devices:read', 'gateways:write']),
+      connections: new Set(['connection-1']),
+      isAdmin: false,
+      expiresAt: undefined,
+    });
+    const list = room.client.listApiKeys.bind(room.client);
+    const request = { organizationId: '', pageToken: '' };
+    expect((await callFails(list, request, {})).reason).toBe('api_key_missing');
+    expect((await callFails(list, request, room.as(key))).reason).toBe('scope_missing');
+    expect((await call<ListApiKeysRequest, ListApiKeysResponse>(list, request, room.as())).apiKeys.length).toBeGreaterThan(0);
+  });
+
+  it('answers without a promise for a second', async () => {
+    const { key } = await room.key();
+    expect(room.authentication.authenticate(key, PEER)).toBeInstanceOf(Promise);
+    await check(key);
+    room.clock.advance(SECOND - 1);
+    expect(room.authentication.authenticate(key, PEER)).not.toBeInstanceOf(Promise);
+    room.clock.advance(1);
+    expect(room.authentication.authenticate(key, PEER)).toBeInstanceOf(Promise);
+    await check(key);
+  });
+
+  it('refuses a revoked key at once, and tells who listens once it is on disk', async () => {
+    const { id, key } = await room.key();
+    const principal = await check(key);
+    await room.authentication.recheck(principal);
+    const told: string[] = [];
+    const stop = room.authentication.onKeyChanged((keyId) => told.push(keyId));
+    await room.keys.revoke(room.first.organization.id, id);
+    await room.keys.revoke(room.first.organization.id, id);
+    stop();
+    expect(told).toEqual([id]);
+    expect(await refusal(key)).toBe('api_key_revoked');
+    await expect(room.authentication.recheck(principal)).rejects.toMatchObject({ kind: 'unauthenticated', reason: 'api_key_revoked' });
+  });
+
+  it('never takes a key that is revoked while it is read for a good one afterwards', async () => {
+    const { id, key } = await room.key();
+    const reads = Array.from({ length: 10 }, async () => await refusal(key));
+    await room.keys.revoke(room.first.organization.id, id);
+    await Promise.all(reads);
+    expect(await refusal(key)).toBe('api_key_revoked');
+  });
+
+  it('sees within a second what another process did', async () => {
+    const { id, key } = await room.key();
+    await check(key);
+    const elsewhere = await room.db.open();
+    const other = openAccess(elsewhere, room.clock, room.log);
+    await other.keys.revoke(room.first.organization.id, id);
+    expect(await refusal(key)).toBe('passed');
+    room.clock.advance(SECOND);
+    expect(await refusal(key)).toBe('api_key_revoked');
+    await elsewhere.close();
+  });
+
+  it('refuses a key whose row is gone', async () => {
+    const { id, key } = await room.key();
+    const principal = await check(key);
+    await room.db.database.db.knex('api_keys').where({ id }).delete();
+    room.clock.advance(SECOND);
+    expect(await refusal(key)).toBe('api_key_invalid');
+    await expect(room.authentication.recheck(principal)).rejects.toMatchObject({ reason: 'api_key_invalid' });
+  });
+
+  it('writes down the last use to the minute, when told or at the end, not with each call', async () => {
+    const { id, key } = await room.key();
+    const { apiKeys } = new UnitOfWork(room.db.database, accessRepositories).repos;
+    const lastUse = async (): Promise<unknown[]> => {
+      const record = await apiKeys.get(room.first.organization.id, id);
+      return [record.lastUsedAt, record.lastUsedAddress];
+    };
+    const minute = Math.floor(room.clock.now() / 60_000) * 60_000;
+    await check(key);
+    await room.authentication.authenticate(key, '2001:db8::1');
+    expect(await lastUse()).toEqual([undefined, '']);
+    await room.authentication.flush();
+    expect(await lastUse()).toEqual([minute, '2001:db8::1']);
+    room.clock.advance(60_000);
+    await check(key);
+    await room.authentication.flush();
+    expect(await lastUse()).toEqual([minute + 60_000, PEER]);
+    expect((await apiKeys.get(room.first.organization.id, id)).updatedAt).toBeLessThan(room.clock.now());
+  });
+
+  it('keeps the last uses for the next time when they cannot be written', async () => {
+    const elsewhere = await room.db.open();
+    const other = openAccess(elsewhere, room.clock, room.log);
+    await other.authentication.authenticate(room.first.key, PEER);
+    await elsewhere.close();
+    await other.authentication.close();
+    expect(room.log.of('access.key_uses_not_written')).toMatchObject([{ keys: 1 }]);
+  });
+
+  it('never writes a key into the log', async () => {
+    const { key } = await room.key();
+    await callFails(room.client.listApiKeys.bind(room.client), { organizationId: '', pageToken: '' }, room.as(key));
+    await callFails(room.client.listApiKeys.bind(room.client), { organizationId: '', pageToken: '' }, room.as(`${key}x`));
+    const text = JSON.stringify(room.log.lines);
+    expect(text).toContain('api_key_invalid');
+    expect(text).not.toContain(key.slice(0, 20));
+  });
+});

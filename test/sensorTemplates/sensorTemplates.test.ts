@@ -1,0 +1,176 @@
+import { status } from '@grpc/grpc-js';
+import type {
+  CreateNormalizedKeyRequest,
+  CreateSensorTemplateRequest,
+  ListNormalizedKeysRequest,
+  ListNormalizedKeysResponse,
+  ListSensorTemplatesRequest,
+  ListSensorTemplatesResponse,
+  ListUnitMeasurementsRequest,
+  ListUnitMeasurementsResponse,
+  NormalizedKey,
+  SensorTemplate,
+  UpdateNormalizedKeyRequest,
+  UpdateSensorTemplateRequest,
+} from '../../src/gen/sensor_template/v2/sensor_template_service';
+import { call, callFails, type SeenError } from '../support/edge';
+import { engines } from '../support/engines';
+import { startTemplateRoom, type TemplateRoom } from './templateRoom';
+
+const ORG = 'org-1';
+const as = (organization = ORG): Record<string, string> => ({ 'x-api-key': organization, 'x-organization-id': organization });
+
+describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
+  let room: TemplateRoom;
+  beforeEach(async () => {
+    room = await startTemplateRoom(engine, [ORG, 'org-2']);
+  });
+  afterEach(async () => await room.stop());
+
+  const listTemplates = async (request: Partial<ListSensorTemplatesRequest> = {}, organization = ORG): Promise<ListSensorTemplatesResponse> =>
+    await call<ListSensorTemplatesRequest, ListSensorTemplatesResponse>(room.client.listSensorTemplates.bind(room.client), { organizationId: '', pageToken: '', ...request }, as(organization));
+  const listKeys = async (request: Partial<ListNormalizedKeysRequest> = {}, organization = ORG): Promise<NormalizedKey[]> => {
+    const answer = await call<ListNormalizedKeysRequest, ListNormalizedKeysResponse>(room.client.listNormalizedKeys.bind(room.client), { organizationId: '', pageToken: '', ...request }, as(organization));
+    return answer.normalizedKeys;
+  };
+  const createKey = async (name: string, organization = ORG): Promise<NormalizedKey> =>
+    await call<CreateNormalizedKeyRequest, NormalizedKey>(room.client.createNormalizedKey.bind(room.client), { organizationId: '', name }, as(organization));
+  const createKeyFails = async (name: string): Promise<SeenError> => await callFails(room.client.createNormalizedKey.bind(room.client), { organizationId: '', name }, as());
+  const rename = async (id: string, name: string): Promise<NormalizedKey> =>
+    await call<UpdateNormalizedKeyRequest, NormalizedKey>(room.client.updateNormalizedKey.bind(room.client), { id, name, organizationId: '' }, as());
+  const renameFails = async (id: string, name: string): Promise<SeenError> => await callFails(room.client.updateNormalizedKey.bind(room.client), { id, name, organizationId: '' }, as());
+  const systemKey = async (name: string): Promise<NormalizedKey> => (await listKeys()).find((key) => key.isSystem && key.name === name) as NormalizedKey;
+  const wanted = async (overrides: Partial<CreateSensorTemplateRequest> = {}): Promise<CreateSensorTemplateRequest> => ({ organizationId: '', keyNameId: (await systemKey('temperature')).id, sensorType: 'probe', valueType: 'number', ...overrides });
+  const create = async (overrides: Partial<CreateSensorTemplateRequest> = {}, organization = ORG): Promise<SensorTemplate> =>
+    await call<CreateSensorTemplateRequest, SensorTemplate>(room.client.createSensorTemplate.bind(room.client), await wanted(overrides), as(organization));
+  const update = async (template: SensorTemplate, overrides: Partial<UpdateSensorTemplateRequest>): Promise<SensorTemplate> =>
+    await call<UpdateSensorTemplateRequest, SensorTemplate>(room.client.updateSensorTemplate.bind(room.client), { id: template.id, keyNameId: template.keyNameId, organizationId: '', ...overrides }, as());
+  const updateFails = async (template: SensorTemplate, overrides: Partial<UpdateSensorTemplateRequest>): Promise<SeenError> =>
+    await callFails(room.client.updateSensorTemplate.bind(room.client), { id: template.id, keyNameId: template.keyNameId, organizationId: '', ...overrides }, as());
+  const remove = async (id: string): Promise<object> => await call(room.client.deleteSensorTemplate.bind(room.client), { id, organizationId: '' }, as()) as object;
+  const removeFails = async (id: string): Promise<SeenError> => await callFails(room.client.deleteSensorTemplate.bind(room.client), { id, organizationId: '' }, as());
+
+  it('shows the shipped templates and keys to every organization, the same to each', async () => {
+    const mine = (await listTemplates()).sensorTemplates;
+    expect(mine).toEqual((await listTemplates({}, 'org-2')).sensorTemplates);
+    expect(mine).toContainEqual(expect.objectContaining({ keyName: 'temperature', unitMeasurementId: 'Cel', valueType: 'number', isSystem: true, organizationId: '' }));
+    expect(mine.every(({ isSystem }) => isSystem)).toBe(true);
+    const keys = await listKeys();
+    expect(new Set(mine.map(({ keyNameId }) => keyNameId))).toEqual(new Set(keys.map(({ id }) => id)));
+  });
+
+  it('creates, changes and deletes a template', async () => {
+    const created = await create({ unitMeasurementId: 'Cel', description: 'In the duct' });
+    expect(created).toMatchObject({ organizationId: ORG, isSystem: false, keyName: 'temperature', sensorType: 'probe', valueType: 'number', unitMeasurementId: 'Cel', description: 'In the duct' });
+    expect((await listTemplates()).sensorTemplates[0]).toEqual(created);
+    room.clock.advance(1000);
+    const key = await createKey('duct_temperature');
+    const updated = await update(created, { keyNameId: key.id, sensorType: 'thermometer', valueType: 'integer', unitMeasurementId: '', description: '' });
+    const { seconds = 0, nanos = 0 } = created.createdAt ?? {};
+    expect(updated).toEqual({ ...created, keyNameId: key.id, keyName: 'duct_temperature', sensorType: 'thermometer', valueType: 'integer', unitMeasurementId: '', description: '', updatedAt: { seconds: seconds + 1, nanos } });
+    expect(await update(updated, {})).toEqual(updated);
+    expect(await remove(created.id)).toEqual({});
+    expect(await removeFails(created.id)).toMatchObject({ code: status.NOT_FOUND, reason: 'sensor_template_not_found' });
+  });
+
+  it('names an unknown key and an unknown unit together and stores nothing', async () => {
+    const refused = await room.templates
+      .create(ORG, { keyNameId: 'no-such', sensorType: 'probe', valueType: 'number', unitMeasurementId: 'parsec', description: undefined })
+      .catch((error: { violations: { field: string }[] }) => error.violations.map(({ field }) => field).toSorted());
+    expect(refused).toEqual(['keyNameId', 'unitMeasurementId']);
+    const all = await callFails(room.client.createSensorTemplate.bind(room.client), await wanted({ sensorType: '', valueType: 'float', unitMeasurementId: 'parsec' }), as());
+    expect(all.fields.toSorted()).toEqual(['sensorType', 'unitMeasurementId', 'valueType']);
+    const template = await create();
+    expect((await updateFails(template, { keyNameId: 'no-such' })).fields).toEqual(['keyNameId']);
+    expect((await updateFails(template, { unitMeasurementId: 'cel' })).fields).toEqual(['unitMeasurementId']);
+    expect((await listTemplates()).sensorTemplates.filter(({ isSystem }) => !isSystem)).toEqual([template]);
+  });
+
+  it('takes no key and finds no template of another organization', async () => {
+    const theirs = await createKey('theirs', 'org-2');
+    const template = await create({ keyNameId: theirs.id }, 'org-2');
+    expect((await callFails(room.client.createSensorTemplate.bind(room.client), await wanted({ keyNameId: theirs.id }), as())).fields).toEqual(['keyNameId']);
+    expect((await updateFails(template, { sensorType: 'x' })).reason).toBe('sensor_template_not_found');
+    expect((await removeFails(template.id)).reason).toBe('sensor_template_not_found');
+    expect((await renameFails(theirs.id, 'mine')).reason).toBe('normalized_key_not_found');
+    expect(await room.templates.findTemplates(ORG, [template.id])).toEqual([]);
+    expect((await listKeys()).some(({ id }) => id === theirs.id)).toBe(false);
+    expect((await createKey('theirs')).organizationId).toBe(ORG);
+  });
+
+  it('lets nobody change what comes with the server', async () => {
+    const template = (await listTemplates()).sensorTemplates[0] as SensorTemplate;
+    const key = await systemKey('humidity');
+    const refusals = [await updateFails(template, { description: 'mine' }), await removeFails(template.id), await renameFails(key.id, 'mine')];
+    for (const refusal of refusals) expect(refusal).toMatchObject({ code: status.FAILED_PRECONDITION, reason: 'system_record' });
+    expect(await room.templates.findTemplates(ORG, [template.id, 'no-such'])).toMatchObject([{ id: template.id }]);
+  });
+
+  it('takes a name of a key once, whatever the case, and none of the system', async () => {
+    const key = await createKey('  Füllstand ');
+    expect(key).toMatchObject({ name: 'Füllstand', isSystem: false, organizationId: ORG });
+    for (const name of ['füllstand', 'FÜLLSTAND', 'Temperature']) expect(await createKeyFails(name)).toMatchObject({ code: status.ALREADY_EXISTS, reason: 'name_taken' });
+    const other = await createKey('other');
+    for (const name of ['FÜLLSTAND', 'CO2']) expect((await renameFails(other.id, name)).reason).toBe('name_taken');
+    room.clock.advance(1);
+    expect(await rename(key.id, 'FÜLLSTAND')).toMatchObject({ id: key.id, name: 'FÜLLSTAND', createdAt: key.createdAt });
+    const template = await create({ keyNameId: key.id });
+    await rename(key.id, 'Pegel');
+    expect((await room.templates.findTemplates(ORG, [template.id]))[0]?.keyName).toBe('Pegel');
+  });
+
+  it('creates one of two keys that ask for the same name at once', async () => {
+    const outcomes = await Promise.allSettled([createKey('Same'), createKey('same')]);
+    expect(outcomes.map((one) => one.status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('keeps a template that a sensor uses, and says how many do', async () => {
+    const template = await create();
+    await room.addSensors(ORG, template.id, 3);
+    const refused = await removeFails(template.id);
+    expect(refused).toMatchObject({ code: status.FAILED_PRECONDITION, reason: 'template_in_use', metadata: { uses: '3' } });
+    expect(refused.message).toContain('3 sensors');
+    expect(await update(template, { description: 'still here' })).toMatchObject({ description: 'still here' });
+  });
+
+  it('keeps the type of values while a command expects one', async () => {
+    const template = await create();
+    room.expected.set(template.id, 2);
+    expect(await updateFails(template, { valueType: 'string', description: 'x' })).toMatchObject({ reason: 'template_in_use', metadata: { uses: '2' } });
+    expect(await update(template, { valueType: 'number', sensorType: 'other' })).toMatchObject({ sensorType: 'other', description: '' });
+    room.expected.clear();
+    expect(await update(template, { valueType: 'string' })).toMatchObject({ valueType: 'string' });
+  });
+
+  it('lists own templates newest first and then the system, at once or page by page', async () => {
+    for (let n = 0; n < 5; n += 1) {
+      await create({ sensorType: `probe ${n}` });
+      if (n % 2) room.clock.advance(1);
+    }
+    const all = (await listTemplates()).sensorTemplates;
+    expect(all.slice(0, 6).map(({ isSystem }) => isSystem)).toEqual([false, false, false, false, false, true]);
+    expect(all.slice(0, 5).map(({ sensorType }) => sensorType)).toEqual(['probe 4', 'probe 3', 'probe 2', 'probe 1', 'probe 0']);
+    for (const pageSize of [1, 3, 5, 50]) {
+      const seen: SensorTemplate[] = [];
+      let pageToken = '';
+      do {
+        const page = await listTemplates({ pageSize, pageToken });
+        expect(page.sensorTemplates.length).toBeLessThanOrEqual(pageSize);
+        seen.push(...page.sensorTemplates);
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
+      expect(seen).toEqual(all);
+    }
+    const own = await listTemplates({ pageSize: 2 });
+    const foreign = await callFails(room.client.listSensorTemplates.bind(room.client), { organizationId: '', pageToken: own.nextPageToken }, as('org-2'));
+    expect(foreign).toMatchObject({ reason: 'validation_failed', fields: ['pageToken'] });
+    expect(await listKeys({ pageSize: 1 })).toHaveLength(1);
+  });
+
+  it('lists the units by name', async () => {
+    const answer = await call<ListUnitMeasurementsRequest, ListUnitMeasurementsResponse>(room.client.listUnitMeasurements.bind(room.client), { organizationId: '' }, as());
+    expect(answer.unitMeasurements).toContainEqual({ id: 'Cel', name: 'degree Celsius', symbol: '°C' });
+    const names = answer.unitMeasurements.map(({ name }) => name);
+    expect(names).toEqual(names.toSorted((a, b) => a.localeCompare(b, 'en')));
+  });
+});

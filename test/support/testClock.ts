@@ -1,0 +1,19 @@
+import type { Clock } from '../../src/kernel/clock';
+
+/** A clock that stands still until a test moves it. */
+export class TestClock implements Clock {
+  constructor(private time = Date.UTC(2026, 0, 2, 3, 4, 5, 678)) {}
+
+  now(): number {
+    return this.time;
+  }
+
+  monotonic(): number {
+    return this.time;
+  }
+
+  /** Moves it on by so many milliseconds. */
+  advance(milliseconds: number): void {
+    this.time += milliseconds;
+  }
+}
