@@ -56,9 +56,12 @@ export class BidiExchange implements Exchange, BidiStream<unknown, unknown>, Asy
     }
   }
 
+  // A caller that goes away looks for one turn like one that has sent its last message; onAbort comes first then.
   onHalfClose(): void {
-    this.ended = true;
-    this.take()?.resolve(END);
+    setImmediate(() => {
+      this.ended = true;
+      this.take()?.resolve(END);
+    });
   }
 
   onAbort(reason: unknown): void {

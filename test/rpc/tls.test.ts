@@ -1,0 +1,186 @@
+import 'reflect-metadata';
+import { ChannelCredentials, status } from '@grpc/grpc-js';
+import { X509CertificateGenerator } from '@peculiar/x509';
+import { webcrypto, X509Certificate } from 'node:crypto';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
+import { systemClock } from '../../src/kernel/clock';
+import { HealthClient, HealthCheckResponse_ServingStatus as Serving } from '../../src/gen/grpc/health/v1/health';
+import { GrpcServer } from '../../src/rpc/grpc/server';
+import { makeCa, makeServerCertificate } from '../../src/rpc/tls/certificates';
+import { ServerTls, type ServerTlsOptions } from '../../src/rpc/tls/serverTls';
+import { call, callFails, FakeAuthenticator, MemoryLog, temporaryFolder } from '../support/edge';
+
+const DAY = 86_400_000;
+const NAMES = ['localhost', '127.0.0.1', '::1', 'plantroom.example'];
+
+/** A client's certificate, which is its own CA. */
+async function makeClient(): Promise<{ cert: string; key: string }> {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const made = await X509CertificateGenerator.createSelfSigned({ serialNumber: '01', name: 'CN=client', keys, signingAlgorithm: algorithm, notBefore: new Date(Date.now() - DAY), notAfter: new Date(Date.now() + DAY) });
+  const key = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
+  return { cert: made.toString('pem'), key: `-----BEGIN PRIVATE KEY-----\n${key}\n-----END PRIVATE KEY-----\n` };
+}
+
+describe('TLS', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let now: number;
+  let names: string[];
+  let log: MemoryLog;
+  const ends: (() => Promise<void> | void)[] = [];
+
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+    now = Date.now();
+    names = [...NAMES];
+    log = new MemoryLog();
+  });
+  afterEach(async () => {
+    for (const end of ends.splice(0).toReversed()) await end();
+    await folder.remove();
+  });
+
+  const file = (name: string) => join(folder.path, 'tls', name);
+  const text = (name: string) => readFile(file(name), 'utf8');
+  const leaf = async () => new X509Certificate(await text('server.pem'));
+
+  const tlsOf = async (overrides: Partial<ServerTlsOptions> = {}): Promise<ServerTls> => {
+    const clock = { ...systemClock, now: () => now };
+    const tls = new ServerTls({ mode: 'auto', dataDir: folder.path, names: [], allowPlaintextNetwork: false, clock, log, machineNames: () => names, ...overrides });
+    await tls.start();
+    ends.push(() => tls.stop());
+    return tls;
+  };
+  const serve = async (tls: ServerTls, listen = '127.0.0.1:0'): Promise<string> => {
+    const server = new GrpcServer({ authenticator: new FakeAuthenticator(), log, clock: systemClock, tls, reflection: false });
+    const { address } = await server.start(listen);
+    ends.push(() => server.stop(1000));
+    return address;
+  };
+  const health = (address: string, credentials: ChannelCredentials): HealthClient['check'] => {
+    const client = new HealthClient(address.replace('127.0.0.1', 'localhost'), credentials, { 'grpc.use_local_subchannel_pool': 1 });
+    ends.push(() => client.close());
+    return client.check.bind(client);
+  };
+  const shown = async (address: string): Promise<{ certificate: PeerCertificate; socket: TLSSocket }> => {
+    const socket = connect({ host: '127.0.0.1', port: Number(address.split(':')[1]), ca: await text('ca.pem'), ALPNProtocols: ['h2'], servername: 'localhost' });
+    await new Promise<void>((resolve, reject) => (socket.once('secureConnect', resolve), socket.once('error', reject)));
+    ends.push(() => void socket.destroy());
+    return { certificate: socket.getPeerCertificate(), socket };
+  };
+
+  it('makes a CA and a certificate that clients with the CA trust, with keys that only the owner reads', async () => {
+    const address = await serve(await tlsOf());
+    const check = health(address, ChannelCredentials.createSsl(Buffer.from(await text('ca.pem'))));
+    expect(await call(check, { service: '' }, {})).toEqual({ status: Serving.SERVING });
+    for (const name of ['ca-key.pem', 'server-key.pem']) expect((await stat(file(name))).mode & 0o777).toBe(0o600);
+    const [ca, certificate] = [new X509Certificate(await text('ca.pem')), await leaf()];
+    expect([ca.ca, certificate.ca, certificate.verify(ca.publicKey)]).toEqual([true, false, true]);
+    expect(Math.round((certificate.validToDate.getTime() - now) / DAY)).toBe(397);
+    expect(Math.round((ca.validToDate.getTime() - now) / DAY)).toBe(3650);
+    expect(NAMES.map((name) => (/[:]|^\d/.test(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined)).toEqual([true, true, true, true]);
+  });
+
+  it('is not trusted without the CA, and speaks nothing older than TLS 1.2', async () => {
+    const address = await serve(await tlsOf());
+    expect(await callFails(health(address, ChannelCredentials.createSsl()), { service: '' }, {})).toMatchObject({ code: status.UNAVAILABLE });
+    const old = connect({ host: '127.0.0.1', port: Number(address.split(':')[1]), rejectUnauthorized: false, servername: 'localhost', minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' });
+    expect(await new Promise((resolve) => (old.once('error', () => resolve('refused')), old.once('secureConnect', () => resolve('taken'))))).toBe('refused');
+  });
+
+  it('keeps its certificates over a restart', async () => {
+    await tlsOf();
+    const before = [await text('ca.pem'), await text('server.pem')];
+    await tlsOf();
+    expect([await text('ca.pem'), await text('server.pem')]).toEqual(before);
+  });
+
+  it('renews the certificate 30 days before its end, for new connections at once, and leaves the CA as it is', async () => {
+    now -= 367.5 * DAY; // so that the client's clock, which is the real one, finds both certificates valid
+    const tls = await tlsOf();
+    const address = await serve(tls);
+    const [ca, first] = [await text('ca.pem'), await shown(address)];
+    now += 366 * DAY;
+    await tls.check();
+    expect((await shown(address)).certificate.serialNumber).toBe(first.certificate.serialNumber);
+    now += 2 * DAY;
+    await tls.check();
+    expect((await shown(address)).certificate.serialNumber).not.toBe(first.certificate.serialNumber);
+    expect((await shown(address)).socket.getProtocol()).toBe('TLSv1.3');
+    expect(first.socket.destroyed).toBe(false);
+    expect(await text('ca.pem')).toBe(ca);
+    expect(log.of('tls.certificate_created').at(-1)).toMatchObject({ why: 'it ends soon' });
+  });
+
+  it('makes a new certificate when the names or addresses of the machine change', async () => {
+    const tls = await tlsOf();
+    const address = await serve(tls);
+    names = ['localhost', '127.0.0.1', '192.0.2.7'];
+    await tls.check();
+    expect((await shown(address)).certificate.subjectaltname).toBe('DNS:localhost, IP Address:127.0.0.1, IP Address:192.0.2.7');
+  });
+
+  it('makes the certificate anew when a crash left only half of it, but never the CA', async () => {
+    await tlsOf();
+    await rm(file('server-key.pem'));
+    await tlsOf();
+    expect((await leaf()).checkHost('localhost')).toBe('localhost');
+    await rm(file('ca-key.pem'));
+    await expect(tlsOf()).rejects.toMatchObject({ reason: 'ca_broken' });
+  });
+
+  it('uses own files, takes changed ones, and keeps the old when the new are broken', async () => {
+    const ca = await makeCa(now);
+    const [one, two] = [await makeServerCertificate(ca, NAMES, now), await makeServerCertificate(ca, NAMES, now)];
+    const [certFile, keyFile] = [join(folder.path, 'cert.pem'), join(folder.path, 'key.pem')];
+    const write = async (cert: string, key: string) => void (await Promise.all([writeFile(certFile, cert), writeFile(keyFile, key)]));
+    await write(one.cert, one.key);
+    const tls = await tlsOf({ mode: 'files', certFile, keyFile });
+    expect(tls.caFile).toBeUndefined();
+    await writeFile(file('../ca.pem'), ca.cert);
+    const serial = async (address: string) => {
+      const socket = connect({ host: '127.0.0.1', port: Number(address.split(':')[1]), ca: ca.cert, ALPNProtocols: ['h2'], servername: 'localhost' });
+      await new Promise((resolve, reject) => (socket.once('secureConnect', () => resolve(undefined)), socket.once('error', reject)));
+      ends.push(() => void socket.destroy());
+      return socket.getPeerCertificate().serialNumber.toLowerCase();
+    };
+    const address = await serve(tls);
+    expect(await serial(address)).toBe(new X509Certificate(one.cert).serialNumber.toLowerCase());
+    await write(two.cert, one.key);
+    await tls.check();
+    expect(log.of('tls.certificate_unusable')).toHaveLength(1);
+    expect(await serial(address)).toBe(new X509Certificate(one.cert).serialNumber.toLowerCase());
+    await write(two.cert, two.key);
+    await tls.check();
+    expect(await serial(address)).toBe(new X509Certificate(two.cert).serialNumber.toLowerCase());
+  });
+
+  it('says which file is missing or unusable', async () => {
+    await expect(tlsOf({ mode: 'files', certFile: join(folder.path, 'nope.pem'), keyFile: 'x' })).rejects.toMatchObject({ reason: 'certificate_missing', message: expect.stringContaining('nope.pem') });
+    await expect(tlsOf({ mode: 'files' })).rejects.toMatchObject({ reason: 'certificate_missing' });
+    await writeFile(join(folder.path, 'bad.pem'), 'no PEM');
+    await expect(tlsOf({ mode: 'files', certFile: join(folder.path, 'bad.pem'), keyFile: join(folder.path, 'bad.pem') })).rejects.toMatchObject({ reason: 'certificate_unusable' });
+  });
+
+  it('wants a certificate of clients where a client CA is given', async () => {
+    const client = await makeClient();
+    const clientCaFile = join(folder.path, 'client-ca.pem');
+    await writeFile(clientCaFile, client.cert);
+    const address = await serve(await tlsOf({ clientCaFile }));
+    const ca = Buffer.from(await text('ca.pem'));
+    expect(await callFails(health(address, ChannelCredentials.createSsl(ca)), { service: '' }, {})).toMatchObject({ code: status.UNAVAILABLE });
+    const known = ChannelCredentials.createSsl(ca, Buffer.from(client.key), Buffer.from(client.cert));
+    expect(await call(health(address, known), { service: '' }, {})).toEqual({ status: Serving.SERVING });
+  });
+
+  it('speaks plain text beyond loopback only when that is allowed', async () => {
+    const off = await tlsOf({ mode: 'off' });
+    await expect(serve(off, '0.0.0.0:0')).rejects.toMatchObject({ reason: 'plaintext_refused' });
+    const address = await serve(off);
+    expect(await call(health(address, ChannelCredentials.createInsecure()), { service: '' }, {})).toEqual({ status: Serving.SERVING });
+    await serve(await tlsOf({ mode: 'off', allowPlaintextNetwork: true }), '0.0.0.0:0');
+    await expect(serve(off, address)).rejects.toMatchObject({ reason: 'cannot_listen', message: expect.stringContaining('another program') });
+  });
+});

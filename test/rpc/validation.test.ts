@@ -1,0 +1,161 @@
+import { fromBinary, toBinary, type DescField, type DescMessage } from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import fc from 'fast-check';
+import { asset } from '../../src/kernel/assets';
+import { Descriptors } from '../../src/rpc/descriptors';
+import { FieldRuleChecks } from '../../src/rpc/validation/fieldRules';
+import * as access from '../../src/gen/organization_access_control/access_control_service';
+import * as commands from '../../src/gen/actuator_command/v2/actuator_command_service';
+import * as connections from '../../src/gen/connection/connection_service';
+import * as connectors from '../../src/gen/connector/connector_service';
+import * as devices from '../../src/gen/digitaldevice/v2/digital_device_service';
+import * as gateways from '../../src/gen/gateway/v1/gateway_service';
+import * as templates from '../../src/gen/sensor_template/v2/sensor_template_service';
+import * as users from '../../src/gen/userprofile/user_profile_service';
+
+const descriptors = new Descriptors(asset('image.binpb'));
+const checks = new FieldRuleChecks(descriptors);
+
+interface MessageType {
+  fromPartial(partial: object): Record<string, unknown>;
+  decode(bytes: Uint8Array): Record<string, unknown>;
+}
+const PACKAGES: Record<string, object> = {
+  organization_access_control: access,
+  'actuator_command.v2': commands,
+  connection: connections,
+  connector: connectors,
+  'digitaldevice.v2': devices,
+  'gateway.v1': gateways,
+  'sensor_template.v2': templates,
+  userprofile: users,
+};
+
+function typeOf(desc: DescMessage): MessageType {
+  const inner = desc.typeName.slice(desc.file.proto.package.length + 1).replaceAll('.', '_');
+  return (PACKAGES[desc.file.proto.package] as Record<string, MessageType>)[inner] as MessageType;
+}
+
+/** What is wrong with a request of a type, by field. */
+function wrong(typeName: string, partial: object): Record<string, string> {
+  const desc = descriptors.registry.getMessage(typeName) as DescMessage;
+  const found = checks.violations(desc, typeOf(desc).fromPartial(partial));
+  return Object.fromEntries(found.map((one) => [one.field, one.description]));
+}
+
+const COMMAND = { id: 'd', organizationId: '', command: { name: 'Open', mode: 1, verificationStrategy: 1 } };
+const inCommand = (more: object) => ({ ...COMMAND, command: { ...COMMAND.command, ...more } });
+const create = (more: object) => wrong('actuator_command.v2.CreateCommandRequest', inCommand(more));
+const ours = [...descriptors.methods.values()].filter(({ service }) => !service.startsWith('grpc.'));
+
+describe('the protos', () => {
+  it('give every method a scope; an image in which one has none is refused', () => {
+    const image = fromBinary(FileDescriptorSetSchema, asset('image.binpb'));
+    const method = image.file.find((file) => file.package === 'userprofile')?.service[0]?.method[0];
+    if (method?.options) method.options.$unknown = [];
+    expect(() => new Descriptors(toBinary(FileDescriptorSetSchema, image))).toThrow('/userprofile.UserProfileService/GetPersonalUser (none given)');
+  });
+
+  it('say route, status and scope of a method', () => {
+    expect(descriptors.methods.get('/actuator_command.v2.ActuatorCommandService/CreateCommand')).toMatchObject({
+      scope: 'commands:write',
+      successStatus: 201,
+      routes: [{ verb: 'POST', route: '/api/v2/devices/{id}/commands', body: '*' }],
+      kind: 'unary',
+      namesOrganization: true,
+    });
+    expect(descriptors.methods.get('/sensor_template.v2.SensorTemplateService/DeleteSensorTemplate')?.routes).toHaveLength(2);
+  });
+
+  it('name the fields of every request as ts-proto does, down to the last', () => {
+    const seen = new Set<string>();
+    const compare = (desc: DescMessage): void => {
+      if (seen.has(desc.typeName) || desc.typeName.startsWith('google.')) return;
+      seen.add(desc.typeName);
+      const keys = desc.members.map((member) => member.localName);
+      expect([desc.typeName, Object.keys(typeOf(desc).fromPartial({})).toSorted()]).toEqual([desc.typeName, keys.toSorted()]);
+      for (const field of desc.fields as readonly DescField[]) if (field.message) compare(field.message);
+    };
+    for (const method of ours) compare(method.request);
+    expect(seen.size).toBeGreaterThan(30);
+  });
+});
+
+describe('field rules', () => {
+  it('accept a good request', () => {
+    expect(create({})).toEqual({});
+  });
+
+  it.each<[string, object, string]>([
+    ['an empty required string', { name: '' }, 'command.name'],
+    ['a name of white space', { name: ' \t ' }, 'command.name'],
+    ['a name of 256 characters', { name: 'x'.repeat(256) }, 'command.name'],
+    ['a control character in a name', { name: 'a\nb' }, 'command.name'],
+    ['NUL in any string', { description: 'a\0b' }, 'command.description'],
+    ['half a surrogate pair', { description: 'a\ud800' }, 'command.description'],
+    ['a string that is too long', { description: 'x'.repeat(2001) }, 'command.description'],
+    ['an enum number that is unknown', { mode: 77 }, 'command.mode'],
+    ['a required enum that is not given', { mode: 0 }, 'command.mode'],
+    ['a number below the least', { fPort: 0 }, 'command.fPort'],
+    ['a number above the greatest', { fPort: 224 }, 'command.fPort'],
+    ['text of too many bytes', { mqttTopic: 'ä'.repeat(513) }, 'command.mqttTopic'],
+    ['an empty text with a least length', { mqttTopic: '' }, 'command.mqttTopic'],
+    ['an id with a space', { queryCommandId: 'a b' }, 'command.queryCommandId'],
+    ['an empty id that was given', { queryCommandId: '' }, 'command.queryCommandId'],
+    ['a list that is too long', { expectedSensorStates: Array.from({ length: 51 }, () => ({ sensorId: 's', valueTemplate: '1' })) }, 'command.expectedSensorStates'],
+    ['a map that is too large', { paramsSchema: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`p${at}`, { type: 1 }])) }, 'command.paramsSchema'],
+    ['a number in a map that is not finite', { paramsSchema: { x: { type: 3, min: NaN } } }, 'command.paramsSchema.x.min'],
+    ['JSON that is too deep', { encodedParamsTemplate: JSON.parse('{"a":'.repeat(40) + '1' + '}'.repeat(40)) as object }, 'command.encodedParamsTemplate'],
+    ['JSON that is too large', { encodedParamsTemplate: { a: 'x'.repeat(65_536) } }, 'command.encodedParamsTemplate'],
+    ['NUL inside JSON', { encodedParamsTemplate: { a: ['\0'] } }, 'command.encodedParamsTemplate.a[0]'],
+    ['a number that is not finite inside JSON', { encodedParamsTemplate: { a: { b: Infinity } } }, 'command.encodedParamsTemplate.a.b'],
+  ])('refuse %s', (_, more, field) => {
+    expect(Object.keys(create(more))).toEqual([field]);
+  });
+
+  it('count code points, not code units', () => {
+    expect(create({ name: '😀'.repeat(255) })).toEqual({});
+    expect(Object.keys(create({ name: '😀'.repeat(256) }))).toEqual(['command.name']);
+  });
+
+  it('name items of lists and maps by their place', () => {
+    expect(Object.keys(wrong('digitaldevice.v2.SetSensorMappingsRequest', { id: 'd', mappings: [{ sensorId: 's', sourcePath: 'a' }, { sensorId: '', sourcePath: '' }] }))).toEqual(['mappings[1].sensorId', 'mappings[1].sourcePath']);
+    expect(Object.keys(wrong('organization_access_control.CreateApiKeyRequest', { name: 'n', scopes: ['a', 'b', 'a'] }))).toEqual(['scopes[2]']);
+  });
+
+  it('refuse times and prototypes that no clock or JSON has', () => {
+    const desc = descriptors.registry.getMessage('gateway.v1.AttachRequest') as DescMessage;
+    const message = { message: { $case: 'commandReceived', value: { executionId: 'e', time: { seconds: 9e12, nanos: 0 } } } };
+    expect(checks.violations(desc, message).map((one) => one.field)).toEqual(['commandReceived.time']);
+    const polluted = commands.CreateCommandRequest.fromPartial(inCommand({}));
+    Object.setPrototypeOf(polluted.command?.paramsSchema, { x: 1 });
+    expect(checks.violations(descriptors.registry.getMessage('actuator_command.v2.CreateCommandRequest') as DescMessage, polluted)).toHaveLength(1);
+    expect(Object.keys(create({ encodedParamsTemplate: { a: JSON.parse('{"__proto__": 1}') as object } }))).toEqual(['command.encodedParamsTemplate.a']);
+  });
+
+  it('report all that is wrong at once', () => {
+    const fields = Object.keys(wrong('actuator_command.v2.CreateCommandRequest', { id: '', command: { name: '', mode: 9, fPort: 500, paramsSchema: { x: { type: 99 } } } }));
+    expect(fields.toSorted()).toEqual(['command.fPort', 'command.mode', 'command.name', 'command.paramsSchema.x.type', 'command.verificationStrategy', 'id']);
+  });
+
+  it('trim names in place', () => {
+    const request = commands.CreateCommandRequest.fromPartial(inCommand({ name: '  Open\u3000' }));
+    expect(checks.violations(descriptors.registry.getMessage('actuator_command.v2.CreateCommandRequest') as DescMessage, request)).toEqual([]);
+    expect(request.command?.name).toBe('Open');
+  });
+
+  it('never throw, whatever a request of any method decodes to', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...ours), fc.uint8Array({ maxLength: 64 }), ({ request }, bytes) => {
+        let message: Record<string, unknown>;
+        try {
+          message = typeOf(request).decode(bytes);
+        } catch {
+          return; // the adapter answers what cannot be decoded
+        }
+        expect(checks.violations(request, message)).toBeInstanceOf(Array);
+      }),
+      { seed: 20_262, numRuns: 3000 },
+    );
+  });
+});

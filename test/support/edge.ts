@@ -1,0 +1,179 @@
+import { ChannelCredentials, Metadata, type ChannelOptions, type ServiceError } from '@grpc/grpc-js';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../src/kernel/clock';
+import { DomainError } from '../../src/kernel/errors';
+import type { Logger } from '../../src/kernel/logger';
+import type { Principal } from '../../src/kernel/principal';
+import { SCOPES } from '../../src/kernel/scopes';
+import type { Authenticator } from '../../src/rpc/authenticator';
+import { GrpcServer, type GrpcServerOptions } from '../../src/rpc/grpc/server';
+import { ServerTls } from '../../src/rpc/tls/serverTls';
+import { Status } from '../../src/gen/google/rpc/status';
+import { BadRequest, ErrorInfo, RequestInfo, RetryInfo } from '../../src/gen/google/rpc/error_details';
+
+/** One line of a log, as a test sees it. */
+export interface LogLine {
+  readonly level: string;
+  readonly event: string;
+  readonly fields: Record<string, unknown>;
+}
+
+/** A log that a test can look into. */
+export class MemoryLog implements Logger {
+  readonly lines: LogLine[] = [];
+  private readonly waiting: { event: string; count: number; resolve: () => void }[] = [];
+
+  debug = (fields: object, event: string): void => this.write('debug', fields, event);
+  info = (fields: object, event: string): void => this.write('info', fields, event);
+  warn = (fields: object, event: string): void => this.write('warn', fields, event);
+  error = (fields: object, event: string): void => this.write('error', fields, event);
+
+  /** The fields of all lines of an event. */
+  of(event: string): Record<string, unknown>[] {
+    return this.lines.filter((line) => line.event === event).map((line) => line.fields);
+  }
+
+  /** Resolves when an event was written that often. */
+  async until(event: string, count = 1): Promise<void> {
+    if (this.of(event).length < count) await new Promise<void>((resolve) => this.waiting.push({ event, count, resolve }));
+  }
+
+  private write(level: string, fields: object, event: string): void {
+    this.lines.push({ level, event, fields: { ...fields } });
+    for (const one of this.waiting) if (this.of(one.event).length >= one.count) one.resolve();
+  }
+}
+
+/** Stands for the key store: keys by their text, `slow-` in front answers by a promise. */
+export class FakeAuthenticator implements Authenticator {
+  readonly keys = new Map<string, Principal>();
+  readonly ended = new Map<string, DomainError>();
+  asked = 0;
+
+  add(key: string, overrides: Partial<Principal> = {}): string {
+    this.keys.set(key, { keyId: key, keyPrefix: `plr_${key}`, organizationId: 'org-1', ownerUserId: 'user-1', scopes: new Set(SCOPES), connections: 'all', isAdmin: false, expiresAt: undefined, ...overrides });
+    return key;
+  }
+
+  authenticate(key: string | undefined): Principal | Promise<Principal> {
+    this.asked += 1;
+    return key?.startsWith('slow-') ? Promise.resolve().then(() => this.find(key)) : this.find(key);
+  }
+
+  recheck(principal: Principal): Promise<void> {
+    const end = this.ended.get(principal.keyId);
+    return end ? Promise.reject(end) : Promise.resolve();
+  }
+
+  private find(key: string | undefined): Principal {
+    if (key === undefined) throw new DomainError('unauthenticated', 'api_key_missing', 'the call has no key; send it as x-api-key');
+    const end = this.ended.get(key);
+    if (end) throw end;
+    const found = this.keys.get(key);
+    if (!found) throw new DomainError('unauthenticated', 'api_key_invalid', 'the key is not one of this server');
+    return found;
+  }
+}
+
+/** A server without TLS on a free port of loopback, and what a test needs around it. */
+export interface TestEdge {
+  readonly server: GrpcServer;
+  readonly keys: FakeAuthenticator;
+  readonly log: MemoryLog;
+  readonly address: string;
+  /** Makes a client of the server; closed with it. */
+  client<C extends { close(): void }>(Client: new (address: string, credentials: ChannelCredentials, options?: ChannelOptions) => C, options?: ChannelOptions): C;
+  stop(): Promise<void>;
+}
+
+/** Starts such a server; `add` gives it its services. */
+export async function startEdge(add: (server: GrpcServer) => void, overrides: Partial<GrpcServerOptions> = {}): Promise<TestEdge> {
+  const log = new MemoryLog();
+  const keys = new FakeAuthenticator();
+  const tls = new ServerTls({ mode: 'off', dataDir: '', names: [], allowPlaintextNetwork: false, clock: systemClock, log });
+  const server = new GrpcServer({ authenticator: keys, log, clock: systemClock, tls, reflection: true, ...overrides });
+  add(server);
+  const { address } = await server.start('127.0.0.1:0');
+  const clients: { close(): void }[] = [];
+  return {
+    server,
+    keys,
+    log,
+    address,
+    client: (Client, options) => {
+      const client = new Client(address, ChannelCredentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1, ...options });
+      clients.push(client);
+      return client;
+    },
+    stop: async () => {
+      for (const client of clients) client.close();
+      await server.stop(1000);
+    },
+  };
+}
+
+/** Metadata of a call. */
+export function headers(fields: Record<string, string>): Metadata {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(fields)) metadata.set(name, value);
+  return metadata;
+}
+
+/** What a client sees of an error. */
+export interface SeenError {
+  readonly code: number;
+  readonly message: string;
+  readonly reason: string | undefined;
+  readonly metadata: Record<string, string> | undefined;
+  readonly fields: string[];
+  readonly violations: Record<string, string>;
+  readonly requestId: string | undefined;
+  readonly retryMs: number | undefined;
+  readonly trailers: Metadata;
+}
+
+/** Takes an error of a client apart, its details included. */
+export function seen(error: ServiceError): SeenError {
+  const [raw] = error.metadata.get('grpc-status-details-bin');
+  const details = raw ? Status.decode(raw as Buffer).details : [];
+  const find = <T>(name: string, type: { decode(bytes: Uint8Array): T }): T | undefined => {
+    const any = details.find((one) => one.typeUrl === `type.googleapis.com/google.rpc.${name}`);
+    return any && type.decode(any.value);
+  };
+  const info = find('ErrorInfo', ErrorInfo);
+  const violations = find('BadRequest', BadRequest)?.fieldViolations ?? [];
+  const retry = find('RetryInfo', RetryInfo)?.retryDelay;
+  return {
+    code: error.code,
+    message: error.details,
+    reason: info?.reason,
+    metadata: info?.metadata,
+    fields: violations.map((one) => one.field),
+    violations: Object.fromEntries(violations.map((one) => [one.field, one.description])),
+    requestId: find('RequestInfo', RequestInfo)?.requestId,
+    retryMs: retry && retry.seconds * 1000 + retry.nanos / 1e6,
+    trailers: error.metadata,
+  };
+}
+
+type Unary<Request, Response> = (request: Request, metadata: Metadata, callback: (error: ServiceError | null, response: Response) => void) => unknown;
+
+/** Calls a unary method; resolves with its answer or the error. */
+export async function call<Request, Response>(method: Unary<Request, Response>, request: Request, fields: Record<string, string>): Promise<Response> {
+  return await new Promise((resolve, reject) => method(request, headers(fields), (error, response) => (error ? reject(error) : resolve(response))));
+}
+
+/** Calls a unary method that must fail; resolves with what the client sees. */
+export async function callFails<Request, Response>(method: Unary<Request, Response>, request: Request, fields: Record<string, string>): Promise<SeenError> {
+  return await new Promise((resolve, reject) =>
+    method(request, headers(fields), (error, response) => (error ? resolve(seen(error)) : reject(new Error(`the call succeeded: ${JSON.stringify(response)}`)))),
+  );
+}
+
+/** An empty folder that is removed at the end. */
+export async function temporaryFolder(): Promise<{ path: string; remove: () => Promise<void> }> {
+  const path = await mkdtemp(join(tmpdir(), 'plantroom-'));
+  return { path, remove: async () => await rm(path, { recursive: true }) };
+}
