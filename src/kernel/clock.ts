@@ -8,3 +8,19 @@ export interface Clock {
 
 /** The machine's clocks. */
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
+
+/**
+ * The same clocks, but `now` never runs backwards and never slower than the monotonic one: when the machine's clock is put back,
+ * deadlines are not extended as long as the process lives.
+ */
+export function steadyClock(clock: Clock): Clock {
+  let wall = clock.now();
+  let monotonic = clock.monotonic();
+  const now = (): number => {
+    const at = clock.monotonic();
+    wall = Math.max(clock.now(), wall + (at - monotonic));
+    monotonic = at;
+    return Math.floor(wall);
+  };
+  return { now, monotonic: () => clock.monotonic() };
+}
