@@ -1,4 +1,4 @@
-import { type ConnectorKind, type Execution, type ExecutionTimes, isFinal, rankOf } from './execution';
+import { type ConnectorKind, type Execution, isFinal, rankOf } from './execution';
 import type { Timer } from './executionEvent';
 
 const SECOND = 1000;
@@ -94,22 +94,4 @@ function deliveryEnd(x: MachineExecution): number | undefined {
 
 function keepsSlotAfterEnd(x: MachineExecution): boolean {
   return isFinal(x.state) && x.holdsSlot;
-}
-
-/** What the times of an execution are made of; seconds are those of the connection's policy. */
-export interface TimesInput {
-  readonly deliverySeconds: number;
-  readonly ackSeconds: number;
-  /** Of the device; undefined: it said nothing. */
-  readonly uplinkIntervalMs: number | undefined;
-}
-
-/** The times of an execution on a connection that is no LoRaWAN network. */
-export function timesOf(input: TimesInput): ExecutionTimes {
-  return {
-    deliveryMs: input.deliverySeconds * SECOND,
-    ackMs: input.ackSeconds * SECOND,
-    uplinkIntervalMs: input.uplinkIntervalMs ?? 60 * SECOND,
-    classA: false,
-  };
 }

@@ -1,0 +1,30 @@
+import { DispatchLine, type DispatchOptions } from './dispatchLine';
+
+/** Sends what is enqueued: one line for each connection, first in first out for each physical device, one at a time. */
+export class Dispatcher {
+  private readonly lines = new Map<string, DispatchLine>();
+
+  constructor(private readonly options: DispatchOptions) {}
+
+  /** There may be something to send for this physical device. */
+  wake(organizationId: string, connectionId: string, physicalDeviceId: string): void {
+    // While nobody is attached there is nothing to know: whoever comes says `ready`.
+    if (this.options.hub.peer(connectionId)) this.line(organizationId, connectionId).wake(physicalDeviceId);
+  }
+
+  /** There may be room on this connection. */
+  ready(organizationId: string, connectionId: string): void {
+    this.line(organizationId, connectionId).wake();
+  }
+
+  /** Resolves when nothing is on its way out any more. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.lines.values()].map(async (line) => await line.stop()));
+  }
+
+  private line(organizationId: string, connectionId: string): DispatchLine {
+    let line = this.lines.get(connectionId);
+    if (!line) this.lines.set(connectionId, (line = new DispatchLine(this.options, organizationId, connectionId)));
+    return line;
+  }
+}

@@ -1,0 +1,147 @@
+import type { Db, HotStatement, SqlValue } from '../database';
+import { notFound } from '../kernel/errors';
+import { type Page, pageOf } from '../kernel/pages';
+import { type Execution, type ExecutionLogEntry, isFinal } from './execution';
+import { type ExecutionRow, PROGRESS_COLUMNS, SUBMISSION_COLUMNS, executionFromRow, valuesOf } from './executionRow';
+import { statements } from './executionStatements';
+
+/** Position in a list that is ordered most recently updated first, with the id as tie-break. */
+export interface UpdatedPosition {
+  readonly updatedAt: number;
+  readonly id: string;
+}
+
+/** An event that is not in the log yet. */
+export type NewLogEntry = Omit<ExecutionLogEntry, 'position'>;
+
+/** An execution that changed: as it was read (its version), as it is to be, and what is to be logged. */
+export interface StoredChange {
+  readonly before: Execution;
+  readonly after: Execution;
+  readonly entries: readonly NewLogEntry[];
+}
+
+const NEWEST: UpdatedPosition = { updatedAt: Number.MAX_SAFE_INTEGER, id: '' };
+
+/** Executions and their event log. Assumes validated input and a caller allowed to act in `organizationId`. */
+export class ExecutionRepository {
+  constructor(private readonly db: Db) {}
+
+  /** Throws `execution_not_found`. */
+  async get(organizationId: string, id: string): Promise<Execution> {
+    const execution = await this.find(organizationId, id);
+    if (!execution) throw notFound('execution', id);
+    return execution;
+  }
+
+  async find(organizationId: string, id: string): Promise<Execution | undefined> {
+    return await this.first(statements.get, [organizationId, id]);
+  }
+
+  /** Those of these executions that exist, by id. */
+  async findAll(organizationId: string, ids: readonly string[]): Promise<Map<string, Execution>> {
+    const found = await Promise.all([...new Set(ids)].map(async (id) => await this.find(organizationId, id)));
+    return new Map(found.flatMap((execution) => (execution ? [[execution.id, execution]] : [])));
+  }
+
+  /** The executions of a device, most recently updated first. */
+  async list(organizationId: string, deviceId: string, size: number, after: UpdatedPosition = NEWEST): Promise<Page<Execution, UpdatedPosition>> {
+    const items = await this.many(statements.page, [organizationId, deviceId, after.updatedAt, after.id, size + 1]);
+    return pageOf(items, size, ({ updatedAt, id }) => ({ updatedAt, id }));
+  }
+
+  /** The execution that this trigger id of the caller made, while it is remembered. */
+  async findByTrigger(organizationId: string, deviceId: string, commandId: string, triggerKey: string): Promise<Execution | undefined> {
+    return await this.first(statements.byTrigger, [organizationId, deviceId, commandId, triggerKey]);
+  }
+
+  /** Forgets the trigger id of an execution, so that it may be used anew. */
+  async forgetTrigger(organizationId: string, id: string): Promise<void> {
+    await this.db.all(statements.forgetTrigger, [organizationId, id]);
+  }
+
+  /** The execution of a device that is not final and has this dedupe key. */
+  async findDuplicate(organizationId: string, deviceId: string, dedupeKey: string): Promise<Execution | undefined> {
+    return await this.first(statements.duplicate, [organizationId, deviceId, dedupeKey]);
+  }
+
+  /** How many executions of a device are enqueued or in transit. */
+  async countUndelivered(organizationId: string, deviceId: string): Promise<number> {
+    const [row] = await this.db.all<{ undelivered: number }>(statements.undelivered, [organizationId, deviceId]);
+    return row?.undelivered ?? 0;
+  }
+
+  /** All executions of a device that are not final. */
+  async openOfDevice(organizationId: string, deviceId: string): Promise<Execution[]> {
+    return await this.many(statements.openOfDevice, [organizationId, deviceId]);
+  }
+
+  /** The executions of a connection that are in transit, in pages: `after` is the id of the last one of the page before. */
+  async inTransit(organizationId: string, connectionId: string, after: string, limit: number): Promise<Execution[]> {
+    return await this.many(statements.inTransit, [organizationId, connectionId, after, limit]);
+  }
+
+  /** The next execution of a physical device; undefined if its queue is empty or its slot is taken. */
+  async head(organizationId: string, connectionId: string, physicalDeviceId: string): Promise<Execution | undefined> {
+    return await this.first(statements.head, [organizationId, connectionId, physicalDeviceId]);
+  }
+
+  /** The physical devices of a connection that have a queue, those that wait longest first. */
+  async queues(organizationId: string, connectionId: string): Promise<string[]> {
+    const rows = await this.db.all<{ physical_device_id: string }>(statements.queues, [organizationId, connectionId]);
+    return rows.map((row) => row.physical_device_id);
+  }
+
+  /** Adds an execution with its first event. Its place in the queue is the event's position. Only inside a transaction. */
+  async create(execution: Execution, dedupeKey: string | undefined, entry: NewLogEntry): Promise<void> {
+    const position = await this.takePositions(execution.organizationId, 1);
+    await this.db.all(statements.insert, [...valuesOf(SUBMISSION_COLUMNS, execution), ...valuesOf(PROGRESS_COLUMNS, execution), dedupeKey ?? null, position]);
+    await this.log(execution.organizationId, position, entry);
+  }
+
+  /**
+   * Stores changes that are based on what was read, each with its events; all are of one organization. Returns those that were
+   * stored: the others were changed meanwhile. Only inside a transaction.
+   */
+  async store<Change extends StoredChange>(organizationId: string, changes: readonly Change[]): Promise<Change[]> {
+    const stored: Change[] = [];
+    for (const change of changes) if (await this.replace(organizationId, change)) stored.push(change);
+    const entries = stored.flatMap((change) => change.entries);
+    if (entries.length === 0) return stored;
+    // Last, because on PostgreSQL it makes the organization's other writers wait until the commit.
+    const end = await this.takePositions(organizationId, entries.length);
+    for (const [at, entry] of entries.entries()) await this.log(organizationId, end - entries.length + 1 + at, entry);
+    return stored;
+  }
+
+  /** Takes a deleted command out of all executions of it. Only inside a transaction. */
+  async forgetCommand(organizationId: string, commandId: string): Promise<void> {
+    for (let changed = -1; changed !== 0; ) changed = (await this.db.all(statements.forgetCommand, [commandId, organizationId])).length;
+  }
+
+  private async replace(organizationId: string, { before, after }: StoredChange): Promise<boolean> {
+    const rows = await this.db.all(statements.update, [...valuesOf(PROGRESS_COLUMNS, after), isFinal(after.state) ? 1 : 0, organizationId, after.id, before.version]);
+    return rows.length > 0;
+  }
+
+  /** The last of `count` new positions in the organization's log. */
+  private async takePositions(organizationId: string, count: number): Promise<number> {
+    const [row] = await this.db.all<{ value: number }>(statements.takePositions, [organizationId, count]);
+    if (!row) throw new Error('the counter of execution events gave no position');
+    return row.value;
+  }
+
+  private async log(organizationId: string, position: number, entry: NewLogEntry): Promise<void> {
+    const { executionId, deviceId, sequence, time, layer, event, from, to, source, data } = entry;
+    await this.db.all(statements.log, [organizationId, position, executionId, deviceId, sequence, time, layer, event, from ?? null, to, source, JSON.stringify(data)]);
+  }
+
+  private async first(statement: HotStatement, values: readonly SqlValue[]): Promise<Execution | undefined> {
+    const [row] = await this.db.all<ExecutionRow>(statement, values);
+    return row && executionFromRow(row);
+  }
+
+  private async many(statement: HotStatement, values: readonly SqlValue[]): Promise<Execution[]> {
+    return (await this.db.all<ExecutionRow>(statement, values)).map(executionFromRow);
+  }
+}

@@ -1,0 +1,236 @@
+import type { SqlValue } from '../database';
+import type { Violation } from '../kernel/errors';
+import {
+  type ConnectorKind,
+  type Execution,
+  type ExecutionEvidence,
+  type ExecutionLogEntry,
+  type ExecutionPayload,
+  type ExecutionState,
+  type ExecutionTimes,
+  type ExpectedValue,
+  type RejectionReason,
+  type VerificationStrategy,
+  isFinal,
+} from './execution';
+import { nextDeadline } from './executionTimes';
+
+/** A row of `executions`, as far as it is read back. */
+export interface ExecutionRow {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly device_id: string;
+  readonly physical_device_id: string | null;
+  readonly connection_id: string | null;
+  readonly client_device_id: string | null;
+  readonly connector_kind: ConnectorKind | null;
+  readonly command_id: string | null;
+  readonly command_name: string;
+  readonly command_revision: number;
+  readonly parent_execution_id: string | null;
+  readonly trigger_id: string;
+  readonly trigger_key: string | null;
+  readonly params: string;
+  readonly params_hash: string;
+  readonly strategy: VerificationStrategy;
+  readonly expected: string;
+  readonly convergence_timeout: number | null;
+  readonly payload_json: string | null;
+  readonly payload_bytes: Uint8Array | null;
+  readonly f_port: number | null;
+  readonly confirmed: number;
+  readonly topic: string;
+  readonly policy: string;
+  readonly rejection_reason: RejectionReason | null;
+  readonly violations: string | null;
+  readonly enqueued_at: number;
+  readonly state: ExecutionState;
+  readonly version: number;
+  readonly detail: string;
+  readonly detail_message: string;
+  readonly evidence: ExecutionEvidence | null;
+  readonly attempts: number;
+  readonly holds_slot: number;
+  readonly not_before: number | null;
+  readonly sent_to: string | null;
+  readonly sent_boot: string | null;
+  readonly t_delivery: number | null;
+  readonly t_ack: number | null;
+  readonly t_conv: number | null;
+  readonly dispatched_at: number | null;
+  readonly delivered_at: number | null;
+  readonly finished_at: number | null;
+  readonly updated_at: number;
+  readonly event_count: number;
+}
+
+/** A column, and what it holds of an execution. */
+export type Column = readonly [name: string, value: (x: Execution) => string | number | boolean | Uint8Array | undefined];
+
+/** What is frozen at submit. */
+export const SUBMISSION_COLUMNS: readonly Column[] = [
+  ['id', (x) => x.id],
+  ['organization_id', (x) => x.organizationId],
+  ['device_id', (x) => x.deviceId],
+  ['physical_device_id', (x) => x.physicalDeviceId],
+  ['connection_id', (x) => x.connectionId],
+  ['client_device_id', (x) => x.clientDeviceId],
+  ['connector_kind', (x) => x.kind],
+  ['command_id', (x) => x.commandId],
+  ['command_name', (x) => x.commandName],
+  ['command_revision', (x) => x.commandRevision],
+  ['parent_execution_id', (x) => x.parentExecutionId],
+  ['trigger_id', (x) => x.triggerId],
+  ['trigger_key', (x) => x.triggerKey],
+  ['params', (x) => JSON.stringify(x.params)],
+  ['params_hash', (x) => x.paramsHash],
+  ['strategy', (x) => x.strategy],
+  ['expected', (x) => JSON.stringify(x.expected)],
+  ['convergence_timeout', (x) => x.convergenceTimeout],
+  ['payload_json', (x) => x.payload?.kind === 'json' ? JSON.stringify(x.payload.value) : undefined],
+  ['payload_bytes', (x) => x.payload?.kind === 'bytes' ? x.payload.bytes : undefined],
+  ['f_port', (x) => x.fPort],
+  ['confirmed', (x) => x.confirmed],
+  ['topic', (x) => x.topic],
+  ['policy', (x) => JSON.stringify(x.times)],
+  ['rejection_reason', (x) => x.rejectionReason],
+  ['violations', (x) => x.violations.length > 0 ? JSON.stringify(x.violations) : undefined],
+  ['enqueued_at', (x) => x.enqueuedAt],
+];
+
+/** What a transition may change. */
+export const PROGRESS_COLUMNS: readonly Column[] = [
+  ['state', (x) => x.state],
+  ['final', (x) => isFinal(x.state)],
+  ['version', (x) => x.version],
+  ['detail', (x) => x.detail],
+  ['detail_message', (x) => x.detailMessage],
+  ['evidence', (x) => x.evidence],
+  ['attempts', (x) => x.attempts],
+  ['holds_slot', (x) => x.holdsSlot],
+  ['not_before', (x) => x.notBefore],
+  ['sent_to', (x) => x.sentTo],
+  ['sent_boot', (x) => x.sentBoot],
+  ['t_delivery', (x) => x.tDelivery],
+  ['t_ack', (x) => x.tAck],
+  ['t_conv', (x) => x.tConv],
+  ['next_deadline', (x) => nextDeadline(x)],
+  ['dispatched_at', (x) => x.dispatchedAt],
+  ['delivered_at', (x) => x.deliveredAt],
+  ['finished_at', (x) => x.finishedAt],
+  ['updated_at', (x) => x.updatedAt],
+  ['event_count', (x) => x.eventCount],
+];
+
+/** What these columns hold, in their order. */
+export function valuesOf(columns: readonly Column[], x: Execution): SqlValue[] {
+  return columns.map(([, valueOf]) => {
+    const value = valueOf(x);
+    return typeof value === 'boolean' ? Number(value) : (value ?? null);
+  });
+}
+
+/** A row as an execution. */
+export function executionFromRow(row: ExecutionRow): Execution {
+  return { ...submissionFromRow(row), ...progressFromRow(row), version: row.version, eventCount: row.event_count, updatedAt: row.updated_at };
+}
+
+function submissionFromRow(row: ExecutionRow) {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    deviceId: row.device_id,
+    ...routeFromRow(row),
+    commandId: row.command_id ?? undefined,
+    commandName: row.command_name,
+    commandRevision: row.command_revision,
+    parentExecutionId: row.parent_execution_id ?? undefined,
+    triggerId: row.trigger_id,
+    triggerKey: row.trigger_key ?? undefined,
+    params: JSON.parse(row.params) as Record<string, unknown>,
+    paramsHash: row.params_hash,
+    strategy: row.strategy,
+    expected: JSON.parse(row.expected) as ExpectedValue[],
+    convergenceTimeout: row.convergence_timeout ?? undefined,
+    payload: payloadFromRow(row),
+    fPort: row.f_port ?? undefined,
+    confirmed: row.confirmed === 1,
+    topic: row.topic,
+    times: JSON.parse(row.policy) as ExecutionTimes,
+    rejectionReason: row.rejection_reason ?? undefined,
+    violations: row.violations ? (JSON.parse(row.violations) as Violation[]) : [],
+    enqueuedAt: row.enqueued_at,
+  };
+}
+
+function routeFromRow(row: ExecutionRow) {
+  return {
+    physicalDeviceId: row.physical_device_id ?? undefined,
+    connectionId: row.connection_id ?? undefined,
+    clientDeviceId: row.client_device_id ?? undefined,
+    kind: row.connector_kind ?? undefined,
+  };
+}
+
+function payloadFromRow(row: ExecutionRow): ExecutionPayload | undefined {
+  if (row.payload_json !== null) return { kind: 'json', value: JSON.parse(row.payload_json) as unknown };
+  return row.payload_bytes === null ? undefined : { kind: 'bytes', bytes: row.payload_bytes };
+}
+
+function progressFromRow(row: ExecutionRow) {
+  return {
+    state: row.state,
+    detail: row.detail,
+    detailMessage: row.detail_message,
+    evidence: row.evidence ?? undefined,
+    attempts: row.attempts,
+    holdsSlot: row.holds_slot === 1,
+    notBefore: row.not_before ?? undefined,
+    sentTo: row.sent_to ?? undefined,
+    sentBoot: row.sent_boot ?? undefined,
+    ...timesFromRow(row),
+  };
+}
+
+function timesFromRow(row: ExecutionRow) {
+  return {
+    tDelivery: row.t_delivery ?? undefined,
+    tAck: row.t_ack ?? undefined,
+    tConv: row.t_conv ?? undefined,
+    dispatchedAt: row.dispatched_at ?? undefined,
+    deliveredAt: row.delivered_at ?? undefined,
+    finishedAt: row.finished_at ?? undefined,
+  };
+}
+
+/** A row of `execution_events`. */
+export interface ExecutionEventRow {
+  readonly position: number;
+  readonly execution_id: string;
+  readonly device_id: string;
+  readonly sequence: number;
+  readonly time: number;
+  readonly layer: number;
+  readonly event: string;
+  readonly from_state: ExecutionState | null;
+  readonly to_state: ExecutionState;
+  readonly source: string;
+  readonly data: string;
+}
+
+/** A row as a line of the event log. */
+export function logEntryFromRow(row: ExecutionEventRow): ExecutionLogEntry {
+  return {
+    position: row.position,
+    executionId: row.execution_id,
+    deviceId: row.device_id,
+    sequence: row.sequence,
+    time: row.time,
+    layer: row.layer,
+    event: row.event,
+    from: row.from_state ?? undefined,
+    to: row.to_state,
+    source: row.source,
+    data: JSON.parse(row.data) as Record<string, unknown>,
+  };
+}

@@ -1,0 +1,59 @@
+import type { HotStatement } from '../database';
+import { PROGRESS_COLUMNS, SUBMISSION_COLUMNS } from './executionRow';
+
+const SUBMISSION = SUBMISSION_COLUMNS.map(([name]) => name);
+const PROGRESS = PROGRESS_COLUMNS.map(([name]) => name);
+const INSERTED = [...SUBMISSION, ...PROGRESS, 'dedupe_key', 'queue_order'];
+const SELECT = `select ${[...SUBMISSION, ...PROGRESS].map((column) => `e.${column}`).join(', ')} from executions e`;
+const EVENT = 'select v.position, v.execution_id, v.device_id, v.sequence, v.time, v.layer, v.event, v.from_state, v.to_state, v.source, v.data from execution_events v';
+
+function hot(name: string, sql: string): HotStatement {
+  return { name: `executions.${name}`, sql: () => sql };
+}
+
+/** Every statement of this room; the order of the values is that of the `?`. */
+export const statements = {
+  get: hot('get', `${SELECT} where e.organization_id = ? and e.id = ?`),
+  page: hot('page', `${SELECT} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
+  byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),
+  forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
+  duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),
+  undelivered: hot('undelivered', "select count(*) as undelivered from executions e where e.organization_id = ? and e.device_id = ? and e.final = 0 and e.state in ('enqueued', 'in_transit')"),
+  openOfDevice: hot('openOfDevice', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.final = 0`),
+  inTransit: hot('inTransit', `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.state = 'in_transit' and e.final = 0 and e.id > ? order by e.id limit ?`),
+  head: hot(
+    'head',
+    `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.physical_device_id = ? and e.state = 'enqueued'
+      and not exists (select 1 from executions s where s.physical_device_id = e.physical_device_id and s.holds_slot = 1)
+      order by e.queue_order limit 1`,
+  ),
+  queues: hot(
+    'queues',
+    `select e.physical_device_id from executions e where e.organization_id = ? and e.connection_id = ? and e.state = 'enqueued'
+      group by e.physical_device_id order by min(e.queue_order)`,
+  ),
+  insert: hot('insert', `insert into executions (${INSERTED.join(', ')}) values (${INSERTED.map(() => '?').join(', ')})`),
+  update: hot(
+    'update',
+    `update executions set ${PROGRESS.map((column) => `${column} = ?`).join(', ')}, dedupe_key = case when cast(? as integer) = 1 then null else dedupe_key end
+      where organization_id = ? and id = ? and version = ? returning version`,
+  ),
+  forgetCommand: hot('forgetCommand', 'update executions set command_id = null where id in (select e.id from executions e where e.command_id = ? and e.organization_id = ? limit 1000) returning id'),
+  takePositions: hot(
+    'takePositions',
+    `insert into organization_counters (organization_id, name, value) values (?, 'execution_events', ?)
+      on conflict (organization_id, name) do update set value = organization_counters.value + excluded.value returning value`,
+  ),
+  position: hot('position', "select value from organization_counters where organization_id = ? and name = 'execution_events'"),
+  log: hot(
+    'log',
+    `insert into execution_events (organization_id, position, execution_id, device_id, sequence, time, layer, event, from_state, to_state, source, data)
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ),
+  eventsOf: hot('eventsOf', `${EVENT} where v.organization_id = ? and v.execution_id = ? order by v.sequence`),
+  eventsAfter: hot('eventsAfter', `${EVENT} where v.organization_id = ? and v.position > ? order by v.position limit ?`),
+  // Over all organizations: what the server itself keeps going. During the grace after a start, the deadlines that passed before it wait.
+  due: hot('due', `${SELECT} where e.next_deadline <= ? and (e.state = 'enqueued' or e.next_deadline > ?) order by e.next_deadline limit ?`),
+  nextDue: hot('nextDue', 'select min(e.next_deadline) as next_deadline from executions e where e.next_deadline > ?'),
+  allInTransit: hot('allInTransit', "select e.organization_id, e.id from executions e where e.state = 'in_transit' and e.final = 0"),
+} as const;

@@ -1,0 +1,156 @@
+import type { Attachment, ConnectorHub, Evidence, EvidenceOutcome } from '../connections';
+import type { Database, Db } from '../database';
+import type { Clock } from '../kernel/clock';
+import type { Logger } from '../kernel/logger';
+import type { Cursors } from '../kernel/pages';
+import { DeadlineRepository } from './deadlineRepository';
+import { Dispatcher } from './dispatcher';
+import { EvidenceService } from './evidenceService';
+import { type Execution, isFinal } from './execution';
+import type { ExecutionEvent } from './executionEvent';
+import { ExecutionFeed } from './executionFeed';
+import { ExecutionRepository } from './executionRepository';
+import { ExecutionService } from './executionService';
+import { nextDeadline } from './executionTimes';
+import { ExecutionWatch } from './executionWatch';
+import { type Change, type EventOrigin, Ledger } from './ledger';
+import { Sweeper } from './sweeper';
+
+/** What the room needs of the house. */
+export interface ExecutionsOptions {
+  readonly database: Database;
+  /** Where commands go out. */
+  readonly hub: Pick<ConnectorHub, 'peer' | 'send' | 'withdraw'>;
+  /** Never runs backwards: see steadyClock. */
+  readonly clock: Clock;
+  readonly cursors: Cursors;
+  readonly log: Logger;
+}
+
+const CHUNK = 100;
+const TRIES = 5;
+
+/** The life of executions: admits them, sends them, settles them by evidence and by their deadlines. The constructor does nothing. */
+export class Executions {
+  /** Execute, get, list. */
+  readonly service: ExecutionService;
+  readonly watch: ExecutionWatch;
+  private readonly ledger: Ledger;
+  private readonly dispatcher: Dispatcher;
+  private readonly sweeper: Sweeper;
+  private readonly settling: EvidenceService;
+  private readonly feed = new ExecutionFeed();
+  /** What the other side of a connection holds and need not, until it can be told. */
+  private readonly heldInVain = new Map<string, Set<string>>();
+
+  constructor(private readonly options: ExecutionsOptions) {
+    const { database, hub, clock, cursors, log } = options;
+    const ledger = new Ledger({ clock, onCommitted: (changes) => this.committed(changes) });
+    this.ledger = ledger;
+    this.dispatcher = new Dispatcher({ database, ledger, hub, clock, log });
+    this.sweeper = new Sweeper({ database, ledger, clock, log });
+    this.settling = new EvidenceService({ database, ledger, log, onHeldInVain: (connectionId, executionId) => this.remember(connectionId, executionId) });
+    this.service = new ExecutionService({ database, ledger, clock, cursors });
+    this.watch = new ExecutionWatch({ database, cursors, feed: this.feed });
+  }
+
+  /** Takes up what an earlier process left. Call it before anybody can attach. */
+  async start(): Promise<void> {
+    await this.markAmbiguous();
+    this.sweeper.start();
+  }
+
+  /** Resolves when nothing is written or sent any more. */
+  async stop(): Promise<void> {
+    await Promise.all([this.dispatcher.stop(), this.sweeper.stop()]);
+  }
+
+  /** Judges every deadline that has come; resolves when it is on disk. The server does it by itself. */
+  async sweep(): Promise<void> {
+    await this.sweeper.sweep();
+  }
+
+  /** Evidence of a connector: ConnectorEvents.evidence. */
+  async evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
+    return await this.settling.evidence(organizationId, connectionId, executionId, source, evidence);
+  }
+
+  /** Somebody attached: ConnectorEvents.attached. */
+  async attached(attachment: Attachment): Promise<void> {
+    await this.settling.attached(attachment);
+  }
+
+  /** There may be room on a connection: ConnectorEvents.ready. */
+  ready(organizationId: string, connectionId: string): void {
+    const held = this.heldInVain.get(connectionId);
+    if (held && this.options.hub.peer(connectionId)) {
+      this.heldInVain.delete(connectionId);
+      for (const executionId of held) this.options.hub.withdraw(connectionId, executionId);
+    }
+    this.dispatcher.ready(organizationId, connectionId);
+  }
+
+  /** A device is deleted, unbound or bound anew (`reason`): ends its executions, inside the caller's transaction, which holds the device's lock. */
+  async targetRemoved(db: Db, organizationId: string, deviceId: string, reason: 'device_deleted' | 'physical_device_changed'): Promise<void> {
+    for (let attempt = 1; attempt <= TRIES; attempt++) {
+      const open = await new ExecutionRepository(db).openOfDevice(organizationId, deviceId);
+      if (open.length === 0) return;
+      await this.ledger.store(db, organizationId, this.plans(open, { kind: 'removed', reason }, { source: 'api' }));
+    }
+    throw new Error(`executions of device ${deviceId} kept changing while it was removed`);
+  }
+
+  /** A command is deleted: its executions go on with their snapshot. Inside the caller's transaction. */
+  async commandDeleted(db: Db, organizationId: string, commandId: string): Promise<void> {
+    await new ExecutionRepository(db).forgetCommand(organizationId, commandId);
+  }
+
+  private plans(executions: Iterable<Execution>, event: ExecutionEvent, origin: EventOrigin): Change[] {
+    return [...executions].flatMap((execution) => this.ledger.plan(execution, event, origin) ?? []);
+  }
+
+  /** What was on its way when the server stopped: nobody knows until the other side says. */
+  private async markAmbiguous(): Promise<void> {
+    const { database } = this.options;
+    const inTransit = await new DeadlineRepository(database.db).inTransit();
+    for (const [organizationId, all] of Map.groupBy(inTransit, (row) => row.organizationId)) {
+      for (let start = 0; start < all.length; start += CHUNK) {
+        const ids = all.slice(start, start + CHUNK).map((row) => row.id);
+        await database.transaction(async (db) => {
+          const executions = await new ExecutionRepository(db).findAll(organizationId, ids);
+          await this.ledger.store(db, organizationId, this.plans(executions.values(), { kind: 'link_lost' }, { source: 'server' }));
+        });
+      }
+    }
+  }
+
+  private remember(connectionId: string, executionId: string): void {
+    const held = this.heldInVain.get(connectionId) ?? new Set();
+    this.heldInVain.set(connectionId, held.add(executionId));
+  }
+
+  /** What follows once changes are on disk. */
+  private committed(changes: readonly Change[]): void {
+    for (const organizationId of new Set(changes.map((change) => change.after.organizationId))) this.feed.notify(organizationId);
+    for (const change of changes) {
+      const { after, effects } = change;
+      this.note(change);
+      this.sweeper.expect(nextDeadline(after));
+      if (after.connectionId === undefined || after.physicalDeviceId === undefined) continue;
+      if (effects.includes('withdraw')) this.options.hub.withdraw(after.connectionId, after.id);
+      if (mayGoOn(change)) this.dispatcher.wake(after.organizationId, after.connectionId, after.physicalDeviceId);
+    }
+  }
+
+  private note({ before, after, entries }: Change): void {
+    const fields = { execution_id: after.id, organization_id: after.organizationId, device_id: after.deviceId, from_state: before.state, state: after.state, detail: after.detail, event: entries.at(-1)?.event };
+    const ended = isFinal(after.state) && (before === after || !isFinal(before.state));
+    if (ended) this.options.log.info(fields, 'executions.ended');
+    else this.options.log.debug(fields, 'executions.advanced');
+  }
+}
+
+/** Whether a change lets the device's queue go on: something came into it, its head left it, or the slot is free again. */
+function mayGoOn({ before, after }: Change): boolean {
+  return after.state === 'enqueued' || (before.state === 'enqueued' && isFinal(after.state)) || (before.holdsSlot && !after.holdsSlot);
+}

@@ -1,0 +1,6 @@
+export { EXECUTION_STATES, type Execution, type ExecutionLogEntry, type ExecutionState, isFinal } from './execution';
+export { executionHandlers, type ExecutionHandlers } from './executionHandlers';
+export { Executions, type ExecutionsOptions } from './executions';
+export { ExecutionService, type ExecuteOutcome, type ExecutionPage } from './executionService';
+export { ExecutionWatch, type WatchItem, type WatchQuery } from './executionWatch';
+export type { SubmitRequest } from './submission';

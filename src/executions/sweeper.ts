@@ -1,0 +1,87 @@
+import type { Database } from '../database';
+import type { Clock } from '../kernel/clock';
+import type { Logger } from '../kernel/logger';
+import { Alarm } from './alarm';
+import { DeadlineRepository } from './deadlineRepository';
+import type { Execution } from './execution';
+import { dueTimer } from './executionTimes';
+import type { Ledger } from './ledger';
+
+const CHUNK = 100;
+/** How long brokers and gateways have after a start to bring what they hold, before what fell due meanwhile is judged. */
+const GRACE_MS = 60_000;
+/** Deadlines of another process are seen that often. */
+const LOOK_EVERY_MS = 5000;
+
+/** Ends what its deadline ends: one index over all deadlines, absolute times, so that a restart loses none. */
+export class Sweeper {
+  private readonly alarm: Alarm;
+  private startedAt = 0;
+  private running: Promise<void> | undefined;
+  private stopped = true;
+
+  constructor(private readonly options: { readonly database: Database; readonly ledger: Ledger; readonly clock: Clock; readonly log: Logger }) {
+    this.alarm = new Alarm(options.clock, () => this.run());
+  }
+
+  /** From now on deadlines are kept. */
+  start(): void {
+    this.stopped = false;
+    this.startedAt = this.options.clock.now();
+    this.alarm.set(this.startedAt);
+  }
+
+  /** Resolves when nothing is being swept any more. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.alarm.clear();
+    await this.running;
+  }
+
+  /** A deadline was set; undefined: none. Unix milliseconds. */
+  expect(deadline: number | undefined): void {
+    if (deadline !== undefined && !this.stopped) this.alarm.set(deadline);
+  }
+
+  /** Judges everything that is due now; resolves, when it is on disk, to the time (Unix milliseconds) up to which that is so. */
+  async sweep(): Promise<number> {
+    for (;;) {
+      const now = this.options.clock.now();
+      // What fell due while the server was down waits; what never left the server does not.
+      const spared = now < this.startedAt + GRACE_MS ? this.startedAt : -1;
+      const due = await new DeadlineRepository(this.options.database.db).due(now, spared, CHUNK);
+      const judged = due.length === 0 ? 0 : await this.judge(due, now);
+      if (judged === 0) return now;
+    }
+  }
+
+  private async judge(due: readonly Execution[], now: number): Promise<number> {
+    const { database, ledger } = this.options;
+    let judged = 0;
+    for (const [organizationId, executions] of Map.groupBy(due, (execution) => execution.organizationId)) {
+      const changes = executions.flatMap((execution) => {
+        const timer = dueTimer(execution, now);
+        return (timer && ledger.plan(execution, { kind: 'timer', timer }, { source: 'sweeper' })) ?? [];
+      });
+      judged += (await database.transaction(async (db) => await ledger.store(db, organizationId, changes))).length;
+    }
+    return judged;
+  }
+
+  private run(): void {
+    if (this.stopped || this.running) return;
+    this.running = this.round().finally(() => {
+      this.running = undefined;
+      this.expect(this.options.clock.now() + LOOK_EVERY_MS);
+    });
+  }
+
+  private async round(): Promise<void> {
+    try {
+      const judgedUpTo = await this.sweep();
+      this.expect(await new DeadlineRepository(this.options.database.db).nextAfter(judgedUpTo));
+    } catch (error) {
+      this.options.log.warn({ error }, 'executions.sweep_failed'); // the next look tries again
+    }
+  }
+}
