@@ -5,7 +5,7 @@ export { type ApiKey, type KeyGrant } from './apiKey';
 export { Authentication } from './authentication';
 export { bootstrap, type Bootstrapped } from './bootstrap';
 export { type IssuedKey, type MissingConnections } from './issueKey';
-export { DEFAULT_GRACE, KeyAdministration, type KeyFromCommandLine } from './keyAdministration';
+export { KeyAdministration, type KeyFromCommandLine } from './keyAdministration';
 export { openCursors } from './openCursors';
 export { type Organization } from './organization';
 export { OrganizationService } from './organizationService';

@@ -8,8 +8,8 @@ import { cleanName } from './name';
 import { revokeKey } from './revokeKey';
 import type { UserService } from './userService';
 
-/** How long the old key still works after a rotation unless something else is asked for: a day, in milliseconds. */
-export const DEFAULT_GRACE = 24 * 60 * 60_000;
+/** How long the old key still works after a rotation unless something else is asked for, in milliseconds. */
+const A_DAY = 24 * 60 * 60_000;
 
 /** A key from the command line. */
 export interface KeyFromCommandLine extends KeyGrant {
@@ -57,10 +57,10 @@ export class KeyAdministration {
   }
 
   /**
-   * Makes a new key that does what the old one does and lets the old one end after `grace` milliseconds (0: now).
+   * Makes a new key that does what the old one does and lets the old one end after `grace` milliseconds (0: now; a day unless said).
    * Throws `api_key_not_found`, `validation_failed` (grace), `api_key_ended` (a revoked or expired key is not rotated).
    */
-  async rotate(organizationId: string, id: string, grace: number): Promise<IssuedKey> {
+  async rotate(organizationId: string, id: string, grace = A_DAY): Promise<IssuedKey> {
     if (!Number.isInteger(grace) || grace < 0) throw validationFailed([{ field: 'grace', description: 'is not a time; give 0 or more milliseconds' }]);
     const { uow, clock, keyChanged } = this.deps;
     return await uow.transaction(async (repos, db) => {
