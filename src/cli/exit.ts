@@ -23,7 +23,7 @@ export function exitCodeOf(error: unknown): 0 | 1 | 2 {
   // Help and version end by an error of code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof UsageError) return 2;
-  return error instanceof DomainError && error.reason === 'configuration_invalid' ? 2 : 1;
+  return error instanceof DomainError && error.kind === 'invalid_argument' ? 2 : 1;
 }
 
 /** What to write to stderr: one sentence, the stack only when debugging; nothing if it was reported already. */

@@ -5,8 +5,10 @@ import type { Logger } from '../kernel/logger';
 /** A log that writes JSON lines to stdout: `level`, `time`, `event`, then the fields. */
 export interface ProcessLog {
   readonly log: Logger;
+  /** The same at every level: for the few lines that others wait for. */
+  readonly always: Logger;
   /** Writes what is still in memory; to be called before the process ends. */
-  flush(): void;
+  readonly flush: () => void;
 }
 
 /** Makes the log of the process. Lines leave without blocking, in order. */
@@ -16,7 +18,7 @@ export function processLog(level: Config['log']['level']): ProcessLog {
     { level, base: null, messageKey: 'event', timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (name) => ({ level: name }) }, serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err } },
     destination,
   );
-  return { log, flush: () => destination.flushSync() };
+  return { log, always: log.child({}, { level: 'info' }), flush: () => destination.flushSync() };
 }
 
 /** A log for commands: only warnings and errors, as text for people on stderr. */

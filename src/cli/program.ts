@@ -2,12 +2,20 @@ import { Command } from 'commander';
 import { version } from '../../package.json';
 import { addCall } from './call/command';
 import { addConfig } from './config';
+import { addDemo } from './demo/command';
+import { addDoctor } from './doctor/command';
 import { errorText, exitCodeOf } from './exit';
+import { addKeys } from './people/keys';
+import { addOrganizations, addUsers } from './people/organizations';
+import { addServe } from './server/command';
+import { addMigrate } from './server/migrate';
 import { addSimulate } from './simulate/command';
 import { addVersion } from './version';
 
 const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[]])[] = [
-  ['Client:', [addCall, addSimulate]],
+  ['Server:', [addServe, addMigrate, addDoctor]],
+  ['People and keys:', [addOrganizations, addUsers, addKeys]],
+  ['Client:', [addCall, addSimulate, addDemo]],
   ['About:', [addConfig, addVersion]],
 ];
 

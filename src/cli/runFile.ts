@@ -9,6 +9,8 @@ export interface RunFile {
   readonly tls: boolean;
   /** Where the CA certificate is that clients check it with; null without TLS or with your own certificate. */
   readonly ca: string | null;
+  /** The only organization that there was at the start; null if there were several. What \`call\` takes when none is named. */
+  readonly organizationId: string | null;
   readonly pid: number;
   /** ISO 8601. */
   readonly startedAt: string;

@@ -6,8 +6,8 @@ import { fromEnvironment, fromFile, fromFlags, type Found } from './sources';
 
 /** Where configuration comes from; later ones win: the file, the environment, the flags. */
 export interface ConfigSources {
-  /** A plantroom.yaml; without it ./plantroom.yaml if there is one. */
-  readonly file?: string | undefined;
+  /** A plantroom.yaml; undefined: ./plantroom.yaml if there is one; false: none. */
+  readonly file?: string | false | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** By the path of the setting, for example `grpc.listen`. */
   readonly flags?: Readonly<Record<string, string | undefined>>;

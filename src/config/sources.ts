@@ -45,9 +45,9 @@ export function fromFlags(flags: Readonly<Record<string, string | undefined>>): 
   return { found, mistakes: [] };
 }
 
-/** A plantroom.yaml: sections with settings. Without `file`, ./plantroom.yaml if there is one. */
-export function fromFile(file: string | undefined): Layer {
-  if (file === undefined && !existsSync('plantroom.yaml')) return { found: new Map(), mistakes: [] };
+/** A plantroom.yaml: sections with settings. Undefined: ./plantroom.yaml if there is one; false: none. */
+export function fromFile(file: string | false | undefined): Layer {
+  if (file === false || (file === undefined && !existsSync('plantroom.yaml'))) return { found: new Map(), mistakes: [] };
   const name = file ?? 'plantroom.yaml';
   let text: string;
   try {

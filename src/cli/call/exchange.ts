@@ -10,6 +10,8 @@ export interface Exchange {
   readonly requests: readonly object[];
   /** Undefined: none. */
   readonly deadline: number | undefined;
+  /** Ends a stream of answers in peace. */
+  readonly signal?: AbortSignal;
   /** Called with each answer as it comes. */
   readonly onAnswer: (answer: object) => void;
 }
@@ -24,12 +26,12 @@ export async function exchange(call: Exchange): Promise<void> {
   }
 }
 
-function sendOne(client: Client, { target, method, requests, deadline, onAnswer }: Exchange): Promise<void> {
+function sendOne(client: Client, { target, method, requests, deadline, signal, onAnswer }: Exchange): Promise<void> {
   const { path, requestSerialize, responseDeserialize, responseStream } = method.definition;
   const options = deadline === undefined ? {} : { deadline };
   return new Promise((resolve, reject) => {
     const [request = {}] = requests;
-    if (responseStream) follow(client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadataOf(target), options), onAnswer, resolve, reject);
+    if (responseStream) follow(client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadataOf(target), options), signal, onAnswer, resolve, reject);
     else client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadataOf(target), options, lastAnswer(onAnswer, resolve, reject));
   });
 }
@@ -50,8 +52,12 @@ function writeAll(requests: readonly object[], call: { write(request: object): u
   call.end();
 }
 
-function follow(call: ClientReadableStream<object>, onAnswer: (answer: object) => void, resolve: () => void, reject: (error: Error) => void): void {
-  call.on('data', onAnswer).on('error', reject).on('end', resolve);
+function follow(call: ClientReadableStream<object>, signal: AbortSignal | undefined, onAnswer: (answer: object) => void, resolve: () => void, reject: (error: Error) => void): void {
+  signal?.addEventListener('abort', () => call.cancel(), { once: true });
+  call
+    .on('data', onAnswer)
+    .on('end', resolve)
+    .on('error', (error) => (signal?.aborted ? resolve() : reject(error)));
 }
 
 function lastAnswer(onAnswer: (answer: object) => void, resolve: () => void, reject: (error: Error) => void): (error: ServiceError | null, answer?: object) => void {

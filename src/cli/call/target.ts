@@ -3,7 +3,7 @@ import { type ChannelCredentials, credentials, Metadata } from '@grpc/grpc-js';
 import { findHostPort, hostPortText, reachableHost } from '../../config';
 import { UsageError } from '../exit';
 import { configOf, type ConfigFlags } from '../options';
-import { findRunFile } from '../runFile';
+import { findRunFile, type RunFile } from '../runFile';
 
 /** Where to call and as whom, as the command line says it. */
 export interface TargetFlags extends ConfigFlags {
@@ -25,16 +25,36 @@ export interface Target {
   readonly organizationId: string;
 }
 
+/** Where a server listens and how its certificate is checked. */
+export interface Endpoint {
+  readonly address: string;
+  readonly plaintext: boolean;
+  /** A file, PEM; undefined: the CAs that the system trusts. */
+  readonly ca: string | undefined;
+}
+
 /**
  * Finds out where to call. Without --address it is the server on the data folder, by its run.json, with the CA that it made.
  * With --address the certificate must be of --ca or of a CA that the system trusts. The key: --key, --key-file,
  * PLANTROOM_API_KEY, PLANTROOM_BOOTSTRAP_KEY_FILE. Throws UsageError.
  */
 export function targetOf(flags: TargetFlags, env: NodeJS.ProcessEnv = process.env): Target {
-  const { address, plaintext, ca } = flags.address === undefined ? ownServer(flags, env) : { address: flags.address, plaintext: flags.plaintext === true, ca: flags.ca };
-  if (!findHostPort(address)) throw new UsageError(`--address ${JSON.stringify(address)} must be host:port, for example localhost:50051`);
-  const channel = plaintext ? credentials.createInsecure() : credentials.createSsl(ca === undefined ? null : readFile(ca, '--ca'));
-  return { address, credentials: channel, ...keyOf(flags, env) };
+  const run = flags.address === undefined ? findRunFile(configOf(flags, env).config.data.dir) : undefined;
+  const endpoint = endpointOf(flags, run);
+  if (!findHostPort(endpoint.address)) throw new UsageError(`--address ${JSON.stringify(endpoint.address)} must be host:port, for example localhost:50051`);
+  const { key, organizationId } = keyOf(flags, env);
+  return { address: endpoint.address, credentials: credentialsOf(endpoint), key, organizationId: organizationId || (run?.organizationId ?? '') };
+}
+
+/** Where the server of a run.json is reached from this machine. */
+export function endpointOfRun(run: RunFile): Endpoint {
+  const { host, port } = findHostPort(run.grpc) ?? { host: 'localhost', port: 0 };
+  return { address: hostPortText({ host: reachableHost(host), port }), plaintext: !run.tls, ca: run.ca ?? undefined };
+}
+
+/** What a channel to the endpoint is made with. Throws UsageError if the CA cannot be read. */
+export function credentialsOf({ plaintext, ca }: Endpoint): ChannelCredentials {
+  return plaintext ? credentials.createInsecure() : credentials.createSsl(ca === undefined ? null : readFile(ca, '--ca'));
 }
 
 /** The metadata of a call: key and organization as far as they are known. */
@@ -45,12 +65,11 @@ export function metadataOf({ key, organizationId }: Pick<Target, 'key' | 'organi
   return metadata;
 }
 
-/** The server on the data folder. */
-function ownServer(flags: TargetFlags, env: NodeJS.ProcessEnv): { address: string; plaintext: boolean; ca: string | undefined } {
-  const run = findRunFile(configOf(flags, env).config.data.dir);
+function endpointOf(flags: TargetFlags, run: RunFile | undefined): Endpoint {
+  if (flags.address !== undefined) return { address: flags.address, plaintext: flags.plaintext === true, ca: flags.ca };
   if (!run) throw new UsageError('no server runs on the data folder; start one with "plantroom serve", name its folder with --data-dir, or give --address host:port');
-  const { host, port } = findHostPort(run.grpc) ?? { host: 'localhost', port: 0 };
-  return { address: hostPortText({ host: reachableHost(host), port }), plaintext: !run.tls, ca: flags.ca ?? run.ca ?? undefined };
+  const own = endpointOfRun(run);
+  return { ...own, ca: flags.ca ?? own.ca };
 }
 
 function keyOf(flags: TargetFlags, env: NodeJS.ProcessEnv): { key: string; organizationId: string } {

@@ -1,0 +1,77 @@
+import { JsonClient } from '../call/jsonClient';
+import { say, showTable, type OutputOptions } from '../output';
+import type { SimulatorEvent } from '../simulate/simulatorOptions';
+import { attachDemoGateway } from './demoGateway';
+import { startDemoServer } from './demoServer';
+import { makeDemoSite, type DemoSite } from './demoSite';
+
+/** The parts of an ExecutionEvent that the demo shows, as JSON. */
+interface ShownEvent {
+  readonly sequence: number;
+  readonly time: string;
+  readonly layer: number;
+  readonly event: string;
+  readonly from?: string;
+  readonly to: string;
+  readonly source: string;
+}
+
+const FINAL = ['converged', 'accepted_no_l4', 'unconfirmed', 'protocol_rejected', 'transport_unreachable', 'transport_rejected', 'request_rejected'];
+const TOLD: readonly string[] = ['gateway.attached', 'command.taken', 'command.answered'];
+
+/** `plantroom demo`: ends by itself in a few seconds and leaves nothing behind. */
+export async function runDemo({ json }: OutputOptions): Promise<void> {
+  const tell = (line: string): void => (json ? undefined : say(line));
+  const server = await startDemoServer();
+  const stop = new AbortController();
+  try {
+    tell(`A server runs on ${server.target.address}, in a folder that will be removed.`);
+    const api = await JsonClient.connect(server.target);
+    const site = await makeDemoSite(api);
+    tell('It has a connection "Boiler room", the devices "Heating valve" and "Office air", and the command "Set position".');
+    const gateway = attachDemoGateway(server.target, site.connectionId, stop.signal, (event) => TOLD.includes(event.event) && tell(gatewayText(event)));
+    await gateway.attached;
+    const executionId = await execute(api, site, stop.signal, tell);
+    const execution = await api.call('ActuatorCommandService/GetExecution', { executionId });
+    if (json) say(JSON.stringify(execution));
+    else showExecution(execution['state'] as string, execution['events'] as ShownEvent[]);
+    stop.abort();
+    await gateway.ended;
+  } finally {
+    stop.abort();
+    await server.remove();
+  }
+}
+
+/** Executes the command and tells every event until the execution is final. */
+async function execute(api: JsonClient, { deviceId, commandId }: DemoSite, signal: AbortSignal, tell: (line: string) => void): Promise<string> {
+  const done = new AbortController();
+  const watching = Promise.withResolvers<void>();
+  const watched = api.watch('ActuatorCommandService/WatchExecutions', { id: deviceId }, AbortSignal.any([done.signal, signal]), (answer) => {
+    watching.resolve(); // the first answer says only that the stream is on
+    const event = answer['event'] as ShownEvent | undefined;
+    if (!event) return;
+    tell(line(event.time, 'server', `${event.event}: ${event.from ?? 'new'} -> ${event.to}  (${event.source.split(':')[0]})`));
+    if (FINAL.includes(event.to)) done.abort();
+  });
+  await Promise.race([watching.promise, watched]);
+  tell('\nExecute "Set position" with {"position": 40}:\n');
+  const { executionId } = await api.call('ActuatorCommandService/ExecuteCommand', { id: deviceId, commandId, params: { position: 40 } });
+  await watched;
+  return executionId as string;
+}
+
+function gatewayText({ event, time, fields }: SimulatorEvent): string {
+  const more = fields['payload'] ?? fields['message'];
+  return line(new Date(time).toISOString(), 'gateway', `${event}${more === undefined ? '' : ` ${typeof more === 'string' ? more : JSON.stringify(more)}`}`);
+}
+
+function line(time: string, who: string, what: string): string {
+  return `  ${time.slice(11, 23)}  ${who.padEnd(8)} ${what}`;
+}
+
+function showExecution(state: string, events: readonly ShownEvent[]): void {
+  say(`\nThe execution ended as ${state}: the device acknowledged, and no sensor was asked. Its log:\n`);
+  showTable(events.map((event) => ({ ...event, time: event.time.slice(11, 23) })), ['sequence', 'time', 'layer', 'event', 'from', 'to', 'source'], {});
+  say('\nAll of it is removed again. Start your own: npm start');
+}

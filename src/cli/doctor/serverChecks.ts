@@ -1,0 +1,60 @@
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { Metadata } from '@grpc/grpc-js';
+import { findHostPort, hostPortText, type Config, type HostPort } from '../../config';
+import { lockDataFolder } from '../../database';
+import { HealthCheckResponse_ServingStatus, HealthClient } from '../../gen/grpc/health/v1/health';
+import { DomainError } from '../../kernel/errors';
+import { credentialsOf, endpointOfRun } from '../call/target';
+import { findRunFile } from '../runFile';
+import { fail, ok, warn, type Finding } from './check';
+
+/** Whether a server has the data folder: then whether it answers, else whether its port is free. */
+export async function server(config: Config): Promise<Finding[]> {
+  const holder = await findHolder(config.data.dir);
+  if (holder === undefined) return [ok('server', 'none runs on the data folder'), await port(config.grpc.listen)];
+  return [ok('server', `one runs on the data folder (process ${holder})`), await health(config)];
+}
+
+/** The process that has the data folder; undefined if none. */
+async function findHolder(dataDir: string): Promise<string | undefined> {
+  if (!existsSync(dataDir)) return undefined;
+  try {
+    (await lockDataFolder(dataDir)).release();
+    return undefined;
+  } catch (error) {
+    if (error instanceof DomainError) return error.reason === 'data_folder_in_use' ? (error.metadata['pid'] ?? 'unknown') : undefined;
+    throw error;
+  }
+}
+
+async function port(listen: string): Promise<Finding> {
+  const { host, port } = findHostPort(listen) as HostPort;
+  const code = await new Promise<string | undefined>((resolve) => {
+    const probe = createServer();
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    probe.listen({ host, port }, () => probe.close(() => resolve(undefined)));
+  });
+  if (code === undefined) return ok('gRPC port', `${listen} is free`);
+  if (code === 'EADDRINUSE') return fail('gRPC port', `${listen} is used by another program`, `stop it, or set PLANTROOM_GRPC_LISTEN=${hostPortText({ host, port: port + 1 })}`);
+  if (code === 'EACCES') return fail('gRPC port', `this user may not listen on ${listen}`, 'choose a port above 1023');
+  return fail('gRPC port', `cannot listen on ${listen} (${code})`, 'choose an address of this machine, or 0.0.0.0 for all');
+}
+
+async function health(config: Config): Promise<Finding> {
+  const run = findRunFile(config.data.dir);
+  if (!run) return warn('health', 'the server does not say where it listens (run.json is missing)', 'it is starting or stopping; look again in a few seconds');
+  const endpoint = endpointOfRun(run);
+  const client = new HealthClient(endpoint.address, credentialsOf(endpoint));
+  try {
+    const status = await new Promise<HealthCheckResponse_ServingStatus>((resolve, reject) => {
+      client.check({ service: '' }, new Metadata(), { deadline: Date.now() + 5000 }, (error, answer) => (error ? reject(error) : resolve(answer.status)));
+    });
+    const serving = status === HealthCheckResponse_ServingStatus.SERVING;
+    return serving ? ok('health', `it serves on ${endpoint.address}`) : warn('health', 'it is not serving now', 'it is starting or stopping; look again in a few seconds');
+  } catch (error) {
+    return fail('health', `it does not answer on ${endpoint.address} (${(error as Error).message})`, 'look at its log');
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,59 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import type { Bootstrapped } from '../../access';
+import { findHostPort, hostPortText, reachableHost } from '../../config';
+import { DomainError } from '../../kernel/errors';
+import { note } from '../output';
+
+/** Where the key of the first start goes. */
+export interface FirstKeyFile {
+  /** Writes it, for this user only. */
+  keep(made: Bootstrapped): void;
+  /** There was none to keep. */
+  discard(): void;
+}
+
+/** Opens the key file before the key is made, so that a key is never made and then lost. Throws `key_file_not_writable`. */
+export function openFirstKeyFile(file: string): FirstKeyFile {
+  const draft = `${file}.${process.pid}.new`;
+  let descriptor: number;
+  try {
+    descriptor = openSync(draft, 'wx', 0o600);
+  } catch (error) {
+    throw new DomainError('conflict', 'key_file_not_writable', `the key file ${file} cannot be written (${(error as NodeJS.ErrnoException).code}); set PLANTROOM_BOOTSTRAP_KEY_FILE to a file in a folder that this user can write`, { cause: error });
+  }
+  return {
+    keep: ({ organization, key }) => {
+      writeSync(descriptor, `${JSON.stringify({ organizationId: organization.id, apiKey: key })}\n`);
+      fsyncSync(descriptor);
+      closeSync(descriptor);
+      renameSync(draft, file);
+    },
+    discard: () => {
+      closeSync(descriptor);
+      rmSync(draft, { force: true });
+    },
+  };
+}
+
+/** Shows the key of the first start on the terminal, this once, with a call to copy. `ca`: undefined without a private CA. */
+export function showFirstKey({ organization, user, key }: Bootstrapped, grpc: string, tls: boolean, ca: string | undefined): void {
+  const { host, port } = findHostPort(grpc) ?? { host: 'localhost', port: 0 };
+  const address = hostPortText({ host: reachableHost(host), port });
+  const trust = tls ? (ca === undefined ? '' : ` -cacert ${ca}`) : ' -plaintext';
+  note(`
+Plantroom is new here. It made an organization, a user and one API key, which is shown this once. Keep it.
+
+  organization  ${organization.id}  (${organization.name})
+  user          ${user.id}  (${user.name})
+  API key       ${key}
+
+Try it from another terminal:
+
+  export PLANTROOM_API_KEY=${key}
+  npm run --silent plantroom -- call AccessControlService/WhoAmI
+
+or with grpcurl:
+
+  grpcurl${trust} -H 'x-api-key: ${key}' -H 'x-organization-id: ${organization.id}' ${address} organization_access_control.AccessControlService/WhoAmI
+`);
+}

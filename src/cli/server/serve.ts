@@ -1,0 +1,82 @@
+import { startApp, type App } from '../../app';
+import type { Config } from '../../config';
+import { systemClock } from '../../kernel/clock';
+import type { Logger } from '../../kernel/logger';
+import { Reported } from '../exit';
+import { processLog, type ProcessLog } from '../log';
+import { configOf, type ConfigFlags } from '../options';
+import { removeRunFile, writeRunFile, type RunFile } from '../runFile';
+import { programVersion } from '../version';
+import { openFirstKeyFile, showFirstKey, type FirstKeyFile } from './firstKey';
+import { stopSignals } from './stopSignals';
+
+// What a stop may take beyond the time that calls in flight are given.
+const BEYOND_STOP_MS = 5000;
+
+/** `plantroom serve`: from the lock of the data folder to a stop in peace. */
+export async function runServe(flags: ConfigFlags): Promise<void> {
+  const { config } = configOf(flags);
+  const processLogs = processLog(config.log.level);
+  const { log, flush } = processLogs;
+  const signals = stopSignals((signal) => {
+    log.warn({ signal }, 'server.stopped_at_once');
+    flush();
+    process.exit(1);
+  });
+  endOnUncaught(log, flush);
+  try {
+    const app = await start(config, log);
+    announce(config, app, processLogs);
+    log.info({ signal: await signals.first }, 'server.stopping');
+    await stop(config, app, log);
+    log.info({}, 'server.stopped');
+  } finally {
+    signals.remove();
+    flush();
+  }
+}
+
+async function start(config: Config, log: Logger): Promise<App> {
+  const file: FirstKeyFile | undefined = config.bootstrap.keyFile === '' ? undefined : openFirstKeyFile(config.bootstrap.keyFile);
+  let app: App;
+  try {
+    app = await startApp(config, { log, clock: systemClock });
+  } catch (error) {
+    file?.discard();
+    throw error;
+  }
+  const made = app.bootstrapped;
+  if (!made) file?.discard();
+  else if (file) file.keep(made);
+  else showFirstKey(made, app.addresses.grpc, config.tls.mode !== 'off', app.ca);
+  return app;
+}
+
+/** Says that the server is ready: in run.json for commands, in the log for those who started it, whatever the level. */
+function announce(config: Config, app: App, { always }: ProcessLog): void {
+  const facts = { grpc: app.addresses.grpc, http: null, tls: config.tls.mode !== 'off', ca: app.ca ?? null };
+  const run: RunFile = { ...facts, organizationId: app.onlyOrganizationId ?? null, pid: process.pid, startedAt: new Date().toISOString() };
+  writeRunFile(config.data.dir, run);
+  const { version, commit } = programVersion();
+  always.info({ ...facts, version, commit, pid: process.pid, data_dir: config.data.dir }, 'server.ready');
+}
+
+async function stop(config: Config, app: App, log: Logger): Promise<void> {
+  removeRunFile(config.data.dir);
+  const { promise: tooLate, resolve } = Promise.withResolvers<'late'>();
+  const timer = setTimeout(() => resolve('late'), config.limits.stopMs + BEYOND_STOP_MS);
+  const ended = await Promise.race([app.stop(), tooLate]);
+  clearTimeout(timer);
+  if (ended !== 'late') return;
+  log.error({ limit_ms: config.limits.stopMs + BEYOND_STOP_MS }, 'server.stop_took_too_long');
+  throw new Reported(1);
+}
+
+/** A fault that nobody caught: the state of the process is unknown, so it ends, and what supervises it starts it again. */
+function endOnUncaught(log: Logger, flush: () => void): void {
+  process.on('uncaughtException', (error) => {
+    log.error({ err: error }, 'server.crashed');
+    flush();
+    process.exit(1);
+  });
+}
