@@ -1,0 +1,103 @@
+import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from '../../src/commands';
+import { UnitOfWork } from '../../src/database';
+import { DeviceService, SensorService } from '../../src/devices';
+import { ActuatorCommandServiceClient, ActuatorCommandServiceService, CommandDefinition, CreateCommandRequest, type Command } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { Cursors } from '../../src/kernel/pages';
+import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
+import { call, callFails, startEdge, type SeenError, type TestEdge } from '../support/edge';
+import type { TestDatabase, TestEngine } from '../support/engines';
+import { TestClock } from '../support/testClock';
+
+/** The headers of a call with the key of an organization. */
+export const AS_ONE = { 'x-api-key': 'one', 'x-organization-id': 'org-1' };
+export const AS_TWO = { 'x-api-key': 'two', 'x-organization-id': 'org-2' };
+
+/** A server of this room alone, with two organizations; lower rooms are there as services. */
+export interface CommandRoom {
+  readonly db: TestDatabase;
+  readonly edge: TestEdge;
+  readonly clock: TestClock;
+  readonly client: ActuatorCommandServiceClient;
+  readonly devices: DeviceService;
+  readonly sensors: SensorService;
+  readonly templates: SensorTemplateService;
+  /** The commands whose deletion was announced to higher rooms. */
+  readonly deleted: string[];
+  /** Makes that announcement fail, once. */
+  failNextDeletion(error: Error): void;
+  /** A new device with so many sensors of one template. */
+  device(options?: { organizationId?: string; sensors?: number; templateId?: string }): Promise<{ id: string; sensorIds: string[] }>;
+  /** A template of the organization whose values are numbers. */
+  template(): Promise<string>;
+  create(deviceId: string, overrides?: Partial<CommandDefinition>): Promise<Command>;
+  createFails(deviceId: string, overrides?: Partial<CommandDefinition>): Promise<SeenError>;
+  stop(): Promise<void>;
+}
+
+/** A valid definition on the wire; name only what the test is about. */
+export function wireDefinition(overrides: Partial<CommandDefinition> = {}): CommandDefinition {
+  return CommandDefinition.fromPartial({ name: 'Set valve', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}', ...overrides });
+}
+
+function createRequest(id: string, overrides?: Partial<CommandDefinition>): CreateCommandRequest {
+  return CreateCommandRequest.fromPartial({ id, command: wireDefinition(overrides) });
+}
+
+/** Starts such a server on a database of its own. */
+export async function startCommandRoom(engine: TestEngine): Promise<CommandRoom> {
+  const db = await engine.createDatabase();
+  const { database } = db;
+  const clock = new TestClock();
+  const cursors = new Cursors(Buffer.alloc(32));
+  const failures: Error[] = [];
+  const deleted: string[] = [];
+  const uow = new UnitOfWork(database, sensorTemplateRepositories);
+  await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
+  await seedSystemRecords(uow, clock);
+  const hooks = { sensorsInUse, onBindingChanged: async () => {}, onDeviceDeleted: async () => {} };
+  const devices = new DeviceService({ database, clock, cursors, hooks });
+  const sensors = new SensorService({ database, clock, hooks });
+  const templates = new SensorTemplateService({ uow, clock, cursors, sensorUses: async () => 0, valueTypeUses });
+  const commands = new CommandService({
+    database,
+    clock,
+    cursors,
+    onCommandDeleted: async (_db, _organizationId, commandId) => {
+      const failure = failures.pop();
+      if (failure) throw failure;
+      deleted.push(commandId);
+    },
+  });
+  const { createCommand, getCommand, listCommands, updateCommand, deleteCommand } = ActuatorCommandServiceService;
+  const edge = await startEdge((server) => server.add({ createCommand, getCommand, listCommands, updateCommand, deleteCommand }, commandHandlers(commands)));
+  edge.keys.add('one', { organizationId: 'org-1' });
+  edge.keys.add('two', { organizationId: 'org-2' });
+  const client = edge.client(ActuatorCommandServiceClient);
+  const [key] = (await uow.repos.keys.listSystem()).slice(0, 1);
+  const template = async (): Promise<string> => (await templates.create('org-1', { keyNameId: key?.id ?? '', sensorType: 'valve', valueType: 'number', unitMeasurementId: undefined, description: undefined })).id;
+  return {
+    db,
+    edge,
+    clock,
+    client,
+    devices,
+    sensors,
+    templates,
+    deleted,
+    failNextDeletion: (error) => void failures.push(error),
+    template,
+    device: async ({ organizationId = 'org-1', sensors: count = 0, templateId } = {}) => {
+      const { id } = await devices.create(organizationId, { name: 'Device', physicalDevice: undefined });
+      if (count === 0) return { id, sensorIds: [] };
+      const of = templateId ?? (await template());
+      const device = await sensors.add(organizationId, id, Array.from({ length: count }, () => of));
+      return { id, sensorIds: device.sensors.map((sensor) => sensor.id) };
+    },
+    create: async (id, overrides) => await call(client.createCommand.bind(client), createRequest(id, overrides), AS_ONE),
+    createFails: async (id, overrides) => await callFails(client.createCommand.bind(client), createRequest(id, overrides), AS_ONE),
+    stop: async () => {
+      await edge.stop();
+      await db.drop();
+    },
+  };
+}
