@@ -45,7 +45,7 @@ describe.each(engines())('statements on $name', ({ createDatabase }) => {
     const counters = dialect.jsonArray(dialect.jsonObject({ name: 'c.name', value: 'c.value' }), 'organization_counters c where c.organization_id = o.id', 'c.value desc');
     const statement = {
       name: 'test.document',
-      sql: () => `select ${dialect.jsonObject({ id: 'o.id', extra: dialect.jsonText(`'{"deep":[true,null]}'`), counters })} as document from organizations o order by o.id`,
+      sql: () => `select ${dialect.jsonObject({ id: 'o.id', extra: dialect.jsonText(`'{"deep":[true,null]}'`), counters: dialect.jsonText(counters) })} as document from organizations o order by o.id`,
     };
     await db.knex('organization_counters').insert([
       { organization_id: 'o1', name: 'small "quoted"', value: 1 },

@@ -13,9 +13,9 @@ export interface Dialect {
   lockForUpdate<Q extends Knex.QueryBuilder>(query: Q): Q;
   /** SQL of a JSON object with these members, each an SQL expression. */
   jsonObject(members: Readonly<Record<string, string>>): string;
-  /** SQL of a JSON array of `element` (an SQL expression) over `from` (all that follows FROM), in the order of `orderBy`; `[]` for none. */
+  /** SQL of a JSON array of `element` (an SQL expression) over `from` (all that follows FROM), in the order of `orderBy`; `[]` for none. A column of its own: as a part of jsonObject it goes through jsonText. */
   jsonArray(element: string, from: string, orderBy: string): string;
-  /** SQL of a column that holds JSON as text, as a part of jsonObject or jsonArray. */
+  /** SQL of JSON as a part of jsonObject or jsonArray: of a column that holds it as text, or of a jsonArray. */
   jsonText(column: string): string;
   /**
    * Adds the condition that a device's name holds the text, whatever the case, served by an index for three or more characters.

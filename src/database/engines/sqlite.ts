@@ -15,8 +15,8 @@ export const sqlite: Dialect = {
   isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)) || CLOSED.test(messageOf(error)),
   lockForUpdate: (query) => query,
   jsonObject: (members) => `json_object(${pairs(members)})`,
-  // A subquery's result is text again; json() makes it a part of the document around it.
-  jsonArray: (element, from, orderBy) => `json((select json_group_array(${element} order by ${orderBy}) from ${from}))`,
+  jsonArray: (element, from, orderBy) => `(select json_group_array(${element} order by ${orderBy}) from ${from})`,
+  // A subquery's result is text, as a column is; json() reads it again, which costs as much as making it.
   jsonText: (column) => `json(${column})`,
   nameHolds,
   createNameSearch,
