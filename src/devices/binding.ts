@@ -1,5 +1,5 @@
 import { checkDeviceConfiguration, normalizeClientDeviceId, type ConnectionRepository } from '../connections';
-import { throwIfAny, validationFailed, type Violation } from '../kernel/errors';
+import { DomainError, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
 import { newId } from '../kernel/ids';
 import type { BindingRecord } from './bindingRepository';
 import type { PhysicalDevice } from './device';
@@ -27,8 +27,20 @@ export function patchedBinding(current: PhysicalDevice | undefined, patch: Bindi
 export async function checkedBinding(connections: ConnectionRepository, organizationId: string, input: BindingInput, now: number): Promise<BindingRecord> {
   const { connectorId } = await connections.get(organizationId, input.connectionId);
   const configuration = input.configuration ?? {};
-  throwIfAny(checkDeviceConfiguration(connectorId, configuration));
-  return { id: newId(), clientDeviceId: normalizeClientDeviceId(connectorId, input.clientDeviceId), connectionId: input.connectionId, configuration, createdAt: now };
+  const clientDeviceId = () => normalizeClientDeviceId(connectorId, input.clientDeviceId);
+  throwIfAny([...violationsOf(clientDeviceId), ...checkDeviceConfiguration(connectorId, configuration)]);
+  return { id: newId(), clientDeviceId: clientDeviceId(), connectionId: input.connectionId, configuration, createdAt: now };
+}
+
+/** So that they are told together with others. */
+function violationsOf(work: () => void): readonly Violation[] {
+  try {
+    work();
+    return [];
+  } catch (error) {
+    if (error instanceof DomainError && error.reason === 'validation_failed') return error.violations;
+    throw error;
+  }
 }
 
 /** Whether two bindings mean the same device in the field. */

@@ -58,13 +58,16 @@ export class DeviceListRepository {
   /** One slice of the devices whose name holds the text, which is folded as foldName does. */
   async search(organizationId: string, folded: string, slice: DeviceSlice): Promise<ListedDevice[]> {
     const { knex, dialect } = this.db;
-    const page = this.holding(organizationId, folded).select('d.*').orderBy([{ column: 'd.created_at', order: 'desc' }, { column: 'd.id', order: 'desc' }]).limit(slice.limit).offset(slice.offset);
-    if (slice.after) page.whereRaw('(d.created_at, d.id) < (?, ?)', [slice.after.createdAt, slice.after.id]);
+    const after = slice.after ?? BEFORE_ALL;
+    const page = knex('found as f').select('f.seq').whereRaw('(f.created_at, f.id) < (?, ?)', [after.createdAt, after.id]).orderBy(newestFirst('f')).limit(slice.limit).offset(slice.offset);
     const rows = await knex
+      // Materialized, because an engine that starts from the order instead reads the names of the whole organization.
+      .withMaterialized('found', this.holding(organizationId, folded).select('d.seq', 'd.created_at', 'd.id'))
       .select<ListedRow[]>(knex.raw(listed(dialect)))
-      .from(page.as('d'))
+      .from(page.as('page'))
+      .join('digital_devices as d', 'd.seq', 'page.seq')
       .leftJoin('physical_devices as p', 'p.device_id', 'd.id')
-      .orderBy([{ column: 'd.created_at', order: 'desc' }, { column: 'd.id', order: 'desc' }]);
+      .orderBy(newestFirst('d'));
     return rows.map(listedFromRow);
   }
 
@@ -83,6 +86,10 @@ export class DeviceListRepository {
   private holding(organizationId: string, folded: string) {
     return this.db.dialect.nameHolds(this.db.knex('digital_devices as d').where('d.organization_id', organizationId), folded);
   }
+}
+
+function newestFirst(table: string) {
+  return [{ column: `${table}.created_at`, order: 'desc' }, { column: `${table}.id`, order: 'desc' }];
 }
 
 function listedFromRow(row: ListedRow): ListedDevice {

@@ -3,6 +3,8 @@ import { validationFailed } from '../kernel/errors';
 import type { Sensor, SensorMapping } from './device';
 import { foreignKeyOr } from './foreignKeyOr';
 
+// SQLite takes at most 500 rows in one insert of the query builder.
+const ROWS_AT_ONCE = 100;
 const templateDeleted = (field: string) => () => validationFailed([{ field, description: 'names a sensor template that was deleted just now; list the sensor templates to choose another' }]);
 
 /** The sensors of a device and their mappings. Assumes validated input, a device of `organizationId`, and that it is locked. */
@@ -39,19 +41,17 @@ export class SensorRepository {
   /** Makes these the mappings of the device, in this order. */
   async setMappings(organizationId: string, deviceId: string, mappings: readonly SensorMapping[]): Promise<void> {
     await this.db.knex('sensor_mappings as m').where('m.organization_id', organizationId).where('m.device_id', deviceId).delete();
-    if (mappings.length === 0) return;
-    await this.db.knex('sensor_mappings').insert(
-      mappings.map((mapping, position) => ({
-        id: mapping.id,
-        organization_id: organizationId,
-        device_id: deviceId,
-        sensor_id: mapping.sensorId,
-        source_path: mapping.sourcePath,
-        position,
-        created_at: mapping.createdAt,
-        updated_at: mapping.updatedAt,
-      })),
-    );
+    const rows = mappings.map((mapping, position) => ({
+      id: mapping.id,
+      organization_id: organizationId,
+      device_id: deviceId,
+      sensor_id: mapping.sensorId,
+      source_path: mapping.sourcePath,
+      position,
+      created_at: mapping.createdAt,
+      updated_at: mapping.updatedAt,
+    }));
+    for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) await this.db.knex('sensor_mappings').insert(rows.slice(at, at + ROWS_AT_ONCE));
   }
 
   /** How many sensors of the organization have this template. */

@@ -17,12 +17,12 @@ export class ConnectorKeyService {
 
   /**
    * The paths last seen of a physical device, in the order of their names; none if it was never seen. It need not be the one
-   * that the device is bound to, so that a binding can be previewed. Throws `device_not_found`, `connection_not_found`.
+   * that the device is bound to, so that a binding can be previewed. Throws `device_not_found`, `connection_not_found`, `validation_failed`.
    */
   async list(organizationId: string, deviceId: string, source: Source): Promise<ConnectorKey[]> {
     await this.repos.devices.get(organizationId, deviceId);
     const { connectorId } = await this.repos.connections.get(organizationId, source.connectionId);
-    const clientDeviceId = normalizeClientDeviceId(connectorId, source.clientDeviceId);
+    const clientDeviceId = normalizeClientDeviceId(connectorId, source.clientDeviceId, 'clientDeviceId');
     return await this.repos.keys.list(organizationId, { connectionId: source.connectionId, clientDeviceId });
   }
 }

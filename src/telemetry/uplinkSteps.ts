@@ -95,7 +95,7 @@ function sampledAt({ time, receivedAt }: UplinkMessage): number {
 }
 
 function isId(text: string, longest: number): boolean {
-  return text !== '' && text.length <= longest && !UNUSABLE.test(text);
+  return text !== '' && Array.from(text).length <= longest && !UNUSABLE.test(text);
 }
 
 function rejected(reason: string): StepOutcome {
