@@ -2,6 +2,7 @@ import { credentials, Metadata, Server, ServerCredentials, type ServerDuplexStre
 import { type AttachRequest, type AttachResponse, type Command, GatewayServiceService, ResultOutcome, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
 
 type Sent = NonNullable<AttachRequest['message']>;
+type Values = { [Message in Sent as Message['$case']]: Message['value'] };
 
 /** One stream of a gateway, as a server sees it. */
 export class FakeStream {
@@ -18,10 +19,10 @@ export class FakeStream {
   }
 
   /** Resolves with the first message of this kind from position `from` on. */
-  async next<Case extends Sent['$case']>($case: Case, from = 0): Promise<Extract<Sent, { $case: Case }>['value']> {
+  async next<Case extends keyof Values>($case: Case, from = 0): Promise<Values[Case]> {
     for (;;) {
-      const found = this.messages.slice(from).find((message): message is Extract<Sent, { $case: Case }> => message.$case === $case);
-      if (found) return found.value;
+      const found = this.messages.slice(from).find((message) => message.$case === $case);
+      if (found) return found.value as Values[Case];
       await new Promise<void>((resolve) => this.waiting.push(resolve));
     }
   }
