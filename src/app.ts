@@ -1,0 +1,190 @@
+import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from './commands';
+import type { Config } from './config';
+import { connectionHandlers, ConnectionRepository, ConnectionService, ConnectionStatuses, connectorHandlers, ConnectorHub, GatewayConnector, gatewayHandlers, missingGateways } from './connections';
+import { lockDataFolder, openDatabase, UnitOfWork, type Database, type Db } from './database';
+import { DeviceService, digitalDeviceHandlers, SensorService } from './devices';
+import { executionHandlers, Executions } from './executions';
+import { ActuatorCommandServiceService } from './gen/actuator_command/v2/actuator_command_service';
+import { ConnectionServiceService } from './gen/connection/connection_service';
+import { ConnectorServiceService } from './gen/connector/connector_service';
+import { DigitalDeviceServiceService } from './gen/digitaldevice/v2/digital_device_service';
+import { GatewayServiceService } from './gen/gateway/v1/gateway_service';
+import { AccessControlServiceService } from './gen/organization_access_control/access_control_service';
+import { SensorTemplateServiceService } from './gen/sensor_template/v2/sensor_template_service';
+import { UserProfileServiceService } from './gen/userprofile/user_profile_service';
+import { steadyClock, type Clock } from './kernel/clock';
+import { DomainError } from './kernel/errors';
+import type { Logger } from './kernel/logger';
+import type { Cursors } from './kernel/pages';
+import { GrpcServer } from './rpc/grpc/server';
+import { ServerTls } from './rpc/tls/serverTls';
+import { NormalizedKeyService, seedSystemRecords, sensorTemplateHandlers, sensorTemplateRepositories, SensorTemplateService } from './sensorTemplates';
+import { connectorKeyHandlers, ConnectorKeyService, UplinkPipeline } from './telemetry';
+
+/** What the application takes from outside. */
+export interface Outside {
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/** The database, and the services of the commands that work on it beside a running server. */
+export interface Core {
+  readonly database: Database;
+  readonly organizations: OrganizationService;
+  readonly users: UserService;
+  readonly keys: KeyAdministration;
+  close(): Promise<void>;
+}
+
+/** A server that serves. */
+export interface App extends Pick<Core, 'organizations' | 'users' | 'keys'> {
+  readonly addresses: { readonly grpc: string };
+  /** The file of the CA that clients have to trust; undefined unless the server made it itself. */
+  readonly ca: string | undefined;
+  /** What the first start on an empty database made; undefined on any other. */
+  readonly bootstrapped: Bootstrapped | undefined;
+  /** The organization, if there is just one. */
+  readonly onlyOrganizationId: string | undefined;
+  /** Stops in peace, within the limit of the configuration. */
+  stop(): Promise<void>;
+}
+
+type Closing = (() => void | Promise<void>)[];
+
+const EVERY_HOUR = 3_600_000;
+
+/** Opens the database without serving. Throws `schema_not_current` where the schema is older than the program's. */
+export async function openCore(config: Config, outside: Outside): Promise<Core> {
+  const database = await open(config, outside);
+  try {
+    const { pending, schema } = await database.describe();
+    if (pending.length > 0) throw schemaNotCurrent(schema);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  return { database, ...administration(database, outside, () => {}), close: async () => await database.close() };
+}
+
+/** Starts the server: takes the data folder, brings the schema up to date, then serves. Throws a DomainError that says what to mend. */
+export async function startApp(config: Config, { log, clock }: Outside): Promise<App> {
+  const outside = { log, clock: steadyClock(clock) };
+  const closing: Closing = [];
+  const stop = async (): Promise<void> => {
+    for (const action of closing.splice(0).toReversed()) await action();
+  };
+  try {
+    const lock = await lockDataFolder(config.data.dir, clock);
+    closing.push(() => lock.release());
+    const database = await open(config, outside);
+    closing.push(async () => await database.close());
+    const bootstrapped = await prepare(database, outside);
+    return { ...(await serve(config, database, outside, closing)), bootstrapped, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function open(config: Config, outside: Outside): Promise<Database> {
+  return await openDatabase({ url: config.database.url, poolSize: config.database.pool, dataDir: config.data.dir, ...outside });
+}
+
+/** Schema, system records, and on the first start an organization with a key. */
+async function prepare(database: Database, { clock }: Outside): Promise<Bootstrapped | undefined> {
+  await database.migrate();
+  await seedSystemRecords(new UnitOfWork(database, sensorTemplateRepositories), clock);
+  return await bootstrap(new UnitOfWork(database, accessRepositories), clock);
+}
+
+/** Builds the rooms and opens the port. What has to be closed again goes to `closing`, in the order in which it was opened. */
+async function serve(config: Config, database: Database, outside: Outside, closing: Closing): Promise<Omit<App, 'bootstrapped' | 'stop'>> {
+  const uow = new UnitOfWork(database, accessRepositories);
+  const authentication = new Authentication({ uow, ...outside });
+  closing.push(async () => await authentication.close());
+  const tls = new ServerTls({ ...config.tls, dataDir: config.data.dir, ...outside });
+  await tls.start();
+  closing.push(() => tls.stop());
+
+  const server = new GrpcServer({ authenticator: authentication, tls, limits: config.limits, reflection: config.grpc.reflection, ...outside });
+  authentication.onKeyChanged((keyId) => server.keyChanged(keyId));
+  const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
+  const { executions, uplinks } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, ...outside });
+  await executions.start();
+  closing.push(async () => await executions.stop());
+  const sweeping = setInterval(() => void forgetUplinks(uplinks, outside), EVERY_HOUR).unref();
+  closing.push(() => clearInterval(sweeping));
+
+  const { address } = await server.start(config.grpc.listen);
+  closing.push(async () => await server.stop(config.limits.stopMs));
+  const people = administration(database, outside, keyChanged);
+  const [first, ...others] = await people.organizations.list();
+  return { ...people, addresses: { grpc: address }, ca: tls.caFile, onlyOrganizationId: others.length === 0 ? first?.id : undefined };
+}
+
+interface House extends Outside {
+  readonly database: Database;
+  readonly cursors: Cursors;
+  readonly keyChanged: (keyId: string) => void;
+}
+
+/** Every room with its hooks into the rooms above it, and the services that it answers. */
+function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline } {
+  const { database, clock, log } = house;
+  const uow = new UnitOfWork(database, accessRepositories);
+  const access = new AccessService({ ...house, uow, missingConnections: missingGateways(database) });
+  const statuses = new ConnectionStatuses(clock);
+  const gateway = new GatewayConnector({ connections: new ConnectionRepository(database.db), statuses, clock, log });
+  const hub = new ConnectorHub(gateway);
+  const executions = new Executions({ ...house, hub });
+  const commands = new CommandService({ ...house, onCommandDeleted: async (db, organizationId, id) => await executions.commandDeleted(db, organizationId, id) });
+  const hooks = { sensorsInUse, onBindingChanged: endsExecutions(executions, 'physical_device_changed'), onDeviceDeleted: endsExecutions(executions, 'device_deleted') };
+  const sensors = new SensorService({ ...house, hooks });
+  const devices = new DeviceService({ ...house, hooks });
+  const connections = new ConnectionService({ ...house, hub, statuses, deviceCounts: async (organizationId, ids) => await devices.countByConnection(organizationId, ids) });
+  const templateWork = new UnitOfWork(database, sensorTemplateRepositories);
+  const normalizedKeys = new NormalizedKeyService({ ...house, uow: templateWork });
+  const templates = new SensorTemplateService({ ...house, uow: templateWork, valueTypeUses, sensorUses: async (organizationId, id) => await sensors.countByTemplate(organizationId, id) });
+  const uplinks = new UplinkPipeline(house);
+
+  server.add(AccessControlServiceService, accessControlHandlers(access));
+  server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
+  server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys));
+  server.add(ConnectorServiceService, connectorHandlers());
+  server.add(ConnectionServiceService, connectionHandlers(connections));
+  server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
+  server.add(ActuatorCommandServiceService, { ...commandHandlers(commands), ...executionHandlers(executions) });
+  server.add(GatewayServiceService, gatewayHandlers(gateway));
+  hub.start({
+    uplink: async (message) => await uplinks.handle(message),
+    evidence: async (...found) => await executions.evidence(...found),
+    attached: async (attachment) => await executions.attached(attachment),
+    ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
+  });
+  return { executions, uplinks };
+}
+
+function endsExecutions(executions: Executions, reason: 'device_deleted' | 'physical_device_changed') {
+  return async (db: Db, organizationId: string, deviceId: string): Promise<void> => await executions.targetRemoved(db, organizationId, deviceId, reason);
+}
+
+async function forgetUplinks(uplinks: UplinkPipeline, { log, clock }: Outside): Promise<void> {
+  try {
+    await uplinks.sweep(clock.now());
+  } catch (error) {
+    log.warn({ err: error }, 'telemetry.sweep_failed'); // the next hour tries again
+  }
+}
+
+function administration(database: Database, { clock }: Outside, keyChanged: (keyId: string) => void): Pick<Core, 'organizations' | 'users' | 'keys'> {
+  const uow = new UnitOfWork(database, accessRepositories);
+  const users = new UserService({ uow, clock });
+  const keys = new KeyAdministration({ uow, clock, users, missingConnections: missingGateways(database), keyChanged });
+  return { organizations: new OrganizationService({ uow, clock }), users, keys };
+}
+
+function schemaNotCurrent(schema: string): DomainError {
+  const what = schema === '' ? 'the database is empty' : `the schema of the database is older (${schema}) than the program`;
+  return new DomainError('conflict', 'schema_not_current', `${what}; run \`plantroom migrate\`, or start the server once, which does it too`);
+}
