@@ -186,6 +186,19 @@ describe('streams', () => {
     expect(error?.message).not.toContain('secret');
   });
 
+  it('logs a fault of a handler that comes after the end', async () => {
+    attaching = async (stream, { signal }) => {
+      await stream.send(ack('1'));
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      throw new TypeError('a fault');
+    };
+    const stream = gateways.attach(headers(FIELDS));
+    stream.on('error', () => {});
+    stream.once('data', () => stream.cancel());
+    await edge.log.until('rpc.failed_after_end');
+    expect(edge.log.of('rpc.failed_after_end')).toEqual([expect.objectContaining({ err: new TypeError('a fault') })]);
+  });
+
   it('checks the key before anything else', async () => {
     attaching = async () => {};
     edge.keys.add('reader', { scopes: new Set(['devices:read']) });

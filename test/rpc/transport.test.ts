@@ -113,6 +113,17 @@ describe('what comes over the wire', () => {
     session.close();
   });
 
+  it('takes a deadline of a month for one far away', async () => {
+    const session = connect(`http://${edge.address}`);
+    const stream = session.request({ ...GRPC, ':path': USER, ...FIELDS, 'grpc-timeout': '2592000S' });
+    await new Promise((resolve) => setImmediate(resolve));
+    stream.end(Buffer.alloc(5));
+    stream.resume();
+    const trailers = await new Promise<Record<string, unknown>>((resolve) => (stream.on('trailers', resolve), stream.on('response', (head) => head['grpc-status'] && resolve(head))));
+    expect(trailers['grpc-status']).toBe(String(status.OK));
+    session.close();
+  });
+
   it('tells the handler when the caller goes away', async () => {
     const started = new Promise<AbortSignal>((resolve) => (entered = (signal) => new Promise(() => resolve(signal))));
     const before = edge.log.of('rpc.call').length;

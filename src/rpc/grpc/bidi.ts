@@ -22,8 +22,8 @@ export class BidiExchange implements Exchange, BidiStream<unknown, unknown>, Asy
 
   start(): void {
     this.run().then(
-      () => (this.call.context.aborted ? this.call.fail(this.call.context.aborted) : this.call.succeed()),
-      (error: unknown) => this.call.fail(this.call.context.aborted ?? error),
+      () => this.call.succeed(),
+      (error: unknown) => this.call.fail(error),
     );
   }
 

@@ -1,4 +1,5 @@
 import { Metadata, ServerInterceptingCall, status, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
+import { DomainError } from '../../kernel/errors';
 import type { Principal } from '../../kernel/principal';
 import { admit, enter } from '../admission';
 import { encodeDetails, fittingMessage } from '../errorDetails';
@@ -21,6 +22,7 @@ type Status = Parameters<ServerInterceptingCallInterface['sendStatus']>[0];
 export class GrpcCall extends ServerInterceptingCall implements ServedCall {
   readonly context: OpenCall;
   private readonly startedAt: number;
+  private readonly deadline: number;
   private readonly endBare: (status: Status) => void;
   private readonly unsent = new Set<(reason: Error) => void>();
   private exchange: Exchange | undefined;
@@ -38,6 +40,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     this.endBare = wire.sendStatus.bind(wire);
     // grpc-js ends calls through this method too; so the end is shaped and logged here.
     wire.sendStatus = (given) => this.endAsTold(given);
+    this.deadline = deadlineOf(wire);
     this.context = new OpenCall(method.facts.path, peerOf(wire), edge.log);
   }
 
@@ -104,6 +107,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
   }
 
   succeed(): void {
+    if (this.context.aborted) this.fail(this.context.aborted);
     if (this.finished) return;
     this.sendHeaders();
     this.close(status.OK, undefined);
@@ -111,15 +115,17 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
   }
 
   fail(error: unknown): void {
+    const reason = this.context.aborted ?? error; // the first reason to end is the one that the caller is told
+    if (this.finished || reason !== error) this.noteLate(error);
     if (this.finished) return;
-    const wire = toWire(error, this.context.requestId);
+    const wire = toWire(reason, this.context.requestId);
     this.close(wire.grpc, wire.reason);
     if (wire.cause !== undefined) this.edge.log.error({ method: this.context.path, request_id: this.context.requestId, reason: wire.reason, err: wire.cause }, 'rpc.failed');
     const metadata = new Metadata();
     metadata.set('x-request-id', this.context.requestId);
     metadata.set('grpc-status-details-bin', encodeDetails(wire));
     this.endBare({ code: wire.grpc, details: fittingMessage(wire.message), metadata });
-    this.abort(error instanceof Error ? error : new Error('failed'));
+    this.abort(reason instanceof Error ? reason : new Error('the handler failed', { cause: reason }));
   }
 
   abort(reason: Error): void {
@@ -129,9 +135,8 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     this.exchange?.onAbort(reason);
   }
 
-  // grpc-js counts the deadline on the machine's clock.
   isLate(): boolean {
-    return Number(this.wire.getDeadline()) <= Date.now();
+    return this.deadline <= Date.now();
   }
 
   private enter(principal: Principal | undefined): void {
@@ -150,7 +155,14 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     this.wire.sendMetadata(headers);
   }
 
+  /** A handler that was told to end may end by any error of ours or of its signal; another one is a fault. */
+  private noteLate(err: unknown): void {
+    if (err instanceof DomainError || (err instanceof Error && err.name === 'AbortError')) return;
+    this.edge.log.error({ method: this.context.path, request_id: this.context.requestId, err }, 'rpc.failed_after_end');
+  }
+
   private endAsTold(given: Status): void {
+    if (given.code === status.DEADLINE_EXCEEDED && this.deadline === Infinity) return;
     const fault = asFault(given);
     if (fault) this.fail(fault);
     else if (!this.finished) {
@@ -182,6 +194,12 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
 
 const OK: Status = { code: status.OK, details: '', metadata: null };
 const nothing = (): void => {};
+
+// On the machine's clock, as grpc-js counts it, in 32 bits: a deadline of 25 days or more can overflow into the past. Such a one is none.
+function deadlineOf(wire: ServerInterceptingCallInterface): number {
+  const deadline = Number(wire.getDeadline());
+  return deadline < Date.now() - 1000 ? Infinity : deadline;
+}
 
 function keyOf(metadata: Metadata): string | undefined {
   const given = metadata.get('x-api-key');

@@ -57,8 +57,8 @@ function answerOnce(call: ServedCall, request: unknown): void {
 
 function answerMany(call: ServedCall, request: unknown): void {
   pump(call, (call.method.handler as ServerStreamHandler<unknown, unknown>)(request, call.context)).then(
-    () => (call.context.aborted ? call.fail(call.context.aborted) : call.succeed()),
-    (error: unknown) => call.fail(call.context.aborted ?? error),
+    () => call.succeed(),
+    (error: unknown) => call.fail(error),
   );
 }
 

@@ -11,9 +11,9 @@ export interface ServedCall {
   answer(response: unknown): void;
   /** Sends one message of a stream; resolves when the next may follow, rejects when the call is over. */
   send(response: unknown): Promise<void>;
-  /** Ends the call with OK. */
+  /** Ends the call with OK, or with the reason for which it was told to end. */
   succeed(): void;
-  /** Ends the call with what the error table says of the error. */
+  /** Ends the call with what the error table says of the error; of the reason for which it was told to end, if it was. */
   fail(error: unknown): void;
   /** Tells the handler of a stream to end; its call ends with this reason when it has. */
   abort(reason: Error): void;
