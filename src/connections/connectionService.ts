@@ -5,11 +5,10 @@ import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
 import { checkConfiguration, connectionInUse, type Connection, type ConnectionPolicy } from './connection';
-import { ConnectionRepository } from './connectionRepository';
+import { connectionRepositories, type ConnectionRepositories } from './connectionRepositories';
 import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
 import type { ConnectorHub } from './connectorHub';
 import type { JsonObject } from './connectorType';
-import { GATEWAY } from './connectors/gateway/gatewayType';
 
 /** The connection to create; the name is trimmed. */
 export interface NewConnection {
@@ -50,10 +49,10 @@ export interface ConnectionServiceOptions {
 
 /** Configured instances of connectors. Assumes that the field rules of the proto hold. */
 export class ConnectionService {
-  private readonly work: UnitOfWork<{ readonly connections: ConnectionRepository }>;
+  private readonly work: UnitOfWork<ConnectionRepositories>;
 
   constructor(private readonly options: ConnectionServiceOptions) {
-    this.work = new UnitOfWork(options.database, (db) => ({ connections: new ConnectionRepository(db) }));
+    this.work = new UnitOfWork(options.database, connectionRepositories);
   }
 
   /** Throws `validation_failed`, `name_taken`. */
@@ -117,13 +116,6 @@ export class ConnectionService {
         this.options.statuses.forget(id);
       });
     });
-  }
-
-  /** Those of the ids that are no gateway connections of the organization. */
-  async missingGateways(organizationId: string, ids: readonly string[]): Promise<string[]> {
-    const found = await this.work.repos.connections.findMany(organizationId, ids);
-    const gateways = new Set(found.filter(({ connectorId }) => connectorId === GATEWAY.id).map(({ id }) => id));
-    return ids.filter((id) => !gateways.has(id));
   }
 
   private async countDevices({ organizationId, id }: Connection): Promise<number> {

@@ -1,5 +1,6 @@
 export { effectivePolicy, type Connection, type ConnectionPolicy, type EffectivePolicy } from './connection';
 export { connectionHandlers } from './connectionHandlers';
+export { connectionRepositories, missingGateways, type ConnectionRepositories } from './connectionRepositories';
 export { ConnectionRepository } from './connectionRepository';
 export { ConnectionService, type ConnectionServiceOptions, type ConnectionView } from './connectionService';
 export { ConnectionStatuses, type ConnectionState, type ConnectionStatus } from './connectionStatuses';
@@ -8,4 +9,5 @@ export { connectorHandlers } from './connectorHandlers';
 export { ConnectorHub } from './connectorHub';
 export { checkDeviceConfiguration, findConnector, normalizeClientDeviceId } from './connectors';
 export { GatewayConnector, type GatewayConnectorOptions } from './connectors/gateway/gatewayConnector';
+export { gatewayDefinition } from './connectors/gateway/gatewayDefinition';
 export { gatewayHandlers } from './connectors/gateway/gatewayHandlers';

@@ -45,7 +45,8 @@ function isTime({ seconds, nanos }: TimestampMessage): boolean {
 }
 
 function readPayload(payload: Uplink['payload']): UplinkMessage['payload'] | Unusable {
-  if (payload?.value === undefined) return unusable('payload_missing', 'give json or bytes');
+  if (payload === undefined) return unusable('payload_missing', 'give json or bytes');
+  if (payload.value === undefined) return unusable('payload_unreadable', `give JSON of at most ${DEEPEST} levels`); // see gatewayDefinition
   if (payload.$case === 'json') return readJson(payload.value);
   const { length } = payload.value;
   return length > MOST_BYTES ? tooLarge(length) : { kind: 'bytes', bytes: payload.value };

@@ -1,0 +1,52 @@
+import { ConnectionRepository, connectionHandlers, ConnectionService, ConnectionStatuses, connectorHandlers, ConnectorHub, GatewayConnector, gatewayDefinition, gatewayHandlers } from '../../src/connections';
+import { ConnectionServiceService } from '../../src/gen/connection/connection_service';
+import { ConnectorServiceService } from '../../src/gen/connector/connector_service';
+import { Cursors } from '../../src/kernel/pages';
+import type { GrpcServer } from '../../src/rpc/grpc/server';
+import { engines, type TestDatabase, type TestEngine } from '../support/engines';
+import { MemoryLog, startEdge, type TestEdge } from '../support/edge';
+import { TestClock } from '../support/testClock';
+import { FakeEvents } from './fakeEvents';
+
+/** The organizations of a test database. */
+export const ORGANIZATIONS = ['org-1', 'org-2'] as const;
+
+/** The room on a database of its own. */
+export interface ConnectionRoom {
+  readonly test: TestDatabase;
+  readonly clock: TestClock;
+  readonly log: MemoryLog;
+  readonly service: ConnectionService;
+  readonly hub: ConnectorHub;
+  readonly gateway: GatewayConnector;
+  readonly events: FakeEvents;
+  /** How many devices are bound, by connection. */
+  readonly devices: Map<string, number>;
+}
+
+/** Makes the room; `helloTimeoutMs` is that of the gateway connector. */
+export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, helloTimeoutMs?: number): Promise<ConnectionRoom> {
+  const test = await engine.createDatabase();
+  const { database } = test;
+  await database.db.knex('organizations').insert(ORGANIZATIONS.map((id) => ({ id, name: id, name_folded: id, created_at: 1, updated_at: 1 })));
+  const clock = new TestClock();
+  const log = new MemoryLog();
+  const statuses = new ConnectionStatuses(clock);
+  const gateway = new GatewayConnector({ connections: new ConnectionRepository(database.db), statuses, clock, log, ...(helloTimeoutMs && { helloTimeoutMs }) });
+  const hub = new ConnectorHub(gateway);
+  const devices = new Map<string, number>();
+  const cursors = new Cursors(Buffer.from('a secret of the test'));
+  const service = new ConnectionService({ database, clock, cursors, hub, statuses, deviceCounts: async () => devices });
+  const events = new FakeEvents();
+  hub.start(events);
+  return { test, clock, log, service, hub, gateway, events, devices };
+}
+
+/** A server in front of the room. */
+export async function serveRoom(room: ConnectionRoom): Promise<TestEdge> {
+  return await startEdge((server: GrpcServer) => {
+    server.add(ConnectorServiceService, connectorHandlers());
+    server.add(ConnectionServiceService, connectionHandlers(room.service));
+    server.add(gatewayDefinition, gatewayHandlers(room.gateway));
+  });
+}

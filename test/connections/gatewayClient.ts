@@ -1,0 +1,92 @@
+import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
+import { type AttachRequest, type AttachResponse, type CommandResult, CommandResultCode, type GatewayServiceClient, GatewayStore, type Hello, type Uplink } from '../../src/gen/gateway/v1/gateway_service';
+import { headers, seen, type SeenError } from '../support/edge';
+
+type Message = NonNullable<AttachResponse['message']>;
+type ValueOf<Case> = Message extends infer One ? (One extends { $case: Case; value: infer Value } ? Value : never) : never;
+
+/** Gateway software on one stream, as a test drives it. */
+export class GatewayClient {
+  /** How the stream ended; undefined: with OK. */
+  readonly ended: Promise<SeenError | undefined>;
+  private readonly stream: ClientDuplexStream<AttachRequest, AttachResponse>;
+  private readonly messages: Message[] = [];
+  private waiting: (() => void) | undefined;
+  private isOver = false;
+
+  constructor(client: GatewayServiceClient, key: string, organizationId = 'org-1') {
+    this.stream = client.attach(headers({ 'x-api-key': key, 'x-organization-id': organizationId }));
+    let error: SeenError | undefined;
+    this.stream.on('data', (response: AttachResponse) => {
+      if (response.message) this.messages.push(response.message);
+      this.waiting?.();
+    });
+    this.stream.on('error', (found: ServiceError) => (error = seen(found)));
+    this.ended = new Promise((resolve) => {
+      this.stream.on('status', () =>
+        setImmediate(() => {
+          this.isOver = true;
+          this.waiting?.();
+          resolve(error);
+        }),
+      );
+    });
+  }
+
+  /** The next message of this kind; it must be the next of all. */
+  async next<Case extends Message['$case']>(kind: Case): Promise<ValueOf<Case>> {
+    while (this.messages.length === 0) {
+      if (this.isOver) throw new Error(`the stream ended before a ${kind}: ${JSON.stringify(await this.ended)}`);
+      await new Promise<void>((resolve) => (this.waiting = resolve));
+    }
+    const message = this.messages.shift() as Message;
+    if (message.$case !== kind) throw new Error(`a ${kind} was due and ${JSON.stringify(message)} came`);
+    return message.value as ValueOf<Case>;
+  }
+
+  /** Sends any message. */
+  send(message: AttachRequest['message']): void {
+    this.stream.write({ message });
+  }
+
+  /** Sends the Hello and waits for the welcome. */
+  async attach(hello: Partial<Hello>): Promise<{ maxInFlight: number }> {
+    this.hello(hello);
+    return await this.next('welcome');
+  }
+
+  /** Sends a Hello. */
+  hello(hello: Partial<Hello>): void {
+    this.send({ $case: 'hello', value: { connectionId: '', gatewayId: 'gateway-a', bootId: 'boot-1', store: GatewayStore.GATEWAY_STORE_DURABLE, known: [], ...hello } });
+  }
+
+  /** Says that a command is stored. */
+  received(executionId: string): void {
+    this.send({ $case: 'commandReceived', value: { executionId, time: { seconds: 100, nanos: 5_000_000 } } });
+  }
+
+  /** Says how a command ended. */
+  result(executionId: string, result: CommandResultCode = CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED, report: Partial<CommandResult> = {}): void {
+    this.send({ $case: 'commandResult', value: { executionId, result, code: '', message: '', time: undefined, ...report } });
+  }
+
+  /** Sends an uplink. */
+  uplink(uplinkId: string, fields: Partial<Uplink> = {}): void {
+    this.send({ $case: 'uplink', value: { uplinkId, clientDeviceId: 'device-1', time: undefined, payload: { $case: 'json', value: { t: 21.5 } }, fPort: undefined, ...fields } });
+  }
+
+  /** Stops and starts reading. */
+  pause(): void {
+    this.stream.pause();
+  }
+
+  /** Sends nothing more. */
+  end(): void {
+    this.stream.end();
+  }
+
+  /** Goes away without a word. */
+  cancel(): void {
+    this.stream.cancel();
+  }
+}
