@@ -1,0 +1,33 @@
+import fc from 'fast-check';
+import { readUplink } from '../../src/connections/connectors/gateway/uplinkReader';
+
+const SEED = 20_261_121;
+const IDENTITY = { organizationId: 'org-1', connectionId: 'c', gatewayId: 'g', bootId: 'b' };
+
+describe(`reading uplinks (seed ${SEED})`, () => {
+  it('takes any JSON object of a device as it is, or says why not', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 40 })), (json) => {
+        const read = readUplink(IDENTITY, { uplinkId: 'u', clientDeviceId: 'd', time: undefined, payload: { $case: 'json', value: json }, fPort: undefined }, 7);
+        if ('reason' in read) expect(read.reason).toMatch(/^payload_too_(deep|large): /);
+        else expect(read.payload).toEqual({ kind: 'json', value: json });
+      }),
+      { seed: SEED, numRuns: 300 },
+    );
+  });
+
+  it('never throws, whatever the fields hold, and takes nothing that breaks a rule', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 80 });
+    const time = fc.option(fc.record({ seconds: fc.double(), nanos: fc.integer() }), { nil: undefined });
+    const payload = fc.oneof(fc.constant(undefined), fc.record({ $case: fc.constant('json' as const), value: fc.dictionary(text, fc.anything()) }));
+    const uplinks = fc.record({ uplinkId: text, clientDeviceId: text, time, payload, fPort: fc.option(fc.integer(), { nil: undefined }) });
+    fc.assert(
+      fc.property(uplinks, (uplink) => {
+        const read = readUplink(IDENTITY, uplink, 7);
+        if ('reason' in read) expect(read.reason).toMatch(/^[a-z_]+: ./);
+        else expect([read.uplinkId.isWellFormed(), read.clientDeviceId.trim(), (read.fPort ?? 0) >= 0, Number.isFinite(read.time ?? 0)]).toEqual([true, read.clientDeviceId, true, true]);
+      }),
+      { seed: SEED, numRuns: 1000 },
+    );
+  });
+});
