@@ -1,0 +1,110 @@
+import { ConnectionRepository } from '../../src/connections';
+import { UnitOfWork, type Db } from '../../src/database';
+import { DeviceService, digitalDeviceHandlers, SensorService, type SensorUse } from '../../src/devices';
+import * as wire from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { newId } from '../../src/kernel/ids';
+import { Cursors } from '../../src/kernel/pages';
+import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
+import { connectorKeyHandlers, ConnectorKeyService, UplinkPipeline } from '../../src/telemetry';
+import { call, callFails, MemoryLog, startEdge, type SeenError } from './edge';
+import type { TestDatabase, TestEngine } from './engines';
+import { TestClock } from './testClock';
+
+type Partly<Value> = Value extends (infer Item)[] ? Partly<Item>[] : Value extends object ? { [Field in keyof Value]?: Partly<Value[Field]> | undefined } : Value;
+type Method<Request, Response> = ((fields: Partly<Request>, as?: string) => Promise<Response>) & { fails(fields: Partly<Request>, as?: string): Promise<SeenError> };
+
+/** The methods of DigitalDeviceService as a client calls them: as org-1, or as the organization that is given. */
+export type DeviceApi = ReturnType<typeof deviceApi>;
+
+/** A server of the rooms devices and telemetry, with the organizations org-1 and org-2. */
+export interface DeviceRoom {
+  readonly test: TestDatabase;
+  readonly clock: TestClock;
+  readonly log: MemoryLog;
+  readonly api: DeviceApi;
+  readonly devices: DeviceService;
+  readonly sensors: SensorService;
+  readonly pipeline: UplinkPipeline;
+  /** A gateway connection of org-1, and one of org-2. */
+  readonly connections: readonly [string, string];
+  /** Templates of org-1. */
+  readonly templates: readonly [string, string];
+  /** What the hooks of higher rooms were told: the hook and the device. */
+  readonly told: string[];
+  /** Which commands expect states of which sensors. */
+  readonly uses: SensorUse[];
+  addConnection(organizationId?: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Starts such a server on a database of its own. */
+export async function startDeviceRoom(engine: TestEngine): Promise<DeviceRoom> {
+  const test = await engine.createDatabase();
+  const { database } = test;
+  const clock = new TestClock();
+  const log = new MemoryLog();
+  const told: string[] = [];
+  const uses: SensorUse[] = [];
+  await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
+  const hooks = {
+    onBindingChanged: async (_db: Db, organizationId: string, deviceId: string) => void told.push(`bindingChanged ${organizationId} ${deviceId}`),
+    onDeviceDeleted: async (_db: Db, organizationId: string, deviceId: string) => void told.push(`deviceDeleted ${organizationId} ${deviceId}`),
+    sensorsInUse: async (_db: Db, _organizationId: string, sensorIds: readonly string[]) => uses.filter((use) => sensorIds.includes(use.sensorId)),
+  };
+  const cursors = new Cursors(Buffer.alloc(32));
+  const devices = new DeviceService({ database, clock, cursors, hooks });
+  const sensors = new SensorService({ database, clock, hooks });
+  const pipeline = new UplinkPipeline({ database, log });
+  const handlers = { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) };
+  const edge = await startEdge((server) => server.add(wire.DigitalDeviceServiceService, handlers));
+  for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
+  const addConnection = async (organizationId = 'org-1') => await insertConnection(database.db, organizationId);
+  return {
+    test, clock, log, devices, sensors, pipeline, told, uses, addConnection,
+    api: deviceApi(edge.client(wire.DigitalDeviceServiceClient)),
+    connections: [await addConnection(), await addConnection('org-2')],
+    templates: await makeTemplates(test, clock, cursors),
+    stop: async () => {
+      await edge.stop();
+      await test.drop();
+    },
+  };
+}
+
+function deviceApi(client: wire.DigitalDeviceServiceClient) {
+  return {
+    list: method(wire.ListDigitalDevicesRequest, wire.ListDigitalDevicesResponse, client.listDigitalDevices.bind(client)),
+    create: method(wire.CreateDigitalDeviceRequest, wire.DigitalDevice, client.createDigitalDevice.bind(client)),
+    get: method(wire.GetDigitalDeviceRequest, wire.DigitalDevice, client.getDigitalDevice.bind(client)),
+    update: method(wire.UpdateDigitalDeviceRequest, wire.DigitalDevice, client.updateDigitalDevice.bind(client)),
+    delete: method(wire.DeleteDigitalDeviceRequest, wire.DeleteDigitalDeviceResponse, client.deleteDigitalDevice.bind(client)),
+    connectorKeys: method(wire.GetConnectorKeysRequest, wire.GetConnectorKeysResponse, client.getConnectorKeys.bind(client)),
+    addSensors: method(wire.AddSensorsToDeviceRequest, wire.DigitalDevice, client.addSensorsToDevice.bind(client)),
+    removeSensors: method(wire.RemoveSensorsFromDeviceRequest, wire.DigitalDevice, client.removeSensorsFromDevice.bind(client)),
+    updateSensor: method(wire.UpdateDeviceSensorRequest, wire.DigitalDevice, client.updateDeviceSensor.bind(client)),
+    setMappings: method(wire.SetSensorMappingsRequest, wire.DigitalDevice, client.setSensorMappings.bind(client)),
+  };
+}
+
+function method<Request, Response>(type: { fromPartial(fields: never): Request }, _answer: { decode(bytes: Uint8Array): Response }, unary: Parameters<typeof call<Request, Response>>[0]): Method<Request, Response> {
+  const request = (fields: Partly<Request>): Request => type.fromPartial(fields as never);
+  const headers = (as: string) => ({ 'x-api-key': as, 'x-organization-id': as });
+  const succeeds = async (fields: Partly<Request>, as = 'org-1'): Promise<Response> => await call(unary, request(fields), headers(as));
+  const fails = async (fields: Partly<Request>, as = 'org-1'): Promise<SeenError> => await callFails(unary, request(fields), headers(as));
+  return Object.assign(succeeds, { fails });
+}
+
+async function insertConnection(db: Db, organizationId: string): Promise<string> {
+  const id = newId();
+  await new ConnectionRepository(db).create(organizationId, { id, organizationId, connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1 });
+  return id;
+}
+
+async function makeTemplates({ database }: TestDatabase, clock: TestClock, cursors: Cursors): Promise<[string, string]> {
+  const uow = new UnitOfWork(database, sensorTemplateRepositories);
+  await seedSystemRecords(uow, clock);
+  const [key] = await uow.repos.keys.listSystem();
+  const templates = new SensorTemplateService({ uow, clock, cursors, sensorUses: async () => 0, valueTypeUses: async () => 0 });
+  const make = async () => (await templates.create('org-1', { keyNameId: key?.id ?? '', sensorType: 'valve', valueType: 'number', unitMeasurementId: undefined, description: undefined })).id;
+  return [await make(), await make()];
+}
