@@ -79,8 +79,13 @@ export async function startApp(config: Config, { log, clock }: Outside): Promise
     closing.push(() => lock.release());
     const database = await open(config, outside);
     closing.push(async () => await database.close());
-    const bootstrapped = await prepare(database, outside);
-    return { ...(await serve(config, database, outside, closing)), bootstrapped, stop };
+    await database.migrate();
+    await seedSystemRecords(new UnitOfWork(database, sensorTemplateRepositories), outside.clock);
+    const served = await serve(config, database, outside, closing);
+    // Last, when nothing can keep the server from starting: a key that is made is also shown, this once.
+    const bootstrapped = await bootstrap(new UnitOfWork(database, accessRepositories), outside.clock);
+    const [first, ...others] = await served.organizations.list();
+    return { ...served, bootstrapped, onlyOrganizationId: others.length === 0 ? first?.id : undefined, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -91,15 +96,8 @@ async function open(config: Config, outside: Outside): Promise<Database> {
   return await openDatabase({ url: config.database.url, poolSize: config.database.pool, dataDir: config.data.dir, ...outside });
 }
 
-/** Schema, system records, and on the first start an organization with a key. */
-async function prepare(database: Database, { clock }: Outside): Promise<Bootstrapped | undefined> {
-  await database.migrate();
-  await seedSystemRecords(new UnitOfWork(database, sensorTemplateRepositories), clock);
-  return await bootstrap(new UnitOfWork(database, accessRepositories), clock);
-}
-
 /** Builds the rooms and opens the port. What has to be closed again goes to `closing`, in the order in which it was opened. */
-async function serve(config: Config, database: Database, outside: Outside, closing: Closing): Promise<Omit<App, 'bootstrapped' | 'stop'>> {
+async function serve(config: Config, database: Database, outside: Outside, closing: Closing): Promise<Omit<App, 'bootstrapped' | 'onlyOrganizationId' | 'stop'>> {
   const uow = new UnitOfWork(database, accessRepositories);
   const authentication = new Authentication({ uow, ...outside });
   closing.push(async () => await authentication.close());
@@ -119,8 +117,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const { address } = await server.start(config.grpc.listen);
   closing.push(async () => await server.stop(config.limits.stopMs));
   const people = administration(database, outside, keyChanged);
-  const [first, ...others] = await people.organizations.list();
-  return { ...people, addresses: { grpc: address }, ca: tls.caFile, onlyOrganizationId: others.length === 0 ? first?.id : undefined };
+  return { ...people, addresses: { grpc: address }, ca: tls.caFile };
 }
 
 interface House extends Outside {
