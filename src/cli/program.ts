@@ -32,6 +32,8 @@ export function makeProgram(): Command {
 
 /** Runs one command of the command line to its end and sets the exit code of the process. */
 export async function runProgram(args: readonly string[]): Promise<void> {
+  // Deprecations inside our dependencies are ours to mend; who runs the program can do nothing about them.
+  process.noDeprecation = true;
   // A reader that goes away ("| head") is no failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   try {

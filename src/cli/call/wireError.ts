@@ -38,8 +38,9 @@ export function wireErrorOf(error: ServiceError): WireError {
 
 /** For people: what went wrong, each wrong field on a line of its own, the request id. */
 export function wireErrorText(error: WireError, address: string): string {
-  const lines = [`${error.status}${error.reason ? ` ${error.reason}` : ''}: ${error.message}`];
-  if (error.violations.length > 1) lines.push(...error.violations.map((v) => `  ${v.field}: ${v.description}`));
+  const many = error.violations.length > 1;
+  const lines = [`${error.status}${error.reason ? ` ${error.reason}` : ''}: ${many ? `${error.violations.length} mistakes` : error.message}`];
+  if (many) lines.push(...error.violations.map((v) => `  ${v.field}: ${v.description}`));
   if (error.retryAfterSeconds !== undefined) lines.push(`  try again in ${error.retryAfterSeconds} s`);
   if (error.requestId) lines.push(`  request id ${error.requestId}`);
   if (error.status === 'UNAVAILABLE' && !error.reason) lines.push(`  the server at ${address} cannot be reached, or its certificate is not signed by the CA that was given (--ca)`);

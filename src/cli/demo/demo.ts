@@ -56,8 +56,7 @@ async function execute(api: JsonClient, { deviceId, commandId }: DemoSite, signa
   });
   await Promise.race([watching.promise, watched]);
   tell('\nExecute "Set position" with {"position": 40}:\n');
-  const { executionId } = await api.call('ActuatorCommandService/ExecuteCommand', { id: deviceId, commandId, params: { position: 40 } });
-  await watched;
+  const [{ executionId }] = await Promise.all([api.call('ActuatorCommandService/ExecuteCommand', { id: deviceId, commandId, params: { position: 40 } }), watched]);
   return executionId as string;
 }
 

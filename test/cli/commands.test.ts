@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { plantroom } from '../support/commandLine';
+
+async function answerOf(args: readonly string[], env: Readonly<Record<string, string>>): Promise<unknown> {
+  const { code, stdout, stderr } = await plantroom([...args, '--json'], env);
+  expect([code, stderr]).toEqual([0, '']);
+  return JSON.parse(stdout);
+}
+
+describe('plantroom', () => {
+  let folder: string;
+  let env: Record<string, string>;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'plantroom-cli-'));
+    env = { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('says its version', async () => {
+    const { code, stdout } = await plantroom(['version', '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+$/), node: expect.any(String) });
+  });
+
+  it.each([
+    ['no command', [], /Usage: plantroom/],
+    ['an unknown command', ['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
+    ['an unknown option', ['serve', '--prot', '1'], /unknown option '--prot'/],
+    ['a missing option', ['simulate'], /required option '--connection <id>' not specified/],
+    ['a time that is none', ['simulate', '--connection', 'c', '--delay', 'soon'], /give a number and a unit/],
+    ['options that exclude each other', ['keys', 'create', '--name', 'x'], /either --scopes a,b or --all-scopes/],
+    ['no server to call', ['call', '--list'], /no server runs on the data folder/],
+  ])('ends with 2 and says what would be right: %s', async (_, args, said) => {
+    const { code, stderr } = await plantroom(args, env);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(said);
+    expect(stderr).not.toMatch(/\n {4}at /);
+  });
+
+  it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate'], ['demo']])('helps with %s', async (...names) => {
+    const { code, stdout } = await plantroom([...names, '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('--json');
+  });
+
+  it('reports all mistakes of the configuration, with 2', async () => {
+    const { code, stderr } = await plantroom(['serve'], { ...env, PLANTROOM_LOG_LEVEL: 'loud', PLANTROOM_TLS_MOED: 'off', PLANTROOM_GRPC_LISTEN: '50051' });
+    expect(code).toBe(2);
+    expect(stderr.trim().split('\n')).toEqual([
+      'plantroom: there are 3 mistakes in the configuration:',
+      '  PLANTROOM_TLS_MOED: there is no such setting; did you mean PLANTROOM_TLS_MODE?',
+      expect.stringContaining('PLANTROOM_GRPC_LISTEN is "50051": must be host:port'),
+      expect.stringContaining('PLANTROOM_LOG_LEVEL is "loud": must be one of debug, info, warn, error'),
+    ]);
+  });
+
+  it('manages organizations, users and keys', async () => {
+    const run = async (...args: string[]): Promise<unknown> => await answerOf(args, env);
+    await run('migrate');
+    const organization = (await run('organizations', 'create', '--name', 'Site')) as { id: string };
+    expect(await run('organizations', 'list')).toMatchObject([{ id: organization.id, name: 'Site' }]);
+    const user = (await run('users', 'create', '--name', 'Operator')) as { id: string };
+    const created = (await run('keys', 'create', '--organization', organization.id, '--name', 'Reader', '--scopes', 'devices:read,sensors:read', '--expires-in', '90d')) as { id: string; key: string };
+    expect(created).toMatchObject({ key: expect.stringMatching(/^plr_[0-9A-Za-z]{49}$/), scopes: ['devices:read', 'sensors:read'], ownerUserId: user.id });
+    const rotated = (await run('keys', 'rotate', created.id, '--grace', '1h')) as { id: string; key: string };
+    expect(rotated.key).not.toBe(created.key);
+    expect(await run('keys', 'revoke', rotated.id)).toMatchObject({ id: rotated.id, revokedAt: expect.any(String) });
+    const listed = (await run('keys', 'list')) as { id: string }[];
+    expect(listed.map((key) => key.id)).toEqual([rotated.id, created.id]);
+    expect(JSON.stringify(listed)).not.toContain(created.key);
+  });
+
+  it('says in one sentence what went wrong, with 1', async () => {
+    await plantroom(['migrate'], env);
+    await plantroom(['organizations', 'create', '--name', 'Site'], env);
+    const twice = await plantroom(['organizations', 'create', '--name', 'SITE'], env);
+    expect(twice).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^plantroom: [^\n]*"SITE"[^\n]*\n$/) });
+    expect(await plantroom(['keys', 'revoke', 'none'], env)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: api key "none" [^\n]*\n$/) });
+  });
+
+  it('shows tables to people', async () => {
+    await plantroom(['migrate'], env);
+    await plantroom(['organizations', 'create', '--name', 'Site'], env);
+    const { stdout } = await plantroom(['organizations', 'list'], env);
+    expect(stdout.split('\n')[0]).toMatch(/^ id +name +createdAt$/);
+    expect(stdout.split('\n')[1]).toMatch(/^ [0-9a-f-]{36} +Site +\d{4}-/);
+  });
+
+  it('examines a machine before the first start', async () => {
+    const { code, stdout } = await plantroom(['doctor', '--json'], env);
+    expect(code).toBe(0);
+    const findings = JSON.parse(stdout) as { check: string; state: string }[];
+    expect(findings.map((finding) => finding.check)).toEqual(expect.arrayContaining(['configuration', 'data folder', 'disk space', 'gRPC port', 'database', 'TLS', 'clock']));
+  });
+});

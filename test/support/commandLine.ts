@@ -1,0 +1,59 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+
+const MAIN = join(__dirname, '..', '..', 'dist', 'main.js');
+
+/** How a command ended. */
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `plantroom` with these arguments to its end, with only these PLANTROOM_ variables. */
+export async function plantroom(args: readonly string[], env: Readonly<Record<string, string>> = {}, input = ''): Promise<Ended> {
+  const child = start(args, env);
+  child.stdin?.end(input);
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout as NodeJS.ReadableStream), text(child.stderr as NodeJS.ReadableStream), once(child, 'exit')]);
+  return { code: code as number | null, stdout, stderr };
+}
+
+/** A running `plantroom serve`. */
+export interface ServeProcess {
+  /** The line of `server.ready`. */
+  readonly ready: Readonly<Record<string, unknown>>;
+  /** What it wrote so far. */
+  readonly stderr: () => string;
+  readonly child: ChildProcess;
+  /** Sends the signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** Starts `plantroom serve` and waits until it is ready. Throws with what it said if it ends instead. */
+export async function plantroomServe(env: Readonly<Record<string, string>>): Promise<ServeProcess> {
+  const child = start(['serve'], env);
+  let stderr = '';
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const ended = once(child, 'exit');
+  const ready = await new Promise<Record<string, unknown>>((resolve, reject) => {
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      const fields = JSON.parse(line) as Record<string, unknown>;
+      if (fields['event'] === 'server.ready') resolve(fields);
+    });
+    child.once('close', (code) => reject(new Error(`plantroom serve ended with ${code}: ${stderr}`)));
+  });
+  const stop = async (signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> => {
+    child.kill(signal);
+    const [code] = (await ended) as [number | null];
+    return code;
+  };
+  return { ready, stderr: () => stderr, child, stop };
+}
+
+function start(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('PLANTROOM_'));
+  return spawn(process.execPath, [MAIN, ...args], { env: { ...Object.fromEntries(inherited), ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+}
