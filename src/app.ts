@@ -1,7 +1,7 @@
 import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
 import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from './commands';
 import type { Config } from './config';
-import { connectionHandlers, ConnectionRepository, ConnectionService, ConnectionStatuses, connectorHandlers, ConnectorHub, GatewayConnector, gatewayHandlers, missingGateways } from './connections';
+import { connectionHandlers, ConnectionRepository, ConnectionService, ConnectionStatuses, connectorHandlers, ConnectorHub, GatewayConnector, gatewayDefinition, gatewayHandlers, missingGateways } from './connections';
 import { lockDataFolder, openDatabase, UnitOfWork, type Database, type Db } from './database';
 import { DeviceService, digitalDeviceHandlers, SensorService } from './devices';
 import { executionHandlers, Executions } from './executions';
@@ -9,7 +9,6 @@ import { ActuatorCommandServiceService } from './gen/actuator_command/v2/actuato
 import { ConnectionServiceService } from './gen/connection/connection_service';
 import { ConnectorServiceService } from './gen/connector/connector_service';
 import { DigitalDeviceServiceService } from './gen/digitaldevice/v2/digital_device_service';
-import { GatewayServiceService } from './gen/gateway/v1/gateway_service';
 import { AccessControlServiceService } from './gen/organization_access_control/access_control_service';
 import { SensorTemplateServiceService } from './gen/sensor_template/v2/sensor_template_service';
 import { UserProfileServiceService } from './gen/userprofile/user_profile_service';
@@ -152,7 +151,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   server.add(ConnectionServiceService, connectionHandlers(connections));
   server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
   server.add(ActuatorCommandServiceService, { ...commandHandlers(commands), ...executionHandlers(executions) });
-  server.add(GatewayServiceService, gatewayHandlers(gateway));
+  server.add(gatewayDefinition, gatewayHandlers(gateway));
   hub.start({
     uplink: async (message) => await uplinks.handle(message),
     evidence: async (...found) => await executions.evidence(...found),

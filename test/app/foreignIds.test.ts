@@ -1,0 +1,177 @@
+import { fromBinary, toJson } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
+import type { MethodFacts } from '../../src/rpc/descriptors';
+import { engines } from '../support/engines';
+import { as, descriptors, encode, startTestApp, type Fields, type TestApp } from '../support/testApp';
+
+/** One of everything that an organization can have. */
+interface Things {
+  readonly device: string;
+  readonly sensor: string;
+  readonly template: string;
+  readonly keyName: string;
+  readonly connection: string;
+  readonly command: string;
+  readonly execution: string;
+  readonly apiKey: string;
+}
+
+const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
+const TEMPLATES = '/sensor_template.v2.SensorTemplateService';
+const COMMANDS = '/actuator_command.v2.ActuatorCommandService';
+const CONNECTIONS = '/connection.ConnectionService';
+const ACCESS = '/organization_access_control.AccessControlService';
+const definition = { name: 'Command', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}' };
+const template = { sensorType: 'relay', valueType: 'boolean' };
+
+/** For each method that takes ids: a request that is right but for whose things it names. `their` is of the other organization, or of nobody; `own` is the caller's. */
+const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => Fields>> = {
+  [`${DEVICES}/CreateDigitalDevice`]: (their) => ({ name: 'Device', physicalDevice: { clientDeviceId: 'somebody', connectionId: their.connection } }),
+  [`${DEVICES}/GetDigitalDevice`]: (their) => ({ id: their.device }),
+  [`${DEVICES}/UpdateDigitalDevice`]: (their) => ({ id: their.device, name: 'Mine now' }),
+  [`${DEVICES}/DeleteDigitalDevice`]: (their) => ({ id: their.device }),
+  [`${DEVICES}/GetConnectorKeys`]: (their, own) => ({ id: own.device, connectionId: their.connection, clientDeviceId: 'client' }),
+  [`${DEVICES}/AddSensorsToDevice`]: (their, own) => ({ id: own.device, sensorTemplateIds: [their.template] }),
+  [`${DEVICES}/RemoveSensorsFromDevice`]: (their, own) => ({ id: own.device, sensorIds: [their.sensor] }),
+  [`${DEVICES}/UpdateDeviceSensor`]: (their, own) => ({ id: own.device, sensorId: their.sensor, sensorTemplateId: own.template }),
+  [`${DEVICES}/SetSensorMappings`]: (their, own) => ({ id: own.device, mappings: [{ sensorId: their.sensor, sourcePath: 'a' }] }),
+  [`${TEMPLATES}/CreateSensorTemplate`]: (their) => ({ ...template, keyNameId: their.keyName }),
+  [`${TEMPLATES}/UpdateSensorTemplate`]: (their, own) => ({ id: their.template, keyNameId: own.keyName }),
+  [`${TEMPLATES}/DeleteSensorTemplate`]: (their) => ({ id: their.template }),
+  [`${TEMPLATES}/UpdateNormalizedKey`]: (their) => ({ id: their.keyName, name: 'mine now' }),
+  [`${CONNECTIONS}/GetConnection`]: (their) => ({ id: their.connection }),
+  [`${CONNECTIONS}/UpdateConnection`]: (their) => ({ id: their.connection, enabled: false }),
+  [`${CONNECTIONS}/DeleteConnection`]: (their) => ({ id: their.connection }),
+  [`${ACCESS}/CreateApiKey`]: (their) => ({ name: 'Key', scopes: ['gateways:write'], connectionIds: [their.connection] }),
+  [`${ACCESS}/RevokeApiKey`]: (their) => ({ id: their.apiKey }),
+  [`${COMMANDS}/CreateCommand`]: (their) => ({ id: their.device, command: definition }),
+  [`${COMMANDS}/GetCommand`]: (their, own) => ({ id: own.device, commandId: their.command }),
+  [`${COMMANDS}/ListCommands`]: (their) => ({ id: their.device }),
+  [`${COMMANDS}/UpdateCommand`]: (their, own) => ({ id: own.device, commandId: their.command, command: definition }),
+  [`${COMMANDS}/DeleteCommand`]: (their, own) => ({ id: own.device, commandId: their.command }),
+  [`${COMMANDS}/ExecuteCommand`]: (their, own) => ({ id: own.device, commandId: their.command }),
+  [`${COMMANDS}/ListExecutions`]: (their) => ({ id: their.device }),
+  [`${COMMANDS}/GetExecution`]: (their) => ({ executionId: their.execution }),
+  [`${COMMANDS}/WatchExecutions`]: (their) => ({ id: their.device }),
+  '/gateway.v1.GatewayService/Attach': (their) => ({ message: { case: 'hello', value: { connectionId: their.connection, gatewayId: 'g', bootId: 'b', store: 1 } } }),
+};
+
+/** The ids of a catalogue that is the same for everybody. */
+const SHARED = new Set(['/connector.ConnectorService/GetConnector', `${CONNECTIONS}/CreateConnection`]);
+// Named as part of a definition, these are told as violations of it, like every reference that does not resolve.
+const REFERENCES: readonly [string, (their: Things, own: Things) => Fields][] = [
+  [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Query', queryCommandId: their.command } })],
+  [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Expect', verificationStrategy: 2, expectedSensorStates: [{ sensorId: their.sensor, valueTemplate: 'true' }] } })],
+  [`${DEVICES}/UpdateDeviceSensor`, (their, own) => ({ id: own.device, sensorId: own.sensor, sensorTemplateId: their.template })],
+  [`${DEVICES}/UpdateDigitalDevice`, (their, own) => ({ id: own.device, physicalDevice: { connectionId: their.connection } })],
+];
+
+const takesIds = (facts: MethodFacts): boolean => JSON.stringify(fieldNames(facts.request.typeName)).match(/Ids?"/) !== null || fieldNames(facts.request.typeName).includes('id');
+const nobody: Things = Object.fromEntries(['device', 'sensor', 'template', 'keyName', 'connection', 'command', 'execution', 'apiKey'].map((thing, at) => [thing, `0190a0a0-0000-7000-8000-00000000000${at}`])) as unknown as Things;
+
+function fieldNames(typeName: string): string[] {
+  const message = descriptors.registry.getMessage(typeName);
+  return (message?.fields ?? []).flatMap((field) => {
+    const own = field.localName === 'organizationId' || field.localName === 'triggerId' ? [] : [field.localName];
+    const isOurs = field.message && !field.message.typeName.startsWith('google.');
+    return isOurs && field.message ? [...own, ...fieldNames(field.message.typeName)] : own;
+  });
+}
+
+describe('the table of this test', () => {
+  it('knows every method that takes ids', () => {
+    const withIds = [...descriptors.methods.values()].filter((facts) => !facts.service.startsWith('grpc.') && takesIds(facts)).map((facts) => facts.path);
+    expect(withIds.filter((path) => !SHARED.has(path) && !(path in REQUESTS))).toEqual([]);
+  });
+});
+
+describe.each(engines())('what belongs to another organization, on $name', (engine) => {
+  let server: TestApp;
+  let caller: Record<string, string>;
+  let own: Things;
+  let theirs: Things;
+  let before: string;
+
+  const ask = async (path: string, fields: Fields, headers: Record<string, string>): Promise<Record<string, unknown>> => {
+    const facts = descriptors.methods.get(path) as MethodFacts;
+    const { answer, error } = await server.send(facts, encode(facts.request, fields), headers);
+    if (!answer) throw new Error(`${path}: ${error?.message}`);
+    const method = descriptors.registry.getService(facts.service)?.methods.find(({ name }) => path.endsWith(`/${name}`));
+    if (!method) throw new Error(`no ${path}`);
+    return toJson(method.output, fromBinary(method.output, answer)) as Record<string, unknown>;
+  };
+
+  /** Makes one of everything. */
+  const furnish = async (headers: Record<string, string>): Promise<Things> => {
+    const make = async (path: string, fields: Fields): Promise<string> => (await ask(path, fields, headers))['id'] as string;
+    const connection = await make(`${CONNECTIONS}/CreateConnection`, { connectorId: 'gateway', name: 'Gateway' });
+    const keyName = await make(`${TEMPLATES}/CreateNormalizedKey`, { name: 'relay of ours' });
+    const templateId = await make(`${TEMPLATES}/CreateSensorTemplate`, { ...template, keyNameId: keyName });
+    const device = await make(`${DEVICES}/CreateDigitalDevice`, { name: 'Device', physicalDevice: { clientDeviceId: 'client', connectionId: connection } });
+    const { sensors } = (await ask(`${DEVICES}/AddSensorsToDevice`, { id: device, sensorTemplateIds: [templateId] }, headers)) as { sensors: { id: string }[] };
+    const command = await make(`${COMMANDS}/CreateCommand`, { id: device, command: { ...definition, name: 'First' } });
+    const { executionId } = (await ask(`${COMMANDS}/ExecuteCommand`, { id: device, commandId: command }, headers)) as { executionId: string };
+    const { apiKey } = (await ask(`${ACCESS}/CreateApiKey`, { name: 'Key', scopes: ['users:read'] }, headers)) as { apiKey: { id: string } };
+    return { connection, keyName, template: templateId, device, sensor: sensors[0]?.id ?? '', command, execution: executionId, apiKey: apiKey.id };
+  };
+
+  /** All that the other organization would see change. */
+  const snapshot = async (): Promise<string> => {
+    const headers = as(server.key, server.organizationId);
+    return JSON.stringify([
+      await ask(`${DEVICES}/GetDigitalDevice`, { id: theirs.device }, headers),
+      await ask(`${COMMANDS}/ListCommands`, { id: theirs.device }, headers),
+      await ask(`${CONNECTIONS}/GetConnection`, { id: theirs.connection }, headers),
+      await ask(`${TEMPLATES}/ListSensorTemplates`, { pageSize: 5 }, headers),
+      await ask(`${ACCESS}/ListApiKeys`, {}, headers),
+      await ask(`${COMMANDS}/GetExecution`, { executionId: theirs.execution }, headers),
+    ]);
+  };
+
+  /** The answer with every id of it taken out: what is left must not tell whether the thing exists. */
+  const answerTo = async (path: string, request: (their: Things, own: Things) => Fields, things: Things): Promise<unknown> => {
+    const facts = descriptors.methods.get(path) as MethodFacts;
+    const { code, error } = await server.send(facts, encode(facts.request, request(things, own)), caller);
+    const text = JSON.stringify({ code, reason: error?.reason, message: error?.message, violations: error?.violations, metadata: error?.metadata });
+    return Object.values(things).reduce((told, id) => told.replaceAll(id, 'ID'), text);
+  };
+
+  beforeAll(async () => {
+    server = await startTestApp(engine);
+    theirs = await furnish(as(server.key, server.organizationId));
+    const organizationId = await server.organization('The caller');
+    caller = as((await server.newKey(organizationId)).key, organizationId);
+    own = await furnish(caller);
+    before = await snapshot();
+  });
+  afterAll(() => server.stop());
+
+  it.each(Object.entries(REQUESTS))('%s does not find it', async (path, request) => {
+    const facts = descriptors.methods.get(path) as MethodFacts;
+    const { code, error } = await server.send(facts, encode(facts.request, request(theirs, own)), caller);
+    expect([status.NOT_FOUND, status.INVALID_ARGUMENT]).toContain(code);
+    expect(error?.reason).toMatch(/_not_found$|^validation_failed$/);
+  });
+
+  it.each([...Object.entries(REQUESTS), ...REFERENCES])('%s answers as if nobody had it', async (path, request) => {
+    const toTheirs = await answerTo(path, request, theirs);
+    expect(toTheirs).toEqual(await answerTo(path, request, nobody));
+    expect(toTheirs).not.toContain('"code":0');
+  });
+
+  it('shows none of it in a list', async () => {
+    const all = JSON.stringify([
+      await ask(`${DEVICES}/ListDigitalDevices`, {}, caller),
+      await ask(`${CONNECTIONS}/ListConnections`, {}, caller),
+      await ask(`${TEMPLATES}/ListSensorTemplates`, {}, caller),
+      await ask(`${TEMPLATES}/ListNormalizedKeys`, {}, caller),
+      await ask(`${ACCESS}/ListApiKeys`, {}, caller),
+    ]);
+    for (const id of Object.values(theirs)) expect(all).not.toContain(id);
+    expect(all).toContain('"total":1');
+  });
+
+  it('is what it was before', async () => {
+    expect(await snapshot()).toBe(before);
+  });
+});

@@ -1,0 +1,87 @@
+import { ScalarType, type DescField, type DescMessage } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
+import fc from 'fast-check';
+import { engines } from '../support/engines';
+import { as, descriptors, encode, startTestApp, type TestApp } from '../support/testApp';
+
+const SEED = 20261120;
+const RUNS = 25;
+const DEEPEST = 4;
+const CLEAN = new Set([status.OK, status.INVALID_ARGUMENT, status.NOT_FOUND, status.UNAUTHENTICATED, status.FAILED_PRECONDITION, status.ALREADY_EXISTS, status.ABORTED, status.OUT_OF_RANGE, status.PERMISSION_DENIED]);
+const methods = [...descriptors.methods.values()].map((facts) => [facts.path, facts] as const);
+
+const integer = fc.oneof(fc.integer({ min: -5, max: 300 }), fc.constantFrom(-(2 ** 31), 2 ** 31 - 1));
+const text = fc.oneof(fc.string({ unit: 'grapheme', maxLength: 40 }), fc.constantFrom('', 'gateway', '{{params.x}}', '{"a": {{', "'; drop table users; --", '\u0000', '\u202E', 'x'.repeat(5000), '%', '[object Object]', 'number'));
+
+/** Any value of a field that can be put on the wire. */
+function valueOf(field: DescField, depth: number): fc.Arbitrary<unknown> {
+  if (field.fieldKind === 'list') return fc.array(field.listKind === 'message' ? messageOf(field.message, depth + 1) : scalarOf(field.listKind === 'enum' ? undefined : field.scalar), { maxLength: 3 });
+  if (field.fieldKind === 'map') return fc.dictionary(text, field.mapKind === 'message' ? messageOf(field.message, depth + 1) : scalarOf(field.mapKind === 'enum' ? undefined : field.scalar), { maxKeys: 3 });
+  if (field.fieldKind === 'message') return messageOf(field.message, depth + 1);
+  return scalarOf(field.fieldKind === 'enum' ? undefined : field.scalar);
+}
+
+function scalarOf(type: ScalarType | undefined): fc.Arbitrary<unknown> {
+  switch (type) {
+    case undefined:
+    case ScalarType.INT32:
+      return integer;
+    case ScalarType.STRING:
+      return text.map((value) => value.toWellFormed());
+    case ScalarType.BOOL:
+      return fc.boolean();
+    case ScalarType.BYTES:
+      return fc.uint8Array({ maxLength: 50 });
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return fc.double();
+    case ScalarType.INT64:
+      return fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+    default:
+      throw new Error(`the fuzzer has no values for ${type} yet`);
+  }
+}
+
+function messageOf(message: DescMessage, depth: number): fc.Arbitrary<unknown> {
+  if (message.typeName === 'google.protobuf.Struct') return fc.dictionary(text, fc.jsonValue({ maxDepth: 3 }), { maxKeys: 4 });
+  if (message.typeName === 'google.protobuf.Value') return fc.jsonValue().map((json) => wrapped(json));
+  if (depth > DEEPEST) return fc.constant({});
+  const plain = message.fields.filter((field) => !field.oneof);
+  const fields = Object.fromEntries(plain.map((field) => [field.localName, valueOf(field, depth)]));
+  const unions = Object.fromEntries(message.oneofs.map((oneof) => [oneof.localName, fc.oneof(...oneof.fields.map((field) => valueOf(field, depth).map((value) => ({ case: field.localName, value }))))]));
+  return fc.record({ ...fields, ...unions }, { requiredKeys: [] });
+}
+
+/** A google.protobuf.Value, as the protobuf runtime wants it. */
+function wrapped(json: unknown): unknown {
+  if (json === null) return { kind: { case: 'nullValue', value: 0 } };
+  if (typeof json === 'number') return { kind: { case: 'numberValue', value: json } };
+  if (typeof json === 'string') return { kind: { case: 'stringValue', value: json } };
+  if (typeof json === 'boolean') return { kind: { case: 'boolValue', value: json } };
+  if (Array.isArray(json)) return { kind: { case: 'listValue', value: { values: json.map(wrapped) } } };
+  return { kind: { case: 'structValue', value: json } };
+}
+
+describe.each(engines())('every method answers whatever comes with a clean code, on $name', (engine) => {
+  let server: TestApp;
+  beforeAll(async () => (server = await startTestApp(engine)));
+  afterAll(() => server.stop());
+
+  it.each(methods)(`%s (seed ${SEED})`, async (path, facts) => {
+    const wellFormed = messageOf(facts.request, 0).map((fields) => encode(facts.request, fields as Record<string, unknown>));
+    const damaged = fc.tuple(wellFormed, fc.nat(), fc.nat(255)).map(([bytes, at, value]) => (bytes.length === 0 ? bytes : bytes.with(at % bytes.length, value)));
+    const message = fc.oneof(wellFormed, damaged, fc.uint8Array({ maxLength: 200 }));
+    // A stream that is answered by nothing stays open: an uplink for a stranger, say. What has no answer here is Attach without a Hello, which ends it.
+    await fc.assert(
+      fc.asyncProperty(message, async (bytes) => {
+        const { code, error } = await server.send(facts, bytes, as(server.key, server.organizationId));
+        if (!CLEAN.has(code)) throw new Error(`${path} answered ${status[code]}: ${error?.message}`);
+      }),
+      { seed: SEED, numRuns: RUNS, endOnFailure: true },
+    );
+  });
+
+  it('serves on, and nothing of it is logged as an internal error', () => {
+    expect(server.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+});
