@@ -47,13 +47,13 @@ function linkPinnedNode() {
   if (existsSync(link)) return join(process.cwd(), link);
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath;
   say(`npm has no pinned Node 24 for ${process.platform}-${process.arch}, and this is Node ${process.versions.node}; install Node 24 and run this again`);
-  process.exit(1);
+  return process.exit(1);
 }
 
 function build(node) {
   const stamp = 'dist/.plantroom-built';
   const sources = [...filesBelow('proto'), ...filesBelow('src').filter((f) => !f.startsWith(join('src', 'gen'))), ...filesBelow('scripts'), 'package-lock.json', 'buf.yaml', 'buf.gen.yaml'];
-  const wanted = hash(sources.toSorted());
+  const wanted = hash(sources.toSorted((a, b) => (a < b ? -1 : 1)));
   if (stampOf(stamp) === wanted && existsSync('dist/main.js')) return;
   rmSync(stamp, { force: true });
   run('building', node, ['scripts/build.mjs']);

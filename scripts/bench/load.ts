@@ -57,7 +57,7 @@ export async function run(load: Load): Promise<Measured> {
   await Promise.all(Array.from({ length: load.concurrency }, async (_, n) => await worker(sessions[n % sessions.length] as ClientHttp2Session)));
   const seconds = (performance.now() - started) / 1000;
   for (const session of sessions) session.close();
-  const sorted = Float64Array.from(latencies).sort();
+  const sorted = Float64Array.from(latencies).toSorted();
   const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
   return { calls: latencies.length, failed, perSecond: latencies.length / seconds, p50: at(0.5), p99: at(0.99) };
 }

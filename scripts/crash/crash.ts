@@ -12,7 +12,7 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`);
 function client(server: PlantroomServer): { devices: DigitalDeviceServiceClient; metadata: Metadata } {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(server.headers())) metadata.set(name, value);
-  const devices = new DigitalDeviceServiceClient(server.url.replace(/^https?:\/\//, ''), credentials.createSsl(server.ca as Buffer), { 'grpc.enable_retries': 0 });
+  const devices = new DigitalDeviceServiceClient(server.url.replace(/^https?:\/\//, ''), credentials.createSsl(server.ca), { 'grpc.enable_retries': 0 });
   return { devices, metadata };
 }
 

@@ -21,25 +21,20 @@ function valueOf(field: DescField, depth: number): fc.Arbitrary<unknown> {
   return scalarOf(field.fieldKind === 'enum' ? undefined : field.scalar);
 }
 
+const SCALARS = new Map<ScalarType | undefined, fc.Arbitrary<unknown>>([
+  [undefined, integer], // an enum
+  [ScalarType.INT32, integer],
+  [ScalarType.STRING, text.map((value) => value.toWellFormed())],
+  [ScalarType.BOOL, fc.boolean()],
+  [ScalarType.BYTES, fc.uint8Array({ maxLength: 50 })],
+  [ScalarType.DOUBLE, fc.double()],
+  [ScalarType.INT64, fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })],
+]);
+
 function scalarOf(type: ScalarType | undefined): fc.Arbitrary<unknown> {
-  switch (type) {
-    case undefined:
-    case ScalarType.INT32:
-      return integer;
-    case ScalarType.STRING:
-      return text.map((value) => value.toWellFormed());
-    case ScalarType.BOOL:
-      return fc.boolean();
-    case ScalarType.BYTES:
-      return fc.uint8Array({ maxLength: 50 });
-    case ScalarType.DOUBLE:
-    case ScalarType.FLOAT:
-      return fc.double();
-    case ScalarType.INT64:
-      return fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
-    default:
-      throw new Error(`the fuzzer has no values for ${type} yet`);
-  }
+  const values = SCALARS.get(type);
+  if (!values) throw new Error(`the fuzzer has no values for scalar type ${type} yet`);
+  return values;
 }
 
 function messageOf(message: DescMessage, depth: number): fc.Arbitrary<unknown> {

@@ -1,4 +1,4 @@
-import { Client, credentials, type ClientDuplexStream, Metadata, type ServiceError } from '@grpc/grpc-js';
+import { Client, credentials, type ClientDuplexStream, type Metadata, type ServiceError } from '@grpc/grpc-js';
 import { create, toBinary, type DescMessage } from '@bufbuild/protobuf';
 import { readFileSync } from 'node:fs';
 import { type App, startApp } from '../../src/app';
