@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { plantroom } from '../support/commandLine';
 
-async function answerOf(args: readonly string[], env: Readonly<Record<string, string>>): Promise<unknown> {
+async function answerOf(env: Readonly<Record<string, string>>, ...args: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await plantroom([...args, '--json'], env);
   expect([code, stderr]).toEqual([0, '']);
   return JSON.parse(stdout);
@@ -57,17 +57,16 @@ describe('plantroom', () => {
   });
 
   it('manages organizations, users and keys', async () => {
-    const run = async (...args: string[]): Promise<unknown> => await answerOf(args, env);
-    await run('migrate');
-    const organization = (await run('organizations', 'create', '--name', 'Site')) as { id: string };
-    expect(await run('organizations', 'list')).toMatchObject([{ id: organization.id, name: 'Site' }]);
-    const user = (await run('users', 'create', '--name', 'Operator')) as { id: string };
-    const created = (await run('keys', 'create', '--organization', organization.id, '--name', 'Reader', '--scopes', 'devices:read,sensors:read', '--expires-in', '90d')) as { id: string; key: string };
+    await answerOf(env, 'migrate');
+    const organization = (await answerOf(env, 'organizations', 'create', '--name', 'Site')) as { id: string };
+    expect(await answerOf(env, 'organizations', 'list')).toMatchObject([{ id: organization.id, name: 'Site' }]);
+    const user = (await answerOf(env, 'users', 'create', '--name', 'Operator')) as { id: string };
+    const created = (await answerOf(env, 'keys', 'create', '--organization', organization.id, '--name', 'Reader', '--scopes', 'devices:read,sensors:read', '--expires-in', '90d')) as { id: string; key: string };
     expect(created).toMatchObject({ key: expect.stringMatching(/^plr_[0-9A-Za-z]{49}$/), scopes: ['devices:read', 'sensors:read'], ownerUserId: user.id });
-    const rotated = (await run('keys', 'rotate', created.id, '--grace', '1h')) as { id: string; key: string };
+    const rotated = (await answerOf(env, 'keys', 'rotate', created.id, '--grace', '1h')) as { id: string; key: string };
     expect(rotated.key).not.toBe(created.key);
-    expect(await run('keys', 'revoke', rotated.id)).toMatchObject({ id: rotated.id, revokedAt: expect.any(String) });
-    const listed = (await run('keys', 'list')) as { id: string }[];
+    expect(await answerOf(env, 'keys', 'revoke', rotated.id)).toMatchObject({ id: rotated.id, revokedAt: expect.any(String) });
+    const listed = (await answerOf(env, 'keys', 'list')) as { id: string }[];
     expect(listed.map((key) => key.id)).toEqual([rotated.id, created.id]);
     expect(JSON.stringify(listed)).not.toContain(created.key);
   });

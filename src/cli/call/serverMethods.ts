@@ -37,8 +37,8 @@ export function getMethod(methods: readonly ServerMethod[], name: string): Serve
   const fitting = exact.length > 0 ? exact : methods.filter((m) => m.name.endsWith(`.${wanted}`) || m.name.endsWith(`/${wanted}`) || m.name.endsWith(`/${name}`));
   if (fitting.length === 1) return fitting[0] as ServerMethod;
   if (fitting.length > 1) throw new UsageError(`${name} could be ${fitting.map((m) => m.name).join(' or ')}; give the full name`);
-  const shortNames = methods.map((m) => m.name.slice(m.name.lastIndexOf('.') + 1));
-  const near = nearest(wanted, [...methods.map((m) => m.name), ...shortNames]);
+  const names = methods.flatMap((m) => [m.name, m.name.slice(m.name.lastIndexOf('.') + 1), m.name.slice(m.name.lastIndexOf('/') + 1)]);
+  const near = nearest(wanted, names);
   throw new UsageError(`the server has no method ${name}; ${near === undefined ? '"plantroom call --list" shows those that it has' : `did you mean ${near}?`}`);
 }
 

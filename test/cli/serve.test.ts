@@ -1,0 +1,104 @@
+import { createServer, type AddressInfo } from 'node:net';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { plantroom, plantroomServe, type ServeProcess } from '../support/commandLine';
+
+describe('plantroom serve', () => {
+  let folder: string;
+  let data: string;
+  let env: Record<string, string>;
+  let running: ServeProcess[];
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'plantroom-serve-'));
+    data = join(folder, 'data');
+    env = { PLANTROOM_DATA_DIR: data, PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
+    running = [];
+  });
+  afterEach(async () => {
+    for (const server of running) if (server.child.exitCode === null && server.child.signalCode === null) await server.stop('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function serve(more: Readonly<Record<string, string>> = {}): Promise<ServeProcess> {
+    const server = await plantroomServe({ ...env, ...more });
+    running.push(server);
+    return server;
+  }
+
+  it('shows the first key once, says where it listens, and stops in peace', async () => {
+    const first = await serve();
+    expect(first.ready).toMatchObject({ grpc: expect.stringMatching(/^127\.0\.0\.1:\d+$/), http: null, tls: true, ca: join(data, 'tls', 'ca.pem') });
+    expect(JSON.parse(readFileSync(join(data, 'run.json'), 'utf8'))).toMatchObject({ grpc: first.ready['grpc'], http: null, tls: true, ca: join(data, 'tls', 'ca.pem'), pid: first.child.pid, startedAt: expect.any(String) });
+    expect(first.stderr()).toMatch(/API key +plr_[0-9A-Za-z]{49}\n/);
+    expect(first.stderr()).toContain(`grpcurl -cacert ${join(data, 'tls', 'ca.pem')} -H 'x-api-key: plr_`);
+    expect(await first.stop()).toBe(0);
+    expect(existsSync(join(data, 'run.json'))).toBe(false);
+    const second = await serve();
+    expect(second.stderr()).not.toContain('plr_');
+    expect(await second.stop('SIGINT')).toBe(0);
+  });
+
+  it('writes the first key to a file of this user alone instead', async () => {
+    const file = join(folder, 'key.json');
+    const server = await serve({ PLANTROOM_BOOTSTRAP_KEY_FILE: file });
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ organizationId: expect.any(String), apiKey: expect.stringMatching(/^plr_/) });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(server.stderr()).toBe('');
+    const before = readFileSync(file, 'utf8');
+    await server.stop();
+    await serve({ PLANTROOM_BOOTSTRAP_KEY_FILE: file });
+    expect(readFileSync(file, 'utf8')).toBe(before);
+    expect(readdirSync(folder).toSorted()).toEqual(['data', 'key.json']);
+  });
+
+  it('writes the ready line at every log level', async () => {
+    const server = await serve({ PLANTROOM_LOG_LEVEL: 'error', PLANTROOM_TLS_MODE: 'off' });
+    expect(server.ready).toMatchObject({ event: 'server.ready', tls: false, ca: null });
+    expect(server.stderr()).toContain('grpcurl -plaintext');
+  });
+
+  it('refuses a port that is taken, and does not lose the first key for it', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const listen = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+    try {
+      const refused = await plantroom(['serve'], { ...env, PLANTROOM_GRPC_LISTEN: listen });
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(new RegExp(`^plantroom: cannot listen on ${listen}: [^\\n]+\\n$`)) });
+    } finally {
+      other.close();
+    }
+    expect((await serve()).stderr()).toContain('API key');
+  });
+
+  it('refuses a folder that another server has, and one that a killed server left is free', async () => {
+    const first = await serve();
+    const refused = await plantroom(['serve'], env);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(new RegExp(`^plantroom: the data folder ${data} is used by another server \\(process ${first.child.pid}, [^\\n]+\\n$`)) });
+    expect(existsSync(join(data, 'run.json'))).toBe(true);
+    await first.stop('SIGKILL');
+    await serve();
+  });
+
+  it('refuses a folder that it cannot write', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    const refused = await plantroom(['serve'], { ...env, PLANTROOM_DATA_DIR: join(folder, 'file', 'data') });
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: the data folder [^\n]+ cannot be written [^\n]+\n$/) });
+  });
+
+  it('refuses a key file that it cannot write, before it makes the key', async () => {
+    const refused = await plantroom(['serve'], { ...env, PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'none', 'key.json') });
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: the key file [^\n]+ cannot be written [^\n]+\n$/) });
+    expect((await serve()).stderr()).toContain('API key');
+  });
+
+  it('refuses a database of a newer version', async () => {
+    await plantroom(['migrate'], env);
+    const database = new Database(join(data, 'plantroom.db'));
+    database.prepare("insert into schema_migrations select '9999_from_the_future', applied_at from schema_migrations").run();
+    database.close();
+    const refused = await plantroom(['serve'], env);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: the database was made by a newer version [^\n]*9999_from_the_future[^\n]*\n$/) });
+  });
+});
