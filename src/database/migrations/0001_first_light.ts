@@ -252,7 +252,7 @@ async function executions(knex: Knex): Promise<void> {
 
 async function executionIndexes(knex: Knex): Promise<void> {
   await knex.raw("create index executions_queue on executions (connection_id, physical_device_id, queue_order) where state = 'enqueued'");
-  await knex.raw('create index executions_open_device on executions (device_id) where final = 0');
+  await knex.raw('create index executions_open_device on executions (organization_id, device_id) where final = 0');
   await knex.raw('create index executions_open_connection on executions (connection_id, state) where final = 0');
   await knex.raw('create index executions_deadline on executions (next_deadline) where next_deadline is not null');
   await knex.raw('create unique index executions_dedupe on executions (device_id, dedupe_key) where dedupe_key is not null');
