@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock';
 
 // Clocks jump, and timers of Node do not see it: the clock is looked at that often while something is awaited.
-const LOOK_EVERY_MS = 1000;
+const LOOK_EVERY_MS = 250;
 
 /** Calls back once when the clock has reached the earliest of the times that were set. */
 export class Alarm {

@@ -33,7 +33,7 @@ export class EvidenceService {
   }
 
   private async applyKnown(attachment: Attachment): Promise<void> {
-    const { database, onHeldInVain } = this.options;
+    const { database, log, onHeldInVain } = this.options;
     const source = `gateway:${attachment.peerId}`;
     for (let start = 0; start < attachment.known.length; start += CHUNK) {
       const chunk = attachment.known.slice(start, start + CHUNK);
@@ -43,6 +43,7 @@ export class EvidenceService {
         return settled;
       });
       for (const [at, { executionId, evidence }] of chunk.entries()) {
+        if (outcomes[at] === 'unknown') log.warn({ execution_id: executionId, connection_id: attachment.connectionId, source, evidence: evidence.kind }, 'executions.known_unknown');
         if (outcomes[at] === 'late' && evidence.kind === 'transport_ok') onHeldInVain(attachment.connectionId, executionId);
       }
     }
@@ -66,14 +67,11 @@ export class EvidenceService {
   }
 
   private async settle(db: Db, at: { organizationId: string; connectionId: string }, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
-    const { ledger, log } = this.options;
+    const { ledger } = this.options;
     const { event, origin } = happened(evidence, source);
     for (let attempt = 1; attempt <= TRIES; attempt++) {
       const execution = await new ExecutionRepository(db).find(at.organizationId, executionId);
-      if (!execution || execution.connectionId !== at.connectionId) {
-        log.warn({ execution_id: executionId, connection_id: at.connectionId, source, evidence: evidence.kind }, 'executions.evidence_unknown');
-        return 'unknown';
-      }
+      if (!execution || execution.connectionId !== at.connectionId) return 'unknown';
       const change = ledger.plan(execution, event, origin) ?? (isFinal(execution.state) ? ledger.planLate(execution, event, origin) : undefined);
       // What changes nothing says what is known already: the acknowledgement of the transport after that of the device.
       const stored = change ? (await ledger.store(db, at.organizationId, [change])).length > 0 : true;

@@ -40,8 +40,12 @@ export class ExecutionRepository {
 
   /** Those of these executions that exist, by id. */
   async findAll(organizationId: string, ids: readonly string[]): Promise<Map<string, Execution>> {
-    const found = await Promise.all([...new Set(ids)].map(async (id) => await this.find(organizationId, id)));
-    return new Map(found.flatMap((execution) => (execution ? [[execution.id, execution]] : [])));
+    const found = new Map<string, Execution>();
+    for (const id of new Set(ids)) {
+      const execution = await this.find(organizationId, id);
+      if (execution) found.set(id, execution);
+    }
+    return found;
   }
 
   /** The executions of a device, most recently updated first. */

@@ -1,0 +1,122 @@
+import type { Database } from '../../src/database';
+import { ExecutionRepository } from '../../src/executions/executionRepository';
+import { statements } from '../../src/executions/executionStatements';
+import { Ledger } from '../../src/executions/ledger';
+import { engines, type TestDatabase, type TestEngine } from '../support/engines';
+import { TestClock } from '../support/testClock';
+import { type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
+
+const SOURCE = { source: 'test' };
+
+/** How the engine would run a statement, as text. */
+async function planOf(engine: TestEngine['name'], database: Database, sql: string, values: readonly (string | number)[]): Promise<string> {
+  const bound = values.reduce<string>((text, value) => text.replace('?', typeof value === 'number' ? String(value) : `'${value}'`), sql);
+  if (engine === 'sqlite') {
+    const rows: { detail: string }[] = await database.db.knex.raw(`explain query plan ${bound}`);
+    return rows.map((row) => row.detail).join('\n');
+  }
+  const { rows } = (await database.db.knex.raw(`explain ${bound}`)) as { rows: Record<string, string>[] };
+  return rows.map((row) => row['QUERY PLAN']).join('\n');
+}
+
+/** A history: copies of one execution, most of them final, over some devices and connections. */
+async function fill(database: Database, executionId: string): Promise<void> {
+  const [row] = await database.db.knex('executions').where('id', executionId).select<Record<string, unknown>[]>('*');
+  const copies = Array.from({ length: 4000 }, (_, at): Record<string, unknown> => {
+    const open = at % 40 === 0;
+    const place = { device_id: `d-${at % 20}`, physical_device_id: `p-${at}`, connection_id: `c-${at % 10}`, command_id: `k-${at % 50}` };
+    const end = open ? { final: 0, next_deadline: at } : { final: 1, next_deadline: null, state: 'unconfirmed', finished_at: at };
+    return { ...row, ...place, ...end, id: `copy-${at}`, dedupe_key: open ? `key-${at}` : null, trigger_key: open ? `trigger-${at}` : null, updated_at: at, queue_order: at };
+  });
+  const events = copies.map(({ id }, at) => ({ organization_id: 'org-2', position: at + 1, execution_id: id, device_id: 'd', sequence: 1, time: at, layer: 1, event: 'e', to_state: 'enqueued', source: 's', data: '{}' }));
+  await database.transaction(async ({ knex }) => {
+    for (let start = 0; start < copies.length; start += 100) {
+      await knex('executions').insert(copies.slice(start, start + 100));
+      await knex('execution_events').insert(events.slice(start, start + 100));
+    }
+  });
+}
+
+describe.each(engines())('the store of executions on $name', ({ name, createDatabase }) => {
+  let db: TestDatabase;
+  let room: ExecutionRoom;
+  beforeAll(async () => {
+    db = await createDatabase();
+    await prepare(db.database);
+    room = await startExecutionRoom(db.database);
+    await fill(db.database, (await room.execute(await room.target())).executionId);
+    // An installation with SQLite has no statistics.
+    if (name === 'postgres') await db.database.db.knex.raw('analyze');
+  });
+  afterAll(async () => {
+    await room.stop();
+    await db.drop();
+  });
+
+  it.each([
+    ['page', ['org-1', 'd', 9, 'x', 50], ['executions_page']],
+    ['head', ['org-1', 'c', 'p'], ['executions_queue', 'executions_slot']],
+    ['queues', ['org-1', 'c'], ['executions_queue']],
+    ['undelivered', ['org-1', 'd'], ['executions_open_device']],
+    ['openOfDevice', ['org-1', 'd'], ['executions_open_device']],
+    ['inTransit', ['org-1', 'c', '', 100], ['executions_open_connection']],
+    ['duplicate', ['org-1', 'd', 'k'], ['executions_dedupe']],
+    ['byTrigger', ['org-1', 'd', 'c', 'k'], ['executions_trigger']],
+    ['due', [9, 0, 100], ['executions_deadline']],
+    ['nextDue', [9], ['executions_deadline']],
+    ['eventsOf', ['org-1', 'e'], ['execution_events_log']],
+    ['eventsAfter', ['org-2', 9, 50], ['execution_events']],
+  ] as const)('finds %s by an index', async (statement, values, indexes) => {
+    const plan = await planOf(name, db.database, statements[statement].sql(db.database.dialect), values);
+    for (const index of indexes) expect(plan).toContain(index);
+    expect(plan).not.toMatch(/^SCAN \w+$|Seq Scan/m);
+    if (statement === 'page') expect(plan).not.toMatch(/sort|b-tree/i);
+  });
+
+  it('stores a change only on what was read, and with its event', async () => {
+    const { executionId } = await room.execute(await room.target());
+    const ledger = new Ledger({ clock: new TestClock(), onCommitted: () => {} });
+    const { database } = db;
+    const execution = await new ExecutionRepository(database.db).get('org-1', executionId);
+    const change = ledger.plan(execution, { kind: 'cancelled' }, SOURCE);
+    const store = async (): Promise<number> => (await database.transaction(async (tx) => await ledger.store(tx, 'org-1', change ? [change] : []))).length;
+    expect(await Promise.all([store(), store()])).toEqual(expect.arrayContaining([1, 0]));
+    expect((await room.get(executionId)).events.map((event) => event.event)).toEqual(['submitted', 'cancelled']);
+  });
+
+  it('has no gap in its positions when a change is rolled back', async () => {
+    const positions = async (): Promise<number[]> => await db.database.db.knex('execution_events').where('organization_id', 'org-1').orderBy('position').pluck<number[]>('position');
+    const { executionId } = await room.execute(await room.target());
+    const ledger = new Ledger({ clock: new TestClock(), onCommitted: () => {} });
+    const change = ledger.plan(await new ExecutionRepository(db.database.db).get('org-1', executionId), { kind: 'cancelled' }, SOURCE);
+    const failing = db.database.transaction(async (tx) => {
+      await ledger.store(tx, 'org-1', change ? [change] : []);
+      throw new Error('on purpose');
+    });
+    await expect(failing).rejects.toThrow('on purpose');
+    await room.execute(await room.target());
+    const all = await positions();
+    expect(all).toEqual(all.map((_, at) => at + 1));
+  });
+
+  it('holds one slot for each physical device, whoever asks', async () => {
+    const target = await room.target({ command: { paramsSchema: { n: { type: 2, enum: [] } } as never } });
+    const ids = await Promise.all([1, 2].map(async (n) => (await room.execute(target, { params: { n } })).executionId));
+    const { knex } = db.database.db;
+    await knex('executions').where('id', ids[0] ?? '').update({ holds_slot: 1 });
+    await expect(knex('executions').where('id', ids[1] ?? '').update({ holds_slot: 1 })).rejects.toThrow(/unique/i);
+  });
+
+  it('brings bytes and empty fields back as they were', async () => {
+    const executions = new ExecutionRepository(db.database.db);
+    const { executionId } = await room.execute(await room.target());
+    const first = await executions.get('org-1', executionId);
+    const copy = { ...first, id: `${first.id}-bytes`, payload: { kind: 'bytes', bytes: new Uint8Array([0, 255, 7]) } as const, params: { a: [null, { b: 'ü' }] }, evidence: 'sensor' as const };
+    const ledger = new Ledger({ clock: new TestClock(), onCommitted: () => {} });
+    await db.database.transaction(async (tx) => await ledger.create(tx, copy, undefined, SOURCE));
+    const { payload, ...rest } = await executions.get('org-1', copy.id);
+    const { payload: _given, ...given } = copy;
+    expect(rest).toEqual(given);
+    expect(payload?.kind === 'bytes' && [...payload.bytes]).toEqual([0, 255, 7]);
+  });
+});

@@ -1,0 +1,192 @@
+import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from '../../src/commands';
+import { type Connection, ConnectionRepository, ConnectionStatuses, ConnectorHub, GatewayConnector, gatewayHandlers } from '../../src/connections';
+import { type Database, UnitOfWork } from '../../src/database';
+import { DeviceService, SensorService } from '../../src/devices';
+import { executionHandlers, Executions } from '../../src/executions';
+import {
+  ActuatorCommandServiceClient,
+  ActuatorCommandServiceService,
+  type Command,
+  CommandDefinition,
+  type CreateCommandRequest,
+  type ExecuteCommandRequest,
+  type ExecuteCommandResponse,
+  type Execution,
+  ExecutionState,
+} from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { GatewayServiceClient, GatewayServiceService } from '../../src/gen/gateway/v1/gateway_service';
+import { newId } from '../../src/kernel/ids';
+import { Cursors } from '../../src/kernel/pages';
+import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
+import { call, callFails, MemoryLog, startEdge, type SeenError, type TestEdge } from '../support/edge';
+import { TestClock } from '../support/testClock';
+
+/** The headers of a call with the key of an organization. */
+export const AS_ONE = { 'x-api-key': 'one', 'x-organization-id': 'org-1' };
+export const AS_TWO = { 'x-api-key': 'two', 'x-organization-id': 'org-2' };
+
+/** A device that can be commanded. */
+export interface Target {
+  readonly deviceId: string;
+  readonly commandId: string;
+  readonly clientDeviceId: string;
+}
+
+/** What makes a target special; the rest is a bound device with a command that needs nothing. */
+export interface TargetOptions {
+  readonly connectionId?: string;
+  readonly bound?: boolean;
+  readonly command?: Partial<CommandDefinition>;
+  /** With one sensor that the command expects to show 21. */
+  readonly expects?: boolean;
+}
+
+/** A server of this room with a gateway's door, on a database of its own or on one that an earlier room left. */
+export interface ExecutionRoom {
+  readonly log: MemoryLog;
+  readonly edge: TestEdge;
+  readonly clock: TestClock;
+  readonly client: ActuatorCommandServiceClient;
+  readonly gateways: GatewayServiceClient;
+  readonly executions: Executions;
+  readonly devices: DeviceService;
+  connection(overrides?: Partial<Connection>): Promise<string>;
+  target(options?: TargetOptions): Promise<Target>;
+  addCommand(deviceId: string, command?: Partial<CommandDefinition>): Promise<string>;
+  execute(target: Pick<Target, 'deviceId' | 'commandId'>, overrides?: Partial<ExecuteCommandRequest>): Promise<ExecuteCommandResponse>;
+  executeFails(target: Pick<Target, 'deviceId' | 'commandId'>, overrides?: Partial<ExecuteCommandRequest>): Promise<SeenError>;
+  get(executionId: string): Promise<Execution>;
+  /** Resolves when the execution is in this state (by its name, for example `delivered`). */
+  until(executionId: string, state: string): Promise<Execution>;
+  stop(): Promise<void>;
+}
+
+/** The name of a state as REST shows it. */
+export function nameOf(state: ExecutionState): string {
+  return ExecutionState[state].replace('EXECUTION_STATE_', '').toLowerCase();
+}
+
+/** Puts two organizations and the records of the system into an empty database. */
+export async function prepare(database: Database): Promise<void> {
+  await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
+  await seedSystemRecords(new UnitOfWork(database, sensorTemplateRepositories), new TestClock());
+}
+
+/** Starts the server; the database must be prepared. */
+export async function startExecutionRoom(database: Database, clock = new TestClock()): Promise<ExecutionRoom> {
+  const cursors = new Cursors(Buffer.alloc(32));
+  const statuses = new ConnectionStatuses(clock);
+  const connections = new ConnectionRepository(database.db);
+  const log = new MemoryLog();
+  const connector = new GatewayConnector({ connections, statuses, clock, log });
+  const hub = new ConnectorHub(connector);
+  const executions = new Executions({ database, hub, clock, cursors, log });
+  hub.start({
+    uplink: async () => ({ outcome: 'stored' }),
+    evidence: async (...evidence) => await executions.evidence(...evidence),
+    attached: async (attachment) => await executions.attached(attachment),
+    ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
+  });
+  const commands = new CommandService({ database, clock, cursors, onCommandDeleted: async (db, organizationId, id) => await executions.commandDeleted(db, organizationId, id) });
+  await executions.start();
+  const edge = await startEdge((server) => {
+    server.add(ActuatorCommandServiceService, { ...commandHandlers(commands), ...executionHandlers(executions) });
+    server.add(GatewayServiceService, gatewayHandlers(connector));
+  });
+  edge.keys.add('one', { organizationId: 'org-1' });
+  edge.keys.add('two', { organizationId: 'org-2' });
+  const devices = new DeviceService({
+    database,
+    clock,
+    cursors,
+    hooks: {
+      sensorsInUse,
+      onBindingChanged: async (db, organizationId, id) => await executions.targetRemoved(db, organizationId, id, 'physical_device_changed'),
+      onDeviceDeleted: async (db, organizationId, id) => await executions.targetRemoved(db, organizationId, id, 'device_deleted'),
+    },
+  });
+  return roomOf({ database, log, edge, clock, cursors, executions, devices, connections });
+}
+
+interface Parts {
+  readonly log: MemoryLog;
+  readonly database: Database;
+  readonly edge: TestEdge;
+  readonly clock: TestClock;
+  readonly cursors: Cursors;
+  readonly executions: Executions;
+  readonly devices: DeviceService;
+  readonly connections: ConnectionRepository;
+}
+
+/** A request to execute. */
+function requestOf(target: Pick<Target, 'deviceId' | 'commandId'>, overrides?: Partial<ExecuteCommandRequest>): ExecuteCommandRequest {
+  return { id: target.deviceId, commandId: target.commandId, organizationId: '', params: undefined, ...overrides };
+}
+
+function roomOf({ database, log, edge, clock, cursors, executions, devices, connections }: Parts): ExecutionRoom {
+  const client = edge.client(ActuatorCommandServiceClient);
+  const uow = new UnitOfWork(database, sensorTemplateRepositories);
+  const hooks = { sensorsInUse, onBindingChanged: async () => {}, onDeviceDeleted: async () => {} };
+  const sensors = new SensorService({ database, clock, hooks });
+  const templates = new SensorTemplateService({ uow, clock, cursors, sensorUses: async () => 0, valueTypeUses });
+  let connectionId: string | undefined;
+
+  const connection: ExecutionRoom['connection'] = async (overrides = {}) => {
+    const id = newId();
+    await connections.create('org-1', { id, organizationId: 'org-1', connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1, ...overrides });
+    return id;
+  };
+  const addSensor = async (deviceId: string): Promise<string> => {
+    const [key] = await uow.repos.keys.listSystem();
+    const template = await templates.create('org-1', { keyNameId: key?.id ?? '', sensorType: 'valve', valueType: 'number', unitMeasurementId: undefined, description: undefined });
+    const device = await sensors.add('org-1', deviceId, [template.id]);
+    return device.sensors[0]?.id ?? '';
+  };
+  const addCommand: ExecutionRoom['addCommand'] = async (deviceId, overrides = {}) => {
+    const definition = CommandDefinition.fromPartial({ name: `Command ${newId()}`, mode: 1, verificationStrategy: 1, directPayload: '{"on": true}', ...overrides });
+    const request: CreateCommandRequest = { id: deviceId, organizationId: '', command: definition };
+    const command: Command = await call(client.createCommand.bind(client), request, AS_ONE);
+    return command.id;
+  };
+  const get: ExecutionRoom['get'] = async (executionId) => await call(client.getExecution.bind(client), { executionId, organizationId: '' }, AS_ONE);
+
+  return {
+    log,
+    edge,
+    clock,
+    client,
+    gateways: edge.client(GatewayServiceClient),
+    executions,
+    devices,
+    connection,
+    addCommand,
+    target: async ({ connectionId: wanted, bound = true, command = {}, expects = false } = {}) => {
+      connectionId ??= await connection();
+      const clientDeviceId = `client-${newId()}`;
+      const physicalDevice = bound ? { connectionId: wanted ?? connectionId, clientDeviceId, configuration: undefined } : undefined;
+      const { id: deviceId } = await devices.create('org-1', { name: 'Device', physicalDevice });
+      const expected = expects ? { expectedSensorStates: [{ sensorId: await addSensor(deviceId), valueTemplate: '21' }] } : {};
+      return { deviceId, clientDeviceId, commandId: await addCommand(deviceId, { ...expected, ...command }) };
+    },
+    execute: async (target, overrides) => await call(client.executeCommand.bind(client), requestOf(target, overrides), AS_ONE),
+    executeFails: async (target, overrides) => await callFails(client.executeCommand.bind(client), requestOf(target, overrides), AS_ONE),
+    get,
+    until: async (executionId, state) => {
+      const watching = new AbortController();
+      const query = { deviceId: undefined, executionId, resumeToken: '' };
+      const items = executions.watch.watch('org-1', query, watching.signal);
+      while (!(await items.next()).done) {
+        const execution = await get(executionId);
+        if (nameOf(execution.state) !== state) continue;
+        watching.abort();
+        return execution;
+      }
+      throw new Error('the watch ended');
+    },
+    stop: async () => {
+      await edge.stop();
+      await executions.stop();
+    },
+  };
+}

@@ -1,0 +1,127 @@
+import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
+import type { WatchExecutionsRequest, WatchExecutionsResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { headers, seen, type SeenError } from '../support/edge';
+import { engines, type TestDatabase } from '../support/engines';
+import { AS_ONE, AS_TWO, type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
+import { TestGateway } from './testGateway';
+
+const NUMBERED = { paramsSchema: { n: { type: 2, enum: [] } } } as never;
+
+/** What a watcher has seen: `sequence` and id of each event. */
+const namesOf = (items: readonly WatchExecutionsResponse[]): string[] => items.filter((item) => item.event).map((item) => `${item.execution?.id} ${item.event?.sequence}`);
+
+/** Reads so many answers, then hangs up. */
+async function read(stream: ClientReadableStream<WatchExecutionsResponse>, count: number): Promise<WatchExecutionsResponse[]> {
+  const items: WatchExecutionsResponse[] = [];
+  for await (const item of stream) {
+    items.push(item as WatchExecutionsResponse);
+    if (items.length === count) break;
+  }
+  return items;
+}
+
+describe.each(engines())('the watch on $name', ({ createDatabase }) => {
+  let db: TestDatabase;
+  let room: ExecutionRoom;
+  beforeAll(async () => {
+    db = await createDatabase();
+    await prepare(db.database);
+    room = await startExecutionRoom(db.database);
+  });
+  afterAll(async () => {
+    await room.stop();
+    await db.drop();
+  });
+
+  function open(request: Partial<WatchExecutionsRequest> = {}, fields = AS_ONE): ClientReadableStream<WatchExecutionsResponse> {
+    return room.client.watchExecutions({ organizationId: '', id: undefined, executionId: undefined, resumeToken: '', ...request }, headers(fields));
+  }
+  async function fails(request: Partial<WatchExecutionsRequest>, fields = AS_ONE): Promise<SeenError> {
+    const stream = open(request, fields);
+    return await new Promise((resolve) => stream.on('error', (error: ServiceError) => resolve(seen(error))).resume());
+  }
+  async function tokenNow(): Promise<string> {
+    const [first] = await read(open(), 1);
+    expect(first).toMatchObject({ execution: undefined, event: undefined });
+    return first?.resumeToken ?? '';
+  }
+
+  it('begins with a token, then shows every event as it is stored, with the execution as it is', async () => {
+    const connectionId = await room.connection();
+    const gateway = await TestGateway.attach(room, { connectionId });
+    const stream = open();
+    const reading = read(stream, 5);
+    const target = await room.target({ connectionId });
+    const token = await tokenNow();
+    const { executionId } = await room.execute(target);
+    await gateway.command(1);
+    gateway.received(executionId);
+    await room.until(executionId, 'delivered');
+    await gateway.result(executionId, 1);
+    const items = await reading;
+    expect(items[0]?.resumeToken).toBe(token);
+    expect(items.slice(1).map((item) => item.event?.event)).toEqual(['submitted', 'dispatch', 'transport_ok', 'ack']);
+    expect(items.at(-1)?.execution).toMatchObject({ id: executionId, state: 6, organizationId: 'org-1', deviceId: target.deviceId, events: [] });
+    await gateway.cut();
+  });
+
+  it('resumes after any answer, and loses and doubles nothing', async () => {
+    const target = await room.target({ command: NUMBERED });
+    const token = await tokenNow();
+    for (let n = 0; n < 12; n++) await room.execute(target, { params: { n } });
+    const all = await read(open({ resumeToken: token }), 13);
+    expect(new Set(namesOf(all)).size).toBe(12);
+    for (const [at, item] of all.entries()) {
+      const rest = await read(open({ resumeToken: item.resumeToken }), 13 - at);
+      expect(namesOf(rest)).toEqual(namesOf(all).slice(at));
+    }
+  });
+
+  it('sees everything once while many write in parallel', async () => {
+    const targets = await Promise.all([1, 2, 3, 4].map(async () => await room.target({ command: NUMBERED })));
+    const reading = read(open({ resumeToken: await tokenNow() }), 81);
+    const answers = await Promise.all(targets.flatMap((target) => Array.from({ length: 20 }, async (_, n) => await room.execute(target, { params: { n } }))));
+    expect(namesOf(await reading).toSorted()).toEqual(answers.map((answer) => `${answer.executionId} 1`).toSorted());
+  });
+
+  it('shows one device or one execution only', async () => {
+    const [one, two] = [await room.target({ command: NUMBERED }), await room.target({ command: NUMBERED })];
+    const token = await tokenNow();
+    const first = await room.execute(one, { params: { n: 1 } });
+    await room.execute(two, { params: { n: 1 } });
+    const last = await room.execute(one, { params: { n: 2 } });
+    expect(namesOf(await read(open({ resumeToken: token, id: one.deviceId }), 3))).toEqual([`${first.executionId} 1`, `${last.executionId} 1`]);
+    expect(namesOf(await read(open({ resumeToken: token, executionId: last.executionId }), 2))).toEqual([`${last.executionId} 1`]);
+  });
+
+  it('moves a reader of little among much on', async () => {
+    const quiet = await room.target({ command: NUMBERED });
+    const noisy = await room.target({ connectionId: await room.connection({ policy: { queueLimit: 1000 } }), command: NUMBERED });
+    const token = await tokenNow();
+    for (let start = 0; start < 210; start += 30) await Promise.all(Array.from({ length: 30 }, async (_, n) => await room.execute(noisy, { params: { n: start + n } })));
+    const [, moved] = await read(open({ resumeToken: token, id: quiet.deviceId }), 2);
+    expect(moved).toMatchObject({ event: undefined, execution: undefined });
+    expect(moved?.resumeToken).not.toBe(token);
+  });
+
+  it('shows nothing of another organization', async () => {
+    const [other] = await read(open({}, AS_TWO), 1);
+    expect(await fails({ resumeToken: other?.resumeToken ?? '' })).toMatchObject({ code: 3, reason: 'validation_failed', fields: ['resumeToken'] });
+    const { executionId } = await room.execute(await room.target());
+    expect(await fails({ executionId }, AS_TWO)).toMatchObject({ code: 5, reason: 'execution_not_found' });
+    const target = await room.target();
+    expect(await fails({ id: target.deviceId }, AS_TWO)).toMatchObject({ code: 5, reason: 'device_not_found' });
+  });
+
+  it('says so when events after the token are gone, at the begin of what is kept or in its middle', async () => {
+    const target = await room.target({ command: NUMBERED });
+    const token = await tokenNow();
+    const ids: string[] = [];
+    for (let n = 0; n < 4; n++) ids.push((await room.execute(target, { params: { n } })).executionId);
+    await db.database.db.knex('executions').where('id', ids[2] ?? '').delete();
+    expect(await fails({ resumeToken: token })).toMatchObject({ code: 11, reason: 'resume_token_expired' });
+    await db.database.db.knex('executions').whereIn('id', ids).delete();
+    expect(await fails({ resumeToken: token })).toMatchObject({ code: 11, reason: 'resume_token_expired' });
+    expect(await read(open({ resumeToken: await tokenNow() }), 1)).toHaveLength(1);
+  });
+});
