@@ -88,10 +88,13 @@ function deviceApi(client: wire.DigitalDeviceServiceClient) {
 
 function method<Request, Response>(type: { fromPartial(fields: never): Request }, _answer: { decode(bytes: Uint8Array): Response }, unary: Parameters<typeof call<Request, Response>>[0]): Method<Request, Response> {
   const request = (fields: Partly<Request>): Request => type.fromPartial(fields as never);
-  const headers = (as: string) => ({ 'x-api-key': as, 'x-organization-id': as });
-  const succeeds = async (fields: Partly<Request>, as = 'org-1'): Promise<Response> => await call(unary, request(fields), headers(as));
-  const fails = async (fields: Partly<Request>, as = 'org-1'): Promise<SeenError> => await callFails(unary, request(fields), headers(as));
+  const succeeds = async (fields: Partly<Request>, as = 'org-1'): Promise<Response> => await call(unary, request(fields), keyOf(as));
+  const fails = async (fields: Partly<Request>, as = 'org-1'): Promise<SeenError> => await callFails(unary, request(fields), keyOf(as));
   return Object.assign(succeeds, { fails });
+}
+
+function keyOf(organizationId: string): Record<string, string> {
+  return { 'x-api-key': organizationId, 'x-organization-id': organizationId };
 }
 
 async function insertConnection(db: Db, organizationId: string): Promise<string> {

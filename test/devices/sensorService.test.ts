@@ -1,0 +1,143 @@
+import { status } from '@grpc/grpc-js';
+import type { DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { fromTimestamp } from '../../src/kernel/timestamps';
+import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
+import { engines } from '../support/engines';
+
+describe.each(engines())('sensors on $name', (engine) => {
+  let room: DeviceRoom;
+  let next = 0;
+  beforeAll(async () => {
+    room = await startDeviceRoom(engine);
+  });
+  beforeEach(() => {
+    room.clock.advance(1000);
+    room.uses.length = 0;
+  });
+  afterAll(async () => await room.stop());
+
+  async function device(sensors: number, options: { bound?: boolean } = {}): Promise<DigitalDevice> {
+    const physicalDevice = options.bound === false ? undefined : { clientDeviceId: `sensor-box-${(next += 1)}`, connectionId: room.connections[0] };
+    const created = await room.api.create({ name: 'Box', physicalDevice });
+    return sensors === 0 ? created : await room.api.addSensors({ id: created.id, sensorTemplateIds: Array.from({ length: sensors }, () => room.templates[0]) });
+  }
+
+  it('attaches one sensor per template, in order, behind those that are there', async () => {
+    const [one, two] = room.templates;
+    const first = await device(2);
+    room.clock.advance(5);
+    const after = await room.api.addSensors({ id: first.id, sensorTemplateIds: [two, one, two] });
+    expect(after.sensors.map(({ sensorTemplateId }) => sensorTemplateId)).toEqual([one, one, two, one, two]);
+    expect(after.sensors.slice(0, 2)).toEqual(first.sensors);
+    expect(after).toMatchObject({ etag: '"3"', createdAt: first.createdAt });
+    expect(fromTimestamp(after.updatedAt!)).toBe(room.clock.now());
+    expect(await room.api.get({ id: first.id })).toEqual(after);
+  });
+
+  it('takes templates of the server, and names each that the organization does not see', async () => {
+    const [system] = await room.test.database.db.knex('sensor_templates').whereNull('organization_id').limit(1).pluck('id');
+    const own = await device(0);
+    expect((await room.api.addSensors({ id: own.id, sensorTemplateIds: [system] })).sensors).toHaveLength(1);
+    const error = await room.api.addSensors.fails({ id: own.id, sensorTemplateIds: ['no-such', room.templates[0], 'neither'] });
+    expect(error).toMatchObject({ reason: 'validation_failed', fields: ['sensorTemplateIds[0]', 'sensorTemplateIds[2]'] });
+    const foreign = await room.api.create({ name: 'Theirs' }, 'org-2');
+    expect(await room.api.addSensors.fails({ id: foreign.id, sensorTemplateIds: [room.templates[0]] }, 'org-2')).toMatchObject({ fields: ['sensorTemplateIds[0]'] });
+    expect((await room.api.get({ id: own.id })).sensors).toHaveLength(1);
+  });
+
+  it('holds 500 sensors and their mappings, and no more', async () => {
+    let full = await device(0);
+    for (let round = 0; round < 5; round += 1) full = await room.api.addSensors({ id: full.id, sensorTemplateIds: Array.from({ length: 100 }, () => room.templates[0]) });
+    expect(await room.api.addSensors.fails({ id: full.id, sensorTemplateIds: [room.templates[0]] })).toMatchObject({ reason: 'validation_failed', fields: ['sensorTemplateIds'] });
+    const mapped = await room.api.setMappings({ id: full.id, mappings: ids(full).map((sensorId, at) => ({ sensorId, sourcePath: `list[${at}]` })) });
+    expect(mapped.physicalDevice!.sensorMappings.map(({ sourcePath }) => sourcePath)).toEqual(ids(full).map((_, at) => `list[${at}]`));
+    const empty = await room.api.removeSensors({ id: full.id, sensorIds: ids(full) });
+    expect(empty).toMatchObject({ sensors: [], physicalDevice: { sensorMappings: [] } });
+  });
+
+  it('removes all that are named with their mappings, or none', async () => {
+    const box = await device(3);
+    const other = await device(1);
+    const [a, b, c] = ids(box) as [string, string, string];
+    const mapped = await room.api.setMappings({ id: box.id, mappings: [{ sensorId: a, sourcePath: 'a' }, { sensorId: b, sourcePath: 'b' }] });
+    const error = await room.api.removeSensors.fails({ id: box.id, sensorIds: [a, ids(other)[0]!, 'no-such'] });
+    expect(error).toMatchObject({ reason: 'validation_failed', fields: ['sensorIds[1]', 'sensorIds[2]'] });
+    expect(await room.api.get({ id: box.id })).toEqual(mapped);
+    const after = await room.api.removeSensors({ id: box.id, sensorIds: [c, a] });
+    expect(ids(after)).toEqual([b]);
+    expect(after.physicalDevice!.sensorMappings).toEqual([mapped.physicalDevice!.sensorMappings[1]]);
+    const grown = await room.api.addSensors({ id: box.id, sensorTemplateIds: [room.templates[1]] });
+    expect(ids(grown)[0]).toBe(b);
+  });
+
+  it('refuses to remove or re-template a sensor that a command expects a state of', async () => {
+    const box = await device(2);
+    const [a, b] = ids(box) as [string, string];
+    room.uses.push({ sensorId: a, commandName: 'Open valve' });
+    const error = await room.api.removeSensors.fails({ id: box.id, sensorIds: [b, a] });
+    expect(error).toMatchObject({ code: status.FAILED_PRECONDITION, reason: 'sensor_in_use', metadata: { sensor_id: a, uses: '1' } });
+    expect(error.message).toContain('Open valve');
+    expect(await room.api.updateSensor.fails({ id: box.id, sensorId: a, sensorTemplateId: room.templates[1] })).toMatchObject({ reason: 'sensor_in_use' });
+    expect(await room.api.get({ id: box.id })).toEqual(box);
+    expect(ids(await room.api.updateSensor({ id: box.id, sensorId: a, sensorTemplateId: room.templates[0] }))).toEqual([a, b]);
+  });
+
+  it('gives a sensor another template and keeps its id and mapping', async () => {
+    const box = await device(2);
+    const [a, b] = ids(box) as [string, string];
+    const mapped = await room.api.setMappings({ id: box.id, mappings: [{ sensorId: a, sourcePath: 'a' }] });
+    room.clock.advance(9);
+    const after = await room.api.updateSensor({ id: box.id, sensorId: a, sensorTemplateId: room.templates[1] });
+    expect(after.sensors.map(({ id, sensorTemplateId }) => [id, sensorTemplateId])).toEqual([[a, room.templates[1]], [b, room.templates[0]]]);
+    expect(fromTimestamp(after.sensors[0]!.updatedAt!)).toBe(room.clock.now());
+    expect(after.sensors[0]!.createdAt).toEqual(box.sensors[0]!.createdAt);
+    expect(after.physicalDevice!.sensorMappings).toEqual(mapped.physicalDevice!.sensorMappings);
+    expect(await room.api.updateSensor.fails({ id: box.id, sensorId: 'no-such', sensorTemplateId: room.templates[1] })).toMatchObject({ code: status.NOT_FOUND, reason: 'sensor_not_found' });
+    expect(await room.api.updateSensor.fails({ id: box.id, sensorId: b, sensorTemplateId: 'no-such' })).toMatchObject({ reason: 'validation_failed', fields: ['sensorTemplateId'] });
+    expect(await room.sensors.countByTemplate('org-1', room.templates[1])).toBeGreaterThan(0);
+    expect(await room.sensors.countByTemplate('org-2', room.templates[1])).toBe(0);
+  });
+
+  it('replaces all mappings, in one spelling, and keeps the ids of sensors that stay mapped', async () => {
+    const box = await device(3);
+    const [a, b, c] = ids(box) as [string, string, string];
+    const first = await room.api.setMappings({ id: box.id, mappings: [{ sensorId: a, sourcePath: 'data["relays"][0]' }, { sensorId: b, sourcePath: 'b' }] });
+    expect(first.physicalDevice!.sensorMappings.map(({ sensorId, sourcePath }) => [sensorId, sourcePath])).toEqual([[a, 'data.relays[0]'], [b, 'b']]);
+    room.clock.advance(3);
+    const second = await room.api.setMappings({ id: box.id, mappings: [{ sensorId: c, sourcePath: 'b' }, { sensorId: a, sourcePath: 'a' }] });
+    const [ofC, ofA] = second.physicalDevice!.sensorMappings;
+    expect(ofA).toEqual({ ...first.physicalDevice!.sensorMappings[0], sourcePath: 'a', updatedAt: second.updatedAt });
+    expect(ofC).toMatchObject({ sensorId: c, sourcePath: 'b', createdAt: second.updatedAt });
+    expect(await room.api.get({ id: box.id })).toEqual(second);
+    expect((await room.api.setMappings({ id: box.id, mappings: [] })).physicalDevice!.sensorMappings).toEqual([]);
+  });
+
+  it('says all that is wrong with mappings: what the message shows, and what the device shows', async () => {
+    const box = await device(2);
+    const other = await device(1);
+    const [a, b] = ids(box) as [string, string];
+    const message = await room.api.setMappings.fails({ id: box.id, mappings: [{ sensorId: a, sourcePath: 'x' }, { sensorId: a, sourcePath: 'x' }, { sensorId: b, sourcePath: 'x..y' }, { sensorId: '', sourcePath: 'z' }] });
+    expect(message.fields.toSorted()).toEqual(['mappings[1].sensorId', 'mappings[1].sourcePath', 'mappings[2].sourcePath', 'mappings[3].sensorId']);
+    const state = await room.api.setMappings.fails({ id: box.id, mappings: [{ sensorId: 'no-such', sourcePath: 'x' }, { sensorId: b, sourcePath: 'y' }, { sensorId: ids(other)[0]!, sourcePath: 'z' }] });
+    expect(state.fields).toEqual(['mappings[0].sensorId', 'mappings[2].sensorId']);
+    expect(await room.api.get({ id: box.id })).toEqual(box);
+  });
+
+  it('needs a physical device for mappings', async () => {
+    const loose = await device(1, { bound: false });
+    const error = await room.api.setMappings.fails({ id: loose.id, mappings: [{ sensorId: ids(loose)[0]!, sourcePath: 'a' }] });
+    expect(error).toMatchObject({ code: status.FAILED_PRECONDITION, reason: 'no_physical_device' });
+  });
+
+  it('loses none of parallel changes of one device', async () => {
+    const box = await device(0);
+    await Promise.all(Array.from({ length: 8 }, async () => await room.api.addSensors({ id: box.id, sensorTemplateIds: [room.templates[0], room.templates[1]] })));
+    const after = await room.api.get({ id: box.id });
+    expect(after.sensors).toHaveLength(16);
+    expect(after.etag).toBe('"9"');
+  });
+});
+
+function ids(device: DigitalDevice): string[] {
+  return device.sensors.map(({ id }) => id);
+}
