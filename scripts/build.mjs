@@ -1,7 +1,7 @@
 // Generates the stubs and the descriptor image from proto/, bundles the program, and lays its files beside it.
 import { build } from 'esbuild';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 const assets = 'dist/assets';
@@ -26,7 +26,9 @@ const common = {
 };
 const programs = { main: 'src/main.ts', bench: 'scripts/bench/bench.ts', 'bench-echo': 'scripts/bench/echoServer.ts', crash: 'scripts/crash/crash.ts' };
 for (const [name, entry] of Object.entries(programs)) if (existsSync(entry)) await build({ ...common, entryPoints: [entry], outfile: `dist/${name}.js` });
-copyFileSync(`node_modules/better-sqlite3/prebuilds/${process.platform}-${process.arch}.node`, `${assets}/better_sqlite3.node`);
+// Renamed into place: a process that runs has the old file mapped, and would crash if it were written over.
+copyFileSync(`node_modules/better-sqlite3/prebuilds/${process.platform}-${process.arch}.node`, `${assets}/better_sqlite3.node.new`);
+renameSync(`${assets}/better_sqlite3.node.new`, `${assets}/better_sqlite3.node`);
 
 function commit() {
   try {
