@@ -1,0 +1,241 @@
+import { status } from '@grpc/grpc-js';
+import type { UplinkMessage } from '../../src/connections';
+import type { DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { fromTimestamp } from '../../src/kernel/timestamps';
+import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
+import { engines } from '../support/engines';
+
+const DAY = 24 * 3600 * 1000;
+
+describe.each(engines())('uplinks on $name', (engine) => {
+  let room: DeviceRoom;
+  let next = 0;
+  beforeAll(async () => {
+    room = await startDeviceRoom(engine);
+  });
+  beforeEach(() => room.clock.advance(1000));
+  afterAll(async () => await room.stop());
+
+  /** A device bound to a physical device of its own. */
+  async function bound(): Promise<DigitalDevice> {
+    return await room.api.create({ name: 'Sender', physicalDevice: { clientDeviceId: `sender-${(next += 1)}`, connectionId: room.connections[0] } });
+  }
+
+  /** A valid uplink of a device, received now; name only what the test is about. */
+  function uplink(device: DigitalDevice, overrides: Partial<UplinkMessage> = {}): UplinkMessage {
+    return {
+      organizationId: 'org-1',
+      connectionId: room.connections[0],
+      uplinkId: `u-${(next += 1)}`,
+      clientDeviceId: device.physicalDevice?.clientDeviceId ?? '',
+      receivedAt: room.clock.now(),
+      time: undefined,
+      payload: { kind: 'json', value: { data: { temperature: 21.5 } } },
+      fPort: undefined,
+      ...overrides,
+    };
+  }
+
+  async function keys(device: DigitalDevice, overrides: Record<string, string> = {}): Promise<[string, unknown, number][]> {
+    const request = { id: device.id, connectionId: room.connections[0], clientDeviceId: device.physicalDevice?.clientDeviceId ?? '', ...overrides };
+    const { connectorKeys } = await room.api.connectorKeys(request);
+    return connectorKeys.map(({ name, timestamp, value }) => [name, (value as { value: unknown }).value, timestamp]);
+  }
+  const lastSeen = async (device: DigitalDevice): Promise<number | undefined> => {
+    const { lastSeen: seen } = await room.api.get({ id: device.id });
+    return seen && fromTimestamp(seen);
+  };
+
+  it('stores an uplink: its paths, and when the device was last seen, which is no change of the device', async () => {
+    const device = await bound();
+    expect(await keys(device)).toEqual([]);
+    room.clock.advance(50);
+    const now = room.clock.now();
+    const value = { data: { temperature: 21.5, relays: [true, false], note: null, 'a b': { deep: 'x' } }, battery: 88, empty: {} };
+    expect(await room.pipeline.handle(uplink(device, { payload: json(value) }))).toEqual({ outcome: 'stored' });
+    expect(await keys(device)).toEqual([
+      ['battery', 88, now],
+      ['data.note', null, now],
+      ['data.relays[0]', true, now],
+      ['data.relays[1]', false, now],
+      ['data.temperature', 21.5, now],
+      ['data["a b"].deep', 'x', now],
+      ['empty', {}, now],
+    ]);
+    expect(await room.api.get({ id: device.id })).toEqual({ ...device, lastSeen: expect.anything() as unknown });
+    expect(await lastSeen(device)).toBe(now);
+    const [listed] = (await room.api.list({ limit: 1 })).devices;
+    expect(fromTimestamp(listed!.lastSeen!)).toBe(now);
+  });
+
+  it('takes bytes as hex digits, with the port where there is one', async () => {
+    const device = await bound();
+    const bytes = Uint8Array.from([0, 1, 0xab, 0xff]);
+    await room.pipeline.handle(uplink(device, { payload: { kind: 'bytes', bytes }, fPort: 7 }));
+    expect((await keys(device)).map(([name, value]) => [name, value])).toEqual([['bytes', '0001abff'], ['fPort', 7]]);
+    const silent = await bound();
+    await room.pipeline.handle(uplink(silent, { payload: { kind: 'bytes', bytes: new Uint8Array() } }));
+    expect((await keys(silent)).map(([name, value]) => [name, value])).toEqual([['bytes', '']]);
+  });
+
+  it('takes an uplink once: a repeated one changes nothing for 7 days', async () => {
+    const device = await bound();
+    const first = uplink(device);
+    const sent = room.clock.now();
+    expect(await room.pipeline.handle(first)).toEqual({ outcome: 'stored' });
+    room.clock.advance(1000);
+    const again = { ...first, receivedAt: room.clock.now(), payload: json({ data: { temperature: 99 } }) };
+    expect(await room.pipeline.handle(again)).toEqual({ outcome: 'duplicate' });
+    await room.pipeline.sweep(sent + 7 * DAY);
+    expect(await room.pipeline.handle(again)).toEqual({ outcome: 'duplicate' });
+    expect(await keys(device)).toEqual([['data.temperature', 21.5, sent]]);
+    expect(await lastSeen(device)).toBe(sent);
+    await room.pipeline.sweep(sent + 7 * DAY + 1);
+    expect(await room.pipeline.handle(again)).toEqual({ outcome: 'stored' });
+  });
+
+  it('takes one of two parallel copies, and both of two uplinks of one device', async () => {
+    const device = await bound();
+    const copy = uplink(device);
+    const copies = await Promise.all([1, 2, 3, 4].map(async () => await room.pipeline.handle(copy)));
+    expect(copies.map(({ outcome }) => outcome).toSorted()).toEqual(['duplicate', 'duplicate', 'duplicate', 'stored']);
+    const forth = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`k${at}`, at]));
+    const back = Object.fromEntries(Object.entries(forth).toReversed());
+    const many = await Promise.all(Array.from({ length: 20 }, async (_, at) => await room.pipeline.handle(uplink(device, { payload: json(at % 2 ? forth : back) }))));
+    expect(new Set(many.map(({ outcome }) => outcome))).toEqual(new Set(['stored']));
+  });
+
+  it('remembers ids per connection', async () => {
+    const device = await bound();
+    const message = uplink(device);
+    const other = await room.addConnection();
+    expect(await room.pipeline.handle(message)).toEqual({ outcome: 'stored' });
+    expect(await room.pipeline.handle({ ...message, connectionId: other })).toEqual({ outcome: 'stored' });
+  });
+
+  it('sweeps many ids in portions', async () => {
+    const rows = Array.from({ length: 2300 }, (_, at) => ({ connection_id: room.connections[1], uplink_id: `old-${at}`, seen_at: at < 2200 ? 1 : 2 }));
+    for (let at = 0; at < rows.length; at += 100) await room.test.database.db.knex('uplinks_seen').insert(rows.slice(at, at + 100));
+    await room.pipeline.sweep(7 * DAY + 2);
+    const left = await room.test.database.db.knex('uplinks_seen').where('connection_id', room.connections[1]);
+    expect(left).toHaveLength(100);
+  });
+
+  it('keeps keys of a physical device that is bound to none, so that a binding can be previewed', async () => {
+    const loose = await room.api.create({ name: 'Not bound' });
+    const clientDeviceId = `stray-${(next += 1)}`;
+    expect(await room.pipeline.handle(uplink(loose, { clientDeviceId }))).toEqual({ outcome: 'stored' });
+    expect(await keys(loose, { clientDeviceId: ` ${clientDeviceId} ` })).toEqual([['data.temperature', 21.5, room.clock.now()]]);
+    expect(await lastSeen(loose)).toBeUndefined();
+    expect(await keys(loose, { clientDeviceId: 'never-seen' })).toEqual([]);
+  });
+
+  it('shows keys only within the organization, and names what is wrong', async () => {
+    const device = await bound();
+    await room.pipeline.handle(uplink(device));
+    const { id, physicalDevice } = device;
+    const clientDeviceId = physicalDevice!.clientDeviceId;
+    expect(await room.api.connectorKeys.fails({ id, connectionId: room.connections[1], clientDeviceId })).toMatchObject({ code: status.NOT_FOUND, reason: 'connection_not_found' });
+    const theirs = await room.api.create({ name: 'Theirs' }, 'org-2');
+    expect(await room.api.connectorKeys.fails({ id: theirs.id, connectionId: room.connections[0], clientDeviceId }, 'org-2')).toMatchObject({ reason: 'connection_not_found' });
+    expect(await room.api.connectorKeys({ id: theirs.id, connectionId: room.connections[1], clientDeviceId }, 'org-2')).toEqual({ connectorKeys: [] });
+    expect((await room.api.connectorKeys.fails({ id, connectionId: '', clientDeviceId: '' })).fields.toSorted()).toEqual(['clientDeviceId', 'connectionId']);
+    expect((await room.api.connectorKeys.fails({ id, connectionId: room.connections[0], clientDeviceId: 'a\u0007' })).fields).toEqual(['clientDeviceId']);
+  });
+
+  it('sets a value only if it is not older than what is stored, and lastSeen never backwards', async () => {
+    const device = await bound();
+    const now = room.clock.now();
+    const at = async (time: number, receivedAt: number, value: number): Promise<void> => void (await room.pipeline.handle(uplink(device, { time, receivedAt, payload: json({ v: value }) })));
+    await at(now - 500, now, 1);
+    expect(await keys(device)).toEqual([['v', 1, now - 500]]);
+    await at(now - 600, now + 10, 2);
+    expect(await keys(device)).toEqual([['v', 1, now - 500]]);
+    await at(now - 500, now + 5, 3);
+    expect(await keys(device)).toEqual([['v', 3, now - 500]]);
+    expect(await lastSeen(device)).toBe(now + 10);
+  });
+
+  it('takes the time of receipt where the device has none, or one of the future', async () => {
+    const device = await bound();
+    const now = room.clock.now();
+    await room.pipeline.handle(uplink(device, { time: now + DAY, payload: json({ v: 1 }) }));
+    expect(await keys(device)).toEqual([['v', 1, now]]);
+    await room.pipeline.handle(uplink(device, { time: Number.NaN, receivedAt: now + 1, payload: json({ v: 2 }) }));
+    expect(await keys(device)).toEqual([['v', 2, now + 1]]);
+  });
+
+  it('keeps the 500 paths seen last', async () => {
+    const device = await bound();
+    await room.pipeline.handle(uplink(device, { payload: json(numbered(0, 300)) }));
+    room.clock.advance(1);
+    await room.pipeline.handle(uplink(device, { payload: json(numbered(300, 200)) }));
+    expect(await keys(device)).toHaveLength(500);
+    room.clock.advance(1);
+    await room.pipeline.handle(uplink(device, { payload: json({ ...numbered(0, 100), ...numbered(900, 150) }) }));
+    const names = new Set((await keys(device)).map(([name]) => name));
+    expect(names.size).toBe(500);
+    for (const name of ['k0', 'k99', 'k300', 'k499', 'k900', 'k1049']) expect(names).toContain(name);
+    room.clock.advance(1);
+    await room.pipeline.handle(uplink(device, { payload: json(numbered(2000, 700)) }));
+    expect((await keys(device)).map(([name]) => name).toSorted()).toEqual(Object.keys(numbered(2000, 500)).toSorted());
+    expect(room.log.of('telemetry.paths_dropped').at(-1)).toMatchObject({ kept_paths: 500, client_device_id: device.physicalDevice!.clientDeviceId });
+  });
+
+  it.each<[string, Partial<UplinkMessage>]>([
+    ['uplink_id_invalid', { uplinkId: '' }],
+    ['uplink_id_invalid', { uplinkId: 'x'.repeat(65) }],
+    ['uplink_id_invalid', { uplinkId: 'a\u0000' }],
+    ['client_device_id_invalid', { clientDeviceId: '' }],
+    ['client_device_id_invalid', { clientDeviceId: 'x'.repeat(256) }],
+    ['client_device_id_invalid', { clientDeviceId: '\uD800' }],
+    ['payload_not_json', { payload: json({ a: [Number.NaN] }) }],
+    ['payload_too_deep', { payload: json(Array.from({ length: 40 }).reduce<Record<string, unknown>>((inner) => ({ inner }), {})) }],
+  ])('rejects poison for good, and says so in the log: %s', async (reason, poison) => {
+    const device = await bound();
+    const message = uplink(device, poison);
+    expect(await room.pipeline.handle(message)).toEqual({ outcome: 'rejected', reason });
+    expect(room.log.of('telemetry.uplink_rejected').at(-1)).toMatchObject({ reason, outcome: 'rejected', connection_id: room.connections[0] });
+    expect(await keys(device)).toEqual([]);
+    expect(await lastSeen(device)).toBeUndefined();
+  });
+
+  it('takes hostile names and texts as data', async () => {
+    const device = await bound();
+    const value = JSON.parse(String.raw`{"__proto__": {"x": 1}, "a\u0000b": "\u0000", "'; drop table connector_keys; --": "?", "half": "\ud800"}`) as Record<string, unknown>;
+    expect(await room.pipeline.handle(uplink(device, { payload: json(value) }))).toEqual({ outcome: 'stored' });
+    const rows = await room.test.database.db.knex('connector_keys').where('client_device_id', device.physicalDevice!.clientDeviceId).select('name', 'value');
+    expect(new Map(rows.map((row: { name: string; value: string }) => [row.name, JSON.parse(row.value) as unknown]))).toEqual(
+      new Map<string, unknown>([['__proto__.x', 1], [String.raw`["a\u0000b"]`, '\u0000'], [`["'; drop table connector_keys; --"]`, '?'], ['half', '\uD800']]),
+    );
+  });
+
+  it('stores all of an uplink or nothing of it', async () => {
+    const device = await bound();
+    const message = uplink(device);
+    const { knex } = room.test.database.db;
+    await knex.schema.renameTable('connector_keys', 'away');
+    await expect(room.pipeline.handle(message)).rejects.toThrow('connector_keys');
+    await knex.schema.renameTable('away', 'connector_keys');
+    expect(await lastSeen(device)).toBeUndefined();
+    expect(await room.pipeline.handle(message)).toEqual({ outcome: 'stored' });
+    expect(await keys(device)).toHaveLength(1);
+  });
+
+  it('refuses uplinks of a connection that is gone, or of another organization', async () => {
+    const device = await bound();
+    for (const connectionId of ['no-such-connection', room.connections[1]]) {
+      await expect(room.pipeline.handle(uplink(device, { connectionId }))).rejects.toMatchObject({ reason: 'connection_not_found' });
+    }
+    expect(await keys(device)).toEqual([]);
+  });
+});
+
+function json(value: Record<string, unknown>): UplinkMessage['payload'] {
+  return { kind: 'json', value };
+}
+
+/** Values under `count` names that count on from `from`. */
+function numbered(from: number, count: number): Record<string, unknown> {
+  return Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${from + at}`, at]));
+}
