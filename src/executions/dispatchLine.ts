@@ -173,10 +173,14 @@ export class DispatchLine {
     }
   }
 
-  private async putBack(execution: Execution): Promise<void> {
+  /** Proven not sent, whatever else became of this attempt meanwhile. */
+  private async putBack({ id, attempts }: Execution): Promise<void> {
     const { database, ledger } = this.options;
-    const change = ledger.plan(execution, { kind: 'known_undelivered' }, SOURCE);
-    if (change) await database.transaction(async (db) => await ledger.store(db, this.organizationId, [change]));
+    await database.transaction(async (db) => {
+      const now = await new ExecutionRepository(db).find(this.organizationId, id);
+      const change = now?.attempts === attempts ? ledger.plan(now, { kind: 'known_undelivered' }, SOURCE) : undefined;
+      if (change) await ledger.store(db, this.organizationId, [change]);
+    });
   }
 }
 

@@ -3,22 +3,24 @@ import { DispatchLine, type DispatchOptions } from './dispatchLine';
 /** Sends what is enqueued: one line for each connection, first in first out for each physical device, one at a time. */
 export class Dispatcher {
   private readonly lines = new Map<string, DispatchLine>();
+  private stopped = false;
 
   constructor(private readonly options: DispatchOptions) {}
 
   /** There may be something to send for this physical device. */
   wake(organizationId: string, connectionId: string, physicalDeviceId: string): void {
     // While nobody is attached there is nothing to know: whoever comes says `ready`.
-    if (this.options.hub.peer(connectionId)) this.line(organizationId, connectionId).wake(physicalDeviceId);
+    if (!this.stopped && this.options.hub.peer(connectionId)) this.line(organizationId, connectionId).wake(physicalDeviceId);
   }
 
   /** There may be room on this connection. */
   ready(organizationId: string, connectionId: string): void {
-    this.line(organizationId, connectionId).wake();
+    if (!this.stopped) this.line(organizationId, connectionId).wake();
   }
 
   /** Resolves when nothing is on its way out any more. */
   async stop(): Promise<void> {
+    this.stopped = true;
     await Promise.all([...this.lines.values()].map(async (line) => await line.stop()));
   }
 

@@ -101,6 +101,7 @@ describe.each(engines())('executions on $name', ({ createDatabase }) => {
     const kept = await room.get(answer.executionId);
     expect(kept).toMatchObject({ state: answer.state, rejectionReason: answer.rejectionReason, params: { level: -1, more: true }, triggerId: 'trigger-1', violations: answer.violations, events: [{ event: 'submitted', data: { rejection_reason: 'validation_failed' } }] });
     expect(kept.finishedAt).toEqual(kept.enqueuedAt);
+    expect(await room.execute(unbound, { params: { more: true, level: -1 }, triggerId: 'trigger-1' })).toEqual({ ...answer, duplicate: true });
   });
 
   it.each([

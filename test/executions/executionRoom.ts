@@ -2,7 +2,7 @@ import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from '..
 import { type Connection, ConnectionRepository, ConnectionStatuses, ConnectorHub, GatewayConnector, gatewayHandlers } from '../../src/connections';
 import { type Database, UnitOfWork } from '../../src/database';
 import { DeviceService, SensorService } from '../../src/devices';
-import { executionHandlers, Executions } from '../../src/executions';
+import { executionHandlers, Executions, isFinal } from '../../src/executions';
 import {
   ActuatorCommandServiceClient,
   ActuatorCommandServiceService,
@@ -64,6 +64,17 @@ export interface ExecutionRoom {
 /** The name of a state as REST shows it. */
 export function nameOf(state: ExecutionState): string {
   return ExecutionState[state].replace('EXECUTION_STATE_', '').toLowerCase();
+}
+
+/** Resolves when an execution of `org-1` is in this state; throws when it has ended in another one. */
+export async function untilState(executions: Executions, executionId: string, state: string): Promise<void> {
+  const watching = new AbortController();
+  const items = executions.watch.watch('org-1', { deviceId: undefined, executionId, resumeToken: '' }, watching.signal);
+  while (!(await items.next()).done) {
+    const { execution } = await executions.service.get('org-1', executionId);
+    if (execution.state === state) return watching.abort();
+    if (isFinal(execution.state)) throw new Error(`the execution ended as ${execution.state}, not as ${state}`);
+  }
 }
 
 /** Puts two organizations and the records of the system into an empty database. */
@@ -173,16 +184,8 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
     executeFails: async (target, overrides) => await callFails(client.executeCommand.bind(client), requestOf(target, overrides), AS_ONE),
     get,
     until: async (executionId, state) => {
-      const watching = new AbortController();
-      const query = { deviceId: undefined, executionId, resumeToken: '' };
-      const items = executions.watch.watch('org-1', query, watching.signal);
-      while (!(await items.next()).done) {
-        const execution = await get(executionId);
-        if (nameOf(execution.state) !== state) continue;
-        watching.abort();
-        return execution;
-      }
-      throw new Error('the watch ended');
+      await untilState(executions, executionId, state);
+      return await get(executionId);
     },
     stop: async () => {
       await edge.stop();
