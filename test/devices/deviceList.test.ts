@@ -151,7 +151,8 @@ async function planOf(database: Database, work: (db: Db) => Promise<unknown>): P
       dialect: db.dialect,
       afterCommit: () => {},
       all: async (statement, values) => {
-        note({ sql: statement.sql(db.dialect), bindings: values });
+        const sql = statement.sql(db.dialect);
+        note({ sql: db.dialect.name === 'sqlite' ? sql.replaceAll('?', '+?') : sql, bindings: values }); // as the engine runs it
         return [];
       },
     });
