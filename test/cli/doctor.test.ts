@@ -1,0 +1,99 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { certificates } from '../../src/cli/doctor/certificateChecks';
+import type { Finding } from '../../src/cli/doctor/check';
+import { database } from '../../src/cli/doctor/databaseChecks';
+import { dataFolder } from '../../src/cli/doctor/folderChecks';
+import { server } from '../../src/cli/doctor/serverChecks';
+import { loadConfig, type Config } from '../../src/config';
+import { makeCa, makeServerCertificate } from '../../src/rpc/tls/certificates';
+import { engines } from '../support/engines';
+
+const DAY = 86_400_000;
+
+function configOf(flags: Readonly<Record<string, string>>): Config {
+  return loadConfig({ file: false, env: {}, flags }).config;
+}
+
+const states = (findings: readonly Finding[]): string[] => findings.map((finding) => `${finding.check}: ${finding.state}`);
+
+describe.each(engines())('doctor on $name', ({ name, createDatabase }) => {
+  it('finds a sound database', async () => {
+    const made = await createDatabase();
+    try {
+      const findings = await database(configOf({ 'data.dir': made.dataDir, 'database.url': made.url }));
+      expect(states(findings)).toEqual(['database: ok', 'schema: ok', ...(name === 'sqlite' ? ['integrity: ok'] : [expect.stringMatching(/^pg_trgm: /), 'database clock: ok'])]);
+      expect(JSON.stringify(findings)).not.toMatch(/:[^:@/"]+@/); // no password
+    } finally {
+      await made.drop();
+    }
+  });
+});
+
+describe('doctor', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'plantroom-doctor-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('finds a file that is no database', async () => {
+    writeFileSync(join(folder, 'plantroom.db'), 'not a database at all'.repeat(100));
+    expect(await database(configOf({ 'data.dir': folder }))).toEqual([{ check: 'database', state: 'fail', found: expect.any(String), mend: expect.stringContaining('restore') }]);
+  });
+
+  it('finds a PostgreSQL that does not answer, and tells no password', async () => {
+    const [finding] = await database(configOf({ 'data.dir': folder, 'database.url': 'postgres://plant:hush@127.0.0.1:1/plantroom' }));
+    expect(finding).toMatchObject({ state: 'fail', mend: expect.stringContaining('plant:***@127.0.0.1:1') });
+    expect(JSON.stringify(finding)).not.toContain('hush');
+  });
+
+  it('finds a port that is taken', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as AddressInfo;
+    const findings = await server(configOf({ 'data.dir': folder, 'grpc.listen': `127.0.0.1:${port}` }));
+    other.close();
+    expect(findings.at(-1)).toMatchObject({ check: 'gRPC port', state: 'fail', mend: expect.stringContaining(`PLANTROOM_GRPC_LISTEN=127.0.0.1:${port + 1}`) });
+  });
+
+  it('finds a data folder that cannot be made, and one that is open to all', () => {
+    writeFileSync(join(folder, 'file'), '');
+    mkdirSync(join(folder, 'open'), { mode: 0o755 });
+    expect(states(dataFolder(configOf({ 'data.dir': join(folder, 'open') })))).toEqual(['data folder: ok', 'data folder rights: warn', expect.stringContaining('disk space')]);
+    expect(states(dataFolder(configOf({ 'data.dir': join(folder, 'file', 'data') })))).toEqual(['data folder: fail']);
+  });
+
+  it.each([
+    ['lasts', Date.now(), ['certificate: ok', 'certificate key: ok']],
+    ['ends soon', Date.now() - 380 * DAY, ['certificate: warn', 'certificate key: ok']],
+    ['has ended', Date.now() - 400 * DAY, ['certificate: fail']],
+    ['has not begun', Date.now() + 5 * DAY, ['certificate: fail']],
+  ])('judges a certificate that %s', async (_, madeAt, expected) => {
+    const made = await makeServerCertificate(await makeCa(madeAt), ['site.example'], madeAt);
+    expect(states(certificates(files(made.cert, made.key)))).toEqual(expected);
+  });
+
+  it('finds a key that is of another certificate, readable by all, or none', async () => {
+    const ca = await makeCa(Date.now());
+    const [one, other] = [await makeServerCertificate(ca, ['a.example'], Date.now()), await makeServerCertificate(ca, ['b.example'], Date.now())];
+    expect(states(certificates(files(one.cert, other.key)))).toEqual(['certificate: ok', 'certificate key: fail']);
+    expect(states(certificates(files(one.cert, one.key, 0o644)))).toEqual(['certificate: ok', 'certificate key: warn']);
+    expect(states(certificates(files(one.cert, 'no key')))).toEqual(['certificate: ok', 'certificate key: fail']);
+    expect(states(certificates(files('no certificate', one.key)))).toEqual(['certificate: fail']);
+  });
+
+  it('warns of plain text', () => {
+    expect(states(certificates(configOf({ 'data.dir': folder, 'tls.mode': 'off', 'grpc.listen': '127.0.0.1:0' })))).toEqual(['TLS: warn']);
+  });
+
+  function files(cert: string, key: string, mode = 0o600): Config {
+    const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+    rmSync(keyFile, { force: true });
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key, { mode });
+    return configOf({ 'data.dir': folder, 'tls.mode': 'files', 'tls.certFile': certFile, 'tls.keyFile': keyFile });
+  }
+});
