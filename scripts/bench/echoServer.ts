@@ -39,4 +39,7 @@ server.bindAsync('127.0.0.1:0', credentials, (error, port) => {
   if (error) throw error;
   process.stdout.write(`${JSON.stringify({ event: 'server.ready', grpc: `127.0.0.1:${port}` })}\n`);
 });
-process.on('SIGTERM', () => server.forceShutdown());
+process.on('SIGTERM', () => {
+  server.forceShutdown();
+  process.exit(0);
+});

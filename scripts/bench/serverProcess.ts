@@ -17,20 +17,23 @@ export class ServerProcess {
 
   /** Resolves with the ready line; rejects with what the process said if it ended instead. */
   static async start(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<ServerProcess> {
-    const command = [process.execPath, script, ...args];
+    const command = [process.execPath, ...profiling(), script, ...args];
     const pinned = canPin() ? ['taskset', '-c', '0', ...command] : command;
     const child = spawn(pinned[0] as string, pinned.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => {
       said = (said + chunk.toString()).slice(-4000);
     });
+    const lines = createInterface({ input: child.stdout });
     const ready = await new Promise<Ready>((resolve, reject) => {
-      createInterface({ input: child.stdout }).on('line', (line) => {
+      lines.on('line', (line) => {
         said = `${said}${line}\n`.slice(-4000);
         if (line.includes('"server.ready"')) resolve(JSON.parse(line) as Ready);
       });
       child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
     });
+    lines.close();
+    child.stdout.resume(); // to read its log line by line would take time from the load
     return new ServerProcess(child, ready);
   }
 
@@ -56,6 +59,12 @@ export class ServerProcess {
 /** Keeps this process off the servers' core. */
 export function pinSelf(): boolean {
   return canPin() && spawnSync('taskset', ['-cp', '1', String(process.pid)], { stdio: 'ignore' }).status === 0;
+}
+
+/** `--profile FOLDER`: each server leaves a CPU profile there. */
+function profiling(): string[] {
+  const at = process.argv.indexOf('--profile');
+  return at < 0 ? [] : ['--cpu-prof', '--cpu-prof-dir', process.argv[at + 1] ?? 'profiles'];
 }
 
 function canPin(): boolean {

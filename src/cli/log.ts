@@ -11,14 +11,33 @@ export interface ProcessLog {
   readonly flush: () => void;
 }
 
-/** Makes the log of the process. Lines leave without blocking, in order. */
+const BUFFER_BYTES = 16 * 1024 - 1;
+const FLUSH_MS = 100;
+
+/**
+ * Makes the log of the process. Lines leave in order and together, without blocking: a write for each line costs as much as a tenth of a
+ * call. Nothing waits longer than 100 ms, warnings and errors not at all.
+ */
 export function processLog(level: Config['log']['level']): ProcessLog {
-  const destination = pino.destination({ fd: 1, sync: false });
-  const log = pino(
+  const destination = pino.destination({ fd: 1, sync: false, minLength: BUFFER_BYTES });
+  const flush = (): void => destination.flushSync();
+  setInterval(() => destination.flush(), FLUSH_MS).unref();
+  const lines = pino(
     { level, base: null, messageKey: 'event', timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (name) => ({ level: name }) }, serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err } },
     destination,
   );
-  return { log, always: log.child({}, { level: 'info' }), flush: () => destination.flushSync() };
+  const atOnce = (write: (fields: object, event: string) => void) => (fields: object, event: string) => {
+    write(fields, event);
+    destination.flush();
+  };
+  const log: Logger = {
+    debug: (fields, event) => lines.debug(fields, event),
+    info: (fields, event) => lines.info(fields, event),
+    warn: atOnce((fields, event) => lines.warn(fields, event)),
+    error: atOnce((fields, event) => lines.error(fields, event)),
+  };
+  const always = lines.child({}, { level: 'info' });
+  return { log, always: { ...log, info: atOnce((fields, event) => always.info(fields, event)) }, flush };
 }
 
 /** A log for commands: only warnings and errors, as text for people on stderr. */
