@@ -6,5 +6,6 @@ module.exports = {
   transform: { '^.+\\.[cm]?[jt]s$': '<rootDir>/jest-esbuild.cjs' },
   globalSetup: '<rootDir>/test/support/postgres.globalSetup.cjs',
   globalTeardown: '<rootDir>/test/support/postgres.globalTeardown.cjs',
+  maxWorkers: '100%',
   testTimeout: 30_000,
 };

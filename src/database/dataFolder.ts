@@ -15,6 +15,9 @@ export function prepareDataFolder(dataDir: string): void {
   }
 }
 
+// A lock that nobody refers to would be collected, and the folder given back, while the process lives.
+const held = new Set<object>();
+
 /** The data folder belongs to this process until `release`. */
 export interface DataFolderLock {
   release(): void;
@@ -30,8 +33,10 @@ export async function lockDataFolder(dataDir: string, clock: Clock = systemClock
   // A lock of the file system by way of SQLite, which knows how on every platform; the file stays empty.
   const lock = takeLock(dataDir, holder);
   writeFileSync(holder, JSON.stringify({ pid: process.pid, since: new Date(clock.now()).toISOString() }), { mode: 0o600 });
+  held.add(lock);
   return {
     release: () => {
+      held.delete(lock);
       rmSync(holder, { force: true });
       lock.close();
     },

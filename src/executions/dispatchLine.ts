@@ -122,7 +122,10 @@ export class DispatchLine {
   private promoteDelayed(): void {
     const now = this.options.clock.now();
     for (const [physicalDeviceId, until] of this.delayed) {
-      if (until > now) continue;
+      if (until > now) {
+        this.alarm.set(until); // it rang for one, and keeps no others
+        continue;
+      }
       this.delayed.delete(physicalDeviceId);
       this.candidates.add(physicalDeviceId);
     }
@@ -130,14 +133,15 @@ export class DispatchLine {
 
   /** Commits that the heads of these queues are being sent, before a byte leaves; returns those that are to be sent. */
   private async claim(physicalDeviceIds: readonly string[], peer: Peer): Promise<Execution[]> {
-    const { database, ledger } = this.options;
+    const { database, ledger, clock } = this.options;
     const event = { kind: 'dispatch', peerId: peer.peerId, bootId: peer.bootId } as const;
+    const before = clock.now();
     const { heads, claimed } = await database.transaction(async (db) => {
       const heads = await this.heads(db, physicalDeviceIds);
       const changes = heads.map((head) => ledger.plan(head, event, SOURCE)).filter((change) => change !== undefined);
       return { heads, claimed: await ledger.store(db, this.organizationId, changes) };
     });
-    this.delay(heads);
+    this.delay(heads, before);
     return claimed.map((change: Change) => change.after);
   }
 
@@ -151,11 +155,10 @@ export class DispatchLine {
     return heads;
   }
 
-  private delay(heads: readonly Execution[]): void {
-    const now = this.options.clock.now();
+  /** Heads that were too early at `since`, when they were looked at: one whose time has come by now must not be forgotten. */
+  private delay(heads: readonly Execution[], since: number): void {
     for (const { physicalDeviceId, notBefore } of heads) {
-      if (physicalDeviceId === undefined || notBefore === undefined) continue;
-      if (notBefore <= now) continue;
+      if (physicalDeviceId === undefined || notBefore === undefined || notBefore <= since) continue;
       this.delayed.set(physicalDeviceId, notBefore);
       this.alarm.set(notBefore);
     }

@@ -97,6 +97,26 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
     expect(hub.sent[3]).toMatchObject({ executionId: second, attempt: 1 });
   });
 
+  it('forgets no device that waits longer than another', async () => {
+    const other = await room.target({ connectionId });
+    const [slow, quick] = [target.clientDeviceId, other.clientDeviceId];
+    hub.onSend = async ({ clientDeviceId, attempt }) => (attempt < (clientDeviceId === slow ? 3 : 2) ? 'not_sent' : 'sent');
+    const first = await submit(1);
+    await hub.until(1);
+    await untilState(executions, first, 'enqueued');
+    room.clock.advance(1000);
+    await hub.until(2);
+    await untilState(executions, first, 'enqueued'); // for 2 s now
+    const { execution } = await executions.service.execute('org-1', { deviceId: other.deviceId, commandId: other.commandId, params: {}, triggerId: undefined, requestId: 'r' });
+    await hub.until(3);
+    await untilState(executions, execution.id, 'enqueued'); // for 1 s
+    room.clock.advance(1000);
+    await hub.until(4);
+    room.clock.advance(1000);
+    await hub.until(5);
+    expect(hub.sent.map(({ clientDeviceId }) => clientDeviceId)).toEqual([slow, slow, quick, quick, slow]);
+  });
+
   it('sends nothing for which the time has passed since the intent was committed', async () => {
     const isBack = new Promise<void>((resolve) => {
       log.debug = (fields: { state?: string; event?: string }): void => {

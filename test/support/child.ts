@@ -15,6 +15,7 @@ export class Child {
   private constructor(folder: string, args: readonly string[]) {
     this.process = spawn(process.execPath, [join(folder, 'program.js'), ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [this.process.stdout, this.process.stderr]) stream?.on('data', (chunk: Buffer) => (this.output += chunk.toString()));
+    process.once('exit', () => this.process.kill('SIGKILL')); // a test that failed before it could
     this.ended = new Promise((ended) => this.process.once('close', () => ended()));
   }
 
