@@ -18,7 +18,7 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
   const { config } = configOf(flags);
   const processLogs = processLog(config.log.level);
   const { log, flush } = processLogs;
-  const signals = stopSignals((signal) => {
+  const signals = stopSignals(systemClock, (signal) => {
     log.warn({ signal }, 'server.stopped_at_once');
     flush();
     process.exit(1);

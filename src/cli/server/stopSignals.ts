@@ -1,3 +1,5 @@
+import type { Clock } from '../../kernel/clock';
+
 /** Waits for SIGINT or SIGTERM. */
 export interface StopSignals {
   /** Resolves with the first one. */
@@ -6,14 +8,21 @@ export interface StopSignals {
   remove(): void;
 }
 
-/** From now on the first signal asks for a stop, and calls `onSecond` for any further one. */
-export function stopSignals(onSecond: (signal: NodeJS.Signals) => void): StopSignals {
+// A terminal and npm each pass on what a person pressed once: what comes this soon, in milliseconds, is the same wish.
+const SAME_WISH_MS = 1000;
+
+/** From now on the first signal asks for a stop, and calls `onSecond` for one that comes more than a second later. */
+export function stopSignals(clock: Clock, onSecond: (signal: NodeJS.Signals) => void): StopSignals {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  let asked = false;
+  let askedAt: number | undefined;
   const listener = (signal: NodeJS.Signals): void => {
-    if (asked) return onSecond(signal);
-    asked = true;
-    resolve(signal);
+    const now = clock.monotonic();
+    if (askedAt === undefined) {
+      askedAt = now;
+      resolve(signal);
+    } else if (now - askedAt > SAME_WISH_MS) {
+      onSecond(signal);
+    }
   };
   process.on('SIGINT', listener).on('SIGTERM', listener);
   return { first: promise, remove: () => void process.off('SIGINT', listener).off('SIGTERM', listener) };
