@@ -6,6 +6,8 @@ const own = (name) => `(^|/)node_modules/${name}/`;
 /** Only the files in `allowed` may import what matches `what`. */
 const only = (name, comment, allowed, what) => ({ name, comment, severity: 'error', from: { path: '^src/', pathNot: allowed }, to: { path: what } });
 const gateway = '^src/connections/connectors/gateway/';
+/** Files that see the wire. */
+const WIRE = `Handlers\\.ts$|Messages\\.ts$|${gateway}`;
 
 module.exports = {
   forbidden: [
@@ -33,11 +35,19 @@ module.exports = {
     })),
     {
       name: 'domains-know',
-      comment: 'a domain stands on kernel, database, domains; handlers also on gen and rpc',
+      comment: 'a domain stands on kernel, database, domains',
       severity: 'error',
-      from: { path: `^src/(${domains})/`, pathNot: `Handlers\\.ts$|Messages\\.ts$|${gateway}` },
+      from: { path: `^src/(${domains})/`, pathNot: WIRE },
       to: { path: '^src/', pathNot: `^src/(${domains}|kernel|database)/` },
     },
+    {
+      name: 'wire-files-know',
+      comment: 'handlers, messages and the gateway connector know gen and the words of rpc as well, and nothing else',
+      severity: 'error',
+      from: { path: `^src/(${domains})/.*(Handlers|Messages)\\.ts$|${gateway}` },
+      to: { path: '^src/', pathNot: `^src/(${domains}|kernel|database|gen)/|^src/rpc/(callContext|handlers)\\.ts$` },
+    },
+    { name: 'config-through-index', severity: 'error', from: { path: '^src/', pathNot: inside('config') }, to: { path: inside('config'), pathNot: '^src/config/index\\.ts$' } },
     { name: 'handlers-know-no-repository', severity: 'error', from: { path: 'Handlers\\.ts$' }, to: { path: 'Repository\\.ts$' } },
     only('knex-in-repositories', 'SQL lives in database/ and *Repository.ts', '^src/database/|Repository\\.ts$', own('(knex|pg|better-sqlite3)')),
     only('grpc-at-the-edge', 'grpc-js lives in rpc/, gen/, the gateway connector, and as a client in cli/', `^src/(rpc|gen|cli)/|${gateway}`, own('@grpc/(grpc-js|proto-loader)')),

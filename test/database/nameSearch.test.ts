@@ -26,7 +26,7 @@ describe.each(engines())('search by name on $name', ({ createDatabase }) => {
   });
   afterAll(async () => await test.drop());
 
-  const NAMES = ['Kühlraum Köln', 'KÜHLHAUS', 'Valve 50% open', 'Valve 500 open', 'snake_case', 'snakeXcase', 'He said "on"', "it's", 'back\\slash', 'Cafe\u0301', '日本語', '😀😀😀'];
+  const NAMES = ['Kühlraum Köln', 'KÜHLHAUS', 'Valve 50% open', 'Valve 500 open', 'snake_case', 'snakeXcase', 'He said "on"', "it's", 'back\\slash', 'Cafe\u0301', '日本語', '😀😀😀', 'ΟΔΟΣΑ'];
 
   it.each([
     ['one character', 'k', ['Kühlraum Köln', 'KÜHLHAUS', 'snake_case', 'snakeXcase', 'back\\slash']],
@@ -43,6 +43,7 @@ describe.each(engines())('search by name on $name', ({ createDatabase }) => {
     ['a backslash', 'back\\', ['back\\slash']],
     ['a composed letter for a decomposed one', 'café', ['Cafe\u0301']],
     ['signs without words', '本語', ['日本語']],
+    ['a letter that looks otherwise at the end of a word', 'ΟΔΟΣ', ['ΟΔΟΣΑ']],
     ['signs outside the basic plane', '😀😀😀', ['😀😀😀']],
     ['words of the search language', 'NEAR(', []],
     ['an operator of the search language', 'a* OR b', []],

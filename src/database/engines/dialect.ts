@@ -28,7 +28,7 @@ export interface Dialect {
   dropNameSearch(knex: Knex): Promise<void>;
 }
 
-/** A name as it is searched and compared: composed, without case. */
+/** A name as it is searched and compared: composed, without case; the Greek sigma has one form, whether it ends a word or not. */
 export function foldName(name: string): string {
-  return name.normalize('NFC').toLowerCase().normalize('NFC');
+  return name.normalize('NFC').toLowerCase().replaceAll('ς', 'σ').normalize('NFC');
 }

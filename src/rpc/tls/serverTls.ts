@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions, type SecureVersion } from 'node:tls';
-import { findHostPort, isLoopback } from '../../config/listen';
+import { findHostPort, isLoopback } from '../../config';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
