@@ -280,8 +280,9 @@ async function executionEvents(knex: Knex): Promise<void> {
 }
 
 async function uplinks(knex: Knex): Promise<void> {
+  // Neither refers to its connection: deleting one with a million rows would stop everybody. The sweep removes what is left.
   await knex.schema.createTable('connector_keys', (t) => {
-    t.text('connection_id').notNullable().references('id').inTable('connections').onDelete('CASCADE');
+    t.text('connection_id').notNullable();
     t.text('client_device_id').notNullable();
     t.text('name').notNullable(); // the path
     t.text('organization_id').notNullable().references('id').inTable('organizations').onDelete('CASCADE');
@@ -291,7 +292,7 @@ async function uplinks(knex: Knex): Promise<void> {
     t.primary(['connection_id', 'client_device_id', 'name']);
   });
   await knex.schema.createTable('uplinks_seen', (t) => {
-    t.text('connection_id').notNullable().references('id').inTable('connections').onDelete('CASCADE');
+    t.text('connection_id').notNullable();
     t.text('uplink_id').notNullable();
     t.bigInteger('seen_at').notNullable();
     t.primary(['connection_id', 'uplink_id']);
