@@ -34,6 +34,13 @@ const KEEP_NEWEST: HotStatement = {
       select k.name from connector_keys k where k.connection_id = ? and k.client_device_id = ? order by k.seen_at desc, k.name limit 1000000 offset ${MOST_PATHS})`,
 };
 
+const NEXT_CONNECTION: HotStatement = {
+  name: 'connectorKeys.nextConnection',
+  sql: () => `
+    select k.connection_id, c.id from (select connection_id from connector_keys where connection_id > ? order by connection_id limit 1) k
+    left join connections c on c.id = k.connection_id`,
+};
+
 // A statement for each power of two, filled up with nulls, so that few statements stay prepared whatever devices send.
 const UPSERTS = new Map<number, HotStatement>([4, 8, 16, 32, 64, 128, 256, 512].map((rows) => [rows, upsertOf(rows)]));
 
@@ -74,6 +81,19 @@ export class ConnectorKeyRepository {
     await this.upsert(organizationId, source, samples, sampledAt, seenAt);
     if ((before?.paths ?? 0) + samples.length <= MOST_PATHS) return;
     await this.db.all(KEEP_NEWEST, [organizationId, source.connectionId, source.clientDeviceId, source.connectionId, source.clientDeviceId]);
+  }
+
+  /** The first connection after `after` in the order of their ids that keys are kept of, and whether it was deleted; of all organizations. */
+  async findConnection(after: string): Promise<{ readonly connectionId: string; readonly isDeleted: boolean } | undefined> {
+    const [row] = await this.db.all<{ connection_id: string; id: string | null }>(NEXT_CONNECTION, [after]);
+    return row && { connectionId: row.connection_id, isDeleted: row.id === null };
+  }
+
+  /** Removes at most `limit` keys of a connection that was deleted, whose id is nobody else's; returns how many they were. */
+  async forget(connectionId: string, limit: number): Promise<number> {
+    const { knex } = this.db;
+    const some = knex('connector_keys').where('connection_id', connectionId).limit(limit).select('connection_id', 'client_device_id', 'name');
+    return await knex('connector_keys').whereIn(['connection_id', 'client_device_id', 'name'], some).delete();
   }
 
   private async upsert(organizationId: string, source: Source, samples: readonly Sample[], sampledAt: number, seenAt: number): Promise<void> {

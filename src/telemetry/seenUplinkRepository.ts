@@ -8,7 +8,7 @@ const REMEMBER: HotStatement = {
     on conflict (connection_id, uplink_id) do nothing returning uplink_id`,
 };
 
-/** The ids of uplinks that were stored, so that a repeated one changes nothing. */
+/** The ids of uplinks that were stored, so that a repeated one changes nothing. Those of a deleted connection grow old like all others. */
 export class SeenUplinkRepository {
   constructor(private readonly db: Db) {}
 

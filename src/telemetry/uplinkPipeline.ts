@@ -1,3 +1,4 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { ConnectionRepository, type UplinkMessage, type UplinkOutcome } from '../connections';
 import { UnitOfWork, type Database } from '../database';
 import { DeviceRepository } from '../devices';
@@ -32,12 +33,22 @@ export class UplinkPipeline {
     return await this.work.transaction((repos) => this.take(message, repos));
   }
 
-  /** Forgets the ids of uplinks that are older than 7 days, a few at a time, so that nobody waits long. `now` in Unix milliseconds. */
+  /**
+   * Forgets the ids of uplinks that are older than 7 days, and the keys of deleted connections, a few at a time, so that
+   * nobody waits long. `now` in Unix milliseconds.
+   */
   async sweep(now: number): Promise<void> {
-    let forgotten = 0;
-    do {
-      forgotten = await this.work.transaction(({ seen }) => seen.forget(now - UPLINK_MEMORY_MS, FORGOTTEN_AT_ONCE));
-    } while (forgotten === FORGOTTEN_AT_ONCE);
+    await this.inPortions(({ seen }) => seen.forget(now - UPLINK_MEMORY_MS, FORGOTTEN_AT_ONCE));
+    const { keys } = this.work.repos;
+    for (let found = await keys.findConnection(''); found; found = await keys.findConnection(found.connectionId)) {
+      const { connectionId, isDeleted } = found;
+      if (isDeleted) await this.inPortions((repos) => repos.keys.forget(connectionId, FORGOTTEN_AT_ONCE));
+      await othersTurn();
+    }
+  }
+
+  private async inPortions(forget: (repos: UplinkRepositories) => Promise<number>): Promise<void> {
+    while ((await this.work.transaction(forget)) === FORGOTTEN_AT_ONCE) await othersTurn();
   }
 
   private async take(message: UplinkMessage, repos: UplinkRepositories): Promise<UplinkOutcome> {

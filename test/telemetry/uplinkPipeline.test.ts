@@ -1,5 +1,5 @@
 import { status } from '@grpc/grpc-js';
-import type { UplinkMessage } from '../../src/connections';
+import { ConnectionRepository, type UplinkMessage } from '../../src/connections';
 import type { DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { fromTimestamp } from '../../src/kernel/timestamps';
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
@@ -119,6 +119,20 @@ describe.each(engines())('uplinks on $name', (engine) => {
     await room.pipeline.sweep(7 * DAY + 2);
     const left = await room.test.database.db.knex('uplinks_seen').where('connection_id', room.connections[1]);
     expect(left).toHaveLength(100);
+  });
+
+  it('removes the keys of a deleted connection by and by, not while it is deleted', async () => {
+    const { db } = room.test.database;
+    const [gone, stays] = [await room.addConnection(), await room.addConnection()];
+    const rows = [...Array.from({ length: 2100 }, () => gone), stays].map((id, at) => ({ connection_id: id, client_device_id: `${at % 7}`, name: `k${at}`, organization_id: 'org-1', value: '1', sampled_at: 1, seen_at: 1 }));
+    for (let at = 0; at < rows.length; at += 100) await db.knex('connector_keys').insert(rows.slice(at, at + 100));
+    await db.knex('uplinks_seen').insert({ connection_id: gone, uplink_id: 'u', seen_at: 1 });
+    const kept = async (id: string): Promise<number> => (await db.knex('connector_keys').where('connection_id', id)).length;
+    await new ConnectionRepository(db).delete('org-1', gone);
+    expect(await kept(gone)).toBe(2100);
+    await room.pipeline.sweep(7 * DAY + 2);
+    expect([await kept(gone), await kept(stays)]).toEqual([0, 1]);
+    expect(await db.knex('uplinks_seen').where('connection_id', gone)).toEqual([]);
   });
 
   it('keeps keys of a physical device that is bound to none, so that a binding can be previewed', async () => {
