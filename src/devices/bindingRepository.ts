@@ -1,6 +1,7 @@
 import { uniqueOr, type Db } from '../database';
 import { notFound } from '../kernel/errors';
 import { alreadyBound, type PhysicalDevice } from './device';
+import { boundTo, DeviceCounterRepository } from './deviceCounterRepository';
 import { foreignKeyOr } from './foreignKeyOr';
 
 /** A binding to make. */
@@ -8,9 +9,13 @@ export type BindingRecord = Pick<PhysicalDevice, 'id' | 'clientDeviceId' | 'conn
 
 /** Which physical device a digital device is bound to. Assumes validated input, a device of `organizationId`, and that it is locked. */
 export class BindingRepository {
-  constructor(private readonly db: Db) {}
+  private readonly counters: DeviceCounterRepository;
 
-  /** Binds a device that has no binding. Throws `physical_device_already_bound`, `connection_not_found`. */
+  constructor(private readonly db: Db) {
+    this.counters = new DeviceCounterRepository(db);
+  }
+
+  /** Binds a device that has no binding, and counts it. Throws `physical_device_already_bound`, `connection_not_found`. */
   async create(organizationId: string, deviceId: string, binding: BindingRecord): Promise<void> {
     const insert = async () =>
       await this.db.knex('physical_devices').insert({
@@ -26,6 +31,7 @@ export class BindingRepository {
     const { dialect } = this.db;
     const unbound = async () => await uniqueOr(dialect, () => alreadyBound(binding.connectionId, binding.clientDeviceId), insert);
     await foreignKeyOr(dialect, () => notFound('connection', binding.connectionId), unbound);
+    await this.counters.change(organizationId, boundTo(binding.connectionId), 1);
   }
 
   /** Replaces the configuration of the device's binding. */
@@ -33,20 +39,10 @@ export class BindingRepository {
     await this.of(organizationId, deviceId).update({ configuration: JSON.stringify(configuration), updated_at: now });
   }
 
-  /** Removes the device's binding; its mappings stay. */
-  async delete(organizationId: string, deviceId: string): Promise<void> {
+  /** Removes the device's binding, which is to this connection; its mappings stay. */
+  async delete(organizationId: string, deviceId: string, connectionId: string): Promise<void> {
     await this.of(organizationId, deviceId).delete();
-  }
-
-  /** How many devices are bound to each of these connections; those with none are left out. */
-  async countByConnection(organizationId: string, connectionIds: readonly string[]): Promise<Map<string, number>> {
-    const rows = await this.db
-      .knex('physical_devices as p')
-      .where('p.organization_id', organizationId)
-      .whereIn('p.connection_id', [...connectionIds])
-      .groupBy('p.connection_id')
-      .select<{ connection_id: string; devices: number }[]>('p.connection_id', this.db.knex.raw('count(*) as devices'));
-    return new Map(rows.map((row) => [row.connection_id, row.devices]));
+    await this.counters.change(organizationId, boundTo(connectionId), -1);
   }
 
   private of(organizationId: string, deviceId: string) {

@@ -2,6 +2,7 @@ import { ConnectionRepository } from '../connections';
 import type { Db } from '../database';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import { BindingRepository } from './bindingRepository';
+import { DeviceCounterRepository } from './deviceCounterRepository';
 import { DeviceListRepository } from './deviceListRepository';
 import { DeviceRepository } from './deviceRepository';
 import { SensorRepository } from './sensorRepository';
@@ -10,6 +11,7 @@ import { SensorRepository } from './sensorRepository';
 export interface DeviceRepositories {
   readonly devices: DeviceRepository;
   readonly lists: DeviceListRepository;
+  readonly counters: DeviceCounterRepository;
   readonly bindings: BindingRepository;
   readonly sensors: SensorRepository;
   readonly connections: ConnectionRepository;
@@ -21,6 +23,7 @@ export function deviceRepositories(db: Db): DeviceRepositories {
   return {
     devices: new DeviceRepository(db),
     lists: new DeviceListRepository(db),
+    counters: new DeviceCounterRepository(db),
     bindings: new BindingRepository(db),
     sensors: new SensorRepository(db),
     connections: new ConnectionRepository(db),

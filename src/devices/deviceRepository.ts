@@ -1,6 +1,7 @@
 import { foldName, type Db, type Dialect, type HotStatement } from '../database';
 import { notFound } from '../kernel/errors';
 import type { DataSendingInterval, Device, IntervalUnit, Sensor, SensorMapping } from './device';
+import { ALL_DEVICES, boundTo, DeviceCounterRepository } from './deviceCounterRepository';
 
 /** What a device is made of beside its binding, sensors and mappings. */
 export type DeviceRecord = Pick<Device, 'id' | 'name' | 'createdAt'>;
@@ -64,7 +65,11 @@ function mappingsOf(dialect: Dialect): string {
 
 /** Digital devices by themselves. Assumes validated input and a caller allowed to act in `organizationId`. */
 export class DeviceRepository {
-  constructor(private readonly db: Db) {}
+  private readonly counters: DeviceCounterRepository;
+
+  constructor(private readonly db: Db) {
+    this.counters = new DeviceCounterRepository(db);
+  }
 
   /** The whole device. Throws `device_not_found`. */
   async get(organizationId: string, id: string): Promise<Device> {
@@ -102,7 +107,7 @@ export class DeviceRepository {
       created_at: device.createdAt,
       updated_at: device.createdAt,
     });
-    await this.count(organizationId, 1);
+    await this.counters.change(organizationId, ALL_DEVICES, 1);
   }
 
   /** Sets name and interval, and counts the change: a new revision. */
@@ -127,18 +132,11 @@ export class DeviceRepository {
     await this.db.all(TOUCH_LAST_SEEN, [seenAt, organizationId, id, seenAt]);
   }
 
-  /** Deletes a device that is there, with all that hangs on it. */
-  async delete(organizationId: string, id: string): Promise<void> {
+  /** Deletes a device that is locked, with all that hangs on it. */
+  async delete(organizationId: string, { id, physicalDevice }: Pick<Device, 'id' | 'physicalDevice'>): Promise<void> {
     await this.one(organizationId, id).delete();
-    await this.count(organizationId, -1);
-  }
-
-  private async count(organizationId: string, change: 1 | -1): Promise<void> {
-    await this.db
-      .knex('organization_counters')
-      .insert({ organization_id: organizationId, name: 'devices', value: change })
-      .onConflict(['organization_id', 'name'])
-      .merge({ value: this.db.knex.raw('organization_counters.value + ?', [change]) });
+    await this.counters.change(organizationId, ALL_DEVICES, -1);
+    if (physicalDevice) await this.counters.change(organizationId, boundTo(physicalDevice.connectionId), -1);
   }
 
   private one(organizationId: string, id: string) {

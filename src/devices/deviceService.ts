@@ -102,13 +102,13 @@ export class DeviceService {
       const device = await repos.devices.lock(organizationId, id);
       checkEtag('device', device.revision, etag);
       await this.options.hooks.onDeviceDeleted(db, organizationId, id);
-      await repos.devices.delete(organizationId, id);
+      await repos.devices.delete(organizationId, device);
     });
   }
 
   /** How many devices are bound to each of these connections; those with none are left out. */
   countByConnection(organizationId: string, connectionIds: readonly string[]): Promise<Map<string, number>> {
-    return this.work.repos.bindings.countByConnection(organizationId, connectionIds);
+    return this.work.repos.counters.boundTo(organizationId, connectionIds);
   }
 
   private async bind(repos: DeviceRepositories, db: Db, device: Device, patch: BindingPatch, now: number): Promise<void> {
@@ -116,7 +116,7 @@ export class DeviceService {
     const wanted = await checkedBinding(repos.connections, organizationId, patchedBinding(physicalDevice, patch), now);
     if (isSamePhysicalDevice(physicalDevice, wanted)) return await repos.bindings.setConfiguration(organizationId, id, wanted.configuration, now);
     if (physicalDevice) {
-      await repos.bindings.delete(organizationId, id);
+      await repos.bindings.delete(organizationId, id, physicalDevice.connectionId);
       await this.options.hooks.onBindingChanged(db, organizationId, id);
     }
     return await repos.bindings.create(organizationId, id, wanted); // the mappings stay: they belong to the digital device
@@ -125,7 +125,7 @@ export class DeviceService {
   private async unbind(repos: DeviceRepositories, db: Db, device: Device): Promise<void> {
     if (!device.physicalDevice) return;
     await repos.sensors.setMappings(device.organizationId, device.id, []);
-    await repos.bindings.delete(device.organizationId, device.id);
+    await repos.bindings.delete(device.organizationId, device.id, device.physicalDevice.connectionId);
     await this.options.hooks.onBindingChanged(db, device.organizationId, device.id);
   }
 }
