@@ -152,5 +152,5 @@ export class Executions {
 
 /** Whether a change lets the device's queue go on: something came into it, its head left it, or the slot is free again. */
 function mayGoOn({ before, after }: Change): boolean {
-  return after.state === 'enqueued' || (before.state === 'enqueued' && isFinal(after.state)) || (before.holdsSlot && !after.holdsSlot);
+  return after.state === 'enqueued' || (before.state === 'enqueued' && !after.holdsSlot) || (before.holdsSlot && !after.holdsSlot);
 }

@@ -31,6 +31,9 @@ export const send: Change = (x, draft, event, now) => {
   set(draft, { attempts: x.attempts + 1, dispatchedAt: now, sentTo: event.peerId, sentBoot: event.bootId, holdsSlot: true, notBefore: undefined, detail: '', detailMessage: '' });
 };
 
+/** Out of the queue without being sent: an earlier attempt was received. Its place in the queue was the first, so the slot is free. */
+export const takeUp: Change = (_x, draft) => set(draft, { holdsSlot: true, notBefore: undefined });
+
 /** The first sign of delivery ends what was said about the transport. */
 export const markDelivered: Change = (x, draft, _event, now) => {
   if (x.deliveredAt === undefined) set(draft, { deliveredAt: now, detail: '', detailMessage: '' });
@@ -82,5 +85,5 @@ export const judgeLater: Change = (_x, draft) => set(draft, { detail: 'l4_mismat
 
 /** The other side may still hold it: it is told to drop it. */
 export const withdraw: Change = (x, draft) => {
-  if (x.sentTo !== undefined && (x.state !== 'delivered' || hasNativeAck(x))) draft.effects.push('withdraw');
+  if (x.attempts > 0 && (x.state !== 'delivered' || hasNativeAck(x))) draft.effects.push('withdraw');
 };

@@ -1,7 +1,7 @@
 import { type ExecutionEvidence, type ExecutionState, isFinal } from './execution';
 import type { EventKind, ExecutionEvent } from './executionEvent';
 import { type MachineExecution, hasNativeAck, isChirpstack } from './executionTimes';
-import { type Change, armAck, armVerification, backOff, disarmAck, disarmDelivery, freeSlot, judgeLater, markDelivered, markUnknown, only, send, shortenDelivery, storeError, waitsTooLong, withdraw } from './transitionChanges';
+import { type Change, armAck, armVerification, backOff, disarmAck, disarmDelivery, freeSlot, judgeLater, markDelivered, markUnknown, only, send, shortenDelivery, storeError, takeUp, waitsTooLong, withdraw } from './transitionChanges';
 
 /** One row of the table of docs/executions.md. The first row that fits an event is the one that acts. */
 export interface Row {
@@ -64,8 +64,7 @@ const verificationEnd = (x: MachineExecution) => (L4(x) ? 'l4_timeout' : 'query_
 /** L2 and L3 are behind it: only the effect is open. */
 const toVerification: readonly Change[] = [markDelivered, disarmDelivery, disarmAck, armVerification, freeSlot];
 
-/** Every transition after the submission (T5 to T37). What fits no row is ignored; on a final state it is kept as late evidence. */
-export const TRANSITIONS: readonly Row[] = [
+const TABLE: readonly Row[] = [
   row('T5', 'enqueued', 'dispatch', 'in_transit', { when: (x, _event, now) => (x.tDelivery ?? 0) > now && (x.notBefore ?? 0) <= now && !x.holdsSlot, changes: [send] }),
   row('T6', 'enqueued', 'timer', 'transport_unreachable', { when: timer('delivery'), detail: (x) => x.detail }),
   row('T7', 'enqueued', 'removed', 'transport_unreachable', { detail: 'target_removed' }),
@@ -111,6 +110,20 @@ export const TRANSITIONS: readonly Row[] = [
   row('T37', ['enqueued', 'in_transit', 'delivered'], 'restored', 'unconfirmed', { detail: 'restored', changes: [withdraw] }),
   row('T37', 'accepted', 'restored', 'accepted_no_l4', { detail: 'restored' }),
 ];
+
+/** What proves that an attempt was received after all. */
+const RECEIVED: readonly EventKind[] = ['transport_ok', 'ack', 'refused', 'negative', 'no_answer', 'unreachable'];
+
+/**
+ * T15: back in the queue by T10, but the other side reports on an earlier attempt: its word at T10 is outdone by its own later evidence.
+ * It acts as if the execution had stayed in transit, so that it is not sent a second time.
+ */
+function afterAll(of: Row): Row {
+  return { ...of, id: 'T15', from: ['enqueued'], when: (x, event, now) => x.attempts > 0 && of.when(x, event, now), changes: [takeUp, ...of.changes] };
+}
+
+/** Every transition after the submission (T5 to T37). What fits no row is ignored; on a final state it is kept as late evidence. */
+export const TRANSITIONS: readonly Row[] = [...TABLE, ...TABLE.filter((row) => row.from.includes('in_transit') && RECEIVED.includes(row.on)).map(afterAll)];
 
 /** Whether an end leaves the slot taken: ChirpStack has one item per device, until its txack or its expiry. */
 export function slotOutlives(x: MachineExecution, to: ExecutionState): boolean {

@@ -48,6 +48,23 @@ describe.each(engines())('attaching on $name', ({ createDatabase }) => {
     await gateway.cut();
   });
 
+  const LATER: readonly [string, (gateway: TestGateway, executionId: string) => Promise<unknown>, string][] = [
+    ['has done', async (gateway, executionId) => expect(await gateway.result(executionId, ACCEPTED)).toBe(ResultOutcome.RESULT_OUTCOME_APPLIED), 'accepted_no_l4'],
+    ['has received', async (gateway, executionId) => gateway.received(executionId), 'delivered'],
+  ];
+  it.each(LATER)('does not send again what the gateway, after it denied it, %s after all', async (_name, tell, state) => {
+    const { connectionId, target, executionId } = await cutInTransit();
+    const gateway = await TestGateway.attach(room, { connectionId });
+    expect((await room.get(executionId)).state).toBe(ExecutionState.EXECUTION_STATE_ENQUEUED);
+    await tell(gateway, executionId);
+    expect(await room.until(executionId, state)).toMatchObject({ attempts: 1 });
+    if (state === 'delivered') await gateway.result(executionId, ACCEPTED);
+    room.clock.advance(1000); // the backoff would be over
+    const next = await room.execute({ ...target, commandId: await room.addCommand(target.deviceId) });
+    expect((await gateway.command(1)).executionId).toBe(next.executionId);
+    await gateway.cut();
+  });
+
   const NEVER: readonly [string, Omit<GatewayOptions, 'connectionId'>][] = [
     ['another start with a volatile store', { bootId: 'boot-2', store: VOLATILE }],
     ['another gateway', { gatewayId: 'gw-2', store: DURABLE }],

@@ -28,6 +28,7 @@ const gatewayQ = P('gateway', 'query_after_ack');
 const mqttL4 = P('mqtt', 'wait_next_uplink', true);
 const mqttQ = P('mqtt', 'query_after_ack');
 const mqttNU = P('mqtt', 'wait_next_uplink');
+const retried = (profile: Partial<Profile> = {}): MachineExecution => apply(inState('in_transit', profile), { kind: 'known_undelivered' }, T0)?.x ?? enqueued();
 const open = { holdsSlot: false, tDelivery: undefined, tAck: undefined };
 const over = { ...open, tConv: undefined };
 
@@ -56,6 +57,17 @@ const CASES: readonly Case[] = [
   { name: 'T14 gateway', x: inState('in_transit'), event: { kind: 'link_lost' }, rows: ['T14'], to: 'in_transit', after: { detail: 'delivery_unknown', tDelivery: T0 + 60_000, holdsSlot: true } },
   { name: 'T14 mqtt waits no longer than t_ack', x: inState('in_transit', mqttL4), event: { kind: 'link_lost' }, at: 10_000, rows: ['T14'], to: 'in_transit', after: { tDelivery: T0 + 40_000 } },
   { name: 'T14 once', x: inState('in_transit', {}, {}), event: { kind: 'link_lost' }, rows: ['T14'], after: {} },
+  { name: 'T15 received after all', x: retried(), event: { kind: 'transport_ok' }, at: 500, rows: ['T15'], to: 'delivered', after: { deliveredAt: T0 + 500, notBefore: undefined, holdsSlot: true, tDelivery: undefined, tAck: T0 + 90_000 } },
+  { name: 'T15 received, then settled', x: retried(P('mqtt', 'no_verification')), event: { kind: 'transport_ok' }, rows: ['T15', 'T9'], to: 'unconfirmed', after: over },
+  { name: 'T15 done after all', x: retried(), event: { kind: 'ack' }, rows: ['T15'], to: 'accepted_no_l4', after: { evidence: 'native_ack', notBefore: undefined, ...over } },
+  { name: 'T15 done, its effect is open', x: retried(gatewayL4), event: { kind: 'ack' }, rows: ['T15'], to: 'accepted', after: { ...open, notBefore: undefined, tConv: T0 + 300_000 } },
+  { name: 'T15 not done', x: retried(), event: refused, rows: ['T15'], to: 'transport_rejected', after: { detail: 'too_big', ...over } },
+  { name: 'T15 refused by the device', x: retried(), event: { kind: 'negative', code: 'E7', message: '' }, rows: ['T15'], to: 'protocol_rejected', after: { detail: 'E7' } },
+  { name: 'T15 no answer', x: retried(gatewayL4), event: noAnswer, rows: ['T15'], to: 'delivered', after: { ...open, notBefore: undefined } },
+  { name: 'T15 unreachable', x: retried(), event: { kind: 'unreachable', code: 'expired', message: '' }, rows: ['T15'], to: 'transport_unreachable' },
+  { name: 'T15 only after an attempt', x: enqueued(), event: { kind: 'ack' }, rows: [] },
+  { name: 'T15 says nothing of a failure told twice', x: retried(), event: { kind: 'known_undelivered' }, rows: [] },
+  { name: 'T29 withdraws what T15 took up', x: apply(retried(), { kind: 'transport_ok' }, T0)?.x ?? enqueued(), event: timer('ack'), at: 90_000, rows: ['T29'], to: 'unconfirmed', effects: ['withdraw'] },
   { name: 'T16', x: inState('in_transit'), event: timer('delivery'), at: 60_000, rows: ['T16'], to: 'unconfirmed', after: { detail: 'delivery_unknown', ...over }, effects: ['withdraw'] },
   { name: 'T16 with the last error', x: { ...inState('in_transit'), detail: 'gw_busy' }, event: timer('delivery'), at: 60_000, rows: ['T16'], to: 'unconfirmed', after: { detail: 'gw_busy' } },
   { name: 'T16 chirpstack waits one more uplink', x: inState('in_transit', P('chirpstack', 'no_verification')), event: timer('delivery'), at: 179_999, rows: [] },
