@@ -1,5 +1,6 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DomainError } from '../kernel/errors';
 
 /** What a running server says of itself in `<data folder>/run.json`. */
 export interface RunFile {
@@ -16,11 +17,17 @@ export interface RunFile {
   readonly startedAt: string;
 }
 
-/** Writes it at once or not at all. */
+/** Writes it at once or not at all. Throws `run_file_not_writable`. */
 export function writeRunFile(dataDir: string, run: RunFile): void {
   const temporary = join(dataDir, `.run.json.${process.pid}`);
-  writeFileSync(temporary, `${JSON.stringify(run, undefined, 2)}\n`, { mode: 0o644 });
-  renameSync(temporary, join(dataDir, 'run.json'));
+  const file = join(dataDir, 'run.json');
+  try {
+    writeFileSync(temporary, `${JSON.stringify(run, undefined, 2)}\n`, { mode: 0o644 });
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw new DomainError('conflict', 'run_file_not_writable', `${file} cannot be written (${(error as NodeJS.ErrnoException).code}), and commands would not find the server; remove what stands there, and let this user write the folder`, { cause: error });
+  }
 }
 
 /** Removes it. */

@@ -1,5 +1,5 @@
 import { createServer, type AddressInfo } from 'node:net';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -91,6 +91,24 @@ describe('plantroom serve', () => {
     const refused = await plantroom(['serve'], { ...env, PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'none', 'key.json') });
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: the key file [^\n]+ cannot be written [^\n]+\n$/) });
     expect((await serve()).stderr()).toContain('API key');
+  });
+
+  it('stops again and fails when it cannot say where it serves', async () => {
+    mkdirSync(join(data, 'run.json'), { recursive: true });
+    const failed = await plantroom(['serve'], env);
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/API key +plr_[^]*\nplantroom: [^\n]*run\.json cannot be written \(EISDIR\)[^\n]+\n$/) });
+    expect(failed.stdout).not.toContain('server.ready');
+    rmSync(join(data, 'run.json'), { recursive: true });
+    expect(readdirSync(data).filter((name) => name.startsWith('.run'))).toEqual([]);
+    await serve(); // the port and the folder are free
+  });
+
+  it('shows the first key when its file cannot be written after all', async () => {
+    const file = join(folder, 'key.json');
+    mkdirSync(file);
+    const failed = await plantroom(['serve'], { ...env, PLANTROOM_BOOTSTRAP_KEY_FILE: file });
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/API key +plr_[^]*\nplantroom: the key file [^\n]+ cannot be written \(EISDIR\); the key is shown[^\n]+\n$/) });
+    expect(readdirSync(folder).toSorted()).toEqual(['data', 'key.json']);
   });
 
   it('refuses a database of a newer version', async () => {

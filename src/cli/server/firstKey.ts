@@ -6,7 +6,7 @@ import { note } from '../output';
 
 /** Where the key of the first start goes. */
 export interface FirstKeyFile {
-  /** Writes it, for this user only. */
+  /** Writes it, for this user only. Throws `key_file_not_writable`, and leaves no half file. */
   keep(made: Bootstrapped): void;
   /** There was none to keep. */
   discard(): void;
@@ -19,20 +19,31 @@ export function openFirstKeyFile(file: string): FirstKeyFile {
   try {
     descriptor = openSync(draft, 'wx', 0o600);
   } catch (error) {
-    throw new DomainError('conflict', 'key_file_not_writable', `the key file ${file} cannot be written (${(error as NodeJS.ErrnoException).code}); set PLANTROOM_BOOTSTRAP_KEY_FILE to a file in a folder that this user can write`, { cause: error });
+    throw notWritable(file, error, '');
   }
+  const discard = (): void => {
+    closeSync(descriptor);
+    rmSync(draft, { force: true });
+  };
   return {
     keep: ({ organization, key }) => {
-      writeSync(descriptor, `${JSON.stringify({ organizationId: organization.id, apiKey: key })}\n`);
-      fsyncSync(descriptor);
+      try {
+        writeSync(descriptor, `${JSON.stringify({ organizationId: organization.id, apiKey: key })}\n`);
+        fsyncSync(descriptor);
+        renameSync(draft, file);
+      } catch (error) {
+        discard();
+        throw notWritable(file, error, '; the key is shown on the terminal instead');
+      }
       closeSync(descriptor);
-      renameSync(draft, file);
     },
-    discard: () => {
-      closeSync(descriptor);
-      rmSync(draft, { force: true });
-    },
+    discard,
   };
+}
+
+function notWritable(file: string, error: unknown, more: string): DomainError {
+  const wanted = 'set PLANTROOM_BOOTSTRAP_KEY_FILE to a file in a folder that this user can write';
+  return new DomainError('conflict', 'key_file_not_writable', `the key file ${file} cannot be written (${(error as NodeJS.ErrnoException).code})${more}; ${wanted}`, { cause: error });
 }
 
 /** Shows the key of the first start on the terminal, this once, with a call to copy. `ca`: undefined without a private CA. */

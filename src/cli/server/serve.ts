@@ -2,7 +2,6 @@ import { startApp, type App } from '../../app';
 import type { Config } from '../../config';
 import { systemClock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
-import { Reported } from '../exit';
 import { processLog, type ProcessLog } from '../log';
 import { configOf, type ConfigFlags } from '../options';
 import { removeRunFile, writeRunFile, type RunFile } from '../runFile';
@@ -25,10 +24,18 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
   });
   endOnUncaught(log, flush);
   try {
-    const app = await start(config, log);
-    announce(config, app, processLogs);
+    const keyFile = config.bootstrap.keyFile === '' ? undefined : openFirstKeyFile(config.bootstrap.keyFile);
+    const app = await start(config, log, keyFile);
+    try {
+      tellFirstKey(config, app, keyFile);
+      announce(config, app, processLogs);
+    } catch (error) {
+      // Nobody was told that it serves, so it must not.
+      await stop(config, app, processLogs);
+      throw error;
+    }
     log.info({ signal: await signals.first }, 'server.stopping');
-    await stop(config, app, log);
+    await stop(config, app, processLogs);
     log.info({}, 'server.stopped');
   } finally {
     signals.remove();
@@ -36,20 +43,27 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
   }
 }
 
-async function start(config: Config, log: Logger): Promise<App> {
-  const file: FirstKeyFile | undefined = config.bootstrap.keyFile === '' ? undefined : openFirstKeyFile(config.bootstrap.keyFile);
-  let app: App;
+async function start(config: Config, log: Logger, keyFile: FirstKeyFile | undefined): Promise<App> {
   try {
-    app = await startApp(config, { log, clock: systemClock });
+    return await startApp(config, { log, clock: systemClock });
   } catch (error) {
-    file?.discard();
+    keyFile?.discard();
     throw error;
   }
+}
+
+/** To the file or to the terminal; to the terminal too when the file fails after all, for there is no second chance to see it. */
+function tellFirstKey(config: Config, app: App, keyFile: FirstKeyFile | undefined): void {
   const made = app.bootstrapped;
-  if (!made) file?.discard();
-  else if (file) file.keep(made);
-  else showFirstKey(made, app.addresses.grpc, config.tls.mode !== 'off', app.ca);
-  return app;
+  if (!made) return keyFile?.discard();
+  const show = (): void => showFirstKey(made, app.addresses.grpc, config.tls.mode !== 'off', app.ca);
+  if (!keyFile) return show();
+  try {
+    keyFile.keep(made);
+  } catch (error) {
+    show();
+    throw error;
+  }
 }
 
 /** Says that the server is ready: in run.json for commands, in the log for those who started it, whatever the level. */
@@ -61,15 +75,20 @@ function announce(config: Config, app: App, { always }: ProcessLog): void {
   always.info({ ...facts, version, commit, pid: process.pid, data_dir: config.data.dir }, 'server.ready');
 }
 
-async function stop(config: Config, app: App, log: Logger): Promise<void> {
-  removeRunFile(config.data.dir);
+async function stop(config: Config, app: App, { log, flush }: ProcessLog): Promise<void> {
+  try {
+    removeRunFile(config.data.dir);
+  } catch (error) {
+    log.warn({ err: error }, 'server.run_file_not_removed'); // no reason to serve on
+  }
   const { promise: tooLate, resolve } = Promise.withResolvers<'late'>();
   const timer = setTimeout(() => resolve('late'), config.limits.stopMs + BEYOND_STOP_MS);
   const ended = await Promise.race([app.stop(), tooLate]);
   clearTimeout(timer);
   if (ended !== 'late') return;
   log.error({ limit_ms: config.limits.stopMs + BEYOND_STOP_MS }, 'server.stop_took_too_long');
-  throw new Reported(1);
+  flush();
+  process.exit(1); // what hangs would keep the process alive
 }
 
 /** A fault that nobody caught: the state of the process is unknown, so it ends, and what supervises it starts it again. */
