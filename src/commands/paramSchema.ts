@@ -1,7 +1,7 @@
 import { canonicalJson, jsonEqual } from '../kernel/canonicalJson';
 import type { Violation } from '../kernel/errors';
 import { jsonProblem, type JsonValue } from '../kernel/jsonValue';
-import { LONGEST_MATCHED_TEXT, matchesPattern, patternProblem } from './pattern';
+import { LONGEST_MATCHED_TEXT, matchesPattern, PatternBudget } from './pattern';
 
 /** The types that a parameter can have. */
 export type ParamType = 'string' | 'integer' | 'number' | 'boolean';
@@ -39,7 +39,8 @@ const TYPES: Readonly<Record<ParamType, { readonly fits: (value: JsonValue) => b
 /** Everything wrong with a params schema; `field` is its path in the request. */
 export function checkParamsSchema(schema: ParamsSchema, field: string): Violation[] {
   if (Buffer.byteLength(JSON.stringify(schema)) > LARGEST_SCHEMA) return [{ field, description: `is larger than ${LARGEST_SCHEMA} bytes as JSON; use fewer or shorter values` }];
-  return Object.entries(schema).flatMap(([name, entry]) => [...nameViolations(name, field), ...checkEntry(entry, `${field}.${name}`)]);
+  const budget = new PatternBudget();
+  return Object.entries(schema).flatMap(([name, entry]) => [...nameViolations(name, field), ...checkEntry(entry, `${field}.${name}`, budget)]);
 }
 
 /** Why a value is not allowed by an entry without problems, as the end of a sentence about the value; undefined when it is allowed. */
@@ -61,8 +62,8 @@ function nameViolations(name: string, field: string): Violation[] {
   return [{ field: `${field}.${name}`, description: 'is no name for a parameter; begin with a letter or _, go on with letters, digits or _, at most 64 characters' }];
 }
 
-function checkEntry(entry: ParamSchema, field: string): Violation[] {
-  const wrongRules = [...boundViolations(entry, field), ...patternViolations(entry, field)];
+function checkEntry(entry: ParamSchema, field: string, budget: PatternBudget): Violation[] {
+  const wrongRules = [...boundViolations(entry, field), ...patternViolations(entry, field, budget)];
   // Values are only held against rules that make sense.
   return wrongRules.length > 0 ? wrongRules : [...enumViolations(entry, field), ...defaultViolations(entry, field)];
 }
@@ -74,9 +75,10 @@ function boundViolations(entry: ParamSchema, field: string): Violation[] {
   return [];
 }
 
-function patternViolations(entry: ParamSchema, field: string): Violation[] {
+function patternViolations(entry: ParamSchema, field: string, budget: PatternBudget): Violation[] {
   if (entry.pattern === undefined) return [];
-  const problem = entry.type === 'string' ? patternProblem(entry.pattern) : 'is for texts; make the type string, or take it out';
+  const given = [entry.default, ...entry.enum].reduce((sum: number, value) => sum + (typeof value === 'string' ? value.length + 1 : 0), 0);
+  const problem = entry.type === 'string' ? budget.problem(entry.pattern, given) : 'is for texts; make the type string, or take it out';
   return problem ? [{ field: `${field}.pattern`, description: problem }] : [];
 }
 

@@ -89,7 +89,10 @@ describe('a parameter', () => {
     ['a pattern that does not compile', { type: 'string', pattern: '(' }, 'position.pattern is not a regular expression in RE2 syntax'],
     ['look-ahead', { type: 'string', pattern: '(?=a)' }, 'position.pattern is not a regular expression in RE2 syntax'],
     ['a pattern that repeats too much', { type: 'string', pattern: '(((a?){10}){10}){10}' }, 'position.pattern repeats too much'],
-    ['a pattern that repeats beyond measure', { type: 'string', pattern: '((a{100}){100}){100}' }, 'position.pattern is not a regular expression'],
+    ['a pattern that looks at every character in 1800 ways', { type: 'string', pattern: '(?i)(?:x?){900}y$' }, 'position.pattern repeats too much; use smaller counts in {}, so that it takes at most 585 steps'],
+    ['a pattern of many large counts', { type: 'string', pattern: 'x{1000}'.repeat(140) }, 'position.pattern repeats too much'],
+    ['a pattern with more values than it may be held against', { type: 'string', pattern: '(?i)(?:x?){200}$', enum: Array.from({ length: 100 }, (_, at) => `value ${at}`) }, 'position.pattern costs too much together'],
+    ['a pattern that repeats beyond measure', { type: 'string', pattern: '((a{100}){100}){100}' }, 'position.pattern repeats too much'],
     ['an integer default with a fraction', { type: 'integer', default: 0.5 }, 'position.default must be a whole number'],
     ['an integer default beyond 2^53', { type: 'integer', default: 2 ** 53 }, 'position.default must be a whole number'],
     ['a default of the wrong type', { type: 'boolean', default: 'true' }, 'position.default must be true or false'],
@@ -109,6 +112,23 @@ describe('a parameter', () => {
 
   it.each(['', '1a', 'a b', 'a.b', '__proto__', 'ä', 'x'.repeat(65)])('may not be called %p', (name) => {
     expect(said({ paramsSchema: Object.fromEntries([[name, param()]]), directPayload: '1' })).toEqual([expect.stringContaining('is no name for a parameter') as string]);
+  });
+
+  it('may have a pattern in a command of twenty such', () => {
+    const patterns = ['^[A-Z]{2}[0-9]{1,6}$', '^[0-9]{1,3}([.][0-9]{1,3}){3}$', '^(?i:on|off|auto)$', '^[[:alpha:]]{1,8}$'];
+    const all = Array.from({ length: 20 }, (_, at) => [`p${at}`, param({ type: 'string', pattern: patterns[at % patterns.length] })]);
+    expect(said({ paramsSchema: Object.fromEntries(all) as CommandDefinition['paramsSchema'], directPayload: '1' })).toEqual([]);
+  });
+
+  it('may have no pattern that costs too much with those of the others', () => {
+    const all = Array.from({ length: 4 }, (_, at) => [`p${at}`, param({ type: 'string', pattern: '(?i)(?:x?){100}y$', default: 'none' })]);
+    const found = said({ paramsSchema: Object.fromEntries(all) as CommandDefinition['paramsSchema'], directPayload: '1' });
+    expect(found).toEqual([
+      'command.paramsSchema.p0.default does not match the pattern (?i)(?:x?){100}y$',
+      'command.paramsSchema.p1.default does not match the pattern (?i)(?:x?){100}y$',
+      expect.stringMatching(/p2.pattern costs too much together .* 585 steps.*; use smaller counts/) as string,
+      'command.paramsSchema.p3.pattern stands beside patterns that cost too much; mend those first',
+    ]);
   });
 
   it('may not be larger than 64 KiB with all others', () => {

@@ -61,7 +61,7 @@ describe('evaluating parameters', () => {
     [{ type: 'string' }, null, 'must be a text'],
     [{ type: 'string' }, '\ud800', 'surrogate'],
     [{ type: 'string', pattern: '^b$' }, 'abc', 'does not match the pattern ^b$'],
-    [{ type: 'string', pattern: '^(a+)+$' }, 'a'.repeat(1025), 'at most 1024 characters'],
+    [{ type: 'string', pattern: '^(a+)+$' }, 'a'.repeat(513), 'at most 512 characters'],
     [{ enum: [1, '2'] }, 2, 'is not one of the allowed values; give 1, "2"'],
     [{ enum: [{ a: 1 }] }, { a: 1, b: 2 }, 'is not one of the allowed values'],
     [{}, JSON.parse(`${'['.repeat(40)}${']'.repeat(40)}`) as JsonValue, 'deeper than 32'],
@@ -71,7 +71,7 @@ describe('evaluating parameters', () => {
   });
 
   it('answers a pattern that makes backtracking engines explode', () => {
-    expect(faultOf({ type: 'string', pattern: '^(a|a)*(a+)+$' }, `${'a'.repeat(1000)}!`)).toContain('does not match');
+    expect(faultOf({ type: 'string', pattern: '^(a|a)*(a+)+$' }, `${'a'.repeat(500)}!`)).toContain('does not match');
   });
 
   it('never returns a parameter that the schema does not have, nor one that the schema does not allow', () => {
