@@ -1,5 +1,6 @@
 import type { Downlink } from '../../src/connections';
 import { openAttachRoom, type AttachRoom } from './attachRoom';
+import { gate } from './fakeEvents';
 import type { GatewayClient } from './gatewayClient';
 
 describe('commands to a gateway', () => {
@@ -87,6 +88,18 @@ describe('commands to a gateway', () => {
     await gateway.next('command');
     await gateway.next('command');
     expect(await gateway.next('withdraw')).toEqual({ executionId: 'e1' });
+  });
+
+  it('are withdrawn after the welcome where they ended while the attachment was settled', async () => {
+    const settled = gate<void>();
+    room.events.onAttached = async () => await settled.promise;
+    const newer = room.open();
+    newer.hello({ connectionId: room.connection.id, bootId: 'boot-2' });
+    await room.events.until(() => room.events.attachments.length === 2);
+    room.hub.withdraw(room.connection.id, 'e1');
+    settled.open();
+    await newer.next('welcome');
+    expect(await newer.next('withdraw')).toEqual({ executionId: 'e1' });
   });
 
   it('wait for a gateway that does not read, and those that wait can be taken back', async () => {

@@ -53,12 +53,11 @@ export class GatewayConnector {
     return current?.number === session ? await current.send(downlink) : 'not_sent';
   }
 
-  /** Tells the attached gateway to drop a command that ended here. */
+  /** Tells the attached gateway to drop a command that ended here; one that waits for its welcome is told after that. */
   withdraw(connectionId: string, executionId: string): void {
     const session = this.sessionOf(connectionId);
-    if (!session?.peer) return;
-    session.withdraw(executionId);
-    this.events?.ready(session.identity.organizationId, connectionId);
+    session?.withdraw(executionId);
+    if (session?.peer) this.events?.ready(session.identity.organizationId, connectionId);
   }
 
   /** A connection was changed and the change is on disk. */

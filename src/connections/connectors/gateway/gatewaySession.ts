@@ -26,6 +26,8 @@ export class GatewaySession {
   private readonly outbox: Outbox<AttachResponse>;
   private readonly inFlight = new Set<string>();
   private readonly deviceOf = new Map<string, string>();
+  /** The gateway may hold them from before, and nothing may come to it before its welcome. */
+  private readonly withdrawnEarly = new Set<string>();
   private settling: Promise<void> = Promise.resolve();
   private reason: Error | undefined;
   private rejectEnded: (reason: Error) => void = () => {};
@@ -61,10 +63,12 @@ export class GatewaySession {
     await settling;
   }
 
-  /** From now on commands may follow the welcome. */
+  /** From now on commands may follow the welcome; first what was withdrawn meanwhile. */
   welcome(message: AttachResponse, maxInFlight: number): void {
     this.maxInFlight = maxInFlight;
     void this.outbox.post(() => message);
+    for (const executionId of this.withdrawnEarly) this.withdraw(executionId);
+    this.withdrawnEarly.clear();
   }
 
   /** A changed policy; what is under way stays. */
@@ -88,8 +92,9 @@ export class GatewaySession {
     await this.outbox.post(() => message);
   }
 
-  /** Takes a command back: out of the outbox if it is still there, else by telling the gateway. */
+  /** Takes a command back: out of the outbox if it is still there, else by telling the gateway, once it has its welcome. */
   withdraw(executionId: string): void {
+    if (this.maxInFlight === 0) return void this.withdrawnEarly.add(executionId);
     const isUnsent = this.outbox.drop(executionId);
     this.forget(executionId);
     if (isUnsent) return;
