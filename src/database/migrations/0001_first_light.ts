@@ -201,12 +201,13 @@ async function executions(knex: Knex): Promise<void> {
     t.text('connection_id');
     t.text('client_device_id');
     t.text('connector_kind'); // gateway, mqtt, mqtt_answer, chirpstack, chirpstack_confirmed
-    t.text('command_id'); // null once the command is deleted
+    t.text('command_id'); // stays when the command is deleted
     t.text('command_name').notNullable();
     t.integer('command_revision').notNullable();
     t.text('parent_execution_id');
     t.text('trigger_id').notNullable();
     t.text('trigger_key'); // the caller's own trigger id while it is remembered
+    t.text('trigger_hash'); // SHA-256 of the RFC 8785 form of the params that came with it, hex
     t.text('dedupe_key'); // command, revision and hash of the canonical params while not final
     t.text('params').notNullable(); // JSON object, defaults filled in
     t.text('params_hash').notNullable(); // SHA-256 of the RFC 8785 form, hex
@@ -245,7 +246,6 @@ async function executions(knex: Knex): Promise<void> {
     t.integer('event_count').notNullable();
     t.index(['organization_id', 'device_id', 'updated_at', 'id'], 'executions_page');
     t.index(['parent_execution_id'], 'executions_parent');
-    t.index(['command_id'], 'executions_command');
     t.index(['finished_at'], 'executions_retention');
   });
 }
