@@ -134,7 +134,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   const gateway = new GatewayConnector({ connections: new ConnectionRepository(database.db), statuses, clock, log });
   const hub = new ConnectorHub(gateway);
   const executions = new Executions({ ...house, hub });
-  const commands = new CommandService({ ...house, onCommandDeleted: async (db, organizationId, id) => await executions.commandDeleted(db, organizationId, id) });
+  const commands = new CommandService(house);
   const hooks = { sensorsInUse, onBindingChanged: endsExecutions(executions, 'physical_device_changed'), onDeviceDeleted: endsExecutions(executions, 'device_deleted') };
   const sensors = new SensorService({ ...house, hooks });
   const devices = new DeviceService({ ...house, hooks });

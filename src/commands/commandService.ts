@@ -1,4 +1,4 @@
-import { UnitOfWork, type Database, type Db } from '../database';
+import { UnitOfWork, type Database } from '../database';
 import { DeviceRepository, type Device } from '../devices';
 import type { Clock } from '../kernel/clock';
 import { notFound, throwIfAny, type Violation } from '../kernel/errors';
@@ -13,8 +13,6 @@ export interface CommandOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly cursors: Cursors;
-  /** What higher rooms do when a command is about to be deleted; runs inside its transaction, on `db`. */
-  readonly onCommandDeleted: (db: Db, organizationId: string, commandId: string) => Promise<void>;
 }
 
 /** What to list; an empty token is none. */
@@ -93,13 +91,12 @@ export class CommandService {
 
   /** Throws `device_not_found`, `command_not_found`, `changed_meanwhile`, `query_command_in_use`. */
   async delete(organizationId: string, deviceId: string, id: string, etag: string | undefined): Promise<void> {
-    await this.work.transaction(async ({ commands, devices }, db) => {
+    await this.work.transaction(async ({ commands, devices }) => {
       await devices.lock(organizationId, deviceId);
       const command = await commands.get(organizationId, deviceId, id);
       checkEtag('command', command.revision, etag);
       const usedBy = await commands.namesOfQueriers(organizationId, deviceId, id);
       if (usedBy.length > 0) throw queryCommandInUse(id, usedBy);
-      await this.options.onCommandDeleted(db, organizationId, id);
       await commands.delete(organizationId, deviceId, id);
     });
   }

@@ -107,7 +107,7 @@ export interface ExecutionSubmission {
   readonly connectionId: string | undefined;
   readonly clientDeviceId: string | undefined;
   readonly kind: ConnectorKind | undefined;
-  /** Undefined once the command was deleted. */
+  /** In what is shown: undefined once the command was deleted. */
   readonly commandId: string | undefined;
   readonly commandName: string;
   readonly commandRevision: number;

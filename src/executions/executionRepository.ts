@@ -1,15 +1,8 @@
 import type { Db, HotStatement, SqlValue } from '../database';
 import { notFound } from '../kernel/errors';
-import { type Page, pageOf } from '../kernel/pages';
 import { type Execution, type ExecutionLogEntry, isFinal } from './execution';
 import { type ExecutionRow, PROGRESS_COLUMNS, SUBMISSION_COLUMNS, executionFromRow, valuesOf } from './executionRow';
 import { statements } from './executionStatements';
-
-/** Position in a list that is ordered most recently updated first, with the id as tie-break. */
-export interface UpdatedPosition {
-  readonly updatedAt: number;
-  readonly id: string;
-}
 
 /** An event that is not in the log yet. */
 export type NewLogEntry = Omit<ExecutionLogEntry, 'position'>;
@@ -21,9 +14,7 @@ export interface StoredChange {
   readonly entries: readonly NewLogEntry[];
 }
 
-const NEWEST: UpdatedPosition = { updatedAt: Number.MAX_SAFE_INTEGER, id: '' };
-
-/** Executions and their event log. Assumes validated input and a caller allowed to act in `organizationId`. */
+/** Executions and their event log, to work with; what is shown of them comes from ExecutionViewRepository. Assumes validated input and a caller allowed to act in `organizationId`. */
 export class ExecutionRepository {
   constructor(private readonly db: Db) {}
 
@@ -46,12 +37,6 @@ export class ExecutionRepository {
       if (execution) found.set(id, execution);
     }
     return found;
-  }
-
-  /** The executions of a device, most recently updated first. */
-  async list(organizationId: string, deviceId: string, size: number, after: UpdatedPosition = NEWEST): Promise<Page<Execution, UpdatedPosition>> {
-    const items = await this.many(statements.page, [organizationId, deviceId, after.updatedAt, after.id, size + 1]);
-    return pageOf(items, size, ({ updatedAt, id }) => ({ updatedAt, id }));
   }
 
   /** The execution that this trigger id of the caller made, while it is remembered. */
@@ -116,11 +101,6 @@ export class ExecutionRepository {
     const end = await this.takePositions(organizationId, entries.length);
     for (const [at, entry] of entries.entries()) await this.log(organizationId, end - entries.length + 1 + at, entry);
     return stored;
-  }
-
-  /** Takes a deleted command out of all executions of it. Only inside a transaction. */
-  async forgetCommand(organizationId: string, commandId: string): Promise<void> {
-    for (let changed = -1; changed !== 0; ) changed = (await this.db.all(statements.forgetCommand, [commandId, organizationId])).length;
   }
 
   private async replace(organizationId: string, { before, after }: StoredChange): Promise<boolean> {

@@ -8,7 +8,8 @@ import { type Cursors, pageSize } from '../kernel/pages';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import type { Execution, ExecutionLogEntry, RejectionReason } from './execution';
 import { ExecutionEventRepository } from './executionEventRepository';
-import { ExecutionRepository, type UpdatedPosition } from './executionRepository';
+import { ExecutionRepository } from './executionRepository';
+import { ExecutionViewRepository, type UpdatedPosition } from './executionViewRepository';
 import type { Ledger } from './ledger';
 import { type SubmitFacts, type SubmitRequest, dedupeKeyOf, prepareExecution, rejected } from './submission';
 
@@ -27,6 +28,7 @@ export interface ExecutionPage {
 
 interface Repositories {
   readonly executions: ExecutionRepository;
+  readonly views: ExecutionViewRepository;
   readonly events: ExecutionEventRepository;
   readonly devices: DeviceRepository;
   readonly commands: CommandRepository;
@@ -43,6 +45,7 @@ export class ExecutionService {
   constructor(private readonly options: { readonly database: Database; readonly ledger: Ledger; readonly clock: Clock; readonly cursors: Cursors }) {
     this.work = new UnitOfWork(options.database, (db) => ({
       executions: new ExecutionRepository(db),
+      views: new ExecutionViewRepository(db),
       events: new ExecutionEventRepository(db),
       devices: new DeviceRepository(db),
       commands: new CommandRepository(db),
@@ -72,8 +75,8 @@ export class ExecutionService {
 
   /** With its event log. Throws `execution_not_found`. */
   async get(organizationId: string, id: string): Promise<{ execution: Execution; events: readonly ExecutionLogEntry[] }> {
-    const { executions, events } = this.work.repos;
-    const execution = await executions.get(organizationId, id);
+    const { views, events } = this.work.repos;
+    const execution = await views.get(organizationId, id);
     return { execution, events: await events.ofExecution(organizationId, id) };
   }
 
@@ -81,9 +84,9 @@ export class ExecutionService {
   async list(organizationId: string, deviceId: string, query: { readonly limit?: number | undefined; readonly before: string }): Promise<ExecutionPage> {
     const name = [organizationId, 'executions', deviceId];
     const after = this.options.cursors.decode<UpdatedPosition>(name, query.before, 'before');
-    const { executions, devices } = this.work.repos;
+    const { views, devices } = this.work.repos;
     await devices.get(organizationId, deviceId);
-    const page = await executions.list(organizationId, deviceId, pageSize(query.limit), after);
+    const page = await views.list(organizationId, deviceId, pageSize(query.limit), after);
     return { executions: page.items, nextCursor: page.next && this.options.cursors.encode(name, page.next) };
   }
 

@@ -5,6 +5,8 @@ const SUBMISSION = SUBMISSION_COLUMNS.map(([name]) => name);
 const PROGRESS = PROGRESS_COLUMNS.map(([name]) => name);
 const INSERTED = [...SUBMISSION, ...PROGRESS, 'dedupe_key', 'queue_order'];
 const SELECT = `select ${[...SUBMISSION, ...PROGRESS].map((column) => `e.${column}`).join(', ')} from executions e`;
+// Rows keep the id of their command; it is shown as long as there is such a command.
+const VIEW = SELECT.replace('e.command_id', '(select c.id from commands c where c.id = e.command_id and c.organization_id = e.organization_id) as command_id');
 const EVENT = 'select v.position, v.execution_id, v.device_id, v.sequence, v.time, v.layer, v.event, v.from_state, v.to_state, v.source, v.data from execution_events v';
 
 function hot(name: string, sql: string): HotStatement {
@@ -14,7 +16,8 @@ function hot(name: string, sql: string): HotStatement {
 /** Every statement of this room; the order of the values is that of the `?`. */
 export const statements = {
   get: hot('get', `${SELECT} where e.organization_id = ? and e.id = ?`),
-  page: hot('page', `${SELECT} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
+  view: hot('view', `${VIEW} where e.organization_id = ? and e.id = ?`),
+  page: hot('page', `${VIEW} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
   byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),
   forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
   duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),
@@ -38,7 +41,6 @@ export const statements = {
     `update executions set ${PROGRESS.map((column) => `${column} = ?`).join(', ')}, dedupe_key = case when cast(? as integer) = 1 then null else dedupe_key end
       where organization_id = ? and id = ? and version = ? returning version`,
   ),
-  forgetCommand: hot('forgetCommand', 'update executions set command_id = null where id in (select e.id from executions e where e.command_id = ? and e.organization_id = ? limit 1000) returning id'),
   takePositions: hot(
     'takePositions',
     `insert into organization_counters (organization_id, name, value) values (?, 'execution_events', ?)

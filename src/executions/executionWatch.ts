@@ -5,7 +5,7 @@ import type { Cursors } from '../kernel/pages';
 import type { Execution, ExecutionLogEntry } from './execution';
 import { ExecutionEventRepository } from './executionEventRepository';
 import type { ExecutionFeed } from './executionFeed';
-import { ExecutionRepository } from './executionRepository';
+import { ExecutionViewRepository } from './executionViewRepository';
 
 /** What to watch; undefined or empty: no limit, and from now on. */
 export interface WatchQuery {
@@ -24,12 +24,12 @@ const PAGE = 200;
 
 /** Shows events of executions as they are stored, from the database, so that a reader may be as slow as it likes. */
 export class ExecutionWatch {
-  private readonly executions: ExecutionRepository;
+  private readonly executions: ExecutionViewRepository;
   private readonly events: ExecutionEventRepository;
   private readonly devices: DeviceRepository;
 
   constructor(private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly feed: ExecutionFeed }) {
-    this.executions = new ExecutionRepository(options.database.db);
+    this.executions = new ExecutionViewRepository(options.database.db);
     this.events = new ExecutionEventRepository(options.database.db);
     this.devices = new DeviceRepository(options.database.db);
   }

@@ -100,11 +100,6 @@ export class Executions {
     throw new Error(`executions of device ${deviceId} kept changing while it was removed`);
   }
 
-  /** A command is deleted: its executions go on with their snapshot. Inside the caller's transaction. */
-  async commandDeleted(db: Db, organizationId: string, commandId: string): Promise<void> {
-    await new ExecutionRepository(db).forgetCommand(organizationId, commandId);
-  }
-
   private plans(executions: Iterable<Execution>, event: ExecutionEvent, origin: EventOrigin): Change[] {
     return [...executions].flatMap((execution) => this.ledger.plan(execution, event, origin) ?? []);
   }

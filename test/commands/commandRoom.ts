@@ -21,10 +21,6 @@ export interface CommandRoom {
   readonly devices: DeviceService;
   readonly sensors: SensorService;
   readonly templates: SensorTemplateService;
-  /** The commands whose deletion was announced to higher rooms. */
-  readonly deleted: string[];
-  /** Makes that announcement fail, once. */
-  failNextDeletion(error: Error): void;
   /** A new device with so many sensors of one template. */
   device(options?: { organizationId?: string; sensors?: number; templateId?: string }): Promise<{ id: string; sensorIds: string[] }>;
   /** A template of the organization whose values are numbers. */
@@ -49,8 +45,6 @@ export async function startCommandRoom(engine: TestEngine): Promise<CommandRoom>
   const { database } = db;
   const clock = new TestClock();
   const cursors = new Cursors(Buffer.alloc(32));
-  const failures: Error[] = [];
-  const deleted: string[] = [];
   const uow = new UnitOfWork(database, sensorTemplateRepositories);
   await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
   await seedSystemRecords(uow, clock);
@@ -58,16 +52,7 @@ export async function startCommandRoom(engine: TestEngine): Promise<CommandRoom>
   const devices = new DeviceService({ database, clock, cursors, hooks });
   const sensors = new SensorService({ database, clock, hooks });
   const templates = new SensorTemplateService({ uow, clock, cursors, sensorUses: async () => 0, valueTypeUses });
-  const commands = new CommandService({
-    database,
-    clock,
-    cursors,
-    onCommandDeleted: async (_db, _organizationId, commandId) => {
-      const failure = failures.pop();
-      if (failure) throw failure;
-      deleted.push(commandId);
-    },
-  });
+  const commands = new CommandService({ database, clock, cursors });
   const { createCommand, getCommand, listCommands, updateCommand, deleteCommand } = ActuatorCommandServiceService;
   const edge = await startEdge((server) => server.add({ createCommand, getCommand, listCommands, updateCommand, deleteCommand }, commandHandlers(commands)));
   edge.keys.add('one', { organizationId: 'org-1' });
@@ -83,8 +68,6 @@ export async function startCommandRoom(engine: TestEngine): Promise<CommandRoom>
     devices,
     sensors,
     templates,
-    deleted,
-    failNextDeletion: (error) => void failures.push(error),
     template,
     device: async ({ organizationId = 'org-1', sensors: count = 0, templateId } = {}) => {
       const { id } = await devices.create(organizationId, { name: 'Device', physicalDevice: undefined });

@@ -174,17 +174,30 @@ describe.each(engines())('executions on $name', ({ createDatabase }) => {
     expect(foreign).toMatchObject({ reason: 'validation_failed', fields: ['before'] });
   });
 
-  it('outlive their command and their device', async () => {
+  it('outlive their command', async () => {
     const connectionId = await room.connection();
     const target = await room.target({ connectionId, command: { paramsSchema: { n: { type: 2, enum: [], default: undefined } } } });
     const gateway = await TestGateway.attach(room, { connectionId });
     const first = await room.execute(target, { params: { n: 1 } });
     const second = await room.execute(target, { params: { n: 2 } });
     await gateway.command(1);
+    expect((await room.get(second.executionId)).commandId).toBe(target.commandId);
     await call(room.client.deleteCommand.bind(room.client), { id: target.deviceId, commandId: target.commandId, organizationId: '' }, AS_ONE);
     expect(await room.get(first.executionId)).toMatchObject({ commandId: undefined, commandNameSnapshot: expect.stringContaining('Command'), state: ExecutionState.EXECUTION_STATE_IN_TRANSIT });
+    const listed: ListExecutionsResponse = await call(room.client.listExecutions.bind(room.client), { id: target.deviceId, organizationId: '', before: '' }, AS_ONE);
+    expect(listed.items.map((item) => item.commandId)).toEqual([undefined, undefined]);
+    await gateway.cut();
+  });
+
+  it('outlive their device, and know that its commands are gone', async () => {
+    const connectionId = await room.connection();
+    const target = await room.target({ connectionId, command: { paramsSchema: { n: { type: 2, enum: [], default: undefined } } } });
+    const gateway = await TestGateway.attach(room, { connectionId });
+    const first = await room.execute(target, { params: { n: 1 } });
+    const second = await room.execute(target, { params: { n: 2 } });
+    await gateway.command(1);
     await room.devices.delete('org-1', target.deviceId, undefined);
-    expect(await room.get(first.executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_UNCONFIRMED, detail: 'target_removed' });
+    expect(await room.get(first.executionId)).toMatchObject({ commandId: undefined, commandNameSnapshot: expect.stringContaining('Command'), state: ExecutionState.EXECUTION_STATE_UNCONFIRMED, detail: 'target_removed' });
     expect(await room.get(second.executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE, detail: 'target_removed' });
     await gateway.untilWithdrawn(first.executionId);
     expect(gateway.commands).toHaveLength(1);

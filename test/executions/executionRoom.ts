@@ -98,7 +98,7 @@ export async function startExecutionRoom(database: Database, clock = new TestClo
     attached: async (attachment) => await executions.attached(attachment),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
   });
-  const commands = new CommandService({ database, clock, cursors, onCommandDeleted: async (db, organizationId, id) => await executions.commandDeleted(db, organizationId, id) });
+  const commands = new CommandService({ database, clock, cursors });
   await executions.start();
   const edge = await startEdge((server) => {
     server.add(ActuatorCommandServiceService, { ...commandHandlers(commands), ...executionHandlers(executions) });
