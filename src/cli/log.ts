@@ -13,19 +13,30 @@ export interface ProcessLog {
 
 const BUFFER_BYTES = 16 * 1024 - 1;
 const FLUSH_MS = 100;
+// What may wait for a reader who stopped reading: more would take the server's memory.
+const LONGEST_BACKLOG_BYTES = 8 * 1024 * 1024;
 
 /**
  * Makes the log of the process. Lines leave in order and together, without blocking: a write for each line costs as much as a tenth of a
- * call. Nothing waits longer than 100 ms, warnings and errors not at all.
+ * call. Nothing waits longer than 100 ms, warnings and errors not at all. When the reader of stdout falls more than 8 MiB behind, lines are
+ * dropped, and their number is logged (`log.lines_dropped`) when it reads again.
  */
 export function processLog(level: Config['log']['level']): ProcessLog {
-  const destination = pino.destination({ fd: 1, sync: false, minLength: BUFFER_BYTES });
+  const destination = pino.destination({ fd: 1, sync: false, minLength: BUFFER_BYTES, maxLength: LONGEST_BACKLOG_BYTES });
   const flush = (): void => destination.flushSync();
   setInterval(() => destination.flush(), FLUSH_MS).unref();
   const lines = pino(
     { level, base: null, messageKey: 'event', timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (name) => ({ level: name }) }, serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err } },
     destination,
   );
+  let dropped = 0;
+  destination.on('drop', () => (dropped += 1));
+  destination.on('drain', () => {
+    if (dropped === 0) return;
+    const count = dropped;
+    dropped = 0;
+    lines.warn({ count }, 'log.lines_dropped');
+  });
   const atOnce = (write: (fields: object, event: string) => void) => (fields: object, event: string) => {
     write(fields, event);
     destination.flush();
