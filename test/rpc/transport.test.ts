@@ -79,6 +79,13 @@ describe('what comes over the wire', () => {
     expect(await send(COMMAND, Buffer.alloc(100_001))).toMatchObject({ code: status.RESOURCE_EXHAUSTED, reason: 'message_too_large', requestId: expect.any(String), message: expect.stringContaining('100000') });
   });
 
+  it('refuses a message that no request of its method can fill, without looking into it', async () => {
+    const before = edge.log.of('rpc.call').length;
+    const answer = await send(USER, Buffer.alloc(50_000, 0xff)); // what is looked into is answered with validation_failed
+    expect(answer).toMatchObject({ code: status.RESOURCE_EXHAUSTED, reason: 'message_too_large', message: expect.stringContaining('50000 bytes') });
+    expect(edge.log.of('rpc.call').slice(before)).toEqual([expect.objectContaining({ reason: 'message_too_large' })]);
+  });
+
   it('refuses metadata over the limit', async () => {
     expect(await send(USER, Buffer.alloc(0), headers({ ...FIELDS, 'x-large': 'x'.repeat(20_000) }))).toMatchObject({ code: status.RESOURCE_EXHAUSTED });
     expect(await send(USER, Buffer.alloc(0))).toBe('ok');

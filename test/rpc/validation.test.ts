@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { asset } from '../../src/kernel/assets';
 import { Descriptors } from '../../src/rpc/descriptors';
 import { FieldRuleChecks } from '../../src/rpc/validation/fieldRules';
+import { receiveLimit } from '../../src/rpc/validation/receiveLimit';
 import * as access from '../../src/gen/organization_access_control/access_control_service';
 import * as commands from '../../src/gen/actuator_command/v2/actuator_command_service';
 import * as connections from '../../src/gen/connection/connection_service';
@@ -19,6 +20,7 @@ const checks = new FieldRuleChecks(descriptors);
 interface MessageType {
   fromPartial(partial: object): Record<string, unknown>;
   decode(bytes: Uint8Array): Record<string, unknown>;
+  encode(message: Record<string, unknown>): { finish(): Uint8Array };
 }
 const PACKAGES: Record<string, object> = {
   organization_access_control: access,
@@ -81,6 +83,31 @@ describe('the protos', () => {
   });
 });
 
+const limit = (name: string): number => receiveLimit(descriptors.registry.getMessage(name) as DescMessage, descriptors);
+
+describe('the greatest message of a method', () => {
+  it('lies below that of the server, and is small where little is asked for', () => {
+    const all = ours.map(({ request }) => [request.typeName, limit(request.typeName)] as const);
+    expect(all.filter(([, bytes]) => bytes > 2.5 * 1024 * 1024)).toEqual([]);
+    expect(limit('userprofile.GetPersonalUserRequest')).toBeLessThan(10_000);
+    expect(limit('digitaldevice.v2.GetDigitalDeviceRequest')).toBeLessThan(10_000);
+    expect(limit('digitaldevice.v2.CreateDigitalDeviceRequest')).toBeLessThan(600_000);
+  });
+
+  it.each<[string, string, object]>([
+    ['the JSON that is largest on the wire', 'digitaldevice.v2.CreateDigitalDeviceRequest', { physicalDevice: { clientDeviceId: 'c', connectionId: 'c', configuration: { a: Array.from({ length: 32_700 }, () => 1) } } }],
+    ['lists inside lists', 'digitaldevice.v2.CreateDigitalDeviceRequest', { physicalDevice: { clientDeviceId: 'c', connectionId: 'c', configuration: { a: Array.from({ length: 21_800 }, () => []) } } }],
+    ['all commands that a gateway may know', 'gateway.v1.AttachRequest', { message: { $case: 'hello', value: { known: Array.from({ length: 10_000 }, () => ({ executionId: 'x'.repeat(40), status: 1, code: 'done', message: 'done' })) } } }],
+    ['an uplink of 64 KiB', 'gateway.v1.AttachRequest', { message: { $case: 'uplink', value: { payload: { $case: 'bytes', value: new Uint8Array(65_536) } } } }],
+    ['all mappings, in letters of any script', 'digitaldevice.v2.SetSensorMappingsRequest', { mappings: Array.from({ length: 500 }, () => ({ sensorId: 'x'.repeat(128), sourcePath: '😀'.repeat(512) })) }],
+    ['a schema of 64 KiB with numbers', 'actuator_command.v2.CreateCommandRequest', inCommand({ paramsSchema: Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`p${at}`, { enum: Array.from({ length: 200 }, (__, value) => value), description: 'x'.repeat(200) }])) })],
+    ['states in letters of any script', 'actuator_command.v2.CreateCommandRequest', inCommand({ expectedSensorStates: Array.from({ length: 50 }, () => ({ sensorId: 's', valueTemplate: '😀'.repeat(4096) })), customEncoder: 'x'.repeat(262_144) })],
+  ])('has room for %s', (_, name, partial) => {
+    const type = typeOf(descriptors.registry.getMessage(name) as DescMessage);
+    expect(type.encode(type.fromPartial(partial)).finish().length).toBeLessThan(limit(name));
+  });
+});
+
 describe('field rules', () => {
   it('accept a good request', () => {
     expect(create({})).toEqual({});
@@ -111,6 +138,12 @@ describe('field rules', () => {
     ['a number that is not finite inside JSON', { encodedParamsTemplate: { a: { b: Infinity } } }, 'command.encodedParamsTemplate.a.b'],
   ])('refuse %s', (_, more, field) => {
     expect(Object.keys(create(more))).toEqual([field]);
+  });
+
+  it('look no further into JSON that is too large already', () => {
+    const trap = Object.defineProperty({}, 'x', { enumerable: true, get: () => { throw new Error('looked further'); } });
+    expect(create({ encodedParamsTemplate: { a: ['x'.repeat(65_536), trap] } })).toEqual({ 'command.encodedParamsTemplate': 'is more than 65536 bytes of JSON; send at most that' });
+    expect(create({ encodedParamsTemplate: { a: Array.from({ length: 65_536 }, () => trap) } })).toEqual({ 'command.encodedParamsTemplate': 'is more than 65536 bytes of JSON; send at most that' });
   });
 
   it('count code points, not code units', () => {

@@ -1,4 +1,6 @@
+import { validationFailed, type DomainError } from '../../kernel/errors';
 import type { BidiHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
+import { messageTooLarge } from './transportFaults';
 
 /** One method as ts-proto describes it. */
 export interface MethodDefinition {
@@ -26,27 +28,29 @@ type HandlerFor<M> =
     ? UnaryHandler<Request, Response>
   : never; // client streaming has no adapter until a service of ours needs one
 
-/** What stands for a message whose bytes could not be read; the adapter answers it with `fault`. */
+/** What stands for a message whose bytes could not be read; the adapter answers it with `error`. */
 export class Undecodable {
-  constructor(
-    readonly fault: string,
-    readonly cause: unknown,
-  ) {}
+  constructor(readonly error: DomainError) {}
 }
 
 // A string field 1 that reads `__proto__`: so a Struct holds it as a key, and ts-proto drops it without a word.
 const PROTO_KEY = Buffer.from('\n\t__proto__');
 
-/** Reads a message and never throws. `plain`: the message holds JSON or maps, and a key `__proto__` in it is refused. */
-export function safely(deserialize: (bytes: Buffer) => unknown, plain: boolean): (bytes: Buffer) => unknown {
+/** Reads a message of at most `most` bytes and never throws. `plain`: the message holds JSON or maps, and a key `__proto__` in it is refused. */
+export function safely(deserialize: (bytes: Buffer) => unknown, plain: boolean, most: number): (bytes: Buffer) => unknown {
   return (bytes) => {
-    if (plain && bytes.includes(PROTO_KEY)) return new Undecodable('a JSON value or map in the message holds the key `__proto__`; choose another name', undefined);
+    if (bytes.length > most) return new Undecodable(messageTooLarge(bytes.length, most));
+    if (plain && bytes.includes(PROTO_KEY)) return undecodable('a JSON value or map in the message holds the key `__proto__`; choose another name');
     try {
       return deserialize(bytes);
     } catch (cause) {
-      return new Undecodable(faultOf(cause), cause);
+      return undecodable(faultOf(cause));
     }
   };
+}
+
+function undecodable(description: string): Undecodable {
+  return new Undecodable(validationFailed([{ field: '', description }]));
 }
 
 function faultOf(cause: unknown): string {

@@ -1,10 +1,11 @@
 import type { DescMessage } from '@bufbuild/protobuf';
-import { throwIfAny, validationFailed, type Violation } from '../../kernel/errors';
+import { DomainError, throwIfAny, validationFailed, type Violation } from '../../kernel/errors';
 import { enterWith } from '../admission';
 import type { Descriptors, MethodFacts } from '../descriptors';
-import type { BidiHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
+import type { BidiHandler, References, ServerStreamHandler, UnaryHandler } from '../handlers';
 import type { OpenCall } from '../openCall';
 import type { FieldRuleChecks, MessageCheck } from '../validation/fieldRules';
+import { receiveLimit } from '../validation/receiveLimit';
 import { safely, Undecodable, type MethodDefinition } from './definitions';
 
 /** The handler of a method, whatever its kind; the kind is in the facts. */
@@ -15,6 +16,7 @@ export class GrpcMethod {
   readonly isUnary: boolean;
   private readonly fieldRules: MessageCheck;
   private readonly ownCheck: ((request: unknown) => Violation[]) | undefined;
+  private readonly references: References<unknown> | undefined;
 
   constructor(
     readonly facts: MethodFacts,
@@ -24,17 +26,37 @@ export class GrpcMethod {
     this.isUnary = facts.kind === 'unary';
     this.fieldRules = checks.of(facts.request);
     this.ownCheck = (handler as UnaryHandler<unknown, unknown>).check;
+    this.references = (handler as UnaryHandler<unknown, unknown>).references;
   }
 
-  /** Takes a message in: its organization, then its fields. Throws organization_missing, organization_mismatch, validation_failed. */
-  accept(call: OpenCall, message: unknown): void {
-    if (message instanceof Undecodable) throw validationFailed([{ field: '', description: message.fault }]);
+  /**
+   * Takes a message in: its organization, then its fields. Throws organization_missing, organization_mismatch, validation_failed.
+   * A promise is given only for a message that is refused after its references were looked at: it rejects.
+   */
+  accept(call: OpenCall, message: unknown): Promise<void> | undefined {
+    if (message instanceof Undecodable) throw message.error;
     enterWith(call, this.facts, message);
     const violations: Violation[] = [];
     this.fieldRules(message as Record<string, unknown>, '', violations);
-    if (this.ownCheck) violations.push(...this.ownCheck(message).filter((own) => !violations.some((one) => one.field === own.field)));
+    if (this.ownCheck) violations.push(...beside(violations, this.ownCheck(message)));
+    if (violations.length > 0 && this.references) return refuse(violations, this.references(message, call));
     throwIfAny(violations);
+    return undefined;
   }
+}
+
+/** Those of the later violations whose field nothing was said about yet. */
+function beside(violations: readonly Violation[], later: readonly Violation[]): Violation[] {
+  const named = new Set(violations.map(({ field }) => field));
+  return later.filter(({ field }) => !named.has(field));
+}
+
+async function refuse(violations: readonly Violation[], references: Promise<readonly Violation[]>): Promise<void> {
+  const wrong = await references.catch((error: unknown) => {
+    if (error instanceof DomainError) return []; // the device is not there, for example: what is known is said all the same
+    throw error;
+  });
+  throw validationFailed([...violations, ...beside(violations, wrong)]);
 }
 
 /** Makes the methods of a service. Throws when the protos of the image do not know one of them, or it has no handler. */
@@ -49,7 +71,7 @@ export function methodsOf(descriptors: Descriptors, checks: FieldRuleChecks, def
   });
 }
 
-/** The same definition with a reader that never throws and a writer that tells `onFault` why it could not write. */
+/** The same definition with a reader that never throws, and looks only into messages that are small enough for their method, and a writer that tells `onFault` why it could not write. */
 export function guarded(definition: Readonly<Record<string, MethodDefinition>>, descriptors: Descriptors, onFault: (path: string, cause: unknown) => void): Record<string, MethodDefinition> {
   return Object.fromEntries(
     Object.entries(definition).map(([name, method]) => {
@@ -63,7 +85,7 @@ export function guarded(definition: Readonly<Record<string, MethodDefinition>>, 
           throw cause;
         }
       };
-      return [name, { ...method, requestDeserialize: safely(method.requestDeserialize, plain), responseSerialize }];
+      return [name, { ...method, requestDeserialize: safely(method.requestDeserialize, plain, facts ? receiveLimit(facts.request, descriptors) : 0), responseSerialize }];
     }),
   );
 }

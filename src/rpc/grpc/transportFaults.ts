@@ -8,11 +8,19 @@ export function asFault({ code, details }: { code?: number | null; details?: str
   if (code === status.DEADLINE_EXCEEDED) return deadlineExceeded();
   if (code === status.INTERNAL) return internalFault(text);
   if (code !== status.RESOURCE_EXHAUSTED) return undefined;
-  return text.startsWith('Sent') ? tooLarge('answer_too_large', text, 'ask for fewer records at once') : tooLarge('message_too_large', text, 'send less in one message');
+  return text.startsWith('Sent') ? tooLarge('answer_too_large', 'ask for fewer records at once', ...sizesIn(text)) : messageTooLarge(...sizesIn(text));
 }
 
-function tooLarge(reason: string, details: string, advice: string): DomainError {
-  const [actual, limit] = details.match(/\d+/g) ?? [];
+/** A message has more bytes than its method takes. */
+export function messageTooLarge(actual?: number | string, limit?: number | string): DomainError {
+  return tooLarge('message_too_large', 'send less in one message', actual, limit);
+}
+
+function sizesIn(details: string): string[] {
+  return details.match(/\d+/g) ?? [];
+}
+
+function tooLarge(reason: string, advice: string, actual?: number | string, limit?: number | string): DomainError {
   const sizes = limit ? ` (${actual} bytes; at most ${limit} are allowed)` : '';
   return new DomainError('exhausted', reason, `the message is too large${sizes}; ${advice}`);
 }

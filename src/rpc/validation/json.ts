@@ -18,9 +18,15 @@ export function jsonCheck(rules: FieldRules | undefined): (value: unknown, path:
   return (value, path, out) => {
     const before = out.length;
     const stack: Node[] = [{ value, path, depth: 1 }];
+    let left = most || Infinity;
     for (let node = stack.pop(); node; node = stack.pop()) {
       if (node.depth > deepest) {
         out.push({ field: path, description: `is nested too deep; at most ${deepest} levels are allowed` });
+        return;
+      }
+      left -= leastBytes(node.value);
+      if (left < 0) {
+        out.push({ field: path, description: `is more than ${most} bytes of JSON; send at most that` });
         return;
       }
       if (typeof node.value === 'object' && node.value !== null) open(node, stack, out);
@@ -28,6 +34,14 @@ export function jsonCheck(rules: FieldRules | undefined): (value: unknown, path:
     }
     if (most > 0 && out.length === before) sized(value, path, most, out);
   };
+}
+
+/** How many bytes a value takes as JSON at least, what is inside of it left out but for its keys. */
+function leastBytes(value: unknown): number {
+  if (typeof value === 'string') return value.length + 2;
+  if (typeof value !== 'object' || value === null) return 1;
+  if (Array.isArray(value)) return value.length + 1;
+  return Object.keys(value).reduce((sum, key) => sum + key.length + 4, 1);
 }
 
 function open(node: Node, stack: Node[], out: Violation[]): void {
