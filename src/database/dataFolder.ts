@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
@@ -41,6 +41,22 @@ export async function lockDataFolder(dataDir: string, clock: Clock = systemClock
       lock.close();
     },
   };
+}
+
+/** The process (its id, or `unknown`) that has the data folder; undefined: none, or there is no such folder. Changes nothing. */
+export function findDataFolderHolder(dataDir: string): string | undefined {
+  const file = join(dataDir, 'server.lock');
+  if (!existsSync(file)) return undefined;
+  const look = openFile(file, { readOnly: true, busyTimeoutMs: 0 });
+  try {
+    look.prepare('select count(*) from sqlite_schema').get(); // who has the lock lets nobody read
+    return undefined;
+  } catch (error) {
+    if (!codeOf(error).startsWith('SQLITE_BUSY')) throw error;
+    return readHolder(join(dataDir, 'server.pid')).pid;
+  } finally {
+    look.close();
+  }
 }
 
 function takeLock(dataDir: string, holder: string): { close(): void } {

@@ -2,7 +2,7 @@ import type { Clock } from '../kernel/clock';
 import type { Logger } from '../kernel/logger';
 import type { Db } from './db';
 import type { Dialect } from './engines/dialect';
-import type { Engine, EngineFacts } from './engines/engine';
+import type { Engine, EngineCheck, EngineFacts } from './engines/engine';
 import { appliedMigrations, migrateDown, migrateUp, type MigrationContext, type MigrationReport } from './migrate';
 import { MIGRATIONS, type Migration } from './migrations';
 
@@ -62,6 +62,11 @@ export class Database {
     const applied = await appliedMigrations(this.db.knex);
     const pending = this.migrationContext.migrations.map((migration) => migration.name).filter((name) => !applied.includes(name));
     return { ...(await this.engine.facts()), schema: applied.at(-1) ?? '', pending };
+  }
+
+  /** Looks for what goes wrong with this kind of database; only reads, and may take long. `now`: the time of this machine, Unix milliseconds. */
+  async checks(now: number): Promise<EngineCheck[]> {
+    return await this.engine.checks(now);
   }
 
   /** Waits for running transactions, then closes all connections. */

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { database } from '../../src/cli/doctor/databaseChecks';
 import { dataFolder } from '../../src/cli/doctor/folderChecks';
 import { server } from '../../src/cli/doctor/serverChecks';
 import { loadConfig, type Config } from '../../src/config';
+import { lockDataFolder } from '../../src/database';
 import { makeCa, makeServerCertificate } from '../../src/rpc/tls/certificates';
 import { engines } from '../support/engines';
 
@@ -50,6 +51,19 @@ describe('doctor', () => {
     expect(JSON.stringify(finding)).not.toContain('hush');
   });
 
+  it('finds the server that has the data folder, and changes nothing there', async () => {
+    const config = configOf({ 'data.dir': folder, 'grpc.listen': '127.0.0.1:0' });
+    const lock = await lockDataFolder(folder);
+    const held = contents();
+    expect((await server(config))[0]).toMatchObject({ check: 'server', state: 'ok', found: expect.stringContaining(`process ${process.pid}`) });
+    expect(contents()).toEqual(held);
+    lock.release();
+    writeFileSync(join(folder, 'server.pid'), JSON.stringify({ pid: 1, since: 'before a power cut' }));
+    const left = contents();
+    expect((await server(config))[0]).toMatchObject({ check: 'server', state: 'ok', found: 'none runs on the data folder' });
+    expect(contents()).toEqual(left);
+  });
+
   it('finds a port that is taken', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
@@ -88,6 +102,10 @@ describe('doctor', () => {
   it('warns of plain text', () => {
     expect(states(certificates(configOf({ 'data.dir': folder, 'tls.mode': 'off', 'grpc.listen': '127.0.0.1:0' })))).toEqual(['TLS: warn']);
   });
+
+  function contents(): [string, string][] {
+    return readdirSync(folder).toSorted().map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
+  }
 
   function files(cert: string, key: string, mode = 0o600): Config {
     const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];

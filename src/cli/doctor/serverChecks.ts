@@ -1,31 +1,17 @@
-import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { Metadata } from '@grpc/grpc-js';
 import { findHostPort, hostPortText, type Config, type HostPort } from '../../config';
-import { lockDataFolder } from '../../database';
+import { findDataFolderHolder } from '../../database';
 import { HealthCheckResponse_ServingStatus, HealthClient } from '../../gen/grpc/health/v1/health';
-import { DomainError } from '../../kernel/errors';
 import { credentialsOf, endpointOfRun } from '../call/target';
 import { findRunFile } from '../runFile';
 import { fail, ok, warn, type Finding } from './check';
 
 /** Whether a server has the data folder: then whether it answers, else whether its port is free. */
 export async function server(config: Config): Promise<Finding[]> {
-  const holder = await findHolder(config.data.dir);
+  const holder = findDataFolderHolder(config.data.dir);
   if (holder === undefined) return [ok('server', 'none runs on the data folder'), await port(config.grpc.listen)];
   return [ok('server', `one runs on the data folder (process ${holder})`), await health(config)];
-}
-
-/** The process that has the data folder; undefined if none. */
-async function findHolder(dataDir: string): Promise<string | undefined> {
-  if (!existsSync(dataDir)) return undefined;
-  try {
-    (await lockDataFolder(dataDir)).release();
-    return undefined;
-  } catch (error) {
-    if (error instanceof DomainError) return error.reason === 'data_folder_in_use' ? (error.metadata['pid'] ?? 'unknown') : undefined;
-    throw error;
-  }
 }
 
 async function port(listen: string): Promise<Finding> {

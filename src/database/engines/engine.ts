@@ -10,6 +10,17 @@ export interface EngineFacts {
   readonly location: string;
 }
 
+/** What looking at the database found. */
+export interface EngineCheck {
+  /** What was looked at, for people. */
+  readonly check: string;
+  /** `fail`: the server cannot work like this. */
+  readonly state: 'ok' | 'warn' | 'fail';
+  readonly found: string;
+  /** What to do; empty if nothing. */
+  readonly mend: string;
+}
+
 /** One engine and its open connections. */
 export interface Engine {
   readonly dialect: Dialect;
@@ -24,6 +35,8 @@ export interface Engine {
   /** What a person should know about this database at start, with what to do about it. */
   warnings(): Promise<string[]>;
   facts(): Promise<EngineFacts>;
+  /** Looks for what goes wrong with this engine; only reads, and may take long. `now`: the time of this machine, Unix milliseconds. */
+  checks(now: number): Promise<EngineCheck[]>;
   /** Waits for running transactions, then closes all connections. */
   close(): Promise<void>;
 }

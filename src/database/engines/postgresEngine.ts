@@ -4,12 +4,13 @@ import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import type { Db, HotStatement, SqlValue } from '../db';
 import { codeOf, translated } from '../translate';
-import type { Engine, EngineFacts } from './engine';
+import type { Engine, EngineCheck, EngineFacts } from './engine';
 import { NAME_SEARCH_SQL, postgres } from './postgres';
 import { connect, type PostgresOptions } from './postgresClient';
 import { runAll } from './writeQueue';
 
 const TRIES = 4;
+const MOST_SKEW_MS = 5000;
 const MIGRATION_LOCK = 4_738_201; // any number that nobody else uses in this database
 
 interface RawConnection {
@@ -71,6 +72,20 @@ export class PostgresEngine implements Engine {
   async facts(): Promise<EngineFacts> {
     const { rows } = (await this.knex.raw('show server_version')) as { rows: { server_version: string }[] };
     return { engine: 'PostgreSQL', version: rows[0]?.server_version ?? '', location: this.location() };
+  }
+
+  async checks(now: number): Promise<EngineCheck[]> {
+    const { rows } = (await this.knex.raw(
+      "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now, exists (select 1 from pg_extension where extname = 'pg_trgm') as trigram",
+    )) as { rows: { now: number; trigram: boolean }[] };
+    const skew = Math.round(Math.abs(now - Number(rows[0]?.now)));
+    const isClose = skew < MOST_SKEW_MS;
+    return [
+      rows[0]?.trigram === true
+        ? { check: 'pg_trgm', state: 'ok', found: 'present', mend: '' }
+        : { check: 'pg_trgm', state: 'warn', found: 'missing: searching devices by name reads all of them', mend: 'as a superuser: create extension pg_trgm; in this database' },
+      { check: 'database clock', state: isClose ? 'ok' : 'warn', found: `${skew} ms from this machine`, mend: isClose ? '' : 'set both clocks by NTP' },
+    ];
   }
 
   async close(): Promise<void> {

@@ -6,14 +6,14 @@ import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import type { Db, HotStatement, SqlValue } from '../db';
 import { translated } from '../translate';
-import type { Engine, EngineFacts } from './engine';
+import type { Engine, EngineCheck, EngineFacts } from './engine';
 import { sqlite } from './sqlite';
 import { knexOver, type Run } from './sqliteClient';
 import { openConnection, type SqliteConnection } from './sqliteConnection';
 import { beginWriting, runAll, WriteQueue } from './writeQueue';
 
 const KEPT_COPIES = 3;
-/** Blocks the process; the longer wait between two tries does not. */
+/** Blocks the process; the longer wait between two tries, in beginWriting, does not. */
 const SHORT_WAIT_MS = 20;
 const MIGRATION_TRIES = 500;
 
@@ -94,6 +94,13 @@ export class SqliteEngine implements Engine {
   facts(): Promise<EngineFacts> {
     const { version } = this.reader.first<{ version: string }>('select sqlite_version() as version') ?? { version: '' };
     return Promise.resolve({ engine: 'SQLite', version, location: this.options.file });
+  }
+
+  checks(): Promise<EngineCheck[]> {
+    const rows = (this.reader.run('pragma quick_check').rows ?? []) as { quick_check: string }[];
+    const damage = rows.map((row) => row.quick_check).filter((line) => line !== 'ok');
+    if (damage.length === 0) return Promise.resolve([{ check: 'integrity', state: 'ok', found: 'quick_check found nothing', mend: '' }]);
+    return Promise.resolve([{ check: 'integrity', state: 'fail', found: damage.slice(0, 3).join('; '), mend: 'stop the server and restore a copy from before the damage' }]);
   }
 
   async close(): Promise<void> {
