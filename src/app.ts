@@ -70,9 +70,7 @@ export async function openCore(config: Config, outside: Outside): Promise<Core> 
 export async function startApp(config: Config, { log, clock }: Outside): Promise<App> {
   const outside = { log, clock: steadyClock(clock) };
   const closing: Closing = [];
-  const stop = async (): Promise<void> => {
-    for (const action of closing.splice(0).toReversed()) await action();
-  };
+  const stop = async (): Promise<void> => await closeAll(closing.splice(0), log);
   try {
     const lock = await lockDataFolder(config.data.dir, clock);
     closing.push(() => lock.release());
@@ -86,9 +84,23 @@ export async function startApp(config: Config, { log, clock }: Outside): Promise
     const [first, ...others] = await served.organizations.list();
     return { ...served, bootstrapped, onlyOrganizationId: others.length === 0 ? first?.id : undefined, stop };
   } catch (error) {
-    await stop();
+    await stop().catch((failure: unknown) => log.error({ err: failure }, 'server.close_failed')); // why it did not start matters more
     throw error;
   }
+}
+
+/** Closes what was opened, the last first, whatever fails on the way. Throws the first failure at the end; the others are logged. */
+export async function closeAll(closing: Readonly<Closing>, log: Logger): Promise<void> {
+  const failures: unknown[] = [];
+  for (const action of closing.toReversed()) {
+    try {
+      await action();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  for (const failure of failures.slice(1)) log.error({ err: failure }, 'server.close_failed');
+  if (failures.length > 0) throw failures[0];
 }
 
 async function open(config: Config, outside: Outside): Promise<Database> {
