@@ -141,6 +141,12 @@ export interface Execution extends ExecutionSubmission, ExecutionProgress {
   readonly updatedAt: number;
 }
 
+/** What a list shows of an execution. */
+export type ListedExecution = Pick<Execution, 'id' | 'triggerId' | 'commandId' | 'commandName' | 'state' | 'rejectionReason' | 'updatedAt' | 'enqueuedAt'>;
+
+/** All that is shown of an execution: not what is sent, nor what is expected. */
+export type ShownExecution = Omit<Execution, 'payload' | 'expected'>;
+
 /** One line of an execution's event log, as it is kept. */
 export interface ExecutionLogEntry {
   /** Counts the organization's events without gaps, in commit order. */

@@ -11,7 +11,7 @@ import {
   type WatchExecutionsResponse,
 } from '../gen/actuator_command/v2/actuator_command_service';
 import { toTimestamp } from '../kernel/timestamps';
-import type { Execution, ExecutionEvidence, ExecutionLogEntry, ExecutionState, RejectionReason } from './execution';
+import type { ExecutionEvidence, ExecutionLogEntry, ExecutionState, ListedExecution, RejectionReason, ShownExecution } from './execution';
 import type { ExecuteOutcome, ExecutionPage } from './executionService';
 import { nextDeadline } from './executionTimes';
 import type { WatchItem, WatchQuery } from './executionWatch';
@@ -71,7 +71,7 @@ export function executionPageToMessage(page: ExecutionPage): ListExecutionsRespo
 }
 
 /** The whole execution; without `events` the log is left out. */
-export function executionToMessage(x: Execution, events: readonly ExecutionLogEntry[] = []): ExecutionMessage {
+export function executionToMessage(x: ShownExecution, events: readonly ExecutionLogEntry[] = []): ExecutionMessage {
   return {
     ...listedToMessage(x),
     organizationId: x.organizationId,
@@ -97,7 +97,7 @@ export function watchItemToMessage({ happened, resumeToken }: WatchItem): WatchE
 }
 
 /** The fields that lists show; the others are empty. */
-function listedToMessage(x: Execution): ExecutionMessage {
+function listedToMessage(x: ListedExecution): ExecutionMessage {
   return {
     id: x.id,
     triggerId: x.triggerId,

@@ -9,7 +9,9 @@ import {
   type ExecutionState,
   type ExecutionTimes,
   type ExpectedValue,
+  type ListedExecution,
   type RejectionReason,
+  type ShownExecution,
   type VerificationStrategy,
   isFinal,
 } from './execution';
@@ -63,6 +65,12 @@ export interface ExecutionRow {
   readonly updated_at: number;
   readonly event_count: number;
 }
+
+/** A row as far as it is shown. */
+export type ShownRow = Omit<ExecutionRow, 'payload_json' | 'payload_bytes' | 'expected'>;
+
+/** A row as far as a list shows it. */
+export type ListedRow = Pick<ExecutionRow, 'id' | 'trigger_id' | 'command_id' | 'command_name' | 'state' | 'rejection_reason' | 'updated_at' | 'enqueued_at'>;
 
 /** A column, and what it holds of an execution. */
 export type Column = readonly [name: string, value: (x: Execution) => string | number | boolean | Uint8Array | undefined];
@@ -132,38 +140,49 @@ export function valuesOf(columns: readonly Column[], x: Execution): SqlValue[] {
 
 /** A row as an execution. */
 export function executionFromRow(row: ExecutionRow): Execution {
-  return { ...submissionFromRow(row), ...progressFromRow(row), version: row.version, eventCount: row.event_count, updatedAt: row.updated_at };
+  return { ...shownFromRow(row), expected: JSON.parse(row.expected) as ExpectedValue[], payload: payloadFromRow(row) };
 }
 
-function submissionFromRow(row: ExecutionRow) {
+/** A row as it is shown. */
+export function shownFromRow(row: ShownRow): ShownExecution {
+  return { ...listedFromRow(row), ...submissionFromRow(row), ...progressFromRow(row), version: row.version, eventCount: row.event_count };
+}
+
+/** A row as a list shows it. */
+export function listedFromRow(row: ListedRow): ListedExecution {
   return {
     id: row.id,
-    organizationId: row.organization_id,
-    deviceId: row.device_id,
-    ...routeFromRow(row),
+    triggerId: row.trigger_id,
     commandId: row.command_id ?? undefined,
     commandName: row.command_name,
-    commandRevision: row.command_revision,
-    parentExecutionId: row.parent_execution_id ?? undefined,
-    triggerId: row.trigger_id,
-    triggerKey: row.trigger_key ?? undefined,
-    params: JSON.parse(row.params) as Record<string, unknown>,
-    paramsHash: row.params_hash,
-    strategy: row.strategy,
-    expected: JSON.parse(row.expected) as ExpectedValue[],
-    convergenceTimeout: row.convergence_timeout ?? undefined,
-    payload: payloadFromRow(row),
-    fPort: row.f_port ?? undefined,
-    confirmed: row.confirmed === 1,
-    topic: row.topic,
-    times: JSON.parse(row.policy) as ExecutionTimes,
+    state: row.state,
     rejectionReason: row.rejection_reason ?? undefined,
-    violations: row.violations ? (JSON.parse(row.violations) as Violation[]) : [],
+    updatedAt: row.updated_at,
     enqueuedAt: row.enqueued_at,
   };
 }
 
-function routeFromRow(row: ExecutionRow) {
+function submissionFromRow(row: ShownRow) {
+  return {
+    organizationId: row.organization_id,
+    deviceId: row.device_id,
+    ...routeFromRow(row),
+    commandRevision: row.command_revision,
+    parentExecutionId: row.parent_execution_id ?? undefined,
+    triggerKey: row.trigger_key ?? undefined,
+    params: JSON.parse(row.params) as Record<string, unknown>,
+    paramsHash: row.params_hash,
+    strategy: row.strategy,
+    convergenceTimeout: row.convergence_timeout ?? undefined,
+    fPort: row.f_port ?? undefined,
+    confirmed: row.confirmed === 1,
+    topic: row.topic,
+    times: JSON.parse(row.policy) as ExecutionTimes,
+    violations: row.violations ? (JSON.parse(row.violations) as Violation[]) : [],
+  };
+}
+
+function routeFromRow(row: ShownRow) {
   return {
     physicalDeviceId: row.physical_device_id ?? undefined,
     connectionId: row.connection_id ?? undefined,
@@ -177,9 +196,8 @@ function payloadFromRow(row: ExecutionRow): ExecutionPayload | undefined {
   return row.payload_bytes === null ? undefined : { kind: 'bytes', bytes: row.payload_bytes };
 }
 
-function progressFromRow(row: ExecutionRow) {
+function progressFromRow(row: ShownRow) {
   return {
-    state: row.state,
     detail: row.detail,
     detailMessage: row.detail_message,
     evidence: row.evidence ?? undefined,
@@ -192,7 +210,7 @@ function progressFromRow(row: ExecutionRow) {
   };
 }
 
-function timesFromRow(row: ExecutionRow) {
+function timesFromRow(row: ShownRow) {
   return {
     tDelivery: row.t_delivery ?? undefined,
     tAck: row.t_ack ?? undefined,

@@ -6,7 +6,7 @@ import type { Clock } from '../kernel/clock';
 import { DomainError, type Violation } from '../kernel/errors';
 import { type Cursors, pageSize } from '../kernel/pages';
 import { SensorTemplateRepository } from '../sensorTemplates';
-import type { Execution, ExecutionLogEntry, RejectionReason } from './execution';
+import type { Execution, ExecutionLogEntry, ListedExecution, RejectionReason, ShownExecution } from './execution';
 import { ExecutionEventRepository } from './executionEventRepository';
 import { ExecutionRepository } from './executionRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './executionViewRepository';
@@ -22,7 +22,7 @@ export interface ExecuteOutcome {
 
 /** One page of executions; `nextCursor` is undefined on the last. */
 export interface ExecutionPage {
-  readonly executions: readonly Execution[];
+  readonly executions: readonly ListedExecution[];
   readonly nextCursor: string | undefined;
 }
 
@@ -74,7 +74,7 @@ export class ExecutionService {
   }
 
   /** With its event log. Throws `execution_not_found`. */
-  async get(organizationId: string, id: string): Promise<{ execution: Execution; events: readonly ExecutionLogEntry[] }> {
+  async get(organizationId: string, id: string): Promise<{ execution: ShownExecution; events: readonly ExecutionLogEntry[] }> {
     const { views, events } = this.work.repos;
     const execution = await views.get(organizationId, id);
     return { execution, events: await events.ofExecution(organizationId, id) };

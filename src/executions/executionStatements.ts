@@ -6,7 +6,15 @@ const PROGRESS = PROGRESS_COLUMNS.map(([name]) => name);
 const INSERTED = [...SUBMISSION, ...PROGRESS, 'dedupe_key', 'queue_order'];
 const SELECT = `select ${[...SUBMISSION, ...PROGRESS].map((column) => `e.${column}`).join(', ')} from executions e`;
 // Rows keep the id of their command; it is shown as long as there is such a command.
-const VIEW = SELECT.replace('e.command_id', '(select c.id from commands c where c.id = e.command_id and c.organization_id = e.organization_id) as command_id');
+const COMMAND_ID = '(select c.id from commands c where c.id = e.command_id and c.organization_id = e.organization_id) as command_id';
+const LISTED = ['id', 'trigger_id', 'command_id', 'command_name', 'state', 'rejection_reason', 'updated_at', 'enqueued_at'];
+// What is sent can be big, and is never shown.
+const SHOWN = [...SUBMISSION, ...PROGRESS].filter((column) => !['payload_json', 'payload_bytes', 'expected'].includes(column));
+
+function viewOf(columns: readonly string[]): string {
+  return `select ${columns.map((column) => (column === 'command_id' ? COMMAND_ID : `e.${column}`)).join(', ')} from executions e`;
+}
+
 const EVENT = 'select v.position, v.execution_id, v.device_id, v.sequence, v.time, v.layer, v.event, v.from_state, v.to_state, v.source, v.data from execution_events v';
 
 function hot(name: string, sql: string): HotStatement {
@@ -16,8 +24,8 @@ function hot(name: string, sql: string): HotStatement {
 /** Every statement of this room; the order of the values is that of the `?`. */
 export const statements = {
   get: hot('get', `${SELECT} where e.organization_id = ? and e.id = ?`),
-  view: hot('view', `${VIEW} where e.organization_id = ? and e.id = ?`),
-  page: hot('page', `${VIEW} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
+  view: hot('view', `${viewOf(SHOWN)} where e.organization_id = ? and e.id = ?`),
+  page: hot('page', `${viewOf(LISTED)} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
   byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),
   forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
   duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),

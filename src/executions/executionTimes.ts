@@ -29,6 +29,9 @@ export type MachineExecution = Pick<
   | 'finishedAt'
 >;
 
+/** What the timers alone look at. */
+export type TimedExecution = Pick<MachineExecution, 'state' | 'kind' | 'times' | 'holdsSlot' | 'tDelivery' | 'tAck' | 'tConv'>;
+
 /** Whether it goes over LoRaWAN. */
 export function isChirpstack(x: { readonly kind: ConnectorKind | undefined }): boolean {
   return x.kind === 'chirpstack' || x.kind === 'chirpstack_confirmed';
@@ -60,7 +63,7 @@ export function backoffUntil(x: MachineExecution, now: number): number {
 }
 
 /** When a timer ends; undefined: it is not running in this state. Unix milliseconds. */
-export function timerEnd(x: MachineExecution, timer: Timer): number | undefined {
+export function timerEnd(x: TimedExecution, timer: Timer): number | undefined {
   if (timer === 'delivery') return rankOf(x.state) < 2 || keepsSlotAfterEnd(x) ? deliveryEnd(x) : undefined;
   if (isFinal(x.state)) return undefined;
   if (timer === 'ack') return x.state === 'delivered' ? x.tAck : undefined;
@@ -68,17 +71,17 @@ export function timerEnd(x: MachineExecution, timer: Timer): number | undefined 
 }
 
 /** The earliest timer that is running; undefined: none is. Unix milliseconds. */
-export function nextDeadline(x: MachineExecution): number | undefined {
+export function nextDeadline(x: TimedExecution): number | undefined {
   return earliest(x)?.at;
 }
 
 /** The earliest timer that has ended; undefined: none has. */
-export function dueTimer(x: MachineExecution, now: number): Timer | undefined {
+export function dueTimer(x: TimedExecution, now: number): Timer | undefined {
   const first = earliest(x);
   return first && first.at <= now ? first.timer : undefined;
 }
 
-function earliest(x: MachineExecution): { timer: Timer; at: number } | undefined {
+function earliest(x: TimedExecution): { timer: Timer; at: number } | undefined {
   const running = (['delivery', 'ack', 'conv'] as const).flatMap((timer) => {
     const at = timerEnd(x, timer);
     return at === undefined ? [] : [{ timer, at }];
@@ -87,11 +90,11 @@ function earliest(x: MachineExecution): { timer: Timer; at: number } | undefined
 }
 
 // ChirpStack reports an expiry only when it next computes a downlink, which is at the device's next uplink.
-function deliveryEnd(x: MachineExecution): number | undefined {
+function deliveryEnd(x: TimedExecution): number | undefined {
   if (x.tDelivery === undefined || x.state === 'enqueued' || !isChirpstack(x)) return x.tDelivery;
   return x.tDelivery + x.times.uplinkIntervalMs + 60 * SECOND;
 }
 
-function keepsSlotAfterEnd(x: MachineExecution): boolean {
+function keepsSlotAfterEnd(x: TimedExecution): boolean {
   return isFinal(x.state) && x.holdsSlot;
 }

@@ -1,8 +1,8 @@
 import type { Db } from '../database';
 import { notFound } from '../kernel/errors';
 import { type Page, pageOf } from '../kernel/pages';
-import type { Execution } from './execution';
-import { type ExecutionRow, executionFromRow } from './executionRow';
+import type { ListedExecution, ShownExecution } from './execution';
+import { type ListedRow, type ShownRow, listedFromRow, shownFromRow } from './executionRow';
 import { statements } from './executionStatements';
 
 /** Position in a list that is ordered most recently updated first, with the id as tie-break. */
@@ -21,15 +21,15 @@ export class ExecutionViewRepository {
   constructor(private readonly db: Db) {}
 
   /** Throws `execution_not_found`. */
-  async get(organizationId: string, id: string): Promise<Execution> {
+  async get(organizationId: string, id: string): Promise<ShownExecution> {
     const execution = await this.find(organizationId, id);
     if (!execution) throw notFound('execution', id);
     return execution;
   }
 
   /** Those of these executions that exist, by id. */
-  async findAll(organizationId: string, ids: readonly string[]): Promise<Map<string, Execution>> {
-    const found = new Map<string, Execution>();
+  async findAll(organizationId: string, ids: readonly string[]): Promise<Map<string, ShownExecution>> {
+    const found = new Map<string, ShownExecution>();
     for (const id of new Set(ids)) {
       const execution = await this.find(organizationId, id);
       if (execution) found.set(id, execution);
@@ -38,13 +38,13 @@ export class ExecutionViewRepository {
   }
 
   /** The executions of a device, most recently updated first. */
-  async list(organizationId: string, deviceId: string, size: number, after: UpdatedPosition = NEWEST): Promise<Page<Execution, UpdatedPosition>> {
-    const rows = await this.db.all<ExecutionRow>(statements.page, [organizationId, deviceId, after.updatedAt, after.id, size + 1]);
-    return pageOf(rows.map(executionFromRow), size, ({ updatedAt, id }) => ({ updatedAt, id }));
+  async list(organizationId: string, deviceId: string, size: number, after: UpdatedPosition = NEWEST): Promise<Page<ListedExecution, UpdatedPosition>> {
+    const rows = await this.db.all<ListedRow>(statements.page, [organizationId, deviceId, after.updatedAt, after.id, size + 1]);
+    return pageOf(rows.map(listedFromRow), size, ({ updatedAt, id }) => ({ updatedAt, id }));
   }
 
-  private async find(organizationId: string, id: string): Promise<Execution | undefined> {
-    const [row] = await this.db.all<ExecutionRow>(statements.view, [organizationId, id]);
-    return row && executionFromRow(row);
+  private async find(organizationId: string, id: string): Promise<ShownExecution | undefined> {
+    const [row] = await this.db.all<ShownRow>(statements.view, [organizationId, id]);
+    return row && shownFromRow(row);
   }
 }

@@ -2,7 +2,7 @@ import type { Database } from '../database';
 import { DeviceRepository } from '../devices';
 import { DomainError } from '../kernel/errors';
 import type { Cursors } from '../kernel/pages';
-import type { Execution, ExecutionLogEntry } from './execution';
+import type { ExecutionLogEntry, ShownExecution } from './execution';
 import { ExecutionEventRepository } from './executionEventRepository';
 import type { ExecutionFeed } from './executionFeed';
 import { ExecutionViewRepository } from './executionViewRepository';
@@ -16,7 +16,7 @@ export interface WatchQuery {
 
 /** One event with the execution as it is now, or only where to resume. */
 export interface WatchItem {
-  readonly happened: { readonly execution: Execution; readonly event: ExecutionLogEntry } | undefined;
+  readonly happened: { readonly execution: ShownExecution; readonly event: ExecutionLogEntry } | undefined;
   readonly resumeToken: string;
 }
 

@@ -1,4 +1,4 @@
-export { EXECUTION_STATES, type Execution, type ExecutionLogEntry, type ExecutionState, isFinal } from './execution';
+export { EXECUTION_STATES, type Execution, type ExecutionLogEntry, type ExecutionState, type ShownExecution, isFinal } from './execution';
 export { executionHandlers, type ExecutionHandlers } from './executionHandlers';
 export { Executions, type ExecutionsOptions } from './executions';
 export { ExecutionService, type ExecuteOutcome, type ExecutionPage } from './executionService';

@@ -1,5 +1,5 @@
 import type { Downlink, Peer, SendResult } from '../../src/connections';
-import { type Execution, Executions } from '../../src/executions';
+import { Executions, type ShownExecution } from '../../src/executions';
 import { Cursors } from '../../src/kernel/pages';
 import { MemoryLog } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
@@ -65,7 +65,7 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
   async function submit(n = 0): Promise<string> {
     return (await executions.service.execute('org-1', { deviceId: target.deviceId, commandId: target.commandId, params: { n }, triggerId: undefined, requestId: 'r' })).execution.id;
   }
-  const stored = async (id: string): Promise<Execution> => (await executions.service.get('org-1', id)).execution;
+  const stored = async (id: string): Promise<ShownExecution> => (await executions.service.get('org-1', id)).execution;
 
   it('has the intent on disk before a byte leaves', async () => {
     const seen: unknown[] = [];

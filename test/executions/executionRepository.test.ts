@@ -73,6 +73,14 @@ describe.each(engines())('the store of executions on $name', ({ name, createData
     if (statement === 'page') expect(plan).not.toMatch(/sort|b-tree/i);
   });
 
+  it.each([
+    ['page', ['params', 'payload_json', 'payload_bytes', 'expected', 'policy', 'violations']],
+    ['view', ['payload_json', 'payload_bytes', 'expected']],
+  ] as const)('reads nothing big for %s that is not shown', (statement, unread) => {
+    const sql = statements[statement].sql(db.database.dialect);
+    expect(unread.filter((column) => sql.includes(`e.${column},`))).toEqual([]);
+  });
+
   it('stores a change only on what was read, and with its event', async () => {
     const { executionId } = await room.execute(await room.target());
     const ledger = new Ledger({ clock: new TestClock(), onCommitted: () => {} });
