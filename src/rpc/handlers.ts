@@ -7,10 +7,21 @@ export interface UnaryHandler<Request, Response> {
   (request: Request, context: CallContext): Promise<Response>;
   /** What is wrong with the request as far as the message alone tells, beyond the field rules of the proto; reported together with them. */
   check?: (request: Request) => Violation[];
+  /**
+   * What is wrong with what the request refers to, as the database tells. Asked only when something else is wrong already, so that
+   * all is reported at once; else the handler finds it. Reads only, and takes whatever could be decoded: nothing of it holds for sure.
+   */
+  references?: References<Request>;
 }
+
+/** Looks at the references of a request of which something else is wrong. A DomainError says that there is nothing to add. */
+export type References<Request> = (request: Request, context: CallContext) => Promise<Violation[]>;
 
 /** Yields answers until it is done or the context's signal aborts; the adapter waits while the reader is slow. */
 export type ServerStreamHandler<Request, Response> = (request: Request, context: CallContext) => AsyncIterable<Response>;
+
+/** Takes the messages of a stream, each after its field rules were checked; the answer ends it with OK, a DomainError with a status. */
+export type ClientStreamHandler<Request, Response> = (requests: AsyncIterable<Request>, context: CallContext) => Promise<Response>;
 
 /** The server's side of a stream that flows both ways. */
 export interface BidiStream<Request, Response> {
@@ -33,13 +44,23 @@ export type HandlersOf<Server> = {
 type HandlerOf<Call, Rest> =
   Call extends ServerDuplexStream<infer Request, infer Response> ? BidiHandler<Request, Response>
   : Call extends { request: infer Request; _write(chunk: infer Response, encoding: string, callback: (error?: Error) => void): void } ? ServerStreamHandler<Request, Response>
-  : Call extends ServerReadableStream<infer _Request, infer _Response> ? never
+  : Call extends ServerReadableStream<infer Request, infer Response> ? ClientStreamHandler<Request, Response>
   : [Call, Rest] extends [{ request: infer Request }, [sendUnaryData<infer Response>]] ? UnaryHandler<Request, Response>
   : never;
 
-/** Gives a handler its own check of the message. */
-export function checked<Request, Response>(check: (request: Request) => Violation[], handler: (request: Request, context: CallContext) => Promise<Response>): UnaryHandler<Request, Response> {
+/** Gives a handler its own check of the message, and of what it refers to. */
+export function checked<Request, Response>(
+  check: (request: Request) => Violation[],
+  handler: (request: Request, context: CallContext) => Promise<Response>,
+  references?: References<Request>,
+): UnaryHandler<Request, Response> {
   const withCheck: UnaryHandler<Request, Response> = (request, context) => handler(request, context);
   withCheck.check = check;
+  if (references) withCheck.references = references;
   return withCheck;
+}
+
+/** Gives a handler without a check of its own one of what the request refers to. */
+export function referring<Request, Response>(handler: (request: Request, context: CallContext) => Promise<Response>, references: References<Request>): UnaryHandler<Request, Response> {
+  return checked(() => [], handler, references);
 }

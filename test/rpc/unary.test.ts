@@ -20,6 +20,7 @@ describe('a unary call', () => {
   let client: SensorTemplateServiceClient;
   let users: UserProfileServiceClient;
   let behave: (name: string) => Promise<void>;
+  const asked: string[] = [];
 
   beforeAll(async () => {
     const handlers: HandlersOf<SensorTemplateServiceServer> = {
@@ -27,6 +28,12 @@ describe('a unary call', () => {
       createSensorTemplate: checked(
         ({ description }) => (description === 'bad' ? [{ field: 'description', description: 'must not be bad' }] : []),
         async ({ sensorType }, context) => ({ ...TEMPLATE, sensorType, organizationId: context.organizationId }),
+        async ({ keyNameId }, context) => {
+          asked.push(context.organizationId);
+          if (keyNameId === 'gone') throw new DomainError('not_found', 'device_not_found', 'it is not there');
+          if (keyNameId === 'broken') throw new Error('secret');
+          return keyNameId === 'k' ? [] : ['keyNameId', 'description'].map((field) => ({ field, description: 'is no reference' }));
+        },
       ),
       updateSensorTemplate: async () => TEMPLATE,
       deleteSensorTemplate: async () => ({}),
@@ -87,6 +94,21 @@ describe('a unary call', () => {
     expect(error.fields.toSorted()).toEqual(['description', 'keyNameId', 'sensorType', 'unitMeasurementId', 'valueType']);
     expect(error.violations['valueType']).toContain('`boolean`');
     await expect(call(...create(fields, { sensorType: '  relay ' }))).resolves.toMatchObject({ sensorType: 'relay' });
+  });
+
+  it('reports references together with what the message shows, and asks for them only then', async () => {
+    const fields = { 'x-api-key': 'key', 'x-organization-id': 'org-1' };
+    asked.length = 0;
+    await call(...create(fields, { keyNameId: 'unknown' }));
+    await callFails(...create({ 'x-api-key': 'key' }, { keyNameId: 'unknown', sensorType: '' }));
+    expect(asked).toEqual([]);
+    const both = await callFails(...create(fields, { keyNameId: 'unknown', sensorType: '', description: 'bad' }));
+    expect(both).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'validation_failed', violations: { keyNameId: 'is no reference', description: 'must not be bad' } });
+    expect(both.fields.toSorted()).toEqual(['description', 'keyNameId', 'sensorType']);
+    expect(asked).toEqual(['org-1']);
+    expect((await callFails(...create(fields, { keyNameId: 'a b', description: 'bad' }))).violations['keyNameId']).toContain('white space');
+    expect(await callFails(...create(fields, { keyNameId: 'gone', sensorType: '' }))).toMatchObject({ reason: 'validation_failed', fields: ['sensorType'] });
+    expect(await callFails(...create(fields, { keyNameId: 'broken', sensorType: '' }))).toMatchObject({ code: status.INTERNAL });
   });
 
   it('gives every response the request id of the caller, or one of its own', async () => {

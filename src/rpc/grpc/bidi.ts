@@ -49,8 +49,9 @@ export class BidiExchange implements Exchange, BidiStream<unknown, unknown>, Asy
 
   onMessage(message: unknown): void {
     try {
-      this.call.method.accept(this.call.context, message);
-      this.take()?.resolve({ done: false, value: message });
+      const refused = this.call.method.accept(this.call.context, message);
+      if (refused) refused.catch((error: unknown) => this.onAbort(error));
+      else this.take()?.resolve({ done: false, value: message });
     } catch (error) {
       this.onAbort(error);
     }

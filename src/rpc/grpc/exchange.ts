@@ -38,8 +38,9 @@ class OneRequest implements Exchange {
     try {
       if (request === undefined) throw validationFailed([{ field: '', description: 'the call holds no message; send exactly one' }]);
       if (call.isLate()) throw deadlineExceeded();
-      call.method.accept(call.context, request);
-      this.run(call, request);
+      const refused = call.method.accept(call.context, request);
+      if (refused) refused.catch((error: unknown) => call.fail(error));
+      else this.run(call, request);
     } catch (error) {
       call.fail(error);
     }
