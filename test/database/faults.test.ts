@@ -179,6 +179,10 @@ describe('the write queue', () => {
   });
   afterEach(() => connection.close());
 
+  it('waits in the engine no longer than it was told, however long opening the file may wait', () => {
+    expect(connection.run('pragma busy_timeout').rows).toEqual([{ timeout: 0 }]);
+  });
+
   it('rolls back work that never ends, so that the others go on', async () => {
     const queue = new WriteQueue(connection, systemClock, log, { mostInGroup: 10, groupMs: 60_000, longestWorkMs: 20 });
     const stuck = queue.transaction(async (transaction) => {

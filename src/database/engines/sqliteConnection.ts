@@ -12,6 +12,8 @@ export interface Outcome {
 
 const LEAST_VERSION = '3.51.3';
 const KEPT_STATEMENTS = 500;
+/** Another process may just be recovering or closing the file; nothing else waits for a file that is being opened. */
+const OPENING_MS = 5000;
 
 /** One connection to a SQLite file with its prepared statements, kept by their text, the least used dropped first. */
 export class SqliteConnection {
@@ -75,13 +77,14 @@ export function openFile(file: string, options: OpenOptions): BetterSqlite3.Data
 /** Opens a database: durable commits, write-ahead log, foreign keys. Throws `database_unreadable`, `sqlite_too_old`. */
 export function openConnection(file: string, options: OpenOptions): SqliteConnection {
   try {
-    const connection = openFile(file, options);
+    const connection = openFile(file, { ...options, busyTimeoutMs: OPENING_MS });
     checkVersion(connection);
     if (!options.readOnly) connection.pragma('journal_mode = WAL');
     connection.pragma('synchronous = FULL');
     connection.pragma('foreign_keys = ON');
     connection.pragma('journal_size_limit = 67108864');
     connection.prepare('select count(*) from sqlite_schema').get(); // a file that is no database shows it here
+    connection.pragma(`busy_timeout = ${options.busyTimeoutMs}`);
     return new SqliteConnection(connection);
   } catch (error) {
     if (error instanceof DomainError) throw error;

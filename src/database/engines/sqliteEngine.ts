@@ -14,7 +14,7 @@ import { beginWriting, runAll, WriteQueue } from './writeQueue';
 
 const KEPT_COPIES = 3;
 /** Blocks the process; the longer wait between two tries, in beginWriting, does not. */
-const SHORT_WAIT_MS = 20;
+const SHORT_WAIT_MS = 2;
 const MIGRATION_TRIES = 500;
 
 /** What the SQLite engine needs. */
