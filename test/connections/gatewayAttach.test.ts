@@ -168,6 +168,18 @@ describe('attaching a gateway', () => {
     await room.open().attach(hello());
   });
 
+  it('keeps no seat of a connection that was deleted while the gateway attached', async () => {
+    const get = jest.spyOn(ConnectionRepository.prototype, 'get').mockImplementationOnce(async () => {
+      await room.service.delete('org-1', room.connection.id, undefined);
+      return room.connection; // as it was when it was read
+    });
+    const gateway = room.open();
+    gateway.hello(hello());
+    expect(await gateway.ended).toMatchObject({ code: status.NOT_FOUND, reason: 'connection_not_found' });
+    expect(Reflect.get(room.gateway, 'seats')).toEqual(new Map());
+    get.mockRestore();
+  });
+
   async function switchTo(enabled: boolean): Promise<void> {
     await room.service.update('org-1', room.connection.id, { name: undefined, description: undefined, enabled, configuration: undefined, policy: undefined }, undefined);
   }

@@ -152,7 +152,9 @@ export class GatewayConnector {
     const reason = error instanceof DomainError ? error.reason : error === undefined ? undefined : 'internal';
     session.end(new DomainError('cancelled', 'cancelled', 'the stream is over'));
     this.options.log.info({ ...fieldsOf(session), reason }, 'gateway.detached');
-    if (this.seats.get(connectionId)?.leave(session)) this.options.statuses.detached(connectionId, reason && reason !== 'shutting_down' ? `${reason}: ${messageOf(error)}` : '');
+    if (!this.seats.get(connectionId)?.leave(session)) return;
+    if (reason === 'connection_not_found') this.seats.delete(connectionId); // it was deleted while this one took its seat
+    this.options.statuses.detached(connectionId, reason && reason !== 'shutting_down' ? `${reason}: ${messageOf(error)}` : '');
   }
 
   private contest({ organizationId, connectionId, gatewayId }: GatewayIdentity): void {
