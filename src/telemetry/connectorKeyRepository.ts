@@ -83,6 +83,11 @@ export class ConnectorKeyRepository {
     await this.db.all(KEEP_NEWEST, [organizationId, source.connectionId, source.clientDeviceId, source.connectionId, source.clientDeviceId]);
   }
 
+  /** Removes all keys of a physical device. */
+  async delete(organizationId: string, { connectionId, clientDeviceId }: Source): Promise<void> {
+    await this.db.knex('connector_keys').where({ organization_id: organizationId, connection_id: connectionId, client_device_id: clientDeviceId }).delete();
+  }
+
   /** The first connection after `after` in the order of their ids that keys are kept of, and whether it was deleted; of all organizations. */
   async findConnection(after: string): Promise<{ readonly connectionId: string; readonly isDeleted: boolean } | undefined> {
     const [row] = await this.db.all<{ connection_id: string; id: string | null }>(NEXT_CONNECTION, [after]);

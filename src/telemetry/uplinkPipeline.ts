@@ -5,17 +5,29 @@ import { DeviceRepository } from '../devices';
 import type { Logger } from '../kernel/logger';
 import { ConnectorKeyRepository } from './connectorKeyRepository';
 import { SeenUplinkRepository } from './seenUplinkRepository';
+import { UnboundSources } from './unboundSources';
 import { UPLINK_STEPS, type UplinkRepositories, type UplinkState } from './uplinkSteps';
 
 /** How long the id of an uplink is remembered, in milliseconds: 7 days. */
 export const UPLINK_MEMORY_MS = 7 * 24 * 3600 * 1000;
 const FORGOTTEN_AT_ONCE = 1000;
+const MOST_UNBOUND = 1000;
+
+/** What the pipeline needs. */
+export interface UplinkPipelineOptions {
+  readonly database: Database;
+  readonly log: Logger;
+  /** Of how many physical devices of a connection that are bound to none keys are kept; 1000 where nothing is said. */
+  readonly mostUnbound?: number;
+}
 
 /** Takes in what devices send. */
 export class UplinkPipeline {
   private readonly work: UnitOfWork<UplinkRepositories>;
+  private readonly unbound: UnboundSources;
 
-  constructor(private readonly options: { readonly database: Database; readonly log: Logger }) {
+  constructor(private readonly options: UplinkPipelineOptions) {
+    this.unbound = new UnboundSources(options.mostUnbound ?? MOST_UNBOUND);
     this.work = new UnitOfWork(options.database, (db) => ({
       connections: new ConnectionRepository(db),
       devices: new DeviceRepository(db),
@@ -30,7 +42,10 @@ export class UplinkPipeline {
    * and `database_unavailable`, after which it may be handed in again.
    */
   async handle(message: UplinkMessage): Promise<UplinkOutcome> {
-    return await this.work.transaction((repos) => this.take(message, repos));
+    const { outcome, isBound } = await this.work.transaction((repos) => this.take(message, repos));
+    if (isBound) this.unbound.remove(message);
+    else if (outcome.outcome === 'stored') await this.keepFew(message);
+    return outcome;
   }
 
   /**
@@ -42,6 +57,7 @@ export class UplinkPipeline {
     const { keys } = this.work.repos;
     for (let found = await keys.findConnection(''); found; found = await keys.findConnection(found.connectionId)) {
       const { connectionId, isDeleted } = found;
+      if (isDeleted) this.unbound.forget(connectionId);
       if (isDeleted) await this.inPortions((repos) => repos.keys.forget(connectionId, FORGOTTEN_AT_ONCE));
       await othersTurn();
     }
@@ -51,14 +67,26 @@ export class UplinkPipeline {
     while ((await this.work.transaction(forget)) === FORGOTTEN_AT_ONCE) await othersTurn();
   }
 
-  private async take(message: UplinkMessage, repos: UplinkRepositories): Promise<UplinkOutcome> {
+  private async take(message: UplinkMessage, repos: UplinkRepositories): Promise<{ outcome: UplinkOutcome; isBound: boolean }> {
     const state: UplinkState = { message, samples: [], isComplete: true, deviceId: undefined };
     for (const [name, step] of UPLINK_STEPS) {
       const outcome = await step(state, repos);
-      if (outcome !== 'continue') return this.stopped(name, message, outcome.stop);
+      if (outcome !== 'continue') return { outcome: this.stopped(name, message, outcome.stop), isBound: false };
     }
     if (!state.isComplete) this.options.log.debug({ ...factsOf(message), kept_paths: state.samples.length }, 'telemetry.paths_dropped');
-    return { outcome: 'stored' };
+    return { outcome: { outcome: 'stored' }, isBound: state.deviceId !== undefined };
+  }
+
+  /** Of a connection's physical devices that are bound to none, only so many keep their keys: those seen last. */
+  private async keepFew(message: UplinkMessage): Promise<void> {
+    const { organizationId } = message;
+    const dropped = this.unbound.add(message);
+    if (!dropped) return;
+    await this.work.transaction(async ({ devices, keys }) => {
+      if (await devices.findBinding(organizationId, dropped.connectionId, dropped.clientDeviceId)) return;
+      await keys.delete(organizationId, dropped);
+    });
+    this.options.log.warn({ organization_id: organizationId, connection_id: dropped.connectionId, client_device_id: dropped.clientDeviceId }, 'telemetry.unbound_dropped');
   }
 
   private stopped(step: string, message: UplinkMessage, outcome: UplinkOutcome): UplinkOutcome {

@@ -2,6 +2,7 @@ import { status } from '@grpc/grpc-js';
 import { ConnectionRepository, type UplinkMessage } from '../../src/connections';
 import type { DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { fromTimestamp } from '../../src/kernel/timestamps';
+import { UplinkPipeline } from '../../src/telemetry';
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
 import { engines } from '../support/engines';
 
@@ -142,6 +143,22 @@ describe.each(engines())('uplinks on $name', (engine) => {
     expect(await keys(loose, { clientDeviceId: ` ${clientDeviceId} ` })).toEqual([['data.temperature', 21.5, room.clock.now()]]);
     expect(await lastSeen(loose)).toBeUndefined();
     expect(await keys(loose, { clientDeviceId: 'never-seen' })).toEqual([]);
+  });
+
+  it('keeps keys of so many devices that are bound to none, those seen last, and of all that are bound', async () => {
+    const pipeline = new UplinkPipeline({ database: room.test.database, log: room.log, mostUnbound: 2 });
+    const device = await bound();
+    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((letter) => `invented-${letter}-${(next += 1)}`) as [string, string, string, string];
+    const see = async (clientDeviceId: string): Promise<void> => void (await pipeline.handle(uplink(device, { clientDeviceId })));
+    const kept = async (): Promise<boolean[]> => await Promise.all([a, b, c, d].map(async (clientDeviceId) => (await keys(device, { clientDeviceId })).length > 0));
+    await pipeline.handle(uplink(device));
+    for (const id of [a, b, a, c]) await see(id);
+    expect(await kept()).toEqual([true, false, true, false]);
+    expect(room.log.of('telemetry.unbound_dropped').at(-1)).toMatchObject({ client_device_id: b, connection_id: room.connections[0] });
+    await room.api.create({ name: 'Known by now', physicalDevice: { clientDeviceId: a, connectionId: room.connections[0] } });
+    await see(d);
+    expect(await kept()).toEqual([true, false, true, true]);
+    expect(await keys(device)).toHaveLength(1);
   });
 
   it('shows keys only within the organization, and names what is wrong', async () => {
