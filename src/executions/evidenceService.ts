@@ -1,10 +1,10 @@
 import type { Attachment, Evidence, EvidenceOutcome } from '../connections';
-import type { Database, Db } from '../database';
+import type { Database } from '../database';
 import type { Logger } from '../kernel/logger';
 import { type Execution, isFinal } from './execution';
 import type { ExecutionEvent } from './executionEvent';
 import { ExecutionRepository } from './executionRepository';
-import type { EventOrigin, Ledger } from './ledger';
+import type { Change, EventOrigin, Ledger } from './ledger';
 
 const CHUNK = 100;
 const TRIES = 5;
@@ -17,13 +17,17 @@ interface EvidenceOptions {
   readonly onHeldInVain: (connectionId: string, executionId: string) => void;
 }
 
+type Place = Pick<Attachment, 'organizationId' | 'connectionId'>;
+type Found = Attachment['known'][number];
+
 /** Settles executions by what the other side of their connection reports. */
 export class EvidenceService {
   constructor(private readonly options: EvidenceOptions) {}
 
   /** Applies evidence; resolves when it is on disk. Also evidence that comes too late is kept. */
   async evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
-    return await this.options.database.transaction(async (db) => await this.settle(db, { organizationId, connectionId }, executionId, source, evidence));
+    const [outcome = 'unknown'] = await this.settle({ organizationId, connectionId }, source, [{ executionId, evidence }]);
+    return outcome;
   }
 
   /** Settles what was on its way when the other side was last seen. */
@@ -33,15 +37,10 @@ export class EvidenceService {
   }
 
   private async applyKnown(attachment: Attachment): Promise<void> {
-    const { database, log, onHeldInVain } = this.options;
+    const { log, onHeldInVain } = this.options;
     const source = `gateway:${attachment.peerId}`;
-    for (let start = 0; start < attachment.known.length; start += CHUNK) {
-      const chunk = attachment.known.slice(start, start + CHUNK);
-      const outcomes = await database.transaction(async (db) => {
-        const settled: EvidenceOutcome[] = [];
-        for (const { executionId, evidence } of chunk) settled.push(await this.settle(db, attachment, executionId, source, evidence));
-        return settled;
-      });
+    for (const chunk of chunksOf(attachment.known)) {
+      const outcomes = await this.settle(attachment, source, chunk);
       for (const [at, { executionId, evidence }] of chunk.entries()) {
         if (outcomes[at] === 'unknown') log.warn({ execution_id: executionId, connection_id: attachment.connectionId, source, evidence: evidence.kind }, 'executions.known_unknown');
         if (outcomes[at] === 'late' && evidence.kind === 'transport_ok') onHeldInVain(attachment.connectionId, executionId);
@@ -66,19 +65,59 @@ export class EvidenceService {
     return await new ExecutionRepository(this.options.database.db).inTransit(organizationId, connectionId, after, CHUNK);
   }
 
-  private async settle(db: Db, at: { organizationId: string; connectionId: string }, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
+  /** Settles evidence for different executions, together; resolves with their outcomes when it is on disk. What was changed meanwhile is read again. */
+  private async settle(at: Place, source: string, all: readonly Found[]): Promise<EvidenceOutcome[]> {
+    const outcomes = new Map<string, EvidenceOutcome>();
+    for (let attempt = 1, open = all; open.length > 0; attempt++) {
+      if (attempt > TRIES) throw new Error(`executions kept changing while evidence for them was stored: ${open.map(({ executionId }) => executionId).join(', ')}`);
+      for (const [executionId, outcome] of await this.settleOnce(at, source, open)) outcomes.set(executionId, outcome);
+      open = open.filter(({ executionId }) => !outcomes.has(executionId));
+    }
+    return all.map(({ executionId }) => outcomes.get(executionId) ?? 'unknown');
+  }
+
+  /** One transaction that stores all changes at once, because the organization's other writers wait from then on. Without what was changed meanwhile. */
+  private async settleOnce(at: Place, source: string, all: readonly Found[]): Promise<Map<string, EvidenceOutcome>> {
+    const { database, ledger } = this.options;
+    return await database.transaction(async (db) => {
+      const executions = await new ExecutionRepository(db).findAll(at.organizationId, all.map(({ executionId }) => executionId));
+      const outcomes = new Map<string, EvidenceOutcome>();
+      const changes: Change[] = [];
+      for (const { executionId, evidence } of all) {
+        const execution = executions.get(executionId);
+        const here = execution?.connectionId === at.connectionId ? execution : undefined;
+        outcomes.set(executionId, outcomeFor(here));
+        const change = here && this.planned(here, source, evidence);
+        if (change) changes.push(change);
+      }
+      const stored = new Set(await ledger.store(db, at.organizationId, changes));
+      for (const change of changes) if (!stored.has(change)) outcomes.delete(change.after.id);
+      return outcomes;
+    });
+  }
+
+  /** Undefined: nothing changes, because it says what is known already, like the acknowledgement of the transport after that of the device. */
+  private planned(execution: Execution, source: string, evidence: Evidence): Change | undefined {
     const { ledger } = this.options;
     const { event, origin } = happened(evidence, source);
-    for (let attempt = 1; attempt <= TRIES; attempt++) {
-      const execution = await new ExecutionRepository(db).find(at.organizationId, executionId);
-      if (!execution || execution.connectionId !== at.connectionId) return 'unknown';
-      const change = ledger.plan(execution, event, origin) ?? (isFinal(execution.state) ? ledger.planLate(execution, event, origin) : undefined);
-      // What changes nothing says what is known already: the acknowledgement of the transport after that of the device.
-      const stored = change ? (await ledger.store(db, at.organizationId, [change])).length > 0 : true;
-      if (stored) return isFinal(execution.state) ? 'late' : 'applied';
-    }
-    throw new Error(`execution ${executionId} kept changing while evidence for it was stored`);
+    return ledger.plan(execution, event, origin) ?? (isFinal(execution.state) ? ledger.planLate(execution, event, origin) : undefined);
   }
+}
+
+function outcomeFor(execution: Execution | undefined): EvidenceOutcome {
+  if (!execution) return 'unknown';
+  return isFinal(execution.state) ? 'late' : 'applied';
+}
+
+/** In their order, none with the same execution twice: what is said later builds on what was said before. */
+function chunksOf(known: readonly Found[]): Found[][] {
+  const chunks: Map<string, Found>[] = [];
+  for (const found of known) {
+    const last = chunks.at(-1);
+    if (last && last.size < CHUNK && !last.has(found.executionId)) last.set(found.executionId, found);
+    else chunks.push(new Map([[found.executionId, found]]));
+  }
+  return chunks.map((chunk) => [...chunk.values()]);
 }
 
 function happened(evidence: Evidence, source: string): { event: ExecutionEvent; origin: EventOrigin } {

@@ -1,5 +1,7 @@
 import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { CommandResultCode, GatewayStore, KnownStatus, ResultOutcome } from '../../src/gen/gateway/v1/gateway_service';
+import { EvidenceService } from '../../src/executions/evidenceService';
+import { Ledger } from '../../src/executions/ledger';
 import { engines, type TestDatabase } from '../support/engines';
 import { type ExecutionRoom, prepare, startExecutionRoom, type Target } from './executionRoom';
 import { type GatewayOptions, TestGateway } from './testGateway';
@@ -112,6 +114,24 @@ describe.each(engines())('attaching on $name', ({ createDatabase }) => {
     expect((await room.get(executionId)).events.at(-1)).toMatchObject({ event: 'late_evidence', data: { evidence: 'transport_ok' } });
     expect(room.log.of('executions.known_unknown')).toContainEqual(expect.objectContaining({ execution_id: 'nothing' }));
     await gateway.cut();
+  });
+
+  it('stores what the gateway holds with one turn of the log counter, told twice or not', async () => {
+    const connectionId = await room.connection();
+    const targets = await Promise.all([1, 2, 3].map(async () => await room.target({ connectionId })));
+    const first = await TestGateway.attach(room, { connectionId });
+    const ids: string[] = [];
+    for (const target of targets) ids.push((await room.execute(target)).executionId);
+    await first.command(3);
+    await first.cut();
+    const stored: number[] = [];
+    const ledger = new Ledger({ clock: room.clock, onCommitted: (changes) => stored.push(changes.length) });
+    const service = new EvidenceService({ database: db.database, ledger, log: room.log, onHeldInVain: () => {} });
+    const [again = ''] = ids;
+    const received = ids.map((executionId) => ({ executionId, evidence: { kind: 'transport_ok' } as const }));
+    await service.attached({ organizationId: 'org-1', connectionId, peerId: 'gw-1', bootId: 'boot-1', durable: true, known: [...received, { executionId: again, evidence: { kind: 'ack' } }] });
+    expect(stored).toEqual([3, 1]);
+    expect((await room.get(again)).state).toBe(ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4);
   });
 
   it('sends nothing new before what is known was settled', async () => {
