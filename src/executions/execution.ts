@@ -115,6 +115,8 @@ export interface ExecutionSubmission {
   readonly triggerId: string;
   /** The caller's own trigger id, while it is remembered. */
   readonly triggerKey: string | undefined;
+  /** Of the params as the caller sent them with it, before defaults; undefined without a trigger id of the caller. */
+  readonly triggerHash: string | undefined;
   readonly params: Readonly<Record<string, unknown>>;
   readonly paramsHash: string;
   readonly strategy: VerificationStrategy;

@@ -32,6 +32,7 @@ export interface ExecutionRow {
   readonly parent_execution_id: string | null;
   readonly trigger_id: string;
   readonly trigger_key: string | null;
+  readonly trigger_hash: string | null;
   readonly params: string;
   readonly params_hash: string;
   readonly strategy: VerificationStrategy;
@@ -90,6 +91,7 @@ export const SUBMISSION_COLUMNS: readonly Column[] = [
   ['parent_execution_id', (x) => x.parentExecutionId],
   ['trigger_id', (x) => x.triggerId],
   ['trigger_key', (x) => x.triggerKey],
+  ['trigger_hash', (x) => x.triggerHash],
   ['params', (x) => JSON.stringify(x.params)],
   ['params_hash', (x) => x.paramsHash],
   ['strategy', (x) => x.strategy],
@@ -170,6 +172,7 @@ function submissionFromRow(row: ShownRow) {
     commandRevision: row.command_revision,
     parentExecutionId: row.parent_execution_id ?? undefined,
     triggerKey: row.trigger_key ?? undefined,
+    triggerHash: row.trigger_hash ?? undefined,
     params: JSON.parse(row.params) as Record<string, unknown>,
     paramsHash: row.params_hash,
     strategy: row.strategy,

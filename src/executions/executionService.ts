@@ -100,7 +100,7 @@ export class ExecutionService {
       await executions.forgetTrigger(organizationId, earlier.id);
       return undefined;
     }
-    if (earlier.paramsHash !== wanted.paramsHash) throw triggerIdReused(triggerKey, earlier.id);
+    if (earlier.triggerHash !== wanted.triggerHash) throw triggerIdReused(triggerKey, earlier.id);
     return earlier;
   }
 

@@ -55,6 +55,7 @@ export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now
     ...frozen(command),
     triggerId,
     triggerKey: request.triggerId,
+    triggerHash: request.triggerId === undefined ? undefined : hashOf(request.params),
     params: evaluated ? params : request.params,
     paramsHash: hashOf(evaluated ? params : request.params),
     expected: rendering.expected,

@@ -1,4 +1,4 @@
-import { ExecutionState, type ListExecutionsResponse, RejectionReason } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { CommandDefinition, ExecutionState, type ListExecutionsResponse, RejectionReason } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { CommandResultCode, ResultOutcome } from '../../src/gen/gateway/v1/gateway_service';
 import { call, callFails } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
@@ -142,6 +142,15 @@ describe.each(engines())('executions on $name', ({ createDatabase }) => {
     room.clock.advance(7 * 24 * 3_600_000);
     expect(await room.execute(target, { triggerId: 'once', params: { level: 2 } })).toMatchObject({ accepted: true, duplicate: false });
     await gateway.cut();
+  });
+
+  it('may be repeated by their trigger id after a default was edited', async () => {
+    const target = await room.target({ command: { paramsSchema: { level: { type: 2, enum: [], default: 1 } } } });
+    const { executionId } = await room.execute(target, { triggerId: 'edited' });
+    const definition = CommandDefinition.fromPartial({ name: 'Edited', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}', paramsSchema: { level: { type: 2, enum: [], default: 2 } } });
+    await call(room.client.updateCommand.bind(room.client), { id: target.deviceId, commandId: target.commandId, organizationId: '', command: definition }, AS_ONE);
+    expect(await room.execute(target, { triggerId: 'edited' })).toMatchObject({ duplicate: true, executionId });
+    expect(await room.executeFails(target, { triggerId: 'edited', params: { level: 2 } })).toMatchObject({ reason: 'trigger_id_reused' });
   });
 
   it('never exceed the limit of undelivered ones, also when asked for in parallel', async () => {
