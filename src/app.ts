@@ -122,7 +122,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const { executions, uplinks } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, ...outside });
   await executions.start();
   closing.push(async () => await executions.stop());
-  const sweeping = setInterval(() => void forgetUplinks(uplinks, outside), EVERY_HOUR).unref();
+  const sweeping = setInterval(() => void forgetOld(executions, uplinks, outside), EVERY_HOUR).unref();
   closing.push(() => clearInterval(sweeping));
 
   const { address } = await server.start(config.grpc.listen);
@@ -177,11 +177,16 @@ function endsExecutions(executions: Executions, reason: 'device_deleted' | 'phys
   return async (db: Db, organizationId: string, deviceId: string): Promise<void> => await executions.targetRemoved(db, organizationId, deviceId, reason);
 }
 
-async function forgetUplinks(uplinks: UplinkPipeline, { log, clock }: Outside): Promise<void> {
+async function forgetOld(executions: Executions, uplinks: UplinkPipeline, { log, clock }: Outside): Promise<void> {
   try {
     await uplinks.sweep(clock.now());
   } catch (error) {
     log.warn({ err: error }, 'telemetry.sweep_failed'); // the next hour tries again
+  }
+  try {
+    await executions.forgetOld(clock.now());
+  } catch (error) {
+    log.warn({ err: error }, 'executions.retention_failed');
   }
 }
 

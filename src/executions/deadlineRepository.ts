@@ -12,6 +12,11 @@ export class DeadlineRepository {
     return (await this.db.all<ExecutionRow>(statements.due, [now, spared, limit])).map(executionFromRow);
   }
 
+  /** Removes executions with their logs that ended at that time (Unix milliseconds) or before, the oldest first; returns how many. */
+  async forgetEnded(until: number, limit: number): Promise<number> {
+    return (await this.db.all(statements.forgetEnded, [until, limit])).length;
+  }
+
   /** The earliest deadline after a time; undefined if nothing is running. Unix milliseconds. */
   async nextAfter(time: number): Promise<number | undefined> {
     const [row] = await this.db.all<{ next_deadline: number | null }>(statements.nextDue, [time]);

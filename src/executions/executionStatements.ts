@@ -64,6 +64,7 @@ export const statements = {
   eventsAfter: hot('eventsAfter', `${EVENT} where v.organization_id = ? and v.position > ? order by v.position limit ?`),
   // Over all organizations: what the server itself keeps going. During the grace after a start, the deadlines that passed before it wait.
   due: hot('due', `${SELECT} where e.next_deadline <= ? and (e.state = 'enqueued' or e.next_deadline > ?) order by e.next_deadline limit ?`),
+  forgetEnded: hot('forgetEnded', 'delete from executions where id in (select e.id from executions e where e.finished_at <= ? order by e.finished_at limit ?) returning id'),
   nextDue: hot('nextDue', 'select min(e.next_deadline) as next_deadline from executions e where e.next_deadline > ?'),
   allInTransit: hot('allInTransit', "select e.organization_id, e.id from executions e where e.state = 'in_transit' and e.final = 0"),
 } as const;

@@ -1,3 +1,4 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { Attachment, ConnectorHub, Evidence, EvidenceOutcome } from '../connections';
 import type { Database, Db } from '../database';
 import type { Clock } from '../kernel/clock';
@@ -29,6 +30,8 @@ export interface ExecutionsOptions {
 
 const CHUNK = 100;
 const TRIES = 5;
+const FORGET_CHUNK = 200;
+const RETENTION_MS = 365 * 24 * 3_600_000;
 
 /** The life of executions: admits them, sends them, settles them by evidence and by their deadlines. The constructor does nothing. */
 export class Executions {
@@ -68,6 +71,15 @@ export class Executions {
   /** Judges every deadline that has come; resolves when it is on disk. The server does it by itself. */
   async sweep(): Promise<void> {
     await this.sweeper.sweep();
+  }
+
+  /** Removes what ended 365 days before that time (Unix milliseconds), with its log, in small steps so that others get their turn. Call it now and then. */
+  async forgetOld(now: number): Promise<void> {
+    const { database } = this.options;
+    for (let removed = FORGET_CHUNK; removed === FORGET_CHUNK; ) {
+      removed = await database.transaction(async (db) => await new DeadlineRepository(db).forgetEnded(now - RETENTION_MS, FORGET_CHUNK));
+      await othersTurn();
+    }
   }
 
   /** Evidence of a connector: ConnectorEvents.evidence. */

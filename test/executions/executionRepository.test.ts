@@ -64,6 +64,7 @@ describe.each(engines())('the store of executions on $name', ({ name, createData
     ['byTrigger', ['org-1', 'd', 'c', 'k'], ['executions_trigger']],
     ['due', [9, 0, 100], ['executions_deadline']],
     ['nextDue', [9], ['executions_deadline']],
+    ['forgetEnded', [9, 200], ['executions_retention']],
     ['eventsOf', ['org-1', 'e'], ['execution_events_log']],
     ['eventsAfter', ['org-2', 9, 50], ['execution_events']],
   ] as const)('finds %s by an index', async (statement, values, indexes) => {

@@ -113,6 +113,20 @@ describe.each(engines())('the watch on $name', ({ createDatabase }) => {
     expect(await fails({ id: target.deviceId }, AS_TWO)).toMatchObject({ code: 5, reason: 'device_not_found' });
   });
 
+  it('says so when the sweep removed events after the token, a year after their execution ended', async () => {
+    const target = await room.target({ bound: false });
+    const token = await tokenNow();
+    const { executionId } = await room.execute(target);
+    const { executionId: running } = await room.execute(await room.target());
+    const year = 365 * 24 * 3_600_000;
+    await room.executions.forgetOld(room.clock.now() + year - 1);
+    expect(namesOf(await read(open({ resumeToken: token }), 3))).toEqual([`${executionId} 1`, `${running} 1`]);
+    await room.executions.forgetOld(room.clock.now() + year);
+    expect(await fails({ resumeToken: token })).toMatchObject({ code: 11, reason: 'resume_token_expired' });
+    expect(await fails({ executionId })).toMatchObject({ reason: 'execution_not_found' });
+    expect((await room.get(running)).events).toHaveLength(1);
+  });
+
   it('says so when events after the token are gone, at the begin of what is kept or in its middle', async () => {
     const target = await room.target({ command: NUMBERED });
     const token = await tokenNow();
