@@ -5,6 +5,9 @@ import { apiKeyToMessage, userToMessage } from './accessMessages';
 import type { AccessService } from './accessService';
 import type { KeyGrant } from './apiKey';
 
+// As many as the proto allows: of a list that is too long the rest is not looked at.
+const MOST_CONNECTIONS = 100;
+
 /** The way from the wire to AccessService and back. */
 export function accessControlHandlers(access: AccessService): HandlersOf<AccessControlServiceServer> {
   return {
@@ -19,6 +22,7 @@ export function accessControlHandlers(access: AccessService): HandlersOf<AccessC
         const { key, apiKey } = await access.createApiKey(context.principal, request.name, grantOf(request));
         return { key, apiKey: apiKeyToMessage(apiKey) };
       },
+      async ({ connectionIds }, context) => await access.checkConnections(context.organizationId, connectionIds.slice(0, MOST_CONNECTIONS)),
     ),
 
     listApiKeys: async (request, context) => {

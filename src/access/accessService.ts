@@ -5,7 +5,7 @@ import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/
 import type { Principal } from '../kernel/principal';
 import type { AccessRepositories } from './accessRepositories';
 import { beyondOwn, grantViolations, type ApiKey, type KeyGrant } from './apiKey';
-import { checkGrant, issueKey, type IssuedKey, type MissingConnections } from './issueKey';
+import { checkGrant, issueKey, unknownConnections, type IssuedKey, type MissingConnections } from './issueKey';
 import type { Organization } from './organization';
 import { revokeKey } from './revokeKey';
 import type { User } from './user';
@@ -34,6 +34,11 @@ export class AccessService {
   /** What is wrong with a grant by itself, as far as can be told without the database. */
   checkGrant(grant: KeyGrant): Violation[] {
     return grantViolations(grant, this.options.clock.now());
+  }
+
+  /** Names those of the connections of a grant that do not exist. */
+  async checkConnections(organizationId: string, ids: readonly string[]): Promise<Violation[]> {
+    return await unknownConnections(organizationId, ids, this.options.missingConnections);
   }
 
   /**

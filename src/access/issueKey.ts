@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock';
-import { throwIfAny } from '../kernel/errors';
-import { newId } from '../kernel/ids';
+import { throwIfAny, type Violation } from '../kernel/errors';
+import { isId, newId } from '../kernel/ids';
 import { grantViolations, hashKey, newKeyText, prefixOf, type ApiKey, type KeyGrant } from './apiKey';
 import type { AccessRepositories } from './accessRepositories';
 
@@ -24,11 +24,16 @@ export type MissingConnections = (organizationId: string, ids: readonly string[]
 
 /** Throws `validation_failed` with all that is wrong with a grant, by itself and against the connections that exist. */
 export async function checkGrant(organizationId: string, grant: KeyGrant, missingConnections: MissingConnections, clock: Clock): Promise<void> {
-  const missing = new Set(grant.connectionIds.length > 0 ? await missingConnections(organizationId, grant.connectionIds) : []);
-  const unknown = grant.connectionIds.flatMap((id, at) =>
-    missing.has(id) ? [{ field: `connectionIds[${at}]`, description: `${JSON.stringify(id)} is not a gateway connection of this organization; list the connections to see those that are` }] : [],
+  throwIfAny([...grantViolations(grant, clock.now()), ...(await unknownConnections(organizationId, grant.connectionIds, missingConnections))]);
+}
+
+/** Names those of the connections of a grant that do not exist. */
+export async function unknownConnections(organizationId: string, ids: readonly string[], missingConnections: MissingConnections): Promise<Violation[]> {
+  const asked = ids.filter(isId);
+  const missing = new Set(asked.length > 0 ? await missingConnections(organizationId, asked) : []);
+  return ids.flatMap((id, at) =>
+    missing.has(id) || !isId(id) ? [{ field: `connectionIds[${at}]`, description: `${JSON.stringify(id)} is not a gateway connection of this organization; list the connections to see those that are` }] : [],
   );
-  throwIfAny([...grantViolations(grant, clock.now()), ...unknown]);
 }
 
 /** Makes a key of a checked grant. */

@@ -77,9 +77,10 @@ describe.each(engines())('API keys over gRPC on $name', (engine) => {
 
   it('names all that is wrong with a request at once and stores nothing', async () => {
     const before = (await list({ pageSize: 200 })).apiKeys.length;
-    const refused = await createFails({ name: ' ', scopes: ['devices:read', 'everything'], connectionIds: ['connection-1'], expiresAt: toTimestamp(room.clock.now()) });
+    const refused = await createFails({ name: ' ', scopes: ['devices:read', 'everything'], connectionIds: ['connection-1', 'no-such', 'a b', 'n\0l'], expiresAt: toTimestamp(room.clock.now()) });
     expect(refused).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'validation_failed' });
-    expect(refused.fields.toSorted()).toEqual(['connectionIds', 'expiresAt', 'name', 'scopes[1]']);
+    expect(refused.fields.toSorted()).toEqual(['connectionIds', 'connectionIds[1]', 'connectionIds[2]', 'connectionIds[3]', 'expiresAt', 'name', 'scopes[1]']);
+    expect(refused.violations['connectionIds[2]']).toContain('white space');
     const unknown = await createFails({ scopes: ['gateways:write'], connectionIds: ['connection-1', 'no-such'] });
     expect(unknown.fields).toEqual(['connectionIds[1]']);
     expect((await list({ pageSize: 200 })).apiKeys.length).toBe(before);
