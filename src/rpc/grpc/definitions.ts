@@ -1,5 +1,5 @@
 import { validationFailed, type DomainError } from '../../kernel/errors';
-import type { BidiHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
+import type { BidiHandler, ClientStreamHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
 import { messageTooLarge } from './transportFaults';
 
 /** One method as ts-proto describes it. */
@@ -26,7 +26,9 @@ type HandlerFor<M> =
     ? ServerStreamHandler<Request, Response>
   : M extends { requestStream: false; responseStream: false; requestDeserialize: (bytes: Buffer) => infer Request; responseSerialize: (message: infer Response) => Buffer }
     ? UnaryHandler<Request, Response>
-  : never; // client streaming has no adapter until a service of ours needs one
+  : M extends { requestStream: true; responseStream: false; requestDeserialize: (bytes: Buffer) => infer Request; responseSerialize: (message: infer Response) => Buffer }
+    ? ClientStreamHandler<Request, Response>
+  : never;
 
 /** What stands for a message whose bytes could not be read; the adapter answers it with `error`. */
 export class Undecodable {

@@ -1,5 +1,5 @@
 import { validationFailed } from '../../kernel/errors';
-import type { BidiHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
+import type { BidiHandler, ClientStreamHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
 import { deadlineExceeded } from '../openCall';
 import { BidiExchange } from './bidi';
 import type { Exchange, ServedCall } from './servedCall';
@@ -8,7 +8,8 @@ import type { Exchange, ServedCall } from './servedCall';
 export function exchangeOf(call: ServedCall): Exchange {
   const { facts, handler } = call.method;
   if (facts.kind === 'bidi_streaming') return new BidiExchange(call, handler as BidiHandler<unknown, unknown>);
-  return new OneRequest(call, facts.kind === 'unary' ? answerOnce : answerMany); // methodsOf refuses what no adapter is for
+  if (facts.kind === 'client_streaming') return new BidiExchange(call, answerAtEnd(call, handler as ClientStreamHandler<unknown, unknown>));
+  return new OneRequest(call, facts.kind === 'unary' ? answerOnce : answerMany);
 }
 
 /** One message from the caller, then the handler. */
@@ -54,6 +55,11 @@ function answerOnce(call: ServedCall, request: unknown): void {
     (response) => call.answer(response),
     (error: unknown) => call.fail(error),
   );
+}
+
+/** Messages from the caller alone are a stream both ways on which the handler sends nothing but its answer. */
+function answerAtEnd(call: ServedCall, handler: ClientStreamHandler<unknown, unknown>): BidiHandler<unknown, unknown> {
+  return async ({ requests }, context) => call.answer(await handler(requests, context));
 }
 
 function answerMany(call: ServedCall, request: unknown): void {

@@ -2,14 +2,14 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import { DomainError, throwIfAny, validationFailed, type Violation } from '../../kernel/errors';
 import { enterWith } from '../admission';
 import type { Descriptors, MethodFacts } from '../descriptors';
-import type { BidiHandler, References, ServerStreamHandler, UnaryHandler } from '../handlers';
+import type { BidiHandler, ClientStreamHandler, References, ServerStreamHandler, UnaryHandler } from '../handlers';
 import type { OpenCall } from '../openCall';
 import type { FieldRuleChecks, MessageCheck } from '../validation/fieldRules';
 import { receiveLimit } from '../validation/receiveLimit';
 import { safely, Undecodable, type MethodDefinition } from './definitions';
 
 /** The handler of a method, whatever its kind; the kind is in the facts. */
-export type AnyHandler = UnaryHandler<unknown, unknown> | ServerStreamHandler<unknown, unknown> | BidiHandler<unknown, unknown>;
+export type AnyHandler = UnaryHandler<unknown, unknown> | ServerStreamHandler<unknown, unknown> | ClientStreamHandler<unknown, unknown> | BidiHandler<unknown, unknown>;
 
 /** One method as the edge serves it: what the protos say, what checks a message, who answers. */
 export class GrpcMethod {
@@ -66,7 +66,6 @@ export function methodsOf(descriptors: Descriptors, checks: FieldRuleChecks, def
     const handler = handlers[name];
     if (!facts) throw new Error(`${path} is not in the descriptor image; build it again (npm run build)`);
     if (!handler) throw new Error(`${path} has no handler`);
-    if (facts.kind === 'client_streaming') throw new Error(`${path}: client streaming has no adapter yet`);
     return new GrpcMethod(facts, checks, handler);
   });
 }
