@@ -158,8 +158,8 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
 
   server.add(AccessControlServiceService, accessControlHandlers(access));
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
-  server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys));
-  server.add(ConnectorServiceService, connectorHandlers());
+  server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));
+  server.add(ConnectorServiceService, connectorHandlers(house.cursors));
   server.add(ConnectionServiceService, connectionHandlers(connections));
   server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
   server.add(ActuatorCommandServiceService, { ...commandHandlers(commands), ...executionHandlers(executions) });

@@ -1,12 +1,16 @@
 import type { Connector, ConnectorServiceServer } from '../gen/connector/connector_service';
+import { pageOfFixed, type Cursors } from '../kernel/pages';
 import type { HandlersOf } from '../rpc/handlers';
 import { CONNECTORS, getConnector } from './connectors';
 import type { ConnectorType } from './connectorType';
 
 /** The catalogue of connector types. */
-export function connectorHandlers(): HandlersOf<ConnectorServiceServer> {
+export function connectorHandlers(cursors: Cursors): HandlersOf<ConnectorServiceServer> {
   return {
-    listConnectors: async () => ({ connectors: CONNECTORS.map(connectorToMessage) }),
+    listConnectors: async ({ pageSize, pageToken }, { organizationId }) => {
+      const { items, nextPageToken } = pageOfFixed(cursors, [organizationId, 'connectors'], CONNECTORS, pageSize, pageToken);
+      return { connectors: items.map(connectorToMessage), nextPageToken };
+    },
     getConnector: async (request) => connectorToMessage(getConnector(request.id)),
   };
 }

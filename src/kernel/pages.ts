@@ -28,6 +28,15 @@ export function pageOf<Item, Position>(rows: readonly Item[], size: number, posi
   return { items, next: position(items[size - 1] as Item) };
 }
 
+/** One page of a list that the program itself holds, or all of it when neither `size` nor `token` is given. `list` as for Cursors. */
+export function pageOfFixed<Item extends { readonly id: string }>(cursors: Cursors, list: readonly string[], items: readonly Item[], size: number | undefined, token: string): { items: readonly Item[]; nextPageToken: string } {
+  if (size === undefined && token === '') return { items, nextPageToken: '' };
+  const after = cursors.decode<{ id: string }>(list, token, 'pageToken');
+  const start = after ? items.findIndex(({ id }) => id === after.id) + 1 : 0;
+  const page = pageOf(items.slice(start), pageSize(size), ({ id }) => ({ id }));
+  return { items: page.items, nextPageToken: page.next ? cursors.encode(list, page.next) : '' };
+}
+
 /** Makes and reads page tokens. They are signed and bound to their list, so a forged or foreign one is refused. */
 export class Cursors {
   constructor(private readonly secret: Uint8Array) {}

@@ -1,5 +1,6 @@
 import type { CreateSensorTemplateRequest, SensorTemplateServiceServer, UpdateSensorTemplateRequest } from '../gen/sensor_template/v2/sensor_template_service';
 import type { Violation } from '../kernel/errors';
+import { pageOfFixed, type Cursors } from '../kernel/pages';
 import { checked, type HandlersOf } from '../rpc/handlers';
 import type { NormalizedKeyService } from './normalizedKeyService';
 import type { ValueType } from './sensorTemplate';
@@ -8,7 +9,7 @@ import type { SensorTemplateService } from './sensorTemplateService';
 import { UNITS, unitViolations } from './units';
 
 /** The way from the wire to SensorTemplateService and NormalizedKeyService and back. */
-export function sensorTemplateHandlers(templates: SensorTemplateService, keys: NormalizedKeyService): HandlersOf<SensorTemplateServiceServer> {
+export function sensorTemplateHandlers(templates: SensorTemplateService, keys: NormalizedKeyService, cursors: Cursors): HandlersOf<SensorTemplateServiceServer> {
   return {
     listSensorTemplates: async (request, context) => {
       const { items, nextPageToken } = await templates.list(context.organizationId, request.pageSize, request.pageToken);
@@ -41,7 +42,10 @@ export function sensorTemplateHandlers(templates: SensorTemplateService, keys: N
 
     updateNormalizedKey: async (request, context) => keyToMessage(await keys.rename(context.organizationId, request.id, request.name)),
 
-    listUnitMeasurements: async () => ({ unitMeasurements: [...UNITS] }),
+    listUnitMeasurements: async ({ pageSize, pageToken }, { organizationId }) => {
+      const { items, nextPageToken } = pageOfFixed(cursors, [organizationId, 'units'], UNITS, pageSize, pageToken);
+      return { unitMeasurements: [...items], nextPageToken };
+    },
   };
 }
 

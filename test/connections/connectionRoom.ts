@@ -45,7 +45,7 @@ export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, 
 /** A server in front of the room. */
 export async function serveRoom(room: ConnectionRoom): Promise<TestEdge> {
   return await startEdge((server: GrpcServer) => {
-    server.add(ConnectorServiceService, connectorHandlers());
+    server.add(ConnectorServiceService, connectorHandlers(new Cursors(Buffer.from('a secret of the test'))));
     server.add(ConnectionServiceService, connectionHandlers(room.service));
     server.add(gatewayDefinition, gatewayHandlers(room.gateway));
   });

@@ -45,7 +45,7 @@ describe('a unary call', () => {
       updateNormalizedKey: () => {
         throw new Error('secret');
       },
-      listUnitMeasurements: async () => ({ unitMeasurements: [] }),
+      listUnitMeasurements: async () => ({ unitMeasurements: [], nextPageToken: '' }),
     };
     const userHandlers: HandlersOf<UserProfileServiceServer> = { getPersonalUser: async () => ({ id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined }) };
     edge = await startEdge((server) => {

@@ -27,6 +27,8 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
   });
   afterEach(async () => await room.stop());
 
+  const listUnits = async (request: Partial<ListUnitMeasurementsRequest>): Promise<ListUnitMeasurementsResponse> =>
+    await call(room.client.listUnitMeasurements.bind(room.client), { organizationId: '', pageToken: '', ...request }, as());
   const listTemplates = async (request: Partial<ListSensorTemplatesRequest> = {}, organization = ORG): Promise<ListSensorTemplatesResponse> =>
     await call<ListSensorTemplatesRequest, ListSensorTemplatesResponse>(room.client.listSensorTemplates.bind(room.client), { organizationId: '', pageToken: '', ...request }, as(organization));
   const listKeys = async (request: Partial<ListNormalizedKeysRequest> = {}, organization = ORG): Promise<NormalizedKey[]> => {
@@ -167,10 +169,14 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
     expect(await listKeys({ pageSize: 1 })).toHaveLength(1);
   });
 
-  it('lists the units by name', async () => {
-    const answer = await call<ListUnitMeasurementsRequest, ListUnitMeasurementsResponse>(room.client.listUnitMeasurements.bind(room.client), { organizationId: '' }, as());
-    expect(answer.unitMeasurements).toContainEqual({ id: 'Cel', name: 'degree Celsius', symbol: '°C' });
-    const names = answer.unitMeasurements.map(({ name }) => name);
+  it('lists the units by name, all at once or by pages', async () => {
+    const { unitMeasurements: all } = await listUnits({});
+    expect(all).toContainEqual({ id: 'Cel', name: 'degree Celsius', symbol: '°C' });
+    const names = all.map(({ name }) => name);
     expect(names).toEqual(names.toSorted((a, b) => a.localeCompare(b, 'en')));
+    const seen: unknown[] = [];
+    let page = await listUnits({ pageSize: 7 });
+    for (seen.push(...page.unitMeasurements); page.nextPageToken !== ''; seen.push(...page.unitMeasurements)) page = await listUnits({ pageSize: 7, pageToken: page.nextPageToken });
+    expect(seen).toEqual(all);
   });
 });

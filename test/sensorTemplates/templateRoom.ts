@@ -35,7 +35,7 @@ export async function startTemplateRoom(engine: TestEngine, organizations: reado
   const sensorUses = async (organizationId: string, templateId: string): Promise<number> => (await knex('sensors').where({ organization_id: organizationId, sensor_template_id: templateId })).length;
   const templates = new SensorTemplateService({ uow, clock, cursors, sensorUses, valueTypeUses: async (_db, _organizationId, templateId) => expected.get(templateId) ?? 0 });
   const keys = new NormalizedKeyService({ uow, clock, cursors });
-  const edge = await startEdge((server) => server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, keys)));
+  const edge = await startEdge((server) => server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, keys, cursors)));
   for (const id of organizations) edge.keys.add(id, { organizationId: id });
   return {
     db,
