@@ -1,12 +1,15 @@
 import type { DigitalDeviceServiceServer } from '../gen/digitaldevice/v2/digital_device_service';
-import { checked, type HandlersOf } from '../rpc/handlers';
-import { checkMappings } from './device';
+import { checked, referring, type HandlersOf } from '../rpc/handlers';
+import { checkMappings, MOST_SENSORS } from './device';
 import { checkListRequest, checkUpdateRequest, deviceChangeFromMessage, devicePageToMessage, deviceQueryFromMessage, deviceToMessage, newDeviceFromMessage } from './deviceMessages';
 import type { DeviceService } from './deviceService';
 import type { SensorService } from './sensorService';
 
 /** What this room answers of DigitalDeviceService; GetConnectorKeys stands in telemetry. */
 export type DigitalDeviceHandlers = Omit<HandlersOf<DigitalDeviceServiceServer>, 'getConnectorKeys'>;
+
+// As many as the proto allows: of a list that is too long the rest is not looked at.
+const MOST_ADDED = 100;
 
 /** Devices, and the sensors on them. */
 export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorService): DigitalDeviceHandlers {
@@ -28,14 +31,20 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
       await devices.delete(context.organizationId, request.id, request.etag);
       return {};
     },
-    addSensorsToDevice: async (request, context) => {
-      const device = await sensors.add(context.organizationId, request.id, request.sensorTemplateIds);
-      return deviceToMessage(device);
-    },
-    removeSensorsFromDevice: async (request, context) => {
-      const device = await sensors.remove(context.organizationId, request.id, request.sensorIds);
-      return deviceToMessage(device);
-    },
+    addSensorsToDevice: referring(
+      async (request, context) => {
+        const device = await sensors.add(context.organizationId, request.id, request.sensorTemplateIds);
+        return deviceToMessage(device);
+      },
+      async (request, context) => await sensors.checkAdded(context.organizationId, request.id, request.sensorTemplateIds.slice(0, MOST_ADDED)),
+    ),
+    removeSensorsFromDevice: referring(
+      async (request, context) => {
+        const device = await sensors.remove(context.organizationId, request.id, request.sensorIds);
+        return deviceToMessage(device);
+      },
+      async (request, context) => await sensors.checkOwn(context.organizationId, request.id, request.sensorIds.slice(0, MOST_SENSORS), 'removed'),
+    ),
     updateDeviceSensor: async (request, context) => {
       const device = await sensors.setTemplate(context.organizationId, request.id, request.sensorId, request.sensorTemplateId);
       return deviceToMessage(device);
@@ -45,6 +54,10 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
       async (request, context) => {
         const device = await sensors.setMappings(context.organizationId, request.id, request.mappings);
         return deviceToMessage(device);
+      },
+      async (request, context) => {
+        const sensorIds = request.mappings.slice(0, MOST_SENSORS).map(({ sensorId }) => sensorId);
+        return await sensors.checkOwn(context.organizationId, request.id, sensorIds, 'mapped');
       },
     ),
   };

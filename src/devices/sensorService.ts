@@ -1,6 +1,6 @@
 import { UnitOfWork, type Db } from '../database';
 import { notFound, throwIfAny, type Violation } from '../kernel/errors';
-import { newId } from '../kernel/ids';
+import { isId, newId } from '../kernel/ids';
 import { checkMappings, MOST_SENSORS, noPhysicalDevice, sensorInUse, type Device, type SensorMapping } from './device';
 import { deviceRepositories, type DeviceRepositories } from './deviceRepositories';
 import type { DeviceOptions } from './deviceService';
@@ -28,19 +28,21 @@ export class SensorService {
   /** Attaches one sensor per template, in this order. Throws `device_not_found`, `validation_failed`. */
   add(organizationId: string, deviceId: string, sensorTemplateIds: readonly string[]): Promise<Device> {
     return this.change(organizationId, deviceId, async ({ repos, device, now }) => {
-      throwIfAny([
-        ...tooManySensors(device, sensorTemplateIds.length),
-        ...(await unknownTemplates(repos, organizationId, sensorTemplateIds, (at) => `sensorTemplateIds[${at}]`)),
-      ]);
+      throwIfAny(await wrongWithAdded(repos, organizationId, device, sensorTemplateIds));
       const sensors = sensorTemplateIds.map((sensorTemplateId) => ({ id: newId(), sensorTemplateId, createdAt: now, updatedAt: now }));
       await repos.sensors.add(organizationId, deviceId, sensors);
     });
   }
 
+  /** What is wrong with sensors to attach, as far as the database tells; less of a device that is not there. */
+  async checkAdded(organizationId: string, deviceId: string, sensorTemplateIds: readonly string[]): Promise<Violation[]> {
+    return await wrongWithAdded(this.work.repos, organizationId, await this.findDevice(organizationId, deviceId), sensorTemplateIds);
+  }
+
   /** Removes sensors with their mappings: all, or none. Throws `device_not_found`, `validation_failed`, `sensor_in_use`. */
   remove(organizationId: string, deviceId: string, sensorIds: readonly string[]): Promise<Device> {
     return this.change(organizationId, deviceId, async ({ repos, db, device }) => {
-      throwIfAny(foreignSensors(device, sensorIds, (at) => `sensorIds[${at}]`));
+      throwIfAny(foreignSensors(device, sensorIds, namedAt.removed));
       await this.throwIfInUse(db, organizationId, sensorIds);
       await repos.sensors.remove(organizationId, deviceId, sensorIds);
     });
@@ -62,7 +64,7 @@ export class SensorService {
     return this.change(organizationId, deviceId, async ({ repos, device, now }) => {
       if (!device.physicalDevice) throw noPhysicalDevice(deviceId);
       const sensorIds = mappings.map(({ sensorId }) => sensorId);
-      throwIfAny([...checkMappings(mappings), ...foreignSensors(device, sensorIds, (at) => `mappings[${at}].sensorId`)]);
+      throwIfAny([...checkMappings(mappings), ...foreignSensors(device, sensorIds, namedAt.mapped)]);
       const before = new Map(device.physicalDevice.sensorMappings.map((mapping) => [mapping.sensorId, mapping]));
       const after = mappings.map(({ sensorId, sourcePath }): SensorMapping => {
         const { id, createdAt } = before.get(sensorId) ?? { id: newId(), createdAt: now };
@@ -72,9 +74,19 @@ export class SensorService {
     });
   }
 
+  /** Names those of the sensors, to remove or to map, that the device does not have; none of a device that is not there. */
+  async checkOwn(organizationId: string, deviceId: string, sensorIds: readonly string[], use: keyof typeof namedAt): Promise<Violation[]> {
+    const device = await this.findDevice(organizationId, deviceId);
+    return device ? foreignSensors(device, sensorIds, namedAt[use]) : [];
+  }
+
   /** How many sensors of the organization have this template. */
   countByTemplate(organizationId: string, sensorTemplateId: string): Promise<number> {
     return this.work.repos.sensors.countByTemplate(organizationId, sensorTemplateId);
+  }
+
+  private async findDevice(organizationId: string, id: string): Promise<Device | undefined> {
+    return isId(id) ? await this.work.repos.devices.find(organizationId, id) : undefined;
   }
 
   private change(organizationId: string, deviceId: string, make: (change: SensorChange) => Promise<void>): Promise<Device> {
@@ -92,6 +104,14 @@ export class SensorService {
   }
 }
 
+// How a request names the sensors that it removes, and those that it maps.
+const namedAt = { removed: (at: number) => `sensorIds[${at}]`, mapped: (at: number) => `mappings[${at}].sensorId` };
+
+async function wrongWithAdded(repos: DeviceRepositories, organizationId: string, device: Device | undefined, sensorTemplateIds: readonly string[]): Promise<Violation[]> {
+  const unknown = await unknownTemplates(repos, organizationId, sensorTemplateIds, (at) => `sensorTemplateIds[${at}]`);
+  return device ? [...tooManySensors(device, sensorTemplateIds.length), ...unknown] : unknown;
+}
+
 function tooManySensors(device: Device, added: number): Violation[] {
   const count = device.sensors.length + added;
   return count > MOST_SENSORS ? [{ field: 'sensorTemplateIds', description: `would make ${count} sensors; a device holds at most ${MOST_SENSORS}` }] : [];
@@ -103,6 +123,6 @@ function foreignSensors(device: Device, sensorIds: readonly string[], field: (at
 }
 
 async function unknownTemplates(repos: DeviceRepositories, organizationId: string, ids: readonly string[], field: (at: number) => string): Promise<Violation[]> {
-  const known = new Set((await repos.templates.findTemplates(organizationId, [...new Set(ids)])).map(({ id }) => id));
+  const known = new Set((await repos.templates.findTemplates(organizationId, [...new Set(ids)].filter(isId))).map(({ id }) => id));
   return ids.flatMap((id, at) => (known.has(id) ? [] : [{ field: field(at), description: `${JSON.stringify(id)} is no sensor template that this organization sees; list the sensor templates to choose one` }]));
 }

@@ -1,5 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import type { DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { newId } from '../../src/kernel/ids';
 import { fromTimestamp } from '../../src/kernel/timestamps';
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
 import { engines } from '../support/engines';
@@ -120,6 +121,22 @@ describe.each(engines())('sensors on $name', (engine) => {
     expect(message.fields.toSorted()).toEqual(['mappings[1].sensorId', 'mappings[1].sourcePath', 'mappings[2].sourcePath', 'mappings[3].sensorId']);
     const state = await room.api.setMappings.fails({ id: box.id, mappings: [{ sensorId: 'no-such', sourcePath: 'x' }, { sensorId: b, sourcePath: 'y' }, { sensorId: ids(other)[0]!, sourcePath: 'z' }] });
     expect(state.fields).toEqual(['mappings[0].sensorId', 'mappings[2].sensorId']);
+    const both = await room.api.setMappings.fails({ id: box.id, mappings: [{ sensorId: 'no-such', sourcePath: 'x' }, { sensorId: b, sourcePath: 'y..' }, { sensorId: ids(other)[0]!, sourcePath: '' }] });
+    expect(both.fields.toSorted()).toEqual(['mappings[0].sensorId', 'mappings[1].sourcePath', 'mappings[2].sensorId', 'mappings[2].sourcePath']);
+    expect(await room.api.get({ id: box.id })).toEqual(box);
+  });
+
+  it('names sensors and templates that are not there together with ids that are none', async () => {
+    const box = await device(1);
+    const added = await room.api.addSensors.fails({ id: box.id, sensorTemplateIds: ['no-such', 'a b', 'n\0l', room.templates[0]] });
+    expect(added.fields.toSorted()).toEqual(['sensorTemplateIds[0]', 'sensorTemplateIds[1]', 'sensorTemplateIds[2]']);
+    expect(added.violations['sensorTemplateIds[1]']).toContain('white space');
+    expect((await room.api.addSensors.fails({ id: 'n\0l', sensorTemplateIds: ['no-such'] })).fields.toSorted()).toEqual(['id', 'sensorTemplateIds[0]']);
+    const removed = await room.api.removeSensors.fails({ id: box.id, sensorIds: ['no-such', '', ids(box)[0]!] });
+    expect(removed.fields.toSorted()).toEqual(['sensorIds[0]', 'sensorIds[1]']);
+    expect((await room.api.removeSensors.fails({ id: newId(), sensorIds: ['no-such', ''] })).fields).toEqual(['sensorIds[1]']);
+    const many = await room.api.addSensors.fails({ id: box.id, sensorTemplateIds: Array.from({ length: 101 }, () => room.templates[0]) });
+    expect(many.fields).toEqual(['sensorTemplateIds']);
     expect(await room.api.get({ id: box.id })).toEqual(box);
   });
 
