@@ -1,10 +1,13 @@
 import type { ActuatorCommandServiceServer, CreateCommandRequest, UpdateCommandRequest } from '../gen/actuator_command/v2/actuator_command_service';
-import { checked, type HandlersOf } from '../rpc/handlers';
+import { checked, type HandlersOf, type References } from '../rpc/handlers';
 import { checkCommandMessage, commandPageToMessage, commandToMessage, definitionFromMessage } from './commandMessages';
 import type { CommandService } from './commandService';
 
 /** What this room answers of ActuatorCommandService; executions stand in their own. */
 export type CommandHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, 'createCommand' | 'getCommand' | 'listCommands' | 'updateCommand' | 'deleteCommand'>;
+
+// As many as the proto allows: of a list that is too long the rest is not looked at.
+const MOST_STATES = 50;
 
 /** Commands of devices. */
 export function commandHandlers(commands: CommandService): CommandHandlers {
@@ -12,7 +15,7 @@ export function commandHandlers(commands: CommandService): CommandHandlers {
     createCommand: checked(checkCommandMessage, async (request: CreateCommandRequest, context) => {
       const command = await commands.create(context.organizationId, request.id, definitionFromMessage(request.command));
       return commandToMessage(command);
-    }),
+    }, referenceCheck(commands)),
     getCommand: async (request, context) => {
       const command = await commands.get(context.organizationId, request.id, request.commandId);
       return commandToMessage(command);
@@ -24,10 +27,18 @@ export function commandHandlers(commands: CommandService): CommandHandlers {
     updateCommand: checked(checkCommandMessage, async (request: UpdateCommandRequest, context) => {
       const command = await commands.update(context.organizationId, request.id, request.commandId, definitionFromMessage(request.command), request.etag);
       return commandToMessage(command);
-    }),
+    }, referenceCheck(commands)),
     deleteCommand: async (request, context) => {
       await commands.delete(context.organizationId, request.id, request.commandId, request.etag);
       return {};
     },
+  };
+}
+
+function referenceCheck(commands: CommandService): References<CreateCommandRequest & { commandId?: string }> {
+  return async ({ id, commandId, command }, context) => {
+    if (!command) return [];
+    const { expectedSensorStates, queryCommandId } = command;
+    return await commands.checkReferences(context.organizationId, id, commandId, { expectedSensorStates: expectedSensorStates.slice(0, MOST_STATES), queryCommandId });
   };
 }

@@ -3,7 +3,7 @@ import { DeviceRepository, type Device } from '../devices';
 import type { Clock } from '../kernel/clock';
 import { notFound, throwIfAny, type Violation } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
-import { newId } from '../kernel/ids';
+import { isId, newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
 import { commandLimitReached, MOST_COMMANDS, queryCommandInUse, type Command, type CommandDefinition } from './command';
 import { CommandRepository } from './commandRepository';
@@ -32,6 +32,9 @@ interface CommandRepositories {
   readonly devices: DeviceRepository;
 }
 
+/** What a definition refers to. */
+export type CommandReferences = Pick<CommandDefinition, 'expectedSensorStates' | 'queryCommandId'>;
+
 /** Commands of devices. Assumes that the field rules of the proto and checkDefinition hold. */
 export class CommandService {
   private readonly work: UnitOfWork<CommandRepositories>;
@@ -45,11 +48,18 @@ export class CommandService {
     const now = this.options.clock.now();
     const command: Command = { ...definition, id: newId(), organizationId, deviceId, revision: 1, createdAt: now, updatedAt: now };
     return await this.work.transaction(async ({ commands, devices }) => {
-      throwIfAny(await referenceViolations(commands, await devices.lock(organizationId, deviceId), command));
+      throwIfAny(await referenceViolations(commands, await devices.lock(organizationId, deviceId), command.id, command));
       if ((await commands.count(organizationId, deviceId)) >= MOST_COMMANDS) throw commandLimitReached();
       await commands.create(organizationId, command);
       return command;
     });
+  }
+
+  /** Names what a definition refers to and its device does not have; nothing of a device that is not there. `id`: of the command to replace; undefined: it is a new one. */
+  async checkReferences(organizationId: string, deviceId: string, id: string | undefined, definition: CommandReferences): Promise<Violation[]> {
+    const { commands, devices } = this.work.repos;
+    const device = isId(deviceId) ? await devices.find(organizationId, deviceId) : undefined;
+    return device ? await referenceViolations(commands, device, id, definition) : [];
   }
 
   /** Throws `device_not_found`, `command_not_found`. */
@@ -83,7 +93,7 @@ export class CommandService {
       const old = await commands.get(organizationId, deviceId, id);
       checkEtag('command', old.revision, etag);
       const command: Command = { ...definition, id, organizationId, deviceId, revision: old.revision + 1, createdAt: old.createdAt, updatedAt: this.options.clock.now() };
-      throwIfAny(await referenceViolations(commands, device, command));
+      throwIfAny(await referenceViolations(commands, device, id, command));
       await commands.update(organizationId, command);
       return command;
     });
@@ -103,14 +113,15 @@ export class CommandService {
 }
 
 /** What a definition refers to must be of the same device. */
-async function referenceViolations(commands: CommandRepository, device: Device, command: Command): Promise<Violation[]> {
+async function referenceViolations(commands: CommandRepository, device: Device, id: string | undefined, definition: CommandReferences): Promise<Violation[]> {
   const own = new Set(device.sensors.map((sensor) => sensor.id));
-  const violations = command.expectedSensorStates.flatMap(({ sensorId }, at) =>
+  const violations = definition.expectedSensorStates.flatMap(({ sensorId }, at) =>
     own.has(sensorId) ? [] : [{ field: `command.expectedSensorStates[${at}].sensorId`, description: 'is not a sensor of this device; give the id of one that it has' }],
   );
-  const { queryCommandId } = command;
-  if (queryCommandId === command.id) violations.push({ field: 'command.queryCommandId', description: 'is the command itself; give another command of this device' });
-  else if (queryCommandId !== undefined && !(await commands.find(device.organizationId, device.id, queryCommandId))) {
+  const { queryCommandId } = definition;
+  if (queryCommandId === undefined) return violations;
+  if (queryCommandId === id) violations.push({ field: 'command.queryCommandId', description: 'is the command itself; give another command of this device' });
+  else if (!isId(queryCommandId) || !(await commands.find(device.organizationId, device.id, queryCommandId))) {
     violations.push({ field: 'command.queryCommandId', description: 'is not a command of this device; give the id of one that it has' });
   }
   return violations;

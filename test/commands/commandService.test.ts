@@ -86,7 +86,15 @@ describe.each(engines())('commands on $name', (engine) => {
     const error = await room.createFails(own.id, { expectedSensorStates, queryCommandId: query.id });
     expect(error.reason).toBe('validation_failed');
     expect(error.fields).toEqual(['command.expectedSensorStates[1].sensorId', 'command.expectedSensorStates[2].sensorId', 'command.queryCommandId']);
+    const wrong = { name: '', directPayload: '{"a": {{params.b}}}', expectedSensorStates: [...expectedSensorStates, { sensorId: 'n\0l', valueTemplate: '1' }] };
+    const all = await room.createFails(own.id, { ...wrong, queryCommandId: query.id });
+    const states = [1, 2, 3].map((at) => `command.expectedSensorStates[${at}].sensorId`);
+    expect(all.fields.toSorted()).toEqual(['command.directPayload', ...states, 'command.name', 'command.queryCommandId']);
+    expect(all.violations['command.expectedSensorStates[3].sensorId']).toContain('NUL');
     const command = await room.create(own.id);
+    expect((await updateFails(command, { ...wrong, queryCommandId: command.id })).fields.toSorted()).toEqual(all.fields.toSorted());
+    expect((await room.createFails(own.id, { name: '', queryCommandId: 'n\0l' })).violations['command.queryCommandId']).toContain('NUL');
+    expect((await room.createFails(newId(), { name: '', queryCommandId: query.id })).fields).toEqual(['command.name']);
     expect((await updateFails(command, { queryCommandId: command.id })).violations).toEqual({ 'command.queryCommandId': 'is the command itself; give another command of this device' });
   });
 
