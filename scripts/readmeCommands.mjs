@@ -1,7 +1,7 @@
 // Follows the tour of the README word by word against a server of its own: every marked block is pasted into one shell, as a newcomer would.
 // The grpcurl block runs where grpcurl is on the machine; else it says plainly that it was skipped.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -13,6 +13,12 @@ const env = { ...process.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROO
 const notes = ['connection.json', 'device.json', 'command.json', 'execution.json'];
 const hasGrpcurl = spawnSync('grpcurl', ['--version'], { stdio: 'ignore' }).status === 0;
 const say = (text) => console.log(`tour: ${text}`);
+
+const kept = notes.filter((note) => existsSync(note));
+if (kept.length > 0) {
+  say(`the tour would write over ${kept.join(', ')} in this folder; move or remove them first`);
+  process.exit(1);
+}
 
 /** `npm start`, until it is ready; the key as it is shown on the terminal. */
 async function start() {
