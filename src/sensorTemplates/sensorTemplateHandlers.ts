@@ -1,7 +1,7 @@
 import type { CreateSensorTemplateRequest, SensorTemplateServiceServer, UpdateSensorTemplateRequest } from '../gen/sensor_template/v2/sensor_template_service';
 import type { Violation } from '../kernel/errors';
 import { pageOfFixed, type Cursors } from '../kernel/pages';
-import { checked, type HandlersOf } from '../rpc/handlers';
+import { checked, type HandlersOf, type References } from '../rpc/handlers';
 import type { NormalizedKeyService } from './normalizedKeyService';
 import type { ValueType } from './sensorTemplate';
 import { keyToMessage, templateToMessage } from './sensorTemplateMessages';
@@ -20,13 +20,13 @@ export function sensorTemplateHandlers(templates: SensorTemplateService, keys: N
       const { keyNameId, sensorType, description, unitMeasurementId } = request;
       const fields = { keyNameId, sensorType, valueType: request.valueType as ValueType, description, unitMeasurementId };
       return templateToMessage(await templates.create(context.organizationId, fields));
-    }),
+    }, keyCheck(templates)),
 
     updateSensorTemplate: checked(unitCheck<UpdateSensorTemplateRequest>, async (request, context) => {
       const { id, keyNameId, sensorType, description, unitMeasurementId } = request;
       const fields = { keyNameId, sensorType, valueType: request.valueType as ValueType | undefined, description, unitMeasurementId };
       return templateToMessage(await templates.update(context.organizationId, id, fields));
-    }),
+    }, keyCheck(templates)),
 
     deleteSensorTemplate: async (request, context) => {
       await templates.delete(context.organizationId, request.id);
@@ -47,6 +47,10 @@ export function sensorTemplateHandlers(templates: SensorTemplateService, keys: N
       return { unitMeasurements: [...items], nextPageToken };
     },
   };
+}
+
+function keyCheck(templates: SensorTemplateService): References<{ keyNameId: string }> {
+  return async ({ keyNameId }, context) => await templates.checkKey(context.organizationId, keyNameId);
 }
 
 function unitCheck<Request extends { unitMeasurementId?: string | undefined }>(request: Request): Violation[] {

@@ -1,10 +1,10 @@
 import type { Db, UnitOfWork } from '../database';
 import type { Clock } from '../kernel/clock';
-import { DomainError, notFound, throwIfAny } from '../kernel/errors';
-import { newId } from '../kernel/ids';
+import { DomainError, notFound, throwIfAny, type Violation } from '../kernel/errors';
+import { isId, newId } from '../kernel/ids';
 import type { Cursors } from '../kernel/pages';
 import { listPage, type ListPage } from './listPage';
-import type { SensorTemplate, ValueType } from './sensorTemplate';
+import type { NormalizedKey, SensorTemplate, ValueType } from './sensorTemplate';
 import type { SensorTemplateRepositories } from './sensorTemplateRepositories';
 import type { TemplateFields } from './sensorTemplateRepository';
 import { systemRecord } from './systemRecord';
@@ -40,6 +40,11 @@ export class SensorTemplateService {
     const template = { ...fields, id: newId(), organizationId, keyName, unitMeasurementId, description, createdAt: now, updatedAt: now };
     await uow.repos.templates.create(organizationId, template);
     return template;
+  }
+
+  /** What is wrong with the key that a template names. */
+  async checkKey(organizationId: string, keyNameId: string): Promise<Violation[]> {
+    return keyViolations(keyNameId, await findKey(this.options.uow.repos, organizationId, keyNameId));
   }
 
   /** Those of the ids that the organization sees, own or system, in no order. */
@@ -87,11 +92,18 @@ async function getOwn(repos: SensorTemplateRepositories, organizationId: string,
 
 /** The name of the key. Throws `validation_failed` for a key or unit that does not exist. */
 async function checkFields(repos: SensorTemplateRepositories, organizationId: string, fields: TemplateFields): Promise<string> {
-  const key = await repos.keys.find(organizationId, fields.keyNameId);
-  const violations = unitViolations(fields.unitMeasurementId);
-  if (!key) violations.push({ field: 'keyNameId', description: `${JSON.stringify(fields.keyNameId)} is not a normalized key of this organization or of the system; list the normalized keys to see those that are` });
-  throwIfAny(violations);
+  const key = await findKey(repos, organizationId, fields.keyNameId);
+  throwIfAny([...unitViolations(fields.unitMeasurementId), ...keyViolations(fields.keyNameId, key)]);
   return key?.name ?? '';
+}
+
+async function findKey(repos: SensorTemplateRepositories, organizationId: string, id: string): Promise<NormalizedKey | undefined> {
+  return isId(id) ? await repos.keys.find(organizationId, id) : undefined;
+}
+
+function keyViolations(id: string, key: NormalizedKey | undefined): Violation[] {
+  if (key) return [];
+  return [{ field: 'keyNameId', description: `${JSON.stringify(id)} is not a normalized key of this organization or of the system; list the normalized keys to see those that are` }];
 }
 
 function templateInUse(id: string, uses: number, what: string): DomainError {

@@ -80,9 +80,11 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
       .create(ORG, { keyNameId: 'no-such', sensorType: 'probe', valueType: 'number', unitMeasurementId: 'parsec', description: undefined })
       .catch((error: { violations: { field: string }[] }) => error.violations.map(({ field }) => field).toSorted());
     expect(refused).toEqual(['keyNameId', 'unitMeasurementId']);
-    const all = await callFails(room.client.createSensorTemplate.bind(room.client), await wanted({ sensorType: '', valueType: 'float', unitMeasurementId: 'parsec' }), as());
-    expect(all.fields.toSorted()).toEqual(['sensorType', 'unitMeasurementId', 'valueType']);
+    const all = await callFails(room.client.createSensorTemplate.bind(room.client), await wanted({ keyNameId: 'no-such', sensorType: '', valueType: 'float', unitMeasurementId: 'parsec' }), as());
+    expect(all.fields.toSorted()).toEqual(['keyNameId', 'sensorType', 'unitMeasurementId', 'valueType']);
     const template = await create();
+    expect((await updateFails(template, { keyNameId: 'no-such', unitMeasurementId: 'parsec' })).fields.toSorted()).toEqual(['keyNameId', 'unitMeasurementId']);
+    expect(await updateFails(template, { keyNameId: 'no\0such', sensorType: '' })).toMatchObject({ reason: 'validation_failed', violations: { keyNameId: expect.stringContaining('NUL') } });
     expect((await updateFails(template, { keyNameId: 'no-such' })).fields).toEqual(['keyNameId']);
     expect((await updateFails(template, { unitMeasurementId: 'cel' })).fields).toEqual(['unitMeasurementId']);
     expect((await listTemplates()).sensorTemplates.filter(({ isSystem }) => !isSystem)).toEqual([template]);
