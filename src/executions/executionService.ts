@@ -11,7 +11,7 @@ import { ExecutionEventRepository } from './executionEventRepository';
 import { ExecutionRepository } from './executionRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './executionViewRepository';
 import type { Ledger } from './ledger';
-import { type SubmitFacts, type SubmitRequest, dedupeKeyOf, prepareExecution, rejected } from './submission';
+import { type Submission, type SubmitFacts, type SubmitRequest, dedupeKeyOf, prepareExecution, rejected } from './submission';
 
 /** What became of a request to execute. */
 export interface ExecuteOutcome {
@@ -36,6 +36,7 @@ interface Repositories {
   readonly templates: SensorTemplateRepository;
 }
 
+const TRIES = 3;
 const TRIGGER_REMEMBERED_MS = 7 * 24 * 3_600_000;
 
 /** Admits executions and shows them. */
@@ -56,14 +57,26 @@ export class ExecutionService {
 
   /**
    * Puts a command into its device's queue. What is not admitted is kept as request_rejected, and is no error.
-   * Throws `device_not_found`, `command_not_found`, `trigger_id_reused`.
+   * Throws `device_not_found`, `command_not_found`, `trigger_id_reused`, and `changed_meanwhile` if device or command do not stand still.
    */
   async execute(organizationId: string, request: SubmitRequest): Promise<ExecuteOutcome> {
+    for (let attempt = 1; attempt <= TRIES; attempt++) {
+      const device = await this.work.repos.devices.get(organizationId, request.deviceId);
+      const facts = await factsOf(this.work.repos, organizationId, device, request.commandId);
+      // Outside the transaction: patterns and templates of a user may take their time, and all writers would wait for them.
+      const submission = prepareExecution(facts, request, this.options.clock.now());
+      const outcome = await this.submit(organizationId, facts, submission);
+      if (outcome) return outcome;
+    }
+    throw new DomainError('changed_meanwhile', 'changed_meanwhile', 'the device, its command or its connection kept changing while the request was checked; execute again');
+  }
+
+  /** Undefined: what the submission rests on has changed meanwhile. */
+  private async submit(organizationId: string, facts: SubmitFacts, { execution, violations }: Submission): Promise<ExecuteOutcome | undefined> {
     return await this.work.transaction(async (repos, db) => {
       // Locked: two requests for one device cannot both take the last place, nor the device go away meanwhile.
-      const device = await repos.devices.lock(organizationId, request.deviceId);
-      const facts = await factsOf(repos, organizationId, device, request.commandId);
-      const { execution, violations } = prepareExecution(facts, request, this.options.clock.now());
+      const device = await repos.devices.lock(organizationId, facts.device.id);
+      if (revisionsOf(await factsOf(repos, organizationId, device, facts.command.id)) !== revisionsOf(facts)) return undefined;
       const earlier = (await this.byTrigger(repos, execution)) ?? (violations.length === 0 ? await repos.executions.findDuplicate(organizationId, device.id, dedupeKeyOf(execution)) : undefined);
       if (earlier) return { execution: earlier, duplicate: true };
       const reason = await reasonAgainst(repos, facts, violations);
@@ -118,6 +131,11 @@ async function factsOf(repos: Repositories, organizationId: string, device: Devi
   const templateIds = device.sensors.filter((sensor) => wanted.has(sensor.id)).map((sensor) => sensor.sensorTemplateId);
   const templates = templateIds.length > 0 ? await repos.templates.findTemplates(organizationId, templateIds) : [];
   return { device, command, connection, templates };
+}
+
+/** What tells whether facts are still the same; a template that is in use keeps its value type. */
+function revisionsOf({ device, command, connection }: SubmitFacts): string {
+  return JSON.stringify([device.revision, device.physicalDevice?.id, command.revision, connection?.id, connection?.revision]);
 }
 
 async function reasonAgainst({ executions }: Repositories, { device, connection }: SubmitFacts, violations: readonly Violation[]): Promise<RejectionReason | undefined> {

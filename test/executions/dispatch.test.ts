@@ -1,5 +1,6 @@
 import type { Downlink, Peer, SendResult } from '../../src/connections';
-import { Executions, type ShownExecution } from '../../src/executions';
+import { Executions, ExecutionService, type ShownExecution } from '../../src/executions';
+import { Ledger } from '../../src/executions/ledger';
 import { Cursors } from '../../src/kernel/pages';
 import { MemoryLog } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
@@ -66,6 +67,22 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
     return (await executions.service.execute('org-1', { deviceId: target.deviceId, commandId: target.commandId, params: { n }, triggerId: undefined, requestId: 'r' })).execution.id;
   }
   const stored = async (id: string): Promise<ShownExecution> => (await executions.service.get('org-1', id)).execution;
+
+  it('is judged outside of any transaction, and anew when the command was edited meanwhile', async () => {
+    const asked = Promise.withResolvers<void>();
+    const now = room.clock.now.bind(room.clock);
+    const clock = { now: () => (asked.resolve(), now()), monotonic: now };
+    const service = new ExecutionService({ database: db.database, clock, cursors: new Cursors(Buffer.alloc(32)), ledger: new Ledger({ clock: room.clock, onCommitted: () => {} }) });
+    const given = await room.target();
+    const editing = db.database.transaction(async ({ knex }) => {
+      await knex('commands').where('id', given.commandId).update({ revision: 7 });
+      const outcome = service.execute('org-1', { ...given, params: {}, triggerId: undefined, requestId: 'r' });
+      await asked.promise; // it was judged by what was there before, and waits for this transaction
+      return { outcome };
+    });
+    const { outcome } = await editing;
+    expect((await outcome).execution).toMatchObject({ state: 'enqueued', commandRevision: 7 });
+  });
 
   it('has the intent on disk before a byte leaves', async () => {
     const seen: unknown[] = [];
