@@ -12,6 +12,7 @@ export type ErrorKind =
   | 'unavailable'
   | 'cancelled'
   | 'deadline_exceeded'
+  | 'unimplemented'
   | 'internal';
 
 /** One wrong field of a request, named by its path in JSON names (`physicalDevice.connectionId`, `mappings[2].sourcePath`). */

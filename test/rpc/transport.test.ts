@@ -92,7 +92,12 @@ describe('what comes over the wire', () => {
   });
 
   it('does not have a method that does not exist', async () => {
-    expect(await send('/userprofile.UserProfileService/Nothing', Buffer.alloc(0))).toMatchObject({ code: status.UNIMPLEMENTED });
+    const path = '/userprofile.UserProfileService/Nothing';
+    const before = edge.log.of('rpc.call').length;
+    const answer = await send(path, Buffer.alloc(0), headers({ 'x-request-id': 'asked-1' }));
+    expect(answer).toMatchObject({ code: status.UNIMPLEMENTED, reason: 'method_unknown', requestId: 'asked-1', message: expect.stringContaining(path) });
+    expect((answer as SeenError).trailers.get('x-request-id')).toEqual(['asked-1']);
+    expect(edge.log.of('rpc.call').slice(before)).toEqual([expect.objectContaining({ method: path, code: 'UNIMPLEMENTED', request_id: 'asked-1' })]);
   });
 
   it('ends a call at its deadline and tells the handler', async () => {

@@ -8,7 +8,7 @@ import { callerGone, deadlineExceeded, OpenCall, shuttingDown } from '../openCal
 import { requestIdFrom } from '../requestId';
 import type { Edge } from './edge';
 import { exchangeOf } from './exchange';
-import type { GrpcMethod } from './method';
+import { requireKnown, type GrpcMethod } from './method';
 import type { Exchange, ServedCall } from './servedCall';
 import { asFault } from './transportFaults';
 
@@ -55,6 +55,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     this.metadata = metadata;
     this.context.requestId = requestIdFrom(metadata.get('x-request-id')[0]);
     try {
+      requireKnown(this.method);
       if (this.edge.draining && !this.method.facts.service.startsWith('grpc.health.')) throw shuttingDown();
       const principal = admit(this.edge.authenticator, this.method.facts, keyOf(metadata), this.context.peer);
       if (!(principal instanceof Promise)) this.enter(principal);

@@ -12,7 +12,23 @@ export function http2Options(limits: GrpcLimits): SecureServerOptions {
   };
 }
 
-/** A grpc-js server with every limit set. */
+interface Inner {
+  commonServerOptions: object;
+  handlers: Map<string, object>;
+}
+
+/** The handlers as grpc-js keeps them, with one for every path. */
+class Handlers extends Map<string, object> {
+  override get(path: string): object {
+    return super.get(path) ?? { path, type: 'unary', func: unreached, serialize: unreached, deserialize: unreached };
+  }
+}
+
+function unreached(): never {
+  throw new Error('the interceptor ends the call of an unknown method');
+}
+
+/** A grpc-js server with every limit set; its interceptor sees every call, of unknown methods too. */
 export class LimitedServer extends Server {
   constructor(limits: GrpcLimits, interceptor: ServerInterceptor) {
     super({
@@ -25,7 +41,9 @@ export class LimitedServer extends Server {
       'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs,
     });
     // grpc-js has no option for the rest on a port without TLS; with TLS they come with the credentials. A test sees whether they hold.
-    const inner = this as unknown as { commonServerOptions: object };
+    const inner = this as unknown as Inner;
     inner.commonServerOptions = { ...inner.commonServerOptions, ...http2Options(limits) };
+    // By itself it answers the call of a method that it does not have before the interceptor sees it.
+    inner.handlers = new Handlers();
   }
 }

@@ -1,4 +1,5 @@
 import type { DescMessage } from '@bufbuild/protobuf';
+import { EmptySchema } from '@bufbuild/protobuf/wkt';
 import { DomainError, throwIfAny, validationFailed, type Violation } from '../../kernel/errors';
 import { enterWith } from '../admission';
 import type { Descriptors, MethodFacts } from '../descriptors';
@@ -68,6 +69,21 @@ export function methodsOf(descriptors: Descriptors, checks: FieldRuleChecks, def
     if (!handler) throw new Error(`${path} has no handler`);
     return new GrpcMethod(facts, checks, handler);
   });
+}
+
+/** A method that the server does not have: a call of it is answered and logged like any other. */
+export function missingMethod(path: string, checks: FieldRuleChecks): GrpcMethod {
+  const shown = path.slice(0, 200); // a caller can send far more
+  return new GrpcMethod({ path: shown, service: '', scope: 'none', successStatus: 200, routes: [], kind: 'unary', request: EmptySchema, namesOrganization: false }, checks, nobody);
+}
+
+/** Throws method_unknown for a method that the server does not have. */
+export function requireKnown({ handler, facts }: GrpcMethod): void {
+  if (handler === nobody) throw new DomainError('unimplemented', 'method_unknown', `this server has no method ${facts.path}; look for the right one in its protos (grpc.reflection lists them)`);
+}
+
+function nobody(): never {
+  throw new Error('the call of a method that does not exist came to a handler');
 }
 
 /** The same definition with a reader that never throws, and looks only into messages that are small enough for their method, and a writer that tells `onFault` why it could not write. */

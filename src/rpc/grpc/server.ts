@@ -18,7 +18,7 @@ import { ReloadableCredentials } from './credentials';
 import type { Definition, HandlersFor, MethodDefinition } from './definitions';
 import { Edge } from './edge';
 import { listenFault } from './listenFault';
-import { guarded, methodsOf, type GrpcMethod } from './method';
+import { guarded, methodsOf, missingMethod, type GrpcMethod } from './method';
 import { http2Options, LimitedServer } from './limitedServer';
 
 /** What a gRPC server needs. */
@@ -52,7 +52,7 @@ export class GrpcServer {
     this.checks = new FieldRuleChecks(this.descriptors);
     this.edge = new Edge({ ...options, keyRecheckMs: this.limits.keyRecheckMs });
     this.health = new Health(this.services);
-    const interceptor: ServerInterceptor = (definition, call) => new GrpcCall(this.edge, this.methods.get(definition.path) as GrpcMethod, call);
+    const interceptor: ServerInterceptor = (definition, call) => new GrpcCall(this.edge, this.methods.get(definition.path) ?? missingMethod(definition.path, this.checks), call);
     this.server = new LimitedServer(this.limits, interceptor);
     this.add(HealthService, this.health.handlers());
     if (options.reflection) this.addReflection();
