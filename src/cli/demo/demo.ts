@@ -1,3 +1,4 @@
+import { isFinal, type ExecutionState } from '../../executions';
 import { JsonClient } from '../call/jsonClient';
 import { say, showTable, type OutputOptions } from '../output';
 import type { SimulatorEvent } from '../simulate/simulatorOptions';
@@ -12,11 +13,10 @@ interface ShownEvent {
   readonly layer: number;
   readonly event: string;
   readonly from?: string;
-  readonly to: string;
+  readonly to: ExecutionState;
   readonly source: string;
 }
 
-const FINAL = ['converged', 'accepted_no_l4', 'unconfirmed', 'protocol_rejected', 'transport_unreachable', 'transport_rejected', 'request_rejected'];
 const TOLD: readonly string[] = ['gateway.attached', 'command.taken', 'command.answered'];
 
 /** `plantroom demo`: ends by itself in a few seconds and leaves nothing behind. */
@@ -52,7 +52,7 @@ async function execute(api: JsonClient, { deviceId, commandId }: DemoSite, signa
     const event = answer['event'] as ShownEvent | undefined;
     if (!event) return;
     tell(line(event.time, 'server', `${event.event}: ${event.from ?? 'new'} -> ${event.to}  (${event.source.split(':')[0]})`));
-    if (FINAL.includes(event.to)) done.abort();
+    if (isFinal(event.to)) done.abort();
   });
   await Promise.race([watching.promise, watched]);
   tell('\nExecute "Set position" with {"position": 40}:\n');
