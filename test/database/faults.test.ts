@@ -233,7 +233,7 @@ describe('PostgreSQL', () => {
       }),
     );
     await Promise.all(both);
-    expect(tries).toBe(3);
+    expect(tries).toBeGreaterThan(2); // one of them once more; on a busy machine the loser may meet the winner again
     expect(hooks.toSorted()).toEqual(['ab', 'ba']);
   });
 
