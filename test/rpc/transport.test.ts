@@ -81,8 +81,8 @@ describe('what comes over the wire', () => {
 
   it('refuses a message that no request of its method can fill, without looking into it', async () => {
     const before = edge.log.of('rpc.call').length;
-    const answer = await send(USER, Buffer.alloc(50_000, 0xff)); // what is looked into is answered with validation_failed
-    expect(answer).toMatchObject({ code: status.RESOURCE_EXHAUSTED, reason: 'message_too_large', message: expect.stringContaining('50000 bytes') });
+    const answer = await send(USER, Buffer.alloc(100_000, 0xff)); // what is looked into is answered with validation_failed
+    expect(answer).toMatchObject({ code: status.RESOURCE_EXHAUSTED, reason: 'message_too_large', message: expect.stringContaining('100000 bytes') });
     expect(edge.log.of('rpc.call').slice(before)).toEqual([expect.objectContaining({ reason: 'message_too_large' })]);
   });
 

@@ -14,7 +14,8 @@ const BYTES_PER_CHARACTER = 4;
 const LONGEST_FORMATTED = 512;
 // Tag and length of a field, or a number.
 const OVERHEAD = 16;
-const MARGIN = 4096;
+// So that a text that is somewhat too long is still named by its path, not refused as a whole.
+const MARGIN = 65_536;
 
 // By its rules a list could be far larger than anyone may want it: the whole of one with JSON in it is held to 64 KiB of JSON elsewhere.
 const LARGEST_LIST = 1_572_864;
