@@ -54,7 +54,7 @@ export class DomainError extends Error {
 
 /** All wrong fields of a request at once. */
 export function validationFailed(violations: readonly Violation[]): DomainError {
-  const named = violations.slice(0, 5).map((v) => `${v.field}: ${v.description}`);
+  const named = violations.slice(0, 5).map((v) => (v.field === '' ? v.description : `${v.field}: ${v.description}`));
   const more = violations.length > 5 ? ` (and ${violations.length - 5} more)` : '';
   return new DomainError('invalid_argument', 'validation_failed', `${named.join('; ')}${more}`, { violations });
 }

@@ -53,7 +53,7 @@ export class Cursors {
     const raw = Buffer.from(token, 'base64url');
     const body = raw.subarray(16);
     if (raw.length < 18 || !timingSafeEqual(raw.subarray(0, 16), this.seal(list, body))) {
-      throw validationFailed([{ field, description: 'is not a token of this list; give the one of the page before, with the same filters' }]);
+      throw validationFailed([{ field, description: 'is not a token that this list gave out; give one that it did, with the same filters' }]);
     }
     return JSON.parse(body.toString()) as Position;
   }

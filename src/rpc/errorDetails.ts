@@ -7,6 +7,7 @@ import type { WireError } from './errorTable';
 const MOST_MESSAGE_BYTES = 1200;
 const MOST_VIOLATION_BYTES = 2800;
 const MOST_TEXT = 300;
+const YEAR_MS = 365 * 86_400_000;
 
 /** The error as `google.rpc.Status`, for `grpc-status-details-bin`: ErrorInfo, RequestInfo, and where they apply BadRequest and RetryInfo. */
 export function encodeDetails(error: WireError): Buffer {
@@ -32,8 +33,10 @@ function packed(name: string, value: Uint8Array): { typeUrl: string; value: Buff
   return { typeUrl: `type.googleapis.com/google.rpc.${name}`, value: Buffer.from(value) };
 }
 
+/** Whole milliseconds, because the wire takes no fractions, from none to a year. */
 function duration(ms: number): { seconds: number; nanos: number } {
-  return { seconds: Math.floor(ms / 1000), nanos: (ms % 1000) * 1_000_000 };
+  const whole = Number.isNaN(ms) ? 0 : Math.min(Math.max(0, Math.ceil(ms)), YEAR_MS);
+  return { seconds: Math.floor(whole / 1000), nanos: (whole % 1000) * 1_000_000 };
 }
 
 function wellFormed(metadata: Readonly<Record<string, string>>): Record<string, string> {

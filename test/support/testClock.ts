@@ -8,8 +8,9 @@ export class TestClock implements Clock {
     return this.time;
   }
 
+  /** With fractions of a millisecond, as the machine's has. */
   monotonic(): number {
-    return this.time;
+    return this.time + 0.4321;
   }
 
   /** Moves it on by so many milliseconds. */

@@ -3,7 +3,7 @@ import { DomainError } from '../../kernel/errors';
 import type { Principal } from '../../kernel/principal';
 import { admit, enter } from '../admission';
 import { encodeDetails, fittingMessage } from '../errorDetails';
-import { toWire } from '../errorTable';
+import { toWire, type WireError } from '../errorTable';
 import { callerGone, deadlineExceeded, OpenCall, shuttingDown } from '../openCall';
 import { requestIdFrom } from '../requestId';
 import type { Edge } from './edge';
@@ -120,13 +120,23 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     if (this.finished || reason !== error) this.noteLate(error);
     if (this.finished) return;
     const wire = toWire(reason, this.context.requestId);
+    const told = this.statusOf(wire);
     this.close(wire.grpc, wire.reason);
     if (wire.cause !== undefined) this.edge.log.error({ method: this.context.path, request_id: this.context.requestId, reason: wire.reason, err: wire.cause }, 'rpc.failed');
+    this.endBare(told);
+    this.abort(reason instanceof Error ? reason : new Error('the handler failed', { cause: reason }));
+  }
+
+  /** What the caller is told. Details that cannot be written are left out and logged: a fault in an error may not end the server. */
+  private statusOf(wire: WireError): Status {
     const metadata = new Metadata();
     metadata.set('x-request-id', this.context.requestId);
-    metadata.set('grpc-status-details-bin', encodeDetails(wire));
-    this.endBare({ code: wire.grpc, details: fittingMessage(wire.message), metadata });
-    this.abort(reason instanceof Error ? reason : new Error('the handler failed', { cause: reason }));
+    try {
+      metadata.set('grpc-status-details-bin', encodeDetails(wire));
+    } catch (err) {
+      this.edge.log.error({ method: this.context.path, request_id: this.context.requestId, reason: wire.reason, err }, 'rpc.details_unwritable');
+    }
+    return { code: wire.grpc, details: fittingMessage(wire.message), metadata };
   }
 
   abort(reason: Error): void {

@@ -1,0 +1,22 @@
+import fc from 'fast-check';
+import { Status } from '../../src/gen/google/rpc/status';
+import { RetryInfo } from '../../src/gen/google/rpc/error_details';
+import { DomainError } from '../../src/kernel/errors';
+import { encodeDetails } from '../../src/rpc/errorDetails';
+import { toWire } from '../../src/rpc/errorTable';
+
+const SEED = 20261121;
+const wire = (options: ConstructorParameters<typeof DomainError>[3]) => toWire(new DomainError('exhausted', 'rate_limited', 'wait', options), 'request');
+
+describe('the details of an error', () => {
+  it(`can be written whatever they hold (seed ${SEED})`, () => {
+    const text = fc.string({ unit: 'binary', maxLength: 400 });
+    const options = fc.record({ retryAfterMs: fc.oneof(fc.double(), fc.constantFrom(NaN, Infinity, -1, 29_999.0000123, 1e18)), metadata: fc.dictionary(fc.string(), text), violations: fc.array(fc.record({ field: text, description: text })) });
+    fc.assert(fc.property(options, (given) => Status.decode(encodeDetails(wire(given))).details.length >= 3), { seed: SEED });
+  });
+
+  it('tells whole milliseconds, and never to come too early', () => {
+    const { details } = Status.decode(encodeDetails(wire({ retryAfterMs: 797.123 })));
+    expect(RetryInfo.decode(details.at(-1)?.value ?? Buffer.alloc(0)).retryDelay).toEqual({ seconds: 0, nanos: 798_000_000 });
+  });
+});
