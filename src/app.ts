@@ -2,7 +2,7 @@ import { accessControlHandlers, accessRepositories, AccessService, Authenticatio
 import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from './commands';
 import type { Config } from './config';
 import { connectionHandlers, ConnectionRepository, ConnectionService, ConnectionStatuses, connectorHandlers, ConnectorHub, GatewayConnector, gatewayDefinition, gatewayHandlers, missingGateways } from './connections';
-import { lockDataFolder, openDatabase, UnitOfWork, type Database, type Db } from './database';
+import { lockDataFolder, openDatabase, UnitOfWork, watchDataFolder, type Database, type Db } from './database';
 import { DeviceService, digitalDeviceHandlers, SensorService } from './devices';
 import { executionHandlers, Executions } from './executions';
 import { ActuatorCommandServiceService } from './gen/actuator_command/v2/actuator_command_service';
@@ -45,6 +45,8 @@ export interface App extends Pick<Core, 'organizations' | 'users' | 'keys'> {
   readonly bootstrapped: Bootstrapped | undefined;
   /** The organization, if there is just one. */
   readonly onlyOrganizationId: string | undefined;
+  /** Resolves if the database cannot be kept from other servers any more: why. Then stop. */
+  readonly databaseLost: Promise<DomainError>;
   /** Stops in peace, within the limit of the configuration. */
   stop(): Promise<void>;
 }
@@ -66,8 +68,11 @@ export async function openCore(config: Config, outside: Outside): Promise<Core> 
   return { database, ...administration(database, outside, () => {}), close: async () => await database.close() };
 }
 
-/** Starts the server: takes the data folder, brings the schema up to date, then serves. Throws a DomainError that says what to mend. */
-export async function startApp(config: Config, { log, clock }: Outside): Promise<App> {
+/**
+ * Starts the server: takes the data folder, brings the schema up to date, then serves. Throws a DomainError that says what to mend.
+ * `onDataFolderLost`: the folder was moved or deleted, so what is still acknowledged is lost.
+ */
+export async function startApp(config: Config, { log, clock }: Outside, onDataFolderLost?: () => void): Promise<App> {
   const outside = { log, clock: steadyClock(clock) };
   const closing: Closing = [];
   const stop = async (): Promise<void> => await closeAll(closing.splice(0), log);
@@ -76,13 +81,16 @@ export async function startApp(config: Config, { log, clock }: Outside): Promise
     closing.push(() => lock.release());
     const database = await open(config, outside);
     closing.push(async () => await database.close());
+    if (onDataFolderLost) closing.push(watchDataFolder(config.data.dir, config.database.url === '' ? ['plantroom.db'] : [], onDataFolderLost));
+    const { promise: databaseLost, resolve: onLost } = Promise.withResolvers<DomainError>();
+    await database.own(onLost);
     await database.migrate();
     await seedSystemRecords(new UnitOfWork(database, sensorTemplateRepositories), outside.clock);
     const served = await serve(config, database, outside, closing);
     // Last, when nothing can keep the server from starting: a key that is made is also shown, this once.
     const bootstrapped = await bootstrap(new UnitOfWork(database, accessRepositories), outside.clock);
     const [first, ...others] = await served.organizations.list();
-    return { ...served, bootstrapped, onlyOrganizationId: others.length === 0 ? first?.id : undefined, stop };
+    return { ...served, bootstrapped, onlyOrganizationId: others.length === 0 ? first?.id : undefined, databaseLost, stop };
   } catch (error) {
     await stop().catch((failure: unknown) => log.error({ err: failure }, 'server.close_failed')); // why it did not start matters more
     throw error;
@@ -108,7 +116,7 @@ async function open(config: Config, outside: Outside): Promise<Database> {
 }
 
 /** Builds the rooms and opens the port. What has to be closed again goes to `closing`, in the order in which it was opened. */
-async function serve(config: Config, database: Database, outside: Outside, closing: Closing): Promise<Omit<App, 'bootstrapped' | 'onlyOrganizationId' | 'stop'>> {
+async function serve(config: Config, database: Database, outside: Outside, closing: Closing): Promise<Omit<App, 'bootstrapped' | 'onlyOrganizationId' | 'databaseLost' | 'stop'>> {
   const uow = new UnitOfWork(database, accessRepositories);
   const authentication = new Authentication({ uow, ...outside });
   closing.push(async () => await authentication.close());

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
@@ -41,6 +41,33 @@ export async function lockDataFolder(dataDir: string, clock: Clock = systemClock
       lock.close();
     },
   };
+}
+
+const LOOK_EVERY_MS = 1000;
+
+/**
+ * Calls `onLost` once when the folder's lock, or one of the other files, is moved, deleted or replaced behind the server's back: the
+ * open files go on taking what is written, and nobody will find it again. Returns how to stop watching.
+ */
+export function watchDataFolder(dataDir: string, others: readonly string[], onLost: () => void): () => void {
+  const files = ['server.lock', ...others].map((name) => resolve(dataDir, name));
+  const atStart = files.map((file) => identityOf(file));
+  const timer = setInterval(() => {
+    if (files.every((file, index) => identityOf(file) === atStart[index])) return;
+    clearInterval(timer);
+    onLost();
+  }, LOOK_EVERY_MS).unref();
+  return () => clearInterval(timer);
+}
+
+/** Which file this is, whatever its name; undefined: there is none. One that just cannot be looked at counts as gone. */
+function identityOf(file: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(file, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The process (its id, or `unknown`) that has the data folder; undefined: none, or there is no such folder. Changes nothing. */

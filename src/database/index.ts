@@ -1,5 +1,5 @@
 export { Database, type DatabaseFacts } from './database';
-export { type DataFolderLock, findDataFolderHolder, lockDataFolder } from './dataFolder';
+export { type DataFolderLock, findDataFolderHolder, lockDataFolder, watchDataFolder } from './dataFolder';
 export type { Db, HotStatement, SqlValue } from './db';
 export { type Dialect, foldName } from './engines/dialect';
 export type { MigrationReport } from './migrate';

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -85,6 +86,15 @@ describe('plantroom serve', () => {
     writeFileSync(join(folder, 'file'), '');
     const refused = await plantroom(['serve'], { ...env, PLANTROOM_DATA_DIR: join(folder, 'file', 'data') });
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: the data folder [^\n]+ cannot be written [^\n]+\n$/) });
+  });
+
+  it.each(['data', 'data/server.lock', 'data/plantroom.db'])('ends at once when %s is moved away while it runs', async (name) => {
+    const server = await serve();
+    renameSync(join(folder, name), join(folder, 'moved'));
+    const [code] = (await once(server.child, 'close')) as [number | null];
+    expect(code).toBe(1);
+    expect(server.stdout()).toMatch(/"event":"server\.data_folder_lost"/);
+    expect(server.stdout()).not.toContain('server.stopping');
   });
 
   it('refuses a key file that it cannot write, before it makes the key', async () => {

@@ -27,6 +27,8 @@ export interface ServeProcess {
   readonly ready: Readonly<Record<string, unknown>>;
   /** What it wrote so far. */
   readonly stderr: () => string;
+  /** Its log so far, one line each. */
+  readonly stdout: () => string;
   readonly child: ChildProcess;
   /** Sends the signal and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
@@ -36,6 +38,8 @@ export interface ServeProcess {
 export async function plantroomServe(env: Readonly<Record<string, string>>): Promise<ServeProcess> {
   const child = start(['serve'], env);
   let stderr = '';
+  let stdout = '';
+  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   const ended = once(child, 'exit');
   const ready = await new Promise<Record<string, unknown>>((resolve, reject) => {
@@ -50,7 +54,7 @@ export async function plantroomServe(env: Readonly<Record<string, string>>): Pro
     const [code] = (await ended) as [number | null];
     return code;
   };
-  return { ready, stderr: () => stderr, child, stop };
+  return { ready, stderr: () => stderr, stdout: () => stdout, child, stop };
 }
 
 function start(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {

@@ -25,7 +25,7 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
   endOnUncaught(log, flush);
   try {
     const keyFile = config.bootstrap.keyFile === '' ? undefined : openFirstKeyFile(config.bootstrap.keyFile);
-    const app = await start(config, log, keyFile);
+    const app = await start(config, processLogs, keyFile);
     try {
       tellFirstKey(config, app, keyFile);
       announce(config, app, processLogs);
@@ -34,18 +34,26 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
       await stop(config, app, processLogs);
       throw error;
     }
-    log.info({ signal: await signals.first }, 'server.stopping');
+    const ending = await Promise.race([signals.first, app.databaseLost]);
+    log.info(ending instanceof Error ? { reason: ending.reason } : { signal: ending }, 'server.stopping');
     await stop(config, app, processLogs);
     log.info({}, 'server.stopped');
+    if (ending instanceof Error) throw ending;
   } finally {
     signals.remove();
     flush();
   }
 }
 
-async function start(config: Config, log: Logger, keyFile: FirstKeyFile | undefined): Promise<App> {
+async function start(config: Config, { log, flush }: ProcessLog, keyFile: FirstKeyFile | undefined): Promise<App> {
+  const onDataFolderLost = (): void => {
+    const message = 'the data folder, or the database in it, was moved, deleted or replaced while the server ran, so it ended at once; stop the server first, then move the folder; put it back, or give its new place as PLANTROOM_DATA_DIR, and start again';
+    log.error({ data_dir: config.data.dir, message }, 'server.data_folder_lost');
+    flush();
+    process.exit(1); // a stop in peace would go on acknowledging what nobody finds again
+  };
   try {
-    return await startApp(config, { log, clock: systemClock });
+    return await startApp(config, { log, clock: systemClock }, onDataFolderLost);
   } catch (error) {
     keyFile?.discard();
     throw error;
