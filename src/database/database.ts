@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock';
+import type { DomainError } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
 import type { Db } from './db';
 import type { Dialect } from './engines/dialect';
@@ -30,6 +31,14 @@ export class Database {
     this.db = engine.db;
     this.dialect = engine.dialect;
     this.migrationContext = { engine, clock, log, migrations };
+  }
+
+  /**
+   * Keeps other servers off this database until `close`. Throws `database_in_use`. `onLost`: it could not be kept, another server
+   * may serve by now, so this one has to stop. For a server only: commands work beside it.
+   */
+  async own(onLost: (error: DomainError) => void): Promise<void> {
+    await this.engine.own(onLost);
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { DomainError } from '../../kernel/errors';
 import type { Db } from '../db';
 import type { Dialect } from './dialect';
 
@@ -26,6 +27,8 @@ export interface Engine {
   readonly dialect: Dialect;
   /** Outside a transaction: reads see committed data, a write is a transaction of its own. */
   readonly db: Db;
+  /** Keeps other servers off until `close`; see Database.own. */
+  own(onLost: (error: DomainError) => void): Promise<void>;
   /** Runs the work in one transaction; resolves when it is on disk and its afterCommit actions ran. */
   transaction<T>(work: (db: Db) => Promise<T>): Promise<T>;
   /** One step of a migration in a transaction of its own; no other process migrates meanwhile, foreign keys are checked at its end. */

@@ -7,6 +7,7 @@ import { codeOf, translated } from '../translate';
 import type { Engine, EngineCheck, EngineFacts } from './engine';
 import { NAME_SEARCH_SQL, postgres } from './postgres';
 import { connect, type PostgresOptions } from './postgresClient';
+import { PostgresOwnership } from './postgresOwnership';
 import { runAll } from './writeQueue';
 
 const TRIES = 4;
@@ -24,6 +25,7 @@ export class PostgresEngine implements Engine {
   private readonly knex: Knex;
   private readonly log: Logger;
   private readonly running = new Set<Promise<unknown>>();
+  private ownership: PostgresOwnership | undefined;
 
   constructor(private readonly options: PostgresOptions) {
     this.knex = connect(options);
@@ -40,6 +42,16 @@ export class PostgresEngine implements Engine {
     } catch (error) {
       throw this.startError(error);
     }
+  }
+
+  async own(onLost: (error: DomainError) => void): Promise<void> {
+    const ownership = new PostgresOwnership({ url: this.options.url, location: this.location(), log: this.log, onLost });
+    try {
+      await ownership.take();
+    } catch (error) {
+      throw this.startError(error);
+    }
+    this.ownership = ownership;
   }
 
   async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
@@ -91,6 +103,7 @@ export class PostgresEngine implements Engine {
   async close(): Promise<void> {
     await Promise.allSettled(this.running);
     await this.knex.destroy();
+    await this.ownership?.close(); // last: nothing of this server reaches the database any more
   }
 
   private async repeated<T>(work: (db: Db) => Promise<T>): Promise<T> {

@@ -46,6 +46,10 @@ export class SqliteEngine implements Engine {
     this.db = new SqliteDb('outside', (sql, values) => this.outside(sql, values), (action) => runAll([action], log));
   }
 
+  own(): Promise<void> {
+    return Promise.resolve(); // the lock of the data folder does it
+  }
+
   async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
     try {
       return await this.writes().transaction(async (transaction) => await work(new SqliteDb('inside', transaction.run, transaction.afterCommit)));
