@@ -150,7 +150,8 @@ export class Executions {
   }
 
   private note({ before, after, entries }: Change): void {
-    const fields = { execution_id: after.id, organization_id: after.organizationId, device_id: after.deviceId, from_state: before.state, state: after.state, detail: after.detail, event: entries.at(-1)?.event };
+    const from = before === after ? {} : { from_state: before.state };
+    const fields = { execution_id: after.id, organization_id: after.organizationId, device_id: after.deviceId, ...from, state: after.state, detail: after.detail, cause: entries.at(-1)?.event };
     const ended = isFinal(after.state) && (before === after || !isFinal(before.state));
     if (ended) this.options.log.info(fields, 'executions.ended');
     else this.options.log.debug(fields, 'executions.advanced');

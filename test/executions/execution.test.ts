@@ -43,6 +43,13 @@ describe.each(engines())('executions on $name', ({ createDatabase }) => {
     ]);
     expect(done.events[1]?.data).toEqual({ peer_id: 'gw-1', boot_id: 'boot-1', attempt: 1 });
     expect(done.events[3]?.data).toEqual({ reported_at: '2023-11-14T22:13:20.000Z' });
+    const lines = ['executions.advanced', 'executions.ended'].flatMap((event) => room.log.of(event)).filter((line) => line['execution_id'] === answer.executionId);
+    expect(lines.map((line) => [line['from_state'], line['state'], line['cause'], 'from_state' in line, 'event' in line])).toEqual([
+      [undefined, 'enqueued', 'submitted', false, false],
+      ['enqueued', 'in_transit', 'dispatch', true, false],
+      ['in_transit', 'delivered', 'transport_ok', true, false],
+      ['delivered', 'accepted_no_l4', 'ack', true, false],
+    ]);
     await gateway.cut();
   });
 
