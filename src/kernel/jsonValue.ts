@@ -1,3 +1,6 @@
+/** A string field 1 that reads `__proto__`: so a Struct holds it as a key, and ts-proto drops it without a word. */
+export const PROTO_KEY = Buffer.from('\n\t__proto__');
+
 /** A value that JSON can hold. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 

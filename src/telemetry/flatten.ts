@@ -18,7 +18,7 @@ interface Walk {
 }
 
 /**
- * The values of a JSON object by their paths. Member names are only data: `__proto__` is one like any other.
+ * The values of a JSON object by their paths. Member names are only data, `__proto__` too, though a gateway's uplink with that one is refused before.
  * Of more than MOST_PATHS values the first are taken; a path that is too long to be mapped is left out.
  * Reasons: `payload_too_deep`, `payload_not_json` (a number that is not finite, or a value that JSON does not have).
  */

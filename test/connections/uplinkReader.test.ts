@@ -1,5 +1,7 @@
 import fc from 'fast-check';
+import { gatewayDefinition } from '../../src/connections/connectors/gateway/gatewayDefinition';
 import { readUplink } from '../../src/connections/connectors/gateway/uplinkReader';
+import { AttachRequest, type Uplink } from '../../src/gen/gateway/v1/gateway_service';
 
 const SEED = 20_261_121;
 const IDENTITY = { organizationId: 'org-1', connectionId: 'c', gatewayId: 'g', bootId: 'b' };
@@ -14,6 +16,19 @@ describe(`reading uplinks (seed ${SEED})`, () => {
       }),
       { seed: SEED, numRuns: 300 },
     );
+  });
+
+  it.each<[string, Uplink['payload'], object]>([
+    ['refuses a key __proto__', { $case: 'json', value: { a: 1, XXproto__: { x: 1 } } }, { reason: expect.stringContaining('payload_key_refused: ') }],
+    ['refuses it further down', { $case: 'json', value: { list: [{ inner: { XXproto__: 2 } }] } }, { reason: expect.stringContaining('payload_key_refused: ') }],
+    ['takes it as a value', { $case: 'json', value: { a: 'XXproto__' } }, { payload: { kind: 'json', value: { a: '__proto__' } } }],
+    ['takes it in bytes', { $case: 'bytes', value: Buffer.from('\n\tXXproto__') }, { payload: { kind: 'bytes', bytes: Buffer.from('\n\t__proto__') } }],
+  ])('%s', (_, payload, expected) => {
+    const uplink: Uplink = { uplinkId: 'u', clientDeviceId: 'd', time: undefined, payload, fPort: undefined };
+    const bytes = Buffer.from(AttachRequest.encode({ message: { $case: 'uplink', value: uplink } }).finish());
+    bytes.write('__proto__', bytes.indexOf('XXproto__'), 'latin1'); // the encoder drops the key too
+    const { message } = gatewayDefinition.attach.requestDeserialize(bytes);
+    expect(readUplink(IDENTITY, message?.value as Uplink, 7)).toMatchObject(expected);
   });
 
   it('never throws, whatever the fields hold, and takes nothing that breaks a rule', () => {

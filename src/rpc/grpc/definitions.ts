@@ -1,4 +1,5 @@
 import { validationFailed, type DomainError } from '../../kernel/errors';
+import { PROTO_KEY } from '../../kernel/jsonValue';
 import type { BidiHandler, ClientStreamHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
 import { messageTooLarge } from './transportFaults';
 
@@ -34,9 +35,6 @@ type HandlerFor<M> =
 export class Undecodable {
   constructor(readonly error: DomainError) {}
 }
-
-// A string field 1 that reads `__proto__`: so a Struct holds it as a key, and ts-proto drops it without a word.
-const PROTO_KEY = Buffer.from('\n\t__proto__');
 
 /** Reads a message of at most `most` bytes and never throws. `plain`: the message holds JSON or maps, and a key `__proto__` in it is refused. */
 export function safely(deserialize: (bytes: Buffer) => unknown, plain: boolean, most: number): (bytes: Buffer) => unknown {

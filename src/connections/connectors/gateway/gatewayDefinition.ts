@@ -1,5 +1,7 @@
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { AttachRequest, GatewayServiceService, type Uplink } from '../../../gen/gateway/v1/gateway_service';
+import { PROTO_KEY } from '../../../kernel/jsonValue';
+import { REFUSED_KEY } from './uplinkReader';
 
 const UPLINK = (4 << 3) | 2;
 const UPLINK_ID = (1 << 3) | 2;
@@ -7,8 +9,8 @@ const CLIENT_DEVICE_ID = (2 << 3) | 2;
 const LENGTH_DELIMITED = 2;
 
 /**
- * GatewayService as the server reads it: an uplink whose payload cannot be read (it is nested too deep) comes in without it, so
- * that it can be answered with REJECTED. Otherwise the stream would end, and a gateway would send that uplink again for ever.
+ * GatewayService as the server reads it: an uplink whose payload cannot be read (it is nested too deep) comes in without it, one
+ * with a key `__proto__`, which would get lost, with REFUSED_KEY in its place, so that both can be answered with REJECTED. Otherwise the stream would end, and a gateway would send that uplink again for ever.
  */
 export const gatewayDefinition = {
   attach: { ...GatewayServiceService.attach, requestDeserialize: readAttachRequest },
@@ -16,7 +18,10 @@ export const gatewayDefinition = {
 
 function readAttachRequest(bytes: Buffer): AttachRequest {
   try {
-    return AttachRequest.decode(bytes);
+    const request = AttachRequest.decode(bytes);
+    const uplink = request.message?.$case === 'uplink' ? request.message.value : undefined;
+    if (uplink?.payload?.$case === 'json' && bytes.includes(PROTO_KEY)) uplink.payload.value = REFUSED_KEY;
+    return request;
   } catch (error) {
     const uplink = findUplink(bytes);
     if (!uplink) throw error;

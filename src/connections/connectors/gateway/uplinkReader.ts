@@ -10,6 +10,9 @@ export interface Unusable {
   readonly reason: string;
 }
 
+/** Stands for JSON that holds the key `__proto__`. */
+export const REFUSED_KEY: JsonObject = {};
+
 const LONGEST_ID = 64;
 const MOST_BYTES = 64 * 1024;
 const DEEPEST = 32;
@@ -47,6 +50,7 @@ function isTime({ seconds, nanos }: TimestampMessage): boolean {
 function readPayload(payload: Uplink['payload']): UplinkMessage['payload'] | Unusable {
   if (payload === undefined) return unusable('payload_missing', 'give json or bytes');
   if (payload.value === undefined) return unusable('payload_unreadable', `give JSON of at most ${DEEPEST} levels`); // see gatewayDefinition
+  if (payload.value === REFUSED_KEY) return unusable('payload_key_refused', 'name no member `__proto__`');
   if (payload.$case === 'json') return readJson(payload.value);
   const { length } = payload.value;
   return length > MOST_BYTES ? tooLarge(length) : { kind: 'bytes', bytes: payload.value };
