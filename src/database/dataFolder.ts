@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
 import { openFile } from './engines/sqliteConnection';
@@ -8,10 +8,21 @@ import { codeOf, messageOf } from './translate';
 /** Makes the data folder (for this user only) if it is not there. Throws `data_folder_not_writable`. */
 export function prepareDataFolder(dataDir: string): void {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(resolve(dataDir));
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw notWritable(dataDir, error);
+  }
+}
+
+/** Level by level: Node's own recursive way never ends where a folder is there but takes no other, as /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder) || dirname(folder) === folder) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error; // another process was quicker
   }
 }
 

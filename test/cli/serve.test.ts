@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -86,6 +87,12 @@ describe('plantroom serve', () => {
     writeFileSync(join(folder, 'file'), '');
     const refused = await plantroom(['serve'], { ...env, PLANTROOM_DATA_DIR: join(folder, 'file', 'data') });
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: the data folder [^\n]+ cannot be written [^\n]+\n$/) });
+  });
+
+  (existsSync('/proc') ? it : it.skip)('refuses a folder in a file system that takes none, instead of trying for ever', () => {
+    const main = join(__dirname, '..', '..', 'dist', 'main.js');
+    const refused = spawnSync(process.execPath, [main, 'serve'], { env: { ...env, PLANTROOM_DATA_DIR: '/proc/foo/bar' }, timeout: 20_000, killSignal: 'SIGKILL', encoding: 'utf8' });
+    expect(refused).toMatchObject({ status: 1, stderr: expect.stringMatching(/^plantroom: the data folder \/proc\/foo\/bar cannot be written \(E[A-Z]+\)[^\n]+\n$/) });
   });
 
   it.each(['data', 'data/server.lock', 'data/plantroom.db'])('ends at once when %s is moved away while it runs', async (name) => {
