@@ -9,11 +9,11 @@ describe('a stop', () => {
     const signals = stopSignals(clock, (signal) => hurried.push(signal));
     process.emit('SIGINT', 'SIGINT');
     process.emit('SIGINT', 'SIGINT');
-    clock.advance(1000);
+    clock.advance(999);
     process.emit('SIGTERM', 'SIGTERM');
     expect(await signals.first).toBe('SIGINT');
     expect(hurried).toEqual([]);
-    clock.advance(1);
+    clock.advance(2);
     process.emit('SIGTERM', 'SIGTERM');
     expect(hurried).toEqual(['SIGTERM']);
     signals.remove();

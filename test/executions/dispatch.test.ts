@@ -136,9 +136,9 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
 
   it('sends nothing for which the time has passed since the intent was committed', async () => {
     const isBack = new Promise<void>((resolve) => {
-      log.debug = (fields: { state?: string; event?: string }): void => {
+      log.debug = (fields: { state?: string; cause?: string }): void => {
         if (fields.state === 'in_transit') room.clock.advance(60_000);
-        if (fields.event === 'known_undelivered') resolve();
+        if (fields.cause === 'known_undelivered') resolve();
       };
     });
     const id = await submit();
