@@ -1,6 +1,6 @@
 import type { ApiKey as ApiKeyMessage } from '../gen/organization_access_control/access_control_service';
 import type { User as UserMessage } from '../gen/userprofile/user_profile_service';
-import { toTimestamp } from '../kernel/timestamps';
+import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { ApiKey } from './apiKey';
 import type { User } from './user';
 
@@ -27,8 +27,4 @@ export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {
 /** A person on the wire. */
 export function userToMessage(user: User): UserMessage {
   return { id: user.id, name: user.name, email: user.email, createdAt: toTimestamp(user.createdAt), updatedAt: toTimestamp(user.updatedAt) };
-}
-
-function optionalTimestamp(time: number | undefined): ApiKeyMessage['createdAt'] {
-  return time === undefined ? undefined : toTimestamp(time);
 }

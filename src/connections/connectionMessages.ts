@@ -1,6 +1,6 @@
 import { ConnectionState as WireState, type Connection as ConnectionMessage, type ConnectionPolicy as PolicyMessage, type ConnectionStatus as StatusMessage, type CreateConnectionRequest, type UpdateConnectionRequest } from '../gen/connection/connection_service';
 import { etagOf } from '../kernel/etags';
-import { toTimestamp } from '../kernel/timestamps';
+import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { ConnectionPolicy } from './connection';
 import type { ConnectionChange, ConnectionView, NewConnection } from './connectionService';
 import type { ConnectionState, ConnectionStatus } from './connectionStatuses';
@@ -38,9 +38,9 @@ export function connectionToMessage({ connection, status, deviceCount }: Connect
 function statusToMessage({ state, since, lastError, lastMessageAt, warnings }: ConnectionStatus): StatusMessage {
   return {
     state: STATE_TO_WIRE[state],
-    since: since === undefined ? undefined : toTimestamp(since),
+    since: optionalTimestamp(since),
     lastError,
-    lastMessageAt: lastMessageAt === undefined ? undefined : toTimestamp(lastMessageAt),
+    lastMessageAt: optionalTimestamp(lastMessageAt),
     warnings: [...warnings],
   };
 }

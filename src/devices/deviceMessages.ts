@@ -1,7 +1,7 @@
 import { DataSendingIntervalUnit, type CreateDigitalDeviceRequest, type DigitalDevice, type ListDigitalDevicesRequest, type ListDigitalDevicesResponse, type PhysicalDevice as PhysicalDeviceMessage, type UpdateDigitalDeviceRequest } from '../gen/digitaldevice/v2/digital_device_service';
 import type { Violation } from '../kernel/errors';
 import { etagOf } from '../kernel/etags';
-import { toTimestamp } from '../kernel/timestamps';
+import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { DataSendingInterval, Device, IntervalUnit, ListedDevice, PhysicalDevice } from './device';
 import type { DeviceChange, DevicePage, DeviceQuery, NewDevice } from './deviceService';
 
@@ -21,7 +21,7 @@ export function deviceToMessage(device: Device): DigitalDevice {
     id: device.id,
     name: device.name,
     organizationId: device.organizationId,
-    lastSeen: lastSeenAt === undefined ? undefined : toTimestamp(lastSeenAt),
+    lastSeen: optionalTimestamp(lastSeenAt),
     physicalDevice: physicalDevice && physicalDeviceToMessage(physicalDevice),
     sensors: device.sensors.map((sensor) => ({ id: sensor.id, sensorTemplateId: sensor.sensorTemplateId, createdAt: toTimestamp(sensor.createdAt), updatedAt: toTimestamp(sensor.updatedAt) })),
     dataSendingInterval: dataSendingInterval && { unit: UNIT_TO_WIRE[dataSendingInterval.unit], value: dataSendingInterval.value },
@@ -60,7 +60,7 @@ function listedToMessage(device: ListedDevice): DigitalDevice {
     id: device.id,
     name: device.name,
     organizationId: device.organizationId,
-    lastSeen: lastSeenAt === undefined ? undefined : toTimestamp(lastSeenAt),
+    lastSeen: optionalTimestamp(lastSeenAt),
     physicalDevice: physicalDevice && { ...physicalDevice, configuration: undefined, sensorMappings: [], createdAt: undefined, updatedAt: undefined },
     sensors: device.sensors.map((sensor) => ({ id: sensor.id, sensorTemplateId: sensor.sensorTemplateId, createdAt: undefined, updatedAt: undefined })),
     dataSendingInterval: undefined,

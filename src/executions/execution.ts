@@ -1,3 +1,4 @@
+import type { VerificationStrategy } from '../commands';
 import type { Violation } from '../kernel/errors';
 
 /** The states of an execution; what each claims is in docs/executions.md. */
@@ -36,9 +37,6 @@ export const CONNECTOR_KINDS = ['gateway', 'mqtt', 'mqtt_answer', 'chirpstack', 
 
 /** One of CONNECTOR_KINDS. `mqtt_answer` has an answer mapping, `chirpstack_confirmed` a confirmed downlink. */
 export type ConnectorKind = (typeof CONNECTOR_KINDS)[number];
-
-/** How it is checked that a command had its effect. */
-export type VerificationStrategy = 'no_verification' | 'wait_next_uplink' | 'query_after_ack';
 
 /** What a state beyond delivered rests on. */
 export type ExecutionEvidence = 'native_ack' | 'implicit_uplink' | 'query' | 'sensor';

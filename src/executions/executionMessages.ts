@@ -10,7 +10,7 @@ import {
   type WatchExecutionsRequest,
   type WatchExecutionsResponse,
 } from '../gen/actuator_command/v2/actuator_command_service';
-import { toTimestamp } from '../kernel/timestamps';
+import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { ExecutionEvidence, ExecutionLogEntry, ExecutionState, ListedExecution, RejectionReason, ShownExecution } from './execution';
 import type { ExecuteOutcome, ExecutionPage } from './executionService';
 import { nextDeadline } from './executionTimes';
@@ -133,8 +133,4 @@ function eventToMessage(entry: ExecutionLogEntry): EventMessage {
     source: entry.source,
     data: entry.data,
   };
-}
-
-function optionalTimestamp(milliseconds: number | undefined): ReturnType<typeof toTimestamp> | undefined {
-  return milliseconds === undefined ? undefined : toTimestamp(milliseconds);
 }

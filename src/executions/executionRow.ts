@@ -1,3 +1,4 @@
+import type { VerificationStrategy } from '../commands';
 import type { SqlValue } from '../database';
 import type { Violation } from '../kernel/errors';
 import {
@@ -12,7 +13,6 @@ import {
   type ListedExecution,
   type RejectionReason,
   type ShownExecution,
-  type VerificationStrategy,
   isFinal,
 } from './execution';
 import { nextDeadline } from './executionTimes';

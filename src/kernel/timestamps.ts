@@ -10,6 +10,11 @@ export function toTimestamp(milliseconds: number): TimestampMessage {
   return { seconds, nanos: (milliseconds - seconds * 1000) * 1_000_000 };
 }
 
+/** The same; absent stays absent. */
+export function optionalTimestamp(milliseconds: number | undefined): TimestampMessage | undefined {
+  return milliseconds === undefined ? undefined : toTimestamp(milliseconds);
+}
+
 /** Unix milliseconds of a Timestamp, less what is finer than a millisecond. */
 export function fromTimestamp(timestamp: TimestampMessage): number {
   return timestamp.seconds * 1000 + Math.floor(timestamp.nanos / 1_000_000);

@@ -1,4 +1,5 @@
-import { CONNECTOR_KINDS, type ConnectorKind, type ExecutionState, type VerificationStrategy } from '../../src/executions/execution';
+import type { VerificationStrategy } from '../../src/commands';
+import { CONNECTOR_KINDS, type ConnectorKind, type ExecutionState } from '../../src/executions/execution';
 import type { ExecutionEvent } from '../../src/executions/executionEvent';
 import { advance } from '../../src/executions/executionMachine';
 import type { MachineExecution } from '../../src/executions/executionTimes';
