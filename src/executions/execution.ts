@@ -1,5 +1,6 @@
 import type { VerificationStrategy } from '../commands';
 import type { Violation } from '../kernel/errors';
+import type { JsonObject } from '../kernel/jsonValue';
 
 /** The states of an execution; what each claims is in docs/executions.md. */
 export const EXECUTION_STATES = [
@@ -55,6 +56,22 @@ export interface ExpectedValue {
 /** What is sent: JSON, or the encoder's bytes. */
 export type ExecutionPayload = { readonly kind: 'json'; readonly value: unknown } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
 
+/** The query command of an execution, frozen with it. */
+export interface FrozenQuery {
+  readonly commandId: string;
+  readonly commandName: string;
+  readonly commandRevision: number;
+  /** Those of the parent that it declares, defaults filled in. */
+  readonly params: JsonObject;
+  readonly paramsHash: string;
+  readonly kind: ConnectorKind;
+  readonly fPort: number | undefined;
+  readonly confirmed: boolean;
+  readonly topic: string;
+  /** What is sent at the first and at the second try; each is an execution of its own, whose id may stand in its payload. */
+  readonly tries: readonly { readonly executionId: string; readonly payload: ExecutionPayload }[];
+}
+
 /** The times of the connection and the device, frozen at submit, in milliseconds. */
 export interface ExecutionTimes {
   /** From submit to the end of delivery. */
@@ -65,13 +82,19 @@ export interface ExecutionTimes {
   readonly uplinkIntervalMs: number;
   /** A LoRaWAN device that listens only after its own uplink. */
   readonly classA: boolean;
+  /** What the next uplink has to come in, where that is the acknowledgement; undefined: by the uplink interval. */
+  readonly implicitAckMs?: number | undefined;
+  /** What the effect has to show in; undefined: by the uplink interval. */
+  readonly convergenceMs?: number | undefined;
 }
 
-/** The three timers, absolute, in Unix milliseconds; undefined: not armed. */
+/** The timers, absolute, in Unix milliseconds; undefined: not armed. */
 export interface Deadlines {
   readonly tDelivery: number | undefined;
   readonly tAck: number | undefined;
   readonly tConv: number | undefined;
+  /** When the query is asked a second time. */
+  readonly tQuery: number | undefined;
 }
 
 /** What a transition may change. */
@@ -92,6 +115,10 @@ export interface ExecutionProgress extends Deadlines {
   readonly sentBoot: string | undefined;
   readonly dispatchedAt: number | undefined;
   readonly deliveredAt: number | undefined;
+  /** The delivery on the clock of the other side; undefined: it told no time. */
+  readonly peerDeliveredAt: number | undefined;
+  /** How many of the query's tries became executions. */
+  readonly queriesSent: number;
   readonly finishedAt: number | undefined;
 }
 
@@ -128,6 +155,8 @@ export interface ExecutionSubmission {
   /** Empty: none. */
   readonly topic: string;
   readonly times: ExecutionTimes;
+  /** Asks the device for its state; undefined: the strategy is another one, or this is a query itself. */
+  readonly query: FrozenQuery | undefined;
   readonly rejectionReason: RejectionReason | undefined;
   readonly violations: readonly Violation[];
   readonly enqueuedAt: number;
@@ -145,7 +174,7 @@ export interface Execution extends ExecutionSubmission, ExecutionProgress {
 export type ListedExecution = Pick<Execution, 'id' | 'triggerId' | 'commandId' | 'commandName' | 'state' | 'rejectionReason' | 'updatedAt' | 'enqueuedAt'>;
 
 /** All that is shown of an execution: not what is sent, nor what is expected. */
-export type ShownExecution = Omit<Execution, 'payload' | 'expected'>;
+export type ShownExecution = Omit<Execution, 'payload' | 'expected' | 'query'>;
 
 /** One line of an execution's event log, as it is kept. */
 export interface ExecutionLogEntry {

@@ -16,6 +16,7 @@ import {
   isFinal,
 } from './execution';
 import { nextDeadline } from './executionTimes';
+import { queryFromText, queryToText } from './frozenQuery';
 
 /** A row of `executions`, as far as it is read back. */
 export interface ExecutionRow {
@@ -44,6 +45,7 @@ export interface ExecutionRow {
   readonly confirmed: number;
   readonly topic: string;
   readonly policy: string;
+  readonly query: string | null;
   readonly rejection_reason: RejectionReason | null;
   readonly violations: string | null;
   readonly enqueued_at: number;
@@ -60,15 +62,18 @@ export interface ExecutionRow {
   readonly t_delivery: number | null;
   readonly t_ack: number | null;
   readonly t_conv: number | null;
+  readonly t_query: number | null;
   readonly dispatched_at: number | null;
   readonly delivered_at: number | null;
+  readonly peer_delivered_at: number | null;
+  readonly queries_sent: number;
   readonly finished_at: number | null;
   readonly updated_at: number;
   readonly event_count: number;
 }
 
 /** A row as far as it is shown. */
-export type ShownRow = Omit<ExecutionRow, 'payload_json' | 'payload_bytes' | 'expected'>;
+export type ShownRow = Omit<ExecutionRow, 'payload_json' | 'payload_bytes' | 'expected' | 'query'>;
 
 /** A row as far as a list shows it. */
 export type ListedRow = Pick<ExecutionRow, 'id' | 'trigger_id' | 'command_id' | 'command_name' | 'state' | 'rejection_reason' | 'updated_at' | 'enqueued_at'>;
@@ -103,6 +108,7 @@ export const SUBMISSION_COLUMNS: readonly Column[] = [
   ['confirmed', (x) => x.confirmed],
   ['topic', (x) => x.topic],
   ['policy', (x) => JSON.stringify(x.times)],
+  ['query', (x) => (x.query ? queryToText(x.query) : undefined)],
   ['rejection_reason', (x) => x.rejectionReason],
   ['violations', (x) => x.violations.length > 0 ? JSON.stringify(x.violations) : undefined],
   ['enqueued_at', (x) => x.enqueuedAt],
@@ -124,9 +130,12 @@ export const PROGRESS_COLUMNS: readonly Column[] = [
   ['t_delivery', (x) => x.tDelivery],
   ['t_ack', (x) => x.tAck],
   ['t_conv', (x) => x.tConv],
+  ['t_query', (x) => x.tQuery],
   ['next_deadline', (x) => nextDeadline(x)],
   ['dispatched_at', (x) => x.dispatchedAt],
   ['delivered_at', (x) => x.deliveredAt],
+  ['peer_delivered_at', (x) => x.peerDeliveredAt],
+  ['queries_sent', (x) => x.queriesSent],
   ['finished_at', (x) => x.finishedAt],
   ['updated_at', (x) => x.updatedAt],
   ['event_count', (x) => x.eventCount],
@@ -142,7 +151,7 @@ export function valuesOf(columns: readonly Column[], x: Execution): SqlValue[] {
 
 /** A row as an execution. */
 export function executionFromRow(row: ExecutionRow): Execution {
-  return { ...shownFromRow(row), expected: JSON.parse(row.expected) as ExpectedValue[], payload: payloadFromRow(row) };
+  return { ...shownFromRow(row), expected: JSON.parse(row.expected) as ExpectedValue[], payload: payloadFromRow(row), query: row.query === null ? undefined : queryFromText(row.query) };
 }
 
 /** A row as it is shown. */
@@ -206,6 +215,7 @@ function progressFromRow(row: ShownRow) {
     evidence: row.evidence ?? undefined,
     attempts: row.attempts,
     holdsSlot: row.holds_slot === 1,
+    queriesSent: row.queries_sent,
     notBefore: row.not_before ?? undefined,
     sentTo: row.sent_to ?? undefined,
     sentBoot: row.sent_boot ?? undefined,
@@ -218,8 +228,10 @@ function timesFromRow(row: ShownRow) {
     tDelivery: row.t_delivery ?? undefined,
     tAck: row.t_ack ?? undefined,
     tConv: row.t_conv ?? undefined,
+    tQuery: row.t_query ?? undefined,
     dispatchedAt: row.dispatched_at ?? undefined,
     deliveredAt: row.delivered_at ?? undefined,
+    peerDeliveredAt: row.peer_delivered_at ?? undefined,
     finishedAt: row.finished_at ?? undefined,
   };
 }

@@ -9,7 +9,7 @@ const SELECT = `select ${[...SUBMISSION, ...PROGRESS].map((column) => `e.${colum
 const COMMAND_ID = '(select c.id from commands c where c.id = e.command_id and c.organization_id = e.organization_id) as command_id';
 const LISTED = ['id', 'trigger_id', 'command_id', 'command_name', 'state', 'rejection_reason', 'updated_at', 'enqueued_at'];
 // What is sent can be big, and is never shown.
-const SHOWN = [...SUBMISSION, ...PROGRESS].filter((column) => !['payload_json', 'payload_bytes', 'expected'].includes(column));
+const SHOWN = [...SUBMISSION, ...PROGRESS].filter((column) => !['payload_json', 'payload_bytes', 'expected', 'query'].includes(column));
 
 function viewOf(columns: readonly string[]): string {
   return `select ${columns.map((column) => (column === 'command_id' ? COMMAND_ID : `e.${column}`)).join(', ')} from executions e`;
