@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -78,6 +78,8 @@ describe('doctor', () => {
     mkdirSync(join(folder, 'open'), { mode: 0o755 });
     expect(states(dataFolder(configOf({ 'data.dir': join(folder, 'open') })))).toEqual(['data folder: ok', 'data folder rights: warn', expect.stringContaining('disk space')]);
     expect(states(dataFolder(configOf({ 'data.dir': join(folder, 'file', 'data') })))).toEqual(['data folder: fail']);
+    symlinkSync(join(folder, 'gone'), join(folder, 'link'));
+    expect(states(dataFolder(configOf({ 'data.dir': join(folder, 'link') })))).toEqual(['data folder: fail']);
   });
 
   it.each([

@@ -117,6 +117,7 @@ describe('field rules', () => {
     ['an empty required string', { name: '' }, 'command.name'],
     ['a name of white space', { name: ' \t ' }, 'command.name'],
     ['a name of 256 characters', { name: 'x'.repeat(256) }, 'command.name'],
+    ['a name of invisible characters', { name: '\u200b\u2060\u00ad' }, 'command.name'],
     ['a control character in a name', { name: 'a\nb' }, 'command.name'],
     ['NUL in any string', { description: 'a\0b' }, 'command.description'],
     ['half a surrogate pair', { description: 'a\ud800' }, 'command.description'],

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from '../../config';
 import { fail, ok, warn, type Finding } from './check';
@@ -15,6 +15,9 @@ export function dataFolder({ data }: Config): Finding[] {
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch {
     return [fail('data folder', `${folder} cannot be written by this user`, 'let the user of the server read and write it, or set PLANTROOM_DATA_DIR')];
+  }
+  if (folder === dirname(data.dir) && lstatSync(data.dir, { throwIfNoEntry: false })) {
+    return [fail('data folder', `${data.dir} is a link to a place that is not there`, 'make the folder that it points to, or set PLANTROOM_DATA_DIR')];
   }
   const found = folder === data.dir ? ok('data folder', folder) : ok('data folder', `${data.dir} does not exist yet; the first start makes it`);
   return [found, ...openToOthers(data.dir), space(folder)];

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import type { Bootstrapped } from '../../access';
 import { findHostPort, hostPortText, reachableHost } from '../../config';
 import { DomainError } from '../../kernel/errors';
@@ -6,7 +6,7 @@ import { note } from '../output';
 
 /** Where the key of the first start goes. */
 export interface FirstKeyFile {
-  /** Writes it, for this user only. Throws `key_file_not_writable`, and leaves no half file. */
+  /** Writes it, for this user only. Throws `key_file_not_writable`, also instead of replacing a file that holds something; leaves no half file. */
   keep(made: Bootstrapped): void;
   /** There was none to keep. */
   discard(): void;
@@ -30,6 +30,7 @@ export function openFirstKeyFile(file: string): FirstKeyFile {
       try {
         writeSync(descriptor, `${JSON.stringify({ organizationId: organization.id, apiKey: key })}\n`);
         fsyncSync(descriptor);
+        if (existsSync(file) && statSync(file).size > 0) throw Object.assign(new Error('there is a file with something in it'), { code: 'EEXIST' });
         renameSync(draft, file);
       } catch (error) {
         discard();

@@ -9,6 +9,7 @@ export const FORMAT = { none: 0, name: 1, id: 2, etag: 3 } as const;
 const NUL = '\0';
 // Control characters of Unicode, and the two separators that break a line.
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
+const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 const CONTROL_OR_SPACE = /[\p{Cc}\s]/u;
 
 /** The number of characters (Unicode code points). */
@@ -45,6 +46,7 @@ function formatFaults(format: number): Fault<string>[] {
       return [
         length(1, 255, 'characters after trimming'),
         (text) => (CONTROL.test(text) ? 'holds a control character; a name is 1 to 255 characters, none of them a control character' : undefined),
+        (text) => (VISIBLE.test(text) ? undefined : 'holds nothing that can be seen; give letters, digits or signs'),
       ];
     case FORMAT.id:
       return [
