@@ -169,7 +169,8 @@ export class DispatchLine {
     const downlink = downlinkOf(execution);
     try {
       const result = downlink.deadline > clock.now() ? await hub.send(downlink, session) : 'not_sent';
-      if (result === 'not_sent') await this.putBack(execution);
+      if (result === 'not_sent') return await this.putBack(execution);
+      log.debug({ execution_id: execution.id, connection_id: this.connectionId, attempt: execution.attempts }, 'executions.sent');
     } catch (error) {
       // It may have left: it stays in transit, and its deadline decides.
       log.error({ execution_id: execution.id, connection_id: this.connectionId, error }, 'executions.send_failed');

@@ -48,6 +48,7 @@ export class GatewayInbox {
 
   private async takeReceipt({ executionId, time }: CommandReceived): Promise<void> {
     const lane = this.laneOf(executionId);
+    this.options.log.debug({ connection_id: this.session.identity.connectionId, execution_id: executionId }, 'gateway.command_received');
     this.makeRoom(executionId);
     await this.add(lane, { execution_id: executionId }, async () => {
       await this.apply(executionId, evidenceOfReceipt(time));
@@ -56,6 +57,7 @@ export class GatewayInbox {
 
   private async takeResult({ executionId, result, ...report }: CommandResult): Promise<void> {
     const lane = this.laneOf(executionId);
+    this.options.log.debug({ connection_id: this.session.identity.connectionId, execution_id: executionId, result }, 'gateway.command_result');
     this.makeRoom(executionId);
     await this.add(lane, { execution_id: executionId }, async () => {
       const outcome = await this.apply(executionId, evidenceOfResult(result, report));
@@ -67,12 +69,14 @@ export class GatewayInbox {
   private async takeUplink(uplink: Uplink): Promise<void> {
     const message = readUplink(this.session.identity, uplink, this.options.clock.now());
     if ('reason' in message) return await this.reject(uplink.uplinkId, message.reason);
+    this.options.log.debug({ connection_id: message.connectionId, uplink_id: message.uplinkId, client_device_id: message.clientDeviceId }, 'gateway.uplink');
     await this.add(laneOfDevice(message.clientDeviceId), { uplink_id: message.uplinkId, client_device_id: message.clientDeviceId }, async () => await this.store(message));
   }
 
   private async store(message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
     if (outcome.outcome === 'rejected') return await this.reject(message.uplinkId, outcome.reason);
+    this.options.log.debug({ connection_id: message.connectionId, uplink_id: message.uplinkId, outcome: outcome.outcome }, 'gateway.uplink_taken');
     await this.session.answer(uplinkAckMessage(message.uplinkId, outcome));
   }
 
