@@ -1,0 +1,38 @@
+import type { JsonValue } from '../kernel/jsonValue';
+
+/** Why a script gave no bytes. Part of the API: never rename one. */
+export type CodecErrorCode = 'syntax_error' | 'runtime_error' | 'encoder_errors' | 'no_encoder' | 'bad_output' | 'timeout' | 'out_of_memory' | 'too_large';
+
+/** What was wrong with a script. */
+export interface CodecError {
+  readonly code: CodecErrorCode;
+  readonly message: string;
+  /** The line of the user's script, from 1; undefined when no line of it is known. */
+  readonly lineNumber: number | undefined;
+}
+
+/** One run of an encoder. */
+export interface EncodeRequest {
+  /** Organization id. Owners that wait take turns. */
+  readonly owner: string;
+  /** JavaScript in sloppy global code that defines `encodeDownlink(input)`, `Encode(fPort, obj, variables)` or `Encoder(obj, fPort)`; at most 256 KiB. */
+  readonly script: string;
+  /** `input.data`. */
+  readonly data: JsonValue;
+  /** `input.fPort`. */
+  readonly fPort: number | undefined;
+  /** `input.variables`; absent: none. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** What a run gave: `output`, or `error`. */
+export interface EncodeResult {
+  readonly output: { readonly bytes: Uint8Array; readonly fPort: number | undefined } | undefined;
+  /** The script's own warnings. */
+  readonly warnings: readonly string[];
+  /** What it wrote with `console`; at most 100 lines and 8 KiB, then one line that says what was cut. */
+  readonly logs: readonly string[];
+  /** How long the script ran, in milliseconds with a fraction. */
+  readonly executionTimeMs: number;
+  readonly error: CodecError | undefined;
+}

@@ -1,0 +1,2 @@
+export type { CodecError, CodecErrorCode, EncodeRequest, EncodeResult } from './codecRun';
+export { Sandbox, type SandboxOptions } from './sandbox';
