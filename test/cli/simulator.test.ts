@@ -93,6 +93,45 @@ describe('the simulated gateway', () => {
     expect(await stream.next('commandResult')).toMatchObject({ executionId: 'e1', result });
   });
 
+  it.each([
+    ['a position', 'valve-1', Buffer.from([1, 55]), { position: 55 }],
+    ['a relay', 'relay-1', Buffer.from([1, 1]), { relays: [false, true], power: 42 }],
+  ])('does what bytes say: %s', async (_, clientDeviceId, value, shown) => {
+    play({ devices: simulatedDevices(['valve-1', 'relay-1']) });
+    const stream = await server.stream(0);
+    stream.welcome();
+    stream.command('e1', { clientDeviceId, payload: { $case: 'bytes', value }, fPort: 10 });
+    expect(await stream.next('commandResult')).toMatchObject({ result: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED });
+    expect(await stream.next('uplink')).toMatchObject({ clientDeviceId, payload: { $case: 'json', value: shown } });
+    expect(events.find((event) => event.event === 'command.taken')?.fields).toMatchObject({ payload: value.toString('hex'), f_port: 10 });
+  });
+
+  it.each([
+    ['a valve', 'valve-1', Buffer.from([1, 101])],
+    ['a valve that gets less than its bytes', 'valve-1', Buffer.from([40])],
+    ['a relay', 'relay-1', Buffer.from([0])],
+  ])('answers no to bytes that mean nothing to %s', async (_, clientDeviceId, value) => {
+    play({ devices: simulatedDevices(['valve-1', 'relay-1']) });
+    const stream = await server.stream(0);
+    stream.welcome();
+    stream.command('e1', { clientDeviceId, payload: { $case: 'bytes', value } });
+    expect(await stream.next('commandResult')).toMatchObject({ result: CommandResultCode.COMMAND_RESULT_CODE_REJECTED });
+  });
+
+  it('shows the settings that commands gave a device with what it measures, also after the next command', async () => {
+    play();
+    const stream = await server.stream(0);
+    stream.welcome();
+    stream.command('e1', { payload: { $case: 'json', value: { mode: 'eco', limits: { low: 5 } } } });
+    expect(await stream.next('uplink')).toMatchObject({ payload: { value: { position: 0, mode: 'eco', limits: { low: 5 }, battery: 3.1 } } });
+    const seen = stream.messages.length;
+    stream.command('e2', { payload: { $case: 'json', value: { mode: 'boost', position: 90 } } });
+    expect(await stream.next('uplink', seen)).toMatchObject({ payload: { value: { position: 90, mode: 'boost', limits: { low: 5 } } } });
+    const then = stream.messages.length;
+    stream.command('e3', { payload: { $case: 'json', value: { note: 'x'.repeat(20_000) } } });
+    expect(await stream.next('commandResult', then)).toMatchObject({ result: CommandResultCode.COMMAND_RESULT_CODE_REJECTED, code: 'too_many_settings' });
+  });
+
   it('can keep silent about the reception', async () => {
     play({ dropReceived: true, volatile: true });
     const stream = await server.stream(0);

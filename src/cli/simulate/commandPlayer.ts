@@ -24,10 +24,11 @@ export class CommandPlayer {
 
   /** A command came from the server. One that is known already is told again, never done again. */
   take(command: Command): void {
-    const { executionId, attempt, clientDeviceId, payload } = command;
+    const { executionId, attempt, clientDeviceId, payload, fPort } = command;
     const { memory, answerDelayMs } = this.options;
     const known = memory.find(executionId);
-    this.hooks.report(known ? 'command.repeated' : 'command.taken', { execution_id: executionId, attempt, device: clientDeviceId, payload: payload?.$case === 'bytes' ? payload.value.toString('hex') : payload?.value });
+    const shown = payload?.$case === 'bytes' ? payload.value.toString('hex') : payload?.value;
+    this.hooks.report(known ? 'command.repeated' : 'command.taken', { execution_id: executionId, attempt, device: clientDeviceId, payload: shown, ...(fPort !== undefined && { f_port: fPort }) });
     if (known) return known.result === undefined ? this.hooks.received(known) : this.hooks.answered(known);
     const received = performance.now();
     memory.receive(executionId, Date.now());
