@@ -38,8 +38,9 @@ function heatingValve(clientDeviceId: string): SimulatedDevice {
     clientDeviceId,
     read: () => ({ position, temperature: wave(35 + position / 4, 1.5), battery: 3.1, ...shown.members }),
     act: (payload) => {
-      const told = payload instanceof Uint8Array ? { position: payload.length === 2 && payload[0] === 1 ? payload[1] : undefined } : membersOf(payload);
-      const wanted = told['position'] ?? (Object.keys(told).length > 0 && !('position' in told) ? position : undefined);
+      const told = payload instanceof Uint8Array ? valveBytes(payload) : membersOf(payload);
+      const isSetting = Object.keys(told).length > 0 && !('position' in told);
+      const wanted = isSetting ? position : told['position'];
       if (typeof wanted !== 'number' || wanted < 0 || wanted > 100) return { ok: false, code: 'bad_position', message: 'position must be a number from 0 to 100; in bytes 01 and then the position' };
       const problem = shown.take(told, ['position']);
       if (problem) return problem;
@@ -47,6 +48,10 @@ function heatingValve(clientDeviceId: string): SimulatedDevice {
       return { ok: true, message: `position is ${position}` };
     },
   };
+}
+
+function valveBytes([command, position, ...more]: Uint8Array): Members {
+  return command === 1 && position !== undefined && more.length === 0 ? { position } : {};
 }
 
 /** Takes `{"on": true}` or `{"relay": 0, "on": true}`, or relay and state as two bytes; sends the states of its two relays. */
