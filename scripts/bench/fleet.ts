@@ -4,7 +4,8 @@ import { ListSensorTemplatesRequest, ListSensorTemplatesResponse } from '../../s
 import { once, run } from './load';
 import type { Key, PlantroomServer } from './plantroomServer';
 
-const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
+/** The service of devices, as a path. */
+export const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
 
 /** Fills an organization with bound devices through the API, 64 calls at once; every hundredth is a `Boiler`. */
 export async function fill(server: PlantroomServer, key: Key, count: number, progress: (text: string) => void): Promise<void> {
@@ -44,12 +45,14 @@ export function target(server: PlantroomServer, key: Key, path: string): { url: 
   return { url: server.url, ca: server.ca, path, headers: server.headers(key) };
 }
 
-async function connection(server: PlantroomServer, key: Key, name = 'Gateway'): Promise<string> {
+/** A connection for gateway software with the usual policy; its id. */
+export async function connection(server: PlantroomServer, key: Key, name = 'Gateway'): Promise<string> {
   const answer = await ask(server, key, '/connection.ConnectionService/CreateConnection', CreateConnectionRequest.encode(CreateConnectionRequest.fromPartial({ connectorId: 'gateway', name })).finish());
   return Connection.decode(answer).id;
 }
 
-async function ask(server: PlantroomServer, key: Key, path: string, message: Uint8Array): Promise<Buffer> {
+/** The bytes of the answer to one call. Throws if it was refused. */
+export async function ask(server: PlantroomServer, key: Key, path: string, message: Uint8Array): Promise<Buffer> {
   const answer = await once(target(server, key, path), message);
   if (!answer) throw new Error(`${path} was refused`);
   return answer;

@@ -26,7 +26,7 @@ export interface Measured {
 }
 
 /** A gRPC message with its five bytes of length prefix. */
-function frame(message: Uint8Array): Buffer {
+export function frame(message: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(5 + message.length);
   framed.writeUInt8(0, 0);
   framed.writeUInt32BE(message.length, 1);
@@ -72,13 +72,15 @@ export async function once(load: Omit<Load, 'message' | 'concurrency'>, message:
   }
 }
 
-async function open(load: Pick<Load, 'url' | 'ca'>): Promise<ClientHttp2Session> {
+/** A connection, TLS or not. */
+export async function open(load: Pick<Load, 'url' | 'ca'>): Promise<ClientHttp2Session> {
   const session = connect(load.url, load.ca ? { ca: load.ca, servername: 'localhost' } : {});
   await new Promise<void>((resolve, reject) => session.once('connect', () => resolve()).once('error', reject));
   return session;
 }
 
-async function call(session: ClientHttp2Session, load: Pick<Load, 'path' | 'headers'>, body: Buffer): Promise<Buffer | undefined> {
+/** One call; the bytes of the answer's message, undefined if its status was not OK. */
+export async function call(session: ClientHttp2Session, load: Pick<Load, 'path' | 'headers'>, body: Buffer): Promise<Buffer | undefined> {
   return await new Promise((resolve, reject) => {
     const stream = session.request({ ':method': 'POST', ':path': load.path, 'content-type': 'application/grpc', te: 'trailers', ...load.headers });
     const chunks: Buffer[] = [];

@@ -7,13 +7,22 @@ const path = require('node:path');
 
 // The shell waits on its standard input: when jest ends in any way, even by kill -9, the server is stopped and its folder removed.
 const KEEPER = '"$@" & pid=$!; cat >/dev/null; kill -INT $pid; wait $pid; cd /; rm -rf "$HOME"';
-const SETTINGS = ['synchronous_commit=off', 'full_page_writes=off', 'max_connections=200', 'shared_buffers=64MB', 'max_wal_size=256MB'];
+const SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=200', 'shared_buffers=64MB', 'max_wal_size=256MB'];
 
 module.exports = async () => {
+  const { url, keeper } = await startPostgres({ folder: fastFolder(), settings: SETTINGS });
+  process.env.TEST_POSTGRES_URL = url;
+  globalThis.plantroomPostgres = keeper;
+};
+
+/** A PostgreSQL in a new folder below this one, until the input of `keeper` ends. */
+module.exports.startPostgres = startPostgres;
+
+async function startPostgres({ folder, settings }) {
   const user = nobodyIfRoot();
   const native = user ? copyForNobody(packageFolder()) : packageFolder();
   linkLibraries(native);
-  const home = fs.mkdtempSync(path.join(fastFolder(), 'plantroom-pg-'));
+  const home = fs.mkdtempSync(path.join(folder, 'plantroom-pg-'));
   const data = path.join(home, 'data');
   fs.mkdirSync(data, { mode: 0o700 });
   if (user) for (const folder of [home, data]) fs.chownSync(folder, user.uid, user.gid);
@@ -21,13 +30,12 @@ module.exports = async () => {
   const init = spawnSync(path.join(native, 'bin/initdb'), ['-D', data, '-U', 'plantroom', '--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C'], { ...user, env, cwd: data, encoding: 'utf8' });
   if (init.status !== 0) throw new Error(`initdb failed: ${init.stderr} ${init.error ?? ''}`);
   const port = await freePort();
-  const command = [path.join(native, 'bin/postgres'), '-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', '', '-F', ...SETTINGS.flatMap((setting) => ['-c', setting])];
+  const command = [path.join(native, 'bin/postgres'), '-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', '', ...settings.flatMap((setting) => ['-c', setting])];
   const keeper = spawn('/bin/sh', ['-c', KEEPER, 'keeper', ...command], { ...user, env, cwd: data, stdio: ['pipe', 'ignore', 'pipe'] });
   await ready(keeper);
   for (const handle of [keeper, keeper.stdin, keeper.stderr]) handle.unref?.();
-  process.env.TEST_POSTGRES_URL = `postgres://plantroom@127.0.0.1:${port}/postgres`;
-  globalThis.plantroomPostgres = keeper;
-};
+  return { url: `postgres://plantroom@127.0.0.1:${port}/postgres`, keeper };
+}
 
 /** In memory where there is room: a database is many small files, and making one takes 10 ms there and up to 500 ms on a disk. */
 function fastFolder() {
