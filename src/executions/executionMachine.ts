@@ -41,5 +41,5 @@ function ended(row: Row, x: MachineExecution, event: ExecutionEvent, now: number
   const detail = row.detail(x, event);
   const detailMessage = 'message' in event ? event.message ?? '' : detail === x.detail ? x.detailMessage : '';
   const outlives = slotOutlives(x, row.to);
-  return { detail, detailMessage, finishedAt: now, notBefore: undefined, tAck: undefined, tConv: undefined, tDelivery: outlives ? x.tDelivery : undefined, holdsSlot: outlives };
+  return { detail, detailMessage, finishedAt: now, notBefore: undefined, tAck: undefined, tConv: undefined, tQuery: undefined, tDelivery: outlives ? x.tDelivery : undefined, holdsSlot: outlives };
 }

@@ -13,7 +13,7 @@ import {
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { ExecutionEvidence, ExecutionLogEntry, ExecutionState, ListedExecution, RejectionReason, ShownExecution } from './execution';
 import type { ExecuteOutcome, ExecutionPage } from './executionService';
-import { nextDeadline } from './executionTimes';
+import { waitEnd } from './executionTimes';
 import type { WatchItem, WatchQuery } from './executionWatch';
 import type { SubmitRequest } from './submission';
 
@@ -81,7 +81,7 @@ export function executionToMessage(x: ShownExecution, events: readonly Execution
     detail: x.detail,
     detailMessage: x.detailMessage,
     evidence: x.evidence && EVIDENCE[x.evidence],
-    deadlineAt: optionalTimestamp(nextDeadline(x)),
+    deadlineAt: optionalTimestamp(waitEnd(x)),
     attempts: x.attempts,
     parentExecutionId: x.parentExecutionId,
     deliveredAt: optionalTimestamp(x.deliveredAt),

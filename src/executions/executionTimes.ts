@@ -1,5 +1,5 @@
 import { type ConnectorKind, type Execution, isFinal, rankOf } from './execution';
-import type { Timer } from './executionEvent';
+import { type Timer, TIMERS } from './executionEvent';
 
 const SECOND = 1000;
 const BACKOFF = [1, 2, 5, 15, 60].map((seconds) => seconds * SECOND);
@@ -24,13 +24,15 @@ export type MachineExecution = Pick<
   | 'tDelivery'
   | 'tAck'
   | 'tConv'
+  | 'tQuery'
+  | 'queriesSent'
   | 'dispatchedAt'
   | 'deliveredAt'
   | 'finishedAt'
 >;
 
 /** What the timers alone look at. */
-export type TimedExecution = Pick<MachineExecution, 'state' | 'kind' | 'times' | 'holdsSlot' | 'tDelivery' | 'tAck' | 'tConv'>;
+export type TimedExecution = Pick<MachineExecution, 'state' | 'kind' | 'times' | 'holdsSlot' | 'tDelivery' | 'tAck' | 'tConv' | 'tQuery'>;
 
 /** Whether it goes over LoRaWAN. */
 export function isChirpstack(x: { readonly kind: ConnectorKind | undefined }): boolean {
@@ -45,15 +47,21 @@ export function hasNativeAck(x: { readonly kind: ConnectorKind | undefined }): b
 /** Until when the device has to answer, once the delivery is known. Unix milliseconds. */
 export function ackDeadline(x: MachineExecution, now: number): number {
   const twoUplinks = 2 * x.times.uplinkIntervalMs + 60 * SECOND;
-  if (!hasNativeAck(x)) return now + Math.max(30 * SECOND, twoUplinks);
+  if (!hasNativeAck(x)) return now + (x.times.implicitAckMs ?? Math.max(30 * SECOND, twoUplinks));
   return isChirpstack(x) ? now + x.times.ackMs : Math.max(x.tDelivery ?? now, now) + x.times.ackMs;
 }
 
 /** Until when the effect has to show. Unix milliseconds. */
 export function convergenceDeadline(x: MachineExecution, now: number): number {
   if (x.convergenceTimeout !== undefined) return now + x.convergenceTimeout * SECOND;
+  if (x.times.convergenceMs !== undefined) return now + x.times.convergenceMs;
   const uplinks = x.strategy === 'query_after_ack' && x.times.classA ? 4 : 2;
   return now + Math.max(300 * SECOND, uplinks * x.times.uplinkIntervalMs + 60 * SECOND);
+}
+
+/** When the query is asked a second time: at half of what is left for the effect to show. Unix milliseconds. */
+export function secondQueryAt(now: number, tConv: number): number {
+  return now + Math.floor((tConv - now) / 2);
 }
 
 /** From when it may be sent again after a proven failure to deliver. Unix milliseconds. */
@@ -67,22 +75,28 @@ export function timerEnd(x: TimedExecution, timer: Timer): number | undefined {
   if (timer === 'delivery') return rankOf(x.state) < 2 || keepsSlotAfterEnd(x) ? deliveryEnd(x) : undefined;
   if (isFinal(x.state)) return undefined;
   if (timer === 'ack') return x.state === 'delivered' ? x.tAck : undefined;
-  return x.state === 'delivered' || x.state === 'accepted' ? x.tConv : undefined;
+  if (x.state !== 'delivered' && x.state !== 'accepted') return undefined;
+  return timer === 'conv' ? x.tConv : x.tQuery;
 }
 
 /** The earliest timer that is running; undefined: none is. Unix milliseconds. */
 export function nextDeadline(x: TimedExecution): number | undefined {
-  return earliest(x)?.at;
+  return earliest(x, TIMERS)?.at;
+}
+
+/** The earliest timer that ends what is being waited for, so not that of the second query; undefined: none is running. Unix milliseconds. */
+export function waitEnd(x: TimedExecution): number | undefined {
+  return earliest(x, ['delivery', 'ack', 'conv'])?.at;
 }
 
 /** The earliest timer that has ended; undefined: none has. */
 export function dueTimer(x: TimedExecution, now: number): Timer | undefined {
-  const first = earliest(x);
+  const first = earliest(x, TIMERS);
   return first && first.at <= now ? first.timer : undefined;
 }
 
-function earliest(x: TimedExecution): { timer: Timer; at: number } | undefined {
-  const running = (['delivery', 'ack', 'conv'] as const).flatMap((timer) => {
+function earliest(x: TimedExecution, timers: readonly Timer[]): { timer: Timer; at: number } | undefined {
+  const running = timers.flatMap((timer) => {
     const at = timerEnd(x, timer);
     return at === undefined ? [] : [{ timer, at }];
   });

@@ -1,8 +1,8 @@
 import type { ExecutionProgress } from './execution';
 import type { ExecutionEvent } from './executionEvent';
-import { type MachineExecution, ackDeadline, backoffUntil, convergenceDeadline, hasNativeAck } from './executionTimes';
+import { type MachineExecution, ackDeadline, backoffUntil, convergenceDeadline, hasNativeAck, secondQueryAt } from './executionTimes';
 
-/** What has to be done once a transition is on disk. */
+/** What a transition asks for: `send_query` in the same transaction, `withdraw` once it is on disk. */
 export type Effect = 'send_query' | 'withdraw';
 
 /** A transition in the making: the changes so far. */
@@ -35,8 +35,12 @@ export const send: Change = (x, draft, event, now) => {
 export const takeUp: Change = (_x, draft) => set(draft, { holdsSlot: true, notBefore: undefined });
 
 /** The first sign of delivery ends what was said about the transport. */
-export const markDelivered: Change = (x, draft, _event, now) => {
-  if (x.deliveredAt === undefined) set(draft, { deliveredAt: now, detail: '', detailMessage: '' });
+export const markDelivered: Change = (x, draft, event, now) => {
+  if (x.deliveredAt !== undefined) return;
+  const { toldAt = now, peerTime } = event.kind === 'transport_ok' || event.kind === 'ack' || event.kind === 'no_answer' ? event : {};
+  // What was told of it waited its turn, but never since before it was sent.
+  const deliveredAt = Math.max(Math.min(toldAt, now), x.dispatchedAt ?? 0);
+  set(draft, { deliveredAt, peerDeliveredAt: peerTime, detail: '', detailMessage: '' });
 };
 
 export const disarmDelivery: Change = (_x, draft) => set(draft, { tDelivery: undefined });
@@ -48,9 +52,24 @@ export const armAck: Change = (x, draft, _event, now) => set(draft, { tAck: ackD
 /** Opens the window for the effect and asks for it; never twice. */
 export const armVerification: Change = (x, draft, _event, now) => {
   if (x.tConv !== undefined) return;
-  set(draft, { tConv: convergenceDeadline(x, now) });
-  if (x.strategy === 'query_after_ack') draft.effects.push('send_query');
+  const tConv = convergenceDeadline(x, now);
+  set(draft, { tConv });
+  if (x.strategy !== 'query_after_ack') return;
+  set(draft, { tQuery: secondQueryAt(now, tConv) });
+  ask(x, draft);
 };
+
+/** Asks a second time, unless the window is over too: a server that was down finds both timers ended. */
+export const askAgain: Change = (x, draft, _event, now) => {
+  if (x.tConv !== undefined && x.tConv > now) ask(x, draft);
+};
+
+export const disarmQuery: Change = (_x, draft) => set(draft, { tQuery: undefined });
+
+function ask(x: MachineExecution, draft: Draft): void {
+  set(draft, { queriesSent: x.queriesSent + 1 });
+  draft.effects.push('send_query');
+}
 
 export const freeSlot: Change = (_x, draft) => set(draft, { holdsSlot: false });
 

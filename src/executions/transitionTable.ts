@@ -1,7 +1,7 @@
 import { type ExecutionEvidence, type ExecutionState, isFinal } from './execution';
 import type { EventKind, ExecutionEvent } from './executionEvent';
 import { type MachineExecution, hasNativeAck, isChirpstack } from './executionTimes';
-import { type Change, armAck, armVerification, backOff, disarmAck, disarmDelivery, freeSlot, judgeLater, markDelivered, markUnknown, only, send, shortenDelivery, storeError, takeUp, waitsTooLong, withdraw } from './transitionChanges';
+import { type Change, armAck, armVerification, askAgain, backOff, disarmAck, disarmDelivery, disarmQuery, freeSlot, judgeLater, markDelivered, markUnknown, only, send, shortenDelivery, storeError, takeUp, waitsTooLong, withdraw } from './transitionChanges';
 
 /** One row of the table of docs/executions.md. The first row that fits an event is the one that acts. */
 export interface Row {
@@ -68,7 +68,7 @@ const TABLE: readonly Row[] = [
   row('T5', 'enqueued', 'dispatch', 'in_transit', { when: (x, _event, now) => (x.tDelivery ?? 0) > now && (x.notBefore ?? 0) <= now && !x.holdsSlot, changes: [send] }),
   row('T6', 'enqueued', 'timer', 'transport_unreachable', { when: timer('delivery'), detail: (x) => x.detail }),
   row('T7', 'enqueued', 'removed', 'transport_unreachable', { detail: 'target_removed' }),
-  row('T7', 'enqueued', 'cancelled', 'transport_unreachable', { detail: 'cancelled' }),
+  row('T7', 'enqueued', 'cancelled', 'transport_unreachable', { detail: (_x, event) => event.reason ?? 'cancelled' }),
   row('T8', 'in_transit', 'transport_ok', 'delivered', {
     changes: [markDelivered, only(any(A, all(NU, not(L4))), armAck), disarmDelivery, only(all(not(A), any(L4, Q)), armVerification), only(not(A), freeSlot)],
     settles: true,
@@ -109,6 +109,11 @@ const TABLE: readonly Row[] = [
   row('T36', 'accepted', 'removed', 'accepted_no_l4', { detail: 'target_removed' }),
   row('T37', ['enqueued', 'in_transit', 'delivered'], 'restored', 'unconfirmed', { detail: 'restored', changes: [withdraw] }),
   row('T37', 'accepted', 'restored', 'accepted_no_l4', { detail: 'restored' }),
+  ...(['delivered', 'accepted'] as const).flatMap((state) => [
+    row('T38', state, 'timer', state, { when: timer('query', Q), changes: [askAgain, disarmQuery] }),
+    row('T39', state, 'query_answered', state, { when: all(Q, L4), changes: [disarmQuery] }),
+    row('T40', state, 'query_failed', state, { when: Q }),
+  ]),
 ];
 
 /** What proves that an attempt was received after all. */
@@ -122,7 +127,7 @@ function afterAll(of: Row): Row {
   return { ...of, id: 'T15', from: ['enqueued'], when: (x, event, now) => x.attempts > 0 && of.when(x, event, now), changes: [takeUp, ...of.changes] };
 }
 
-/** Every transition after the submission (T5 to T37). What fits no row is ignored; on a final state it is kept as late evidence. */
+/** Every transition after the submission (T5 to T40). What fits no row is ignored; on a final state it is kept as late evidence. */
 export const TRANSITIONS: readonly Row[] = [...TABLE, ...TABLE.filter((row) => row.from.includes('in_transit') && RECEIVED.includes(row.on)).map(afterAll)];
 
 /** Whether an end leaves the slot taken: ChirpStack has one item per device, until its txack or its expiry. */

@@ -1,6 +1,6 @@
 import type { ExecutionState } from '../../src/executions/execution';
-import type { ExecutionEvent } from '../../src/executions/executionEvent';
-import { type MachineExecution, nextDeadline } from '../../src/executions/executionTimes';
+import type { ExecutionEvent, Timer } from '../../src/executions/executionEvent';
+import { type MachineExecution, nextDeadline, waitEnd } from '../../src/executions/executionTimes';
 import { TRANSITIONS } from '../../src/executions/transitionTable';
 import { type Profile, T0, apply, enqueued, inState } from './machineExecution';
 
@@ -19,7 +19,7 @@ interface Case {
 }
 
 const dispatch: ExecutionEvent = { kind: 'dispatch', peerId: 'gw', bootId: 'b1' };
-const timer = (name: 'delivery' | 'ack' | 'conv'): ExecutionEvent => ({ kind: 'timer', timer: name });
+const timer = (name: Timer): ExecutionEvent => ({ kind: 'timer', timer: name });
 const refused: ExecutionEvent = { kind: 'refused', code: 'too_big', message: 'too big' };
 const noAnswer: ExecutionEvent = { kind: 'no_answer', code: '', message: '' };
 const P = (kind: Profile['kind'], strategy: Profile['strategy'], expects = false): Profile => ({ kind, strategy, expects });
@@ -30,7 +30,8 @@ const mqttQ = P('mqtt', 'query_after_ack');
 const mqttNU = P('mqtt', 'wait_next_uplink');
 const retried = (profile: Partial<Profile> = {}): MachineExecution => apply(inState('in_transit', profile), { kind: 'known_undelivered' }, T0)?.x ?? enqueued();
 const open = { holdsSlot: false, tDelivery: undefined, tAck: undefined };
-const over = { ...open, tConv: undefined };
+const over = { ...open, tConv: undefined, tQuery: undefined };
+const gatewayQL4 = P('gateway', 'query_after_ack', true);
 
 const CASES: readonly Case[] = [
   { name: 'T5 sends the head of the queue', x: enqueued(), event: dispatch, rows: ['T5'], to: 'in_transit', after: { holdsSlot: true, attempts: 1, sentTo: 'gw', sentBoot: 'b1', dispatchedAt: T0, tDelivery: T0 + 60_000 } },
@@ -40,11 +41,16 @@ const CASES: readonly Case[] = [
   { name: 'T6 not early', x: enqueued(), event: timer('delivery'), at: 59_999, rows: [] },
   { name: 'T7 removed', x: enqueued(), event: { kind: 'removed', reason: 'device_deleted' }, rows: ['T7'], to: 'transport_unreachable', after: { detail: 'target_removed' } },
   { name: 'T7 cancelled', x: enqueued(), event: { kind: 'cancelled' }, rows: ['T7'], to: 'transport_unreachable', after: { detail: 'cancelled' } },
+  { name: 'T7 cancelled by the server', x: enqueued(), event: { kind: 'cancelled', reason: 'parent_ended' }, rows: ['T7'], to: 'transport_unreachable', after: { detail: 'parent_ended' } },
   { name: 'cancelled only while enqueued', x: inState('in_transit'), event: { kind: 'cancelled' }, rows: [] },
   { name: 'T8 awaits the answer of a gateway', x: inState('in_transit'), event: { kind: 'transport_ok' }, at: 1000, rows: ['T8'], to: 'delivered', after: { deliveredAt: T0 + 1000, tDelivery: undefined, tAck: T0 + 90_000, tConv: undefined, holdsSlot: true } },
   { name: 'T8 without A awaits an uplink', x: inState('in_transit', mqttNU), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { tAck: T0 + 180_000, tConv: undefined, holdsSlot: false } },
   { name: 'T8 without A opens the window', x: inState('in_transit', mqttL4), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { ...open, tConv: T0 + 300_000 } },
-  { name: 'T8 without A asks', x: inState('in_transit', mqttQ), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { tConv: T0 + 300_000, tAck: undefined }, effects: ['send_query'] },
+  { name: 'T8 without A asks', x: inState('in_transit', mqttQ), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { tConv: T0 + 300_000, tAck: undefined, tQuery: T0 + 150_000, queriesSent: 1 }, effects: ['send_query'] },
+  { name: 'T8 keeps when it was told, and the time of the other side', x: inState('in_transit'), event: { kind: 'transport_ok', toldAt: T0 + 3, peerTime: T0 - 3_600_000 }, at: 8, rows: ['T8'], to: 'delivered', after: { deliveredAt: T0 + 3, peerDeliveredAt: T0 - 3_600_000, tAck: T0 + 90_000 } as never },
+  { name: 'T8 keeps no time before the dispatch, nor one to come', x: inState('in_transit'), event: { kind: 'transport_ok', toldAt: T0 - 9 }, at: 8, rows: ['T8'], to: 'delivered', after: { deliveredAt: T0 } },
+  { name: 'T8 with a window of the connection', x: inState('in_transit', mqttL4, { times: { ...enqueued().times, convergenceMs: 7000 } }), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { tConv: T0 + 7000 } },
+  { name: 'T8 with a time of the connection for the next uplink', x: inState('in_transit', mqttNU, { times: { ...enqueued().times, implicitAckMs: 9000 } }), event: { kind: 'transport_ok' }, rows: ['T8'], to: 'delivered', after: { tAck: T0 + 9000 } },
   { name: 'T9 in the same step as T8', x: inState('in_transit', P('mqtt', 'no_verification')), event: { kind: 'transport_ok' }, rows: ['T8', 'T9'], to: 'unconfirmed', after: { deliveredAt: T0, ...over } },
   { name: 'T10 first backoff', x: inState('in_transit'), event: { kind: 'known_undelivered' }, rows: ['T10'], to: 'enqueued', after: { notBefore: T0 + 1000, holdsSlot: false, sentTo: undefined, tDelivery: T0 + 60_000, attempts: 1 } },
   ...[2000, 5000, 15_000, 60_000, 60_000].map((wait, at): Case => ({ name: `T10 backoff ${at + 2}`, x: inState('in_transit', {}, { attempts: at + 1 }), event: { kind: 'known_undelivered' }, rows: ['T10'], to: 'enqueued', after: { notBefore: T0 + wait } })),
@@ -110,6 +116,13 @@ const CASES: readonly Case[] = [
   { name: 'T36', x: inState('accepted', gatewayL4), event: { kind: 'removed', reason: 'unbound' }, rows: ['T36'], to: 'accepted_no_l4', after: { detail: 'target_removed' } },
   ...(['enqueued', 'in_transit', 'delivered'] as const).map((state): Case => ({ name: `T37 from ${state}`, x: inState(state), event: { kind: 'restored' }, rows: ['T37'], to: 'unconfirmed', after: { detail: 'restored', ...over } })),
   { name: 'T37 from accepted', x: inState('accepted', gatewayL4), event: { kind: 'restored' }, rows: ['T37'], to: 'accepted_no_l4', after: { detail: 'restored' } },
+  { name: 'T38', x: inState('accepted', gatewayQ), event: timer('query'), at: 150_000, rows: ['T38'], to: 'accepted', after: { tQuery: undefined, queriesSent: 2, tConv: T0 + 300_000 }, effects: ['send_query'] },
+  { name: 'T38 from delivered', x: inState('delivered', mqttQ), event: timer('query'), at: 150_000, rows: ['T38'], to: 'delivered', after: { tQuery: undefined, queriesSent: 2 }, effects: ['send_query'] },
+  { name: 'T38 not early', x: inState('accepted', gatewayQ), event: timer('query'), at: 149_999, rows: [] },
+  { name: 'T38 asks nothing once the window is over', x: inState('accepted', gatewayQ), event: timer('query'), at: 300_000, rows: ['T38'], to: 'accepted', after: { tQuery: undefined, queriesSent: 1 }, effects: [] },
+  { name: 'T39', x: inState('accepted', gatewayQL4), event: { kind: 'query_answered' }, rows: ['T39'], to: 'accepted', after: { tQuery: undefined, tConv: T0 + 300_000, evidence: 'native_ack' } },
+  { name: 'T40', x: inState('accepted', gatewayQ), event: { kind: 'query_failed', queryExecutionId: 'q', state: 'unconfirmed', detail: 'no_answer' }, rows: ['T40'], to: 'accepted', after: { tQuery: T0 + 150_000, detail: '' } },
+  { name: 'T40 only for a query', x: inState('accepted', gatewayL4), event: { kind: 'query_failed', queryExecutionId: 'q', state: 'unconfirmed', detail: '' }, rows: [] },
 ];
 
 describe('the table of executions.md', () => {
@@ -125,6 +138,11 @@ describe('the table of executions.md', () => {
   it('has a case for each of its rows', () => {
     const tested = new Set(CASES.flatMap((c) => c.rows));
     expect([...new Set(TRANSITIONS.map((row) => row.id))].filter((id) => !tested.has(id))).toEqual([]);
+  });
+
+  it('shows as the end of a wait no timer that ends nothing', () => {
+    const asked = inState('accepted', gatewayQ);
+    expect([nextDeadline(asked), waitEnd(asked)]).toEqual([T0 + 150_000, T0 + 300_000]);
   });
 
   it('marks a lost link once', () => {

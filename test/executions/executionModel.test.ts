@@ -20,6 +20,7 @@ const EVENTS: readonly ExecutionEvent[] = [
   { kind: 'sensors_matched', changed: true },
   { kind: 'sensors_matched', changed: false },
   { kind: 'query_answered' },
+  { kind: 'query_failed', queryExecutionId: 'q', state: 'unconfirmed', detail: '' },
   { kind: 'superseded', byExecutionId: 'e2' },
   { kind: 'removed', reason: 'device_deleted' },
   { kind: 'cancelled' },
@@ -30,7 +31,7 @@ const START = PROFILES.flatMap((profile) => [undefined, 60].map((convergenceTime
 
 /** What the outcome of any event depends on: states with the same key behave the same. */
 function keyOf(x: MachineExecution): string {
-  const armed = [x.tDelivery, x.tAck, x.tConv].map((at) => at !== undefined);
+  const armed = [x.tDelivery, x.tAck, x.tConv, x.tQuery].map((at) => at !== undefined);
   return JSON.stringify([x.state, x.detail === 'l4_mismatch', x.detail === '', x.holdsSlot, x.deliveredAt !== undefined, Math.min(x.attempts, 6), armed]);
 }
 
@@ -81,6 +82,7 @@ function live(start: MachineExecution, steps: readonly { event: ExecutionEvent; 
     }
   }
   expect(endsByItself(x)).toBe(true);
+  expect(x.queriesSent).toBeLessThanOrEqual(2);
 }
 
 describe.each(START.map((x) => [`${x.kind} ${x.strategy} ${x.expected.length ? 'with' : 'without'} expected states, ${x.convergenceTimeout ? 'own' : 'default'} window`, x] as const))('%s', (_name, start) => {

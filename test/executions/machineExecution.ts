@@ -39,6 +39,8 @@ export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<Mach
     tDelivery: T0 + 60_000,
     tAck: undefined,
     tConv: undefined,
+    tQuery: undefined,
+    queriesSent: 0,
     dispatchedAt: undefined,
     deliveredAt: undefined,
     finishedAt: undefined,
