@@ -1,5 +1,6 @@
 import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
-import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from './commands';
+import { Sandbox } from './codec';
+import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
 import type { Config } from './config';
 import { connectionHandlers, ConnectionRepository, ConnectionService, ConnectionStatuses, connectorHandlers, ConnectorHub, GatewayConnector, gatewayDefinition, gatewayHandlers, missingGateways } from './connections';
 import { lockDataFolder, openDatabase, UnitOfWork, watchDataFolder, type Database, type Db } from './database';
@@ -127,7 +128,9 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const server = new GrpcServer({ authenticator: authentication, tls, limits: config.limits, reflection: config.grpc.reflection, ...outside });
   authentication.onKeyChanged((keyId) => server.keyChanged(keyId));
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
-  const { executions, uplinks } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, ...outside });
+  const encoder = new Sandbox({ ...config.codec, log: outside.log });
+  closing.push(async () => await encoder.stop());
+  const { executions, uplinks } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, encoder, ...outside });
   await executions.start();
   closing.push(async () => await executions.stop());
   const sweeping = setInterval(() => void forgetOld(executions, uplinks, outside), EVERY_HOUR).unref();
@@ -143,6 +146,7 @@ interface House extends Outside {
   readonly database: Database;
   readonly cursors: Cursors;
   readonly keyChanged: (keyId: string) => void;
+  readonly encoder: Encoder;
 }
 
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
@@ -170,12 +174,13 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   server.add(ConnectorServiceService, connectorHandlers(house.cursors));
   server.add(ConnectionServiceService, connectionHandlers(connections));
   server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
-  server.add(ActuatorCommandServiceService, { ...commandHandlers(commands), ...executionHandlers(executions) });
+  server.add(ActuatorCommandServiceService, { ...commandHandlers(commands, new EncoderPreviews(house)), ...executionHandlers(executions) });
   server.add(gatewayDefinition, gatewayHandlers(gateway));
   hub.start({
     uplink: async (message) => await uplinks.handle(message),
     evidence: async (...found) => await executions.evidence(...found),
     attached: async (attachment) => await executions.attached(attachment),
+    detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
   });
   return { executions, uplinks };

@@ -2,15 +2,17 @@ import type { ActuatorCommandServiceServer, CreateCommandRequest, UpdateCommandR
 import { checked, type HandlersOf, type References } from '../rpc/handlers';
 import { checkCommandMessage, commandPageToMessage, commandToMessage, definitionFromMessage } from './commandMessages';
 import type { CommandService } from './commandService';
+import type { EncoderPreviews } from './encoderPreview';
+import { previewFromMessage, previewToMessage } from './encoderPreviewMessages';
 
 /** What this room answers of ActuatorCommandService; executions stand in their own. */
-export type CommandHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, 'createCommand' | 'getCommand' | 'listCommands' | 'updateCommand' | 'deleteCommand'>;
+export type CommandHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, 'createCommand' | 'getCommand' | 'listCommands' | 'updateCommand' | 'deleteCommand' | 'previewEncoder'>;
 
 // As many as the proto allows: of a list that is too long the rest is not looked at.
 const MOST_STATES = 50;
 
-/** Commands of devices. */
-export function commandHandlers(commands: CommandService): CommandHandlers {
+/** Commands of devices, and their encoders. */
+export function commandHandlers(commands: CommandService, previews: EncoderPreviews): CommandHandlers {
   return {
     createCommand: checked(checkCommandMessage, async (request: CreateCommandRequest, context) => {
       const command = await commands.create(context.organizationId, request.id, definitionFromMessage(request.command));
@@ -31,6 +33,10 @@ export function commandHandlers(commands: CommandService): CommandHandlers {
     deleteCommand: async (request, context) => {
       await commands.delete(context.organizationId, request.id, request.commandId, request.etag);
       return {};
+    },
+    previewEncoder: async (request, context) => {
+      const preview = await previews.preview(context.organizationId, request.id, previewFromMessage(request));
+      return previewToMessage(preview);
     },
   };
 }

@@ -26,6 +26,9 @@ export interface RenderedState {
   readonly value: JsonValue;
 }
 
+/** The field of a definition that is rendered into the encoder's input. */
+export const ENCODED_TEMPLATE = 'command.encodedParamsTemplate';
+
 const ROOTS = ['params', 'device', 'execution'] as const;
 const FACTS: Readonly<Record<string, readonly string[]>> = {
   device: ['id', 'name', 'clientDeviceId'] satisfies (keyof TemplateDevice)[],
@@ -36,7 +39,7 @@ const FACTS: Readonly<Record<string, readonly string[]>> = {
 export function checkTemplates(definition: CommandDraft): Violation[] {
   const parses: TemplateParse[] = [];
   if (definition.directPayload !== undefined) parses.push(parseDirectPayload(definition.directPayload));
-  if (definition.encodedParamsTemplate !== undefined) parses.push(parseJsonValue(definition.encodedParamsTemplate, 'command.encodedParamsTemplate', ROOTS));
+  if (definition.encodedParamsTemplate !== undefined) parses.push(parseJsonValue(definition.encodedParamsTemplate, ENCODED_TEMPLATE, ROOTS));
   for (const [at, state] of definition.expectedSensorStates.entries()) parses.push(parseExpected(state.valueTemplate, at));
   return parses.flatMap((parse) => (parse.template ? pathViolations(parse.template, definition.paramsSchema) : parse.violations));
 }
@@ -45,6 +48,22 @@ export function checkTemplates(definition: CommandDraft): Violation[] {
 export function renderDirect(command: Command, params: JsonObject, device: TemplateDevice, execution: TemplateExecution): { payload: JsonValue | undefined; violations: readonly Violation[] } {
   const { value, violations } = rendered(parseDirectPayload(command.directPayload ?? ''), params, device, execution);
   return { payload: value, violations };
+}
+
+/**
+ * What an encoder is given as `input.data`: the rendered template, or the parameters themselves without one. Only good if there are no
+ * violations; those of the template's own form name `field`.
+ */
+export function renderEncoderInput(
+  template: JsonObject | undefined,
+  field: string,
+  params: JsonObject,
+  device: TemplateDevice,
+  execution: TemplateExecution,
+): { data: JsonValue | undefined; violations: readonly Violation[] } {
+  if (!template) return { data: params, violations: [] };
+  const { value, violations } = rendered(parseJsonValue(template, field, ROOTS), params, device, execution);
+  return { data: value, violations };
 }
 
 /** What the sensors are expected to show after the command. Only good if there are no violations. `params` are evaluated. */

@@ -4,7 +4,7 @@ import { executionPageToMessage, executionToMessage, outcomeToMessage, submitFro
 import type { Executions } from './executions';
 
 /** What this room answers of ActuatorCommandService; command definitions stand in their own. */
-export type ExecutionHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, 'executeCommand' | 'listExecutions' | 'getExecution' | 'watchExecutions'>;
+export type ExecutionHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, 'executeCommand' | 'listExecutions' | 'getExecution' | 'cancelExecution' | 'watchExecutions'>;
 
 /** Executions of commands. */
 export function executionHandlers({ service, watch }: Pick<Executions, 'service' | 'watch'>): ExecutionHandlers {
@@ -20,6 +20,10 @@ export function executionHandlers({ service, watch }: Pick<Executions, 'service'
     getExecution: async (request, context) => {
       const { execution, events } = await service.get(context.organizationId, request.executionId);
       return executionToMessage(execution, events);
+    },
+    cancelExecution: async (request, context) => {
+      const execution = await service.cancel(context.organizationId, request.executionId);
+      return executionToMessage(execution);
     },
     watchExecutions: async function* (request, context) {
       for await (const item of watch.watch(context.organizationId, watchFromMessage(request), context.signal)) yield watchItemToMessage(item);

@@ -1,4 +1,4 @@
-import { type Command, CommandRepository } from '../commands';
+import { type Command, CommandRepository, type Encoder } from '../commands';
 import { type Connection, ConnectionRepository, effectivePolicy } from '../connections';
 import { type Database, type Db, UnitOfWork } from '../database';
 import { type Device, DeviceRepository } from '../devices';
@@ -6,7 +6,7 @@ import type { Clock } from '../kernel/clock';
 import { DomainError, type Violation } from '../kernel/errors';
 import { type Cursors, pageSize } from '../kernel/pages';
 import { SensorTemplateRepository } from '../sensorTemplates';
-import type { Execution, ExecutionLogEntry, ListedExecution, RejectionReason, ShownExecution } from './execution';
+import { type Execution, type ExecutionLogEntry, isFinal, type ListedExecution, type RejectionReason, type ShownExecution } from './execution';
 import { ExecutionEventRepository } from './executionEventRepository';
 import { ExecutionRepository } from './executionRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './executionViewRepository';
@@ -43,7 +43,7 @@ const TRIGGER_REMEMBERED_MS = 7 * 24 * 3_600_000;
 export class ExecutionService {
   private readonly work: UnitOfWork<Repositories>;
 
-  constructor(private readonly options: { readonly database: Database; readonly ledger: Ledger; readonly clock: Clock; readonly cursors: Cursors }) {
+  constructor(private readonly options: { readonly database: Database; readonly ledger: Ledger; readonly encoder: Encoder; readonly clock: Clock; readonly cursors: Cursors }) {
     this.work = new UnitOfWork(options.database, (db) => ({
       executions: new ExecutionRepository(db),
       views: new ExecutionViewRepository(db),
@@ -84,6 +84,21 @@ export class ExecutionService {
       await this.create(db, submitted, reason);
       return { execution: submitted, duplicate: false };
     });
+  }
+
+  /** Takes back what has not left the server; what was taken back before stays as it is. Throws `execution_not_found`, `not_enqueued`. */
+  async cancel(organizationId: string, id: string): Promise<ShownExecution> {
+    for (let taken = false; !taken; ) {
+      // False: somebody else changed it meanwhile, so it is looked at again.
+      taken = await this.work.transaction(async ({ executions }, db) => {
+        const execution = await executions.get(organizationId, id);
+        if (wasCancelled(execution)) return true;
+        const change = this.options.ledger.plan(execution, { kind: 'cancelled' }, { source: 'api' });
+        if (!change) throw notEnqueued(execution);
+        return (await this.options.ledger.store(db, organizationId, [change])).length > 0;
+      });
+    }
+    return await this.work.repos.views.get(organizationId, id);
   }
 
   /** With its event log. Throws `execution_not_found`. */
@@ -142,6 +157,15 @@ async function reasonAgainst({ executions }: Repositories, { device, connection 
   if (violations.length > 0) return 'validation_failed';
   const { queueLimit } = effectivePolicy(connection?.policy ?? {});
   return (await executions.countUndelivered(device.organizationId, device.id)) >= queueLimit ? 'device_queue_full' : undefined;
+}
+
+function wasCancelled({ state, detail }: Execution): boolean {
+  return state === 'transport_unreachable' && detail === 'cancelled';
+}
+
+function notEnqueued({ id, state }: Execution): DomainError {
+  const why = isFinal(state) ? 'it has ended' : 'it may have reached the device';
+  return new DomainError('conflict', 'not_enqueued', `the execution is ${state}: ${why}; only one that is still enqueued can be cancelled`, { metadata: { execution_id: id, state } });
 }
 
 function triggerIdReused(triggerId: string, executionId: string): DomainError {

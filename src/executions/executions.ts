@@ -1,4 +1,5 @@
 import { setImmediate as othersTurn } from 'node:timers/promises';
+import type { Encoder } from '../commands';
 import type { Attachment, ConnectorHub, Evidence, EvidenceOutcome } from '../connections';
 import type { Database, Db } from '../database';
 import type { Clock } from '../kernel/clock';
@@ -22,6 +23,8 @@ export interface ExecutionsOptions {
   readonly database: Database;
   /** Where commands go out. */
   readonly hub: Pick<ConnectorHub, 'peer' | 'send' | 'withdraw'>;
+  /** Runs the encoders of commands. */
+  readonly encoder: Encoder;
   /** Never runs backwards: see steadyClock. */
   readonly clock: Clock;
   readonly cursors: Cursors;
@@ -47,13 +50,13 @@ export class Executions {
   private readonly heldInVain = new Map<string, Set<string>>();
 
   constructor(private readonly options: ExecutionsOptions) {
-    const { database, hub, clock, cursors, log } = options;
+    const { database, hub, encoder, clock, cursors, log } = options;
     const ledger = new Ledger({ clock, onCommitted: (changes) => this.committed(changes) });
     this.ledger = ledger;
     this.dispatcher = new Dispatcher({ database, ledger, hub, clock, log });
     this.sweeper = new Sweeper({ database, ledger, clock, log });
     this.settling = new EvidenceService({ database, ledger, log, onHeldInVain: (connectionId, executionId) => this.remember(connectionId, executionId) });
-    this.service = new ExecutionService({ database, ledger, clock, cursors });
+    this.service = new ExecutionService({ database, ledger, encoder, clock, cursors });
     this.watch = new ExecutionWatch({ database, cursors, feed: this.feed });
   }
 

@@ -49,9 +49,11 @@ const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => Fields>>
   [`${COMMANDS}/ListCommands`]: (their) => ({ id: their.device }),
   [`${COMMANDS}/UpdateCommand`]: (their, own) => ({ id: own.device, commandId: their.command, command: definition }),
   [`${COMMANDS}/DeleteCommand`]: (their, own) => ({ id: own.device, commandId: their.command }),
+  [`${COMMANDS}/PreviewEncoder`]: (their) => ({ id: their.device, customEncoder: 'function encodeDownlink() { return { bytes: [1] }; }' }),
   [`${COMMANDS}/ExecuteCommand`]: (their, own) => ({ id: own.device, commandId: their.command }),
   [`${COMMANDS}/ListExecutions`]: (their) => ({ id: their.device }),
   [`${COMMANDS}/GetExecution`]: (their) => ({ executionId: their.execution }),
+  [`${COMMANDS}/CancelExecution`]: (their) => ({ executionId: their.execution }),
   [`${COMMANDS}/WatchExecutions`]: (their) => ({ id: their.device }),
   '/gateway.v1.GatewayService/Attach': (their) => ({ message: { case: 'hello', value: { connectionId: their.connection, gatewayId: 'g', bootId: 'b', store: 1 } } }),
 };

@@ -1,9 +1,10 @@
-import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from '../../src/commands';
+import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from '../../src/commands';
 import { UnitOfWork } from '../../src/database';
 import { DeviceService, SensorService } from '../../src/devices';
 import { ActuatorCommandServiceClient, ActuatorCommandServiceService, CommandDefinition, CreateCommandRequest, type Command } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { Cursors } from '../../src/kernel/pages';
 import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
+import { noEncoder } from '../support/encoders';
 import { call, callFails, startEdge, type SeenError, type TestEdge } from '../support/edge';
 import type { TestDatabase, TestEngine } from '../support/engines';
 import { TestClock } from '../support/testClock';
@@ -40,7 +41,7 @@ function createRequest(id: string, overrides?: Partial<CommandDefinition>): Crea
 }
 
 /** Starts such a server on a database of its own. */
-export async function startCommandRoom(engine: TestEngine): Promise<CommandRoom> {
+export async function startCommandRoom(engine: TestEngine, encoder: Encoder = noEncoder): Promise<CommandRoom> {
   const db = await engine.createDatabase();
   const { database } = db;
   const clock = new TestClock();
@@ -53,8 +54,8 @@ export async function startCommandRoom(engine: TestEngine): Promise<CommandRoom>
   const sensors = new SensorService({ database, clock, hooks });
   const templates = new SensorTemplateService({ uow, clock, cursors, sensorUses: async () => 0, valueTypeUses });
   const commands = new CommandService({ database, clock, cursors });
-  const { createCommand, getCommand, listCommands, updateCommand, deleteCommand } = ActuatorCommandServiceService;
-  const edge = await startEdge((server) => server.add({ createCommand, getCommand, listCommands, updateCommand, deleteCommand }, commandHandlers(commands)));
+  const { createCommand, getCommand, listCommands, updateCommand, deleteCommand, previewEncoder } = ActuatorCommandServiceService;
+  const edge = await startEdge((server) => server.add({ createCommand, getCommand, listCommands, updateCommand, deleteCommand, previewEncoder }, commandHandlers(commands, new EncoderPreviews({ database, encoder, clock }))));
   edge.keys.add('one', { organizationId: 'org-1' });
   edge.keys.add('two', { organizationId: 'org-2' });
   const client = edge.client(ActuatorCommandServiceClient);

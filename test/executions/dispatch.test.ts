@@ -3,6 +3,7 @@ import { Executions, ExecutionService, type ShownExecution } from '../../src/exe
 import { Ledger } from '../../src/executions/ledger';
 import { Cursors } from '../../src/kernel/pages';
 import { MemoryLog } from '../support/edge';
+import { noEncoder } from '../support/encoders';
 import { engines, type TestDatabase } from '../support/engines';
 import { type ExecutionRoom, prepare, startExecutionRoom, type Target, untilState } from './executionRoom';
 
@@ -53,7 +54,7 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
   beforeEach(async () => {
     hub = new FakeHub();
     log = new MemoryLog();
-    executions = new Executions({ database: db.database, hub, clock: room.clock, cursors: new Cursors(Buffer.alloc(32)), log });
+    executions = new Executions({ database: db.database, hub, encoder: noEncoder, clock: room.clock, cursors: new Cursors(Buffer.alloc(32)), log });
     connectionId = await room.connection();
     target = await room.target({ connectionId, command: { paramsSchema: { n: { type: 2, enum: [], default: 0 } } } });
   });
@@ -72,7 +73,7 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
     const asked = Promise.withResolvers<void>();
     const now = room.clock.now.bind(room.clock);
     const clock = { now: () => (asked.resolve(), now()), monotonic: now };
-    const service = new ExecutionService({ database: db.database, clock, cursors: new Cursors(Buffer.alloc(32)), ledger: new Ledger({ clock: room.clock, onCommitted: () => {} }) });
+    const service = new ExecutionService({ database: db.database, encoder: noEncoder, clock, cursors: new Cursors(Buffer.alloc(32)), ledger: new Ledger({ clock: room.clock, onCommitted: () => {} }) });
     const given = await room.target();
     const editing = db.database.transaction(async ({ knex }) => {
       await knex('commands').where('id', given.commandId).update({ revision: 7 });

@@ -1,4 +1,4 @@
-import { commandHandlers, CommandService, sensorsInUse, valueTypeUses } from '../../src/commands';
+import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from '../../src/commands';
 import { type Connection, ConnectionRepository, ConnectionStatuses, ConnectorHub, GatewayConnector, gatewayHandlers } from '../../src/connections';
 import { type Database, UnitOfWork } from '../../src/database';
 import { DeviceService, SensorService } from '../../src/devices';
@@ -19,6 +19,7 @@ import { newId } from '../../src/kernel/ids';
 import { Cursors } from '../../src/kernel/pages';
 import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
 import { call, callFails, MemoryLog, startEdge, type SeenError, type TestEdge } from '../support/edge';
+import { noEncoder } from '../support/encoders';
 import { TestClock } from '../support/testClock';
 
 /** The headers of a call with the key of an organization. */
@@ -84,24 +85,25 @@ export async function prepare(database: Database): Promise<void> {
 }
 
 /** Starts the server; the database must be prepared. */
-export async function startExecutionRoom(database: Database, clock = new TestClock()): Promise<ExecutionRoom> {
+export async function startExecutionRoom(database: Database, clock = new TestClock(), encoder: Encoder = noEncoder): Promise<ExecutionRoom> {
   const cursors = new Cursors(Buffer.alloc(32));
   const statuses = new ConnectionStatuses(clock);
   const connections = new ConnectionRepository(database.db);
   const log = new MemoryLog();
   const connector = new GatewayConnector({ connections, statuses, clock, log });
   const hub = new ConnectorHub(connector);
-  const executions = new Executions({ database, hub, clock, cursors, log });
+  const executions = new Executions({ database, hub, encoder, clock, cursors, log });
   hub.start({
     uplink: async () => ({ outcome: 'stored' }),
     evidence: async (...evidence) => await executions.evidence(...evidence),
     attached: async (attachment) => await executions.attached(attachment),
+    detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
   });
   const commands = new CommandService({ database, clock, cursors });
   await executions.start();
   const edge = await startEdge((server) => {
-    server.add(ActuatorCommandServiceService, { ...commandHandlers(commands), ...executionHandlers(executions) });
+    server.add(ActuatorCommandServiceService, { ...commandHandlers(commands, new EncoderPreviews({ database, encoder, clock })), ...executionHandlers(executions) });
     server.add(GatewayServiceService, gatewayHandlers(connector));
   });
   edge.keys.add('one', { organizationId: 'org-1' });

@@ -1,0 +1,56 @@
+import type { CodecError, EncodeResult, Sandbox } from '../codec';
+import type { JsonValue } from '../kernel/jsonValue';
+
+/** What the room needs of the sandbox. */
+export type Encoder = Pick<Sandbox, 'encode'>;
+
+/** One run of a command's encoder. */
+export interface EncoderRun {
+  readonly organizationId: string;
+  /** The kind of the connection that it is for, for example `gateway` or `chirpstack`; undefined: the device has none. */
+  readonly kind: string | undefined;
+  readonly script: string;
+  /** `input.data`. */
+  readonly data: JsonValue;
+  /** The command's own, which the encoder's goes before. */
+  readonly fPort: number | undefined;
+}
+
+/** What came of it: `output` with the port that it goes to, or `error`. */
+export type EncoderOutcome = EncodeResult;
+
+/** The most bytes that an encoder may return for LoRaWAN, and for all else. */
+const MOST_BYTES = { lorawan: 242, others: 65_536 } as const;
+const LORAWAN_KINDS: readonly (string | undefined)[] = ['chirpstack', 'chirpstack_confirmed'];
+
+/** Runs an encoder and holds what it returns against the rules of the connection. Throws `sandbox_busy` and `shutting_down`. */
+export async function runEncoder(encoder: Encoder, run: EncoderRun): Promise<EncoderOutcome> {
+  const { organizationId: owner, kind, script, data, fPort } = run;
+  const result = await encoder.encode({ owner, script, data, fPort });
+  if (!result.output) return result;
+  const output = { bytes: result.output.bytes, fPort: result.output.fPort ?? fPort };
+  const error = outputProblem(kind, output);
+  return error ? { ...result, output: undefined, error } : { ...result, output };
+}
+
+/** Whether a connection of this kind goes over LoRaWAN. */
+export function isLorawan(kind: string | undefined): boolean {
+  return LORAWAN_KINDS.includes(kind);
+}
+
+/** Why a connection of this kind cannot carry an output: `too_large`, `bad_output`; undefined when it can. A port that is missing is not looked at. */
+export function outputProblem(kind: string | undefined, { bytes, fPort }: { readonly bytes: Uint8Array; readonly fPort: number | undefined }): CodecError | undefined {
+  const most = isLorawan(kind) ? MOST_BYTES.lorawan : MOST_BYTES.others;
+  if (bytes.length > most) return problem('too_large', `the encoder returned ${bytes.length} bytes; return at most ${most}${isLorawan(kind) ? ', which is what LoRaWAN carries' : ''}`);
+  if (fPort !== undefined && !(Number.isInteger(fPort) && fPort >= 1 && fPort <= 223)) return problem('bad_output', `the encoder returned the fPort ${fPort}; return one from 1 to 223, or none`);
+  return undefined;
+}
+
+/** An error of an encoder as the end of a sentence about the field that holds it. */
+export function encoderProblem({ code, message, lineNumber }: CodecError): string {
+  return `fails with ${code}${lineNumber === undefined ? '' : ` in line ${lineNumber}`}: ${message}`;
+}
+
+function problem(code: CodecError['code'], message: string): CodecError {
+  return { code, message, lineNumber: undefined };
+}

@@ -1,0 +1,74 @@
+import type { CodecError } from '../codec';
+import { ConnectionRepository, findConnector } from '../connections';
+import type { Database } from '../database';
+import { type Device, DeviceRepository } from '../devices';
+import type { Clock } from '../kernel/clock';
+import { throwIfAny } from '../kernel/errors';
+import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
+import { renderEncoderInput } from './commandTemplates';
+import { type Encoder, type EncoderOutcome, isLorawan, runEncoder } from './encoder';
+
+/** The encoder to try, and what it is given. */
+export interface PreviewRequest {
+  readonly script: string;
+  readonly template: JsonObject | undefined;
+  /** As they are: no schema, no defaults. */
+  readonly params: JsonObject;
+  readonly fPort: number | undefined;
+}
+
+/** What came of running it. */
+export interface EncoderPreview extends Omit<EncoderOutcome, 'error'> {
+  readonly error: Omit<CodecError, 'code'> & { readonly code: CodecError['code'] | 'template_error' } | undefined;
+}
+
+/** What the room needs of the house for previews. */
+export interface PreviewOptions {
+  readonly database: Database;
+  readonly encoder: Encoder;
+  readonly clock: Clock;
+}
+
+/** What templates see instead of the id of an execution. */
+const NO_EXECUTION = '00000000-0000-7000-8000-000000000000';
+
+/** Tries encoders. Nothing is stored, nothing is sent. */
+export class EncoderPreviews {
+  private readonly devices: DeviceRepository;
+  private readonly connections: ConnectionRepository;
+
+  constructor(private readonly options: PreviewOptions) {
+    this.devices = new DeviceRepository(options.database.db);
+    this.connections = new ConnectionRepository(options.database.db);
+  }
+
+  /** Renders and encodes for a device as an execution would. Throws `device_not_found`, `validation_failed`, `sandbox_busy`. */
+  async preview(organizationId: string, deviceId: string, request: PreviewRequest): Promise<EncoderPreview> {
+    const device = await this.devices.get(organizationId, deviceId);
+    throwIfAny(paramsViolations(request.params));
+    const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
+    const execution = { id: NO_EXECUTION, triggerId: NO_EXECUTION, enqueuedAt: new Date(this.options.clock.now()).toISOString() };
+    const { data, violations } = renderEncoderInput(request.template, 'encodedParamsTemplate', request.params, target, execution);
+    if (data === undefined) return templateError(violations.map(({ field, description }) => `${field} ${description}`).join('; '));
+    const { script, fPort } = request;
+    const kind = await this.kindOf(organizationId, device);
+    const outcome = await runEncoder(this.options.encoder, { organizationId, kind, script, data, fPort });
+    return isLorawan(kind) && outcome.output && outcome.output.fPort === undefined ? { ...outcome, warnings: [...outcome.warnings, NEEDS_PORT] } : outcome;
+  }
+
+  private async kindOf(organizationId: string, { physicalDevice }: Device): Promise<string | undefined> {
+    const connection = physicalDevice && (await this.connections.find(organizationId, physicalDevice.connectionId));
+    return connection && findConnector(connection.connectorId)?.type;
+  }
+}
+
+const NEEDS_PORT = 'the device is on LoRaWAN, where an execution needs an fPort; return one, or give the command one';
+
+function paramsViolations(params: JsonObject): { field: string; description: string }[] {
+  const problem = jsonProblem(params);
+  return problem === undefined ? [] : [{ field: 'params', description: problem }];
+}
+
+function templateError(message: string): EncoderPreview {
+  return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'template_error', message, lineNumber: undefined } };
+}
