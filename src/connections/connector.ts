@@ -30,8 +30,13 @@ export interface Peer {
 /** `sent`: handed to the transport. `not_sent`: provably no byte left the server. */
 export type SendResult = 'sent' | 'not_sent';
 
-/** What a connector learnt about an execution. `time` is Unix milliseconds on the other side's clock. */
-export type Evidence =
+/**
+ * What a connector learnt about an execution. `time` is Unix milliseconds on the other side's clock; `receivedAt` is when the server
+ * received it, undefined: just now. An uplink that came right behind it must not seem older, however long either waited for its turn.
+ */
+export type Evidence = EvidenceFacts & { readonly receivedAt?: number | undefined };
+
+type EvidenceFacts =
   | { readonly kind: 'transport_ok'; readonly time?: number | undefined }
   | { readonly kind: 'ack'; readonly time?: number | undefined; readonly code?: string; readonly message?: string }
   /** The device answered negatively. */

@@ -121,7 +121,9 @@ function chunksOf(known: readonly Found[]): Found[][] {
 }
 
 function happened(evidence: Evidence, source: string): { event: ExecutionEvent; origin: EventOrigin } {
-  const { time, ...event } = evidence;
+  const { time, receivedAt, ...facts } = evidence;
+  const tells = facts.kind === 'transport_ok' || facts.kind === 'ack' || facts.kind === 'no_answer';
+  const event: ExecutionEvent = tells ? { ...facts, peerTime: time, toldAt: receivedAt } : facts;
   return { event, origin: { source, ...(time !== undefined && { data: { reported_at: new Date(time).toISOString() } }) } };
 }
 

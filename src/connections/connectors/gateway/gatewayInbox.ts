@@ -48,19 +48,21 @@ export class GatewayInbox {
 
   private async takeReceipt({ executionId, time }: CommandReceived): Promise<void> {
     const lane = this.laneOf(executionId);
+    const receivedAt = this.options.clock.now(); // the job waits for its turn
     this.options.log.debug({ connection_id: this.session.identity.connectionId, execution_id: executionId }, 'gateway.command_received');
     this.makeRoom(executionId);
     await this.add(lane, { execution_id: executionId }, async () => {
-      await this.apply(executionId, evidenceOfReceipt(time));
+      await this.apply(executionId, { ...evidenceOfReceipt(time), receivedAt });
     });
   }
 
   private async takeResult({ executionId, result, ...report }: CommandResult): Promise<void> {
     const lane = this.laneOf(executionId);
+    const receivedAt = this.options.clock.now(); // the job waits for its turn
     this.options.log.debug({ connection_id: this.session.identity.connectionId, execution_id: executionId, result }, 'gateway.command_result');
     this.makeRoom(executionId);
     await this.add(lane, { execution_id: executionId }, async () => {
-      const outcome = await this.apply(executionId, evidenceOfResult(result, report));
+      const outcome = await this.apply(executionId, { ...evidenceOfResult(result, report), receivedAt });
       this.session.forget(executionId);
       await this.session.answer(resultAckMessage(executionId, outcome));
     });
