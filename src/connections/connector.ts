@@ -87,6 +87,12 @@ export interface ConnectorEvents {
   evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome>;
   /** Settles what was on its way when the other side was last seen. Resolves before any new command is sent to it. */
   attached(attachment: Attachment): Promise<void>;
+  /**
+   * Nobody is attached any more: the stream ended, for whatever reason, and no newer one took its place (then that one's `attached` settles all).
+   * Comes when all that the old attachment brought is stored; the `attached` of the next one waits until this has resolved, so neither
+   * ever sees the other half done. A rejection is logged, and the next `attached` does what was left.
+   */
+  detached(organizationId: string, connectionId: string): Promise<void>;
   /** There may be room for another command on this connection. */
   ready(organizationId: string, connectionId: string): void;
 }

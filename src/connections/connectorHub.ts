@@ -21,6 +21,14 @@ export class ConnectorHub {
     return await this.gateway.send(downlink, session);
   }
 
+  /**
+   * Takes a command back that was sent and has not left yet. True: not one byte of it was handed to the transport, and none will be; its
+   * `send` resolves to `not_sent`. What the buffers of the network took may have left: false, as for a command that nobody holds.
+   */
+  takeBack(connectionId: string, executionId: string): boolean {
+    return this.gateway.takeBack(connectionId, executionId);
+  }
+
   /** Tells the other side to drop a command that ended here; does nothing while nobody is attached. */
   withdraw(connectionId: string, executionId: string): void {
     this.gateway.withdraw(connectionId, executionId);

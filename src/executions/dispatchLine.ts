@@ -57,6 +57,11 @@ export class DispatchLine {
     this.running ??= this.run();
   }
 
+  /** Resolves when what was claimed is sent or put back. */
+  async settled(): Promise<void> {
+    await this.running;
+  }
+
   /** Resolves when nothing is on its way out any more. */
   async stop(): Promise<void> {
     this.stopped = true;
@@ -180,11 +185,13 @@ export class DispatchLine {
   /** Proven not sent, whatever else became of this attempt meanwhile. */
   private async putBack({ id, attempts }: Execution): Promise<void> {
     const { database, ledger } = this.options;
-    await database.transaction(async (db) => {
-      const now = await new ExecutionRepository(db).find(this.organizationId, id);
-      const change = now?.attempts === attempts ? ledger.plan(now, { kind: 'known_undelivered' }, SOURCE) : undefined;
-      if (change) await ledger.store(db, this.organizationId, [change]);
-    });
+    for (let isOpen = true; isOpen; ) {
+      isOpen = await database.transaction(async (db) => {
+        const now = await new ExecutionRepository(db).find(this.organizationId, id);
+        const change = now?.attempts === attempts ? ledger.plan(now, { kind: 'known_undelivered' }, SOURCE) : undefined;
+        return change !== undefined && (await ledger.store(db, this.organizationId, [change])).length === 0; // changed meanwhile: look again
+      });
+    }
   }
 }
 

@@ -18,6 +18,11 @@ export class Dispatcher {
     if (!this.stopped) this.line(organizationId, connectionId).wake();
   }
 
+  /** Resolves when all that was given to the attachment that ended is either on its way or back in its queue. Only while nobody is attached. */
+  async settled(connectionId: string): Promise<void> {
+    await this.lines.get(connectionId)?.settled();
+  }
+
   /** Resolves when nothing is on its way out any more. */
   async stop(): Promise<void> {
     this.stopped = true;

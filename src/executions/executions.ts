@@ -16,13 +16,14 @@ import { ExecutionService } from './executionService';
 import { nextDeadline } from './executionTimes';
 import { ExecutionWatch } from './executionWatch';
 import { type Change, type EventOrigin, Ledger } from './ledger';
+import { LostLinks } from './lostLinks';
 import { Sweeper } from './sweeper';
 
 /** What the room needs of the house. */
 export interface ExecutionsOptions {
   readonly database: Database;
   /** Where commands go out. */
-  readonly hub: Pick<ConnectorHub, 'peer' | 'send' | 'withdraw'>;
+  readonly hub: Pick<ConnectorHub, 'peer' | 'send' | 'takeBack' | 'withdraw'>;
   /** Runs the encoders of commands. */
   readonly encoder: Encoder;
   /** Never runs backwards: see steadyClock. */
@@ -31,8 +32,8 @@ export interface ExecutionsOptions {
   readonly log: Logger;
 }
 
-const CHUNK = 100;
 const TRIES = 5;
+const NOT_SENT: ExecutionEvent = { kind: 'known_undelivered' };
 const FORGET_CHUNK = 200;
 const RETENTION_MS = 365 * 24 * 3_600_000;
 
@@ -45,6 +46,7 @@ export class Executions {
   private readonly dispatcher: Dispatcher;
   private readonly sweeper: Sweeper;
   private readonly settling: EvidenceService;
+  private readonly lostLinks: LostLinks;
   private readonly feed = new ExecutionFeed();
   /** What the other side of a connection holds and need not, until it can be told. */
   private readonly heldInVain = new Map<string, Set<string>>();
@@ -54,21 +56,22 @@ export class Executions {
     const ledger = new Ledger({ clock, onCommitted: (changes) => this.committed(changes) });
     this.ledger = ledger;
     this.dispatcher = new Dispatcher({ database, ledger, hub, clock, log });
-    this.sweeper = new Sweeper({ database, ledger, clock, log });
+    this.sweeper = new Sweeper({ database, ledger, takeBack: (execution) => this.takeBack(execution), clock, log });
     this.settling = new EvidenceService({ database, ledger, log, onHeldInVain: (connectionId, executionId) => this.remember(connectionId, executionId) });
+    this.lostLinks = new LostLinks({ database, ledger });
     this.service = new ExecutionService({ database, ledger, encoder, clock, cursors });
     this.watch = new ExecutionWatch({ database, cursors, feed: this.feed });
   }
 
   /** Takes up what an earlier process left. Call it before anybody can attach. */
   async start(): Promise<void> {
-    await this.markAmbiguous();
+    await this.lostLinks.markAll();
     this.sweeper.start();
   }
 
   /** Resolves when nothing is written or sent any more. */
   async stop(): Promise<void> {
-    await Promise.all([this.dispatcher.stop(), this.sweeper.stop()]);
+    await Promise.all([this.dispatcher.stop(), this.sweeper.stop(), this.lostLinks.stop()]);
   }
 
   /** Judges every deadline that has come; resolves when it is on disk. The server does it by itself. */
@@ -95,6 +98,12 @@ export class Executions {
     await this.settling.attached(attachment);
   }
 
+  /** Whoever was attached is gone: ConnectorEvents.detached. */
+  async detached(organizationId: string, connectionId: string): Promise<void> {
+    await this.dispatcher.settled(connectionId); // what has not left is back in its queue
+    await this.lostLinks.markConnection(organizationId, connectionId);
+  }
+
   /** There may be room on a connection: ConnectorEvents.ready. */
   ready(organizationId: string, connectionId: string): void {
     const held = this.heldInVain.get(connectionId);
@@ -116,22 +125,12 @@ export class Executions {
   }
 
   private plans(executions: Iterable<Execution>, event: ExecutionEvent, origin: EventOrigin): Change[] {
-    return [...executions].flatMap((execution) => this.ledger.plan(execution, event, origin) ?? []);
+    return [...executions].flatMap((execution) => this.ledger.planAll(execution, this.takeBack(execution) ? [NOT_SENT, event] : [event], origin) ?? []);
   }
 
-  /** What was on its way when the server stopped: nobody knows until the other side says. */
-  private async markAmbiguous(): Promise<void> {
-    const { database } = this.options;
-    const inTransit = await new DeadlineRepository(database.db).inTransit();
-    for (const [organizationId, all] of Map.groupBy(inTransit, (row) => row.organizationId)) {
-      for (let start = 0; start < all.length; start += CHUNK) {
-        const ids = all.slice(start, start + CHUNK).map((row) => row.id);
-        await database.transaction(async (db) => {
-          const executions = await new ExecutionRepository(db).findAll(organizationId, ids);
-          await this.ledger.store(db, organizationId, this.plans(executions.values(), { kind: 'link_lost' }, { source: 'server' }));
-        });
-      }
-    }
+  /** Whether a command in transit has provably not left, and now never will. */
+  private takeBack({ id, state, connectionId }: Execution): boolean {
+    return state === 'in_transit' && connectionId !== undefined && this.options.hub.takeBack(connectionId, id);
   }
 
   private remember(connectionId: string, executionId: string): void {

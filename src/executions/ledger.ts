@@ -48,6 +48,17 @@ export class Ledger {
     return entries.length === 0 ? undefined : { before: execution, after: { ...after, version: execution.version + 1 }, entries, effects };
   }
 
+  /** The same for what happened one after another and is stored as one; what does nothing in its turn is left out. */
+  planAll(execution: Execution, events: readonly ExecutionEvent[], origin: EventOrigin): Change | undefined {
+    let all: Change | undefined;
+    for (const event of events) {
+      const next = this.plan(all?.after ?? execution, event, origin);
+      if (all && next) all = { before: execution, after: { ...next.after, version: all.after.version }, entries: [...all.entries, ...next.entries], effects: [...all.effects, ...next.effects] };
+      else all ??= next;
+    }
+    return all;
+  }
+
   /** Keeps evidence for an execution that has ended; its state stays. Undefined once there is too much of it. */
   planLate(execution: Execution, event: ExecutionEvent, origin: EventOrigin): Change | undefined {
     if (execution.eventCount >= MOST_EVENTS) return undefined;

@@ -4,6 +4,7 @@ import type { Logger } from '../kernel/logger';
 import { Alarm } from './alarm';
 import { DeadlineRepository } from './deadlineRepository';
 import type { Execution } from './execution';
+import type { ExecutionEvent, Timer } from './executionEvent';
 import { dueTimer } from './executionTimes';
 import type { Ledger } from './ledger';
 
@@ -13,6 +14,17 @@ const GRACE_MS = 60_000;
 /** Deadlines of another process are seen that often. */
 const LOOK_EVERY_MS = 5000;
 
+const NOT_TAKEN: ExecutionEvent = { kind: 'known_undelivered', code: 'transport_stuck', message: 'the other side took nothing more before the deadline; not one byte of it has left' };
+
+interface SweeperOptions {
+  readonly database: Database;
+  readonly ledger: Ledger;
+  /** Takes a command in transit back that has not left yet; true: it provably never will. */
+  readonly takeBack: (execution: Execution) => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
 /** Ends what its deadline ends: one index over all deadlines, absolute times, so that a restart loses none. */
 export class Sweeper {
   private readonly alarm: Alarm;
@@ -20,7 +32,7 @@ export class Sweeper {
   private running: Promise<void> | undefined;
   private stopped = true;
 
-  constructor(private readonly options: { readonly database: Database; readonly ledger: Ledger; readonly clock: Clock; readonly log: Logger }) {
+  constructor(private readonly options: SweeperOptions) {
     this.alarm = new Alarm(options.clock, () => this.run());
   }
 
@@ -61,11 +73,17 @@ export class Sweeper {
     for (const [organizationId, executions] of Map.groupBy(due, (execution) => execution.organizationId)) {
       const changes = executions.flatMap((execution) => {
         const timer = dueTimer(execution, now);
-        return (timer && ledger.plan(execution, { kind: 'timer', timer }, { source: 'sweeper' })) ?? [];
+        return (timer && ledger.planAll(execution, this.eventsAt(execution, timer), { source: 'sweeper' })) ?? [];
       });
       judged += (await database.transaction(async (db) => await ledger.store(db, organizationId, changes))).length;
     }
     return judged;
+  }
+
+  /** What waited all the time for the other side to read has not been delivered: that comes first. */
+  private eventsAt(execution: Execution, timer: Timer): ExecutionEvent[] {
+    const ended: ExecutionEvent = { kind: 'timer', timer };
+    return timer === 'delivery' && this.options.takeBack(execution) ? [NOT_TAKEN, ended] : [ended];
   }
 
   private run(): void {

@@ -15,8 +15,10 @@ export class FakeEvents implements ConnectorEvents {
   readonly evidences: HandedEvidence[] = [];
   readonly attachments: Attachment[] = [];
   readonly readies: string[] = [];
+  readonly detachments: string[] = [];
   onUplink: (message: UplinkMessage) => Promise<UplinkOutcome> = async () => ({ outcome: 'stored' });
   onEvidence: (executionId: string) => Promise<EvidenceOutcome> = async () => 'applied';
+  onDetached: (connectionId: string) => Promise<void> = async () => {};
   onAttached: (attachment: Attachment) => Promise<void> = async () => {};
   private waiting: (() => void)[] = [];
 
@@ -36,6 +38,12 @@ export class FakeEvents implements ConnectorEvents {
     this.attachments.push(attachment);
     this.tell();
     await this.onAttached(attachment);
+  }
+
+  async detached(_organizationId: string, connectionId: string): Promise<void> {
+    this.detachments.push(connectionId);
+    this.tell();
+    await this.onDetached(connectionId);
   }
 
   ready(_organizationId: string, connectionId: string): void {

@@ -27,6 +27,10 @@ class FakeHub {
     return result;
   }
 
+  takeBack(): boolean {
+    return false;
+  }
+
   withdraw(_connectionId: string, executionId: string): void {
     this.withdrawn.push(executionId);
   }

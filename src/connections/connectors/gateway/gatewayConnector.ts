@@ -53,6 +53,14 @@ export class GatewayConnector {
     return current?.number === session ? await current.send(downlink) : 'not_sent';
   }
 
+  /** Takes a command back that waits for the gateway to read. True: it provably never left. */
+  takeBack(connectionId: string, executionId: string): boolean {
+    const session = this.sessionOf(connectionId);
+    if (!session?.takeBack(executionId)) return false;
+    this.events?.ready(session.identity.organizationId, connectionId);
+    return true;
+  }
+
   /** Tells the attached gateway to drop a command that ended here; one that waits for its welcome is told after that. */
   withdraw(connectionId: string, executionId: string): void {
     const session = this.sessionOf(connectionId);
@@ -101,6 +109,7 @@ export class GatewayConnector {
     const { organizationId, connectionId } = session.identity;
     await session.settle(async () => {
       await previous?.drained();
+      await this.seats.get(connectionId)?.departure;
       if (!session.isEnded) await events.attached(attachmentFromHello(organizationId, hello));
     });
     const { policy } = await this.admit(connectionId, context); // it may have been switched off meanwhile
@@ -152,9 +161,22 @@ export class GatewayConnector {
     const reason = error instanceof DomainError ? error.reason : error === undefined ? undefined : 'internal';
     session.end(new DomainError('cancelled', 'cancelled', 'the stream is over'));
     this.options.log.info({ ...fieldsOf(session), reason }, 'gateway.detached');
-    if (!this.seats.get(connectionId)?.leave(session)) return;
+    const seat = this.seats.get(connectionId);
+    if (!seat?.leave(session)) return;
+    seat.departure = this.depart(session);
     if (reason === 'connection_not_found') this.seats.delete(connectionId); // it was deleted while this one took its seat
     this.options.statuses.detached(connectionId, reason && reason !== 'shutting_down' ? `${reason}: ${messageOf(error)}` : '');
+  }
+
+  /** What was on its way to a gateway that is gone: nobody knows. Whoever comes next waits for this. */
+  private async depart(session: GatewaySession): Promise<void> {
+    const { organizationId, connectionId } = session.identity;
+    try {
+      await session.drained(); // what it brought comes first
+      await this.started().detached(organizationId, connectionId);
+    } catch (err) {
+      this.options.log.error({ ...fieldsOf(session), err }, 'gateway.detach_failed'); // the next attachment settles it
+    }
   }
 
   private contest({ organizationId, connectionId, gatewayId }: GatewayIdentity): void {

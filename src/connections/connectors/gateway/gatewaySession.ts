@@ -95,11 +95,17 @@ export class GatewaySession {
   /** Takes a command back: out of the outbox if it is still there, else by telling the gateway, once it has its welcome. */
   withdraw(executionId: string): void {
     if (this.maxInFlight === 0) return void this.withdrawnEarly.add(executionId);
-    const isUnsent = this.outbox.drop(executionId);
+    if (this.takeBack(executionId)) return;
     this.forget(executionId);
-    if (isUnsent) return;
     if (this.outbox.size >= MOST_WITHDRAWALS) return this.end(tooSlow());
     void this.outbox.post(() => ({ message: { $case: 'withdraw', value: { executionId } } }));
+  }
+
+  /** Takes a command back that is still in the outbox. True: not one byte of it was handed to the transport, and none will be. */
+  takeBack(executionId: string): boolean {
+    const isUnsent = this.outbox.drop(executionId);
+    if (isUnsent) this.forget(executionId);
+    return isUnsent;
   }
 
   /** The gateway holds the command: it is not in flight any more. Answers whether that made room. */

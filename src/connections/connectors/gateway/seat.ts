@@ -14,6 +14,8 @@ const MOST_REMEMBERED = 16;
  */
 export class Seat {
   current: GatewaySession | undefined;
+  /** Resolves when the last departure that left the seat empty has been dealt with. */
+  departure: Promise<void> = Promise.resolve();
   // When each gateway was replaced, on the monotonic clock; oldest first.
   private readonly replaced = new Map<string, number>();
 
