@@ -6,3 +6,4 @@ export { DeviceRepository, type Binding } from './deviceRepository';
 export { DeviceService, type DeviceChange, type DeviceOptions, type DevicePage, type DeviceQuery, type NewDevice } from './deviceService';
 export { SensorService, type MappingInput } from './sensorService';
 export { formatSourcePath, itemPath, LONGEST_SOURCE_PATH, memberPath, parseSourcePath, type PathStep } from './sourcePath';
+export { medianUplinkGap, REMEMBERED_UPLINKS } from './uplinkGaps';
