@@ -56,6 +56,20 @@ describe('the outbox', () => {
     expect(written).toEqual(['first', 'late']);
   });
 
+  it('writes what has gathered in order, together, and no more until the reader has room', async () => {
+    const written: number[] = [];
+    const room = gate<void>();
+    const outbox = new Outbox<number>(async (message) => {
+      written.push(message);
+      await room.promise;
+    });
+    const posted = Array.from({ length: 200 }, (_, n) => outbox.post(() => n));
+    expect([written, outbox.size]).toEqual([[0], 199]);
+    room.open();
+    expect(new Set(await Promise.all(posted))).toEqual(new Set([true]));
+    expect(written).toEqual(Array.from({ length: 200 }, (_, n) => n));
+  });
+
   it('tells what was handed over and what provably was not, when the stream is over', async () => {
     const broken = gate<void>();
     const outbox = new Outbox<string>(async () => await broken.promise.then(() => Promise.reject(new Error('over'))));
