@@ -81,31 +81,57 @@ export class ExecutionRepository {
     return rows.map((row) => row.physical_device_id);
   }
 
+  /** The queries of an execution that have not left yet. */
+  async enqueuedQueries(organizationId: string, parentExecutionId: string): Promise<Execution[]> {
+    return await this.many(statements.enqueuedQueries, [organizationId, parentExecutionId]);
+  }
+
+  /** The executions of a device that stand before this one in its queue's order and are delivered or accepted, in that order. */
+  async verifyingBefore(organizationId: string, deviceId: string, id: string): Promise<Execution[]> {
+    return await this.many(statements.verifyingBefore, [organizationId, deviceId, id]);
+  }
+
+  /** The executions of a physical device that an uplink may settle, in the order of its queue: in transit, delivered or accepted. */
+  async awaitingUplink(organizationId: string, deviceId: string, physicalDeviceId: string): Promise<Execution[]> {
+    return await this.many(statements.awaitingUplink, [organizationId, deviceId, physicalDeviceId]);
+  }
+
   /** Adds an execution with its first event. Its place in the queue is the event's position. Only inside a transaction. */
   async create(execution: Execution, dedupeKey: string | undefined, entry: NewLogEntry): Promise<void> {
     const position = await this.takePositions(execution.organizationId, 1);
-    await this.db.all(statements.insert, [...valuesOf(SUBMISSION_COLUMNS, execution), ...valuesOf(PROGRESS_COLUMNS, execution), dedupeKey ?? null, position]);
-    await this.log(execution.organizationId, position, entry);
+    await this.insert(execution, dedupeKey, position);
+    await this.logOne(execution.organizationId, position, entry);
+  }
+
+  /** Adds an execution that asks for another one: at the place of that one, so before all that waits. Its events are not logged yet. */
+  async insertQuery(execution: Execution): Promise<void> {
+    const [place] = await this.db.all<{ queue_order: number }>(statements.place, [execution.organizationId, execution.parentExecutionId ?? '']);
+    await this.insert(execution, undefined, place?.queue_order ?? 0);
   }
 
   /**
-   * Stores changes that are based on what was read, each with its events; all are of one organization. Returns those that were
-   * stored: the others were changed meanwhile. Only inside a transaction.
+   * Stores changes that are based on what was read; all are of one organization. Returns those that were stored: the others were changed
+   * meanwhile. Their events are not logged yet. Only inside a transaction.
    */
-  async store<Change extends StoredChange>(organizationId: string, changes: readonly Change[]): Promise<Change[]> {
+  async replace<Change extends StoredChange>(organizationId: string, changes: readonly Change[]): Promise<Change[]> {
     const stored: Change[] = [];
-    for (const change of changes) if (await this.replace(organizationId, change)) stored.push(change);
-    const entries = stored.flatMap((change) => change.entries);
-    if (entries.length === 0) return stored;
-    // Last, because on PostgreSQL it makes the organization's other writers wait until the commit.
-    const end = await this.takePositions(organizationId, entries.length);
-    for (const [at, entry] of entries.entries()) await this.log(organizationId, end - entries.length + 1 + at, entry);
+    for (const change of changes) {
+      const { before, after } = change;
+      const rows = await this.db.all(statements.update, [...valuesOf(PROGRESS_COLUMNS, after), isFinal(after.state) ? 1 : 0, organizationId, after.id, before.version]);
+      if (rows.length > 0) stored.push(change);
+    }
     return stored;
   }
 
-  private async replace(organizationId: string, { before, after }: StoredChange): Promise<boolean> {
-    const rows = await this.db.all(statements.update, [...valuesOf(PROGRESS_COLUMNS, after), isFinal(after.state) ? 1 : 0, organizationId, after.id, before.version]);
-    return rows.length > 0;
+  /** Adds events to the organization's log, in this order. Only inside a transaction. */
+  async log(organizationId: string, entries: readonly NewLogEntry[]): Promise<void> {
+    if (entries.length === 0) return;
+    const end = await this.takePositions(organizationId, entries.length);
+    for (const [at, entry] of entries.entries()) await this.logOne(organizationId, end - entries.length + 1 + at, entry);
+  }
+
+  private async insert(execution: Execution, dedupeKey: string | undefined, queueOrder: number): Promise<void> {
+    await this.db.all(statements.insert, [...valuesOf(SUBMISSION_COLUMNS, execution), ...valuesOf(PROGRESS_COLUMNS, execution), dedupeKey ?? null, queueOrder]);
   }
 
   /** The last of `count` new positions in the organization's log. */
@@ -115,7 +141,7 @@ export class ExecutionRepository {
     return row.value;
   }
 
-  private async log(organizationId: string, position: number, entry: NewLogEntry): Promise<void> {
+  private async logOne(organizationId: string, position: number, entry: NewLogEntry): Promise<void> {
     const { executionId, deviceId, sequence, time, layer, event, from, to, source, data } = entry;
     await this.db.all(statements.log, [organizationId, position, executionId, deviceId, sequence, time, layer, event, from ?? null, to, source, JSON.stringify(data)]);
   }

@@ -50,5 +50,5 @@ export function isAfterDispatch(x: Pick<Execution, 'dispatchedAt'>, { ownTime, r
 export function replaces(one: SampleTimes, stored: SampleTimes | undefined): boolean {
   if (!stored) return true;
   const onOneClock = one.ownTime !== undefined && stored.ownTime !== undefined && stored.ownTime <= stored.receivedAt;
-  return onOneClock ? Number(one.ownTime) >= Number(stored.ownTime) : one.receivedAt >= stored.receivedAt;
+  return onOneClock ? one.ownTime >= stored.ownTime : one.receivedAt >= stored.receivedAt;
 }

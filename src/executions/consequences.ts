@@ -1,0 +1,92 @@
+import type { JsonValue } from '../kernel/jsonValue';
+import { type Change, planChange, planSubmission } from './changePlan';
+import { type Execution, type ExecutionState, isFinal, rankOf } from './execution';
+import type { ExecutionEvent } from './executionEvent';
+import type { ExecutionRepository } from './executionRepository';
+import { queryTryOf } from './queryTry';
+import { showsExpected } from './sensorComparison';
+
+const TRIES = 5;
+const SERVER = { source: 'server' };
+/** The device has it, or shows that it had it. */
+const REACHED: readonly ExecutionState[] = ['delivered', 'accepted', 'converged', 'accepted_no_l4'];
+/** The server's own ways to end a query: the parent need not hear of them. */
+const TAKEN_BACK = new Set(['parent_ended', 'asked_again']);
+
+/** What a change of one execution means for others, and how to find it out. */
+type Rule = (executions: ExecutionRepository, change: Change, now: number) => Promise<Change[]>;
+
+/**
+ * Stores what follows from changes for other executions, and what follows from that, until nothing does. Returns these changes; they are
+ * not in the log yet. Only inside the transaction of the changes.
+ */
+export async function consequencesOf(executions: ExecutionRepository, changes: readonly Change[], now: number): Promise<Change[]> {
+  const followed: Change[] = [];
+  for (let open = changes; open.length > 0; ) {
+    const next: Change[] = [];
+    for (const change of open) for (const rule of RULES) next.push(...(await rule(executions, change, now)));
+    followed.push(...next);
+    open = next;
+  }
+  return followed;
+}
+
+const RULES: readonly Rule[] = [supersede, tellParent, takeQueriesBack, sendQuery];
+
+/** T33, T34: what is older and waits for another value on one of the sensors will not see it any more. */
+async function supersede(executions: ExecutionRepository, { after, entries }: Change, now: number): Promise<Change[]> {
+  const reached = after.expected.length > 0 && entries.some(({ from, to }) => from !== undefined && rankOf(from) < rankOf('delivered') && REACHED.includes(to));
+  if (!reached) return [];
+  const contradicted = async (): Promise<Execution[]> => (await executions.verifyingBefore(after.organizationId, after.deviceId, after.id)).filter((older) => contradicts(after, older));
+  return await settle(executions, contradicted, { kind: 'superseded', byExecutionId: after.id }, now);
+}
+
+/** T27, T28, T39, T40: what became of a query, for the execution that asked it. */
+async function tellParent(executions: ExecutionRepository, change: Change, now: number): Promise<Change[]> {
+  const { organizationId, parentExecutionId, id: queryExecutionId, state, detail } = change.after;
+  if (parentExecutionId === undefined || !justEnded(change) || TAKEN_BACK.has(detail)) return [];
+  const event: ExecutionEvent = state === 'accepted_no_l4' ? { kind: 'query_answered', queryExecutionId } : { kind: 'query_failed', queryExecutionId, state, detail };
+  return await settle(executions, async () => [...(await executions.findAll(organizationId, [parentExecutionId])).values()], event, now);
+}
+
+/** A query that has not left yet is for nothing once its parent has ended. */
+async function takeQueriesBack(executions: ExecutionRepository, change: Change, now: number): Promise<Change[]> {
+  if (change.after.queriesSent === 0 || !justEnded(change)) return [];
+  return await cancelQueries(executions, change.after, 'parent_ended', now);
+}
+
+/** The next try of the query; an earlier one that has not left yet makes room for it, so that no device is asked twice at once. */
+async function sendQuery(executions: ExecutionRepository, { after, effects }: Change, now: number): Promise<Change[]> {
+  if (!effects.includes('send_query') || isFinal(after.state)) return [];
+  const query = queryTryOf(after, now);
+  if (!query) return []; // it ends by its window
+  const cancelled = after.queriesSent > 1 ? await cancelQueries(executions, after, 'asked_again', now) : [];
+  await executions.insertQuery(query);
+  return [...cancelled, planSubmission(query, { ...SERVER, data: { trigger_id: query.triggerId, parent_execution_id: after.id } }).change];
+}
+
+async function cancelQueries(executions: ExecutionRepository, parent: Execution, reason: 'parent_ended' | 'asked_again', now: number): Promise<Change[]> {
+  return await settle(executions, async () => await executions.enqueuedQueries(parent.organizationId, parent.id), { kind: 'cancelled', reason }, now);
+}
+
+/** Stores what an event does to executions; one that somebody else changed meanwhile is read again, in the same transaction. */
+async function settle(executions: ExecutionRepository, read: () => Promise<readonly Execution[]>, event: ExecutionEvent, now: number): Promise<Change[]> {
+  const settled: Change[] = [];
+  for (let attempt = 1; attempt <= TRIES; attempt++) {
+    const done = new Set(settled.map(({ after }) => after.id));
+    const wanted = (await read()).filter(({ id }) => !done.has(id)).flatMap((execution) => planChange(execution, [event], SERVER, now) ?? []);
+    const stored = wanted.length === 0 ? [] : await executions.replace(wanted[0]?.after.organizationId ?? '', wanted);
+    settled.push(...stored);
+    if (stored.length === wanted.length) return settled;
+  }
+  throw new Error(`executions kept changing while ${event.kind} was stored`);
+}
+
+/** Whether two executions want different values of a sensor. */
+function contradicts(newer: Execution, older: Execution): boolean {
+  return older.expected.some((expected) => newer.expected.some((other) => other.sensorId === expected.sensorId && !showsExpected(expected, other.value as JsonValue)));
+}
+
+function justEnded({ before, after }: Change): boolean {
+  return isFinal(after.state) && !isFinal(before.state);
+}

@@ -1,0 +1,60 @@
+import type { Execution } from './execution';
+
+/**
+ * The try of its query that a parent's last transition asked for, as an execution of its own: on the parent's route, with the parent's
+ * times, and never beyond the parent's window. It expects no sensor states: it is done once it is answered. Undefined: there is no such try.
+ */
+export function queryTryOf(parent: Execution, now: number): Execution | undefined {
+  const { query, tConv } = parent;
+  const asked = query?.tries[parent.queriesSent - 1];
+  if (!query || !asked || tConv === undefined) return undefined;
+  const { organizationId, deviceId, physicalDeviceId, connectionId, clientDeviceId, triggerId, times } = parent;
+  const { tries: _tries, ...command } = query;
+  return {
+    ...UNSENT,
+    ...command,
+    organizationId,
+    deviceId,
+    physicalDeviceId,
+    connectionId,
+    clientDeviceId,
+    triggerId,
+    times,
+    id: asked.executionId,
+    parentExecutionId: parent.id,
+    payload: asked.payload,
+    tDelivery: Math.min(now + times.deliveryMs, tConv),
+    enqueuedAt: now,
+    updatedAt: now,
+  };
+}
+
+const UNSENT = {
+  strategy: 'wait_next_uplink',
+  expected: [],
+  convergenceTimeout: undefined,
+  triggerKey: undefined,
+  triggerHash: undefined,
+  query: undefined,
+  rejectionReason: undefined,
+  violations: [],
+  state: 'enqueued',
+  detail: '',
+  detailMessage: '',
+  evidence: undefined,
+  attempts: 0,
+  holdsSlot: false,
+  notBefore: undefined,
+  sentTo: undefined,
+  sentBoot: undefined,
+  tAck: undefined,
+  tConv: undefined,
+  tQuery: undefined,
+  dispatchedAt: undefined,
+  deliveredAt: undefined,
+  peerDeliveredAt: undefined,
+  queriesSent: 0,
+  finishedAt: undefined,
+  version: 1,
+  eventCount: 1,
+} as const;
