@@ -11,6 +11,8 @@ export interface Dialect {
   isUnavailable(error: unknown): boolean;
   /** Locks the rows of a query to the end of the transaction; nothing on SQLite, which has one writer. */
   lockForUpdate<Q extends Knex.QueryBuilder>(query: Q): Q;
+  /** As lockForUpdate, at the end of the SQL of a hot statement. */
+  readonly forUpdate: string;
   /** SQL of a JSON object with these members, each an SQL expression. */
   jsonObject(members: Readonly<Record<string, string>>): string;
   /** SQL of a JSON array of `element` (an SQL expression) over `from` (all that follows FROM), in the order of `orderBy`; `[]` for none. A column of its own: as a part of jsonObject it goes through jsonText. */

@@ -14,6 +14,7 @@ export const sqlite: Dialect = {
   isForeignKeyViolation: (error) => codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY',
   isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)) || CLOSED.test(messageOf(error)),
   lockForUpdate: (query) => query,
+  forUpdate: '',
   jsonObject: (members) => `json_object(${pairs(members)})`,
   jsonArray: (element, from, orderBy) => `(select json_group_array(${element} order by ${orderBy}) from ${from})`,
   // A subquery's result is text, as a column is; json() reads it again, which costs as much as making it.

@@ -153,8 +153,7 @@ export function runAll(actions: readonly (() => void)[], log: Logger): void {
 async function inTime<T>(work: Promise<T>, limitMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const error = new TransactionTimeout(`a transaction took longer than ${limitMs} ms and was rolled back`);
-    timer = setTimeout(() => reject(error), limitMs);
+    timer = setTimeout(() => reject(new TransactionTimeout(`a transaction took longer than ${limitMs} ms and was rolled back`)), limitMs);
   });
   try {
     return await Promise.race([work, late]);
