@@ -51,6 +51,7 @@ module.exports = {
     { name: 'handlers-know-no-repository', severity: 'error', from: { path: 'Handlers\\.ts$' }, to: { path: 'Repository\\.ts$' } },
     only('knex-in-repositories', 'SQL lives in database/ and *Repository.ts', '^src/database/|Repository\\.ts$', own('(knex|pg|better-sqlite3)')),
     only('grpc-at-the-edge', 'grpc-js lives in rpc/, gen/, the gateway connector, and as a client in cli/', `^src/(rpc|gen|cli)/|${gateway}`, own('@grpc/(grpc-js|proto-loader)')),
+    only('quickjs-in-codec', 'the script engine lives in codec/', '^src/codec/', own('(quickjs-emscripten-core|@jitl/[^/]+)')),
     only('pino-in-app', 'everybody else takes the Logger', '^src/app\\.ts$|^src/kernel/logger|^src/cli/log', own('pino')),
     only('app-is-the-root', 'only the command line builds the application', '^src/(main\\.ts|cli/)', '^src/app\\.ts$'),
     only('cli-is-the-top', 'nobody stands on the command line', '^src/(main\\.ts|cli/)', inside('cli')),

@@ -26,6 +26,15 @@ const common = {
 };
 const programs = { main: 'src/main.ts', bench: 'scripts/bench/bench.ts', 'bench-echo': 'scripts/bench/echoServer.ts', crash: 'scripts/crash/crash.ts' };
 for (const [name, entry] of Object.entries(programs)) if (existsSync(entry)) await build({ ...common, entryPoints: [entry], outfile: `dist/${name}.js` });
+
+// The sandbox: the thread's program, the engine beside it, and what runs inside the engine, which is no Node.
+const inside = { bundle: true, platform: 'browser', target: 'es2022', format: 'iife', minify: true, charset: 'ascii', logLevel: 'warning', legalComments: 'none' };
+await build({ ...common, sourcemap: false, minify: true, entryPoints: ['src/codec/worker/worker.ts'], outfile: `${assets}/codecWorker.js` });
+await build({ ...inside, entryPoints: ['src/codec/guest/guest.ts'], outfile: `${assets}/codecGuest.js` });
+const buffer = "Object.defineProperty(globalThis, 'Buffer', { value: require('buffer/').Buffer, writable: true, configurable: true })";
+await build({ ...inside, stdin: { contents: buffer, resolveDir: process.cwd() }, outfile: `${assets}/buffer-prelude.js` });
+copyFileSync('node_modules/@jitl/quickjs-wasmfile-release-sync/dist/emscripten-module.wasm', `${assets}/quickjs.wasm`);
+
 // Renamed into place: a process that runs has the old file mapped, and would crash if it were written over.
 copyFileSync(`node_modules/better-sqlite3/prebuilds/${process.platform}-${process.arch}.node`, `${assets}/better_sqlite3.node.new`);
 renameSync(`${assets}/better_sqlite3.node.new`, `${assets}/better_sqlite3.node`);

@@ -1,5 +1,18 @@
+import { asset } from '../kernel/assets';
+import { DomainError } from '../kernel/errors';
+import type { JsonObject } from '../kernel/jsonValue';
 import type { Logger } from '../kernel/logger';
 import type { EncodeRequest, EncodeResult } from './codecRun';
+import { ScriptThread, shuttingDown, type ThreadEnd } from './scriptThread';
+import { Turns } from './turns';
+import type { Job, WorkerStart } from './worker/messages';
+
+const SCRIPT_BYTES = 256 * 1024;
+const INPUT_BYTES = 64 * 1024;
+const MEBIBYTE = 1024 * 1024;
+const WAITING = { each: { items: 256, weight: 16 * MEBIBYTE }, all: { items: 1024, weight: 64 * MEBIBYTE } };
+const RETRY_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
 
 /** How the sandbox runs scripts. */
 export interface SandboxOptions {
@@ -12,17 +25,104 @@ export interface SandboxOptions {
   readonly log: Logger;
 }
 
-/** Runs encoders that nobody trusts, in threads of their own. */
+interface Waiting {
+  readonly job: Job;
+  readonly resolve: (result: EncodeResult | Promise<EncodeResult>) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Runs encoders that nobody trusts, in threads of their own. The threads start with it, and are warm when the first script comes. */
 export class Sandbox {
-  constructor(private readonly options: SandboxOptions) {}
+  private readonly turns = new Turns<Waiting>(WAITING);
+  private readonly threads = new Set<ScriptThread>();
+  private readonly start: WorkerStart;
+  private pause: NodeJS.Timeout | undefined;
+  private failures = 0;
+  private stopped = false;
+
+  constructor(private readonly options: SandboxOptions) {
+    const { scriptMs, hardMs } = options;
+    this.start = {
+      engine: new WebAssembly.Module(new Uint8Array(asset('quickjs.wasm'))),
+      guest: asset('codecGuest.js').toString(),
+      buffer: asset('buffer-prelude.js').toString(),
+      limits: { scriptMs, hardMs },
+    };
+    this.fill();
+  }
 
   /**
-   * Runs an encoder. Whatever a script does is in the result. Throws `sandbox_busy` when too many wait and `shutting_down` after `stop`.
+   * Runs an encoder. Whatever a script does is in the result. Throws `sandbox_busy` when too many wait, `shutting_down` after `stop`,
+   * and `sandbox_unavailable` while the threads cannot be started.
    */
   async encode(request: EncodeRequest): Promise<EncodeResult> {
-    throw new Error(`not yet: ${request.owner} ${this.options.workers}`);
+    if (this.stopped) throw shuttingDown();
+    const { script, data, fPort, variables } = request;
+    const input: JsonObject = { data, ...(fPort === undefined ? {} : { fPort }), variables: variables ?? {} };
+    const job = { script, input: JSON.stringify(input) };
+    const problem = sizeProblem(job);
+    if (problem !== undefined) return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'too_large', message: problem, lineNumber: undefined } };
+    return await new Promise<EncodeResult>((resolve, reject) => {
+      if (!this.turns.add(request.owner, { job, resolve, reject }, script.length + job.input.length)) reject(busy());
+      this.dispatch();
+    });
   }
 
   /** Ends the threads. What runs or waits is refused with `shutting_down`. Safe to call twice. */
-  async stop(): Promise<void> {}
+  async stop(): Promise<void> {
+    this.stopped = true;
+    clearTimeout(this.pause);
+    for (const { reject } of this.turns.takeAll()) reject(shuttingDown());
+    await Promise.all([...this.threads].map(async (thread) => await thread.end()));
+  }
+
+  private dispatch(): void {
+    for (const thread of this.threads) {
+      if (!thread.isIdle) continue;
+      const waiting = this.turns.next();
+      if (!waiting) return;
+      waiting.resolve(thread.run(waiting.job));
+    }
+  }
+
+  /** Starts threads until there are as many as there should be. */
+  private fill(): void {
+    while (!this.stopped && this.threads.size < this.options.workers) {
+      const onReady = (): void => {
+        this.failures = 0;
+        this.dispatch();
+      };
+      this.threads.add(new ScriptThread(this.start, { onReady, onEnd: (thread, reason, cause) => this.replace(thread, reason, cause) }));
+    }
+  }
+
+  private replace(thread: ScriptThread, reason: ThreadEnd, cause: unknown): void {
+    this.threads.delete(thread);
+    if (reason === 'not_started') return this.startLater(cause);
+    if (reason === 'spoiled') this.options.log.debug({ reason }, 'codec.thread_replaced');
+    else this.options.log.warn({ reason, ...(cause === undefined ? {} : { err: cause }) }, 'codec.thread_replaced');
+    return this.fill();
+  }
+
+  /** A thread that cannot start is a fault of the machine: tried again ever more slowly, and nobody is left waiting for it. */
+  private startLater(cause: unknown): void {
+    this.failures += 1;
+    const pauseMs = Math.min(100 * 2 ** this.failures, LONGEST_PAUSE_MS);
+    this.options.log.error({ err: cause, retry_ms: pauseMs }, 'codec.thread_not_started');
+    if (this.threads.size === 0) for (const { reject } of this.turns.takeAll()) reject(unavailable());
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => this.fill(), pauseMs);
+  }
 }
+
+/** Why a job is too large to be run, if it is. */
+function sizeProblem({ script, input }: Job): string | undefined {
+  const scriptBytes = Buffer.byteLength(script);
+  if (scriptBytes > SCRIPT_BYTES) return `the script has ${scriptBytes} bytes; at most ${SCRIPT_BYTES} are taken`;
+  const inputBytes = Buffer.byteLength(input);
+  return inputBytes > INPUT_BYTES ? `the encoder's input has ${inputBytes} bytes as JSON; at most ${INPUT_BYTES} are taken` : undefined;
+}
+
+const busy = (): DomainError => new DomainError('exhausted', 'sandbox_busy', 'too many encoders wait for their turn; try again in a second', { retryAfterMs: RETRY_MS });
+const unavailable = (): DomainError =>
+  new DomainError('unavailable', 'sandbox_unavailable', 'the threads that run encoders cannot be started; the log of the server says why', { retryAfterMs: RETRY_MS });

@@ -31,6 +31,11 @@ export const configSchema = z.strictObject({
   bootstrap: z.strictObject({
     keyFile: text().default('').describe('first start: write {"organizationId", "apiKey"} to this file instead of the terminal'),
   }),
+  codec: z.strictObject({
+    workers: count(1, 16).default(2).describe('threads that run the encoders of commands'),
+    scriptMs: count(10, 60_000).default(250).describe('how long an encoder may compute, milliseconds'),
+    hardMs: count(20, 120_000).default(1000).describe('when one that cannot be stopped is ended together with its thread, milliseconds'),
+  }),
   limits: z.strictObject({
     receiveBytes: count(1024, 256 * 1024 * 1024).default(4 * 1024 * 1024).describe('largest message that is taken, bytes'),
     sendBytes: count(1024, 256 * 1024 * 1024).default(16 * 1024 * 1024).describe('largest message that is sent, bytes'),

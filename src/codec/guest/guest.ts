@@ -1,0 +1,81 @@
+import type { Found, Guest, GuestInput } from '../guestWords';
+import { atob, btoa } from './base64';
+import { makeConsole, type LogSink } from './console';
+import { cut, parse, stringify, whenSettled } from './intrinsics';
+import { readResult } from './readResult';
+import { showThrown } from './show';
+import { TextDecoder, TextEncoder } from './textCoding';
+
+const MESSAGE_LENGTH = 1000;
+const STACK_LENGTH = 8192;
+const NEVER_SETTLED = '{"problem":{"code":"bad_output","message":"the encoder returned a promise that is never settled; it must return {bytes: [1, 2, 3]}"},"warnings":[]}';
+
+type AnyFunction = (...values: readonly unknown[]) => unknown;
+const isFunction = (value: unknown): value is AnyFunction => typeof value === 'function';
+
+/** Lays the globals of the scripts, and gives the host its three words. Evaluated before the user's script, in a context of its own. */
+function makeGuest(sink: LogSink): Guest {
+  const globals = { console: makeConsole(sink), atob, btoa, TextEncoder, TextDecoder, module: { exports: {} } };
+  for (const [name, value] of Object.entries({ ...globals, exports: globals.module.exports })) {
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
+  }
+  let state: 'settled' | 'waiting' | 'broken' = 'settled';
+  let result: unknown;
+
+  /** Keeps what the encoder returned; of a promise, what it is settled with. */
+  function keep(returned: unknown): void {
+    result = returned;
+    state = 'waiting';
+    try {
+      whenSettled(returned, (value) => ((state = 'settled'), (result = value)), (reason) => ((state = 'broken'), (result = reason)));
+    } catch {
+      state = 'settled'; // it is no promise
+    }
+  }
+
+  return {
+    call(found, input) {
+      const run = chosen(found, parse(input) as GuestInput);
+      if (run) keep(run());
+      return run !== undefined;
+    },
+    read() {
+      if (state === 'broken') throw result;
+      return state === 'waiting' ? NEVER_SETTLED : readResult(result);
+    },
+    explain: (thrown) => `{"message":${stringify(showThrown(thrown, MESSAGE_LENGTH))},"stack":${stringify(stackOf(thrown))}}`,
+  };
+}
+
+/** The encoder to call, in its own form: the new one, else the older ones. */
+function chosen(found: Found, { data, fPort, variables }: GuestInput): (() => unknown) | undefined {
+  const encodeDownlink = functionNamed('encodeDownlink', found);
+  if (encodeDownlink) return () => encodeDownlink(fPort === undefined ? { data, variables } : { data, fPort, variables });
+  const encode = functionNamed('Encode', found);
+  if (encode) return () => encode(fPort, data, variables);
+  const encoder = functionNamed('Encoder', found);
+  return encoder && (() => encoder(data, fPort));
+}
+
+/** A global of the script, else what it exported. */
+function functionNamed(name: 'encodeDownlink' | 'Encode' | 'Encoder', found: Found): AnyFunction | undefined {
+  const global = found[name];
+  if (isFunction(global)) return global;
+  const { exports } = found;
+  if ((typeof exports !== 'object' || exports === null) && !isFunction(exports)) return undefined;
+  const exported = (exports as Record<string, unknown>)[name];
+  return isFunction(exported) ? exported : undefined;
+}
+
+function stackOf(thrown: unknown): string {
+  if (typeof thrown !== 'object' || thrown === null) return '';
+  try {
+    const { stack } = thrown as { stack?: unknown };
+    return typeof stack === 'string' ? cut(stack, STACK_LENGTH) : '';
+  } catch {
+    return '';
+  }
+}
+
+// The host takes it from here, and away, before any script runs.
+Object.defineProperty(globalThis, 'makeGuest', { value: makeGuest, configurable: true });

@@ -1,0 +1,126 @@
+import { Worker } from 'node:worker_threads';
+import { assetPath } from '../kernel/assets';
+import { DomainError } from '../kernel/errors';
+import type { CodecErrorCode, EncodeResult } from './codecRun';
+import type { Job, Report, WorkerStart } from './worker/messages';
+
+// The engine's memory is not in here; this bounds what our own side of the thread may take.
+const RESOURCES = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 32 };
+
+/** Why a thread is no more: it hung, its engine may be damaged, it died, or it never got ready. */
+export type ThreadEnd = 'hung' | 'spoiled' | 'crashed' | 'not_started';
+
+/** Whom a thread tells what it is about. */
+export interface ThreadOwner {
+  /** It can take a job. */
+  onReady(thread: ScriptThread): void;
+  /** It takes none any more; whoever ran in it has been told. */
+  onEnd(thread: ScriptThread, reason: ThreadEnd, cause: unknown): void;
+}
+
+interface Running {
+  readonly resolve: (result: EncodeResult) => void;
+  readonly reject: (error: Error) => void;
+  readonly since: number;
+}
+
+/** One thread that runs scripts, one after the other. Ended at the hard deadline, and after anything that may have damaged it. */
+export class ScriptThread {
+  private readonly worker: Worker;
+  private state: 'starting' | 'idle' | 'working' | 'ended' = 'starting';
+  private running: Running | undefined;
+  private deadline: NodeJS.Timeout | undefined;
+  private cause: unknown;
+
+  constructor(
+    private readonly start: WorkerStart,
+    private readonly owner: ThreadOwner,
+  ) {
+    this.worker = new Worker(assetPath('codecWorker.js'), { workerData: start, resourceLimits: RESOURCES, execArgv: [], env: {} });
+    this.worker.on('message', (report: Report) => this.heard(report));
+    this.worker.on('error', (error) => (this.cause = error));
+    this.worker.on('exit', () => this.died());
+  }
+
+  /** Whether it can take a job. */
+  get isIdle(): boolean {
+    return this.state === 'idle';
+  }
+
+  /** Runs a job; only when idle. Rejected only by `end`. */
+  async run(job: Job): Promise<EncodeResult> {
+    this.state = 'working';
+    this.setDeadline();
+    this.worker.postMessage(job, []);
+    return await new Promise((resolve, reject) => (this.running = { resolve, reject, since: performance.now() }));
+  }
+
+  /** Ends it, whatever it does; a job in it is refused with `shutting_down`. */
+  async end(): Promise<void> {
+    this.running?.reject(shuttingDown());
+    this.retire();
+    await this.worker.terminate();
+  }
+
+  private heard(report: Report): void {
+    if (this.state === 'ended') return;
+    if (report.kind === 'ready') {
+      clearTimeout(this.deadline);
+      this.state = 'idle';
+      this.owner.onReady(this);
+      return;
+    }
+    this.settle(report.result);
+    if (report.spoiled) this.discard('spoiled');
+    else this.setDeadline(); // cleaning up takes as long as the script made it
+  }
+
+  private settle(result: EncodeResult): void {
+    this.running?.resolve(result);
+    this.running = undefined;
+  }
+
+  private setDeadline(): void {
+    clearTimeout(this.deadline);
+    // An answer that arrived while this process was busy is heard before the thread is judged.
+    this.deadline = setTimeout(() => setImmediate(() => this.deadlinePassed()), this.start.limits.hardMs);
+  }
+
+  private deadlinePassed(): void {
+    if (this.state !== 'working') return;
+    const { hardMs } = this.start.limits;
+    if (this.running) this.settle(this.failure('timeout', `the script could not be stopped and was ended after ${hardMs} ms, and its thread with it; what it logged is lost`));
+    this.discard('hung');
+  }
+
+  private died(): void {
+    if (this.state === 'ended') return;
+    const reason = this.state === 'starting' ? 'not_started' : 'crashed';
+    const outOfMemory = (this.cause as { code?: unknown } | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
+    this.settle(this.failure(outOfMemory ? 'out_of_memory' : 'runtime_error', 'the script broke the thread that ran it; what it logged is lost'));
+    this.retire();
+    this.owner.onEnd(this, reason, this.cause);
+  }
+
+  private failure(code: CodecErrorCode, message: string): EncodeResult {
+    const executionTimeMs = this.running ? performance.now() - this.running.since : 0;
+    return { output: undefined, warnings: [], logs: [], executionTimeMs, error: { code, message, lineNumber: undefined } };
+  }
+
+  private discard(reason: ThreadEnd): void {
+    this.retire();
+    // The next thread need not wait until this one is gone.
+    void this.worker.terminate();
+    this.owner.onEnd(this, reason, undefined);
+  }
+
+  private retire(): void {
+    this.state = 'ended';
+    clearTimeout(this.deadline);
+  }
+}
+
+/** The answer to whoever runs or waits when the sandbox is stopped. */
+export function shuttingDown(): DomainError {
+  return new DomainError('unavailable', 'shutting_down', 'the server is shutting down; try again when it is back');
+}

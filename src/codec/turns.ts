@@ -1,0 +1,56 @@
+/** How much may wait. */
+export interface TurnLimits {
+  readonly items: number;
+  /** The sum of the weights. */
+  readonly weight: number;
+}
+
+interface Item<T> {
+  readonly value: T;
+  readonly weight: number;
+}
+
+/** What waits, by owner. Owners take turns; an owner's own are first in, first out. */
+export class Turns<T> {
+  // The order of a Map is that of the turns: who was served goes to its end.
+  private readonly owners = new Map<string, Item<T>[]>();
+  private items = 0;
+  private weight = 0;
+
+  constructor(private readonly limits: { readonly each: TurnLimits; readonly all: TurnLimits }) {}
+
+  /** Takes one more to the end of its owner's row. False: too much waits already. */
+  add(owner: string, value: T, weight: number): boolean {
+    const row = this.owners.get(owner) ?? [];
+    const { each, all } = this.limits;
+    if (row.length >= each.items || this.items >= all.items || this.weight + weight > all.weight || sum(row) + weight > each.weight) return false;
+    row.push({ value, weight });
+    this.owners.set(owner, row);
+    this.items += 1;
+    this.weight += weight;
+    return true;
+  }
+
+  /** Takes out whose turn it is. */
+  next(): T | undefined {
+    for (const [owner, row] of this.owners) {
+      const item = row.shift();
+      this.owners.delete(owner);
+      if (row.length > 0) this.owners.set(owner, row);
+      if (!item) continue;
+      this.items -= 1;
+      this.weight -= item.weight;
+      return item.value;
+    }
+    return undefined;
+  }
+
+  /** Takes out all. */
+  takeAll(): readonly T[] {
+    const taken: T[] = [];
+    for (let value = this.next(); value !== undefined; value = this.next()) taken.push(value);
+    return taken;
+  }
+}
+
+const sum = (row: readonly Item<unknown>[]): number => row.reduce((total, { weight }) => total + weight, 0);

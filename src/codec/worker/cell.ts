@@ -1,0 +1,101 @@
+import { Scope, type QuickJSContext, type QuickJSHandle, type QuickJSRuntime } from 'quickjs-emscripten-core';
+import type { Guest } from '../guestWords';
+import type { Engine } from './engine';
+import { LogLines } from './logLines';
+
+/** The name that the user's script has in stack traces. */
+export const SCRIPT_FILE = 'encoder.js';
+
+const OUR_FILE = 'plantroom.js';
+const STACK_BYTES = 512 * 1024;
+const RESERVE_BYTES = 128 * 1024;
+const JOBS_AT_ONCE = 100;
+
+/** Something that guest code threw; `handle` is the value. */
+export class GuestThrew extends Error {
+  constructor(readonly handle: QuickJSHandle) {
+    super('guest code threw');
+  }
+}
+
+/** A runtime and context that nobody has used: for one script, then it is closed. */
+export class Cell {
+  readonly logs = new LogLines();
+  private readonly scope = new Scope();
+  private readonly runtime: QuickJSRuntime;
+  private readonly context: QuickJSContext;
+  private readonly guest: QuickJSHandle;
+  private readonly reserve: QuickJSHandle;
+  private isOver = (): boolean => false;
+
+  /** `guestScript` is the bundle of src/codec/guest. */
+  constructor(engine: Engine, guestScript: string) {
+    this.runtime = this.scope.manage(engine.quickjs.newRuntime({ maxStackSizeBytes: STACK_BYTES, interruptHandler: () => this.isOver() }));
+    this.context = this.scope.manage(this.runtime.newContext());
+    this.evaluate(guestScript, OUR_FILE);
+    const makeGuest = this.scope.manage(this.context.getProp(this.context.global, 'makeGuest'));
+    this.evaluate('delete globalThis.makeGuest', OUR_FILE);
+    const sink = this.scope.manage(this.context.newFunction('log', (line) => (this.logs.add(line && this.context.getString(line)) ? this.context.true : this.context.false)));
+    this.guest = this.kept(this.context.callFunction(makeGuest, this.context.undefined, sink));
+    this.reserve = this.context.newArrayBuffer(new ArrayBuffer(RESERVE_BYTES));
+  }
+
+  /** From now on guest code is stopped as soon as `isOver` says so. */
+  limit(isOver: () => boolean): void {
+    this.isOver = isOver;
+  }
+
+  /** Runs a script of ours. Throws GuestThrew. */
+  evaluate(code: string, file: string): QuickJSHandle {
+    return this.kept(this.context.evalCode(code, file, { type: 'global' }));
+  }
+
+  /** Whether a script can be parsed; nothing of it runs. */
+  compiles(code: string): boolean {
+    const compiled = this.context.evalCode(code, SCRIPT_FILE, { type: 'global', compileOnly: true });
+    compiled.dispose();
+    return compiled.error === undefined;
+  }
+
+  /** Runs what promises have waiting, until nothing waits or time is over. */
+  drain(): void {
+    while (this.runtime.hasPendingJob() && !this.isOver()) this.runtime.executePendingJobs(JOBS_AT_ONCE).dispose();
+  }
+
+  /** Calls the guest. Throws GuestThrew. */
+  ask(word: keyof Guest, ...values: readonly QuickJSHandle[]): QuickJSHandle {
+    const method = this.scope.manage(this.context.getProp(this.guest, word));
+    return this.kept(this.context.callFunction(method, this.guest, ...values));
+  }
+
+  /** A text for the guest. */
+  text(value: string): QuickJSHandle {
+    return this.scope.manage(this.context.newString(value));
+  }
+
+  /** A text of the guest's: only for values that guest code of ours made. */
+  textOf(handle: QuickJSHandle): string {
+    return this.context.getString(handle);
+  }
+
+  /** Whether the guest said yes. */
+  isTrue(handle: QuickJSHandle): boolean {
+    return this.context.eq(handle, this.context.true);
+  }
+
+  /** Gives back what was laid aside, so that a script that took all memory can still be asked what happened. */
+  freeReserve(): void {
+    if (this.reserve.alive) this.reserve.dispose();
+  }
+
+  /** Gives all memory back. */
+  close(): void {
+    this.freeReserve();
+    this.scope.dispose();
+  }
+
+  private kept(result: ReturnType<QuickJSContext['evalCode']>): QuickJSHandle {
+    if (result.error) throw new GuestThrew(this.scope.manage(result.error));
+    return this.scope.manage(result.value);
+  }
+}

@@ -1,0 +1,28 @@
+import type { EncodeResult } from '../codecRun';
+
+/** What a thread is started with. Files are read on the main thread, so that it works from inside a single binary too. */
+export interface WorkerStart {
+  readonly engine: WebAssembly.Module;
+  /** The guest side as a script. */
+  readonly guest: string;
+  /** The script that defines `Buffer`. */
+  readonly buffer: string;
+  readonly limits: { readonly scriptMs: number; readonly hardMs: number };
+}
+
+/** One run, to the thread. */
+export interface Job {
+  readonly script: string;
+  /** The JSON text of a GuestInput. */
+  readonly input: string;
+}
+
+/** From the thread. `ready` is said after the start and after each answer, when the next clean context waits. */
+export type Report =
+  | { readonly kind: 'ready' }
+  | {
+      readonly kind: 'answer';
+      readonly result: EncodeResult;
+      /** The engine may be damaged, or holds more memory than at its start: the thread wants to be thrown away. */
+      readonly spoiled: boolean;
+    };

@@ -1,0 +1,37 @@
+import { readlinkSync } from 'node:fs';
+import { setPriority } from 'node:os';
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { Cell } from './cell';
+import { startEngine } from './engine';
+import type { Job, Report, WorkerStart } from './messages';
+import { runEncoder } from './runEncoder';
+
+const NICE = 10;
+
+/** Scripts get the time that the server leaves. Elsewhere than on Linux a thread has no priority of its own to be set from here. */
+function lowerPriority(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICE);
+  } catch {
+    // A container without /proc: scripts then share the processor evenly with the server.
+  }
+}
+
+async function serve(port: MessagePort, { engine: module, guest, buffer, limits }: WorkerStart): Promise<void> {
+  const report = (message: Report): void => port.postMessage(message);
+  lowerPriority();
+  const engine = await startEngine(module);
+  let cell = new Cell(engine, guest);
+  port.on('message', (job: Job) => {
+    const { result, spoiled } = runEncoder({ engine, cell, buffer, limits }, job);
+    report({ kind: 'answer', result, spoiled });
+    if (spoiled) return; // the main thread ends this one
+    cell.close();
+    cell = new Cell(engine, guest);
+    report({ kind: 'ready' });
+  });
+  report({ kind: 'ready' });
+}
+
+if (parentPort) void serve(parentPort, workerData as WorkerStart);
