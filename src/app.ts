@@ -166,7 +166,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   const templateWork = new UnitOfWork(database, sensorTemplateRepositories);
   const normalizedKeys = new NormalizedKeyService({ ...house, uow: templateWork });
   const templates = new SensorTemplateService({ ...house, uow: templateWork, valueTypeUses, sensorUses: async (organizationId, id) => await sensors.countByTemplate(organizationId, id) });
-  const uplinks = new UplinkPipeline(house);
+  const uplinks = new UplinkPipeline({ ...house, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
   server.add(AccessControlServiceService, accessControlHandlers(access));
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));

@@ -6,12 +6,6 @@ import { ALL_DEVICES, boundTo, DeviceCounterRepository } from './deviceCounterRe
 /** What a device is made of beside its binding, sensors and mappings. */
 export type DeviceRecord = Pick<Device, 'id' | 'name' | 'createdAt'>;
 
-/** Which digital device a physical device is bound to. */
-export interface Binding {
-  readonly deviceId: string;
-  readonly physicalDeviceId: string;
-}
-
 interface DeviceRow {
   readonly id: string;
   readonly organization_id: string;
@@ -43,16 +37,6 @@ const GET: HotStatement = {
       ${sensorsOf(dialect)} as sensors, ${mappingsOf(dialect)} as mappings
     from digital_devices d left join physical_devices p on p.device_id = d.id
     where d.organization_id = ? and d.id = ?`,
-};
-
-const FIND_BINDING: HotStatement = {
-  name: 'devices.findBinding',
-  sql: () => 'select p.device_id as "deviceId", p.id as "physicalDeviceId" from physical_devices p where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?',
-};
-
-const TOUCH_LAST_SEEN: HotStatement = {
-  name: 'devices.touchLastSeen',
-  sql: () => 'update digital_devices set last_seen_at = ? where organization_id = ? and id = ? and (last_seen_at is null or last_seen_at < ?)',
 };
 
 function sensorsOf(dialect: Dialect): string {
@@ -92,12 +76,6 @@ export class DeviceRepository {
     return await this.get(organizationId, id);
   }
 
-  /** The digital device that a physical device is bound to; `clientDeviceId` as the connector normalises it. */
-  async findBinding(organizationId: string, connectionId: string, clientDeviceId: string): Promise<Binding | undefined> {
-    const [binding] = await this.db.all<Binding>(FIND_BINDING, [organizationId, connectionId, clientDeviceId]);
-    return binding;
-  }
-
   /** Adds a device without binding and sensors, and counts it. */
   async create(organizationId: string, device: DeviceRecord): Promise<void> {
     await this.db.knex('digital_devices').insert({
@@ -127,11 +105,6 @@ export class DeviceRepository {
   /** Counts a change of the device's sensors or mappings: a new revision. */
   async touch(organizationId: string, id: string, now: number): Promise<void> {
     await this.one(organizationId, id).update({ revision: this.db.knex.raw('revision + 1'), updated_at: now });
-  }
-
-  /** Sets when the device was last seen, never backwards, and not as a change of the device. Only inside a transaction. */
-  async touchLastSeen(organizationId: string, id: string, seenAt: number): Promise<void> {
-    await this.db.all(TOUCH_LAST_SEEN, [seenAt, organizationId, id, seenAt]);
   }
 
   /** Deletes a device that is locked, with all that hangs on it. */

@@ -11,5 +11,5 @@ export function medianUplinkGap(recentUplinks: readonly number[]): number | unde
   const sorted = gaps.toSorted((a, b) => a - b);
   const upper = sorted[Math.floor(sorted.length / 2)] ?? 0;
   const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
-  return Math.max((lower + upper) / 2, 0);
+  return Math.round(Math.max((lower + upper) / 2, 0)); // deadlines are whole milliseconds
 }

@@ -17,6 +17,7 @@ import { nextDeadline } from './executionTimes';
 import { ExecutionWatch } from './executionWatch';
 import { type Change, type EventOrigin, Ledger } from './ledger';
 import { LostLinks } from './lostLinks';
+import { type SensedUplink, SensorEvidence } from './sensorEvidence';
 import { Sweeper } from './sweeper';
 
 /** What the room needs of the house. */
@@ -47,6 +48,7 @@ export class Executions {
   private readonly sweeper: Sweeper;
   private readonly settling: EvidenceService;
   private readonly lostLinks: LostLinks;
+  private readonly sensors: SensorEvidence;
   private readonly feed = new ExecutionFeed();
   /** What the other side of a connection holds and need not, until it can be told. */
   private readonly heldInVain = new Map<string, Set<string>>();
@@ -59,6 +61,7 @@ export class Executions {
     this.sweeper = new Sweeper({ database, ledger, takeBack: (execution) => this.takeBack(execution), clock, log });
     this.settling = new EvidenceService({ database, ledger, log, onHeldInVain: (connectionId, executionId) => this.remember(connectionId, executionId) });
     this.lostLinks = new LostLinks({ database, ledger });
+    this.sensors = new SensorEvidence(ledger);
     this.service = new ExecutionService({ database, ledger, encoder, clock, cursors });
     this.watch = new ExecutionWatch({ database, cursors, feed: this.feed });
   }
@@ -91,6 +94,11 @@ export class Executions {
   /** Evidence of a connector: ConnectorEvents.evidence. */
   async evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
     return await this.settling.evidence(organizationId, connectionId, executionId, source, evidence);
+  }
+
+  /** A device sent something: settles what waited for it, inside the transaction that stores the uplink. */
+  async judge(db: Db, uplink: SensedUplink): Promise<void> {
+    await this.sensors.judge(db, uplink);
   }
 
   /** Somebody attached: ConnectorEvents.attached. */

@@ -4,3 +4,5 @@ export { Executions, type ExecutionsOptions } from './executions';
 export { ExecutionService, type ExecuteOutcome, type ExecutionPage } from './executionService';
 export { ExecutionWatch, type WatchItem, type WatchQuery } from './executionWatch';
 export type { SubmitRequest } from './submission';
+export type { Reading, SampleTimes } from './sensorComparison';
+export type { SensedUplink } from './sensorEvidence';

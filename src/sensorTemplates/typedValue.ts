@@ -11,21 +11,19 @@ const BOOLEANS = new Map<unknown, boolean>([[true, true], [1, true], ['1', true]
  * boolean: true, false, 1, 0, and as text of any case also "on", "off". string: a text. json: anything.
  */
 export function typedValue(valueType: ValueType, value: JsonValue): JsonValue | undefined {
-  switch (valueType) {
-    case 'number':
-      return numberOf(value);
-    case 'integer': {
-      const number = numberOf(value);
-      return Number.isSafeInteger(number) ? number : undefined;
-    }
-    case 'boolean':
-      return BOOLEANS.get(typeof value === 'string' ? value.toLowerCase() : value);
-    case 'string':
-      return typeof value === 'string' ? value : undefined;
-    case 'json':
-      return value;
-  }
+  return READERS[valueType](value);
 }
+
+const READERS: Readonly<Record<ValueType, (value: JsonValue) => JsonValue | undefined>> = {
+  number: numberOf,
+  integer: (value) => {
+    const number = numberOf(value);
+    return Number.isSafeInteger(number) ? number : undefined;
+  },
+  boolean: (value) => BOOLEANS.get(typeof value === 'string' ? value.toLowerCase() : value),
+  string: (value) => (typeof value === 'string' ? value : undefined),
+  json: (value) => value,
+};
 
 function numberOf(value: JsonValue): number | undefined {
   const number = typeof value === 'string' && NUMBER.test(value) ? Number(value) : value;

@@ -1,9 +1,11 @@
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import { ConnectionRepository, type UplinkMessage, type UplinkOutcome } from '../connections';
-import { UnitOfWork, type Database } from '../database';
-import { DeviceRepository } from '../devices';
+import { UnitOfWork, type Database, type Db } from '../database';
+import { type MappedSensor, UplinkRepository } from '../devices';
+import type { SensedUplink } from '../executions';
 import type { Logger } from '../kernel/logger';
 import { ConnectorKeyRepository } from './connectorKeyRepository';
+import { LatestReadingRepository } from './latestReadingRepository';
 import { SeenUplinkRepository } from './seenUplinkRepository';
 import { UnboundSources } from './unboundSources';
 import { UPLINK_STEPS, type UplinkRepositories, type UplinkState } from './uplinkSteps';
@@ -17,6 +19,8 @@ const MOST_UNBOUND = 1000;
 export interface UplinkPipelineOptions {
   readonly database: Database;
   readonly log: Logger;
+  /** Settles what waits for an uplink of this device, inside the uplink's transaction (`db`). Called once for each uplink of a bound device that is new. */
+  readonly judge: (db: Db, uplink: SensedUplink) => Promise<void>;
   /** Of how many physical devices of a connection that are bound to none keys are kept; 1000 where nothing is said. */
   readonly mostUnbound?: number;
 }
@@ -30,9 +34,11 @@ export class UplinkPipeline {
     this.unbound = new UnboundSources(options.mostUnbound ?? MOST_UNBOUND);
     this.work = new UnitOfWork(options.database, (db) => ({
       connections: new ConnectionRepository(db),
-      devices: new DeviceRepository(db),
+      devices: new UplinkRepository(db),
       keys: new ConnectorKeyRepository(db),
       seen: new SeenUplinkRepository(db),
+      latest: new LatestReadingRepository(db),
+      judge: async (uplink) => await options.judge(db, uplink),
     }));
   }
 
@@ -68,13 +74,14 @@ export class UplinkPipeline {
   }
 
   private async take(message: UplinkMessage, repos: UplinkRepositories): Promise<{ outcome: UplinkOutcome; isBound: boolean }> {
-    const state: UplinkState = { message, samples: [], isComplete: true, deviceId: undefined };
+    const state: UplinkState = { message, samples: [], isComplete: true, binding: undefined, readings: [], refused: [] };
     for (const [name, step] of UPLINK_STEPS) {
       const outcome = await step(state, repos);
       if (outcome !== 'continue') return { outcome: this.stopped(name, message, outcome.stop), isBound: false };
     }
     if (!state.isComplete) this.options.log.debug({ ...factsOf(message), kept_paths: state.samples.length }, 'telemetry.paths_dropped');
-    return { outcome: { outcome: 'stored' }, isBound: state.deviceId !== undefined };
+    if (state.refused.length > 0) this.options.log.warn({ ...factsOf(message), refused_values: state.refused.length, ...refusedOf(state.refused) }, 'telemetry.values_refused');
+    return { outcome: { outcome: 'stored' }, isBound: state.binding !== undefined };
   }
 
   /** Of a connection's physical devices that are bound to none, only so many keep their keys: those seen last. */
@@ -95,6 +102,11 @@ export class UplinkPipeline {
     else this.options.log.debug(fields, 'telemetry.uplink_stopped');
     return outcome;
   }
+}
+
+/** The first of them; a device has up to 500. */
+function refusedOf([first]: readonly MappedSensor[]): object {
+  return { first_sensor_id: first?.sensorId, first_path: first?.sourcePath, first_value_type: first?.valueType };
 }
 
 function factsOf(message: UplinkMessage): object {

@@ -1,15 +1,21 @@
 import type { ConnectionRepository, UplinkMessage, UplinkOutcome } from '../connections';
-import type { DeviceRepository } from '../devices';
+import type { Binding, MappedSensor, UplinkRepository } from '../devices';
+import type { Reading, SampleTimes, SensedUplink } from '../executions';
 import type { ConnectorKeyRepository } from './connectorKeyRepository';
-import { flatten, type Flattened, type Sample } from './flatten';
+import { flatten, type Sample } from './flatten';
+import type { LatestReadingRepository } from './latestReadingRepository';
+import { readingsOf } from './readings';
 import type { SeenUplinkRepository } from './seenUplinkRepository';
 
 /** What the steps read and write, bound to the one transaction of an uplink. */
 export interface UplinkRepositories {
   readonly connections: ConnectionRepository;
-  readonly devices: DeviceRepository;
+  readonly devices: UplinkRepository;
   readonly keys: ConnectorKeyRepository;
   readonly seen: SeenUplinkRepository;
+  readonly latest: LatestReadingRepository;
+  /** UplinkPipelineOptions.judge, in the same transaction. */
+  judge(uplink: SensedUplink): Promise<void>;
 }
 
 /** What the steps learn on the way; the message itself never changes. */
@@ -19,7 +25,11 @@ export interface UplinkState {
   /** Whether the samples are all that the payload holds. */
   isComplete: boolean;
   /** The digital device; undefined while the physical device is bound to none. */
-  deviceId: string | undefined;
+  binding: Binding | undefined;
+  /** What its sensors show. */
+  readings: readonly Reading[];
+  /** Where values went that are none of their sensor's type. */
+  refused: readonly MappedSensor[];
 }
 
 /** `continue`, or how the uplink ends here; a stop is a normal end, not an error. */
@@ -36,6 +46,9 @@ export const UPLINK_STEPS: readonly (readonly [name: string, step: UplinkStep])[
   ['find_device', findDevice],
   ['store_connector_keys', storeConnectorKeys],
   ['touch_last_seen', touchLastSeen],
+  ['read_sensors', readSensors],
+  ['judge_executions', judgeExecutions],
+  ['store_readings', storeReadings],
 ];
 
 const UNUSABLE = /[\p{Cc}\p{Cs}]/u; // control characters, and halves of surrogate pairs
@@ -46,12 +59,9 @@ function checkIds({ message }: UplinkState): StepOutcome {
   return isId(message.clientDeviceId, 255) ? 'continue' : rejected('client_device_id_invalid');
 }
 
-/**
- * The source paths of a JSON payload are those of its values. A payload of bytes, while nothing decodes it, has the paths
- * `bytes` (all of it as lower-case hex digits) and `fPort` (if the uplink has one).
- */
+/** The source paths of a payload are those of its values. */
 function readPayload(state: UplinkState): StepOutcome {
-  const flattened = samplesOf(state.message);
+  const flattened = flatten(valuesOf(state.message));
   if ('reason' in flattened) return rejected(flattened.reason);
   state.samples = flattened.samples;
   state.isComplete = flattened.isComplete;
@@ -68,8 +78,7 @@ async function rememberUplink({ message }: UplinkState, repos: UplinkRepositorie
 /** A physical device that is bound to none goes on: its keys are what a binding is previewed with. */
 async function findDevice(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { organizationId, connectionId, clientDeviceId } = state.message;
-  const binding = await repos.devices.findBinding(organizationId, connectionId, clientDeviceId);
-  state.deviceId = binding?.deviceId;
+  state.binding = await repos.devices.findBinding(organizationId, connectionId, clientDeviceId);
   return 'continue';
 }
 
@@ -78,15 +87,44 @@ async function storeConnectorKeys({ message, samples }: UplinkState, repos: Upli
   return 'continue';
 }
 
-async function touchLastSeen({ message, deviceId }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  if (deviceId !== undefined) await repos.devices.touchLastSeen(message.organizationId, deviceId, message.receivedAt);
+/** From here on the uplinks of one device wait for each other. */
+async function touchLastSeen({ message, binding }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  if (binding) await repos.devices.received(message.organizationId, binding, message.receivedAt);
   return 'continue';
 }
 
-function samplesOf({ payload, fPort }: UplinkMessage): Flattened {
-  if (payload.kind === 'json') return flatten(payload.value);
-  const bytes: Sample = ['bytes', Buffer.from(payload.bytes).toString('hex')];
-  return { samples: fPort === undefined ? [bytes] : [bytes, ['fPort', fPort]], isComplete: true };
+/** The device's mappings, applied to all that the payload holds. */
+async function readSensors(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  const { message, binding } = state;
+  if (!binding) return 'continue';
+  const mapped = await repos.devices.mappedSensors(message.organizationId, binding.deviceId);
+  const { taken, refused } = readingsOf(valuesOf(message), mapped, timesOf(message));
+  state.readings = taken;
+  state.refused = refused;
+  return 'continue';
+}
+
+/** Before the readings are stored, because it also counts what the sensors showed until now. */
+async function judgeExecutions({ message, binding, readings }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  const { organizationId } = message;
+  if (binding) await repos.judge({ ...binding, organizationId, ...timesOf(message), readings, latestOf: async (sensorIds) => await repos.latest.find(organizationId, sensorIds) });
+  return 'continue';
+}
+
+async function storeReadings({ message, readings }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  await repos.latest.store(message.organizationId, readings);
+  return 'continue';
+}
+
+/** The payload as an object; of bytes, while nothing decodes them, all of them as lower-case hex digits, and the port where there is one. */
+function valuesOf({ payload, fPort }: UplinkMessage): Readonly<Record<string, unknown>> {
+  if (payload.kind === 'json') return payload.value;
+  return { bytes: Buffer.from(payload.bytes).toString('hex'), ...(fPort !== undefined && { fPort }) };
+}
+
+/** A time that is none is left out. */
+function timesOf({ time, receivedAt }: UplinkMessage): SampleTimes {
+  return { receivedAt, ownTime: time !== undefined && Number.isFinite(time) ? Math.floor(time) : undefined };
 }
 
 /** A device whose clock runs ahead must not keep its later samples out. */

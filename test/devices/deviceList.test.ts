@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { foldName, type Database, type Db, type SqlValue } from '../../src/database';
 import { DeviceListRepository } from '../../src/devices/deviceListRepository';
+import { UplinkRepository } from '../../src/devices';
 import { DeviceRepository } from '../../src/devices/deviceRepository';
 import type { ListDigitalDevicesRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
@@ -121,7 +122,7 @@ describe.each(engines())('the list of devices on $name', (engine) => {
     expect(page).toMatch(/\(\(?created_at, ?id\)? ?< ?|ROW\(d?\.?created_at, d?\.?id\) < /);
     const get = await planOf(database, async (db) => await new DeviceRepository(db).find('org-1', 'x'));
     for (const index of ['digital_devices_id', 'physical_devices_device', 'sensors_device']) expect(get).toContain(index);
-    const binding = await planOf(database, async (db) => await new DeviceRepository(db).findBinding('org-1', 'c', 'd'));
+    const binding = await planOf(database, async (db) => await new UplinkRepository(db).findBinding('org-1', 'c', 'd'));
     expect(binding).toContain('physical_devices_client');
     for (const work of [async (db: Db) => await new DeviceListRepository(db).search('org-1', foldName('Boiler'), slice), async (db: Db) => await new DeviceListRepository(db).totalOfSearch('org-1', 'boiler')]) {
       expect(await planOf(database, work)).toMatch(engine.name === 'sqlite' ? /VIRTUAL TABLE INDEX 0:M/ : /Index Scan on digital_devices_search/);

@@ -1,6 +1,7 @@
 import { ConnectionRepository } from '../../src/connections';
 import { UnitOfWork, type Db } from '../../src/database';
 import { DeviceService, digitalDeviceHandlers, SensorService, type SensorUse } from '../../src/devices';
+import type { SensedUplink } from '../../src/executions';
 import * as wire from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { newId } from '../../src/kernel/ids';
 import { Cursors } from '../../src/kernel/pages';
@@ -29,6 +30,8 @@ export interface DeviceRoom {
   readonly connections: readonly [string, string];
   /** Templates of org-1. */
   readonly templates: readonly [string, string];
+  /** The uplinks that executions were to be judged by. */
+  readonly judged: SensedUplink[];
   /** What the hooks of higher rooms were told: the hook and the device. */
   readonly told: string[];
   /** Which commands expect states of which sensors. */
@@ -44,6 +47,7 @@ export async function startDeviceRoom(engine: TestEngine): Promise<DeviceRoom> {
   const clock = new TestClock();
   const log = new MemoryLog();
   const told: string[] = [];
+  const judged: SensedUplink[] = [];
   const uses: SensorUse[] = [];
   await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
   const hooks = {
@@ -54,13 +58,13 @@ export async function startDeviceRoom(engine: TestEngine): Promise<DeviceRoom> {
   const cursors = new Cursors(Buffer.alloc(32));
   const devices = new DeviceService({ database, clock, cursors, hooks });
   const sensors = new SensorService({ database, clock, hooks });
-  const pipeline = new UplinkPipeline({ database, log });
+  const pipeline = new UplinkPipeline({ database, log, judge: async (_db, uplink) => void judged.push(uplink) });
   const handlers = { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) };
   const edge = await startEdge((server) => server.add(wire.DigitalDeviceServiceService, handlers));
   for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
   const addConnection = async (organizationId = 'org-1') => await insertConnection(database.db, organizationId);
   return {
-    test, clock, log, devices, sensors, pipeline, told, uses, addConnection,
+    test, clock, log, devices, sensors, pipeline, judged, told, uses, addConnection,
     api: deviceApi(edge.client(wire.DigitalDeviceServiceClient)),
     connections: [await addConnection(), await addConnection('org-2')],
     templates: await makeTemplates(test, clock, cursors),

@@ -146,7 +146,7 @@ describe.each(engines())('uplinks on $name', (engine) => {
   });
 
   it('keeps keys of so many devices that are bound to none, those seen last, and of all that are bound', async () => {
-    const pipeline = new UplinkPipeline({ database: room.test.database, log: room.log, mostUnbound: 2 });
+    const pipeline = new UplinkPipeline({ database: room.test.database, log: room.log, judge: async () => {}, mostUnbound: 2 });
     const device = await bound();
     const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((letter) => `invented-${letter}-${(next += 1)}`) as [string, string, string, string];
     const see = async (clientDeviceId: string): Promise<void> => void (await pipeline.handle(uplink(device, { clientDeviceId })));
