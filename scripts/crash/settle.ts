@@ -1,0 +1,71 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Execution } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { type Audit, audit, isFinal, isOpen, readAll } from './audit';
+import type { Proof } from './proof';
+import { errorLines } from './serverLog';
+
+const LONGEST_WAIT_MS = 30_000;
+// Longer than it takes the server to see that its clock was put forward.
+const LOOK_EVERY_MS = 300;
+const BACKOFF_MS = 70_000;
+const EVERY_DEADLINE_MS = 8 * 86_400_000;
+
+type Executions = Awaited<ReturnType<typeof readAll>>;
+
+/** What came of one kill point. */
+export interface Outcome extends Audit {
+  readonly name: string;
+  readonly kills: number;
+  readonly missed: number;
+  readonly acknowledged: number;
+  readonly carriedOut: number;
+  readonly uplinks: number;
+  readonly repeated: number;
+  /** Error lines of its servers. */
+  readonly errors: readonly string[];
+  readonly folder: string;
+}
+
+/** Lets everything come to its end and looks at it: first what can still be done is done, then the clock passes every deadline. */
+export async function settle(proof: Proof): Promise<Outcome> {
+  const { point, site, gateway, submitters, world, running } = proof;
+  const { clients } = running;
+  gateway.onCommand = () => {};
+  gateway.follow(clients);
+  await submitters.finish(clients);
+  site.skip(running, BACKOFF_MS);
+  const told = [...submitters.acknowledged.values()];
+  const read = async (): Promise<Executions> => await readAll(clients, told);
+  if (!point.conditions.hasty) await until(read, (execution) => !isOpen(execution));
+  const executions = await until(read, isFinal, () => site.skip(running, EVERY_DEADLINE_MS));
+  const lostUplinks = await Promise.race([gateway.uplinks.lost(), wait(LONGEST_WAIT_MS, ['the server does not answer uplinks'], { ref: false })]);
+  const found = audit(executions, submitters, world, !point.conditions.hasty);
+  const sentAgain = gateway.sentAgain > 0 && point.conditions.store === 'durable' ? [`${gateway.sentAgain} commands were sent to a gateway that had them`] : [];
+  await running.victim.kill();
+  await gateway.leave();
+  return {
+    ...found,
+    name: point.name,
+    lost: [...found.lost, ...lostUplinks],
+    wrong: [...found.wrong, ...gateway.uplinks.rejected, ...sentAgain],
+    kills: proof.kills,
+    missed: proof.missed,
+    acknowledged: told.length,
+    carriedOut: world.executions.size,
+    uplinks: gateway.uplinks.acknowledgedCount,
+    repeated: submitters.repeated,
+    errors: errorLines(site.folder),
+    folder: site.folder,
+  };
+}
+
+/** Reads until all executions are as wanted, or for the longest time; `before` each look. */
+async function until(read: () => Promise<Executions>, wanted: (execution: Execution | undefined) => boolean, before: () => void = () => {}): Promise<Executions> {
+  const limit = performance.now() + LONGEST_WAIT_MS;
+  for (;;) {
+    before();
+    await wait(LOOK_EVERY_MS);
+    const found = await read();
+    if ([...found.values()].every(wanted) || performance.now() > limit) return found;
+  }
+}

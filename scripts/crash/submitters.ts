@@ -1,0 +1,67 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { ExecuteCommandRequest, type ExecuteCommandResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { answer, type Clients, isGone } from './clients';
+import type { Actuator } from './plant';
+
+/** What the server said about one request. */
+export interface Acknowledged {
+  readonly trigger: string;
+  readonly n: number;
+  readonly actuator: Actuator;
+  readonly executionId: string;
+  readonly accepted: boolean;
+}
+
+const MOST_IN_A_ROUND = 200;
+
+/** The callers: one for each device. Each gives every request a trigger id of its own, and repeats it until it has an answer. */
+export class Submitters {
+  /** By trigger id. */
+  readonly acknowledged = new Map<string, Acknowledged>();
+  /** Answers that cannot both be true. */
+  readonly contradictions: string[] = [];
+  /** How often a request was repeated because its answer did not come. */
+  repeated = 0;
+  private readonly next: number[];
+  private readonly isOpen: boolean[];
+
+  constructor(private readonly actuators: readonly Actuator[]) {
+    this.next = actuators.map(() => 1);
+    this.isOpen = actuators.map(() => false);
+  }
+
+  /** Submits until the server is gone, each with a pause (milliseconds) after each request. */
+  async run(clients: Clients, pauseMs: number): Promise<void> {
+    await Promise.all(this.actuators.map(async (actuator, at) => await this.runOne(clients, actuator, at, pauseMs)));
+  }
+
+  /** Repeats what has no answer yet. Throws if the server is gone. */
+  async finish(clients: Clients): Promise<void> {
+    for (const [at, actuator] of this.actuators.entries()) if (this.isOpen[at]) await this.submit(clients, actuator, at);
+  }
+
+  private async runOne(clients: Clients, actuator: Actuator, at: number, pauseMs: number): Promise<void> {
+    try {
+      for (let count = 0; count < MOST_IN_A_ROUND; count += 1) {
+        await this.submit(clients, actuator, at);
+        await wait(pauseMs);
+      }
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+  }
+
+  private async submit({ commands, metadata }: Clients, actuator: Actuator, at: number): Promise<void> {
+    const n = this.next[at] ?? 1;
+    const trigger = `${actuator.clientDeviceId}/${n}`;
+    const request = ExecuteCommandRequest.fromPartial({ id: actuator.deviceId, commandId: actuator.commandId, params: { n }, triggerId: trigger });
+    const isRepeated = this.isOpen[at] === true;
+    if (isRepeated) this.repeated += 1;
+    this.isOpen[at] = true;
+    const { accepted, duplicate, executionId } = await answer<ExecuteCommandResponse>((answered) => commands.executeCommand(request, metadata, answered));
+    if (duplicate && !isRepeated) this.contradictions.push(`${trigger} was new, and answered as a duplicate of ${executionId}`);
+    this.acknowledged.set(trigger, { trigger, n, actuator, executionId, accepted });
+    this.isOpen[at] = false;
+    this.next[at] = n + 1;
+  }
+}
