@@ -21,42 +21,34 @@ export interface Connection {
   readonly revision: number;
 }
 
-/** Limits and times of a connection's executions; an undefined one is the default of effectivePolicy. */
+/** Limits and times of a connection's executions, in seconds; what an undefined one stands for depends on the connector and the device. */
 export interface ConnectionPolicy {
   /** Undelivered executions of a device, 1 to 1000. */
   readonly queueLimit?: number | undefined;
   /** The other side is often away for long. */
   readonly sleepy?: boolean | undefined;
-  /** Seconds, 1 to 604800. */
+  /** From submit to delivery, 1 to 604800. */
   readonly deliveryTimeout?: number | undefined;
-  /** Seconds beyond the delivery deadline, 1 to 86400. */
+  /** Beyond the delivery deadline, on LoRaWAN from the delivery on; 1 to 86400. */
   readonly ackTimeout?: number | undefined;
   /** Commands sent and not yet received by a gateway, 1 to 1000. */
   readonly maxInFlight?: number | undefined;
+  /** From the delivery to the next uplink, where that is the acknowledgement, 1 to 604800. */
+  readonly implicitAckTimeout?: number | undefined;
+  /** For the effect to show, of commands that do not say it themselves, 1 to 604800. */
+  readonly convergenceTimeout?: number | undefined;
+  /** Between two uplinks of a device of which nothing better is known, 1 to 2592000. */
+  readonly uplinkInterval?: number | undefined;
 }
 
-/** A policy with its defaults: 64 executions, 60 s for delivery (24 h if sleepy), 60 s for the answer, 16 in flight. */
+/** What a connector reads of a policy, with its default: 16 in flight. */
 export interface EffectivePolicy {
-  readonly queueLimit: number;
-  readonly sleepy: boolean;
-  readonly deliveryTimeoutMs: number;
-  readonly ackTimeoutMs: number;
   readonly maxInFlight: number;
 }
 
-const MINUTE = 60;
-const DAY = 24 * 60 * MINUTE;
-
 /** Fills in the defaults. */
 export function effectivePolicy(policy: ConnectionPolicy): EffectivePolicy {
-  const sleepy = policy.sleepy ?? false;
-  return {
-    queueLimit: policy.queueLimit ?? 64,
-    sleepy,
-    deliveryTimeoutMs: (policy.deliveryTimeout ?? (sleepy ? DAY : MINUTE)) * 1000,
-    ackTimeoutMs: (policy.ackTimeout ?? MINUTE) * 1000,
-    maxInFlight: policy.maxInFlight ?? 16,
-  };
+  return { maxInFlight: policy.maxInFlight ?? 16 };
 }
 
 /** What is wrong with a connector and the configuration for it, beyond the field rules. */

@@ -65,6 +65,6 @@ export function connectionChangeFromMessage(request: UpdateConnectionRequest): C
 
 function policyFromMessage(policy: PolicyMessage | undefined): ConnectionPolicy | undefined {
   if (!policy) return undefined;
-  const { queueLimit, sleepy, deliveryTimeout, ackTimeout, maxInFlight } = policy;
-  return { queueLimit, sleepy, deliveryTimeout, ackTimeout, maxInFlight };
+  const { queueLimit, sleepy, deliveryTimeout, ackTimeout, maxInFlight, implicitAckTimeout, convergenceTimeout, uplinkInterval } = policy;
+  return { queueLimit, sleepy, deliveryTimeout, ackTimeout, maxInFlight, implicitAckTimeout, convergenceTimeout, uplinkInterval };
 }

@@ -1,9 +1,9 @@
-import { type Command, CommandRepository, type Encoder } from '../commands';
-import { type Connection, ConnectionRepository, effectivePolicy } from '../connections';
+import { CommandRepository, type Encoder } from '../commands';
+import { ConnectionRepository } from '../connections';
 import { type Database, type Db, UnitOfWork } from '../database';
-import { type Device, DeviceRepository } from '../devices';
+import { DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
-import { DomainError, type Violation } from '../kernel/errors';
+import { DomainError } from '../kernel/errors';
 import { type Cursors, pageSize } from '../kernel/pages';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import { type Execution, type ExecutionLogEntry, isFinal, type ListedExecution, type RejectionReason, type ShownExecution } from './execution';
@@ -11,7 +11,9 @@ import { ExecutionEventRepository } from './executionEventRepository';
 import { ExecutionRepository } from './executionRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './executionViewRepository';
 import type { Ledger } from './ledger';
-import { type Submission, type SubmitFacts, type SubmitRequest, dedupeKeyOf, prepareExecution, rejected } from './submission';
+import { dedupeKeyOf, encodeSubmission, prepareExecution, rejected, runsEncoder, type Submission, type SubmitRequest } from './submission';
+import { type FactRepositories, readFacts, revisionsOf, type SubmitFacts } from './submitFacts';
+import { queueLimit } from './submitTimes';
 
 /** What became of a request to execute. */
 export interface ExecuteOutcome {
@@ -26,14 +28,11 @@ export interface ExecutionPage {
   readonly nextCursor: string | undefined;
 }
 
-interface Repositories {
+interface Repositories extends FactRepositories {
   readonly executions: ExecutionRepository;
   readonly views: ExecutionViewRepository;
   readonly events: ExecutionEventRepository;
   readonly devices: DeviceRepository;
-  readonly commands: CommandRepository;
-  readonly connections: ConnectionRepository;
-  readonly templates: SensorTemplateRepository;
 }
 
 const TRIES = 3;
@@ -56,30 +55,35 @@ export class ExecutionService {
   }
 
   /**
-   * Puts a command into its device's queue. What is not admitted is kept as request_rejected, and is no error.
-   * Throws `device_not_found`, `command_not_found`, `trigger_id_reused`, and `changed_meanwhile` if device or command do not stand still.
+   * Puts a command into its device's queue. What is not admitted is kept as request_rejected, and is no error. Throws `device_not_found`,
+   * `command_not_found`, `trigger_id_reused`, `sandbox_busy`, and `changed_meanwhile` if device or command do not stand still.
    */
   async execute(organizationId: string, request: SubmitRequest): Promise<ExecuteOutcome> {
+    const { repos } = this.work;
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      const device = await this.work.repos.devices.get(organizationId, request.deviceId);
-      const facts = await factsOf(this.work.repos, organizationId, device, request.commandId);
-      // Outside the transaction: patterns and templates of a user may take their time, and all writers would wait for them.
-      const submission = prepareExecution(facts, request, this.options.clock.now());
-      const outcome = await this.submit(organizationId, facts, submission);
+      const device = await repos.devices.get(organizationId, request.deviceId);
+      const facts = await readFacts(repos, organizationId, device, request.commandId);
+      // Outside the transaction: patterns, templates and encoders of a user may take their time, and all writers would wait for them.
+      const draft = prepareExecution(facts, request, this.options.clock.now());
+      // An encoder costs more than to look first whether the request is answered already.
+      const earlier = draft.violations.length === 0 && runsEncoder(draft) ? await answered(repos, draft, async () => {}) : undefined;
+      if (earlier) return { execution: earlier, duplicate: true };
+      const outcome = await this.submit(organizationId, facts, await encodeSubmission(this.options.encoder, draft));
       if (outcome) return outcome;
     }
     throw new DomainError('changed_meanwhile', 'changed_meanwhile', 'the device, its command or its connection kept changing while the request was checked; execute again');
   }
 
   /** Undefined: what the submission rests on has changed meanwhile. */
-  private async submit(organizationId: string, facts: SubmitFacts, { execution, violations }: Submission): Promise<ExecuteOutcome | undefined> {
+  private async submit(organizationId: string, facts: SubmitFacts, submission: Submission): Promise<ExecuteOutcome | undefined> {
+    const { execution, violations } = submission;
     return await this.work.transaction(async (repos, db) => {
       // Locked: two requests for one device cannot both take the last place, nor the device go away meanwhile.
       const device = await repos.devices.lock(organizationId, facts.device.id);
-      if (revisionsOf(await factsOf(repos, organizationId, device, facts.command.id)) !== revisionsOf(facts)) return undefined;
-      const earlier = (await this.byTrigger(repos, execution)) ?? (violations.length === 0 ? await repos.executions.findDuplicate(organizationId, device.id, dedupeKeyOf(execution)) : undefined);
+      if (revisionsOf(await readFacts(repos, organizationId, device, facts.command.id)) !== revisionsOf(facts)) return undefined;
+      const earlier = await answered(repos, submission, async (id) => await repos.executions.forgetTrigger(organizationId, id));
       if (earlier) return { execution: earlier, duplicate: true };
-      const reason = await reasonAgainst(repos, facts, violations);
+      const reason = await reasonAgainst(repos, facts, submission);
       const submitted = reason ? rejected(execution, reason, violations) : execution;
       await this.create(db, submitted, reason);
       return { execution: submitted, duplicate: false };
@@ -118,45 +122,39 @@ export class ExecutionService {
     return { executions: page.items, nextCursor: page.next && this.options.cursors.encode(name, page.next) };
   }
 
-  /** The execution that the caller's trigger id made, if it still counts. Throws `trigger_id_reused`. */
-  private async byTrigger({ executions }: Repositories, wanted: Execution): Promise<Execution | undefined> {
-    const { organizationId, deviceId, commandId, triggerKey } = wanted;
-    if (triggerKey === undefined || commandId === undefined) return undefined;
-    const earlier = await executions.findByTrigger(organizationId, deviceId, commandId, triggerKey);
-    if (!earlier) return undefined;
-    if (earlier.enqueuedAt + TRIGGER_REMEMBERED_MS <= wanted.enqueuedAt) {
-      await executions.forgetTrigger(organizationId, earlier.id);
-      return undefined;
-    }
-    if (earlier.triggerHash !== wanted.triggerHash) throw triggerIdReused(triggerKey, earlier.id);
-    return earlier;
-  }
-
   private async create(db: Db, execution: Execution, reason: RejectionReason | undefined): Promise<void> {
     const data = { trigger_id: execution.triggerId, ...(reason && { rejection_reason: reason }) };
     await this.options.ledger.create(db, execution, reason ? undefined : dedupeKeyOf(execution), { source: 'api', data });
   }
 }
 
-/** All that a request is about. Throws `command_not_found`. */
-async function factsOf(repos: Repositories, organizationId: string, device: Device, commandId: string): Promise<SubmitFacts> {
-  const command: Command = await repos.commands.get(organizationId, device.id, commandId);
-  const connection: Connection | undefined = device.physicalDevice && (await repos.connections.find(organizationId, device.physicalDevice.connectionId));
-  const wanted = new Set(command.expectedSensorStates.map((state) => state.sensorId));
-  const templateIds = device.sensors.filter((sensor) => wanted.has(sensor.id)).map((sensor) => sensor.sensorTemplateId);
-  const templates = templateIds.length > 0 ? await repos.templates.findTemplates(organizationId, templateIds) : [];
-  return { device, command, connection, templates };
+/** Told of the execution whose trigger id counts no longer. */
+type OnExpired = (executionId: string) => Promise<void>;
+
+/** The earlier execution that answers a request: by the caller's trigger id, else one in flight that does the same. Throws `trigger_id_reused`. */
+async function answered({ executions }: Repositories, { execution, violations }: Submission, onExpired: OnExpired): Promise<Execution | undefined> {
+  const { organizationId, deviceId } = execution;
+  return (await byTrigger(executions, execution, onExpired)) ?? (violations.length === 0 ? await executions.findDuplicate(organizationId, deviceId, dedupeKeyOf(execution)) : undefined);
 }
 
-/** What tells whether facts are still the same; a template that is in use keeps its value type. */
-function revisionsOf({ device, command, connection }: SubmitFacts): string {
-  return JSON.stringify([device.revision, device.physicalDevice?.id, command.revision, connection?.id, connection?.revision]);
+/** The execution that the caller's trigger id made, if it still counts. Throws `trigger_id_reused`. */
+async function byTrigger(executions: ExecutionRepository, wanted: Execution, onExpired: OnExpired): Promise<Execution | undefined> {
+  const { organizationId, deviceId, commandId, triggerKey } = wanted;
+  if (triggerKey === undefined || commandId === undefined) return undefined;
+  const earlier = await executions.findByTrigger(organizationId, deviceId, commandId, triggerKey);
+  if (!earlier) return undefined;
+  if (earlier.enqueuedAt + TRIGGER_REMEMBERED_MS <= wanted.enqueuedAt) {
+    await onExpired(earlier.id);
+    return undefined;
+  }
+  if (earlier.triggerHash !== wanted.triggerHash) throw triggerIdReused(triggerKey, earlier.id);
+  return earlier;
 }
 
-async function reasonAgainst({ executions }: Repositories, { device, connection }: SubmitFacts, violations: readonly Violation[]): Promise<RejectionReason | undefined> {
+async function reasonAgainst({ executions }: Repositories, { device, connection }: SubmitFacts, { execution, violations }: Submission): Promise<RejectionReason | undefined> {
   if (violations.length > 0) return 'validation_failed';
-  const { queueLimit } = effectivePolicy(connection?.policy ?? {});
-  return (await executions.countUndelivered(device.organizationId, device.id)) >= queueLimit ? 'device_queue_full' : undefined;
+  const limit = queueLimit(execution.kind, connection?.policy ?? {});
+  return (await executions.countUndelivered(device.organizationId, device.id)) >= limit ? 'device_queue_full' : undefined;
 }
 
 function wasCancelled({ state, detail }: Execution): boolean {

@@ -1,11 +1,14 @@
-import { type Command, evaluateParams, paramsHash, renderDirect, renderExpected } from '../commands';
-import { type Connection, effectivePolicy } from '../connections';
-import type { DataSendingInterval, Device } from '../devices';
+import { type Command, type Encoder, evaluateParams, paramsHash, renderExpected, type TemplateDevice, type TemplateExecution } from '../commands';
+import type { Connection } from '../connections';
+import type { Device } from '../devices';
 import type { Violation } from '../kernel/errors';
 import { newId } from '../kernel/ids';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
-import type { SensorTemplate } from '../sensorTemplates';
-import type { Execution, ExecutionPayload, ExecutionTimes, ExpectedValue, RejectionReason } from './execution';
+import { type Content, encodeContent, renderContent } from './commandContent';
+import type { ConnectorKind, Execution, ExpectedValue, RejectionReason } from './execution';
+import { draftQuery, freezeQuery, type QueryDraft } from './querySubmission';
+import type { SubmitFacts } from './submitFacts';
+import { submitTimes } from './submitTimes';
 
 /** What a caller wants executed. */
 export interface SubmitRequest {
@@ -17,16 +20,6 @@ export interface SubmitRequest {
   readonly requestId: string;
 }
 
-/** What a request is about, as it is now. */
-export interface SubmitFacts {
-  readonly device: Device;
-  readonly command: Command;
-  /** Of the physical device; undefined: the device is bound to none. */
-  readonly connection: Connection | undefined;
-  /** Those of the sensors that the command expects a state of. */
-  readonly templates: readonly SensorTemplate[];
-}
-
 /** An execution that would be admitted if nothing speaks against it. */
 export interface Submission {
   /** In state enqueued. */
@@ -34,24 +27,31 @@ export interface Submission {
   readonly violations: readonly Violation[];
 }
 
-const UNIT_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000, month: 30 * 86_400_000 } as const;
-const DEFAULT_INTERVAL_MS = 60_000;
+/** A submission that is rendered, and not encoded yet. */
+export interface SubmissionDraft extends Submission {
+  readonly command: Command;
+  /** What is sent, and what is asked afterwards. */
+  readonly content: Content | undefined;
+  readonly query: QueryDraft | undefined;
+}
 
-/** Checks parameters, templates and route, and freezes all that the execution will need. */
-export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now: number): Submission {
+/** Checks parameters, templates and route, and freezes all that the execution will need but what encoders make. */
+export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now: number): SubmissionDraft {
   const { device, command, connection } = facts;
   const { params, violations: paramViolations } = evaluateParams(command.paramsSchema, request.params);
   const id = newId();
   const triggerId = request.triggerId ?? request.requestId;
   const evaluated = paramViolations.length === 0;
-  const rendering = evaluated ? render(facts, params, { id, triggerId, enqueuedAt: new Date(now).toISOString() }) : NOTHING;
-  const times = timesOf(device.dataSendingInterval, connection);
+  const kind = kindOf(connection);
+  const rendering = evaluated ? render(facts, kind, params, { id, triggerId, enqueuedAt: new Date(now).toISOString() }) : NOTHING;
+  const times = submitTimes({ kind, policy: connection?.policy ?? {}, device });
   const execution: Execution = {
     ...EMPTY,
     id,
     organizationId: device.organizationId,
     deviceId: device.id,
-    ...routeOf(device, connection),
+    ...routeOf(device),
+    kind,
     ...frozen(command),
     triggerId,
     triggerKey: request.triggerId,
@@ -59,13 +59,29 @@ export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now
     params: evaluated ? params : request.params,
     paramsHash: hashOf(evaluated ? params : request.params),
     expected: rendering.expected,
-    payload: rendering.payload,
     times,
     enqueuedAt: now,
     tDelivery: now + times.deliveryMs,
     updatedAt: now,
   };
-  return { execution, violations: [...routeViolations(facts), ...modeViolations(command), ...paramViolations, ...rendering.violations] };
+  const { content, query } = rendering;
+  return { execution, command, content, query, violations: [...routeViolations(facts), ...paramViolations, ...rendering.violations] };
+}
+
+/** Whether a draft needs encoders to run. */
+export function runsEncoder({ content, query }: SubmissionDraft): boolean {
+  return content?.kind === 'input' || query?.command.mode === 'encoded';
+}
+
+/** Fills in what is sent. Encoders run only if nothing is wrong so far. Throws `sandbox_busy` and `shutting_down`. */
+export async function encodeSubmission(encoder: Encoder, { execution, command, content, query, violations }: SubmissionDraft): Promise<Submission> {
+  if (violations.length > 0 || !content) return { execution, violations };
+  const encoding = await encodeContent(encoder, execution.kind, command, content);
+  const asked = query && (await freezeQuery(encoder, query));
+  return {
+    execution: { ...execution, payload: encoding.payload, fPort: encoding.payload ? encoding.fPort : execution.fPort, query: asked?.part },
+    violations: [...encoding.violations, ...(asked?.violations ?? [])],
+  };
 }
 
 /** What two executions share that would do the same at the same time. */
@@ -80,6 +96,8 @@ export function rejected(execution: Execution, reason: RejectionReason, violatio
 
 const EMPTY = {
   parentExecutionId: undefined,
+  payload: undefined,
+  query: undefined,
   rejectionReason: undefined,
   violations: [],
   state: 'enqueued',
@@ -98,18 +116,15 @@ const EMPTY = {
   deliveredAt: undefined,
   peerDeliveredAt: undefined,
   queriesSent: 0,
-  query: undefined,
   finishedAt: undefined,
   version: 1,
   eventCount: 1,
 } as const;
 
-interface RenderedExecution {
-  readonly payload: ExecutionPayload | undefined;
+interface RenderedExecution extends Pick<SubmissionDraft, 'content' | 'query' | 'violations'> {
   readonly expected: readonly ExpectedValue[];
-  readonly violations: readonly Violation[];
 }
-const NOTHING: RenderedExecution = { payload: undefined, expected: [], violations: [] };
+const NOTHING: RenderedExecution = { content: undefined, query: undefined, expected: [], violations: [] };
 
 function frozen(command: Command) {
   return {
@@ -124,53 +139,35 @@ function frozen(command: Command) {
   };
 }
 
-function render({ device, command, templates }: SubmitFacts, params: JsonObject, execution: { id: string; triggerId: string; enqueuedAt: string }): RenderedExecution {
+function render(facts: SubmitFacts, kind: ConnectorKind | undefined, params: JsonObject, execution: TemplateExecution): RenderedExecution {
+  const { device, command, query } = facts;
   // Templates are checked for a device without a route too, so that everything is said at once.
   const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
-  const direct = command.mode === 'direct' ? renderDirect(command, params, target, execution) : undefined;
-  const states = renderExpected(command, params, target, execution);
+  const { content, violations } = renderContent(command, params, target, execution);
+  const states = expectedValues(facts, params, target, execution);
+  const asked = query && draftQuery(query, kind ?? 'gateway', params, target, execution);
+  return { content, query: asked?.part, expected: states.expected, violations: [...violations, ...states.violations, ...(asked?.violations ?? [])] };
+}
+
+function expectedValues({ device, command, templates }: SubmitFacts, params: JsonObject, target: TemplateDevice, execution: TemplateExecution): Pick<RenderedExecution, 'expected' | 'violations'> {
+  const { expected, violations } = renderExpected(command, params, target, execution);
   const valueTypes = new Map(templates.map((template) => [template.id, template.valueType]));
   const templateIds = new Map(device.sensors.map((sensor) => [sensor.id, sensor.sensorTemplateId]));
-  return {
-    payload: direct?.payload === undefined ? undefined : { kind: 'json', value: direct.payload },
-    expected: states.expected.map(({ sensorId, value }) => ({ sensorId, valueType: valueTypes.get(templateIds.get(sensorId) ?? '') ?? 'json', value })),
-    violations: [...(direct?.violations ?? []), ...states.violations],
-  };
+  return { expected: expected.map(({ sensorId, value }) => ({ sensorId, valueType: valueTypes.get(templateIds.get(sensorId) ?? '') ?? 'json', value })), violations };
 }
 
-function routeOf(device: Device, connection: Connection | undefined): Pick<Execution, 'physicalDeviceId' | 'connectionId' | 'clientDeviceId' | 'kind'> {
-  const { physicalDevice } = device;
-  return {
-    physicalDeviceId: physicalDevice?.id,
-    connectionId: physicalDevice?.connectionId,
-    clientDeviceId: physicalDevice?.clientDeviceId,
-    kind: connection?.connectorId === 'gateway' ? 'gateway' : undefined,
-  };
+function kindOf(connection: Connection | undefined): ConnectorKind | undefined {
+  return connection?.connectorId === 'gateway' ? 'gateway' : undefined;
 }
 
-function timesOf(interval: DataSendingInterval | undefined, connection: Connection | undefined): ExecutionTimes {
-  const policy = effectivePolicy(connection?.policy ?? {});
-  return {
-    deliveryMs: policy.deliveryTimeoutMs,
-    ackMs: policy.ackTimeoutMs,
-    uplinkIntervalMs: interval ? interval.value * UNIT_MS[interval.unit] : DEFAULT_INTERVAL_MS,
-    classA: false,
-  };
+function routeOf({ physicalDevice }: Device): Pick<Execution, 'physicalDeviceId' | 'connectionId' | 'clientDeviceId'> {
+  return { physicalDeviceId: physicalDevice?.id, connectionId: physicalDevice?.connectionId, clientDeviceId: physicalDevice?.clientDeviceId };
 }
 
 function routeViolations({ device, connection }: SubmitFacts): Violation[] {
   if (!device.physicalDevice || !connection) return [{ field: 'id', description: 'is a device without a physical device; bind it to one by an update with physicalDevice, then execute' }];
   if (!connection.enabled) return [{ field: 'id', description: `is a device of the connection ${JSON.stringify(connection.name)}, which is switched off; enable the connection, then execute` }];
   return [];
-}
-
-function modeViolations(command: Command): Violation[] {
-  const violations: Violation[] = [];
-  if (command.mode === 'encoded') violations.push({ field: 'command.mode', description: 'is encoded, which this version of the server cannot carry out yet; use a command of mode direct' });
-  if (command.verificationStrategy === 'query_after_ack') {
-    violations.push({ field: 'command.verificationStrategy', description: 'is query_after_ack, which this version of the server cannot carry out yet; use no_verification or wait_next_uplink' });
-  }
-  return violations;
 }
 
 /** Parameters that are no JSON have no hash: nothing equals them. */

@@ -113,16 +113,9 @@ describe.each(engines())('executions on $name', ({ createDatabase }) => {
 
   it.each([
     ['a connection that is switched off', async () => await room.target({ connectionId: await room.connection({ enabled: false }) }), 'id', 'switched off'],
-    ['an encoder', async () => await room.target({ command: { mode: 2, directPayload: undefined, customEncoder: 'x' } }), 'command.mode', 'cannot carry out yet'],
   ])('are refused for %s, and say why', async (_name, make, field, words) => {
     const answer = await room.execute(await make());
     expect(answer).toMatchObject({ accepted: false, violations: [{ field, description: expect.stringContaining(words) }] });
-  });
-
-  it('are refused for a query after the acknowledgement, and say why', async () => {
-    const target = await room.target();
-    const commandId = await room.addCommand(target.deviceId, { verificationStrategy: 3, queryCommandId: target.commandId });
-    expect(await room.execute({ ...target, commandId })).toMatchObject({ accepted: false, violations: [{ field: 'command.verificationStrategy' }] });
   });
 
   it('are one when they would do the same at the same time, also when asked for in parallel', async () => {

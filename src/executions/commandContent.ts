@@ -1,0 +1,38 @@
+import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, isLorawan, renderDirect, renderEncoderInput, runEncoder, type TemplateDevice, type TemplateExecution } from '../commands';
+import type { Violation } from '../kernel/errors';
+import type { JsonObject, JsonValue } from '../kernel/jsonValue';
+import type { ConnectorKind, ExecutionPayload } from './execution';
+
+/** What a command is to send: JSON as it is, or what its encoder is given. */
+export type Content = { readonly kind: 'json'; readonly value: JsonValue } | { readonly kind: 'input'; readonly data: JsonValue };
+
+/** What is sent, and to which port. Only good if there are no violations. */
+export interface Encoding {
+  readonly payload: ExecutionPayload | undefined;
+  readonly fPort: number | undefined;
+  readonly violations: readonly Violation[];
+}
+
+/** Renders what a command is to send. Only good if there are no violations. `params` are evaluated. */
+export function renderContent(command: Command, params: JsonObject, device: TemplateDevice, execution: TemplateExecution): { content: Content | undefined; violations: readonly Violation[] } {
+  if (command.mode === 'direct') {
+    const { payload, violations } = renderDirect(command, params, device, execution);
+    return { content: payload === undefined ? undefined : { kind: 'json', value: payload }, violations };
+  }
+  const { data, violations } = renderEncoderInput(command.encodedParamsTemplate, ENCODED_TEMPLATE, params, device, execution);
+  return { content: data === undefined ? undefined : { kind: 'input', data }, violations };
+}
+
+/** Makes what is sent, by the command's encoder where it needs one. Throws `sandbox_busy` and `shutting_down`. */
+export async function encodeContent(encoder: Encoder, kind: ConnectorKind | undefined, command: Command, content: Content): Promise<Encoding> {
+  const { organizationId, customEncoder: script = '', fPort } = command;
+  if (content.kind === 'json') return { payload: content, fPort, violations: [] };
+  const { output, error } = await runEncoder(encoder, { organizationId, kind, script, data: content.data, fPort });
+  if (!output) return failed('command.customEncoder', error ? encoderProblem(error) : 'returned nothing; return {bytes: [...]}');
+  if (isLorawan(kind) && output.fPort === undefined) return failed('command.fPort', 'is missing, and the encoder returned none, but LoRaWAN needs one; give the command one, or return it');
+  return { payload: { kind: 'bytes', bytes: output.bytes }, fPort: output.fPort, violations: [] };
+}
+
+function failed(field: string, description: string): Encoding {
+  return { payload: undefined, fPort: undefined, violations: [{ field, description }] };
+}

@@ -1,0 +1,67 @@
+import { type EncoderPreview, PreviewEncoderRequest } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { call, callFails } from '../support/edge';
+import { startEncoder, type TestEncoder } from '../support/encoders';
+import { engines } from '../support/engines';
+import { AS_ONE, AS_TWO, startCommandRoom, type CommandRoom } from './commandRoom';
+
+describe.each(engines())('encoder previews on $name', (engine) => {
+  let encoder: TestEncoder;
+  let room: CommandRoom;
+  let id: string;
+  beforeAll(async () => {
+    encoder = startEncoder();
+    room = await startCommandRoom(engine, encoder);
+    ({ id } = await room.device());
+  });
+  afterAll(async () => {
+    await room.stop();
+    await encoder.stop();
+  });
+  const request = (overrides: object): PreviewEncoderRequest => PreviewEncoderRequest.fromPartial({ id, customEncoder: 'function encodeDownlink(input) { return { bytes: [input.data.a] }; }', params: { a: 1 }, ...overrides });
+  const preview = async (overrides: object = {}): Promise<EncoderPreview> => await call(room.client.previewEncoder.bind(room.client), request(overrides), AS_ONE);
+  const previewFails = async (overrides: object, as = AS_ONE) => await callFails(room.client.previewEncoder.bind(room.client), request(overrides), as);
+
+  it('show the bytes in three forms, with the logs, the warnings and the time', async () => {
+    const customEncoder = 'function encodeDownlink(input) { console.log("port", input.fPort); return { bytes: [0, 171, 255], warnings: ["careful"] }; }';
+    const shown = await preview({ customEncoder, fPort: 12 });
+    expect(shown).toMatchObject({ output: { bytes: [0, 171, 255], bytesHex: '00abff', bytesBase64: 'AKv/', fPort: 12 }, logs: ['port 12'], warnings: ['careful'], error: undefined });
+    expect(shown.executionTimeMs).toBeGreaterThan(0);
+  });
+
+  it('give the encoder the parameters as they are, or the rendered template', async () => {
+    encoder.runs.splice(0);
+    await preview({ params: { a: 1, b: { c: [true, null, 'x'] } } });
+    await preview({ params: undefined });
+    await preview({ params: { a: 3 }, encodedParamsTemplate: {} });
+    await preview({ params: { a: 3 }, encodedParamsTemplate: { a: '{{params.a}}', of: '{{device.id}} {{device.name}}', by: '{{execution.id}} {{execution.triggerId}}', at: '{{execution.enqueuedAt}}' } });
+    const nobody = '00000000-0000-7000-8000-000000000000';
+    const rendered = { a: 3, of: `${id} Device`, by: `${nobody} ${nobody}`, at: new Date(room.clock.now()).toISOString() };
+    expect(encoder.runs.map((run) => run.data)).toEqual([{ a: 1, b: { c: [true, null, 'x'] } }, {}, {}, rendered]);
+  });
+
+  it.each([
+    ['a template with a path that has no value', { encodedParamsTemplate: { x: '{{params.none}}' } }, 'template_error', /params\.none has no value/, undefined],
+    ['a template that is none', { encodedParamsTemplate: { x: '{{nothing.at}}' } }, 'template_error', /encodedParamsTemplate .*unknown name/, undefined],
+    ['a script that throws', { customEncoder: '\n\nfunction encodeDownlink() {\n  return missing; }' }, 'runtime_error', /missing/, 4],
+    ['a script that is none', { customEncoder: 'function (' }, 'syntax_error', /./, 1],
+    ['a script without an encoder', { customEncoder: 'var x;' }, 'no_encoder', /encodeDownlink/, undefined],
+    ['a value that is no byte', { params: { a: 300 } }, 'bad_output', /300/, undefined],
+    ['a port that is none', { customEncoder: 'function encodeDownlink() { return { bytes: [], fPort: 0 }; }' }, 'bad_output', /fPort/, undefined],
+  ])('tell in an OK answer of %s', async (_name, overrides, code, message, lineNumber) => {
+    expect(await preview(overrides)).toMatchObject({ output: undefined, error: { code, message: expect.stringMatching(message), lineNumber } });
+  });
+
+  it('need a device, an encoder and a request in good form', async () => {
+    expect(await previewFails({ id: '0190a0a0-0000-7000-8000-000000000000' })).toMatchObject({ code: 5, reason: 'device_not_found' });
+    expect(await previewFails({}, AS_TWO)).toMatchObject({ code: 5, reason: 'device_not_found' });
+    expect(await previewFails({ customEncoder: '', fPort: 224 })).toMatchObject({ code: 3, reason: 'validation_failed', fields: expect.arrayContaining(['customEncoder', 'fPort']) });
+    expect(await previewFails({ customEncoder: `//${'x'.repeat(262_144)}` })).toMatchObject({ code: 3, fields: ['customEncoder'] });
+  });
+
+  const counts = async (): Promise<unknown> => await Promise.all(['commands', 'executions', 'execution_events'].map(async (table) => await room.db.database.db.knex(table).count('* as n')));
+  it('store nothing', async () => {
+    const before = await counts();
+    await preview();
+    expect(await counts()).toEqual(before);
+  });
+});

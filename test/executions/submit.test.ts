@@ -1,0 +1,126 @@
+import type { Encoder } from '../../src/commands';
+import { ExecutionRepository } from '../../src/executions/executionRepository';
+import { type Command, type CommandDefinition, ExecutionState, type ListExecutionsResponse, RejectionReason } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { DomainError } from '../../src/kernel/errors';
+import { call } from '../support/edge';
+import { startEncoder, type TestEncoder } from '../support/encoders';
+import { engines, type TestDatabase } from '../support/engines';
+import { AS_ONE, type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
+import { TestGateway } from './testGateway';
+
+const { EXECUTION_STATE_ENQUEUED: ENQUEUED, EXECUTION_STATE_REQUEST_REJECTED: REQUEST_REJECTED } = ExecutionState;
+const LEVEL = { level: { type: 2, enum: [] } } as never;
+/** A command whose encoder returns its level. */
+const encoded = (overrides: Partial<CommandDefinition> = {}): Partial<CommandDefinition> => ({ mode: 2, directPayload: undefined, paramsSchema: LEVEL, customEncoder: 'function encodeDownlink(input) { return { bytes: [input.data.level] }; }', ...overrides });
+
+describe.each(engines())('submitting on $name', ({ createDatabase }) => {
+  let db: TestDatabase;
+  let sandbox: TestEncoder;
+  let during: (() => Promise<unknown>) | undefined;
+  let room: ExecutionRoom;
+  // What a test wants to happen while the first encoder runs.
+  const encoder: Encoder = {
+    encode: async (request) => {
+      const happens = during;
+      during = undefined;
+      await happens?.();
+      return await sandbox.encode(request);
+    },
+  };
+  beforeAll(async () => {
+    db = await createDatabase();
+    await prepare(db.database);
+    sandbox = startEncoder();
+    room = await startExecutionRoom(db.database, undefined, encoder);
+  });
+  beforeEach(() => sandbox.runs.splice(0));
+  afterAll(async () => {
+    await room.stop();
+    await sandbox.stop();
+    await db.drop();
+  });
+  const stored = async (id: string) => await new ExecutionRepository(db.database.db).get('org-1', id);
+
+  it('runs the encoder once, and its bytes reach the gateway as they are', async () => {
+    const connectionId = await room.connection();
+    const bytes = [0, 1, 127, 128, 255, 10, 13];
+    const target = await room.target({ connectionId, command: encoded({ customEncoder: `function encodeDownlink(input) { return { bytes: ${JSON.stringify(bytes)}.concat(input.data.level, input.fPort) }; }`, fPort: 42, confirmed: true, mqttTopic: 'a/b' }) });
+    const answer = await room.execute(target, { params: { level: 3 } });
+    expect(answer).toMatchObject({ accepted: true, state: ENQUEUED, violations: [] });
+    const gateway = await TestGateway.attach(room, { connectionId });
+    const command = await gateway.command(1);
+    expect(command).toMatchObject({ executionId: answer.executionId, fPort: 42, confirmed: true, topic: 'a/b', payload: { $case: 'bytes' } });
+    expect([...((command.payload as { value: Uint8Array }).value)]).toEqual([...bytes, 3, 42]);
+    expect(sandbox.runs).toMatchObject([{ owner: 'org-1', data: { level: 3 }, fPort: 42 }]);
+    await gateway.cut();
+  });
+
+  it('prefers the port of the encoder, and gives it the rendered template', async () => {
+    const encodedParamsTemplate = { deep: { values: ['{{params.level}}', 'n{{params.level}}', 7] }, of: '{{device.clientDeviceId}}', by: '{{execution.id}}', for: '{{execution.triggerId}}', at: '{{execution.enqueuedAt}}' };
+    const target = await room.target({ command: encoded({ encodedParamsTemplate, customEncoder: 'function encodeDownlink() { return { bytes: [], fPort: 9 }; }', fPort: 42 }) });
+    const { executionId } = await room.execute(target, { params: { level: 5 }, triggerId: 'trigger-t' });
+    expect(sandbox.runs[0]?.data).toEqual({ deep: { values: [5, 'n5', 7] }, of: target.clientDeviceId, by: executionId, for: 'trigger-t', at: new Date(room.clock.now()).toISOString() });
+    expect(await stored(executionId)).toMatchObject({ fPort: 9, payload: { kind: 'bytes' }, query: undefined });
+  });
+
+  it.each([
+    ['throws', 'function encodeDownlink() {\n  throw new Error("no valve");\n}', /^fails with runtime_error in line 2: .*no valve/],
+    ['is no JavaScript', 'function encodeDownlink( {', /^fails with syntax_error/],
+    ['says so itself', 'function encodeDownlink() { return { bytes: [1], errors: ["level is wrong"] }; }', /^fails with encoder_errors.*level is wrong/],
+    ['is none', 'var x = 1;', /^fails with no_encoder/],
+    ['returns too much for a byte', 'function encodeDownlink() { return { bytes: [1, 256] }; }', /^fails with bad_output.*256/],
+    ['returns a port that is none', 'function encodeDownlink() { return { bytes: [1], fPort: 224 }; }', /^fails with bad_output.*224/],
+  ])('refuses what an encoder %s, and says where', async (_name, customEncoder, words) => {
+    const target = await room.target({ command: encoded({ customEncoder }) });
+    const answer = await room.execute(target, { params: { level: 1 } });
+    const violations = [{ field: 'command.customEncoder', description: expect.stringMatching(words) }];
+    expect(answer).toMatchObject({ accepted: false, duplicate: false, state: REQUEST_REJECTED, rejectionReason: RejectionReason.REJECTION_REASON_VALIDATION_FAILED, violations });
+    expect(await room.get(answer.executionId)).toMatchObject({ state: REQUEST_REJECTED, violations, attempts: 0, deadlineAt: undefined });
+  });
+
+  it('runs no encoder for what is refused or answered without it', async () => {
+    const target = await room.target({ command: encoded() });
+    const off = await room.target({ connectionId: await room.connection({ enabled: false }), command: encoded() });
+    expect(await room.execute(target, { params: { level: 'x' } })).toMatchObject({ accepted: false });
+    expect(await room.execute(off, { params: { level: 1 } })).toMatchObject({ accepted: false });
+    expect(sandbox.runs).toHaveLength(0);
+    const first = await room.execute(target, { params: { level: 1 }, triggerId: 'once' });
+    expect(await room.execute(target, { params: { level: 1 }, triggerId: 'once' })).toMatchObject({ executionId: first.executionId, duplicate: true });
+    expect(await room.execute(target, { params: { level: 1 } })).toMatchObject({ executionId: first.executionId, duplicate: true });
+    expect(await room.executeFails(target, { params: { level: 2 }, triggerId: 'once' })).toMatchObject({ reason: 'trigger_id_reused' });
+    expect(sandbox.runs).toHaveLength(1);
+  });
+
+  it('makes one execution of parallel duplicates, and no more of others than the limit', async () => {
+    const connectionId = await room.connection({ policy: { queueLimit: 3 } });
+    const target = await room.target({ connectionId, command: encoded() });
+    const same = await Promise.all(Array.from({ length: 5 }, async () => await room.execute(target, { params: { level: 0 } })));
+    expect(new Set(same.map((answer) => answer.executionId)).size).toBe(1);
+    expect(same.filter((answer) => answer.duplicate)).toHaveLength(4);
+    const others = await Promise.all([1, 2, 3, 4, 5].map(async (level) => await room.execute(target, { params: { level } })));
+    expect(others.filter((answer) => answer.accepted)).toHaveLength(2);
+    expect(others.filter((answer) => answer.rejectionReason === RejectionReason.REJECTION_REASON_DEVICE_QUEUE_FULL)).toHaveLength(3);
+  });
+
+  it('leaves nothing behind when the sandbox takes no more', async () => {
+    const target = await room.target({ command: encoded() });
+    during = async () => {
+      throw new DomainError('exhausted', 'sandbox_busy', 'too many encoders wait; try again', { retryAfterMs: 1000 });
+    };
+    expect(await room.executeFails(target, { params: { level: 1 } })).toMatchObject({ code: 8, reason: 'sandbox_busy' });
+    const page: ListExecutionsResponse = await call(room.client.listExecutions.bind(room.client), { id: target.deviceId, organizationId: '', before: '' }, AS_ONE);
+    expect(page.items).toEqual([]);
+  });
+
+  it('begins anew when its query command changes while the encoder runs', async () => {
+    const target = await room.target();
+    const commandId = await room.addCommand(target.deviceId, encoded({ verificationStrategy: 3, queryCommandId: target.commandId }));
+    const { client } = room;
+    const before: Command = await call(client.getCommand.bind(client), { id: target.deviceId, commandId: target.commandId, organizationId: '' }, AS_ONE);
+    const definition = { ...before, directPayload: '{"ask": 2}' };
+    during = async () => await call(client.updateCommand.bind(client), { id: target.deviceId, commandId: target.commandId, organizationId: '', command: definition }, AS_ONE);
+    const { executionId } = await room.execute({ ...target, commandId }, { params: { level: 1 } });
+    expect(sandbox.runs).toHaveLength(2);
+    expect((await stored(executionId)).query).toMatchObject({ commandId: target.commandId, commandRevision: 2, tries: [{ payload: { kind: 'json', value: { ask: 2 } } }, {}] });
+  });
+});

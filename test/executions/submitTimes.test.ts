@@ -1,0 +1,93 @@
+import type { ConnectionPolicy } from '../../src/connections';
+import type { Device, PhysicalDevice } from '../../src/devices';
+import { CONNECTOR_KINDS, type ConnectorKind, type ExecutionTimes } from '../../src/executions/execution';
+import { queueLimit, submitTimes } from '../../src/executions/submitTimes';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+interface Case {
+  readonly deviceClass?: unknown;
+  readonly interval?: Device['dataSendingInterval'];
+  /** The gap between the uplinks that were seen. */
+  readonly gap?: number;
+  readonly policy?: ConnectionPolicy;
+}
+
+function times(kind: ConnectorKind, { deviceClass, interval, gap, policy = {} }: Case): ExecutionTimes {
+  const recentUplinks = gap === undefined ? [] : [0, 1, 2, 3].map((at) => at * gap);
+  const physicalDevice: PhysicalDevice = { id: 'p', clientDeviceId: 'c', connectionId: 'x', configuration: deviceClass === undefined ? {} : { deviceClass }, sensorMappings: [], recentUplinks, createdAt: 0, updatedAt: 0 };
+  return submitTimes({ kind, policy, device: { dataSendingInterval: interval, physicalDevice } });
+}
+
+const unbound: Device['dataSendingInterval'] = { unit: 'hour', value: 1 };
+const two = { unit: 'hour', value: 2 } as const;
+
+describe('the times of an execution', () => {
+  const delivery: readonly [string, ConnectorKind, Case, number][] = [
+    ['mqtt', 'mqtt', {}, MINUTE],
+    ['mqtt with answers', 'mqtt_answer', {}, MINUTE],
+    ['gateway', 'gateway', {}, MINUTE],
+    ['sleepy mqtt', 'mqtt', { policy: { sleepy: true } }, DAY],
+    ['sleepy gateway', 'gateway', { policy: { sleepy: true } }, DAY],
+    ['class A, nothing known', 'chirpstack', {}, 3 * HOUR + MINUTE],
+    ['class A, confirmed', 'chirpstack_confirmed', { deviceClass: 'A', interval: two }, 6 * HOUR + MINUTE],
+    ['class A, never under 10 minutes', 'chirpstack', { interval: { unit: 'minute', value: 1 } }, 10 * MINUTE],
+    ['class A, never over 7 days', 'chirpstack', { interval: { unit: 'month', value: 1 } }, 7 * DAY],
+    ['class A, sleepy says nothing', 'chirpstack', { policy: { sleepy: true } }, 3 * HOUR + MINUTE],
+    ['a class that is none', 'chirpstack', { deviceClass: 7 }, 3 * HOUR + MINUTE],
+    ['class B', 'chirpstack', { deviceClass: 'B' }, 2 * MINUTE],
+    ['class C', 'chirpstack_confirmed', { deviceClass: 'c' }, 2 * MINUTE],
+    ['policy on a gateway', 'gateway', { policy: { deliveryTimeout: 5, sleepy: true } }, 5 * SECOND],
+    ['policy on class A', 'chirpstack', { policy: { deliveryTimeout: 5 } }, 5 * SECOND],
+  ];
+  it.each(delivery)('delivery: %s', (_name, kind, of, expected) => expect(times(kind, of).deliveryMs).toBe(expected));
+
+  const ack: readonly [string, ConnectorKind, Case, number][] = [
+    ['mqtt', 'mqtt', {}, 30 * SECOND],
+    ['mqtt with answers', 'mqtt_answer', {}, 30 * SECOND],
+    ['gateway', 'gateway', {}, MINUTE],
+    ['class A', 'chirpstack_confirmed', { interval: two }, 4 * HOUR + MINUTE],
+    ['class B', 'chirpstack_confirmed', { deviceClass: 'B', interval: two }, MINUTE],
+    ['class C', 'chirpstack_confirmed', { deviceClass: 'C', interval: two }, MINUTE],
+    ['policy', 'chirpstack_confirmed', { policy: { ackTimeout: 7 } }, 7 * SECOND],
+  ];
+  it.each(ack)('answer: %s', (_name, kind, of, expected) => expect(times(kind, of).ackMs).toBe(expected));
+
+  const interval: readonly [string, ConnectorKind, Case, number][] = [
+    ['nothing known', 'gateway', {}, MINUTE],
+    ['nothing known on LoRaWAN', 'chirpstack', {}, HOUR],
+    ['the policy', 'mqtt', { policy: { uplinkInterval: 90 } }, 90 * SECOND],
+    ['what was measured, before the policy', 'mqtt', { gap: 7000, policy: { uplinkInterval: 90 } }, 7000],
+    ['what the device says, before all', 'mqtt', { interval: unbound, gap: 7000, policy: { uplinkInterval: 90 } }, HOUR],
+    ['minutes', 'gateway', { interval: { unit: 'minute', value: 5 } }, 5 * MINUTE],
+    ['days', 'gateway', { interval: { unit: 'day', value: 2 } }, 2 * DAY],
+    ['weeks', 'gateway', { interval: { unit: 'week', value: 1 } }, 7 * DAY],
+    ['months of 30 days', 'gateway', { interval: { unit: 'month', value: 2 } }, 60 * DAY],
+  ];
+  it.each(interval)('uplink interval: %s', (_name, kind, of, expected) => expect(times(kind, of).uplinkIntervalMs).toBe(expected));
+
+  it.each(CONNECTOR_KINDS)('only LoRaWAN has classes: %s', (kind) => expect([times(kind, {}).classA, times(kind, { deviceClass: 'C' }).classA]).toEqual([kind.startsWith('chirpstack'), false]));
+
+  it('leaves the rest to the formulas unless the policy says it', () => {
+    expect(times('mqtt', {})).toMatchObject({ implicitAckMs: undefined, convergenceMs: undefined });
+    expect(times('mqtt', { policy: { implicitAckTimeout: 3, convergenceTimeout: 4 } })).toMatchObject({ implicitAckMs: 3000, convergenceMs: 4000 });
+  });
+
+  it('has times for a device that is bound to nothing', () => {
+    expect(submitTimes({ kind: undefined, policy: {}, device: { dataSendingInterval: undefined, physicalDevice: undefined } })).toMatchObject({ deliveryMs: MINUTE, ackMs: MINUTE, uplinkIntervalMs: MINUTE, classA: false });
+  });
+});
+
+describe('the limit of a queue', () => {
+  it.each([
+    ['gateway', {}, 64],
+    ['mqtt_answer', {}, 64],
+    ['chirpstack', {}, 16],
+    ['chirpstack_confirmed', {}, 16],
+    ['chirpstack', { queueLimit: 1000 }, 1000],
+    [undefined, {}, 64],
+  ] as const)('%s %j', (kind, policy, limit) => expect(queueLimit(kind, policy)).toBe(limit));
+});
