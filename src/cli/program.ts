@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { version } from '../../package.json';
 import { addCall } from './call/command';
+import { addCodec } from './codec/command';
 import { addConfig } from './config';
 import { addDemo } from './demo/command';
 import { addDoctor } from './doctor/command';
@@ -16,6 +17,7 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[
   ['Server:', [addServe, addMigrate, addDoctor]],
   ['People and keys:', [addOrganizations, addUsers, addKeys]],
   ['Client:', [addCall, addSimulate, addDemo]],
+  ['Encoders:', [addCodec]],
   ['About:', [addConfig, addVersion]],
 ];
 

@@ -1,0 +1,52 @@
+import { type EncodeResult, Sandbox } from '../../codec';
+import { commandLog } from '../log';
+import { configOf, type ConfigFlags } from '../options';
+
+/** What both commands are given: the settings of the sandbox, as the server on this machine would take them. */
+export type CodecFlags = ConfigFlags;
+
+/** Does work with a sandbox of its own and stops it again. The number of workers may be less than configured, never more. */
+export async function withSandboxOf<T>(flags: CodecFlags, mostWorkers: number, work: (sandbox: Sandbox, workers: number) => Promise<T>): Promise<T> {
+  const { codec, log } = configOf(flags).config;
+  const workers = Math.min(codec.workers, Math.max(1, mostWorkers));
+  // What the sandbox warns of (a worker that was ended) is what the result says.
+  const sandbox = new Sandbox({ ...codec, workers, log: { ...commandLog(log.level), warn: () => {} } });
+  try {
+    return await work(sandbox, workers);
+  } finally {
+    await sandbox.stop();
+  }
+}
+
+/** A result as PreviewEncoder answers it, as JSON. */
+export interface Preview {
+  readonly output: { readonly bytes: readonly number[]; readonly bytesHex: string; readonly bytesBase64: string; readonly fPort: number | null } | null;
+  readonly logs: readonly string[];
+  readonly warnings: readonly string[];
+  /** Milliseconds. */
+  readonly executionTimeMs: number;
+  readonly error: { readonly code: string; readonly message: string; readonly lineNumber: number | null } | null;
+}
+
+/** Maps a result; what is absent is null. `fPort` is the one that was given: it counts when the encoder names none. */
+export function previewOf({ output, logs, warnings, executionTimeMs, error }: EncodeResult, fPort: number | undefined): Preview {
+  const bytes = Buffer.from(output?.bytes ?? []);
+  return {
+    output: output ? { bytes: [...bytes], bytesHex: bytes.toString('hex'), bytesBase64: bytes.toString('base64'), fPort: output.fPort ?? fPort ?? null } : null,
+    logs,
+    warnings,
+    executionTimeMs,
+    error: error ? { code: error.code, message: error.message, lineNumber: error.lineNumber ?? null } : null,
+  };
+}
+
+/** Bytes as people read them: `01 28`. */
+export function spacedHex(bytes: readonly number[]): string {
+  return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
+}
+
+/** A text of a script on one line, without what would steer the terminal; cut after `most` characters. */
+export function plainText(text: string, most = 500): string {
+  const plain = text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => ({ '\n': '\\n', '\r': '\\r', '\t': '  ' })[character] ?? `\\u{${character.codePointAt(0)?.toString(16)}}`);
+  return plain.length > most ? `${plain.slice(0, most)} … (${plain.length - most} characters more)` : plain;
+}

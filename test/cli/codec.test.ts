@@ -1,0 +1,214 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { plantroom, type Ended } from '../support/commandLine';
+
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'plantroom-codec-'))));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Writes a file of the folder; what is no text is written as JSON. */
+function write(name: string, content: unknown): string {
+  const file = join(folder, name);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
+}
+
+async function run(script: string, ...args: string[]): Promise<Ended> {
+  return await plantroom(['codec', 'run', '--script', script, ...args]);
+}
+
+async function testFolder(...args: string[]): Promise<Ended> {
+  return await plantroom(['codec', 'test', folder, ...args]);
+}
+
+async function results(): Promise<{ code: number | null; passed: number; results: { script: string; example: string; result: string; why: string }[] }> {
+  const { code, stdout, stderr } = await testFolder('--json');
+  expect(stderr).toBe('');
+  return { code, ...(JSON.parse(stdout) as { passed: number; results: [] }) };
+}
+
+const VALVE = `function encodeDownlink(input) {
+  console.log('to', input.data.position);
+  return { bytes: [1, input.data.position], fPort: 10, warnings: ['slow'] };
+}`;
+
+describe('plantroom codec run', () => {
+  it('shows people the bytes in every form, the port, warnings and logs', async () => {
+    const { code, stdout, stderr } = await run(write('valve.js', VALVE), '--input', '{"position": 40}');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout.replace(/\d+\.\d\d ms/, 'N ms').split('\n')).toEqual(['bytes   01 28', 'base64  ASg=', 'list    [1, 40]', 'fPort   10', 'time    N ms', 'warnings:', '  slow', 'logs:', '  to 40', '']);
+  });
+
+  it('gives programs what a preview answers', async () => {
+    const { stdout } = await run(write('valve.js', VALVE), '--input', '{"position": 40}', '--json');
+    expect(JSON.parse(stdout)).toEqual({ output: { bytes: [1, 40], bytesHex: '0128', bytesBase64: 'ASg=', fPort: 10 }, logs: ['to 40'], warnings: ['slow'], executionTimeMs: expect.any(Number), error: null });
+  });
+
+  it('gives the script port, variables and data, also from stdin', async () => {
+    const script = write('all.js', 'function encodeDownlink(i) { return [i.fPort, Number(i.variables.offset), i.data.length]; }');
+    const { stdout } = await plantroom(['codec', 'run', '--script', script, '--input', '-', '--fport', '223', '--variables', '{"offset": "7"}', '--json'], {}, '[1, 2, 3]');
+    expect(JSON.parse(stdout)).toMatchObject({ output: { bytes: [223, 7, 3], fPort: 223 } });
+  });
+
+  it('ends with 1 for an encoder that fails, and points at the line', async () => {
+    const script = write('bad.js', 'function encodeDownlink(input) {\n  return input.data.a.b;\n}\n');
+    const { code, stdout, stderr } = await run(script, '--input', '{}');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^time +\S+ ms\n$/);
+    expect(stderr.split('\n')).toEqual([expect.stringContaining(`plantroom: ${script}:2: runtime_error: `), '  2 |   return input.data.a.b;', '    |   ^^^^^^^^^^^^^^^^^^^^^^', '']);
+    const json = await run(script, '--input', '{}', '--json');
+    expect([json.code, json.stderr]).toEqual([1, '']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ output: null, error: { code: 'runtime_error', lineNumber: 2 } });
+  });
+
+  it('does not let a script write to the terminal', async () => {
+    const { stdout, stderr } = await run(write('evil.js', 'function encodeDownlink() { console.log("\\u001b[2J\\u202e"); return { errors: ["a\\u001b]0;x\\u0007\\nb"] }; }'), '--input', '{}');
+    expect(stdout).toContain('  \\u{1b}[2J\\u{202e}\n');
+    expect(stderr).toContain('encoder_errors: a\\u{1b}]0;x\\u{7}\\nb\n');
+  });
+
+  it('takes the limits from the settings of the server', async () => {
+    const { stdout } = await plantroom(['codec', 'run', '--script', write('loop.js', 'function encodeDownlink() { for (;;); }'), '--input', '{}', '--json'], { PLANTROOM_CODEC_SCRIPT_MS: '20' });
+    expect(JSON.parse(stdout)).toMatchObject({ output: null, error: { code: 'timeout' } });
+  });
+
+  it.each([
+    ['no script', ['--input', '{}'], /required option '--script <file>' not specified/],
+    ['no input', ['--script', 'x.js'], /required option '--input <json>' not specified/],
+    ['a script that is not there', ['--script', '/none.js', '--input', '{}'], /\/none\.js cannot be read \(ENOENT\)/],
+    ['a folder for a script', ['--script', '/', '--input', '{}'], /\/ cannot be read \(EISDIR\)/],
+    ['an input that is no JSON', ['--script', 'VALVE', '--input', '{"a":\n [1, x]}'], /--input is not JSON at line 2, column 6: Unexpected token 'x'/],
+    ['an empty input', ['--script', 'VALVE', '--input', ''], /--input is not JSON at line 1, column 1: Unexpected end/],
+    ['an input with a key that would get lost', ['--script', 'VALVE', '--input', '{"__proto__": 1}'], /--input holds the key "__proto__"/],
+    ['variables that are no texts', ['--script', 'VALVE', '--input', '{}', '--variables', '{"a": 1}'], /--variables must be an object of texts/],
+    ['a port that is none', ['--script', 'VALVE', '--input', '{}', '--fport', '224'], /give a whole number from 1 to 223/],
+    ['port 0', ['--script', 'VALVE', '--input', '{}', '--fport', '0'], /give a whole number from 1 to 223/],
+    ['an unknown option', ['--script', 'VALVE', '--input', '{}', '--port', '1'], /unknown option '--port'/],
+  ])('ends with 2 and says what would be right: %s', async (_, args, said) => {
+    const valve = write('valve.js', VALVE);
+    const { code, stdout, stderr } = await plantroom(['codec', 'run', ...args.map((arg) => (arg === 'VALVE' ? valve : arg))]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(said);
+    expect(stderr).not.toMatch(/\n {4}at /);
+  });
+});
+
+describe('plantroom codec test', () => {
+  const good = { description: 'opens', input: { data: { position: 40 } }, output: { bytes: [1, 40], fPort: 10 } };
+
+  it('prints a table and a sum', async () => {
+    write('a/valve.js', VALVE);
+    write('a/valve.json', [good, { ...good, description: 'wrong', output: { bytes: [1, 41] } }]);
+    write('lonely.js', VALVE);
+    const { code, stdout, stderr } = await testFolder();
+    expect([code, stderr]).toEqual([1, '']);
+    expect(stdout.replaceAll(/\d+\.\d ms/g, 'N ms').replaceAll(/ {2,}/g, '  ').split('\n')).toEqual([
+      ' script  example  result  time  why',
+      ' a/valve.js  opens  passed  N ms  -',
+      ' a/valve.js  wrong  failed  N ms  bytes[1]: expected 41, got 40 (expected 01 29, got 01 28)',
+      ' lonely.js  -  no examples  -  there is no file of examples beside it',
+      '',
+      '1 passed, 1 failed, 1 without examples',
+      '',
+    ]);
+  });
+
+  it('ends with 0 when all examples pass, and finds them in each of their places', async () => {
+    write('one.js', VALVE);
+    write('one.examples.json', [good]);
+    write('one.json', { id: 'something else' });
+    write('two.js', VALVE);
+    write('two.json', [good]);
+    write('three/index.js', VALVE);
+    write('three/examples.json', [good]);
+    write('node_modules/x.js', VALVE);
+    write('.hidden/x.js', VALVE);
+    symlinkSync(folder, join(folder, 'three', 'circle'));
+    const { code, ...answer } = await results();
+    expect(answer).toMatchObject({ passed: 3, failed: 0, noExamples: 0, skipped: 0 });
+    expect([code, answer.results.map(({ script }) => script)]).toEqual([0, ['one.js', 'three/index.js', 'two.js']]);
+  });
+
+  it('names the first difference by its path', async () => {
+    write('v.js', 'function encodeDownlink(i) { if (i.data.fail) throw new Error("broken"); return i.data; }');
+    const cases: [data: unknown, output: unknown, why: string][] = [
+      [{ bytes: [1, 2] }, { bytes: [1, 2, 3] }, 'bytes: expected 3, got 2 (expected 01 02 03, got 01 02)'],
+      [{ bytes: [1] }, { bytes: [] }, 'bytes: expected 0, got 1 (expected none, got 01)'],
+      [{ bytes: [9, 2] }, { bytes: [1, 2] }, 'bytes[0]: expected 1, got 9 (expected 01 02, got 09 02)'],
+      [{ bytes: [1] }, { bytes: [1], fPort: 2 }, 'fPort: expected 2, got none'],
+      [{ bytes: [1], fPort: 3 }, { bytes: [1], fPort: 2 }, 'fPort: expected 2, got 3'],
+      [{ bytes: [1], warnings: ['a', 'c'] }, { bytes: [1], warnings: ['a', 'b'] }, 'warnings[1]: expected "b", got "c"'],
+      [{ bytes: [1], warnings: ['a'] }, { bytes: [1], warnings: [] }, 'warnings[0]: none expected, got "a"'],
+      [{ bytes: [1], warnings: ['a'] }, { bytes: [1] }, ''],
+      [{ errors: ['no'] }, { errors: ['no'] }, ''],
+      [{ errors: ['no'] }, { errors: ['yes'] }, 'errors: expected "yes", got "no"'],
+      [{ errors: ['no'] }, { bytes: [1] }, 'errors: expected none, got "no"'],
+      [{ bytes: [1] }, { errors: ['no'] }, 'errors: expected "no", got none'],
+      [{ fail: true }, { errors: ['broken'] }, 'runtime_error at line 1: Error: broken'],
+      [{ bytes: [256] }, { bytes: [0] }, expect.stringMatching(/^bad_output: .*256/) as string],
+    ];
+    write('v.json', cases.map(([data, output]) => ({ description: '', input: { data }, output })));
+    const answer = await results();
+    expect(answer.results.map(({ why }) => why)).toEqual(cases.map(([, , why]) => why));
+    expect(answer.results.map(({ example }) => example)).toEqual(cases.map((_, at) => `[${at}]`));
+  });
+
+  it('names bad files and bad examples with their place, and runs the others', async () => {
+    const files = ['broken', 'end', 'object', 'mixed', 'fine', 'empty'];
+    for (const name of files) write(`${name}.js`, VALVE);
+    write('broken.json', '[\n  {"description": oops}\n]');
+    write('end.json', '[{');
+    write('object.json', { a: 1 });
+    write('mixed.json', [good, { description: 'no bytes', input: { data: 1 }, output: { bytes: [1, 300] } }, null, { description: 'deaf', output: {} }, { description: 'decoder', input: { bytes: [1], fPort: 1 }, output: { data: {} } }]);
+    write('fine.json', [good]);
+    write('empty.json', []);
+    const { code, ...answer } = await results();
+    expect(code).toBe(1);
+    expect(answer.results).toMatchObject([
+      { script: 'broken.js', result: 'failed', why: `${join(folder, 'broken.json')} is not JSON at line 2, column 19: Unexpected token 'o'` },
+      { script: 'empty.js', result: 'no examples', why: expect.stringContaining('is an empty list') },
+      { script: 'end.js', result: 'failed', why: expect.stringMatching(/end\.json is not JSON at line 1, column 3: /) },
+      { script: 'fine.js', result: 'passed' },
+      { script: 'mixed.js', result: 'passed' },
+      { script: 'mixed.js', result: 'failed', why: expect.stringMatching(/mixed\.json: \[1\]\.output\.bytes\[1\]: .*255/) },
+      { script: 'mixed.js', example: '[2]', result: 'failed', why: expect.stringContaining('[2]: ') },
+      { script: 'mixed.js', result: 'failed', why: expect.stringMatching(/\[3\]\.input: .*\[3\]\.output: must have bytes, or errors/) },
+      { script: 'mixed.js', example: 'decoder', result: 'skipped' },
+      { script: 'object.js', result: 'failed', why: expect.stringContaining('object.json: must be a list') },
+    ]);
+  });
+
+  it('is not stalled by hostile scripts', async () => {
+    write('loop.js', 'function encodeDownlink() { for (;;); }');
+    write('loop.json', Array.from({ length: 500 }, () => good));
+    write('native.js', 'function encodeDownlink() { Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); }');
+    write('native.json', Array.from({ length: 500 }, () => good));
+    write('valve.js', VALVE);
+    write('valve.json', Array.from({ length: 50 }, () => good));
+    const answer = await results();
+    expect(answer).toMatchObject({ passed: 50, failed: 1000 });
+    expect(answer.results.at(0)).toMatchObject({ why: expect.stringMatching(/^timeout/) });
+    expect(answer.results.at(499)).toMatchObject({ why: 'not run: the script ran out of time or memory 3 times' });
+  });
+
+  it('ends with 1 when there is nothing to test, with 2 for no folder', async () => {
+    expect(await testFolder()).toMatchObject({ code: 1, stdout: expect.stringContaining('There is no script (*.js) in') });
+    write('valve.js', VALVE);
+    expect(await testFolder()).toMatchObject({ code: 1, stdout: expect.stringContaining('0 passed, 0 failed, 1 without examples') });
+    expect(await plantroom(['codec', 'test', join(folder, 'none')])).toMatchObject({ code: 2, stderr: expect.stringContaining('none cannot be read (ENOENT)') });
+  });
+});
+
+describe('docs/codec.md', () => {
+  it('has examples that work when they are pasted', () => {
+    const root = join(__dirname, '..', '..');
+    const blocks = [...readFileSync(join(root, 'docs', 'codec.md'), 'utf8').matchAll(/<!-- paste -->\n```sh\n([^]*?)```/g)].map(([, block]) => block);
+    const script = blocks.join('\n').replaceAll('npm run --silent plantroom --', `"${process.execPath}" "${join(root, 'dist', 'main.js')}"`);
+    const stdout = execFileSync('bash', ['-euc', script], { cwd: folder, encoding: 'utf8' });
+    expect(stdout).toMatch(/^bytes +01 28$/m);
+    expect(stdout).toContain('2 passed, 0 failed');
+  });
+});
