@@ -10,7 +10,7 @@ const readme = readFileSync('README.md', 'utf8');
 const blocks = [...readme.matchAll(/<!-- tour(?::(\w+))? -->\n```sh\n([\s\S]*?)```/g)].map(([, kind, script]) => ({ kind: kind ?? 'run', script }));
 const folder = mkdtempSync(join(tmpdir(), 'plantroom-tour-'));
 const env = { ...process.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
-const notes = ['connection.json', 'device.json', 'command.json', 'execution.json'];
+const notes = ['connection.json', 'device.json', 'command.json', 'execution.json', 'codecs'];
 const hasGrpcurl = spawnSync('grpcurl', ['--version'], { stdio: 'ignore' }).status === 0;
 const say = (text) => console.log(`tour: ${text}`);
 
@@ -63,7 +63,7 @@ try {
   const ended = new Promise((resolve) => server.once('exit', resolve));
   server.kill('SIGTERM');
   await ended;
-  for (const note of notes) rmSync(note, { force: true });
+  for (const note of notes) rmSync(note, { recursive: true, force: true });
   rmSync(folder, { recursive: true, force: true });
 }
 process.exit(failed ? 1 : 0);
