@@ -1,8 +1,8 @@
 import type { Db, HotStatement, SqlValue } from '../database';
 import { notFound } from '../kernel/errors';
-import { type Execution, type ExecutionLogEntry, isFinal } from './execution';
+import type { Execution, ExecutionLogEntry } from './execution';
 import { type ExecutionRow, PROGRESS_COLUMNS, SUBMISSION_COLUMNS, executionFromRow, valuesOf } from './executionRow';
-import { statements } from './executionStatements';
+import { logStatement, MOST_LOGGED, statements, updateStatement } from './executionStatements';
 
 /** An event that is not in the log yet. */
 export type NewLogEntry = Omit<ExecutionLogEntry, 'position'>;
@@ -100,7 +100,7 @@ export class ExecutionRepository {
   async create(execution: Execution, dedupeKey: string | undefined, entry: NewLogEntry): Promise<void> {
     const position = await this.takePositions(execution.organizationId, 1);
     await this.insert(execution, dedupeKey, position);
-    await this.logOne(execution.organizationId, position, entry);
+    await this.logFrom(execution.organizationId, position, [entry]);
   }
 
   /** Adds an execution that asks for another one: at the place of that one, so before all that waits. Its events are not logged yet. */
@@ -117,7 +117,8 @@ export class ExecutionRepository {
     const stored: Change[] = [];
     for (const change of changes) {
       const { before, after } = change;
-      const rows = await this.db.all(statements.update, [...valuesOf(PROGRESS_COLUMNS, after), isFinal(after.state) ? 1 : 0, organizationId, after.id, before.version]);
+      const changed = PROGRESS_COLUMNS.filter(([, valueOf]) => valueOf(before) !== valueOf(after));
+      const rows = await this.db.all(updateStatement(changed), [...valuesOf(changed, after), organizationId, after.id, before.version]);
       if (rows.length > 0) stored.push(change);
     }
     return stored;
@@ -127,7 +128,7 @@ export class ExecutionRepository {
   async log(organizationId: string, entries: readonly NewLogEntry[]): Promise<void> {
     if (entries.length === 0) return;
     const end = await this.takePositions(organizationId, entries.length);
-    for (const [at, entry] of entries.entries()) await this.logOne(organizationId, end - entries.length + 1 + at, entry);
+    await this.logFrom(organizationId, end - entries.length + 1, entries);
   }
 
   private async insert(execution: Execution, dedupeKey: string | undefined, queueOrder: number): Promise<void> {
@@ -141,9 +142,11 @@ export class ExecutionRepository {
     return row.value;
   }
 
-  private async logOne(organizationId: string, position: number, entry: NewLogEntry): Promise<void> {
-    const { executionId, deviceId, sequence, time, layer, event, from, to, source, data } = entry;
-    await this.db.all(statements.log, [organizationId, position, executionId, deviceId, sequence, time, layer, event, from ?? null, to, source, JSON.stringify(data)]);
+  private async logFrom(organizationId: string, position: number, entries: readonly NewLogEntry[]): Promise<void> {
+    for (let first = 0; first < entries.length; first += MOST_LOGGED) {
+      const rows = entries.slice(first, first + MOST_LOGGED).map((entry, at) => eventValues(organizationId, position + first + at, entry));
+      await this.db.all(logStatement(rows.length), rows.flat());
+    }
   }
 
   private async first(statement: HotStatement, values: readonly SqlValue[]): Promise<Execution | undefined> {
@@ -154,4 +157,9 @@ export class ExecutionRepository {
   private async many(statement: HotStatement, values: readonly SqlValue[]): Promise<Execution[]> {
     return (await this.db.all<ExecutionRow>(statement, values)).map(executionFromRow);
   }
+}
+
+/** In the order of the columns of the statement. */
+function eventValues(organizationId: string, position: number, { executionId, deviceId, sequence, time, layer, event, from, to, source, data }: NewLogEntry): SqlValue[] {
+  return [organizationId, position, executionId, deviceId, sequence, time, layer, event, from ?? null, to, source, JSON.stringify(data)];
 }

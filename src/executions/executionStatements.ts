@@ -1,5 +1,5 @@
 import type { HotStatement } from '../database';
-import { PROGRESS_COLUMNS, SUBMISSION_COLUMNS } from './executionRow';
+import { type Column, PROGRESS_COLUMNS, SUBMISSION_COLUMNS } from './executionRow';
 
 const SUBMISSION = SUBMISSION_COLUMNS.map(([name]) => name);
 const PROGRESS = PROGRESS_COLUMNS.map(([name]) => name);
@@ -15,6 +15,7 @@ function viewOf(columns: readonly string[]): string {
   return `select ${columns.map((column) => (column === 'command_id' ? COMMAND_ID : `e.${column}`)).join(', ')} from executions e`;
 }
 
+const EVENT_COLUMNS = ['organization_id', 'position', 'execution_id', 'device_id', 'sequence', 'time', 'layer', 'event', 'from_state', 'to_state', 'source', 'data'];
 const EVENT = 'select v.position, v.execution_id, v.device_id, v.sequence, v.time, v.layer, v.event, v.from_state, v.to_state, v.source, v.data from execution_events v';
 
 function hot(name: string, sql: string): HotStatement {
@@ -55,22 +56,12 @@ export const statements = {
       group by e.physical_device_id order by min(e.queue_order)`,
   ),
   insert: hot('insert', `insert into executions (${INSERTED.join(', ')}) values (${INSERTED.map(() => '?').join(', ')})`),
-  update: hot(
-    'update',
-    `update executions set ${PROGRESS.map((column) => `${column} = ?`).join(', ')}, dedupe_key = case when cast(? as integer) = 1 then null else dedupe_key end
-      where organization_id = ? and id = ? and version = ? returning version`,
-  ),
   takePositions: hot(
     'takePositions',
     `insert into organization_counters (organization_id, name, value) values (?, 'execution_events', ?)
       on conflict (organization_id, name) do update set value = organization_counters.value + excluded.value returning value`,
   ),
   position: hot('position', "select value from organization_counters where organization_id = ? and name = 'execution_events'"),
-  log: hot(
-    'log',
-    `insert into execution_events (organization_id, position, execution_id, device_id, sequence, time, layer, event, from_state, to_state, source, data)
-      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  ),
   eventsOf: hot('eventsOf', `${EVENT} where v.organization_id = ? and v.execution_id = ? order by v.sequence`),
   eventsAfter: hot('eventsAfter', `${EVENT} where v.organization_id = ? and v.position > ? order by v.position limit ?`),
   // Over all organizations: what the server itself keeps going. During the grace after a start, the deadlines that passed before it wait.
@@ -79,3 +70,31 @@ export const statements = {
   nextDue: hot('nextDue', 'select min(e.next_deadline) as next_deadline from executions e where e.next_deadline > ?'),
   allInTransit: hot('allInTransit', "select e.organization_id, e.id from executions e where e.state = 'in_transit' and e.final = 0"),
 } as const;
+
+const updates = new Map<number, HotStatement>();
+
+/** Sets these columns of an execution, in their order, if it still has that version: of (organization, id, version). What ends gives its place among duplicates free. */
+export function updateStatement(columns: readonly Column[]): HotStatement {
+  // Only these: to write an index costs as much as the row, and most changes concern two or three of the nine.
+  const bits = columns.reduce((sum, column) => sum + 2 ** PROGRESS_COLUMNS.indexOf(column), 0);
+  const known = updates.get(bits);
+  if (known) return known;
+  const names = columns.map(([name]) => name);
+  const sets = [...names.map((name) => `${name} = ?`), ...(names.includes('final') ? ['dedupe_key = null'] : [])];
+  const statement = hot(`update.${bits.toString(36)}`, `update executions set ${sets.join(', ')} where organization_id = ? and id = ? and version = ? returning version`);
+  updates.set(bits, statement);
+  return statement;
+}
+
+/** The most events that one statement logs. */
+export const MOST_LOGGED = 16;
+
+const EVENT_ROW = `(${EVENT_COLUMNS.map(() => '?').join(', ')})`;
+const logs = Array.from({ length: MOST_LOGGED }, (_, at) => hot(`log.${at + 1}`, `insert into execution_events (${EVENT_COLUMNS.join(', ')}) values ${Array.from({ length: at + 1 }, () => EVENT_ROW).join(', ')}`));
+
+/** Adds so many events to the log, at most MOST_LOGGED; the values of each are those of EVENT_COLUMNS. */
+export function logStatement(events: number): HotStatement {
+  const statement = logs[events - 1];
+  if (!statement) throw new Error(`${events} events cannot be logged by one statement`);
+  return statement;
+}
