@@ -72,7 +72,7 @@ export class DeviceRepository {
 
   /** The whole device, which nobody else changes until the end of the transaction. Throws `device_not_found`. */
   async lock(organizationId: string, id: string): Promise<Device> {
-    await this.db.dialect.lockForUpdate(this.one(organizationId, id).select('d.id'));
+    await this.db.all(LOCK, [organizationId, id]);
     return await this.get(organizationId, id);
   }
 
