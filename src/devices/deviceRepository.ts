@@ -39,6 +39,11 @@ const GET: HotStatement = {
     where d.organization_id = ? and d.id = ?`,
 };
 
+const LOCK: HotStatement = {
+  name: 'devices.lock',
+  sql: (dialect) => `select d.id from digital_devices d where d.organization_id = ? and d.id = ? ${dialect.forUpdate}`,
+};
+
 function sensorsOf(dialect: Dialect): string {
   const sensor = dialect.jsonObject({ id: 's.id', sensorTemplateId: 's.sensor_template_id', createdAt: 's.created_at', updatedAt: 's.updated_at' });
   return dialect.jsonArray(sensor, 'sensors s where s.device_id = d.id', 's.position');
