@@ -17,7 +17,8 @@ import {
 import { GatewayServiceClient, GatewayServiceService } from '../../src/gen/gateway/v1/gateway_service';
 import { newId } from '../../src/kernel/ids';
 import { Cursors } from '../../src/kernel/pages';
-import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
+import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService, type ValueType } from '../../src/sensorTemplates';
+import { UplinkPipeline } from '../../src/telemetry';
 import { call, callFails, MemoryLog, startEdge, type SeenError, type TestEdge } from '../support/edge';
 import { noEncoder } from '../support/encoders';
 import { TestClock } from '../support/testClock';
@@ -31,6 +32,8 @@ export interface Target {
   readonly deviceId: string;
   readonly commandId: string;
   readonly clientDeviceId: string;
+  /** The sensor of which a state is expected; empty: of none. Its values come under `level`. */
+  readonly sensorId: string;
 }
 
 /** What makes a target special; the rest is a bound device with a command that needs nothing. */
@@ -38,8 +41,10 @@ export interface TargetOptions {
   readonly connectionId?: string;
   readonly bound?: boolean;
   readonly command?: Partial<CommandDefinition>;
-  /** With one sensor that the command expects to show 21. */
-  readonly expects?: boolean;
+  /** With one sensor that the command expects to show this template, or 21. */
+  readonly expects?: boolean | string;
+  /** Of the sensor; `number` where nothing is said. */
+  readonly valueType?: ValueType;
 }
 
 /** A server of this room with a gateway's door, on a database of its own or on one that an earlier room left. */
@@ -78,6 +83,16 @@ export async function untilState(executions: Executions, executionId: string, st
   }
 }
 
+/** Resolves when this event is in the log of an execution of `org-1`. */
+export async function untilEvent(executions: Executions, executionId: string, event: string): Promise<void> {
+  const watching = new AbortController();
+  const items = executions.watch.watch('org-1', { deviceId: undefined, executionId, resumeToken: '' }, watching.signal);
+  while (!(await items.next()).done) {
+    const { events } = await executions.service.get('org-1', executionId);
+    if (events.some((entry) => entry.event === event)) return watching.abort();
+  }
+}
+
 /** Puts two organizations and the records of the system into an empty database. */
 export async function prepare(database: Database): Promise<void> {
   await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
@@ -93,8 +108,9 @@ export async function startExecutionRoom(database: Database, clock = new TestClo
   const connector = new GatewayConnector({ connections, statuses, clock, log });
   const hub = new ConnectorHub(connector);
   const executions = new Executions({ database, hub, encoder, clock, cursors, log });
+  const uplinks = new UplinkPipeline({ database, log, judge: async (db, uplink) => await executions.judge(db, uplink) });
   hub.start({
-    uplink: async () => ({ outcome: 'stored' }),
+    uplink: async (message) => await uplinks.handle(message),
     evidence: async (...evidence) => await executions.evidence(...evidence),
     attached: async (attachment) => await executions.attached(attachment),
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
@@ -150,11 +166,13 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
     await connections.create('org-1', { id, organizationId: 'org-1', connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1, ...overrides });
     return id;
   };
-  const addSensor = async (deviceId: string): Promise<string> => {
+  const addSensor = async (deviceId: string, isBound: boolean, valueType: ValueType): Promise<string> => {
     const [key] = await uow.repos.keys.listSystem();
-    const template = await templates.create('org-1', { keyNameId: key?.id ?? '', sensorType: 'valve', valueType: 'number', unitMeasurementId: undefined, description: undefined });
+    const template = await templates.create('org-1', { keyNameId: key?.id ?? '', sensorType: 'valve', valueType, unitMeasurementId: undefined, description: undefined });
     const device = await sensors.add('org-1', deviceId, [template.id]);
-    return device.sensors[0]?.id ?? '';
+    const sensorId = device.sensors[0]?.id ?? '';
+    if (isBound) await sensors.setMappings('org-1', deviceId, [{ sensorId, sourcePath: 'level' }]);
+    return sensorId;
   };
   const addCommand: ExecutionRoom['addCommand'] = async (deviceId, overrides = {}) => {
     const definition = CommandDefinition.fromPartial({ name: `Command ${newId()}`, mode: 1, verificationStrategy: 1, directPayload: '{"on": true}', ...overrides });
@@ -174,13 +192,14 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
     devices,
     connection,
     addCommand,
-    target: async ({ connectionId: wanted, bound = true, command = {}, expects = false } = {}) => {
+    target: async ({ connectionId: wanted, bound = true, command = {}, expects = false, valueType = 'number' } = {}) => {
       connectionId ??= await connection();
       const clientDeviceId = `client-${newId()}`;
       const physicalDevice = bound ? { connectionId: wanted ?? connectionId, clientDeviceId, configuration: undefined } : undefined;
       const { id: deviceId } = await devices.create('org-1', { name: 'Device', physicalDevice });
-      const expected = expects ? { expectedSensorStates: [{ sensorId: await addSensor(deviceId), valueTemplate: '21' }] } : {};
-      return { deviceId, clientDeviceId, commandId: await addCommand(deviceId, { ...expected, ...command }) };
+      const sensorId = expects ? await addSensor(deviceId, bound, valueType) : '';
+      const expected = expects ? { expectedSensorStates: [{ sensorId, valueTemplate: expects === true ? '21' : expects }] } : {};
+      return { deviceId, clientDeviceId, sensorId, commandId: await addCommand(deviceId, { ...expected, ...command }) };
     },
     execute: async (target, overrides) => await call(client.executeCommand.bind(client), requestOf(target, overrides), AS_ONE),
     executeFails: async (target, overrides) => await callFails(client.executeCommand.bind(client), requestOf(target, overrides), AS_ONE),

@@ -1,5 +1,7 @@
 import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
-import { AttachRequest, type AttachResponse, type Command, type CommandResultCode, GatewayStore, type KnownCommand, type ResultOutcome } from '../../src/gen/gateway/v1/gateway_service';
+import { AttachRequest, type AttachResponse, type Command, type CommandResultCode, GatewayStore, type KnownCommand, type ResultOutcome, type UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
+import { newId } from '../../src/kernel/ids';
+import { optionalTimestamp } from '../../src/kernel/timestamps';
 import { headers } from '../support/edge';
 import { AS_ONE, type ExecutionRoom } from './executionRoom';
 
@@ -18,6 +20,7 @@ export class TestGateway {
   readonly commands: Command[] = [];
   readonly withdrawn: string[] = [];
   readonly acks: { executionId: string; outcome: ResultOutcome }[] = [];
+  readonly uplinkAcks: { uplinkId: string; outcome: UplinkOutcome }[] = [];
   private readonly looking = new Set<() => void>();
   private welcomed = false;
   private over: ServiceError | undefined;
@@ -40,15 +43,24 @@ export class TestGateway {
     return gateway;
   }
 
-  /** Stored on the gateway. */
-  received(executionId: string): void {
-    this.send({ commandReceived: { executionId, time: undefined } });
+  /** Stored on the gateway, at a time (Unix milliseconds) of its own clock if it says one. */
+  received(executionId: string, time?: number): void {
+    this.send({ commandReceived: { executionId, time: optionalTimestamp(time) } });
+  }
+
+  /** A device sent this; resolves with what became of it. `time`: on the gateway's own clock, Unix milliseconds. */
+  async uplink(clientDeviceId: string, json: object, { time, uplinkId = `u-${newId()}` }: { readonly time?: number; readonly uplinkId?: string } = {}): Promise<UplinkOutcome> {
+    const before = this.uplinkAcks.length;
+    this.send({ uplink: { uplinkId, clientDeviceId, time: optionalTimestamp(time), payload: { $case: 'json', value: json } } });
+    const ack = (): { outcome: UplinkOutcome } | undefined => this.uplinkAcks.slice(before).find((one) => one.uplinkId === uplinkId);
+    await this.until(() => ack() !== undefined);
+    return ack()?.outcome ?? 0;
   }
 
   /** Came to its end on the gateway; resolves with what became of it. */
-  async result(executionId: string, result: CommandResultCode, code = '', message = ''): Promise<ResultOutcome> {
+  async result(executionId: string, result: CommandResultCode, code = '', message = '', time = 1_700_000_000_000): Promise<ResultOutcome> {
     const before = this.acks.length;
-    this.send({ commandResult: { executionId, result, code, message, time: { seconds: 1_700_000_000, nanos: 0 } } });
+    this.send({ commandResult: { executionId, result, code, message, time: optionalTimestamp(time) } });
     const ack = (): { outcome: ResultOutcome } | undefined => this.acks.slice(before).find((one) => one.executionId === executionId);
     await this.until(() => ack() !== undefined);
     return ack()?.outcome ?? 0;
@@ -60,9 +72,29 @@ export class TestGateway {
     return this.commands[count - 1] as Command;
   }
 
+  /** Waits for the command of an execution. */
+  async untilCommand(executionId: string): Promise<void> {
+    await this.until(() => this.commands.some((command) => command.executionId === executionId));
+  }
+
   /** Waits for a command to be taken back. */
   async untilWithdrawn(executionId: string): Promise<void> {
     await this.until(() => this.withdrawn.includes(executionId));
+  }
+
+  /** Stops reading: what comes waits in the network, and soon on the server. */
+  pause(): void {
+    this.stream.pause();
+  }
+
+  /** Reads again. */
+  resume(): void {
+    this.stream.resume();
+  }
+
+  /** The same without waiting for anything. */
+  abandon(): void {
+    this.stream.cancel();
   }
 
   /** Ends the stream as a lost link does; resolves when this side knows. */
@@ -71,7 +103,7 @@ export class TestGateway {
     if (!this.over) await new Promise<void>((resolve) => this.looking.add(resolve));
   }
 
-  private send(message: { hello?: unknown; commandReceived?: unknown; commandResult?: unknown }): void {
+  private send(message: { hello?: unknown; commandReceived?: unknown; commandResult?: unknown; uplink?: unknown }): void {
     const [[name, value]] = Object.entries(message) as [[string, unknown]];
     this.stream.write(AttachRequest.fromPartial({ message: { $case: name, value } as never }));
   }
@@ -88,6 +120,7 @@ export class TestGateway {
     if (message?.$case === 'command') this.commands.push(message.value);
     if (message?.$case === 'withdraw') this.withdrawn.push(message.value.executionId);
     if (message?.$case === 'commandResultAck') this.acks.push(message.value);
+    if (message?.$case === 'uplinkAck') this.uplinkAcks.push(message.value);
     this.look();
   }
 
