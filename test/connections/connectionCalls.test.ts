@@ -30,16 +30,16 @@ describe('calls about connections', () => {
   it('creates one with its defaults, and shows it', async () => {
     const created = await create(toCreate({ name: '  Roof  ' }));
     expect(created).toMatchObject({ organizationId: 'org-1', connectorId: 'gateway', name: 'Roof', description: '', enabled: true, configuration: {}, deviceCount: 0, etag: '"1"' });
-    expect(created.policy).toEqual({ queueLimit: undefined, sleepy: undefined, deliveryTimeout: undefined, ackTimeout: undefined, maxInFlight: undefined });
+    expect(created.policy).toEqual({ queueLimit: undefined, sleepy: undefined, deliveryTimeout: undefined, ackTimeout: undefined, maxInFlight: undefined, implicitAckTimeout: undefined, convergenceTimeout: undefined, uplinkInterval: undefined });
     expect(created.status).toEqual({ state: ConnectionState.CONNECTION_STATE_DISCONNECTED, since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] });
     expect(await call<{ id: string; organizationId: string }, Connection>(client.getConnection.bind(client), { id: created.id, organizationId: '' }, FIELDS)).toEqual(created);
   });
 
   it('names everything that is wrong with a request at once', async () => {
-    const request = toCreate({ name: ' ', connectorId: 'pigeon', policy: { queueLimit: 0, maxInFlight: 1001 } });
+    const request = toCreate({ name: ' ', connectorId: 'pigeon', policy: { queueLimit: 0, maxInFlight: 1001, implicitAckTimeout: 0, convergenceTimeout: 604_801, uplinkInterval: 2_592_001 } });
     const error = await callFails(client.createConnection.bind(client), request, FIELDS);
     expect(error).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'validation_failed' });
-    expect(error.fields.toSorted()).toEqual(['connectorId', 'name', 'policy.maxInFlight', 'policy.queueLimit']);
+    expect(error.fields.toSorted()).toEqual(['connectorId', 'name', 'policy.convergenceTimeout', 'policy.implicitAckTimeout', 'policy.maxInFlight', 'policy.queueLimit', 'policy.uplinkInterval']);
   });
 
   it('changes, switches off and deletes one, minding its etag', async () => {

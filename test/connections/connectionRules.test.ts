@@ -2,10 +2,9 @@ import { checkDeviceConfiguration, effectivePolicy, normalizeClientDeviceId } fr
 
 describe('rules of connections', () => {
   it.each([
-    ['nothing', {}, { queueLimit: 64, sleepy: false, deliveryTimeoutMs: 60_000, ackTimeoutMs: 60_000, maxInFlight: 16 }],
-    ['sleepy', { sleepy: true }, { queueLimit: 64, sleepy: true, deliveryTimeoutMs: 86_400_000, ackTimeoutMs: 60_000, maxInFlight: 16 }],
-    ['everything', { queueLimit: 1, sleepy: true, deliveryTimeout: 5, ackTimeout: 6, maxInFlight: 7 }, { queueLimit: 1, sleepy: true, deliveryTimeoutMs: 5000, ackTimeoutMs: 6000, maxInFlight: 7 }],
-  ])('fills in the defaults of a policy that says %s', (_, policy, effective) => {
+    ['nothing', {}, { maxInFlight: 16 }],
+    ['everything', { queueLimit: 1, sleepy: true, deliveryTimeout: 5, ackTimeout: 6, maxInFlight: 7, implicitAckTimeout: 8, convergenceTimeout: 9, uplinkInterval: 10 }, { maxInFlight: 7 }],
+  ])('fills in what connectors read of a policy that says %s', (_, policy, effective) => {
     expect(effectivePolicy(policy)).toEqual(effective);
   });
 
