@@ -14,7 +14,7 @@ const GRACE_MS = 60_000;
 /** Deadlines of another process are seen that often. */
 const LOOK_EVERY_MS = 5000;
 
-const NOT_TAKEN: ExecutionEvent = { kind: 'known_undelivered', code: 'transport_stuck', message: 'the other side took nothing more before the deadline; not one byte of it has left' };
+const NOT_SENT: ExecutionEvent = { kind: 'known_undelivered' };
 
 interface SweeperOptions {
   readonly database: Database;
@@ -75,7 +75,8 @@ export class Sweeper {
         const timer = dueTimer(execution, now);
         return (timer && ledger.planAll(execution, this.eventsAt(execution, timer), { source: 'sweeper' })) ?? [];
       });
-      judged += (await database.transaction(async (db) => await ledger.store(db, organizationId, changes))).length;
+      await database.transaction(async (db) => await ledger.store(db, organizationId, changes));
+      judged += changes.length; // also those that were changed meanwhile: what became of them may be due too
     }
     return judged;
   }
@@ -83,7 +84,7 @@ export class Sweeper {
   /** What waited all the time for the other side to read has not been delivered: that comes first. */
   private eventsAt(execution: Execution, timer: Timer): ExecutionEvent[] {
     const ended: ExecutionEvent = { kind: 'timer', timer };
-    return timer === 'delivery' && this.options.takeBack(execution) ? [NOT_TAKEN, ended] : [ended];
+    return timer === 'delivery' && this.options.takeBack(execution) ? [NOT_SENT, ended] : [ended];
   }
 
   private run(): void {

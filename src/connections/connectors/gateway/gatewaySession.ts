@@ -82,7 +82,7 @@ export class GatewaySession {
     if (this.isEnded || this.capacity === 0 || this.inFlight.has(executionId)) return 'not_sent';
     this.inFlight.add(executionId);
     this.deviceOf.set(executionId, downlink.clientDeviceId);
-    const sent = await this.outbox.post(() => commandToMessage(downlink, this.clock.now()), executionId);
+    const sent = await this.outbox.post(() => commandToMessage(downlink, this.clock.now()), executionId, sizeOf(downlink.payload));
     if (!sent) this.forget(executionId);
     return sent ? 'sent' : 'not_sent';
   }
@@ -141,6 +141,11 @@ export class GatewaySession {
   private get capacity(): number {
     return Math.max(0, this.maxInFlight - this.inFlight.size);
   }
+}
+
+/** About how many bytes it has on the wire. */
+function sizeOf(payload: Downlink['payload']): number {
+  return payload.kind === 'bytes' ? payload.bytes.length : JSON.stringify(payload.value).length;
 }
 
 function tooSlow(): DomainError {

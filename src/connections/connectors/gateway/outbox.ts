@@ -4,11 +4,13 @@ type Make<Message> = () => Message | undefined;
 interface Entry<Message> {
   readonly key: string | undefined;
   readonly make: Make<Message>;
+  readonly bytes: number;
   readonly settle: (sent: boolean) => void;
 }
 
 // A message that is handed over cannot be taken back, so it is not much at a time; but to wait for each alone would cost a turn of the event loop.
-const AT_ONCE = 64;
+const MOST_AT_ONCE = 64;
+const BYTES_AT_ONCE = 16 * 1024;
 
 /** What waits to be written to one stream: in order, what has gathered at a time, when the reader has room for it. */
 export class Outbox<Message> {
@@ -26,12 +28,13 @@ export class Outbox<Message> {
 
   /**
    * Queues a message. True: it was handed to the transport, whatever became of it there. False: provably no byte of it left,
-   * for the outbox was closed, the message was dropped, or `make` did not want it any more.
+   * for the outbox was closed, the message was dropped, or `make` did not want it any more. `bytes`: about how many it has; those of a
+   * small message need not be counted.
    */
-  async post(make: Make<Message>, key?: string): Promise<boolean> {
+  async post(make: Make<Message>, key?: string, bytes = 0): Promise<boolean> {
     return await new Promise<boolean>((settle) => {
       if (this.isClosed) return settle(false);
-      this.entries.push({ key, make, settle });
+      this.entries.push({ key, make, bytes, settle });
       if (!this.isPumping) void this.pump();
     });
   }
@@ -53,8 +56,18 @@ export class Outbox<Message> {
 
   private async pump(): Promise<void> {
     this.isPumping = true;
-    while (this.entries.length > 0) await this.handOver(this.entries.splice(0, AT_ONCE));
+    while (this.entries.length > 0) await this.handOver(this.portion());
     this.isPumping = false;
+  }
+
+  /** The next message, and those behind it that are not much together with it. */
+  private portion(): Entry<Message>[] {
+    let count = 0;
+    for (let bytes = 0; count < Math.min(this.entries.length, MOST_AT_ONCE); count++) {
+      bytes += this.entries[count]?.bytes ?? 0;
+      if (count > 0 && bytes > BYTES_AT_ONCE) break;
+    }
+    return this.entries.splice(0, count);
   }
 
   /** Hands these over, and waits until the reader has room for more. */
