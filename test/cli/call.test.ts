@@ -130,7 +130,8 @@ describe('plantroom demo', () => {
     try {
       const { code, stdout, stderr } = await plantroom(['demo'], { TMPDIR: folder });
       expect([code, stderr]).toEqual([0, '']);
-      expect(stdout).toMatch(/new -> enqueued[^]*enqueued -> in_transit[^]*in_transit -> delivered[^]*delivered -> accepted_no_l4/);
+      expect(stdout).toMatch(/new -> enqueued[^]*enqueued -> in_transit[^]*in_transit -> delivered[^]*delivered -> accepted[^]*accepted -> converged/);
+      expect(stdout).toMatch(/^ {2}enqueued +0 ms [^]*^ {2}converged +\d+ ms .*the sensor shows the effect$/m);
       expect(readdirSync(folder)).toEqual([]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
@@ -140,6 +141,6 @@ describe('plantroom demo', () => {
   it('gives programs the execution alone', async () => {
     const { code, stdout } = await plantroom(['demo', '--json']);
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ state: 'accepted_no_l4', attempts: 1, params: { position: 40 } });
+    expect(JSON.parse(stdout)).toMatchObject({ state: 'converged', attempts: 1, params: { position: 40 } });
   });
 });

@@ -1,23 +1,22 @@
 import { isFinal, type ExecutionState } from '../../executions';
 import { JsonClient } from '../call/jsonClient';
-import { say, showTable, type OutputOptions } from '../output';
+import { say, type OutputOptions } from '../output';
 import type { SimulatorEvent } from '../simulate/simulatorOptions';
 import { attachDemoGateway } from './demoGateway';
+import { pictureOf } from './demoPicture';
 import { startDemoServer } from './demoServer';
-import { makeDemoSite, type DemoSite } from './demoSite';
+import { ENCODER, makeDemoSite, PARAMS, type DemoSite } from './demoSite';
 
 /** The parts of an ExecutionEvent that the demo shows, as JSON. */
 interface ShownEvent {
-  readonly sequence: number;
   readonly time: string;
-  readonly layer: number;
   readonly event: string;
   readonly from?: string;
   readonly to: ExecutionState;
   readonly source: string;
 }
 
-const TOLD: readonly string[] = ['gateway.attached', 'command.taken', 'command.answered'];
+const TOLD: readonly string[] = ['gateway.attached', 'command.taken', 'command.answered', 'uplink.sent'];
 
 /** `plantroom demo`: ends by itself in a few seconds and leaves nothing behind. */
 export async function runDemo({ json }: OutputOptions): Promise<void> {
@@ -55,13 +54,14 @@ async function execute(api: JsonClient, { deviceId, commandId }: DemoSite, signa
     if (isFinal(event.to)) done.abort();
   });
   await Promise.race([watching.promise, watched]);
-  tell('\nExecute "Set position" with {"position": 40}:\n');
-  const [{ executionId }] = await Promise.all([api.call('ActuatorCommandService/ExecuteCommand', { id: deviceId, commandId, params: { position: 40 } }), watched]);
+  const { output } = await api.call('ActuatorCommandService/PreviewEncoder', { id: deviceId, customEncoder: ENCODER, params: PARAMS });
+  tell(`\nThe command's encoder makes the bytes ${(output as { bytesHex: string }).bytesHex} of ${JSON.stringify(PARAMS)}. Execute it:\n`);
+  const [{ executionId }] = await Promise.all([api.call('ActuatorCommandService/ExecuteCommand', { id: deviceId, commandId, params: PARAMS }), watched]);
   return executionId as string;
 }
 
 function gatewayText({ event, time, fields }: SimulatorEvent): string {
-  const more = fields['payload'] ?? fields['message'];
+  const more = fields['payload'] ?? fields['values'] ?? fields['message'];
   return line(new Date(time).toISOString(), 'gateway', `${event}${more === undefined ? '' : ` ${typeof more === 'string' ? more : JSON.stringify(more)}`}`);
 }
 
@@ -70,7 +70,7 @@ function line(time: string, who: string, what: string): string {
 }
 
 function showExecution(state: string, events: readonly ShownEvent[]): void {
-  say(`\nThe execution ended as ${state}: the device acknowledged, and no sensor was asked. Its log:\n`);
-  showTable(events.map((event) => ({ ...event, time: event.time.slice(11, 23) })), ['sequence', 'time', 'layer', 'event', 'from', 'to', 'source'], {});
+  say(['', 'Its way, and what each state claims:', '', ...pictureOf(events), ''].join('\n'));
+  say(state === 'converged' ? 'The execution ended as converged: the valve acknowledged, and its sensor shows the position.' : `The execution ended as ${state}.`);
   say('\nAll of it is removed again. Start your own: npm start');
 }

@@ -7,31 +7,43 @@ export interface DemoSite {
   readonly commandId: string;
 }
 
-const SET_POSITION = {
-  name: 'Set position',
-  mode: 'direct',
-  verificationStrategy: 'no_verification',
-  paramsSchema: { position: { type: 'number', min: 0, max: 100 } },
-  directPayload: '{"position": {{params.position}}}',
-};
+/** The encoder of the valve: what the simulated valve understands. */
+export const ENCODER = 'function encodeDownlink(input) {\n  return { bytes: [0x01, input.data.position], fPort: 10 };\n}\n';
+
+/** The parameters that the demo executes the command with. */
+export const PARAMS = { position: 40 };
 
 /** Makes a connection, a heating valve with its sensors, a room sensor, and a command of the valve. */
 export async function makeDemoSite(api: JsonClient): Promise<DemoSite> {
   const connectionId = idOf(await api.call('ConnectionService/CreateConnection', { connectorId: 'gateway', name: 'Boiler room' }));
   const deviceId = idOf(await api.call('DigitalDeviceService/CreateDigitalDevice', { name: 'Heating valve', physicalDevice: { clientDeviceId: 'valve-1', connectionId } }));
   await api.call('DigitalDeviceService/CreateDigitalDevice', { name: 'Office air', physicalDevice: { clientDeviceId: 'room-1', connectionId } });
-  await mapSensors(api, deviceId, { position: 'valve_position', temperature: 'temperature' });
-  const commandId = idOf(await api.call('ActuatorCommandService/CreateCommand', { id: deviceId, command: SET_POSITION }));
+  const [positionSensorId] = await mapSensors(api, deviceId, { position: 'valve_position', temperature: 'temperature' });
+  const commandId = idOf(await api.call('ActuatorCommandService/CreateCommand', { id: deviceId, command: setPosition(positionSensorId) }));
   return { connectionId, deviceId, commandId };
 }
 
-/** Attaches a sensor for each path of an uplink, by the name of the measured thing. */
-async function mapSensors(api: JsonClient, id: string, names: Readonly<Record<string, string>>): Promise<void> {
+/** The command, which has had its effect when the sensor shows the position. */
+function setPosition(sensorId: string | undefined): Json {
+  return {
+    name: 'Set position',
+    mode: 'encoded',
+    customEncoder: ENCODER,
+    paramsSchema: { position: { type: 'number', min: 0, max: 100 } },
+    verificationStrategy: 'wait_next_uplink',
+    expectedSensorStates: [{ sensorId, valueTemplate: '{{params.position}}' }],
+    convergenceTimeout: 60,
+  };
+}
+
+/** Attaches a sensor for each path of an uplink, by the name of the measured thing. Returns their ids in the same order. */
+async function mapSensors(api: JsonClient, id: string, names: Readonly<Record<string, string>>): Promise<string[]> {
   const templates = (await api.call('SensorTemplateService/ListSensorTemplates', {}))['sensorTemplates'] as Json[];
   const sensorTemplateIds = Object.values(names).map((name) => idOf(templates.find((template) => template['keyName'] === name) ?? {}));
   const device = await api.call('DigitalDeviceService/AddSensorsToDevice', { id, sensorTemplateIds });
-  const sensors = device['sensors'] as Json[];
-  await api.call('DigitalDeviceService/SetSensorMappings', { id, mappings: Object.keys(names).map((sourcePath, at) => ({ sensorId: idOf(sensors[at] ?? {}), sourcePath })) });
+  const sensorIds = (device['sensors'] as Json[]).map(idOf);
+  await api.call('DigitalDeviceService/SetSensorMappings', { id, mappings: Object.keys(names).map((sourcePath, at) => ({ sensorId: sensorIds[at], sourcePath })) });
+  return sensorIds;
 }
 
 function idOf(record: Json): string {
