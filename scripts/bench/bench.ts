@@ -4,9 +4,10 @@ import { benchCalls } from './calls';
 import { benchExecutions } from './executions';
 import { benchHistory } from './history';
 import { argument, say, short } from './measure';
+import { benchPreviews } from './previews';
 import { pinSelf } from './serverProcess';
 
-const TOPICS: Readonly<Record<string, () => Promise<void>>> = { calls: benchCalls, executions: benchExecutions, history: benchHistory };
+const TOPICS: Readonly<Record<string, () => Promise<void>>> = { calls: benchCalls, executions: benchExecutions, history: benchHistory, previews: benchPreviews };
 
 async function main(): Promise<void> {
   const only = argument('--only')?.split(',') ?? Object.keys(TOPICS);

@@ -45,5 +45,5 @@ async function siteWith(past: Past): Promise<Site> {
   await runExecutions(site, { milliseconds: 1, concurrency: 1, position: () => 0 });
   await first.process.stop();
   const valves = await makePast(site, past);
-  return { ...site, valves, server: await PlantroomServer.start({}, first.folder) };
+  return { ...site, valves, server: await PlantroomServer.start({}, { folder: first.folder }) };
 }

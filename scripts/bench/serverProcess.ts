@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { createInterface } from 'node:readline';
 
 /** The ready line of a server. */
@@ -8,17 +9,18 @@ export interface Ready {
   readonly ca?: string;
 }
 
-/** A server of its own process, on the first core where the machine lets us choose. */
+/** A server of its own process, on the first core, or on all, where the machine lets us choose. */
 export class ServerProcess {
   private constructor(
     private readonly child: ChildProcess,
     readonly ready: Ready,
   ) {}
 
-  /** Resolves with the ready line; rejects with what the process said if it ended instead. */
-  static async start(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<ServerProcess> {
+  /** Resolves with the ready line; rejects with what the process said if it ended instead. `isPinned`: has the first core and no other. */
+  static async start(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}, isPinned = true): Promise<ServerProcess> {
     const command = [process.execPath, ...profiling(), script, ...args];
-    const pinned = canPin() ? ['taskset', '-c', '0', ...command] : command;
+    const cores = isPinned ? '0' : `0-${cpus().length - 1}`; // said in any case: it would inherit those of this process
+    const pinned = canPin() ? ['taskset', '-c', cores, ...command] : command;
     const child = spawn(pinned[0] as string, pinned.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => {
