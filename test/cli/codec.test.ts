@@ -58,7 +58,7 @@ describe('plantroom codec run', () => {
     const { code, stdout, stderr } = await run(script, '--input', '{}');
     expect(code).toBe(1);
     expect(stdout).toMatch(/^time +\S+ ms\n$/);
-    expect(stderr.split('\n')).toEqual([expect.stringContaining(`plantroom: ${script}:2: runtime_error: `), '  2 |   return input.data.a.b;', '    |   ^^^^^^^^^^^^^^^^^^^^^^', '']);
+    expect(stderr.split('\n')).toEqual([expect.stringContaining(`plantroom: ${script}:2: runtime_error: `), '  1 | function encodeDownlink(input) {', '  2 |   return input.data.a.b;', '    |   ^^^^^^^^^^^^^^^^^^^^^^', '']);
     const json = await run(script, '--input', '{}', '--json');
     expect([json.code, json.stderr]).toEqual([1, '']);
     expect(JSON.parse(json.stdout)).toMatchObject({ output: null, error: { code: 'runtime_error', lineNumber: 2 } });

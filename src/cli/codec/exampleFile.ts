@@ -32,6 +32,7 @@ export interface Example {
   readonly expected: Expected;
 }
 
+const MOST_PROBLEMS = 5;
 const NOTHING = { input: { data: null }, expected: {} };
 
 /** Reads the examples of a file. Throws UsageError when it is no list; an example that is wrong says so itself, with its place in the file. */
@@ -47,6 +48,6 @@ function exampleOf(item: unknown, at: number, file: string): Example {
   if (input?.bytes !== undefined && input.data === undefined) return { ...NOTHING, name, foreign: true };
   const { data, error } = schema.safeParse(item);
   if (data) return { name, input: data.input as Example['input'], expected: data.output };
-  const problems = error.issues.map((issue) => `[${at}]${issue.path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`)).join('')}: ${issue.message}`);
+  const problems = error.issues.slice(0, MOST_PROBLEMS).map((issue) => `[${at}]${issue.path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`)).join('')}: ${issue.message}`);
   return { ...NOTHING, name, problem: `${file}: ${problems.join('; ')}` };
 }

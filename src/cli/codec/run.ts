@@ -28,16 +28,17 @@ export async function runCodecRun(flags: RunFlags): Promise<void> {
   throw new Reported(1);
 }
 
-/** The error with the line of the script that it names, and marks under it. */
+/** The error with the line of the script that it names, marks under it, and the line before. */
 export function failureText({ code, message, lineNumber }: CodecError, file: string, script: string): string {
   const head = `plantroom: ${file}${lineNumber === undefined ? '' : `:${lineNumber}`}: ${code}: ${plainText(message, 2000)}`;
-  const lines = script.split('\n');
-  const line = lineNumber === undefined ? undefined : lines[lineNumber - 1];
-  if (lineNumber === undefined || line === undefined) return head;
-  const shown = plainText(line.trimEnd(), 160);
+  if (lineNumber === undefined) return head;
+  const width = String(lineNumber).length;
+  const [before, line] = [lineNumber - 1, lineNumber].map((number) => plainText((script.split('\n')[number - 1] ?? '').trimEnd(), 160));
+  const shown = line ?? '';
   const blanks = shown.length - shown.trimStart().length;
-  const number = String(lineNumber);
-  return [head, `  ${number} | ${shown}`, `  ${' '.repeat(number.length)} | ${' '.repeat(blanks)}${'^'.repeat(Math.max(1, shown.length - blanks))}`].join('\n');
+  const marks = ' '.repeat(blanks) + '^'.repeat(Math.max(1, shown.length - blanks));
+  const lines = [...(lineNumber > 1 ? [[lineNumber - 1, before]] : []), [lineNumber, shown], ['', marks]];
+  return [head, ...lines.map(([number, text]) => `  ${String(number).padStart(width)} | ${text}`.trimEnd())].join('\n');
 }
 
 function showPreview({ output, logs, warnings, executionTimeMs }: Preview): void {

@@ -6,6 +6,11 @@ import type { SimulateFlags } from './simulate';
 
 const lazySimulate = (): typeof simulate => require('./simulate');
 
+const DEVICES = `What the devices take, and show with their next uplink:
+  valve  {"position": 0 to 100}, or the bytes 01 and the position
+  relay  {"relay": 0 or 1, "on": true or false}, or two bytes, relay and state
+Both keep what else an object holds as settings, and show it too. A room sensor takes nothing.`;
+
 /** Adds `plantroom simulate`. */
 export function addSimulate(program: Command): void {
   const command = program.command('simulate').description('play a gateway with a heating valve, a relay and a room sensor');
@@ -21,5 +26,6 @@ export function addSimulate(program: Command): void {
     .option('--volatile', 'say that a restart forgets what was received')
     .option('--store <file>', 'keep commands in this file, so that they survive a restart')
     .option('--for <time>', 'stop after this time', duration)
+    .addHelpText('after', `\n${DEVICES}`)
     .action((flags: SimulateFlags) => lazySimulate().runSimulate(flags));
 }
