@@ -166,7 +166,7 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
     await connections.create('org-1', { id, organizationId: 'org-1', connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1, ...overrides });
     return id;
   };
-  const addSensor = async (deviceId: string, isBound: boolean, valueType: ValueType): Promise<string> => {
+  const addSensor = async (deviceId: string, isBound: boolean, valueType: ValueType = 'number'): Promise<string> => {
     const [key] = await uow.repos.keys.listSystem();
     const template = await templates.create('org-1', { keyNameId: key?.id ?? '', sensorType: 'valve', valueType, unitMeasurementId: undefined, description: undefined });
     const device = await sensors.add('org-1', deviceId, [template.id]);
@@ -192,14 +192,15 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
     devices,
     connection,
     addCommand,
-    target: async ({ connectionId: wanted, bound = true, command = {}, expects = false, valueType = 'number' } = {}) => {
+    target: async ({ connectionId: wanted, bound = true, command = {}, expects = false, valueType } = {}) => {
       connectionId ??= await connection();
       const clientDeviceId = `client-${newId()}`;
       const physicalDevice = bound ? { connectionId: wanted ?? connectionId, clientDeviceId, configuration: undefined } : undefined;
       const { id: deviceId } = await devices.create('org-1', { name: 'Device', physicalDevice });
-      const sensorId = expects ? await addSensor(deviceId, bound, valueType) : '';
-      const expected = expects ? { expectedSensorStates: [{ sensorId, valueTemplate: expects === true ? '21' : expects }] } : {};
-      return { deviceId, clientDeviceId, sensorId, commandId: await addCommand(deviceId, { ...expected, ...command }) };
+      const target = { deviceId, clientDeviceId };
+      if (expects === false) return { ...target, sensorId: '', commandId: await addCommand(deviceId, command) };
+      const sensorId = await addSensor(deviceId, bound, valueType);
+      return { ...target, sensorId, commandId: await addCommand(deviceId, { expectedSensorStates: [{ sensorId, valueTemplate: expects === true ? '21' : expects }], ...command }) };
     },
     execute: async (target, overrides) => await call(client.executeCommand.bind(client), requestOf(target, overrides), AS_ONE),
     executeFails: async (target, overrides) => await callFails(client.executeCommand.bind(client), requestOf(target, overrides), AS_ONE),

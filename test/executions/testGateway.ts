@@ -120,8 +120,12 @@ export class TestGateway {
     if (message?.$case === 'command') this.commands.push(message.value);
     if (message?.$case === 'withdraw') this.withdrawn.push(message.value.executionId);
     if (message?.$case === 'commandResultAck') this.acks.push(message.value);
-    if (message?.$case === 'uplinkAck') this.uplinkAcks.push(message.value);
+    this.takeUplinkAck(message);
     this.look();
+  }
+
+  private takeUplinkAck(message: AttachResponse['message']): void {
+    if (message?.$case === 'uplinkAck') this.uplinkAcks.push(message.value);
   }
 
   private look(): void {
