@@ -44,8 +44,7 @@ export class Sandbox {
     const { scriptMs, hardMs } = options;
     this.start = {
       engine: new WebAssembly.Module(new Uint8Array(asset('quickjs.wasm'))),
-      guest: asset('codecGuest.js').toString(),
-      buffer: asset('buffer-prelude.js').toString(),
+      preludes: { guest: asset('codecGuest.js').toString(), encoding: asset('encoding-prelude.js').toString(), buffer: asset('buffer-prelude.js').toString() },
       limits: { scriptMs, hardMs },
     };
     this.fill();

@@ -21,6 +21,11 @@ export const CONFIG_RULES: readonly ConfigRule[] = [
   { settings: ['tls.names', 'tls.mode'], holds: ({ tls }) => tls.mode === 'auto' || tls.names.length === 0, mistake: useless },
   { settings: ['tls.clientCaFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'off' || tls.clientCaFile === '', mistake: useless },
   {
+    settings: ['codec.hardMs', 'codec.scriptMs'],
+    holds: ({ codec }) => codec.hardMs > codec.scriptMs,
+    mistake: ({ codec }) => `is ${codec.hardMs}: must be more than codec.scriptMs (${codec.scriptMs}), after which a script is stopped without its thread`,
+  },
+  {
     settings: ['tls.mode', 'grpc.listen'],
     holds: ({ tls, grpc }) => tls.mode !== 'off' || tls.allowPlaintextNetwork || isLoopback(findHostPort(grpc.listen)?.host ?? ''),
     mistake: ({ grpc }) =>

@@ -1,10 +1,9 @@
 import type { Found, Guest, GuestInput } from '../guestWords';
-import { atob, btoa } from './base64';
 import { makeConsole, type LogSink } from './console';
+import { define } from './define';
 import { cut, parse, stringify, whenSettled } from './intrinsics';
 import { readResult } from './readResult';
 import { showThrown } from './show';
-import { TextDecoder, TextEncoder } from './textCoding';
 
 const MESSAGE_LENGTH = 1000;
 const STACK_LENGTH = 8192;
@@ -15,10 +14,8 @@ const isFunction = (value: unknown): value is AnyFunction => typeof value === 'f
 
 /** Lays the globals of the scripts, and gives the host its three words. Evaluated before the user's script, in a context of its own. */
 function makeGuest(sink: LogSink): Guest {
-  const globals = { console: makeConsole(sink), atob, btoa, TextEncoder, TextDecoder, module: { exports: {} } };
-  for (const [name, value] of Object.entries({ ...globals, exports: globals.module.exports })) {
-    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
-  }
+  const exports = {};
+  define({ console: makeConsole(sink), module: { exports }, exports });
   let state: 'settled' | 'waiting' | 'broken' = 'settled';
   let result: unknown;
 
@@ -78,4 +75,4 @@ function stackOf(thrown: unknown): string {
 }
 
 // The host takes it from here, and away, before any script runs.
-Object.defineProperty(globalThis, 'makeGuest', { value: makeGuest, configurable: true });
+define({ makeGuest });

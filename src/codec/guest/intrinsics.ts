@@ -27,7 +27,7 @@ export const cut = (text: string, length: number): string => apply(cutText, text
 export const isTypedArray = (value: unknown): value is Uint8Array => apply(typedArrayName, value, []) !== undefined;
 
 /** Its true length. */
-export const lengthOfTypedArray = (array: Uint8Array): number => apply(typedArrayLength, array, []);
+export const lengthOfTypedArray = (array: Uint8Array): number => apply(typedArrayLength, array, []) as number;
 
 /** Whether a value calls itself an error, as the engine sees it. */
 export const isError = (value: unknown): boolean => apply(tagOf, value, []) === '[object Error]';

@@ -7,8 +7,7 @@ const MOST_LINES = 100;
 const LINE_LENGTH = 1000;
 const RIGHT = 'must be a list of integers from 0 to 255 or a typed array';
 
-// A list whose own places are filled reads the same whatever is done to its prototype.
-const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+const HEX = '0123456789abcdef';
 
 /** What an encoder gave back, as the JSON text of a GuestResult. Every value of the script's is read once. */
 export function readResult(value: unknown): string {
@@ -38,7 +37,7 @@ function readBytes(bytes: unknown, fPort: string, warnings: string): string {
   for (let at = 0; at < length; at += 1) {
     const byte = list[at];
     if (!isByte(byte)) return wrong(`bytes[${at}] is ${name(byte)}; every byte must be an integer from 0 to 255`, warnings);
-    hex += HEX[byte];
+    hex += `${HEX[byte >> 4]}${HEX[byte & 15]}`;
   }
   return `{${fPort}"hex":"${hex}","warnings":${warnings}}`;
 }

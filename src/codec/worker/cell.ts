@@ -28,11 +28,11 @@ export class Cell {
   private readonly reserve: QuickJSHandle;
   private isOver = (): boolean => false;
 
-  /** `guestScript` is the bundle of src/codec/guest. */
-  constructor(engine: Engine, guestScript: string) {
+  /** `preludes` are scripts of ours; the first is the bundle of src/codec/guest. */
+  constructor(engine: Engine, preludes: readonly string[]) {
     this.runtime = this.scope.manage(engine.quickjs.newRuntime({ maxStackSizeBytes: STACK_BYTES, interruptHandler: () => this.isOver() }));
     this.context = this.scope.manage(this.runtime.newContext());
-    this.evaluate(guestScript, OUR_FILE);
+    for (const prelude of preludes) this.evaluate(prelude, OUR_FILE);
     const makeGuest = this.scope.manage(this.context.getProp(this.context.global, 'makeGuest'));
     this.evaluate('delete globalThis.makeGuest', OUR_FILE);
     const sink = this.scope.manage(this.context.newFunction('log', (line) => (this.logs.add(line && this.context.getString(line)) ? this.context.true : this.context.false)));

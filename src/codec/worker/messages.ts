@@ -1,12 +1,10 @@
 import type { EncodeResult } from '../codecRun';
+import type { Preludes } from './cellStock';
 
 /** What a thread is started with. Files are read on the main thread, so that it works from inside a single binary too. */
 export interface WorkerStart {
   readonly engine: WebAssembly.Module;
-  /** The guest side as a script. */
-  readonly guest: string;
-  /** The script that defines `Buffer`. */
-  readonly buffer: string;
+  readonly preludes: Preludes;
   readonly limits: { readonly scriptMs: number; readonly hardMs: number };
 }
 

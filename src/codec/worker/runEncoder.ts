@@ -21,8 +21,6 @@ interface Tools {
   readonly engine: Engine;
   /** Used up by the run. */
   readonly cell: Cell;
-  /** The script that defines `Buffer`. */
-  readonly buffer: string;
   readonly limits: { readonly scriptMs: number; readonly hardMs: number };
 }
 
@@ -31,7 +29,6 @@ type Outcome = Pick<EncodeResult, 'output' | 'warnings' | 'error'>;
 /** Runs a script in a clean cell. Never throws for anything that a script does. */
 export function runEncoder(tools: Tools, job: Job): Run {
   const { engine, cell, limits } = tools;
-  if (/\bBuffer\b/.test(job.script)) cell.evaluate(tools.buffer, 'buffer.js');
   const watch = new Stopwatch(limits);
   cell.limit(() => watch.isOver());
   const state = { loaded: false };

@@ -1,7 +1,7 @@
 import { readlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
-import { Cell } from './cell';
+import { CellStock } from './cellStock';
 import { startEngine } from './engine';
 import type { Job, Report, WorkerStart } from './messages';
 import { runEncoder } from './runEncoder';
@@ -18,17 +18,18 @@ function lowerPriority(): void {
   }
 }
 
-async function serve(port: MessagePort, { engine: module, guest, buffer, limits }: WorkerStart): Promise<void> {
+async function serve(port: MessagePort, { engine: module, preludes, limits }: WorkerStart): Promise<void> {
   const report = (message: Report): void => port.postMessage(message);
   lowerPriority();
   const engine = await startEngine(module);
-  let cell = new Cell(engine, guest);
+  const stock = new CellStock(engine, preludes);
   port.on('message', (job: Job) => {
-    const { result, spoiled } = runEncoder({ engine, cell, buffer, limits }, job);
+    const { cell, kind } = stock.take(job.script);
+    const { result, spoiled } = runEncoder({ engine, cell, limits }, job);
     report({ kind: 'answer', result, spoiled });
     if (spoiled) return; // the main thread ends this one
     cell.close();
-    cell = new Cell(engine, guest);
+    stock.prepare(kind);
     report({ kind: 'ready' });
   });
   report({ kind: 'ready' });
