@@ -46,7 +46,7 @@ function fieldBytes(field: DescField, descriptors: Descriptors, outer: readonly 
 function valueBytes(field: DescField, rules: FieldRules | undefined, descriptors: Descriptors, outer: readonly string[]): number {
   if (field.message) {
     if (isJson(field.message)) return (rules?.maxBytes || UNLIMITED_JSON) * WIRE_BYTES_PER_JSON_BYTE;
-    return messageBytes(field.message, descriptors, outer);
+    return Math.min(rules?.maxBytes || Infinity, messageBytes(field.message, descriptors, outer));
   }
   return field.scalar === ScalarType.STRING || field.scalar === ScalarType.BYTES ? textBytes(rules) : OVERHEAD;
 }
