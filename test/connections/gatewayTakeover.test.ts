@@ -99,6 +99,56 @@ describe('a newer gateway', () => {
     expect(room.events.attachments.map(({ peerId }) => peerId)).toEqual(['a', 'b']);
   });
 
+  it('finds nothing left of the older one that went away: what that brought is stored, then what was on its way to it is settled, then comes the new one', async () => {
+    const stored = gate<{ outcome: 'stored' }>();
+    const settled = gate<void>();
+    room.events.onUplink = async () => await stored.promise;
+    room.events.onDetached = async () => await settled.promise;
+    const a = await attach('a');
+    a.uplink('u1');
+    await room.events.until(() => room.events.uplinks.length === 1);
+    a.cancel();
+    await room.log.until('gateway.detached');
+    const b = room.open();
+    b.hello({ connectionId: room.connection.id, gatewayId: 'b' });
+    await room.status(); // a whole call later
+    expect(room.events.detachments).toEqual([]);
+    stored.open({ outcome: 'stored' });
+    await room.events.until(() => room.events.detachments.length === 1);
+    await room.status();
+    expect(room.events.attachments.map(({ peerId }) => peerId)).toEqual(['a']);
+    settled.open();
+    await b.next('welcome');
+    expect(room.events.attachments.map(({ peerId }) => peerId)).toEqual(['a', 'b']);
+    expect(room.events.detachments).toEqual([room.connection.id]);
+  });
+
+  it('settles for the older one that it replaced; where it goes away before, its own end does', async () => {
+    const first = await attach('a');
+    await attach('b');
+    expect(await first.ended).toMatchObject(REPLACED);
+    expect(room.events.detachments).toEqual([]);
+    const settled = gate<void>();
+    room.events.onAttached = async () => await settled.promise;
+    const c = room.open();
+    c.hello({ connectionId: room.connection.id, gatewayId: 'c' });
+    await room.events.until(() => room.events.attachments.length === 3);
+    c.cancel();
+    await room.log.until('gateway.detached', 3);
+    expect(room.events.detachments).toEqual([]);
+    settled.open();
+    await room.events.until(() => room.events.detachments.length === 1);
+  });
+
+  it('is welcome also when what was on its way to the older one could not be settled', async () => {
+    room.events.onDetached = async () => await Promise.reject(new Error('the database is away'));
+    const a = await attach('a');
+    a.end();
+    await a.ended;
+    await attach('b');
+    expect(room.log.of('gateway.detach_failed')).toMatchObject([{ gateway_id: 'a', connection_id: room.connection.id }]);
+  });
+
   it('replaces one that is still being settled, and is settled after it', async () => {
     const settled = gate<void>();
     room.events.onAttached = async ({ peerId }) => (peerId === 'a' ? await settled.promise : undefined);

@@ -7,6 +7,24 @@ import { TestGateway } from './testGateway';
 const MANY = { maxInFlight: 1000 };
 const MINUTE = 60_000;
 
+/** Resolves when a command has been waiting to leave while a hundred calls were answered. */
+async function untilStuck(room: ExecutionRoom, ids: readonly string[]): Promise<void> {
+  for (let waited = 0; waited < 100; ) {
+    const states = await Promise.all(ids.map(async (id) => (await room.get(id)).state));
+    const sent = new Set(room.log.of('executions.sent').map((line) => line['execution_id']));
+    const waits = ids.some((id, at) => states[at] === ExecutionState.EXECUTION_STATE_IN_TRANSIT && !sent.has(id));
+    waited = waits ? waited + ids.length : 0;
+  }
+}
+
+/** The ids of what reached the gateway once it reads again; in the order of sending, so the last one is a sign that all is there. */
+async function arrived(room: ExecutionRoom, gateway: TestGateway, connectionId: string): Promise<string[]> {
+  gateway.resume();
+  const { executionId } = await room.execute(await room.target({ connectionId }));
+  await gateway.untilCommand(executionId);
+  return gateway.commands.map((command) => command.executionId).filter((id) => id !== executionId);
+}
+
 describe.each(engines())('the link to a gateway on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
@@ -36,26 +54,8 @@ describe.each(engines())('the link to a gateway on $name', ({ createDatabase }) 
       gateway.pause();
       const all = await targets(connectionId, 24, LONG);
       const ids = await executeAll(all, { text: 'x'.repeat(60_000) });
-      await untilStuck(ids);
+      await untilStuck(room, ids);
       return { connectionId, gateway, all, ids };
-    }
-
-    /** Resolves when a command has been waiting to leave while a hundred calls were answered. */
-    async function untilStuck(ids: readonly string[]): Promise<void> {
-      for (let waited = 0; waited < 100; ) {
-        const states = await Promise.all(ids.map(async (id) => (await room.get(id)).state));
-        const sent = new Set(room.log.of('executions.sent').map((line) => line['execution_id']));
-        const waits = ids.some((id, at) => states[at] === ExecutionState.EXECUTION_STATE_IN_TRANSIT && !sent.has(id));
-        waited = waits ? waited + ids.length : 0;
-      }
-    }
-
-    /** The ids of what reached the gateway once it reads again; in the order of sending, so the last one is a sign that all is there. */
-    async function arrived(gateway: TestGateway, connectionId: string): Promise<string[]> {
-      gateway.resume();
-      const { executionId } = await room.execute(await room.target({ connectionId }));
-      await gateway.untilCommand(executionId);
-      return gateway.commands.map((command) => command.executionId).filter((id) => id !== executionId);
     }
 
     it('ends what never left as transport_unreachable, and only that', async () => {
@@ -69,7 +69,7 @@ describe.each(engines())('the link to a gateway on $name', ({ createDatabase }) 
       expect(await eventsOf(tried[0]?.id ?? '')).toEqual(['submitted', 'dispatch', 'known_undelivered', 'timer']);
       const left = ended.filter(({ state }) => nameOf(state) === 'unconfirmed').map(({ id }) => id);
       expect(left.length + unsent.length).toBe(ids.length);
-      expect((await arrived(gateway, connectionId)).toSorted()).toEqual(left.toSorted());
+      expect((await arrived(room, gateway, connectionId)).toSorted()).toEqual(left.toSorted());
       await gateway.cut();
     });
 
@@ -81,7 +81,7 @@ describe.each(engines())('the link to a gateway on $name', ({ createDatabase }) 
       const left = ended.filter(({ state }) => nameOf(state) === 'unconfirmed').map(({ id }) => id);
       expect(left.length).toBeLessThan(ids.length);
       expect(ended.filter(({ state }) => nameOf(state) === 'transport_unreachable')).toHaveLength(ids.length - left.length);
-      expect((await arrived(gateway, connectionId)).toSorted()).toEqual(left.toSorted());
+      expect((await arrived(room, gateway, connectionId)).toSorted()).toEqual(left.toSorted());
       await gateway.cut();
     });
 
