@@ -75,9 +75,14 @@ export class DeviceRepository {
     return row && deviceFromRow(row);
   }
 
+  /** Nobody else changes the device until the end of the transaction, if there is one. */
+  async hold(organizationId: string, id: string): Promise<void> {
+    await this.db.all(LOCK, [organizationId, id]);
+  }
+
   /** The whole device, which nobody else changes until the end of the transaction. Throws `device_not_found`. */
   async lock(organizationId: string, id: string): Promise<Device> {
-    await this.db.all(LOCK, [organizationId, id]);
+    await this.hold(organizationId, id);
     return await this.get(organizationId, id);
   }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { CommandRepository, type Encoder } from '../commands';
 import { ConnectionRepository } from '../connections';
 import { type Database, type Db, UnitOfWork } from '../database';
@@ -10,6 +11,7 @@ import { type Execution, type ExecutionLogEntry, isFinal, type ListedExecution, 
 import { ExecutionEventRepository } from './executionEventRepository';
 import { ExecutionRepository } from './executionRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './executionViewRepository';
+import { FactRepository } from './factRepository';
 import type { Ledger } from './ledger';
 import { dedupeKeyOf, encodeSubmission, prepareExecution, rejected, runsEncoder, type Submission, type SubmitRequest } from './submission';
 import { type FactRepositories, readFacts, revisionsOf, type SubmitFacts } from './submitFacts';
@@ -33,6 +35,7 @@ interface Repositories extends FactRepositories {
   readonly views: ExecutionViewRepository;
   readonly events: ExecutionEventRepository;
   readonly devices: DeviceRepository;
+  readonly facts: FactRepository;
 }
 
 const TRIES = 3;
@@ -48,6 +51,7 @@ export class ExecutionService {
       views: new ExecutionViewRepository(db),
       events: new ExecutionEventRepository(db),
       devices: new DeviceRepository(db),
+      facts: new FactRepository(db),
       commands: new CommandRepository(db),
       connections: new ConnectionRepository(db),
       templates: new SensorTemplateRepository(db),
@@ -79,8 +83,9 @@ export class ExecutionService {
     const { execution, violations } = submission;
     return await this.work.transaction(async (repos, db) => {
       // Locked: two requests for one device cannot both take the last place, nor the device go away meanwhile.
-      const device = await repos.devices.lock(organizationId, facts.device.id);
-      if (revisionsOf(await readFacts(repos, organizationId, device, facts.command.id)) !== revisionsOf(facts)) return undefined;
+      await repos.devices.hold(organizationId, facts.device.id);
+      const revisions = await repos.facts.findRevisions(organizationId, facts.device.id, facts.command.id, facts.query?.id);
+      if (!isDeepStrictEqual(revisions, revisionsOf(facts))) return undefined;
       const earlier = await answered(repos, submission, async (id) => await repos.executions.forgetTrigger(organizationId, id));
       if (earlier) return { execution: earlier, duplicate: true };
       const reason = await reasonAgainst(repos, facts, submission);

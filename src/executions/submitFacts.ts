@@ -2,6 +2,7 @@ import type { Command, CommandRepository } from '../commands';
 import type { Connection, ConnectionRepository } from '../connections';
 import type { Device } from '../devices';
 import type { SensorTemplate, SensorTemplateRepository } from '../sensorTemplates';
+import type { FactRevisions } from './factRepository';
 
 /** What a request is about, as it is now. */
 export interface SubmitFacts {
@@ -35,6 +36,13 @@ export async function readFacts(repos: FactRepositories, organizationId: string,
 }
 
 /** What tells whether facts are still the same; a template that is in use keeps its value type. */
-export function revisionsOf({ device, command, query, connection }: SubmitFacts): string {
-  return JSON.stringify([device.revision, device.physicalDevice?.id, command.revision, query?.id, query?.revision, connection?.id, connection?.revision]);
+export function revisionsOf({ device, command, query, connection }: SubmitFacts): FactRevisions {
+  return {
+    device: device.revision,
+    physicalDeviceId: device.physicalDevice?.id ?? null,
+    command: command.revision,
+    query: query?.revision ?? null,
+    connectionId: connection?.id ?? null,
+    connection: connection?.revision ?? null,
+  };
 }
