@@ -1,9 +1,12 @@
 import { ExecutionRepository } from '../../src/executions/executionRepository';
-import type { CommandDefinition } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { type CommandDefinition, ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
 import { startEncoder, type TestEncoder } from '../support/encoders';
 import { engines, type TestDatabase } from '../support/engines';
 import { type ExecutionRoom, prepare, startExecutionRoom, type Target } from './executionRoom';
+import { TestGateway } from './testGateway';
 
+const ACCEPTED = CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED;
 const number = (more: object = {}): object => ({ type: 3, enum: [], ...more });
 const asks = (paramsSchema: object, overrides: Partial<CommandDefinition> = {}): Partial<CommandDefinition> => ({ name: 'Ask', paramsSchema: paramsSchema as never, ...overrides });
 
@@ -51,6 +54,23 @@ describe.each(engines())('query commands at submit on $name', ({ createDatabase 
     const { query } = await stored(executionId);
     expect(query).toMatchObject({ fPort: 11, tries: [{ payload: { kind: 'bytes' } }, { payload: { kind: 'bytes' } }] });
     expect(query?.tries.map(({ payload }) => payload.kind === 'bytes' && [...payload.bytes])).toEqual([[9], [9]]);
+  });
+
+  it('go out after the acknowledgement, as the bytes that were frozen', async () => {
+    const connectionId = await room.connection({ policy: { queueLimit: 1 } });
+    const target = await room.target({ connectionId, command: asks({ b: number() }, { mode: 2, directPayload: undefined, customEncoder: script }) });
+    const set = { verificationStrategy: 3, queryCommandId: target.commandId, mode: 2, directPayload: undefined, customEncoder: 'function encodeDownlink(input) { return { bytes: [1, input.data.b] }; }', paramsSchema: { b: number() } as never };
+    const commandId = await room.addCommand(target.deviceId, set);
+    const same = await Promise.all([1, 2, 3].map(async () => await room.execute({ ...target, commandId }, { params: { b: 200 } })));
+    const [executionId = ''] = [...new Set(same.map((answer) => answer.executionId))];
+    expect(same.map((answer) => answer.executionId)).toEqual([executionId, executionId, executionId]);
+    const gateway = await TestGateway.attach(room, { connectionId });
+    const [first, second] = [await gateway.command(1), await gateway.result(executionId, ACCEPTED).then(async () => await gateway.command(2))];
+    expect([first, second].map((command) => [command.fPort, [...(command.payload as { value: Uint8Array }).value]])).toEqual([[undefined, [1, 200]], [11, [200]]]);
+    expect(second.executionId).toBe((await stored(executionId)).query?.tries[0]?.executionId);
+    await gateway.result(second.executionId, ACCEPTED);
+    expect(await room.get(executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, evidence: 3 });
+    await gateway.cut();
   });
 
   it('are encoded for each try if its id is in what is sent', async () => {
