@@ -11,6 +11,7 @@ export interface Audit {
   readonly doubled: readonly string[];
   /** States that say something else than what happened, and other contradictions. */
   readonly wrong: readonly string[];
+  readonly converged: number;
   readonly unconfirmed: number;
 }
 
@@ -28,9 +29,9 @@ const FINAL: ReadonlySet<ExecutionState> = new Set([
 /** What claims that a device did it. */
 const DONE: ReadonlySet<ExecutionState> = new Set([S.EXECUTION_STATE_CONVERGED, S.EXECUTION_STATE_ACCEPTED_NO_L4]);
 
-/** Reads every acknowledged execution; undefined for those that are not there. By execution id. */
-export async function readAll({ commands, metadata }: Clients, acknowledged: Iterable<{ readonly executionId: string }>): Promise<Map<string, Execution | undefined>> {
-  const open = [...acknowledged].values();
+/** Reads executions; undefined for those that are not there. By execution id. */
+export async function readAll({ commands, metadata }: Clients, wanted: Iterable<{ readonly executionId: string }>): Promise<Map<string, Execution | undefined>> {
+  const open = [...wanted].values();
   const found = new Map<string, Execution | undefined>();
   const read = async (): Promise<void> => {
     for (const { executionId } of open) {
@@ -63,18 +64,18 @@ export function isFinal(execution: Execution | undefined): boolean {
 export function audit(executions: ReadonlyMap<string, Execution | undefined>, { acknowledged, contradictions }: Submitters, world: World, mustBeDone: boolean): Audit {
   const lost: string[] = [];
   const wrong = [...contradictions, ...world.outOfOrder.map((text) => `out of order: ${text}`)];
-  let unconfirmed = 0;
   for (const told of acknowledged.values()) {
     const execution = executions.get(told.executionId);
     const times = world.executions.get(told.executionId) ?? 0;
-    if (execution?.state === S.EXECUTION_STATE_UNCONFIRMED) unconfirmed += 1;
     if (!execution) lost.push(`${told.trigger} (${told.executionId}) was acknowledged and is not there`);
     else if (!isFinal(execution)) lost.push(`${told.trigger} (${told.executionId}) stays ${nameOf(execution)}`);
     else wrong.push(...contradictionsOf(execution, told, times, mustBeDone).map((text) => `${told.trigger} (${told.executionId}) is ${nameOf(execution)} ${execution.detail}, ${text}`));
   }
   const known = new Set([...acknowledged.values()].map(({ executionId }) => executionId));
   for (const executionId of world.executions.keys()) if (!known.has(executionId)) lost.push(`${executionId} was carried out, and nobody was ever told of it`);
-  return { lost, doubled: world.doubled(), wrong, unconfirmed };
+  for (const executionId of world.queries.keys()) if (!isFinal(executions.get(executionId))) lost.push(`the query ${executionId} was carried out, and is not there or never final`);
+  const count = (state: ExecutionState): number => [...executions.values()].filter((execution) => execution?.state === state).length;
+  return { lost, doubled: world.doubled(), wrong, converged: count(S.EXECUTION_STATE_CONVERGED), unconfirmed: count(S.EXECUTION_STATE_UNCONFIRMED) };
 }
 
 function contradictionsOf(execution: Execution, told: Acknowledged, times: number, mustBeDone: boolean): string[] {

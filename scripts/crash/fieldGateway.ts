@@ -10,6 +10,7 @@ import type { Conditions } from './killPoints';
 import type { World } from './world';
 
 const REATTACH_MS = 20;
+const MOST_LOOKS = 500;
 
 type Stream = ClientDuplexStream<AttachRequest, AttachResponse>;
 
@@ -65,6 +66,11 @@ export class FieldGateway {
     this.clients = undefined;
     this.stream?.cancel();
     await this.following;
+  }
+
+  /** Resolves when it holds nothing more that the server has to acknowledge, or has not for long. */
+  async idle(): Promise<void> {
+    for (let look = 0; this.held.size > 0 && look < MOST_LOOKS; look += 1) await wait(REATTACH_MS);
   }
 
   /** A start of the gateway software: one without a durable store remembers nothing. What it was about to do, it does not. */
@@ -136,7 +142,7 @@ export class FieldGateway {
     this.ever.add(executionId);
     const held: Held = { command, expiresAt: performance.now() + (expiresIn ? expiresIn.seconds * 1000 + expiresIn.nanos / 1e6 : 0), result: undefined, isWithdrawn: false };
     this.held.set(executionId, held);
-    setTimeout(() => this.carryOut(held), randomInt(this.conditions.slowestMs));
+    setTimeout(() => this.carryOut(held), 1 + randomInt(this.conditions.slowestMs));
     this.onCommand();
     this.send({ $case: 'commandReceived', value: { executionId, time: toTimestamp(Date.now()) } });
   }
@@ -152,7 +158,7 @@ export class FieldGateway {
     if (performance.now() >= held.expiresAt) held.result = EXPIRED;
     else if (held.isWithdrawn) held.result = WITHDRAWN;
     else {
-      this.world.carryOut({ executionId, clientDeviceId, payload: payload?.value });
+      this.world.carryOut({ executionId, clientDeviceId, payload: payload?.$case === 'bytes' ? JSON.parse(payload.value.toString()) : payload?.value });
       held.result = DONE;
     }
     this.report(held);

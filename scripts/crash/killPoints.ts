@@ -37,6 +37,8 @@ export interface KillPoint {
 }
 
 const PATIENT: Conditions = { store: 'durable', timeout: 86_400, pauseMs: 3, slowestMs: 15, hasty: false, most: 40 };
+// For what not every device does.
+const HALF: Conditions = { ...PATIENT, most: 15 };
 const HASTY: Conditions = { store: 'durable', timeout: 2, pauseMs: 120, slowestMs: 200, hasty: true, most: 12 };
 const FORGETFUL: Conditions = { store: 'volatile', timeout: 5, pauseMs: 60, slowestMs: 30, hasty: true, most: 20 };
 
@@ -58,6 +60,9 @@ const settled = line('executions.ended', { cause: 'ack' });
 const uplink = line('gateway.uplink');
 const storingUplink = line('gateway.uplink', {}, amid);
 const uplinkStored = line('gateway.uplink_taken');
+const queryStored = line('executions.advanced', { cause: 'ack' });
+const queryAnswered = line('executions.ended', { cause: 'query_answered' });
+const effectSeen = line('executions.ended', { cause: 'sensors_matched' });
 const expired = line('executions.ended', { cause: 'timer' });
 
 // What a server does first with what an earlier one left.
@@ -69,7 +74,7 @@ const attached = line('gateway.attached', {}, amid);
 const oneOf =
   (...traps: readonly MakeTrap[]): MakeTrap =>
   (most) => (traps[randomInt(traps.length)] as MakeTrap)(most);
-const any = oneOf(submitted, intent, sent, leaving, receipt, storingReceipt, delivered, result, storingResult, settled, uplink, storingUplink, uplinkStored);
+const any = oneOf(submitted, intent, sent, leaving, receipt, storingReceipt, delivered, result, storingResult, settled, uplink, storingUplink, uplinkStored, queryStored, queryAnswered, effectSeen);
 const recovery = oneOf(unsure, requeued, reconciled, attached);
 
 const at = (name: string, trap: MakeTrap, conditions = PATIENT): KillPoint => ({ name, kill: { by: 'line', trap }, conditions });
@@ -90,6 +95,9 @@ export const KILL_POINTS: readonly KillPoint[] = [
   at('uplink came in', uplink),
   at('uplink being stored', storingUplink),
   at('uplink stored, no ack sent', uplinkStored),
+  at('query stored, not sent', queryStored, HALF),
+  at('query answered, stored', queryAnswered, HALF),
+  at('effect seen, stored', effectSeen, HALF),
   { name: 'sending, and again while it recovers', kill: { by: 'line', trap: oneOf(intent, sent, leaving), atStart: () => recovery(1) }, conditions: PATIENT },
   { name: 'any moment', kill: { by: 'time' }, conditions: PATIENT },
   at('any of these, deadlines come', any, HASTY),

@@ -17,21 +17,36 @@ export interface Plant {
   readonly actuators: readonly Actuator[];
 }
 
-const DEVICES = 9;
-const { VERIFICATION_STRATEGY_NO_VERIFICATION: UNVERIFIED, VERIFICATION_STRATEGY_WAIT_NEXT_UPLINK: NEXT_UPLINK } = VerificationStrategy;
+/** How the command of a device is verified. */
+interface Way {
+  readonly strategy: VerificationStrategy;
+  /** Whether its position sensor has to show it. */
+  readonly sees: boolean;
+}
 
-/** Makes a gateway connection with devices behind it, a third of them with each way to verify. */
+const { VERIFICATION_STRATEGY_NO_VERIFICATION: UNVERIFIED, VERIFICATION_STRATEGY_WAIT_NEXT_UPLINK: NEXT_UPLINK, VERIFICATION_STRATEGY_QUERY_AFTER_ACK: QUERY } = VerificationStrategy;
+const WAYS: readonly Way[] = [
+  { strategy: UNVERIFIED, sees: false },
+  { strategy: NEXT_UPLINK, sees: false },
+  { strategy: NEXT_UPLINK, sees: true },
+  { strategy: QUERY, sees: false },
+  { strategy: QUERY, sees: true },
+];
+const PAYLOAD = { n: '{{params.n}}', trigger: '{{execution.triggerId}}' };
+const ENCODER = 'function encodeDownlink(input) { return { bytes: Buffer.from(JSON.stringify(input.data)) }; }';
+
+/** Makes a gateway connection with devices behind it: two for each way to verify, one with an encoder. */
 export async function makePlant(clients: Clients, policy: Partial<ConnectionPolicy>): Promise<Plant> {
   const { connections, templates, metadata } = clients;
   const request = CreateConnectionRequest.fromPartial({ connectorId: 'gateway', name: 'Field', policy });
   const { id: connectionId } = await answer<{ id: string }>((answered) => connections.createConnection(request, metadata, answered));
   const { sensorTemplates } = await answer<ListSensorTemplatesResponse>((answered) => templates.listSensorTemplates(ListSensorTemplatesRequest.fromPartial({}), metadata, answered));
   const position = sensorTemplates.find((template) => template.keyName === 'valve_position')?.id ?? '';
-  const actuators = await Promise.all(Array.from({ length: DEVICES }, async (_, n) => await makeActuator(clients, connectionId, position, n)));
+  const actuators = await Promise.all([...WAYS, ...WAYS].map(async (way, n) => await makeActuator(clients, connectionId, position, way, n)));
   return { connectionId, actuators };
 }
 
-async function makeActuator({ devices, commands, metadata }: Clients, connectionId: string, sensorTemplateId: string, n: number): Promise<Actuator> {
+async function makeActuator({ devices, commands, metadata }: Clients, connectionId: string, sensorTemplateId: string, way: Way, n: number): Promise<Actuator> {
   const clientDeviceId = `valve-${n}`;
   const create = CreateDigitalDeviceRequest.fromPartial({ name: `Valve ${n}`, physicalDevice: { clientDeviceId, connectionId } });
   const { id } = await answer<DigitalDevice>((answered) => devices.createDigitalDevice(create, metadata, answered));
@@ -40,19 +55,26 @@ async function makeActuator({ devices, commands, metadata }: Clients, connection
   const sensorId = sensors[0]?.id ?? '';
   const mappings = SetSensorMappingsRequest.fromPartial({ id, mappings: [{ sensorId, sourcePath: 'position' }] });
   await answer((answered) => devices.setSensorMappings(mappings, metadata, answered));
-  const expected = n % 3 === 2 ? [{ sensorId, valueTemplate: '{{params.n}}' }] : [];
-  const command = { ...moveCommand(), verificationStrategy: n % 3 === 0 ? UNVERIFIED : NEXT_UPLINK, expectedSensorStates: expected };
+  const ask = CreateCommandRequest.fromPartial({ id, command: { name: 'Where is it', mode: CommandMode.COMMAND_MODE_DIRECT, verificationStrategy: UNVERIFIED, directPayload: '{"read": true}' } });
+  const query = await answer<{ id: string }>((answered) => commands.createCommand(ask, metadata, answered));
+  const command = {
+    ...moveCommand(n >= WAYS.length),
+    verificationStrategy: way.strategy,
+    expectedSensorStates: way.sees ? [{ sensorId, valueTemplate: '{{params.n}}' }] : [],
+    queryCommandId: way.strategy === QUERY ? query.id : undefined,
+  };
   const { id: commandId } = await answer<{ id: string }>((answered) => commands.createCommand(CreateCommandRequest.fromPartial({ id, command }), metadata, answered));
   return { deviceId: id, commandId, clientDeviceId };
 }
 
 /** Moves a device to a position; its parameter is `n`. */
-export function moveCommand(): CommandDefinition {
+export function moveCommand(isEncoded: boolean): CommandDefinition {
   return CommandDefinition.fromPartial({
     name: 'Go to',
-    mode: CommandMode.COMMAND_MODE_DIRECT,
     verificationStrategy: UNVERIFIED,
     paramsSchema: { n: { type: ParamType.PARAM_TYPE_NUMBER } },
-    directPayload: '{"n": {{params.n}}, "trigger": "{{execution.triggerId}}"}',
+    ...(isEncoded
+      ? { mode: CommandMode.COMMAND_MODE_ENCODED, encodedParamsTemplate: PAYLOAD, customEncoder: ENCODER }
+      : { mode: CommandMode.COMMAND_MODE_DIRECT, directPayload: JSON.stringify(PAYLOAD) }),
   });
 }

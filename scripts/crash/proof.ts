@@ -10,7 +10,7 @@ import { World } from './world';
 
 const LONGEST_ROUND_MS = 12_000;
 const LONGEST_RECOVERY_MS = 3000;
-const LATEST_MOMENT_MS = 800;
+const LATEST_MOMENT_MS = 1200;
 const LONGEST_AWAY_MS = 2500;
 /** What fell due while no server was there is judged that much later. */
 const GRACE_MS = 61_000;

@@ -20,7 +20,6 @@ export interface Outcome extends Audit {
   readonly acknowledged: number;
   readonly carriedOut: number;
   readonly uplinks: number;
-  readonly repeated: number;
   /** Error lines of its servers. */
   readonly errors: readonly string[];
   readonly folder: string;
@@ -35,9 +34,12 @@ export async function settle(proof: Proof): Promise<Outcome> {
   await submitters.finish(clients);
   site.skip(running, BACKOFF_MS);
   const told = [...submitters.acknowledged.values()];
-  const read = async (): Promise<Executions> => await readAll(clients, told);
+  const read = async (): Promise<Executions> => await readAll(clients, [...told, ...[...world.queries.keys()].map((executionId) => ({ executionId }))]);
   if (!point.conditions.hasty) await until(read, (execution) => !isOpen(execution));
-  const executions = await until(read, isFinal, () => site.skip(running, EVERY_DEADLINE_MS));
+  const end = async (): Promise<Executions> => await until(read, isFinal, () => site.skip(running, EVERY_DEADLINE_MS));
+  await end(); // a query may have been on its way to its device, unknown here
+  await gateway.idle();
+  const executions = await end();
   const lostUplinks = await Promise.race([gateway.uplinks.lost(), wait(LONGEST_WAIT_MS, ['the server does not answer uplinks'], { ref: false })]);
   const found = audit(executions, submitters, world, !point.conditions.hasty);
   const sentAgain = gateway.sentAgain > 0 && point.conditions.store === 'durable' ? [`${gateway.sentAgain} commands were sent to a gateway that had them`] : [];
@@ -53,7 +55,6 @@ export async function settle(proof: Proof): Promise<Outcome> {
     acknowledged: told.length,
     carriedOut: world.executions.size,
     uplinks: gateway.uplinks.acknowledgedCount,
-    repeated: submitters.repeated,
     errors: errorLines(site.folder),
     folder: site.folder,
   };

@@ -20,8 +20,6 @@ export class Submitters {
   readonly acknowledged = new Map<string, Acknowledged>();
   /** Answers that cannot both be true. */
   readonly contradictions: string[] = [];
-  /** How often a request was repeated because its answer did not come. */
-  repeated = 0;
   private readonly next: number[];
   private readonly isOpen: boolean[];
 
@@ -56,7 +54,6 @@ export class Submitters {
     const trigger = `${actuator.clientDeviceId}/${n}`;
     const request = ExecuteCommandRequest.fromPartial({ id: actuator.deviceId, commandId: actuator.commandId, params: { n }, triggerId: trigger });
     const isRepeated = this.isOpen[at] === true;
-    if (isRepeated) this.repeated += 1;
     this.isOpen[at] = true;
     const { accepted, duplicate, executionId } = await answer<ExecuteCommandResponse>((answered) => commands.executeCommand(request, metadata, answered));
     if (duplicate && !isRepeated) this.contradictions.push(`${trigger} was new, and answered as a duplicate of ${executionId}`);

@@ -8,7 +8,7 @@ const MOST_SHOWN = 10;
 export function proofTable(outcomes: readonly Outcome[]): string {
   const sums = outcomes.map(numbers).reduce((sum, row) => sum.map((value, at) => value + (row[at] ?? 0)));
   const table = new Table({
-    head: ['kill -9 when', 'kills', 'missed', 'acknowledged', 'repeated', 'carried out', 'unconfirmed', 'uplinks', 'lost', 'doubled', 'wrong'],
+    head: ['kill -9 when', 'kills', 'missed', 'acknowledged', 'carried out', 'converged', 'unconfirmed', 'uplinks', 'lost', 'doubled', 'wrong'],
     colAligns: ['left', ...sums.map(() => 'right' as const)],
     style: { head: [], border: [], compact: true },
     chars: PLAIN,
@@ -25,5 +25,5 @@ export function faults(outcome: Outcome): string {
 }
 
 function numbers(o: Outcome): number[] {
-  return [o.kills, o.missed, o.acknowledged, o.repeated, o.carriedOut, o.unconfirmed, o.uplinks, o.lost.length, o.doubled.length, o.wrong.length];
+  return [o.kills, o.missed, o.acknowledged, o.carriedOut, o.converged, o.unconfirmed, o.uplinks, o.lost.length, o.doubled.length, o.wrong.length];
 }
