@@ -12,6 +12,9 @@ export function queryToText(query: FrozenQuery): string {
 /** What queryToText made. */
 export function queryFromText(text: string): FrozenQuery {
   const stored = JSON.parse(text) as StoredQuery;
-  const payloadOf = (payload: StoredPayload): ExecutionPayload => ('json' in payload ? { kind: 'json', value: payload.json } : { kind: 'bytes', bytes: Buffer.from(payload.base64, 'base64') });
   return { ...stored, tries: stored.tries.map(({ executionId, payload }) => ({ executionId, payload: payloadOf(payload) })) };
+}
+
+function payloadOf(payload: StoredPayload): ExecutionPayload {
+  return 'json' in payload ? { kind: 'json', value: payload.json } : { kind: 'bytes', bytes: Buffer.from(payload.base64, 'base64') };
 }

@@ -145,6 +145,7 @@ function render(facts: SubmitFacts, kind: ConnectorKind | undefined, params: Jso
   const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
   const { content, violations } = renderContent(command, params, target, execution);
   const states = expectedValues(facts, params, target, execution);
+  // Without a route nothing of it is ever sent; then only what is wrong with it counts.
   const asked = query && draftQuery(query, kind ?? 'gateway', params, target, execution);
   return { content, query: asked?.part, expected: states.expected, violations: [...violations, ...states.violations, ...(asked?.violations ?? [])] };
 }
