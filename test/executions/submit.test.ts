@@ -91,6 +91,14 @@ describe.each(engines())('submitting on $name', ({ createDatabase }) => {
     expect(sandbox.runs).toHaveLength(1);
   });
 
+  it('answers a repeated trigger id as before when its encoder failed, and runs it no more', async () => {
+    const target = await room.target({ command: encoded({ customEncoder: 'function encodeDownlink() { throw new Error("no"); }' }) });
+    const first = await room.execute(target, { params: { level: 1 }, triggerId: 'failed' });
+    expect(first.accepted).toBe(false);
+    expect(await room.execute(target, { params: { level: 1 }, triggerId: 'failed' })).toEqual({ ...first, duplicate: true });
+    expect(sandbox.runs).toHaveLength(1);
+  });
+
   it('makes one execution of parallel duplicates, and no more of others than the limit', async () => {
     const connectionId = await room.connection({ policy: { queueLimit: 3 } });
     const target = await room.target({ connectionId, command: encoded() });
