@@ -8,6 +8,8 @@ import type { Change, EventOrigin, Ledger } from './ledger';
 
 const CHUNK = 100;
 const TRIES = 5;
+/** Of executions that a gateway holds and nobody knows, so many are named in the log. */
+const NAMED = 10;
 
 interface EvidenceOptions {
   readonly database: Database;
@@ -39,13 +41,15 @@ export class EvidenceService {
   private async applyKnown(attachment: Attachment): Promise<void> {
     const { log, onHeldInVain } = this.options;
     const source = `gateway:${attachment.peerId}`;
+    const unknown: string[] = [];
     for (const chunk of chunksOf(attachment.known)) {
       const outcomes = await this.settle(attachment, source, chunk);
       for (const [at, { executionId, evidence }] of chunk.entries()) {
-        if (outcomes[at] === 'unknown') log.warn({ execution_id: executionId, connection_id: attachment.connectionId, source, evidence: evidence.kind }, 'executions.known_unknown');
+        if (outcomes[at] === 'unknown') unknown.push(executionId);
         if (outcomes[at] === 'late' && evidence.kind === 'transport_ok') onHeldInVain(attachment.connectionId, executionId);
       }
     }
+    if (unknown.length > 0) log.warn({ connection_id: attachment.connectionId, source, count: unknown.length, execution_ids: unknown.slice(0, NAMED) }, 'executions.known_unknown');
   }
 
   /** What is in transit and not held by the other side: proven not received, or nobody knows. */

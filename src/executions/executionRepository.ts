@@ -2,7 +2,7 @@ import type { Db, HotStatement, SqlValue } from '../database';
 import { notFound } from '../kernel/errors';
 import type { Execution, ExecutionLogEntry } from './execution';
 import { type ExecutionRow, PROGRESS_COLUMNS, SUBMISSION_COLUMNS, executionFromRow, valuesOf } from './executionRow';
-import { logStatement, MOST_LOGGED, statements, updateStatement } from './executionStatements';
+import { logStatement, MANY, MOST_LOGGED, statements, updateStatement } from './executionStatements';
 
 /** An event that is not in the log yet. */
 export type NewLogEntry = Omit<ExecutionLogEntry, 'position'>;
@@ -32,9 +32,12 @@ export class ExecutionRepository {
   /** Those of these executions that exist, by id. */
   async findAll(organizationId: string, ids: readonly string[]): Promise<Map<string, Execution>> {
     const found = new Map<string, Execution>();
-    for (const id of new Set(ids)) {
-      const execution = await this.find(organizationId, id);
-      if (execution) found.set(id, execution);
+    const wanted = [...new Set(ids)];
+    for (let start = 0; start < wanted.length; start += MANY) {
+      const some = wanted.slice(start, start + MANY);
+      const [first = ''] = some;
+      const executions = some.length === 1 ? [await this.find(organizationId, first)] : await this.many(statements.getMany, [organizationId, ...some, ...Array.from({ length: MANY - some.length }, () => first)]);
+      for (const execution of executions) if (execution) found.set(execution.id, execution);
     }
     return found;
   }

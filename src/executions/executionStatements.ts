@@ -22,9 +22,13 @@ function hot(name: string, sql: string): HotStatement {
   return { name: `executions.${name}`, sql: () => sql };
 }
 
+/** How many ids `getMany` takes; what is not needed repeats another one. */
+export const MANY = 50;
+
 /** Every statement of this room; the order of the values is that of the `?`. */
 export const statements = {
   get: hot('get', `${SELECT} where e.organization_id = ? and e.id = ?`),
+  getMany: hot('getMany', `${SELECT} where e.organization_id = ? and e.id in (${Array.from({ length: MANY }, () => '?').join(', ')})`),
   view: hot('view', `${viewOf(SHOWN)} where e.organization_id = ? and e.id = ?`),
   page: hot('page', `${viewOf(LISTED)} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
   byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),

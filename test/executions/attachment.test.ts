@@ -112,7 +112,7 @@ describe.each(engines())('attaching on $name', ({ createDatabase }) => {
     await gateway.untilWithdrawn(executionId);
     expect(gateway.withdrawn).toEqual([executionId]);
     expect((await room.get(executionId)).events.at(-1)).toMatchObject({ event: 'late_evidence', data: { evidence: 'transport_ok' } });
-    expect(room.log.of('executions.known_unknown')).toContainEqual(expect.objectContaining({ execution_id: 'nothing' }));
+    expect(room.log.of('executions.known_unknown')).toContainEqual(expect.objectContaining({ connection_id: connectionId, count: 1, execution_ids: ['nothing'] }));
     await gateway.cut();
   });
 
