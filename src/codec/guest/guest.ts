@@ -1,7 +1,7 @@
 import type { Found, Guest, GuestInput } from '../guestWords';
 import { makeConsole, type LogSink } from './console';
 import { define } from './define';
-import { cut, parse, stringify, whenSettled } from './intrinsics';
+import { cut, glue, parse, stringify, whenSettled } from './intrinsics';
 import { readResult } from './readResult';
 import { showThrown } from './show';
 
@@ -13,7 +13,7 @@ type AnyFunction = (...values: readonly unknown[]) => unknown;
 const isFunction = (value: unknown): value is AnyFunction => typeof value === 'function';
 
 /** Lays the globals of the scripts, and gives the host its three words. Evaluated before the user's script, in a context of its own. */
-function makeGuest(sink: LogSink): Guest {
+export function makeGuest(sink: LogSink): Guest {
   const exports = {};
   define({ console: makeConsole(sink), module: { exports }, exports });
   let state: 'settled' | 'waiting' | 'broken' = 'settled';
@@ -40,7 +40,7 @@ function makeGuest(sink: LogSink): Guest {
       if (state === 'broken') throw result;
       return state === 'waiting' ? NEVER_SETTLED : readResult(result);
     },
-    explain: (thrown) => `{"message":${stringify(showThrown(thrown, MESSAGE_LENGTH))},"stack":${stringify(stackOf(thrown))}}`,
+    explain: (thrown) => glue('{"message":', stringify(showThrown(thrown, MESSAGE_LENGTH)), ',"stack":', stringify(stackOf(thrown)), '}'),
   };
 }
 

@@ -1,11 +1,11 @@
-import { cut, isArray, isError, isTypedArray, lengthOfTypedArray, stringify, toText } from './intrinsics';
+import { cut, glue, isArray, isError, isTypedArray, lengthOfTypedArray, stringify, toText } from './intrinsics';
 
 const MOST_NUMBERS = 1000;
 
 /** A value as a line of text, at most `limit` characters; it never throws, except when time or memory are over. */
 export function show(value: unknown, limit: number): string {
   if (typeof value === 'string') return cut(value, limit);
-  if (typeof value === 'bigint') return `${cut(toText(value), limit)}n`;
+  if (typeof value === 'bigint') return glue(cut(toText(value), limit), 'n');
   if (typeof value === 'function') return 'a function';
   if (typeof value !== 'object' || value === null) return cut(toText(value), limit);
   try {
@@ -29,7 +29,7 @@ export function showThrown(value: unknown, limit: number): string {
   try {
     const { name, message } = value as { name?: unknown; message?: unknown };
     if (typeof message !== 'string') return show(value, limit);
-    return cut(typeof name === 'string' && name !== '' ? `${cut(name, 100)}: ${message}` : message, limit);
+    return cut(typeof name === 'string' && name !== '' ? glue(cut(name, 100), ': ', message) : message, limit);
   } catch {
     return 'an object that cannot be shown';
   }
@@ -44,6 +44,6 @@ function showObject(value: object): string {
 function showNumbers(array: Uint8Array): string {
   const length = lengthOfTypedArray(array);
   let text = '';
-  for (let at = 0; at < length && at < MOST_NUMBERS; at += 1) text += at === 0 ? toText(array[at]) : `,${toText(array[at])}`;
-  return length > MOST_NUMBERS ? `[${text},...]` : `[${text}]`;
+  for (let at = 0; at < length && at < MOST_NUMBERS; at += 1) text += glue(at === 0 ? '' : ',', toText(array[at]));
+  return glue('[', text, length > MOST_NUMBERS ? ',...]' : ']');
 }

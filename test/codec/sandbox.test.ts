@@ -1,0 +1,117 @@
+import { openSandbox, type SandboxRoom } from './sandboxRoom';
+
+const NATIVE_LOOP = 'Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)';
+const GOOD = 'function encodeDownlink(input) { return [input.data.v]; }';
+
+async function inRoom(options: Parameters<typeof openSandbox>[0], work: (room: SandboxRoom) => Promise<void>): Promise<void> {
+  const room = openSandbox(options);
+  try {
+    await work(room);
+  } finally {
+    await room.sandbox.stop();
+  }
+}
+
+const reasonOf = async (promise: Promise<unknown>): Promise<unknown> => await promise.then(() => 'done', (error: { kind: string; reason: string }) => `${error.kind} ${error.reason}`);
+
+describe('a script that hangs', () => {
+  it('costs its own thread only: others go on meanwhile, and a new thread takes its place', async () => {
+    await inRoom({ workers: 2, scriptMs: 100, hardMs: 3000 }, async ({ encode, bytes, events }) => {
+      await Promise.all([bytes(GOOD), bytes(GOOD)]);
+      let ended = false;
+      const hung = encode(NATIVE_LOOP, { owner: 'org-2' }).finally(() => (ended = true));
+      for (let i = 0; i < 20; i += 1) expect(await bytes(GOOD)).toEqual([7]);
+      expect(ended).toBe(false);
+      expect((await hung).error).toMatchObject({ code: 'timeout', message: expect.stringContaining('3000 ms') as string });
+      expect(events).toEqual([{ event: 'codec.thread_replaced', fields: { reason: 'hung' } }]);
+      // More hang at once than there are threads, so that each of them is replaced.
+      await Promise.all([encode(NATIVE_LOOP), encode(NATIVE_LOOP), encode(NATIVE_LOOP)]);
+      expect(await bytes(GOOD)).toEqual([7]);
+      expect(events).toHaveLength(4);
+    });
+  });
+
+  it('leaves the event loop alone, even four of them', async () => {
+    await inRoom({ workers: 4, scriptMs: 300, hardMs: 600 }, async ({ encode, bytes }) => {
+      await bytes(GOOD);
+      const state = { running: true, turns: 0 };
+      const hostile = ['for (;;);', NATIVE_LOOP, '/^(a+)+$/.test("a".repeat(50) + "!")', 'for (;;) console.log("x")'];
+      const all = Promise.all(hostile.map(async (script) => await encode(script))).finally(() => (state.running = false));
+      for (; state.running; state.turns += 1) await new Promise((resolve) => setImmediate(resolve));
+      expect((await all).map(({ error }) => error?.code)).toEqual(Array(4).fill('timeout'));
+      expect(state.turns).toBeGreaterThan(100);
+    });
+  });
+
+  it('loses nobody who waits behind it', async () => {
+    await inRoom({ workers: 1, scriptMs: 50, hardMs: 300 }, async ({ encode, bytes }) => {
+      const hung = encode(NATIVE_LOOP);
+      const behind = Array.from({ length: 5 }, async () => await bytes(GOOD, { owner: 'org-2' }));
+      expect(await Promise.all(behind)).toEqual([[7], [7], [7], [7], [7]]);
+      expect((await hung).error?.code).toBe('timeout');
+    });
+  });
+});
+
+describe('a script that takes all memory', () => {
+  it('gives it back with its thread', async () => {
+    await inRoom({ workers: 1 }, async ({ encode, bytes, events }) => {
+      for (let i = 0; i < 3; i += 1) expect((await encode('var kept = []; for (;;) kept.push([1, 2, 3]);')).error?.code).toBe('out_of_memory');
+      expect(await bytes(GOOD)).toEqual([7]);
+      expect(events.map(({ event, fields }) => [event, fields])).toEqual(Array.from({ length: 3 }, () => ['codec.thread_replaced', { reason: 'spoiled' }]));
+    });
+  });
+});
+
+describe('those who wait', () => {
+  it('take turns by owner, first in first out within one', async () => {
+    await inRoom({ workers: 1 }, async ({ bytes }) => {
+      const order: string[] = [];
+      const run = async (owner: string, at: number): Promise<void> => {
+        await bytes(GOOD, { owner });
+        order.push(`${owner}${at}`);
+      };
+      await Promise.all([run('a', 1), run('a', 2), run('a', 3), run('a', 4), run('b', 1), run('b', 2), run('c', 1)]);
+      expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
+    });
+  });
+
+  it('are bounded by owner and in all; whoever comes later is told to try again', async () => {
+    await inRoom({ workers: 1 }, async ({ encode, sandbox }) => {
+      const waiting = ['a', 'b', 'c', 'd'].map((owner) => Array.from({ length: 256 }, () => reasonOf(encode(GOOD, { owner }))));
+      expect(await reasonOf(encode(GOOD, { owner: 'a' }))).toBe('exhausted sandbox_busy');
+      expect(await reasonOf(encode(GOOD, { owner: 'e' }))).toBe('exhausted sandbox_busy');
+      await expect(encode(GOOD, { owner: 'a' })).rejects.toMatchObject({ retryAfterMs: 1000 });
+      await sandbox.stop();
+      expect(new Set(await Promise.all(waiting.flat()))).toEqual(new Set(['unavailable shutting_down']));
+    });
+  });
+
+  it('are bounded by what they hold, too', async () => {
+    await inRoom({ workers: 1 }, async ({ encode, sandbox }) => {
+      const large = `${GOOD}//${'x'.repeat(250_000)}`;
+      const outcomes = Array.from({ length: 70 }, () => reasonOf(encode(large)));
+      await sandbox.stop();
+      const said = await Promise.all(outcomes);
+      expect(said.filter((reason) => reason === 'exhausted sandbox_busy')).toHaveLength(3);
+    });
+  });
+});
+
+describe('stop', () => {
+  it('ends what runs, refuses what waits and what comes later, and may be called twice', async () => {
+    const { sandbox, encode, bytes } = openSandbox({ workers: 2 });
+    await bytes(GOOD);
+    const running = [reasonOf(encode('for (;;);')), reasonOf(encode(NATIVE_LOOP))];
+    const waiting = reasonOf(encode(GOOD));
+    await Promise.all([sandbox.stop(), sandbox.stop()]);
+    expect(await Promise.all([...running, waiting])).toEqual(Array(3).fill('unavailable shutting_down'));
+    expect(await reasonOf(encode(GOOD))).toBe('unavailable shutting_down');
+    await sandbox.stop();
+  });
+
+  it('works before a thread is ready', async () => {
+    const { sandbox } = openSandbox({ workers: 3 });
+    await sandbox.stop();
+  });
+});

@@ -1,0 +1,27 @@
+import { type EncodeRequest, type EncodeResult, Sandbox, type SandboxOptions } from '../../src/codec';
+import type { Logger } from '../../src/kernel/logger';
+
+/** A sandbox for tests, with what it logged. */
+export interface SandboxRoom {
+  readonly sandbox: Sandbox;
+  readonly events: { readonly event: string; readonly fields: object }[];
+  /** Runs a script with the data {"v": 7}, for one owner unless said otherwise. */
+  readonly encode: (script: string, request?: Partial<EncodeRequest>) => Promise<EncodeResult>;
+  /** The bytes of a run that must succeed. */
+  readonly bytes: (script: string, request?: Partial<EncodeRequest>) => Promise<readonly number[]>;
+}
+
+/** Opens one; patient unless said otherwise, because the test machine may be busy. */
+export function openSandbox(options: Partial<SandboxOptions> = {}): SandboxRoom {
+  const events: { event: string; fields: object }[] = [];
+  const write = (fields: object, event: string): void => void events.push({ event, fields });
+  const log: Logger = { debug: write, info: write, warn: write, error: write };
+  const sandbox = new Sandbox({ workers: 2, scriptMs: 10_000, hardMs: 20_000, log, ...options });
+  const encode = async (script: string, request: Partial<EncodeRequest> = {}): Promise<EncodeResult> => await sandbox.encode({ owner: 'org-1', script, data: { v: 7 }, fPort: undefined, ...request });
+  const bytes = async (script: string, request: Partial<EncodeRequest> = {}): Promise<readonly number[]> => {
+    const { output, error } = await encode(script, request);
+    if (!output) throw new Error(`the script failed: ${JSON.stringify(error)}`);
+    return [...output.bytes];
+  };
+  return { sandbox, events, encode, bytes };
+}
