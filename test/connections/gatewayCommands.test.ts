@@ -31,8 +31,12 @@ describe('commands to a gateway', () => {
       confirmed: true,
       topic: 'a/b',
     });
-    await send('e2', { payload: { kind: 'bytes', bytes: new Uint8Array([0, 255]) } });
-    expect((await gateway.next('command')).payload).toEqual({ $case: 'bytes', value: Buffer.from([0, 255]) });
+    await send('e2', { payload: { kind: 'bytes', bytes: new Uint8Array([0, 255]) }, fPort: 0, confirmed: true, topic: 'c' });
+    expect(await gateway.next('command')).toMatchObject({ payload: { $case: 'bytes', value: Buffer.from([0, 255]) }, fPort: 0, confirmed: true, topic: 'c' });
+    gateway.received('e1');
+    await room.events.until(() => peer()?.capacity === 1);
+    await send('e3', { payload: { kind: 'bytes', bytes: new Uint8Array(65_536).fill(7) } });
+    expect(await gateway.next('command')).toMatchObject({ payload: { $case: 'bytes', value: Buffer.alloc(65_536, 7) }, fPort: undefined, confirmed: false, topic: '' });
   });
 
   it('do not leave for another attachment, for nobody, or too late', async () => {
