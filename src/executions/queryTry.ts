@@ -1,4 +1,5 @@
 import type { Execution } from './execution';
+import { UNSENT } from './unsent';
 
 /**
  * The try of its query that a parent's last transition asked for, as an execution of its own: on the parent's route, with the parent's
@@ -21,6 +22,12 @@ export function queryTryOf(parent: Execution, now: number): Execution | undefine
     triggerId,
     times,
     id: asked.executionId,
+    strategy: 'wait_next_uplink',
+    expected: [],
+    convergenceTimeout: undefined,
+    triggerKey: undefined,
+    triggerHash: undefined,
+    query: undefined,
     parentExecutionId: parent.id,
     payload: asked.payload,
     tDelivery: Math.min(now + times.deliveryMs, tConv),
@@ -28,33 +35,3 @@ export function queryTryOf(parent: Execution, now: number): Execution | undefine
     updatedAt: now,
   };
 }
-
-const UNSENT = {
-  strategy: 'wait_next_uplink',
-  expected: [],
-  convergenceTimeout: undefined,
-  triggerKey: undefined,
-  triggerHash: undefined,
-  query: undefined,
-  rejectionReason: undefined,
-  violations: [],
-  state: 'enqueued',
-  detail: '',
-  detailMessage: '',
-  evidence: undefined,
-  attempts: 0,
-  holdsSlot: false,
-  notBefore: undefined,
-  sentTo: undefined,
-  sentBoot: undefined,
-  tAck: undefined,
-  tConv: undefined,
-  tQuery: undefined,
-  dispatchedAt: undefined,
-  deliveredAt: undefined,
-  peerDeliveredAt: undefined,
-  queriesSent: 0,
-  finishedAt: undefined,
-  version: 1,
-  eventCount: 1,
-} as const;

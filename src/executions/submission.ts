@@ -9,6 +9,7 @@ import type { ConnectorKind, Execution, ExpectedValue, RejectionReason } from '.
 import { draftQuery, freezeQuery, type QueryDraft } from './querySubmission';
 import type { SubmitFacts } from './submitFacts';
 import { submitTimes } from './submitTimes';
+import { UNSENT } from './unsent';
 
 /** What a caller wants executed. */
 export interface SubmitRequest {
@@ -46,7 +47,10 @@ export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now
   const rendering = evaluated ? render(facts, kind, params, { id, triggerId, enqueuedAt: new Date(now).toISOString() }) : NOTHING;
   const times = submitTimes({ kind, policy: connection?.policy ?? {}, device });
   const execution: Execution = {
-    ...EMPTY,
+    ...UNSENT,
+    parentExecutionId: undefined,
+    payload: undefined,
+    query: undefined,
     id,
     organizationId: device.organizationId,
     deviceId: device.id,
@@ -93,33 +97,6 @@ export function dedupeKeyOf(execution: Execution): string {
 export function rejected(execution: Execution, reason: RejectionReason, violations: readonly Violation[]): Execution {
   return { ...execution, state: 'request_rejected', rejectionReason: reason, violations, tDelivery: undefined, finishedAt: execution.enqueuedAt };
 }
-
-const EMPTY = {
-  parentExecutionId: undefined,
-  payload: undefined,
-  query: undefined,
-  rejectionReason: undefined,
-  violations: [],
-  state: 'enqueued',
-  detail: '',
-  detailMessage: '',
-  evidence: undefined,
-  attempts: 0,
-  holdsSlot: false,
-  notBefore: undefined,
-  sentTo: undefined,
-  sentBoot: undefined,
-  tAck: undefined,
-  tConv: undefined,
-  tQuery: undefined,
-  dispatchedAt: undefined,
-  deliveredAt: undefined,
-  peerDeliveredAt: undefined,
-  queriesSent: 0,
-  finishedAt: undefined,
-  version: 1,
-  eventCount: 1,
-} as const;
 
 interface RenderedExecution extends Pick<SubmissionDraft, 'content' | 'query' | 'violations'> {
   readonly expected: readonly ExpectedValue[];
