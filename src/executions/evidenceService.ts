@@ -1,6 +1,7 @@
 import type { Attachment, Evidence, EvidenceOutcome } from '../connections';
 import type { Database } from '../database';
 import type { Logger } from '../kernel/logger';
+import { chunksOf, EvidenceGathering, type EvidencePlace, type FoundEvidence } from './evidenceGathering';
 import { type Execution, isFinal } from './execution';
 import type { ExecutionEvent } from './executionEvent';
 import { ExecutionRepository } from './executionRepository';
@@ -19,17 +20,15 @@ interface EvidenceOptions {
   readonly onHeldInVain: (connectionId: string, executionId: string) => void;
 }
 
-type Place = Pick<Attachment, 'organizationId' | 'connectionId'>;
-type Found = Attachment['known'][number];
-
 /** Settles executions by what the other side of their connection reports. */
 export class EvidenceService {
+  private readonly gathering = new EvidenceGathering(async (place, all) => await this.settle(place, all));
+
   constructor(private readonly options: EvidenceOptions) {}
 
   /** Applies evidence; resolves when it is on disk. Also evidence that comes too late is kept. */
   async evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
-    const [outcome = 'unknown'] = await this.settle({ organizationId, connectionId }, source, [{ executionId, evidence }]);
-    return outcome;
+    return await this.gathering.add({ organizationId, connectionId, source }, { executionId, evidence });
   }
 
   /** Settles what was on its way when the other side was last seen. */
@@ -42,8 +41,8 @@ export class EvidenceService {
     const { log, onHeldInVain } = this.options;
     const source = `gateway:${attachment.peerId}`;
     const unknown: string[] = [];
-    for (const chunk of chunksOf(attachment.known)) {
-      const outcomes = await this.settle(attachment, source, chunk);
+    for (const chunk of chunksOf(attachment.known, ({ executionId }) => executionId)) {
+      const outcomes = await this.settle({ ...attachment, source }, chunk);
       for (const [at, { executionId, evidence }] of chunk.entries()) {
         if (outcomes[at] === 'unknown') unknown.push(executionId);
         if (outcomes[at] === 'late' && evidence.kind === 'transport_ok') onHeldInVain(attachment.connectionId, executionId);
@@ -70,18 +69,18 @@ export class EvidenceService {
   }
 
   /** Settles evidence for different executions, together; resolves with their outcomes when it is on disk. What was changed meanwhile is read again. */
-  private async settle(at: Place, source: string, all: readonly Found[]): Promise<EvidenceOutcome[]> {
+  private async settle(at: EvidencePlace, all: readonly FoundEvidence[]): Promise<EvidenceOutcome[]> {
     const outcomes = new Map<string, EvidenceOutcome>();
     for (let attempt = 1, open = all; open.length > 0; attempt++) {
       if (attempt > TRIES) throw new Error(`executions kept changing while evidence for them was stored: ${open.map(({ executionId }) => executionId).join(', ')}`);
-      for (const [executionId, outcome] of await this.settleOnce(at, source, open)) outcomes.set(executionId, outcome);
+      for (const [executionId, outcome] of await this.settleOnce(at, open)) outcomes.set(executionId, outcome);
       open = open.filter(({ executionId }) => !outcomes.has(executionId));
     }
     return all.map(({ executionId }) => outcomes.get(executionId) ?? 'unknown');
   }
 
   /** One transaction that stores all changes at once, because the organization's other writers wait from then on. Without what was changed meanwhile. */
-  private async settleOnce(at: Place, source: string, all: readonly Found[]): Promise<Map<string, EvidenceOutcome>> {
+  private async settleOnce(at: EvidencePlace, all: readonly FoundEvidence[]): Promise<Map<string, EvidenceOutcome>> {
     const { database, ledger } = this.options;
     return await database.transaction(async (db) => {
       const executions = await new ExecutionRepository(db).findAll(at.organizationId, all.map(({ executionId }) => executionId));
@@ -91,7 +90,7 @@ export class EvidenceService {
         const execution = executions.get(executionId);
         const here = execution?.connectionId === at.connectionId ? execution : undefined;
         outcomes.set(executionId, outcomeFor(here));
-        const change = here && this.planned(here, source, evidence);
+        const change = here && this.planned(here, at.source, evidence);
         if (change) changes.push(change);
       }
       const stored = new Set(await ledger.store(db, at.organizationId, changes));
@@ -111,17 +110,6 @@ export class EvidenceService {
 function outcomeFor(execution: Execution | undefined): EvidenceOutcome {
   if (!execution) return 'unknown';
   return isFinal(execution.state) ? 'late' : 'applied';
-}
-
-/** In their order, none with the same execution twice: what is said later builds on what was said before. */
-function chunksOf(known: readonly Found[]): Found[][] {
-  const chunks: Map<string, Found>[] = [];
-  for (const found of known) {
-    const last = chunks.at(-1);
-    if (last && last.size < CHUNK && !last.has(found.executionId)) last.set(found.executionId, found);
-    else chunks.push(new Map([[found.executionId, found]]));
-  }
-  return chunks.map((chunk) => [...chunk.values()]);
 }
 
 function happened(evidence: Evidence, source: string): { event: ExecutionEvent; origin: EventOrigin } {
