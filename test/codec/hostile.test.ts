@@ -3,7 +3,7 @@ import { asset } from '../../src/kernel/assets';
 import { openSandbox, type SandboxRoom } from './sandboxRoom';
 
 // Two rooms: where time must run out it is short, where memory must run out first it is long, whatever the machine is doing.
-const short = openSandbox({ scriptMs: 60, hardMs: 400 });
+const short = openSandbox({ scriptMs: 60, hardMs: 1000 });
 const long = openSandbox();
 afterAll(async () => await Promise.all([short.sandbox.stop(), long.sandbox.stop()]));
 
@@ -87,6 +87,20 @@ describe('a hostile script', () => {
 
   it.each(others)('only harms itself: %s', async (_what, script, code) => {
     expect((await long.encode(script)).error).toMatchObject({ code });
+    await expectWorks(long);
+  });
+});
+
+describe('a script that keeps all memory', () => {
+  it.each([
+    ['and goes on', 'var kept = []; try { for (;;) kept.push({ a: 1 }); } catch (e) {} function encodeDownlink() { return [1]; }'],
+    ['in big pieces, then in small ones', 'var kept = []; for (var size = 1e6; size > 1; size = size / 2 | 0) { try { for (;;) kept.push(new Uint8Array(size)); } catch (e) {} } function encodeDownlink() { return [1]; }'],
+    ['in the encoder', 'var kept = []; function encodeDownlink() { try { for (;;) kept.push({ a: 1 }); } catch (e) {} return { bytes: new Uint8Array(60000), warnings: kept }; }'],
+    ['in what it throws', 'var kept = []; function encodeDownlink() { try { for (;;) kept.push("x" + kept.length); } catch (e) { throw { message: "x".repeat(1e6), kept: kept }; } }'],
+  ])('fails by itself or not at all: %s', async (_what, script) => {
+    const { output, error } = await long.encode(script);
+    expect([undefined, 'out_of_memory', 'runtime_error']).toContain(error?.code);
+    expect([undefined, 1, 60_000]).toContain(output?.bytes.length);
     await expectWorks(long);
   });
 });

@@ -1,3 +1,4 @@
+import { ScriptThread, type ThreadEnd } from '../../src/codec/scriptThread';
 import { openSandbox, type SandboxRoom } from './sandboxRoom';
 
 const NATIVE_LOOP = 'Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)';
@@ -32,7 +33,7 @@ describe('a script that hangs', () => {
   });
 
   it('leaves the event loop alone, even four of them', async () => {
-    await inRoom({ workers: 4, scriptMs: 300, hardMs: 600 }, async ({ encode, bytes }) => {
+    await inRoom({ workers: 4, scriptMs: 300, hardMs: 1500 }, async ({ encode, bytes }) => {
       await bytes(GOOD);
       const state = { running: true, turns: 0 };
       const hostile = ['for (;;);', NATIVE_LOOP, '/^(a+)+$/.test("a".repeat(50) + "!")', 'for (;;) console.log("x")'];
@@ -44,7 +45,7 @@ describe('a script that hangs', () => {
   });
 
   it('loses nobody who waits behind it', async () => {
-    await inRoom({ workers: 1, scriptMs: 50, hardMs: 300 }, async ({ encode, bytes }) => {
+    await inRoom({ workers: 1, scriptMs: 50, hardMs: 1000 }, async ({ encode, bytes }) => {
       const hung = encode(NATIVE_LOOP);
       const behind = Array.from({ length: 5 }, async () => await bytes(GOOD, { owner: 'org-2' }));
       expect(await Promise.all(behind)).toEqual([[7], [7], [7], [7], [7]]);
@@ -60,6 +61,23 @@ describe('a script that takes all memory', () => {
       expect(await bytes(GOOD)).toEqual([7]);
       expect(events.map(({ event, fields }) => [event, fields])).toEqual(Array.from({ length: 3 }, () => ['codec.thread_replaced', { reason: 'spoiled' }]));
     });
+  });
+});
+
+describe('a thread that cannot start', () => {
+  it('says so, once', async () => {
+    const nothing = new WebAssembly.Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
+    const start = { engine: nothing, preludes: { guest: '', encoding: '', buffer: '' }, limits: { scriptMs: 100, hardMs: 1000 } };
+    const ends: ThreadEnd[] = [];
+    const cause = await new Promise<unknown>((resolve) => {
+      const onEnd = (_thread: ScriptThread, reason: ThreadEnd, why: unknown): void => {
+        ends.push(reason);
+        resolve(why);
+      };
+      expect(new ScriptThread(start, { onReady: () => resolve('ready'), onEnd }).isIdle).toBe(false);
+    });
+    expect(String(cause)).toMatch(/Error/);
+    expect(ends).toEqual(['not_started']);
   });
 });
 

@@ -25,7 +25,8 @@ export class Cell {
   private readonly runtime: QuickJSRuntime;
   private readonly context: QuickJSContext;
   private readonly guest: QuickJSHandle;
-  private readonly reserve: QuickJSHandle;
+  private readonly methods: Readonly<Record<keyof Guest, QuickJSHandle>>;
+  private readonly reserves: QuickJSHandle[];
   private isOver = (): boolean => false;
 
   /** `preludes` are scripts of ours; the first is the bundle of src/codec/guest. */
@@ -37,7 +38,8 @@ export class Cell {
     this.evaluate('delete globalThis.makeGuest', OUR_FILE);
     const sink = this.scope.manage(this.context.newFunction('log', (line) => (this.logs.add(line && this.context.getString(line)) ? this.context.true : this.context.false)));
     this.guest = this.kept(this.context.callFunction(makeGuest, this.context.undefined, sink));
-    this.reserve = this.context.newArrayBuffer(new ArrayBuffer(RESERVE_BYTES));
+    this.methods = { call: this.methodNamed('call'), read: this.methodNamed('read'), explain: this.methodNamed('explain') };
+    this.reserves = [this.context.newArrayBuffer(new ArrayBuffer(RESERVE_BYTES)), this.context.newArrayBuffer(new ArrayBuffer(RESERVE_BYTES))];
   }
 
   /** From now on guest code is stopped as soon as `isOver` says so. */
@@ -64,8 +66,7 @@ export class Cell {
 
   /** Calls the guest. Throws GuestThrew. */
   ask(word: keyof Guest, ...values: readonly QuickJSHandle[]): QuickJSHandle {
-    const method = this.scope.manage(this.context.getProp(this.guest, word));
-    return this.kept(this.context.callFunction(method, this.guest, ...values));
+    return this.kept(this.context.callFunction(this.methods[word], this.guest, ...values));
   }
 
   /** A text for the guest. */
@@ -83,15 +84,22 @@ export class Cell {
     return this.context.eq(handle, this.context.true);
   }
 
-  /** Gives back what was laid aside, so that a script that took all memory can still be asked what happened. */
+  /**
+   * Gives back a part of what was laid aside, so that a script that took all memory can still be talked to. Twice: after it was
+   * loaded and after it failed.
+   */
   freeReserve(): void {
-    if (this.reserve.alive) this.reserve.dispose();
+    this.reserves.pop()?.dispose();
   }
 
   /** Gives all memory back. */
   close(): void {
-    this.freeReserve();
+    for (const reserve of this.reserves) reserve.dispose();
     this.scope.dispose();
+  }
+
+  private methodNamed(word: keyof Guest): QuickJSHandle {
+    return this.scope.manage(this.context.getProp(this.guest, word));
   }
 
   private kept(result: ReturnType<QuickJSContext['evalCode']>): QuickJSHandle {

@@ -41,17 +41,19 @@ export function runEncoder(tools: Tools, job: Job): Run {
     watch.allow(GRACE_MS);
     outcome = failed(errorOf(thrown, { ...tools, job, loaded: state.loaded, timedOut: watch.wasOver }));
   }
-  if (watch.wasOver && outcome.error?.code !== 'timeout') outcome = failed(timeout(limits.scriptMs, undefined));
+  if (watch.wasOver && outcome.error?.code !== 'timeout') outcome = failed(timeout(limits, undefined));
   const executionTimeMs = Math.round(watch.elapsedMs() * 1000) / 1000;
   return { result: { ...outcome, logs: cell.logs.all(), executionTimeMs }, spoiled: broken || engine.memoryHasGrown() };
 }
 
 function encode(cell: Cell, job: Job, state: { loaded: boolean }): Outcome {
+  const input = cell.text(job.input);
   cell.evaluate(job.script, SCRIPT_FILE);
   state.loaded = true;
+  cell.freeReserve();
   cell.drain();
   const found = cell.evaluate(FINDER, 'plantroom.js');
-  if (!cell.isTrue(cell.ask('call', found, cell.text(job.input)))) {
+  if (!cell.isTrue(cell.ask('call', found, input))) {
     return failed({ code: 'no_encoder', message: 'the script defines no encoder; define function encodeDownlink(input) that returns {bytes: [1, 2, 3]}', lineNumber: undefined });
   }
   cell.drain();
@@ -66,8 +68,8 @@ function outcomeOf({ hex, fPort, errors, problem, warnings }: GuestResult): Outc
 
 const failed = (error: CodecError): Outcome => ({ output: undefined, warnings: [], error });
 
-function timeout(scriptMs: number, lineNumber: number | undefined): CodecError {
-  return { code: 'timeout', message: `the script ran longer than ${scriptMs} ms and was stopped; look for a loop that does not end`, lineNumber };
+function timeout({ scriptMs, hardMs }: Tools['limits'], lineNumber: number | undefined): CodecError {
+  return { code: 'timeout', message: `the script was stopped: it may compute for ${scriptMs} ms and take ${hardMs} ms in all; look for a loop that does not end`, lineNumber };
 }
 
 interface Circumstances extends Tools {
@@ -79,7 +81,7 @@ interface Circumstances extends Tools {
 function errorOf(thrown: unknown, at: Circumstances): CodecError {
   const fault = thrown instanceof GuestThrew ? explain(at.cell, thrown) : { message: String(thrown), stack: '' };
   const lineNumber = lineOf(fault?.stack ?? '', at.job.script);
-  if (at.timedOut) return timeout(at.limits.scriptMs, lineNumber);
+  if (at.timedOut) return timeout(at.limits, lineNumber);
   const code = codeOf(fault, at);
   if (code === 'out_of_memory') return { code, message: `the script needs more memory than it may have (32 MiB)${fault && fault.message !== 'null' ? `: ${fault.message}` : ''}`, lineNumber };
   return { code, message: fault?.message ?? 'the script failed in a way that cannot be told', lineNumber };
