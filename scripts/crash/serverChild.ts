@@ -39,6 +39,9 @@ export async function serveUntilKilled(orders: ServerOrders): Promise<void> {
     PLANTROOM_DATA_DIR: join(orders.folder, 'data'),
     PLANTROOM_GRPC_LISTEN: '127.0.0.1:0',
     PLANTROOM_TLS_MODE: 'off',
+    // On a machine that is busy with all this an encoder waits long for its turn, and that must not refuse a request.
+    PLANTROOM_CODEC_SCRIPT_MS: '20000',
+    PLANTROOM_CODEC_HARD_MS: '60000',
     ...(orders.databaseUrl !== '' && { PLANTROOM_DATABASE_URL: orders.databaseUrl }),
   };
   try {
