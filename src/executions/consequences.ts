@@ -1,4 +1,3 @@
-import type { JsonValue } from '../kernel/jsonValue';
 import { type Change, planChange, planSubmission } from './changePlan';
 import { type Execution, type ExecutionState, isFinal, rankOf } from './execution';
 import type { ExecutionEvent } from './executionEvent';
@@ -84,7 +83,7 @@ async function settle(executions: ExecutionRepository, read: () => Promise<reado
 
 /** Whether two executions want different values of a sensor. */
 function contradicts(newer: Execution, older: Execution): boolean {
-  return older.expected.some((expected) => newer.expected.some((other) => other.sensorId === expected.sensorId && !showsExpected(expected, other.value as JsonValue)));
+  return older.expected.some((expected) => newer.expected.some((other) => other.sensorId === expected.sensorId && !showsExpected(expected, other.value)));
 }
 
 function justEnded({ before, after }: Change): boolean {

@@ -1,6 +1,7 @@
 import type { VerificationStrategy } from '../commands';
 import type { Violation } from '../kernel/errors';
-import type { JsonObject } from '../kernel/jsonValue';
+import type { JsonObject, JsonValue } from '../kernel/jsonValue';
+import type { ValueType } from '../sensorTemplates';
 
 /** The states of an execution; what each claims is in docs/executions.md. */
 export const EXECUTION_STATES = [
@@ -48,9 +49,9 @@ export type RejectionReason = 'validation_failed' | 'device_queue_full';
 /** A value that a sensor has to show, frozen when the command was submitted. */
 export interface ExpectedValue {
   readonly sensorId: string;
-  /** number, integer, boolean, string or json; says how the value is compared. */
-  readonly valueType: string;
-  readonly value: unknown;
+  /** Says how the value is compared. */
+  readonly valueType: ValueType;
+  readonly value: JsonValue;
 }
 
 /** What is sent: JSON, or the encoder's bytes. */

@@ -1,6 +1,6 @@
 import { jsonEqual } from '../kernel/canonicalJson';
 import type { JsonValue } from '../kernel/jsonValue';
-import { typedValue, type ValueType } from '../sensorTemplates';
+import { typedValue } from '../sensorTemplates';
 import type { Execution, ExpectedValue } from './execution';
 
 /** What a sensor showed, and when. */
@@ -22,8 +22,8 @@ export type SampleTimes = Pick<Reading, 'ownTime' | 'receivedAt'>;
  * a boolean in any of its spellings, a text exactly, JSON whatever the order of its keys. What is not of the type equals nothing.
  */
 export function showsExpected(expected: ExpectedValue, shown: JsonValue): boolean {
-  const valueType = expected.valueType as ValueType;
-  const [wanted, value] = [typedValue(valueType, expected.value as JsonValue), typedValue(valueType, shown)];
+  const { valueType } = expected;
+  const [wanted, value] = [typedValue(valueType, expected.value), typedValue(valueType, shown)];
   if (wanted === undefined || value === undefined) return false;
   if (valueType === 'number') return Math.abs(Number(wanted) - Number(value)) <= Math.max(1e-9, 1e-6 * Math.abs(Number(wanted)));
   return jsonEqual(wanted, value);

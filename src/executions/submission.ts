@@ -4,6 +4,7 @@ import type { Device } from '../devices';
 import type { Violation } from '../kernel/errors';
 import { newId } from '../kernel/ids';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
+import { typedValue } from '../sensorTemplates';
 import { type Content, encodeContent, renderContent } from './commandContent';
 import type { ConnectorKind, Execution, ExpectedValue, RejectionReason } from './execution';
 import { draftQuery, freezeQuery, type QueryDraft } from './querySubmission';
@@ -127,11 +128,20 @@ function render(facts: SubmitFacts, kind: ConnectorKind | undefined, params: Jso
   return { content, query: asked?.part, expected: states.expected, violations: [...violations, ...states.violations, ...(asked?.violations ?? [])] };
 }
 
+/** With the value types of their sensors: a value that the sensor can never show is refused. */
 function expectedValues({ device, command, templates }: SubmitFacts, params: JsonObject, target: TemplateDevice, execution: TemplateExecution): Pick<RenderedExecution, 'expected' | 'violations'> {
-  const { expected, violations } = renderExpected(command, params, target, execution);
+  const { expected: states, violations } = renderExpected(command, params, target, execution);
   const valueTypes = new Map(templates.map((template) => [template.id, template.valueType]));
   const templateIds = new Map(device.sensors.map((sensor) => [sensor.id, sensor.sensorTemplateId]));
-  return { expected: expected.map(({ sensorId, value }) => ({ sensorId, valueType: valueTypes.get(templateIds.get(sensorId) ?? '') ?? 'json', value })), violations };
+  const expected = states.map(({ sensorId, value }) => ({ sensorId, valueType: valueTypes.get(templateIds.get(sensorId) ?? '') ?? 'json', value }));
+  const never = expected.filter(({ valueType, value }) => typedValue(valueType, value) === undefined);
+  return { expected, violations: [...violations, ...never.map((state) => neverShown(command, state))] };
+}
+
+function neverShown({ expectedSensorStates }: Command, { sensorId, valueType, value }: ExpectedValue): Violation {
+  const at = expectedSensorStates.findIndex((state) => state.sensorId === sensorId);
+  const right = valueType === 'string' ? 'give a text, in quotes where it would else be read as JSON, for example "21"' : `give a value of type ${valueType}, or the sensor another template`;
+  return { field: `command.expectedSensorStates[${at}].valueTemplate`, description: `is ${JSON.stringify(value).slice(0, 100)}, which a sensor of type ${valueType} never shows; ${right}` };
 }
 
 function kindOf(connection: Connection | undefined): ConnectorKind | undefined {

@@ -1,7 +1,9 @@
 import { isAfterDelivery, isAfterDispatch, replaces, showsExpected } from '../../src/executions/sensorComparison';
+import type { JsonValue } from '../../src/kernel/jsonValue';
+import type { ValueType } from '../../src/sensorTemplates';
 
 describe('what a sensor has to show', () => {
-  it.each<[string, unknown, unknown, boolean]>([
+  it.each<[ValueType, JsonValue, JsonValue, boolean]>([
     ['number', 21, 21.00002, true],
     ['number', 21, 21.00003, false],
     ['number', -1e6, -1_000_001, true],
@@ -20,7 +22,7 @@ describe('what a sensor has to show', () => {
     ['json', [1, 2], [2, 1], false],
     ['json', null, null, true],
   ])('of type %s: %j by %j is %s', (valueType, value, shown, shows) => {
-    expect(showsExpected({ sensorId: 's', valueType, value }, shown as never)).toBe(shows);
+    expect(showsExpected({ sensorId: 's', valueType, value }, shown)).toBe(shows);
   });
 });
 

@@ -55,6 +55,15 @@ describe.each(engines())('submitting on $name', ({ createDatabase }) => {
     await gateway.cut();
   });
 
+  it.each([
+    ['number', '"open"', /is "open", which a sensor of type number never shows/],
+    ['string', '21', /is 21, which a sensor of type string never shows; give a text, in quotes/],
+  ] as const)('refuses to wait for what a sensor of type %s can never show', async (valueType, expects, words) => {
+    const target = await room.target({ expects, valueType });
+    const violations = [{ field: 'command.expectedSensorStates[0].valueTemplate', description: expect.stringMatching(words) }];
+    expect(await room.execute(target)).toMatchObject({ accepted: false, state: REQUEST_REJECTED, violations });
+  });
+
   it('prefers the port of the encoder, and gives it the rendered template', async () => {
     const encodedParamsTemplate = { deep: { values: ['{{params.level}}', 'n{{params.level}}', 7] }, of: '{{device.clientDeviceId}}', by: '{{execution.id}}', for: '{{execution.triggerId}}', at: '{{execution.enqueuedAt}}' };
     const target = await room.target({ command: encoded({ encodedParamsTemplate, customEncoder: 'function encodeDownlink() { return { bytes: [], fPort: 9 }; }', fPort: 42 }) });
