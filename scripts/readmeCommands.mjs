@@ -47,7 +47,7 @@ function script(key, grpc) {
     if (kind === 'background') lines.push(`until grep -qi attached ${folder}/simulator.log; do kill -0 $SIMULATOR; sleep 0.2; done`);
   }
   const final = 'npm run --silent plantroom -- call ActuatorCommandService/GetExecution "{\\"executionId\\": \\"$EXECUTION\\"}"';
-  lines.push(`until ${final} | grep -q accepted_no_l4; do sleep 0.2; done`, 'kill $SIMULATOR', 'wait $SIMULATOR || true', 'echo TOUR COMPLETE');
+  lines.push(`until ${final} | grep -q converged; do sleep 0.2; done`, 'kill $SIMULATOR', 'wait $SIMULATOR || true', 'echo TOUR COMPLETE');
   return lines.join('\n');
 }
 
@@ -58,7 +58,7 @@ try {
   const result = spawnSync('bash', ['-c', script(key, grpc)], { env, encoding: 'utf8', timeout: 120_000 });
   failed = result.status !== 0 || !result.stdout.includes('TOUR COMPLETE');
   if (failed) console.error(result.stdout, result.stderr, readFileSync(join(folder, 'simulator.log'), 'utf8'));
-  else say('every block did what the README says; the execution ended as accepted_no_l4');
+  else say('every block did what the README says; the execution ended as converged');
 } finally {
   const ended = new Promise((resolve) => server.once('exit', resolve));
   server.kill('SIGTERM');
