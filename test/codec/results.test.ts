@@ -50,6 +50,11 @@ describe('the error of an encoder', () => {
     expect(error).toMatchObject(expected);
   });
 
+  it('is bounded, however many there are', async () => {
+    const { error } = await room.encode(returning('{ errors: Array(1e6).fill("level") }'));
+    expect(error?.message).toMatch(/^level; level; .*; \(cut: 1 more line; at most 100 lines and 8192 bytes are kept\)$/);
+  });
+
   it('keeps the warnings and what was logged', async () => {
     const result = await room.encode('function encodeDownlink() { console.warn("a", 1); return { warnings: ["low"], errors: ["no"] }; }');
     expect(result).toMatchObject({ warnings: ['low'], logs: ['a 1'], error: { code: 'encoder_errors' } });
@@ -66,8 +71,8 @@ describe('warnings', () => {
 
   it('are bounded', async () => {
     const { warnings } = await room.encode(returning('{ bytes: [1], warnings: Array(1e5).fill("x".repeat(5000)) }'));
-    expect(warnings).toHaveLength(101);
-    expect(warnings.slice(-2)).toEqual(['x'.repeat(1000), '(the rest was cut)']);
+    expect(warnings.map((line) => line.length).slice(0, 9)).toEqual([...Array<number>(8).fill(1000), 192]);
+    expect(warnings.slice(9)).toEqual(['(cut: the end of the last line and 92 more lines; at most 100 lines and 8192 bytes are kept)']);
   });
 });
 
