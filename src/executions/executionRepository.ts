@@ -2,7 +2,7 @@ import type { Db, HotStatement, SqlValue } from '../database';
 import { notFound } from '../kernel/errors';
 import type { Execution, ExecutionLogEntry } from './execution';
 import { type ExecutionRow, PROGRESS_COLUMNS, SUBMISSION_COLUMNS, executionFromRow, valuesOf } from './executionRow';
-import { logStatement, MANY, MOST_LOGGED, statements, updateStatement } from './executionStatements';
+import { logStatement, MOST_LOGGED, MOST_READ, readStatement, statements, updateStatement } from './executionStatements';
 
 /** An event that is not in the log yet. */
 export type NewLogEntry = Omit<ExecutionLogEntry, 'position'>;
@@ -33,11 +33,11 @@ export class ExecutionRepository {
   async findAll(organizationId: string, ids: readonly string[]): Promise<Map<string, Execution>> {
     const found = new Map<string, Execution>();
     const wanted = [...new Set(ids)];
-    for (let start = 0; start < wanted.length; start += MANY) {
-      const some = wanted.slice(start, start + MANY);
-      const [first = ''] = some;
-      const executions = some.length === 1 ? [await this.find(organizationId, first)] : await this.many(statements.getMany, [organizationId, ...some, ...Array.from({ length: MANY - some.length }, () => first)]);
-      for (const execution of executions) if (execution) found.set(execution.id, execution);
+    for (let start = 0; start < wanted.length; start += MOST_READ) {
+      const some = wanted.slice(start, start + MOST_READ);
+      const { statement, size } = readStatement(some.length);
+      const unneeded = Array.from({ length: size - some.length }, () => some[0] ?? '');
+      for (const execution of await this.many(statement, [organizationId, ...some, ...unneeded])) found.set(execution.id, execution);
     }
     return found;
   }

@@ -22,13 +22,9 @@ function hot(name: string, sql: string): HotStatement {
   return { name: `executions.${name}`, sql: () => sql };
 }
 
-/** How many ids `getMany` takes; what is not needed repeats another one. */
-export const MANY = 50;
-
 /** Every statement of this room; the order of the values is that of the `?`. */
 export const statements = {
   get: hot('get', `${SELECT} where e.organization_id = ? and e.id = ?`),
-  getMany: hot('getMany', `${SELECT} where e.organization_id = ? and e.id in (${Array.from({ length: MANY }, () => '?').join(', ')})`),
   view: hot('view', `${viewOf(SHOWN)} where e.organization_id = ? and e.id = ?`),
   page: hot('page', `${viewOf(LISTED)} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
   byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),
@@ -101,4 +97,16 @@ export function logStatement(events: number): HotStatement {
   const statement = logs[events - 1];
   if (!statement) throw new Error(`${events} events cannot be logged by one statement`);
   return statement;
+}
+
+/** The most executions that one statement reads by their ids. */
+export const MOST_READ = 64;
+
+// With the bare column SQLite would rather read all executions of the organization than look for more than one id.
+const reads = new Map([1, 2, 4, 8, 16, 32, MOST_READ].map((size) => [size, hot(`getMany.${size}`, `${SELECT} where e.organization_id || '' = ? and e.id in (${Array.from({ length: size }, () => '?').join(', ')})`)]));
+
+/** Reads executions by their ids, at most MOST_READ: the statement, and how many ids it takes; what is not needed repeats another one. */
+export function readStatement(ids: number): { readonly statement: HotStatement; readonly size: number } {
+  for (const [size, statement] of reads) if (size >= ids) return { statement, size };
+  throw new Error(`${ids} executions cannot be read by one statement`);
 }
