@@ -4,7 +4,8 @@ import { type Audit, audit, isFinal, isOpen, readAll } from './audit';
 import type { Proof } from './proof';
 import { errorLines } from './serverLog';
 
-const LONGEST_WAIT_MS = 30_000;
+const LONGEST_STANDSTILL_MS = 20_000;
+const LONGEST_ANSWER_MS = 60_000;
 // Longer than it takes the server to see that its clock was put forward.
 const LOOK_EVERY_MS = 300;
 const BACKOFF_MS = 70_000;
@@ -40,7 +41,7 @@ export async function settle(proof: Proof): Promise<Outcome> {
   await end(); // a query may have been on its way to its device, unknown here
   await gateway.idle();
   const executions = await end();
-  const lostUplinks = await Promise.race([gateway.uplinks.lost(), wait(LONGEST_WAIT_MS, ['the server does not answer uplinks'], { ref: false })]);
+  const lostUplinks = await Promise.race([gateway.uplinks.lost(), wait(LONGEST_ANSWER_MS, ['the server does not answer uplinks'], { ref: false })]);
   const found = audit(executions, submitters, world, !point.conditions.hasty);
   const sentAgain = gateway.sentAgain > 0 && point.conditions.store === 'durable' ? [`${gateway.sentAgain} commands were sent to a gateway that had them`] : [];
   await running.victim.kill();
@@ -60,13 +61,14 @@ export async function settle(proof: Proof): Promise<Outcome> {
   };
 }
 
-/** Reads until all executions are as wanted, or for the longest time; `before` each look. */
+/** Reads until all executions are as wanted, or until nothing has become so for long; `before` each look. */
 async function until(read: () => Promise<Executions>, wanted: (execution: Execution | undefined) => boolean, before: () => void = () => {}): Promise<Executions> {
-  const limit = performance.now() + LONGEST_WAIT_MS;
-  for (;;) {
+  for (let most = -1, since = performance.now(); ; ) {
     before();
     await wait(LOOK_EVERY_MS);
     const found = await read();
-    if ([...found.values()].every(wanted) || performance.now() > limit) return found;
+    const count = [...found.values()].filter(wanted).length;
+    if (count > most) [most, since] = [count, performance.now()];
+    if (count === found.size || performance.now() - since > LONGEST_STANDSTILL_MS) return found;
   }
 }

@@ -12,7 +12,7 @@ export interface Acknowledged {
   readonly accepted: boolean;
 }
 
-const MOST_IN_A_ROUND = 200;
+const MOST_IN_A_ROUND = 60;
 
 /** The callers: one for each device. Each gives every request a trigger id of its own, and repeats it until it has an answer. */
 export class Submitters {
