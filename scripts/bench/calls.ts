@@ -6,7 +6,8 @@ import { type Key, PlantroomServer } from './plantroomServer';
 import { ServerProcess } from './serverProcess';
 
 const rounds = short ? 2 : 7;
-const sizes = short ? [1000, 10_000] : [1000, 10_000, 100_000];
+const middle = short ? 5000 : 10_000;
+const sizes = short ? [1000, middle] : [1000, middle, 100_000];
 const SCOPES = ['devices:read', 'devices:write', 'sensors:read', 'sensors:write', 'connections:write'];
 const get = (id: string): Uint8Array => GetDigitalDeviceRequest.encode(GetDigitalDeviceRequest.fromPartial({ id })).finish();
 const list = (fields: Partial<ListDigitalDevicesRequest>): Uint8Array => ListDigitalDevicesRequest.encode(ListDigitalDevicesRequest.fromPartial(fields)).finish();
@@ -23,9 +24,9 @@ export async function benchCalls(): Promise<void> {
       keys.set(size, key);
       await fill(plain, key, size, (text) => say(`  ${text}`));
     }
-    await fill(secure, secure.key, 10_000, (text) => say(`  TLS on: ${text}`));
+    await fill(secure, secure.key, middle, (text) => say(`  TLS on: ${text}`));
     say('\ncalls, 32 at once, in turns');
-    await calls(plain, keys.get(10_000) as Key);
+    await calls(plain, keys.get(middle) as Key);
     await calls(secure, secure.key);
     say('\ngrowth, one call at a time (goal: at most 2.00 without search and with up to 1,000 matches)');
     await growth(plain, keys);
@@ -44,7 +45,7 @@ async function calls(server: PlantroomServer, key: Key): Promise<void> {
     const [yardstick, ...rows] = await compare([
       { name: `bare grpc-js echo, TLS ${tls}`, server: echo, load: { url: echoUrl, ca: server.ca, path: `${DEVICES}/GetDigitalDevice`, headers: {}, message: () => message, concurrency: 32 } },
       { name: `GetDigitalDevice, everything on, TLS ${tls}`, server: server.process, load: { ...target(server, key, `${DEVICES}/GetDigitalDevice`), message: () => message, concurrency: 32 } },
-      { name: `ListDigitalDevices, 50 of 10,000, TLS ${tls}`, server: server.process, load: { ...target(server, key, `${DEVICES}/ListDigitalDevices`), message: () => list({}), concurrency: 32 } },
+      { name: `ListDigitalDevices, 50 of ${middle}, TLS ${tls}`, server: server.process, load: { ...target(server, key, `${DEVICES}/ListDigitalDevices`), message: () => list({}), concurrency: 32 } },
     ], rounds);
     for (const one of rows) ratio(one, yardstick as Row);
   } finally {

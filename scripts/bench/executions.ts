@@ -6,9 +6,10 @@ import { startPostgres } from './postgres';
 import { makeSite, type Site } from './site';
 
 const VALVES = 100;
-const STEP_VALVES = short ? 300 : 1000;
+const STEP_VALVES = short ? 200 : 1000;
 const rounds = short ? 2 : 7;
-const milliseconds = short ? 1500 : 4000;
+const milliseconds = short ? 800 : 4000;
+const concurrencies = short ? [VALVES] : [1, VALVES, 2 * VALVES];
 
 /** Executions from the call to their end, on both engines: how many a second, and what each step costs. */
 export async function benchExecutions(): Promise<void> {
@@ -33,7 +34,7 @@ async function onEngine(engine: string, server: PlantroomServer): Promise<void> 
     const site = await makeSite(server, server.key, VALVES);
     const counter = positions();
     await runExecutions(site, { milliseconds: 1000, concurrency: VALVES, position: counter });
-    for (const concurrency of [1, VALVES, 2 * VALVES]) await endToEnd(`${engine}, ${concurrency} at once`, site, concurrency, counter);
+    for (const concurrency of concurrencies) await endToEnd(`${engine}, ${concurrency} at once`, site, concurrency, counter);
     await measureSteps(engine, await makeSite(server, server.key, STEP_VALVES), short ? 1 : 3);
   } finally {
     await server.remove();

@@ -1,15 +1,15 @@
 import { runExecutions, type RunResult } from './executionRun';
 import { positions } from './executions';
-import { row, say, short } from './measure';
+import { row, say, short, turnMs } from './measure';
 import { makePast, type Past } from './past';
 import { PlantroomServer } from './plantroomServer';
 import { makeSite, type Site } from './site';
 
 const SMALL: Past = { devices: 100, finished: short ? 1000 : 10_000 };
-const LONG: Past = { devices: 100, finished: short ? 20_000 : 1_000_000 };
-const WIDE: Past = { devices: short ? 3000 : 100_000, finished: short ? 1000 : 10_000 };
+const LONG: Past = { devices: 100, finished: short ? 10_000 : 1_000_000 };
+const WIDE: Past = { devices: short ? 2000 : 100_000, finished: short ? 1000 : 10_000 };
 const rounds = short ? 2 : 7;
-const milliseconds = short ? 1200 : 3000;
+const milliseconds = short ? 600 : 3000;
 const CONCURRENCY = 100;
 
 /** Whether an execution costs more where many have ended, or where there are many devices. Each in a database and a server of its own, in turns. */
@@ -22,7 +22,7 @@ export async function benchHistory(): Promise<void> {
     const position = positions();
     for (let round = 0; round <= rounds; round += 1) {
       for (const [at, site] of sites.entries()) {
-        const result = await runExecutions(site, { milliseconds: round === 0 ? 1000 : milliseconds, concurrency: CONCURRENCY, position });
+        const result = await runExecutions(site, { milliseconds: round === 0 ? turnMs : milliseconds, concurrency: CONCURRENCY, position });
         if (round > 0) turns[at]?.push(result); // the first warms up
       }
     }

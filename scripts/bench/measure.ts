@@ -13,6 +13,9 @@ export function argument(flag: string): string | undefined {
 /** Prints a line. */
 export const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
+/** How long a turn of one subject takes, in milliseconds. */
+export const turnMs = short ? 300 : 1000;
+
 /** What is measured: a load on a server. */
 export interface Subject {
   readonly name: string;
@@ -38,10 +41,10 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Measures in turns, a second each, and takes the medians: the machine's own ups and downs meet all alike. */
+/** Measures in turns and takes the medians: the machine's own ups and downs meet all alike. */
 export async function compare(subjects: readonly Subject[], rounds: number): Promise<Row[]> {
   const turns = new Map(subjects.map((subject) => [subject, [] as Row[]]));
-  for (const { load } of subjects) await run({ ...load, milliseconds: 1000 });
+  for (const { load } of subjects) await run({ ...load, milliseconds: turnMs });
   for (let round = 0; round < rounds; round += 1) {
     for (const subject of subjects) turns.get(subject)?.push(await turn(subject));
   }
@@ -50,7 +53,7 @@ export async function compare(subjects: readonly Subject[], rounds: number): Pro
 
 async function turn({ name, server, load }: Subject): Promise<Row> {
   const before = server.cpuMilliseconds();
-  const measured = await run({ ...load, milliseconds: 1000 });
+  const measured = await run({ ...load, milliseconds: turnMs });
   return { name, ...measured, cpu: ((server.cpuMilliseconds() - before) * 1000) / measured.calls };
 }
 
