@@ -1,5 +1,5 @@
 import type { Violation } from '../kernel/errors';
-import { parseJsonText, parseJsonValue, parseValueText, renderTemplate, type JsonTemplate, type TemplateParse } from '../kernel/jsonTemplate';
+import { type InsertionRoom, parseJsonText, parseJsonValue, parseValueText, renderTemplate, type JsonTemplate, type TemplateParse } from '../kernel/jsonTemplate';
 import { isSurelyLarger, type JsonObject, type JsonValue } from '../kernel/jsonValue';
 import type { Placeholder } from '../kernel/placeholders';
 import type { Command, CommandDraft } from './command';
@@ -18,6 +18,16 @@ export interface TemplateExecution {
   readonly triggerId: string;
   /** ISO 8601 in UTC. */
   readonly enqueuedAt: string;
+}
+
+/** What is put into templates. */
+export interface TemplateValues {
+  /** Evaluated. */
+  readonly params: JsonObject;
+  readonly device: TemplateDevice;
+  readonly execution: TemplateExecution;
+  /** Shared by all that is rendered for one submission. */
+  readonly room: InsertionRoom;
 }
 
 /** A value that a sensor is expected to show. */
@@ -47,9 +57,9 @@ export function checkTemplates(definition: CommandDraft): Violation[] {
   return parses.flatMap((parse) => (parse.template ? pathViolations(parse.template, definition.paramsSchema) : parse.violations));
 }
 
-/** The payload of a command in direct mode. Only good if there are no violations. `params` are evaluated. */
-export function renderDirect(command: Command, params: JsonObject, device: TemplateDevice, execution: TemplateExecution): { payload: JsonValue | undefined; violations: readonly Violation[] } {
-  const { value, violations } = rendered(parseDirectPayload(command.directPayload ?? ''), params, device, execution);
+/** The payload of a command in direct mode. Only good if there are no violations. */
+export function renderDirect(command: Command, values: TemplateValues): { payload: JsonValue | undefined; violations: readonly Violation[] } {
+  const { value, violations } = rendered(parseDirectPayload(command.directPayload ?? ''), values);
   return { payload: value, violations };
 }
 
@@ -57,24 +67,18 @@ export function renderDirect(command: Command, params: JsonObject, device: Templ
  * What an encoder is given as `input.data`: the rendered template, or the parameters themselves without one. Only good if there are no
  * violations; those of the template's own form name `field`.
  */
-export function renderEncoderInput(
-  template: JsonObject | undefined,
-  field: string,
-  params: JsonObject,
-  device: TemplateDevice,
-  execution: TemplateExecution,
-): { data: JsonValue | undefined; violations: readonly Violation[] } {
-  if (!template) return { data: params, violations: [] };
-  const { value, violations } = rendered(parseJsonValue(template, field, ROOTS), params, device, execution);
+export function renderEncoderInput(template: JsonObject | undefined, field: string, values: TemplateValues): { data: JsonValue | undefined; violations: readonly Violation[] } {
+  if (!template) return { data: values.params, violations: [] };
+  const { value, violations } = rendered(parseJsonValue(template, field, ROOTS), values);
   return { data: value, violations };
 }
 
-/** What the sensors are expected to show after the command. Only good if there are no violations. `params` are evaluated. */
-export function renderExpected(command: Command, params: JsonObject, device: TemplateDevice, execution: TemplateExecution): { expected: readonly RenderedState[]; violations: readonly Violation[] } {
+/** What the sensors are expected to show after the command. Only good if there are no violations. */
+export function renderExpected(command: Command, values: TemplateValues): { expected: readonly RenderedState[]; violations: readonly Violation[] } {
   const expected: RenderedState[] = [];
   const violations: Violation[] = [];
   for (const [at, state] of command.expectedSensorStates.entries()) {
-    const rendering = rendered(parseExpected(state.valueTemplate, at), params, device, execution);
+    const rendering = rendered(parseExpected(state.valueTemplate, at), values);
     if (rendering.value === undefined) violations.push(...rendering.violations);
     else expected.push({ sensorId: state.sensorId, value: rendering.value });
   }
@@ -89,12 +93,12 @@ function parseExpected(text: string, at: number): TemplateParse {
   return parseValueText(text, `command.expectedSensorStates[${at}].valueTemplate`, ROOTS);
 }
 
-function rendered(parse: TemplateParse, params: JsonObject, device: TemplateDevice, execution: TemplateExecution): { value: JsonValue | undefined; violations: readonly Violation[] } {
+function rendered(parse: TemplateParse, { params, device, execution, room }: TemplateValues): { value: JsonValue | undefined; violations: readonly Violation[] } {
   if (!parse.template) return { value: undefined, violations: parse.violations };
   // Copied member by member: whatever else the caller's objects hold stays out of reach of templates.
   const { id, name, clientDeviceId } = device;
   const facts = { id: execution.id, triggerId: execution.triggerId, enqueuedAt: execution.enqueuedAt };
-  return renderTemplate(parse.template, { params, device: { id, name, clientDeviceId }, execution: facts });
+  return renderTemplate(parse.template, { params, device: { id, name, clientDeviceId }, execution: facts }, room);
 }
 
 function pathViolations(template: JsonTemplate, schema: ParamsSchema): Violation[] {

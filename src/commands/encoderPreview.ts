@@ -4,6 +4,7 @@ import type { Database } from '../database';
 import { type Device, DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
 import { throwIfAny } from '../kernel/errors';
+import { InsertionRoom } from '../kernel/jsonTemplate';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
 import { renderEncoderInput } from './commandTemplates';
 import { type Encoder, type EncoderOutcome, isLorawan, runEncoder } from './encoder';
@@ -48,7 +49,7 @@ export class EncoderPreviews {
     throwIfAny(paramsViolations(request.params));
     const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
     const execution = { id: NO_EXECUTION, triggerId: NO_EXECUTION, enqueuedAt: new Date(this.options.clock.now()).toISOString() };
-    const { data, violations } = renderEncoderInput(request.template, 'encodedParamsTemplate', request.params, target, execution);
+    const { data, violations } = renderEncoderInput(request.template, 'encodedParamsTemplate', { params: request.params, device: target, execution, room: new InsertionRoom() });
     if (data === undefined) return templateError(violations.map(({ field, description }) => `${field} ${description}`).join('; '));
     const { script, fPort } = request;
     const kind = await this.kindOf(organizationId, device);

@@ -1,6 +1,6 @@
-import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, isLorawan, renderDirect, renderEncoderInput, runEncoder, type TemplateDevice, type TemplateExecution } from '../commands';
+import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, isLorawan, renderDirect, renderEncoderInput, runEncoder, type TemplateValues } from '../commands';
 import type { Violation } from '../kernel/errors';
-import type { JsonObject, JsonValue } from '../kernel/jsonValue';
+import type { JsonValue } from '../kernel/jsonValue';
 import type { ConnectorKind, ExecutionPayload } from './execution';
 
 /** What a command is to send: JSON as it is, or what its encoder is given. */
@@ -13,13 +13,13 @@ export interface Encoding {
   readonly violations: readonly Violation[];
 }
 
-/** Renders what a command is to send. Only good if there are no violations. `params` are evaluated. */
-export function renderContent(command: Command, params: JsonObject, device: TemplateDevice, execution: TemplateExecution): { content: Content | undefined; violations: readonly Violation[] } {
+/** Renders what a command is to send. Only good if there are no violations. */
+export function renderContent(command: Command, values: TemplateValues): { content: Content | undefined; violations: readonly Violation[] } {
   if (command.mode === 'direct') {
-    const { payload, violations } = renderDirect(command, params, device, execution);
+    const { payload, violations } = renderDirect(command, values);
     return { content: payload === undefined ? undefined : { kind: 'json', value: payload }, violations };
   }
-  const { data, violations } = renderEncoderInput(command.encodedParamsTemplate, ENCODED_TEMPLATE, params, device, execution);
+  const { data, violations } = renderEncoderInput(command.encodedParamsTemplate, ENCODED_TEMPLATE, values);
   return { content: data === undefined ? undefined : { kind: 'input', data }, violations };
 }
 

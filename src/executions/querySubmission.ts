@@ -1,4 +1,4 @@
-import { type Command, type Encoder, evaluateParams, paramsHash, type TemplateDevice, type TemplateExecution } from '../commands';
+import { type Command, type Encoder, evaluateParams, paramsHash, type TemplateValues } from '../commands';
 import { jsonEqual } from '../kernel/canonicalJson';
 import type { Violation } from '../kernel/errors';
 import { newId } from '../kernel/ids';
@@ -22,18 +22,18 @@ const TRIES = 2;
 
 /**
  * Renders a query command with those parameters of its parent that it declares, for each try: an execution of its own, whose id may stand
- * in its payload. `execution.triggerId` and `execution.enqueuedAt` are those of the parent (`parent`).
+ * in its payload. `execution.triggerId` and `execution.enqueuedAt` are those of the parent, whose values these are.
  */
-export function draftQuery(command: Command, kind: ConnectorKind, parentParams: JsonObject, device: TemplateDevice, parent: TemplateExecution): QueryPart<QueryDraft> {
-  const declared = Object.entries(parentParams).filter(([name]) => Object.hasOwn(command.paramsSchema, name));
+export function draftQuery(command: Command, kind: ConnectorKind, parent: TemplateValues): QueryPart<QueryDraft> {
+  const declared = Object.entries(parent.params).filter(([name]) => Object.hasOwn(command.paramsSchema, name));
   const { params, violations } = evaluateParams(command.paramsSchema, Object.fromEntries(declared));
   if (violations.length > 0) return wrong(command, violations);
   const rendered = Array.from({ length: TRIES }, () => {
     const executionId = newId();
-    return { executionId, ...renderContent(command, params, device, { ...parent, id: executionId }) };
+    return { executionId, ...renderContent(command, { ...parent, params, execution: { ...parent.execution, id: executionId } }) };
   });
   const tries = rendered.flatMap(({ executionId, content }) => (content ? [{ executionId, content }] : []));
-  if (tries.length < TRIES) return wrong(command, rendered[0]?.violations ?? []);
+  if (tries.length < TRIES) return wrong(command, rendered.find(({ content }) => !content)?.violations ?? []);
   return { part: { command, kind, params, tries }, violations: [] };
 }
 

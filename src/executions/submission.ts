@@ -1,8 +1,9 @@
-import { type Command, type Encoder, evaluateParams, paramsHash, renderExpected, type TemplateDevice, type TemplateExecution } from '../commands';
+import { type Command, type Encoder, evaluateParams, paramsHash, renderExpected, type TemplateExecution, type TemplateValues } from '../commands';
 import type { Connection } from '../connections';
 import type { Device } from '../devices';
 import type { Violation } from '../kernel/errors';
 import { newId } from '../kernel/ids';
+import { InsertionRoom } from '../kernel/jsonTemplate';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
 import { typedValue } from '../sensorTemplates';
 import { type Content, encodeContent, renderContent } from './commandContent';
@@ -121,16 +122,18 @@ function render(facts: SubmitFacts, kind: ConnectorKind | undefined, params: Jso
   const { device, command, query } = facts;
   // Templates are checked for a device without a route too, so that everything is said at once.
   const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
-  const { content, violations } = renderContent(command, params, target, execution);
-  const states = expectedValues(facts, params, target, execution);
+  const values = { params, device: target, execution, room: new InsertionRoom() };
+  const { content, violations } = renderContent(command, values);
+  const states = expectedValues(facts, values);
   // Without a route nothing of it is ever sent; then only what is wrong with it counts.
-  const asked = query && draftQuery(query, kind ?? 'gateway', params, target, execution);
-  return { content, query: asked?.part, expected: states.expected, violations: [...violations, ...states.violations, ...(asked?.violations ?? [])] };
+  const asked = query && draftQuery(query, kind ?? 'gateway', values);
+  const expected = states.violations.length > 0 ? [] : states.expected;
+  return { content, query: asked?.part, expected, violations: [...violations, ...states.violations, ...(asked?.violations ?? [])] };
 }
 
 /** With the value types of their sensors: a value that the sensor can never show is refused. */
-function expectedValues({ device, command, templates }: SubmitFacts, params: JsonObject, target: TemplateDevice, execution: TemplateExecution): Pick<RenderedExecution, 'expected' | 'violations'> {
-  const { expected: states, violations } = renderExpected(command, params, target, execution);
+function expectedValues({ device, command, templates }: SubmitFacts, values: TemplateValues): Pick<RenderedExecution, 'expected' | 'violations'> {
+  const { expected: states, violations } = renderExpected(command, values);
   const valueTypes = new Map(templates.map((template) => [template.id, template.valueType]));
   const templateIds = new Map(device.sensors.map((sensor) => [sensor.id, sensor.sensorTemplateId]));
   const expected = states.map(({ sensorId, value }) => ({ sensorId, valueType: valueTypes.get(templateIds.get(sensorId) ?? '') ?? 'json', value }));

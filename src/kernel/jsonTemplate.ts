@@ -18,8 +18,23 @@ export type TemplateParse = { readonly template: JsonTemplate; readonly violatio
 /** A rendered value, or why there is none. */
 export type Rendering = { readonly value: JsonValue; readonly violations: readonly [] } | { readonly value: undefined; readonly violations: readonly Violation[] };
 
-/** The most characters, as JSON, that the values put into one template may have together. */
+/** The most characters, as JSON, that the values have together that are put into all templates of one purpose. */
 export const LARGEST_INSERTION = 262_144;
+
+/** How much may still be put into templates. Those that are rendered for one purpose share one: beyond it every one of them is refused. */
+export class InsertionRoom {
+  private left = LARGEST_INSERTION;
+
+  /** Whether nothing more may come. */
+  get isExhausted(): boolean {
+    return this.left < 0;
+  }
+
+  /** Takes up the place of so many characters. */
+  take(characters: number): void {
+    this.left -= characters;
+  }
+}
 
 const MOST_PROBLEMS = 50;
 const MEANT_AS_JSON = /^(?:\{(?!\{)|\[|")/;
@@ -50,9 +65,12 @@ export function parseValueText(text: string, field: string, roots: readonly stri
   return parsed(textNode(trimmed, roots, (index) => `at character ${index + 1}`, problems), problems, field);
 }
 
-/** Puts values into a template. A value takes the place of one node, so it cannot add keys. A path without a value is a violation named by the path. */
-export function renderTemplate(template: JsonTemplate, scope: Readonly<Record<string, JsonValue>>): Rendering {
-  const renderer = new Renderer(template.field, scope);
+/**
+ * Puts values into a template, as far as there is room. A value takes the place of one node, so it cannot add keys. A path without a value
+ * is a violation named by the path.
+ */
+export function renderTemplate(template: JsonTemplate, scope: Readonly<Record<string, JsonValue>>, room: InsertionRoom): Rendering {
+  const renderer = new Renderer(template.field, scope, room);
   const value = renderer.render(template.root, LARGEST_DEPTH);
   return renderer.violations.size > 0 ? { value: undefined, violations: [...renderer.violations.values()] } : { value, violations: [] };
 }
@@ -79,11 +97,11 @@ class Renderer {
   /** By field, so that a path that is missing twice is named once. */
   readonly violations = new Map<string, Violation>();
   private readonly found = new Map<string, { readonly value: JsonValue; readonly text: string }>();
-  private room = LARGEST_INSERTION;
 
   constructor(
     private readonly field: string,
     private readonly scope: Readonly<Record<string, JsonValue>>,
+    private readonly room: InsertionRoom,
   ) {}
 
   render(node: TemplateNode, depthLeft: number): JsonValue {
@@ -111,10 +129,8 @@ class Renderer {
   private insert(placeholder: Placeholder): { readonly value: JsonValue; readonly text: string } | undefined {
     const found = this.found.get(placeholder.path) ?? this.look(placeholder);
     if (!found) return undefined;
-    this.room -= found.text.length;
-    if (this.room >= 0) return found;
-    this.say(this.field, `would put more than ${LARGEST_INSERTION} characters of values into it; give shorter values`);
-    return undefined;
+    this.room.take(found.text.length);
+    return this.room.isExhausted ? this.full() : found;
   }
 
   private look(placeholder: Placeholder): { readonly value: JsonValue; readonly text: string } | undefined {
@@ -123,9 +139,15 @@ class Renderer {
       this.say(placeholder.path, `has no value, but ${this.field} needs one ${placeholder.place}; give it, or take the placeholder out`);
       return undefined;
     }
+    // To write a value costs time too: once it cannot be used any more none is written.
+    if (this.room.isExhausted) return this.full();
     const found = { value, text: JSON.stringify(value) };
     this.found.set(placeholder.path, found);
     return found;
+  }
+
+  private full(): undefined {
+    this.say(this.field, `would make more than ${LARGEST_INSERTION} characters of values in all templates together; give shorter values, or use them less often`);
   }
 
   private say(field: string, description: string): void {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { LARGEST_INSERTION, parseJsonText, parseJsonValue, parseValueText, renderTemplate, type TemplateParse } from '../../src/kernel/jsonTemplate';
+import { InsertionRoom, LARGEST_INSERTION, parseJsonText, parseJsonValue, parseValueText, renderTemplate, type TemplateParse } from '../../src/kernel/jsonTemplate';
 import type { JsonValue } from '../../src/kernel/jsonValue';
 
 const ROOTS = ['params', 'device'];
@@ -10,7 +10,7 @@ const jsonValue = fc.jsonValue({ maxDepth: 4, stringUnit: 'grapheme' }).map((val
 
 function render(parse: TemplateParse, params: Record<string, JsonValue>): JsonValue {
   if (!parse.template) throw new Error(JSON.stringify(parse.violations));
-  const { value, violations } = renderTemplate(parse.template, { params, device: { id: 'd-1' } });
+  const { value, violations } = renderTemplate(parse.template, { params, device: { id: 'd-1' } }, new InsertionRoom());
   if (value === undefined) throw new Error(JSON.stringify(violations));
   return value;
 }
@@ -145,24 +145,34 @@ describe('rendering', () => {
 
   it.each(['params.missing', 'params.list[1]', 'params.list.length', 'params.text[0]', 'params.text.length', 'params.constructor', 'params.__proto__', 'params.hasOwnProperty', 'device.id.x'])('finds no value at %s', (path) => {
     const { template } = parseJsonText(`[{{${path}}}, "and {{${path}}}"]`, 'command.directPayload', ROOTS);
-    expect(template && renderTemplate(template, scope).violations).toEqual([{ field: path, description: expect.stringContaining('has no value, but command.directPayload needs one at character 2') as string }]);
+    expect(template && renderTemplate(template, scope, new InsertionRoom()).violations).toEqual([{ field: path, description: expect.stringContaining('has no value, but command.directPayload needs one at character 2') as string }]);
   });
 
   it('names every path without a value', () => {
     const { template } = parseJsonText('[{{params.a}}, {{params.b}}, {{params.text}}]', 'f', ROOTS);
-    expect(template && renderTemplate(template, scope).violations.map((violation) => violation.field)).toEqual(['params.a', 'params.b']);
+    expect(template && renderTemplate(template, scope, new InsertionRoom()).violations.map((violation) => violation.field)).toEqual(['params.a', 'params.b']);
   });
 
   it('does not grow beyond measure', () => {
     const { template } = parseJsonText(`"${'{{params.x}}'.repeat(5000)}"`, 'f', ROOTS);
-    const result = template && renderTemplate(template, { params: { x: 'y'.repeat(60_000) } });
+    const result = template && renderTemplate(template, { params: { x: 'y'.repeat(60_000) } }, new InsertionRoom());
     expect(result?.violations).toEqual([{ field: 'f', description: expect.stringContaining(String(LARGEST_INSERTION)) as string }]);
+  });
+
+  it('shares its room with the other templates of its purpose, and still names what has no value', () => {
+    const room = new InsertionRoom();
+    const params = { x: 'y'.repeat(LARGEST_INSERTION / 2) };
+    const violations = ['a', 'b', 'c'].map((field) => {
+      const { template } = parseJsonText('[{{params.x}}, {{params.none}}]', field, ROOTS);
+      return template && renderTemplate(template, { params }, room).violations.map((violation) => violation.field);
+    });
+    expect(violations).toEqual([['params.none'], ['b', 'params.none'], ['c', 'params.none']]);
   });
 
   it('does not become deeper than what can be sent', () => {
     const deep = JSON.parse(`${'['.repeat(30)}1${']'.repeat(30)}`) as JsonValue;
     const { template } = parseJsonText('{"a": {"b": {{params.x}}}}', 'f', ROOTS);
-    expect(template && renderTemplate(template, { params: { x: deep } }).violations).toEqual([{ field: 'params.x', description: expect.stringContaining('deeper than 32') as string }]);
+    expect(template && renderTemplate(template, { params: { x: deep } }, new InsertionRoom()).violations).toEqual([{ field: 'params.x', description: expect.stringContaining('deeper than 32') as string }]);
   });
 });
 
@@ -195,7 +205,7 @@ describe('whatever the values are', () => {
       fc.property(scrap, (text) => {
         for (const parse of [parseJsonText(text, 'f', ROOTS), parseValueText(text, 'f', ROOTS), parseJsonValue([text], 'f', ROOTS)]) {
           expect(parse.template === undefined).toBe(parse.violations.length > 0);
-          if (parse.template) renderTemplate(parse.template, { params: { x: 1 } });
+          if (parse.template) renderTemplate(parse.template, { params: { x: 1 } }, new InsertionRoom());
         }
       }),
       { seed: SEED, numRuns: 1000 },
