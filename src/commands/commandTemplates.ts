@@ -16,7 +16,7 @@ export interface TemplateDevice {
 export interface TemplateExecution {
   readonly id: string;
   readonly triggerId: string;
-  /** ISO 8601 in UTC. */
+  /** When it was rendered, ISO 8601 in UTC; the execution's own time is that of its commit, which is later while encoders wait. */
   readonly enqueuedAt: string;
 }
 

@@ -13,7 +13,7 @@ import { ExecutionRepository } from './executionRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './executionViewRepository';
 import { FactRepository } from './factRepository';
 import type { Ledger } from './ledger';
-import { dedupeKeyOf, encodeSubmission, prepareExecution, rejected, runsEncoder, type Submission, type SubmitRequest } from './submission';
+import { dedupeKeyOf, encodeSubmission, prepareExecution, rejected, restamped, runsEncoder, type Submission, type SubmitRequest } from './submission';
 import { type FactRepositories, readFacts, revisionsOf, type SubmitFacts } from './submitFacts';
 import { queueLimit } from './submitTimes';
 
@@ -79,13 +79,14 @@ export class ExecutionService {
   }
 
   /** Undefined: what the submission rests on has changed meanwhile. */
-  private async submit(organizationId: string, facts: SubmitFacts, submission: Submission): Promise<ExecuteOutcome | undefined> {
-    const { execution, violations } = submission;
+  private async submit(organizationId: string, facts: SubmitFacts, made: Submission): Promise<ExecuteOutcome | undefined> {
     return await this.work.transaction(async (repos, db) => {
       // Locked: two requests for one device cannot both take the last place, nor the device go away meanwhile.
       await repos.devices.hold(organizationId, facts.device.id);
       const revisions = await repos.facts.findRevisions(organizationId, facts.device.id, facts.command.id, facts.query?.id);
       if (!isDeepStrictEqual(revisions, revisionsOf(facts))) return undefined;
+      const submission = restamped(made, this.options.clock.now());
+      const { execution, violations } = submission;
       const earlier = await answered(repos, submission, async (id) => await repos.executions.forgetTrigger(organizationId, id));
       if (earlier) return { execution: earlier, duplicate: true };
       const reason = await reasonAgainst(repos, facts, submission);

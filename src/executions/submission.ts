@@ -7,7 +7,7 @@ import { InsertionRoom } from '../kernel/jsonTemplate';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
 import { typedValue } from '../sensorTemplates';
 import { type Content, encodeContent, renderContent } from './commandContent';
-import type { ConnectorKind, Execution, ExpectedValue, RejectionReason } from './execution';
+import type { ConnectorKind, Execution, ExecutionTimes, ExpectedValue, RejectionReason } from './execution';
 import { draftQuery, freezeQuery, type QueryDraft } from './querySubmission';
 import type { SubmitFacts } from './submitFacts';
 import { submitTimes } from './submitTimes';
@@ -38,7 +38,10 @@ export interface SubmissionDraft extends Submission {
   readonly query: QueryDraft | undefined;
 }
 
-/** Checks parameters, templates and route, and freezes all that the execution will need but what encoders make. */
+/**
+ * Checks parameters, templates and route, and freezes all that the execution will need but what encoders make. `now` is the time of
+ * rendering, which is what `{{execution.enqueuedAt}}` says.
+ */
 export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now: number): SubmissionDraft {
   const { device, command, connection } = facts;
   const { params, violations: paramViolations } = evaluateParams(command.paramsSchema, request.params);
@@ -66,9 +69,7 @@ export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now
     paramsHash: hashOf(evaluated ? params : request.params),
     expected: rendering.expected,
     times,
-    enqueuedAt: now,
-    tDelivery: now + times.deliveryMs,
-    updatedAt: now,
+    ...submittedAt(now, times),
   };
   const { content, query } = rendering;
   return { execution, command, content, query, violations: [...routeViolations(facts), ...paramViolations, ...rendering.violations] };
@@ -90,6 +91,11 @@ export async function encodeSubmission(encoder: Encoder, { execution, command, c
   };
 }
 
+/** The same submission, made at that time: encoders may have waited long for their turn, and that is not taken from the time of delivery. */
+export function restamped({ execution, violations }: Submission, now: number): Submission {
+  return { execution: { ...execution, ...submittedAt(now, execution.times) }, violations };
+}
+
 /** What two executions share that would do the same at the same time. */
 export function dedupeKeyOf(execution: Execution): string {
   return `${execution.commandId}:${execution.commandRevision}:${execution.paramsHash}`;
@@ -104,6 +110,10 @@ interface RenderedExecution extends Pick<SubmissionDraft, 'content' | 'query' | 
   readonly expected: readonly ExpectedValue[];
 }
 const NOTHING: RenderedExecution = { content: undefined, query: undefined, expected: [], violations: [] };
+
+function submittedAt(now: number, times: ExecutionTimes): Pick<Execution, 'enqueuedAt' | 'tDelivery' | 'updatedAt'> {
+  return { enqueuedAt: now, tDelivery: now + times.deliveryMs, updatedAt: now };
+}
 
 function frozen(command: Command) {
   return {

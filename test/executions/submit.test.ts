@@ -119,6 +119,19 @@ describe.each(engines())('submitting on $name', ({ createDatabase }) => {
     expect(others.filter((answer) => answer.rejectionReason === RejectionReason.REJECTION_REASON_DEVICE_QUEUE_FULL)).toHaveLength(3);
   });
 
+  it('does not take the wait for an encoder from the time of delivery, and keeps trigger ids as long', async () => {
+    const target = await room.target({ command: encoded({ encodedParamsTemplate: { level: '{{params.level}}', at: '{{execution.enqueuedAt}}' } }) });
+    const asked = room.clock.now();
+    during = async () => await Promise.resolve(room.clock.advance(61_000));
+    const { executionId, state } = await room.execute(target, { params: { level: 1 }, triggerId: 'waited' });
+    expect(state).toBe(ENQUEUED);
+    expect(sandbox.runs[0]?.data).toEqual({ level: 1, at: new Date(asked).toISOString() });
+    expect(await stored(executionId)).toMatchObject({ state: 'enqueued', enqueuedAt: asked + 61_000, updatedAt: asked + 61_000, tDelivery: asked + 121_000 });
+    await room.executions.sweep();
+    expect(await room.get(executionId)).toMatchObject({ state: ENQUEUED });
+    expect(await room.execute(target, { params: { level: 1 }, triggerId: 'waited' })).toMatchObject({ executionId, duplicate: true });
+  });
+
   it('leaves nothing behind when the sandbox takes no more', async () => {
     const target = await room.target({ command: encoded() });
     during = async () => {
