@@ -3,7 +3,7 @@ import { DomainError } from '../kernel/errors';
 import type { JsonObject } from '../kernel/jsonValue';
 import type { Logger } from '../kernel/logger';
 import type { EncodeRequest, EncodeResult } from './codecRun';
-import { ScriptThread, shuttingDown, type ThreadEnd } from './scriptThread';
+import { ScriptThread, shuttingDown, type ThreadEnd, type WorkerOpener } from './scriptThread';
 import { Turns } from './turns';
 import type { Job, WorkerStart } from './worker/messages';
 
@@ -23,6 +23,8 @@ export interface SandboxOptions {
   /** When a script that could not be stopped loses its thread, in milliseconds of the wall clock. */
   readonly hardMs: number;
   readonly log: Logger;
+  /** Makes a thread; absent: from the program's own file. */
+  readonly openWorker?: WorkerOpener;
 }
 
 interface Waiting {
@@ -52,10 +54,11 @@ export class Sandbox {
 
   /**
    * Runs an encoder. Whatever a script does is in the result. Throws `sandbox_busy` when too many wait, `shutting_down` after `stop`,
-   * and `sandbox_unavailable` while the threads cannot be started.
+   * and `sandbox_unavailable` while no thread can be started.
    */
   async encode(request: EncodeRequest): Promise<EncodeResult> {
     if (this.stopped) throw shuttingDown();
+    if (this.threads.size === 0 && this.pause) throw unavailable();
     const { script, data, fPort, variables } = request;
     const input: JsonObject = { data, ...(fPort === undefined ? {} : { fPort }), variables: variables ?? {} };
     const job = { script, input: JSON.stringify(input) };
@@ -84,15 +87,25 @@ export class Sandbox {
     }
   }
 
-  /** Starts threads until there are as many as there should be. */
+  /** Starts threads until there are as many as there should be, or one cannot be started. Never throws: it is called where nobody would catch. */
   private fill(): void {
-    while (!this.stopped && this.threads.size < this.options.workers) {
-      const onReady = (): void => {
-        this.failures = 0;
-        this.dispatch();
-      };
-      this.threads.add(new ScriptThread(this.start, { onReady, onEnd: (thread, reason, cause) => this.replace(thread, reason, cause) }));
+    while (!this.stopped && !this.pause && this.threads.size < this.options.workers) {
+      try {
+        this.threads.add(this.open());
+      } catch (cause) {
+        this.startLater(cause);
+      }
     }
+  }
+
+  private open(): ScriptThread {
+    let isNew = true;
+    const onReady = (): void => {
+      if (isNew) this.failures = 0; // later ones say nothing about the threads that are still to be started
+      isNew = false;
+      this.dispatch();
+    };
+    return new ScriptThread(this.start, { onReady, onEnd: (thread, reason, cause) => this.replace(thread, reason, cause) }, { open: this.options.openWorker });
   }
 
   private replace(thread: ScriptThread, reason: ThreadEnd, cause: unknown): void {
@@ -110,7 +123,10 @@ export class Sandbox {
     this.options.log.error({ err: cause, retry_ms: pauseMs }, 'codec.thread_not_started');
     if (this.threads.size === 0) for (const { reject } of this.turns.takeAll()) reject(unavailable());
     clearTimeout(this.pause);
-    this.pause = setTimeout(() => this.fill(), pauseMs);
+    this.pause = setTimeout(() => {
+      this.pause = undefined;
+      this.fill();
+    }, pauseMs);
   }
 }
 

@@ -7,6 +7,15 @@ import type { Job, Report, WorkerStart } from './worker/messages';
 // The engine's memory is not in here; this bounds what our own side of the thread may take.
 const RESOURCES = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 32 };
 
+/** How long a thread may take until it is ready, in milliseconds. */
+const START_MS = 10_000;
+
+/** Makes the thread itself. Throws where the machine has none to give. */
+export type WorkerOpener = (start: WorkerStart) => Worker;
+
+/** Makes it from the program's own file. */
+export const openScriptWorker: WorkerOpener = (start) => new Worker(assetPath('codecWorker.js'), { workerData: start, resourceLimits: RESOURCES, execArgv: [], env: {} });
+
 /** Why a thread is no more: it hung, its engine may be damaged, it died, or it never got ready. */
 export type ThreadEnd = 'hung' | 'spoiled' | 'crashed' | 'not_started';
 
@@ -32,11 +41,14 @@ export class ScriptThread {
   private deadline: NodeJS.Timeout | undefined;
   private cause: unknown;
 
+  /** Throws where no thread can be started. Not ready within `startMs` it counts as not started. */
   constructor(
     private readonly start: WorkerStart,
     private readonly owner: ThreadOwner,
+    { open = openScriptWorker, startMs = START_MS }: { readonly open?: WorkerOpener; readonly startMs?: number } = {},
   ) {
-    this.worker = new Worker(assetPath('codecWorker.js'), { workerData: start, resourceLimits: RESOURCES, execArgv: [], env: {} });
+    this.worker = open(start);
+    this.deadline = setTimeout(() => setImmediate(() => this.startFailed(startMs)), startMs);
     this.worker.on('message', (report: Report) => this.heard(report));
     this.worker.on('error', (error) => (this.cause = error));
     this.worker.on('exit', () => this.died());
@@ -86,6 +98,12 @@ export class ScriptThread {
     this.deadline = setTimeout(() => setImmediate(() => this.deadlinePassed()), this.start.limits.hardMs);
   }
 
+  private startFailed(startMs: number): void {
+    if (this.state !== 'starting') return;
+    this.cause ??= new Error(`the thread was not ready after ${startMs} ms`);
+    this.discard('not_started');
+  }
+
   private deadlinePassed(): void {
     if (this.state !== 'working') return;
     const { hardMs } = this.start.limits;
@@ -111,7 +129,7 @@ export class ScriptThread {
     this.retire();
     // The next thread need not wait until this one is gone.
     void this.worker.terminate();
-    this.owner.onEnd(this, reason, undefined);
+    this.owner.onEnd(this, reason, this.cause);
   }
 
   private retire(): void {

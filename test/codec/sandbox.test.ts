@@ -1,4 +1,3 @@
-import { ScriptThread, type ThreadEnd } from '../../src/codec/scriptThread';
 import { openSandbox, type SandboxRoom } from './sandboxRoom';
 
 const NATIVE_LOOP = 'Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)';
@@ -61,23 +60,6 @@ describe('a script that takes all memory', () => {
       expect(await bytes(GOOD)).toEqual([7]);
       expect(events.map(({ event, fields }) => [event, fields])).toEqual(Array.from({ length: 3 }, () => ['codec.thread_replaced', { reason: 'spoiled' }]));
     });
-  });
-});
-
-describe('a thread that cannot start', () => {
-  it('says so, once', async () => {
-    const nothing = new WebAssembly.Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
-    const start = { engine: nothing, preludes: { guest: '', encoding: '', buffer: '' }, limits: { scriptMs: 100, hardMs: 1000 } };
-    const ends: ThreadEnd[] = [];
-    const cause = await new Promise<unknown>((resolve) => {
-      const onEnd = (_thread: ScriptThread, reason: ThreadEnd, why: unknown): void => {
-        ends.push(reason);
-        resolve(why);
-      };
-      expect(new ScriptThread(start, { onReady: () => resolve('ready'), onEnd }).isIdle).toBe(false);
-    });
-    expect(String(cause)).toMatch(/Error/);
-    expect(ends).toEqual(['not_started']);
   });
 });
 
