@@ -13,7 +13,10 @@ export interface CodecError {
 
 /** One run of an encoder. */
 export interface EncodeRequest {
-  /** Organization id. Owners that wait take turns. */
+  /**
+   * Who asks: any text that the caller chooses, such as an organization's id, or that and a purpose. Owners that wait take turns. One whose
+   * script lost its thread holds at most one for ten seconds, so what must not hold up each other needs owners of their own.
+   */
   readonly owner: string;
   /** JavaScript in sloppy global code that defines `encodeDownlink(input)`, `Encode(fPort, obj, variables)` or `Encoder(obj, fPort)`; at most 256 KiB. */
   readonly script: string;

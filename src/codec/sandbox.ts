@@ -4,6 +4,7 @@ import type { JsonObject } from '../kernel/jsonValue';
 import type { Logger } from '../kernel/logger';
 import type { EncodeRequest, EncodeResult } from './codecRun';
 import { ScriptThread, shuttingDown, type ThreadEnd, type WorkerOpener } from './scriptThread';
+import { Suspects } from './suspects';
 import { Turns } from './turns';
 import type { Job, WorkerStart } from './worker/messages';
 
@@ -28,6 +29,7 @@ export interface SandboxOptions {
 }
 
 interface Waiting {
+  readonly owner: string;
   readonly job: Job;
   readonly resolve: (result: EncodeResult | Promise<EncodeResult>) => void;
   readonly reject: (error: Error) => void;
@@ -36,6 +38,7 @@ interface Waiting {
 /** Runs encoders that nobody trusts, in threads of their own. The threads start with it, and are warm when the first script comes. */
 export class Sandbox {
   private readonly turns = new Turns<Waiting>(WAITING);
+  private readonly suspects = new Suspects();
   private readonly threads = new Set<ScriptThread>();
   private readonly start: WorkerStart;
   private pause: NodeJS.Timeout | undefined;
@@ -59,13 +62,13 @@ export class Sandbox {
   async encode(request: EncodeRequest): Promise<EncodeResult> {
     if (this.stopped) throw shuttingDown();
     if (this.threads.size === 0 && this.pause) throw unavailable();
-    const { script, data, fPort, variables } = request;
+    const { owner, script, data, fPort, variables } = request;
     const input: JsonObject = { data, ...(fPort === undefined ? {} : { fPort }), variables: variables ?? {} };
     const job = { script, input: JSON.stringify(input) };
     const problem = sizeProblem(job);
     if (problem !== undefined) return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'too_large', message: problem, lineNumber: undefined } };
     return await new Promise<EncodeResult>((resolve, reject) => {
-      if (!this.turns.add(request.owner, { job, resolve, reject }, script.length + job.input.length)) reject(busy());
+      if (!this.turns.add(owner, { owner, job, resolve, reject }, script.length + job.input.length)) reject(busy());
       this.dispatch();
     });
   }
@@ -81,39 +84,48 @@ export class Sandbox {
   private dispatch(): void {
     for (const thread of this.threads) {
       if (!thread.isIdle) continue;
-      const waiting = this.turns.next();
+      const waiting = this.turns.next((owner) => this.mayRun(owner));
       if (!waiting) return;
-      waiting.resolve(thread.run(waiting.job));
+      waiting.resolve(thread.run(waiting.job, waiting.owner));
     }
   }
 
+  /** Who lately lost a thread waits while it holds another, or for the one in its place, if there are more for the others. */
+  private mayRun(owner: string): boolean {
+    return this.options.workers === 1 || !this.suspects.has(owner) || ![...this.threads].some(({ holder }) => holder === owner);
+  }
+
   /** Starts threads until there are as many as there should be, or one cannot be started. Never throws: it is called where nobody would catch. */
-  private fill(): void {
+  private fill(heir?: string): void {
     while (!this.stopped && !this.pause && this.threads.size < this.options.workers) {
       try {
-        this.threads.add(this.open());
+        this.threads.add(this.open(heir));
       } catch (cause) {
         this.startLater(cause);
       }
     }
   }
 
-  private open(): ScriptThread {
+  private open(heir: string | undefined): ScriptThread {
     let isNew = true;
     const onReady = (): void => {
       if (isNew) this.failures = 0; // later ones say nothing about the threads that are still to be started
       isNew = false;
       this.dispatch();
     };
-    return new ScriptThread(this.start, { onReady, onEnd: (thread, reason, cause) => this.replace(thread, reason, cause) }, { open: this.options.openWorker });
+    return new ScriptThread(this.start, { onReady, onEnd: (thread, reason, cause) => this.replace(thread, reason, cause) }, { open: this.options.openWorker, heir });
   }
 
   private replace(thread: ScriptThread, reason: ThreadEnd, cause: unknown): void {
     this.threads.delete(thread);
     if (reason === 'not_started') return this.startLater(cause);
-    if (reason === 'spoiled') this.options.log.debug({ reason }, 'codec.thread_replaced');
-    else this.options.log.warn({ reason, ...(cause === undefined ? {} : { err: cause }) }, 'codec.thread_replaced');
-    return this.fill();
+    const owner = thread.holder;
+    if (owner !== undefined) this.suspects.add(owner);
+    const fields = { reason, ...(owner === undefined ? {} : { owner }), ...(cause === undefined ? {} : { err: cause }) };
+    if (reason === 'spoiled') this.options.log.debug(fields, 'codec.thread_replaced');
+    else this.options.log.warn(fields, 'codec.thread_replaced');
+    this.fill(owner);
+    return this.dispatch();
   }
 
   /** A thread that cannot start is a fault of the machine: tried again ever more slowly, and nobody is left waiting for it. */

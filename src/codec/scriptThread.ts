@@ -40,13 +40,15 @@ export class ScriptThread {
   private running: Running | undefined;
   private deadline: NodeJS.Timeout | undefined;
   private cause: unknown;
+  private held: string | undefined;
 
-  /** Throws where no thread can be started. Not ready within `startMs` it counts as not started. */
+  /** Throws where no thread can be started. Not ready within `startMs` it counts as not started. Until it is ready `heir` holds it. */
   constructor(
     private readonly start: WorkerStart,
     private readonly owner: ThreadOwner,
-    { open = openScriptWorker, startMs = START_MS }: { readonly open?: WorkerOpener; readonly startMs?: number } = {},
+    { open = openScriptWorker, startMs = START_MS, heir }: { readonly open?: WorkerOpener | undefined; readonly startMs?: number; readonly heir?: string | undefined } = {},
   ) {
+    this.held = heir;
     this.worker = open(start);
     this.deadline = setTimeout(() => setImmediate(() => this.startFailed(startMs)), startMs);
     this.worker.on('message', (report: Report) => this.heard(report));
@@ -59,9 +61,15 @@ export class ScriptThread {
     return this.state === 'idle';
   }
 
-  /** Runs a job; only when idle. Rejected only by `end`. */
-  async run(job: Job): Promise<EncodeResult> {
+  /** Whose script is in it or is being cleaned up, or was in the one that it replaces. */
+  get holder(): string | undefined {
+    return this.held;
+  }
+
+  /** Runs a job of an owner; only when idle. Rejected only by `end`. */
+  async run(job: Job, owner: string): Promise<EncodeResult> {
     this.state = 'working';
+    this.held = owner;
     this.setDeadline();
     this.worker.postMessage(job, []);
     return await new Promise((resolve, reject) => (this.running = { resolve, reject, since: performance.now() }));
@@ -79,6 +87,7 @@ export class ScriptThread {
     if (report.kind === 'ready') {
       clearTimeout(this.deadline);
       this.state = 'idle';
+      this.held = undefined;
       this.owner.onReady(this);
       return;
     }

@@ -31,9 +31,10 @@ export class Turns<T> {
     return true;
   }
 
-  /** Takes out whose turn it is. */
-  next(): T | undefined {
+  /** Takes out whose turn it is; those who may not go now keep their place. */
+  next(mayGo: (owner: string) => boolean = () => true): T | undefined {
     for (const [owner, row] of this.owners) {
+      if (!mayGo(owner)) continue;
       const item = row.shift();
       this.owners.delete(owner);
       if (row.length > 0) this.owners.set(owner, row);

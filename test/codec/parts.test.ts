@@ -93,6 +93,8 @@ class Rows {
   }
 }
 
+const notA = (owner: string): boolean => owner !== 'a';
+
 describe('turns', () => {
   it(`serve every owner within one round, in the order of each, and lose nothing (seed ${SEED})`, () => {
     fc.assert(
@@ -107,6 +109,12 @@ describe('turns', () => {
       }),
       RUNS,
     );
+  });
+
+  it('keep the place of who may not go now', () => {
+    const turns = new Turns<string>({ each: { items: 9, weight: 9 }, all: { items: 9, weight: 9 } });
+    for (const value of ['a1', 'a2', 'b1', 'c1']) turns.add(value.charAt(0), value, 1);
+    expect([turns.next(notA), turns.next(), turns.next(notA), turns.next(notA), turns.next()]).toEqual(['b1', 'a1', 'c1', undefined, 'a2']);
   });
 
   it('bound the weight by owner and in all, and give it back', () => {

@@ -23,11 +23,23 @@ describe('a script that hangs', () => {
       for (let i = 0; i < 20; i += 1) expect(await bytes(GOOD)).toEqual([7]);
       expect(ended).toBe(false);
       expect((await hung).error).toMatchObject({ code: 'timeout', message: expect.stringContaining('3000 ms') as string });
-      expect(events).toEqual([{ event: 'codec.thread_replaced', fields: { reason: 'hung' } }]);
+      expect(events).toEqual([{ event: 'codec.thread_replaced', fields: { reason: 'hung', owner: 'org-2' } }]);
       // More hang at once than there are threads, so that each of them is replaced.
       await Promise.all([encode(NATIVE_LOOP), encode(NATIVE_LOOP), encode(NATIVE_LOOP)]);
       expect(await bytes(GOOD)).toEqual([7]);
       expect(events).toHaveLength(4);
+    });
+  });
+
+  it('holds one thread at a time from then on, so that nobody else waits for its next ones', async () => {
+    await inRoom({ workers: 2, scriptMs: 100, hardMs: 2000 }, async ({ encode, bytes, events }) => {
+      await encode(NATIVE_LOOP, { owner: 'org-2' });
+      const hung = Array.from({ length: 8 }, async () => await encode(NATIVE_LOOP, { owner: 'org-2' }).catch(() => undefined));
+      for (let lost = 1; lost <= 3; lost += 1) {
+        for (let i = 0; i < 10; i += 1) expect(await bytes(GOOD)).toEqual([7]);
+        expect(events).toHaveLength(lost);
+        await hung[lost - 1];
+      }
     });
   });
 
@@ -58,7 +70,7 @@ describe('a script that takes all memory', () => {
     await inRoom({ workers: 1 }, async ({ encode, bytes, events }) => {
       for (let i = 0; i < 3; i += 1) expect((await encode('var kept = []; for (;;) kept.push([1, 2, 3]);')).error?.code).toBe('out_of_memory');
       expect(await bytes(GOOD)).toEqual([7]);
-      expect(events.map(({ event, fields }) => [event, fields])).toEqual(Array.from({ length: 3 }, () => ['codec.thread_replaced', { reason: 'spoiled' }]));
+      expect(events.map(({ event, fields }) => [event, fields])).toEqual(Array.from({ length: 3 }, () => ['codec.thread_replaced', { reason: 'spoiled', owner: 'org-1' }]));
     });
   });
 });
