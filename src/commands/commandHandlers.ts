@@ -35,7 +35,7 @@ export function commandHandlers(commands: CommandService, previews: EncoderPrevi
       return {};
     },
     previewEncoder: async (request, context) => {
-      const preview = await previews.preview(context.organizationId, request.id, previewFromMessage(request));
+      const preview = await previews.preview(context.organizationId, request.id, previewFromMessage(request), context.signal);
       return previewToMessage(preview);
     },
   };

@@ -1,12 +1,16 @@
-import type { CodecError, EncodeResult, Sandbox } from '../codec';
+import type { CodecError, EncodeRequest, EncodeResult } from '../codec';
 import type { JsonValue } from '../kernel/jsonValue';
 
 /** What the room needs of the sandbox. */
-export type Encoder = Pick<Sandbox, 'encode'>;
+export interface Encoder {
+  /** A run that still waits when the signal aborts is dropped, and rejects with the signal's reason. */
+  encode(request: EncodeRequest, signal?: AbortSignal): Promise<EncodeResult>;
+}
 
 /** One run of a command's encoder. */
 export interface EncoderRun {
-  readonly organizationId: string;
+  /** Whose turn it takes: an organization's executions are one owner, its previews another. */
+  readonly owner: string;
   /** The kind of the connection that it is for, for example `gateway` or `chirpstack`; undefined: the device has none. */
   readonly kind: string | undefined;
   readonly script: string;
@@ -14,6 +18,8 @@ export interface EncoderRun {
   readonly data: JsonValue;
   /** The command's own, which the encoder's goes before. */
   readonly fPort: number | undefined;
+  /** Of the call that wants it; undefined: nobody can go away. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /** What came of it: `output` with the port that it goes to, or `error`. */
@@ -25,8 +31,8 @@ const LORAWAN_KINDS: readonly (string | undefined)[] = ['chirpstack', 'chirpstac
 
 /** Runs an encoder and holds what it returns against the rules of the connection. Throws `sandbox_busy` and `shutting_down`. */
 export async function runEncoder(encoder: Encoder, run: EncoderRun): Promise<EncoderOutcome> {
-  const { organizationId: owner, kind, script, data, fPort } = run;
-  const result = await encoder.encode({ owner, script, data, fPort });
+  const { owner, kind, script, data, fPort, signal } = run;
+  const result = await encoder.encode({ owner, script, data, fPort }, signal);
   if (!result.output) return result;
   const output = { bytes: result.output.bytes, fPort: result.output.fPort ?? fPort };
   const error = outputProblem(kind, output);

@@ -43,17 +43,18 @@ export class EncoderPreviews {
     this.connections = new ConnectionRepository(options.database.db);
   }
 
-  /** Renders and encodes for a device as an execution would. Throws `device_not_found`, `validation_failed`, `sandbox_busy`. */
-  async preview(organizationId: string, deviceId: string, request: PreviewRequest): Promise<EncoderPreview> {
+  /** Renders and encodes for a device as an execution would. Throws `device_not_found`, `validation_failed`, `sandbox_busy`. `signal` of the call: the preview of a caller who went away gives up its place. */
+  async preview(organizationId: string, deviceId: string, request: PreviewRequest, signal?: AbortSignal): Promise<EncoderPreview> {
     const device = await this.devices.get(organizationId, deviceId);
     throwIfAny(paramsViolations(request.params));
     const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
     const execution = { id: NO_EXECUTION, triggerId: NO_EXECUTION, enqueuedAt: new Date(this.options.clock.now()).toISOString() };
     const { data, violations } = renderEncoderInput(request.template, 'encodedParamsTemplate', { params: request.params, device: target, execution, room: new InsertionRoom() });
     if (data === undefined) return templateError(violations.map(({ field, description }) => `${field} ${description}`).join('; '));
-    const { script, fPort } = request;
     const kind = await this.kindOf(organizationId, device);
-    const outcome = await runEncoder(this.options.encoder, { organizationId, kind, script, data, fPort });
+    const { script, fPort } = request;
+    // An owner of their own: previews never hold up the executions of their organization.
+    const outcome = await runEncoder(this.options.encoder, { owner: `${organizationId}:preview`, kind, script, data, fPort, signal });
     return isLorawan(kind) && outcome.output && outcome.output.fPort === undefined ? { ...outcome, warnings: [...outcome.warnings, NEEDS_PORT] } : outcome;
   }
 

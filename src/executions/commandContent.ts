@@ -24,10 +24,10 @@ export function renderContent(command: Command, values: TemplateValues): { conte
 }
 
 /** Makes what is sent, by the command's encoder where it needs one. Throws `sandbox_busy` and `shutting_down`. */
-export async function encodeContent(encoder: Encoder, kind: ConnectorKind | undefined, command: Command, content: Content): Promise<Encoding> {
-  const { organizationId, customEncoder: script = '', fPort } = command;
+export async function encodeContent(encoder: Encoder, kind: ConnectorKind | undefined, command: Command, content: Content, signal?: AbortSignal): Promise<Encoding> {
+  const { organizationId: owner, customEncoder: script = '', fPort } = command;
   if (content.kind === 'json') return { payload: content, fPort, violations: [] };
-  const { output, error } = await runEncoder(encoder, { organizationId, kind, script, data: content.data, fPort });
+  const { output, error } = await runEncoder(encoder, { owner, kind, script, data: content.data, fPort, signal });
   if (!output) return failed('command.customEncoder', error ? encoderProblem(error) : 'returned nothing; return {bytes: [...]}');
   if (isLorawan(kind) && output.fPort === undefined) return failed('command.fPort', 'is missing, and the encoder returned none, but LoRaWAN needs one; give the command one, or return it');
   return { payload: { kind: 'bytes', bytes: output.bytes }, fPort: output.fPort, violations: [] };

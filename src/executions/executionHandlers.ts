@@ -10,7 +10,7 @@ export type ExecutionHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, '
 export function executionHandlers({ service, watch }: Pick<Executions, 'service' | 'watch'>): ExecutionHandlers {
   return {
     executeCommand: async (request, context) => {
-      const outcome = await service.execute(context.organizationId, submitFromMessage(request, context.requestId));
+      const outcome = await service.execute(context.organizationId, submitFromMessage(request, context.requestId), context.signal);
       return outcomeToMessage(outcome);
     },
     listExecutions: async (request, context) => {

@@ -60,9 +60,10 @@ export class ExecutionService {
 
   /**
    * Puts a command into its device's queue. What is not admitted is kept as request_rejected, and is no error. Throws `device_not_found`,
-   * `command_not_found`, `trigger_id_reused`, `sandbox_busy`, and `changed_meanwhile` if device or command do not stand still.
+   * `command_not_found`, `trigger_id_reused`, `sandbox_busy`, and `changed_meanwhile` if device or command do not stand still. `signal` of the
+   * call: what waits for an encoder is given up when it aborts, with its reason.
    */
-  async execute(organizationId: string, request: SubmitRequest): Promise<ExecuteOutcome> {
+  async execute(organizationId: string, request: SubmitRequest, signal?: AbortSignal): Promise<ExecuteOutcome> {
     const { repos } = this.work;
     for (let attempt = 1; attempt <= TRIES; attempt++) {
       const device = await repos.devices.get(organizationId, request.deviceId);
@@ -72,7 +73,7 @@ export class ExecutionService {
       // An encoder costs more than to look first whether the request is answered already.
       const earlier = draft.violations.length === 0 && runsEncoder(draft) ? await answered(repos, draft, async () => {}) : undefined;
       if (earlier) return { execution: earlier, duplicate: true };
-      const outcome = await this.submit(organizationId, facts, await encodeSubmission(this.options.encoder, draft));
+      const outcome = await this.submit(organizationId, facts, await encodeSubmission(this.options.encoder, draft, signal));
       if (outcome) return outcome;
     }
     throw new DomainError('changed_meanwhile', 'changed_meanwhile', 'the device, its command or its connection kept changing while the request was checked; execute again');

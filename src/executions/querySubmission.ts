@@ -38,11 +38,11 @@ export function draftQuery(command: Command, kind: ConnectorKind, parent: Templa
 }
 
 /** Encodes the tries of a query command; equal ones once. Throws `sandbox_busy` and `shutting_down`. */
-export async function freezeQuery(encoder: Encoder, { command, kind, params, tries }: QueryDraft): Promise<QueryPart<FrozenQuery>> {
+export async function freezeQuery(encoder: Encoder, { command, kind, params, tries }: QueryDraft, signal?: AbortSignal): Promise<QueryPart<FrozenQuery>> {
   const frozen: { executionId: string; payload: ExecutionPayload }[] = [];
   let last: { content: Content; encoding: Encoding } | undefined;
   for (const { executionId, content } of tries) {
-    const encoding: Encoding = last && same(last.content, content) ? last.encoding : await encodeContent(encoder, kind, command, content);
+    const encoding: Encoding = last && same(last.content, content) ? last.encoding : await encodeContent(encoder, kind, command, content, signal);
     if (!encoding.payload) return wrong(command, encoding.violations);
     if (last && last.encoding.fPort !== encoding.fPort) return wrong(command, [{ field: 'command.customEncoder', description: 'returns another fPort for each execution; return the same one' }]);
     last = { content, encoding };

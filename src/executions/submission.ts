@@ -81,10 +81,10 @@ export function runsEncoder({ content, query }: SubmissionDraft): boolean {
 }
 
 /** Fills in what is sent. Encoders run only if nothing is wrong so far. Throws `sandbox_busy` and `shutting_down`. */
-export async function encodeSubmission(encoder: Encoder, { execution, command, content, query, violations }: SubmissionDraft): Promise<Submission> {
+export async function encodeSubmission(encoder: Encoder, { execution, command, content, query, violations }: SubmissionDraft, signal?: AbortSignal): Promise<Submission> {
   if (violations.length > 0 || !content) return { execution, violations };
-  const encoding = await encodeContent(encoder, execution.kind, command, content);
-  const asked = query && (await freezeQuery(encoder, query));
+  const encoding = await encodeContent(encoder, execution.kind, command, content, signal);
+  const asked = query && (await freezeQuery(encoder, query, signal));
   return {
     execution: { ...execution, payload: encoding.payload, fPort: encoding.payload ? encoding.fPort : execution.fPort, query: asked?.part },
     violations: [...encoding.violations, ...(asked?.violations ?? [])],

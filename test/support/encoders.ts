@@ -17,13 +17,13 @@ export interface TestEncoder extends Encoder {
 
 /** Starts one with a single thread and time to spare: machines that run tests are busy. */
 export function startEncoder(): TestEncoder {
-  const sandbox = new Sandbox({ workers: 1, scriptMs: 5000, hardMs: 20_000, log: new MemoryLog() });
+  const sandbox: Encoder & Pick<Sandbox, 'stop'> = new Sandbox({ workers: 1, scriptMs: 5000, hardMs: 20_000, log: new MemoryLog() });
   const runs: EncodeRequest[] = [];
   return {
     runs,
-    encode: async (request) => {
+    encode: async (request, signal) => {
       runs.push(request);
-      return await sandbox.encode(request);
+      return await sandbox.encode(request, signal);
     },
     stop: async () => await sandbox.stop(),
   };
