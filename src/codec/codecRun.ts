@@ -38,4 +38,9 @@ export interface EncodeResult {
   /** How long the script ran, in milliseconds with a fraction. */
   readonly executionTimeMs: number;
   readonly error: CodecError | undefined;
+  /**
+   * True: the machine and not the script is why there is no output. It was stopped by the wall clock before it had computed as long as it
+   * may, or its thread died for another reason than its memory. Trying again is then of use.
+   */
+  readonly blameless: boolean;
 }

@@ -66,7 +66,7 @@ export class Sandbox {
     const input: JsonObject = { data, ...(fPort === undefined ? {} : { fPort }), variables: variables ?? {} };
     const job = { script, input: JSON.stringify(input) };
     const problem = sizeProblem(job);
-    if (problem !== undefined) return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'too_large', message: problem, lineNumber: undefined } };
+    if (problem !== undefined) return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'too_large', message: problem, lineNumber: undefined }, blameless: false };
     return await new Promise<EncodeResult>((resolve, reject) => {
       if (!this.turns.add(owner, { owner, job, resolve, reject }, script.length + job.input.length)) reject(busy());
       this.dispatch();

@@ -2,6 +2,8 @@ import { Worker } from 'node:worker_threads';
 import { assetPath } from '../kernel/assets';
 import { DomainError } from '../kernel/errors';
 import type { CodecErrorCode, EncodeResult } from './codecRun';
+import { cpuMsOf } from './threadTime';
+import { tooBusy } from './runLimits';
 import type { Job, Report, WorkerStart } from './worker/messages';
 
 // The engine's memory is not in here; this bounds what our own side of the thread may take.
@@ -41,6 +43,8 @@ export class ScriptThread {
   private deadline: NodeJS.Timeout | undefined;
   private cause: unknown;
   private held: string | undefined;
+  private tid: number | undefined;
+  private cpuMsBefore = 0;
 
   /** Throws where no thread can be started. Not ready within `startMs` it counts as not started. Until it is ready `heir` holds it. */
   constructor(
@@ -88,6 +92,8 @@ export class ScriptThread {
       clearTimeout(this.deadline);
       this.state = 'idle';
       this.held = undefined;
+      this.tid = report.tid;
+      this.cpuMsBefore = report.cpuMs;
       this.owner.onReady(this);
       return;
     }
@@ -115,23 +121,31 @@ export class ScriptThread {
 
   private deadlinePassed(): void {
     if (this.state !== 'working') return;
-    const { hardMs } = this.start.limits;
-    if (this.running) this.settle(this.failure('timeout', `the script could not be stopped and was ended after ${hardMs} ms, and its thread with it; what it logged is lost`));
+    if (this.running) this.settle(this.overrun());
     this.discard('hung');
+  }
+
+  /** The result of a script that does not stop. Where nobody knows what its thread computed, it is the script's fault. */
+  private overrun(): EncodeResult {
+    const { scriptMs, hardMs } = this.start.limits;
+    const cpuMs = cpuMsOf(this.tid);
+    if (cpuMs !== undefined && cpuMs - this.cpuMsBefore < scriptMs) return this.failure('timeout', `${tooBusy(this.start.limits)}; what it logged is lost`, true);
+    return this.failure('timeout', `the script could not be stopped and was ended after ${hardMs} ms, and its thread with it; what it logged is lost`, false);
   }
 
   private died(): void {
     if (this.state === 'ended') return;
     const reason = this.state === 'starting' ? 'not_started' : 'crashed';
     const outOfMemory = (this.cause as { code?: unknown } | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
-    this.settle(this.failure(outOfMemory ? 'out_of_memory' : 'runtime_error', 'the script broke the thread that ran it; what it logged is lost'));
+    const code = outOfMemory ? 'out_of_memory' : 'runtime_error';
+    this.settle(this.failure(code, 'the thread that ran the script broke; what it logged is lost', !outOfMemory));
     this.retire();
     this.owner.onEnd(this, reason, this.cause);
   }
 
-  private failure(code: CodecErrorCode, message: string): EncodeResult {
+  private failure(code: CodecErrorCode, message: string, blameless: boolean): EncodeResult {
     const executionTimeMs = this.running ? performance.now() - this.running.since : 0;
-    return { output: undefined, warnings: [], logs: [], executionTimeMs, error: { code, message, lineNumber: undefined } };
+    return { output: undefined, warnings: [], logs: [], executionTimeMs, error: { code, message, lineNumber: undefined }, blameless };
   }
 
   private discard(reason: ThreadEnd): void {

@@ -22,8 +22,8 @@ export const CONFIG_RULES: readonly ConfigRule[] = [
   { settings: ['tls.clientCaFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'off' || tls.clientCaFile === '', mistake: useless },
   {
     settings: ['codec.hardMs', 'codec.scriptMs'],
-    holds: ({ codec }) => codec.hardMs > codec.scriptMs,
-    mistake: ({ codec }) => `is ${codec.hardMs}: must be more than codec.scriptMs (${codec.scriptMs}), after which a script is stopped without its thread`,
+    holds: ({ codec }) => codec.scriptMs <= 0.8 * codec.hardMs,
+    mistake: ({ codec }) => `is ${codec.hardMs}: must be at least ${Math.ceil(codec.scriptMs / 0.8)}: codec.scriptMs (${codec.scriptMs}), after which a script is stopped without its thread, is at most 80 % of it`,
   },
   {
     settings: ['tls.mode', 'grpc.listen'],

@@ -5,7 +5,7 @@ import { openSandbox } from './sandboxRoom';
 
 const GOOD = 'function encodeDownlink(input) { return [input.data.v]; }';
 const NOTHING = new WebAssembly.Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
-const READY = 'require("node:worker_threads").parentPort.postMessage({ kind: "ready" });';
+const READY = 'require("node:worker_threads").parentPort.postMessage({ kind: "ready", tid: undefined, cpuMs: 0 });';
 const BREAKS = `${READY} require("node:worker_threads").parentPort.on("message", () => process.exit(3));`;
 const REFUSED = { kind: 'unavailable', reason: 'sandbox_unavailable', retryAfterMs: 1000 };
 

@@ -1,7 +1,9 @@
 import type { CodecError, CodecErrorCode } from '../codecRun';
 import type { GuestFault } from '../guestWords';
+import { tooBusy, type RunLimits } from '../runLimits';
 import { GuestThrew, type Cell } from './cell';
 import type { Engine } from './engine';
+import type { StoppedBy } from './stopwatch';
 
 const NO_ROOM = 'the script needs more memory than it may have (32 MiB)';
 const NO_MEMORY = /^(InternalError: (out of memory|string too long)$|RangeError: BigInt is too large)/;
@@ -11,17 +13,17 @@ export interface Circumstances {
   readonly engine: Engine;
   readonly cell: Cell;
   readonly script: string;
-  readonly limits: { readonly scriptMs: number; readonly hardMs: number };
+  readonly limits: RunLimits;
   /** Whether the script got as far as its last line. */
   readonly loaded: boolean;
-  readonly timedOut: boolean;
+  readonly stoppedBy: StoppedBy | undefined;
 }
 
 /** What to tell of something that was thrown while a script ran. */
 export function errorOf(thrown: unknown, at: Circumstances): CodecError {
   const fault = thrown instanceof GuestThrew ? explain(at.cell, thrown) : undefined;
   const lineNumber = lineOf(fault?.stack ?? '', at.script);
-  if (at.timedOut) return timeout(at.limits, lineNumber);
+  if (at.stoppedBy) return timeout(at.stoppedBy, at.limits, lineNumber);
   // Where memory is over, the engine may break, throw null, or fail to say what it threw.
   if ((!fault || fault.message === 'null') && at.engine.memoryIsFull()) return { code: 'out_of_memory', message: NO_ROOM, lineNumber };
   if (fault) return named(fault, lineNumber, at);
@@ -29,8 +31,9 @@ export function errorOf(thrown: unknown, at: Circumstances): CodecError {
 }
 
 /** The error of a script whose time is over. */
-export function timeout({ scriptMs, hardMs }: Circumstances['limits'], lineNumber: number | undefined): CodecError {
-  return { code: 'timeout', message: `the script was stopped: it may compute for ${scriptMs} ms and take ${hardMs} ms in all; look for a loop that does not end`, lineNumber };
+export function timeout(stoppedBy: StoppedBy, limits: RunLimits, lineNumber: number | undefined): CodecError {
+  const message = stoppedBy === 'machine' ? tooBusy(limits) : `the script computed longer than ${limits.scriptMs} ms; look for a loop that does not end`;
+  return { code: 'timeout', message, lineNumber };
 }
 
 function named({ message }: GuestFault, lineNumber: number | undefined, { cell, script, loaded }: Circumstances): CodecError {

@@ -1,3 +1,8 @@
+import { wallMs, type RunLimits } from '../runLimits';
+
+/** What ended a script's time: it computed too long, or the machine gave it too little time to. */
+export type StoppedBy = 'script' | 'machine';
+
 /**
  * How long a script ran. The limit counts what the thread computed, so that a busy machine fails no good script; the wall clock
  * ends it too, a little before the main thread would end the whole thread.
@@ -5,20 +10,20 @@
 export class Stopwatch {
   private readonly cpuAtStart = process.threadCpuUsage();
   private readonly wallAtStart = performance.now();
-  private over = false;
+  private stop: StoppedBy | undefined;
   private grace = 0;
 
-  constructor(private readonly limits: { readonly scriptMs: number; readonly hardMs: number }) {}
+  constructor(private readonly limits: RunLimits) {}
 
-  /** Whether the script must stop; once true, it stays true. */
+  /** Whether the script must stop; once true, it stays true, but for what `allow` allows. */
   isOver(): boolean {
-    this.over ||= this.cpuMs() >= this.limits.scriptMs || this.elapsedMs() >= 0.8 * this.limits.hardMs;
-    return this.over && this.cpuMs() >= this.grace;
+    this.stop ??= this.judge();
+    return this.stop !== undefined && this.cpuMs() >= this.grace;
   }
 
-  /** Whether the script was stopped. */
-  get wasOver(): boolean {
-    return this.over;
+  /** Why the script was stopped, if it was. */
+  get stoppedBy(): StoppedBy | undefined {
+    return this.stop;
   }
 
   /** Lets the guest compute for so long from now, even if the script's time is over: to say where it was. */
@@ -29,6 +34,11 @@ export class Stopwatch {
   /** Wall-clock milliseconds, with a fraction. */
   elapsedMs(): number {
     return performance.now() - this.wallAtStart;
+  }
+
+  private judge(): StoppedBy | undefined {
+    if (this.cpuMs() >= this.limits.scriptMs) return 'script';
+    return this.elapsedMs() >= wallMs(this.limits) ? 'machine' : undefined;
   }
 
   private cpuMs(): number {

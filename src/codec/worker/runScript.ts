@@ -1,5 +1,6 @@
 import type { CodecError, EncodeResult } from '../codecRun';
 import type { GuestResult } from '../guestWords';
+import type { RunLimits } from '../runLimits';
 import { GuestThrew, SCRIPT_FILE, type Cell } from './cell';
 import type { Engine } from './engine';
 import { LogLines } from './logLines';
@@ -22,13 +23,13 @@ interface Tools {
   readonly engine: Engine;
   /** Used up by the run. */
   readonly cell: Cell;
-  readonly limits: { readonly scriptMs: number; readonly hardMs: number };
+  readonly limits: RunLimits;
 }
 
 type Outcome = Pick<EncodeResult, 'output' | 'warnings' | 'error'>;
 
 /** Runs a script in a clean cell. Never throws for anything that a script does. */
-export function runEncoder(tools: Tools, job: Job): Run {
+export function runScript(tools: Tools, job: Job): Run {
   const { engine, cell, limits } = tools;
   const watch = new Stopwatch(limits);
   cell.limit(() => watch.isOver());
@@ -40,11 +41,12 @@ export function runEncoder(tools: Tools, job: Job): Run {
   } catch (thrown) {
     broken = !(thrown instanceof GuestThrew);
     watch.allow(GRACE_MS);
-    outcome = failed(errorOf(thrown, { ...tools, script: job.script, loaded: state.loaded, timedOut: watch.wasOver }));
+    outcome = failed(errorOf(thrown, { ...tools, script: job.script, loaded: state.loaded, stoppedBy: watch.stoppedBy }));
   }
-  if (watch.wasOver && outcome.error?.code !== 'timeout') outcome = failed(timeout(limits, undefined));
+  const { stoppedBy } = watch;
+  if (stoppedBy && outcome.error?.code !== 'timeout') outcome = failed(timeout(stoppedBy, limits, undefined));
   const executionTimeMs = Math.round(watch.elapsedMs() * 1000) / 1000;
-  return { result: { ...outcome, logs: cell.logs.all(), executionTimeMs }, spoiled: broken || engine.memoryHasGrown() };
+  return { result: { ...outcome, blameless: stoppedBy === 'machine', logs: cell.logs.all(), executionTimeMs }, spoiled: broken || engine.memoryHasGrown() };
 }
 
 function encode(cell: Cell, job: Job, state: { loaded: boolean }): Outcome {
