@@ -32,7 +32,7 @@ interface Waiting {
   readonly owner: string;
   readonly job: Job;
   readonly resolve: (result: EncodeResult | Promise<EncodeResult>) => void;
-  readonly reject: (error: Error) => void;
+  readonly reject: (reason: unknown) => void;
 }
 
 /** Runs encoders that nobody trusts, in threads of their own. The threads start with it, and are warm when the first script comes. */
@@ -57,9 +57,11 @@ export class Sandbox {
 
   /**
    * Runs an encoder. Whatever a script does is in the result. Throws `sandbox_busy` when too many wait, `shutting_down` after `stop`,
-   * and `sandbox_unavailable` while no thread can be started.
+   * and `sandbox_unavailable` while no thread can be started. A script that waits is dropped when `signal` aborts, and the signal's reason is
+   * thrown; one that runs goes on.
    */
-  async encode(request: EncodeRequest): Promise<EncodeResult> {
+  async encode(request: EncodeRequest, signal?: AbortSignal): Promise<EncodeResult> {
+    signal?.throwIfAborted();
     if (this.stopped) throw shuttingDown();
     if (this.threads.size === 0 && this.pause) throw unavailable();
     const { owner, script, data, fPort, variables } = request;
@@ -67,10 +69,7 @@ export class Sandbox {
     const job = { script, input: JSON.stringify(input) };
     const problem = sizeProblem(job);
     if (problem !== undefined) return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'too_large', message: problem, lineNumber: undefined }, blameless: false };
-    return await new Promise<EncodeResult>((resolve, reject) => {
-      if (!this.turns.add(owner, { owner, job, resolve, reject }, script.length + job.input.length)) reject(busy());
-      this.dispatch();
-    });
+    return await this.takeTurn(owner, job, signal);
   }
 
   /** Ends the threads. What runs or waits is refused with `shutting_down`. Safe to call twice. */
@@ -79,6 +78,22 @@ export class Sandbox {
     clearTimeout(this.pause);
     for (const { reject } of this.turns.takeAll()) reject(shuttingDown());
     await Promise.all([...this.threads].map(async (thread) => await thread.end()));
+  }
+
+  private async takeTurn(owner: string, job: Job, signal: AbortSignal | undefined): Promise<EncodeResult> {
+    const { promise, resolve, reject } = Promise.withResolvers<EncodeResult>();
+    const waiting = { owner, job, resolve, reject };
+    if (!this.turns.add(owner, waiting, job.script.length + job.input.length)) throw busy();
+    const leave = (): void => {
+      if (this.turns.remove(owner, waiting)) reject(signal?.reason);
+    };
+    signal?.addEventListener('abort', leave);
+    this.dispatch();
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener('abort', leave);
+    }
   }
 
   private dispatch(): void {

@@ -46,6 +46,18 @@ export class Turns<T> {
     return undefined;
   }
 
+  /** Takes out one that need not wait any more. False: it does not wait. */
+  remove(owner: string, value: T): boolean {
+    const row = this.owners.get(owner) ?? [];
+    const at = row.findIndex((item) => item.value === value);
+    const [item] = at === -1 ? [] : row.splice(at, 1);
+    if (!item) return false;
+    if (row.length === 0) this.owners.delete(owner);
+    this.items -= 1;
+    this.weight -= item.weight;
+    return true;
+  }
+
   /** Takes out all. */
   takeAll(): readonly T[] {
     const taken: T[] = [];

@@ -117,6 +117,13 @@ describe('turns', () => {
     expect([turns.next(notA), turns.next(), turns.next(notA), turns.next(notA), turns.next()]).toEqual(['b1', 'a1', 'c1', undefined, 'a2']);
   });
 
+  it('let one leave, and give its place and weight back', () => {
+    const turns = new Turns<string>({ each: { items: 2, weight: 10 }, all: { items: 2, weight: 10 } });
+    expect([turns.add('a', 'a1', 6), turns.add('a', 'a2', 4), turns.add('a', 'a3', 1)]).toEqual([true, true, false]);
+    expect([turns.remove('a', 'a1'), turns.remove('a', 'a1'), turns.remove('b', 'a2')]).toEqual([true, false, false]);
+    expect([turns.add('b', 'b1', 6), turns.remove('a', 'a2'), turns.next(), turns.next()]).toEqual([true, true, 'b1', undefined]);
+  });
+
   it('bound the weight by owner and in all, and give it back', () => {
     const turns = new Turns<number>({ each: { items: 9, weight: 10 }, all: { items: 9, weight: 15 } });
     expect([turns.add('a', 1, 6), turns.add('a', 2, 5), turns.add('a', 3, 4), turns.add('b', 4, 6), turns.add('b', 5, 5)]).toEqual([true, false, true, false, true]);

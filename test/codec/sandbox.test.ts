@@ -1,3 +1,5 @@
+import type { SandboxOptions } from '../../src/codec';
+import { openScriptWorker, shuttingDown } from '../../src/codec/scriptThread';
 import { openSandbox, type SandboxRoom } from './sandboxRoom';
 
 const NATIVE_LOOP = 'Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)';
@@ -85,6 +87,36 @@ describe('those who wait', () => {
       };
       await Promise.all([run('a', 1), run('a', 2), run('a', 3), run('a', 4), run('b', 1), run('b', 2), run('c', 1)]);
       expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
+    });
+  });
+
+  it('leave with whoever asked; what runs goes on', async () => {
+    const ready = Promise.withResolvers<void>();
+    const openWorker: SandboxOptions['openWorker'] = (start) => openScriptWorker(start).once('message', () => ready.resolve());
+    await inRoom({ workers: 1, openWorker }, async ({ sandbox, bytes }) => {
+      await ready.promise;
+      const [first, second] = [new AbortController(), new AbortController()];
+      const request = { owner: 'a', script: GOOD, data: { v: 7 }, fPort: undefined };
+      const runs = sandbox.encode(request, first.signal);
+      const [waits, stays] = [sandbox.encode(request, second.signal), bytes(GOOD, { owner: 'a' })];
+      first.abort(new Error('gone'));
+      second.abort(new Error('gone too'));
+      await expect(waits).rejects.toThrow('gone too');
+      expect((await runs).error).toBeUndefined();
+      expect(await stays).toEqual([7]);
+      await expect(sandbox.encode(request, second.signal)).rejects.toThrow('gone too');
+    });
+  });
+
+  it('free their place when they leave', async () => {
+    await inRoom({ workers: 1 }, async ({ sandbox, encode }) => {
+      const gone = new AbortController();
+      const request = { owner: 'a', script: GOOD, data: 1, fPort: undefined };
+      const waiting = Array.from({ length: 256 }, () => reasonOf(sandbox.encode(request, gone.signal)));
+      expect(await reasonOf(encode(GOOD, { owner: 'a' }))).toBe('exhausted sandbox_busy');
+      gone.abort(shuttingDown());
+      expect(new Set(await Promise.all(waiting))).toEqual(new Set(['unavailable shutting_down']));
+      expect(await reasonOf(encode(GOOD, { owner: 'a' }))).toBe('done');
     });
   });
 
