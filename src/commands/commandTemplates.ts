@@ -40,6 +40,8 @@ export interface RenderedState {
 export const ENCODED_TEMPLATE = 'command.encodedParamsTemplate';
 
 const LARGEST_TEMPLATE = 65_536;
+// Of one template, so that there is room for what is wrong with the others.
+const MOST_PROBLEMS = 50;
 const ROOTS = ['params', 'device', 'execution'] as const;
 const FACTS: Readonly<Record<string, readonly string[]>> = {
   device: ['id', 'name', 'clientDeviceId'] satisfies (keyof TemplateDevice)[],
@@ -54,7 +56,7 @@ export function checkTemplates(definition: CommandDraft): Violation[] {
   // One that is too large is refused by the field rules: to read it would only hold up the others.
   if (encoded !== undefined && !isSurelyLarger(encoded, LARGEST_TEMPLATE)) parses.push(parseJsonValue(encoded, ENCODED_TEMPLATE, ROOTS));
   for (const [at, state] of definition.expectedSensorStates.entries()) parses.push(parseExpected(state.valueTemplate, at));
-  return parses.flatMap((parse) => (parse.template ? pathViolations(parse.template, definition.paramsSchema) : parse.violations));
+  return parses.flatMap((parse) => (parse.template ? pathViolations(parse.template, definition.paramsSchema) : parse.violations.slice(0, MOST_PROBLEMS)));
 }
 
 /** The payload of a command in direct mode. Only good if there are no violations. */

@@ -1,5 +1,6 @@
 import type { CodecError, EncodeRequest, EncodeResult } from '../codec';
 import type { JsonValue } from '../kernel/jsonValue';
+import { shortened } from '../kernel/shortened';
 
 /** What the room needs of the sandbox. */
 export interface Encoder {
@@ -27,6 +28,8 @@ export type EncoderOutcome = EncodeResult;
 
 /** The most bytes that an encoder may return for LoRaWAN, and for all else. */
 const MOST_BYTES = { lorawan: 242, others: 65_536 } as const;
+// It may be the script's own text.
+const LONGEST_MESSAGE = 2000;
 const LORAWAN_KINDS: readonly (string | undefined)[] = ['chirpstack', 'chirpstack_confirmed'];
 
 /** Runs an encoder and holds what it returns against the rules of the connection. Throws `sandbox_busy` and `shutting_down`. */
@@ -54,7 +57,7 @@ export function outputProblem(kind: string | undefined, { bytes, fPort }: { read
 
 /** An error of an encoder as the end of a sentence about the field that holds it. */
 export function encoderProblem({ code, message, lineNumber }: CodecError): string {
-  return `fails with ${code}${lineNumber === undefined ? '' : ` in line ${lineNumber}`}: ${message}`;
+  return `fails with ${code}${lineNumber === undefined ? '' : ` in line ${lineNumber}`}: ${shortened(message, LONGEST_MESSAGE)}`;
 }
 
 function problem(code: CodecError['code'], message: string): CodecError {

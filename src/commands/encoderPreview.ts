@@ -3,7 +3,7 @@ import { ConnectionRepository, findConnector } from '../connections';
 import type { Database } from '../database';
 import { type Device, DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
-import { throwIfAny } from '../kernel/errors';
+import { throwIfAny, type Violation } from '../kernel/errors';
 import { InsertionRoom } from '../kernel/jsonTemplate';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
 import { renderEncoderInput } from './commandTemplates';
@@ -19,7 +19,7 @@ export interface PreviewRequest {
 }
 
 /** What came of running it. */
-export interface EncoderPreview extends Omit<EncoderOutcome, 'error'> {
+export interface EncoderPreview extends Omit<EncoderOutcome, 'error' | 'blameless'> {
   readonly error: Omit<CodecError, 'code'> & { readonly code: CodecError['code'] | 'template_error' } | undefined;
 }
 
@@ -50,7 +50,7 @@ export class EncoderPreviews {
     const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
     const execution = { id: NO_EXECUTION, triggerId: NO_EXECUTION, enqueuedAt: new Date(this.options.clock.now()).toISOString() };
     const { data, violations } = renderEncoderInput(request.template, 'encodedParamsTemplate', { params: request.params, device: target, execution, room: new InsertionRoom() });
-    if (data === undefined) return templateError(violations.map(({ field, description }) => `${field} ${description}`).join('; '));
+    if (data === undefined) return templateError(violations);
     const kind = await this.kindOf(organizationId, device);
     const { script, fPort } = request;
     // An owner of their own: previews never hold up the executions of their organization.
@@ -64,13 +64,17 @@ export class EncoderPreviews {
   }
 }
 
+/** Of what is wrong with a template; the others are counted. */
+const MOST_NAMED = 20;
 const NEEDS_PORT = 'the device is on LoRaWAN, where an execution needs an fPort; return one, or give the command one';
 
-function paramsViolations(params: JsonObject): { field: string; description: string }[] {
+function paramsViolations(params: JsonObject): Violation[] {
   const problem = jsonProblem(params);
   return problem === undefined ? [] : [{ field: 'params', description: problem }];
 }
 
-function templateError(message: string): EncoderPreview {
+function templateError(violations: readonly Violation[]): EncoderPreview {
+  const named = violations.slice(0, MOST_NAMED).map(({ field, description }) => `${field} ${description}`);
+  const message = `${named.join('; ')}${violations.length > MOST_NAMED ? ` (and ${violations.length - MOST_NAMED} more)` : ''}`;
   return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'template_error', message, lineNumber: undefined } };
 }

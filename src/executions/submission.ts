@@ -72,7 +72,7 @@ export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now
     ...submittedAt(now, times),
   };
   const { content, query } = rendering;
-  return { execution, command, content, query, violations: [...routeViolations(facts), ...paramViolations, ...rendering.violations] };
+  return { execution, command, content, query, violations: [...routeViolations(facts), ...paramViolations, ...rendering.violations].slice(0, MOST_VIOLATIONS) };
 }
 
 /** Whether a draft needs encoders to run. */
@@ -105,6 +105,9 @@ export function dedupeKeyOf(execution: Execution): string {
 export function rejected(execution: Execution, reason: RejectionReason, violations: readonly Violation[]): Execution {
   return { ...execution, state: 'request_rejected', rejectionReason: reason, violations, tDelivery: undefined, finishedAt: execution.enqueuedAt };
 }
+
+// Enough for a person to read; kept with the execution.
+const MOST_VIOLATIONS = 100;
 
 interface RenderedExecution extends Pick<SubmissionDraft, 'content' | 'query' | 'violations'> {
   readonly expected: readonly ExpectedValue[];

@@ -1,7 +1,8 @@
 import type { Violation } from './errors';
 import { jsonDepth, jsonProblem, LARGEST_DEPTH, type JsonValue } from './jsonValue';
 import { valueAt, type Placeholder } from './placeholders';
-import { placeholdersOf, templateKeyProblem, textNode, type TemplateNode } from './templateNodes';
+import { shortened } from './shortened';
+import { LONGEST_NAMED, placeholdersOf, templateKeyProblem, textNode, type TemplateNode } from './templateNodes';
 import { TemplateReader } from './templateReader';
 
 /** A template that was read once: `{{path}}` placeholders stand for values, all else is fixed. */
@@ -36,7 +37,6 @@ export class InsertionRoom {
   }
 }
 
-const MOST_PROBLEMS = 50;
 const MEANT_AS_JSON = /^(?:\{(?!\{)|\[|")/;
 const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
@@ -77,17 +77,18 @@ export function renderTemplate(template: JsonTemplate, scope: Readonly<Record<st
 
 function parsed(root: TemplateNode | undefined, problems: readonly string[], field: string): TemplateParse {
   if (root && problems.length === 0) return { template: { field, root, placeholders: placeholdersOf(root) }, violations: [] };
-  return { template: undefined, violations: problems.slice(0, MOST_PROBLEMS).map((description) => ({ field, description })) };
+  return { template: undefined, violations: problems.map((description) => ({ field, description })) };
 }
 
 function nodeOf(value: JsonValue, path: string, roots: readonly string[], problems: string[]): TemplateNode {
-  if (typeof value === 'string') return textNode(value, roots, () => (path ? `in ${path}` : 'in the text'), problems);
+  const place = shortened(path, LONGEST_NAMED);
+  if (typeof value === 'string') return textNode(value, roots, () => (path ? `in ${place}` : 'in the text'), problems);
   if (typeof value !== 'object' || value === null) return { kind: 'literal', value };
   if (Array.isArray(value)) return { kind: 'list', items: value.map((item: JsonValue, at) => nodeOf(item, `${path}[${at}]`, roots, problems)) };
   const members = Object.entries(value).map(([key, member]: [string, JsonValue]) => {
     const inner = path ? `${path}.${key}` : key;
     const problem = templateKeyProblem(key);
-    if (problem) problems.push(`the key ${JSON.stringify(key)} ${path ? `in ${path} ` : ''}${problem}`);
+    if (problem) problems.push(`the key ${JSON.stringify(shortened(key, LONGEST_NAMED))} ${path ? `in ${place} ` : ''}${problem}`);
     return [key, nodeOf(member, inner, roots, problems)] as const;
   });
   return { kind: 'object', members };

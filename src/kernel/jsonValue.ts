@@ -1,3 +1,5 @@
+import { shortened } from './shortened';
+
 /** A string field 1 that reads `__proto__`: so a Struct holds it as a key, and ts-proto drops it without a word. */
 export const PROTO_KEY = Buffer.from('\n\t__proto__');
 
@@ -51,7 +53,7 @@ export function jsonProblem(value: unknown, depthLeft: number = LARGEST_DEPTH): 
   if (typeof value !== 'object' || value === null) return scalarProblem(value);
   for (const [key, inner] of Object.entries(value)) {
     const wrongKey = keyProblem(key);
-    const problem = wrongKey ? `holds the key ${JSON.stringify(key)}, which ${wrongKey}` : jsonProblem(inner, depthLeft - 1);
+    const problem = wrongKey ? `holds the key ${JSON.stringify(shortened(key, 200))}, which ${wrongKey}` : jsonProblem(inner, depthLeft - 1);
     if (problem) return problem;
   }
   return undefined;

@@ -1,5 +1,8 @@
 import { splitText, type Placeholder } from './placeholders';
 
+/** The most characters that a message shows of a key or of the way to it. */
+export const LONGEST_NAMED = 200;
+
 /** A template as a tree: what is fixed stays fixed, and a value takes the place of one node. */
 export type TemplateNode =
   | { readonly kind: 'literal'; readonly value: null | boolean | number | string }

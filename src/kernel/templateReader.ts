@@ -1,6 +1,7 @@
 import { isWellFormed, keyProblem, LARGEST_DEPTH } from './jsonValue';
 import { readPlaceholder } from './placeholders';
-import { templateKeyProblem, textNode, type TemplateNode } from './templateNodes';
+import { shortened } from './shortened';
+import { LONGEST_NAMED, templateKeyProblem, textNode, type TemplateNode } from './templateNodes';
 
 const BLANKS = /[ \t\r\n]*/y;
 const WORD = /true|false|null/y;
@@ -61,7 +62,7 @@ export class TemplateReader {
       const start = this.at;
       const key = this.quoted();
       const problem = templateKeyProblem(key) ?? keyProblem(key) ?? (members.has(key) ? 'stands twice in its object; keep one' : undefined);
-      if (problem) this.problems.push(`the key ${JSON.stringify(key)} ${this.place(start)} ${problem}`);
+      if (problem) this.problems.push(`the key ${JSON.stringify(shortened(key, LONGEST_NAMED))} ${this.place(start)} ${problem}`);
       this.skip(BLANKS);
       if (this.text[this.at] !== ':') throw this.unreadable('":" is expected after a key');
       this.at += 1;

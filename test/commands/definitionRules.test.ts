@@ -14,6 +14,12 @@ function faults(entry: Partial<ParamSchema>): string[] {
 }
 
 describe('a definition', () => {
+  it('with a hostile number of faults in one template still says what is wrong with another', () => {
+    const faulty = said({ directPayload: `"${'{{'.repeat(30_000)}"`, expectedSensorStates: [{ sensorId: 's', valueTemplate: '{{x}}' }] });
+    expect(faulty).toHaveLength(51);
+    expect(faulty.at(-1)).toContain('expectedSensorStates[0]');
+  });
+
   it.each<[string, Partial<CommandDefinition>]>([
     ['a direct command', {}],
     ['without parameters', { paramsSchema: {}, directPayload: '{"on": true}' }],

@@ -51,6 +51,14 @@ describe.each(engines())('encoder previews on $name', (engine) => {
     expect(await preview(overrides)).toMatchObject({ output: undefined, error: { code, message: expect.stringMatching(message), lineNumber } });
   });
 
+  it('name of a template no more than twenty problems, and count the others', async () => {
+    for (const path of ['params.q', 'q']) {
+      const { error } = await preview({ encodedParamsTemplate: { list: Array.from({ length: 3000 }, (_, at) => `{{${path}${at}}}`) } });
+      expect(error).toMatchObject({ code: 'template_error', message: expect.stringMatching(/q19\D.* \(and 2980 more\)$/s) });
+      expect(error?.message.length).toBeLessThan(5000);
+    }
+  });
+
   it('need a device, an encoder and a request in good form', async () => {
     expect(await previewFails({ id: '0190a0a0-0000-7000-8000-000000000000' })).toMatchObject({ code: 5, reason: 'device_not_found' });
     expect(await previewFails({}, AS_TWO)).toMatchObject({ code: 5, reason: 'device_not_found' });

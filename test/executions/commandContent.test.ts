@@ -6,7 +6,7 @@ import { command } from '../commands/definition';
 /** Returns these ports, one after the other, with as many bytes as it is told. */
 function returning(ports: readonly (number | undefined)[], length = 1): Encoder {
   const left = [...ports];
-  return { encode: async () => ({ output: { bytes: new Uint8Array(length), fPort: left.shift() }, warnings: [], logs: [], executionTimeMs: 1, error: undefined }) };
+  return { encode: async () => ({ output: { bytes: new Uint8Array(length), fPort: left.shift() }, warnings: [], logs: [], executionTimeMs: 1, error: undefined, blameless: false }) };
 }
 const input = { kind: 'input', data: {} } as const;
 const encoded = (fPort?: number) => command({ mode: 'encoded', directPayload: undefined, customEncoder: 'x', fPort });
@@ -34,6 +34,12 @@ describe('what a command sends', () => {
     expect((await encodeContent(returning([1], 242), 'chirpstack', encoded(), input)).violations).toEqual([]);
     expect((await encodeContent(returning([1], 243), 'chirpstack', encoded(), input)).violations).toEqual([{ field: 'command.customEncoder', description: expect.stringContaining('too_large') }]);
     expect((await encodeContent(returning([1], 243), 'gateway', encoded(), input)).violations).toEqual([]);
+  });
+
+  it('is refused with no more of what an encoder says than can be read', async () => {
+    const error = { code: 'encoder_errors', message: '\u20ac'.repeat(200_000), lineNumber: 3 } as const;
+    const [violation] = (await encodeContent({ encode: async () => ({ output: undefined, warnings: [], logs: [], executionTimeMs: 1, error, blameless: false }) }, 'gateway', encoded(), input)).violations;
+    expect(violation?.description).toMatch(/^fails with encoder_errors in line 3: \u20ac{2000}… \(198000 more characters\)$/);
   });
 
   it('goes to one port at both tries of a query', async () => {

@@ -90,6 +90,13 @@ describe.each(engines())('query commands at submit on $name', ({ createDatabase 
     expect(await room.execute(target, { params: { a: 1 } })).toMatchObject({ accepted: false, violations: [{ field: 'command.queryCommandId', description: expect.stringMatching(words) }] });
   });
 
+  it('name no more of what has no value than a person reads', async () => {
+    const directPayload = `[${Array.from({ length: 3000 }, (_, at) => `{{params.x.q${at}}}`).join(', ')}]`;
+    const target = await parent(asks({ x: { enum: [] } }, { directPayload }), { x: { enum: [] } });
+    const { violations } = await room.execute(target, { params: { x: {} } });
+    expect(violations).toHaveLength(100);
+  });
+
   it('are named beside all else that is wrong', async () => {
     const target = await parent(asks({ z: number() }));
     const off = await room.connection({ enabled: false });
