@@ -6,6 +6,7 @@ export type CodecErrorCode = 'syntax_error' | 'runtime_error' | 'encoder_errors'
 /** What was wrong with a script. */
 export interface CodecError {
   readonly code: CodecErrorCode;
+  /** At most 2,000 characters. */
   readonly message: string;
   /** The line of the user's script, from 1; undefined when no line of it is known. */
   readonly lineNumber: number | undefined;

@@ -43,6 +43,9 @@ const greedy: readonly (readonly [string, string])[] = [
   ['a BigInt that shifts itself', '1n << (1n << 40n)'],
   ['a full list of 100 MB', encoding('{ bytes: new Array(1e8).fill(1) }')],
   ['a typed array of 100 MB', encoding('{ bytes: new Uint8Array(1e8) }')],
+  ['memory for a regex', '/(x)*/.exec("x".repeat(7e6))'],
+  ['memory for a regex with branches', '/(?:x|y)*z/.test("x".repeat(4e6))'],
+  ['normalize', '"a".repeat(5e6).normalize("NFKD")'],
   ['a growing Map', 'var m = new Map(); for (var i = 0; ; i++) m.set(i, i);'],
   ['a result that grows while it is read', encoding('{ bytes: [1], get warnings() { var kept = []; for (;;) kept.push("x".repeat(1000) + kept.length); } }')],
 ];

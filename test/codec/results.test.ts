@@ -51,8 +51,10 @@ describe('the error of an encoder', () => {
   });
 
   it('is bounded, however many there are', async () => {
-    const { error } = await room.encode(returning('{ errors: Array(1e6).fill("level") }'));
-    expect(error?.message).toMatch(/^level; level; .*; \(cut: 1 more line; at most 100 lines and 8192 bytes are kept\)$/);
+    const { error } = await room.encode(returning('{ errors: Array(1e6).fill("level is too high ".repeat(5)) }'));
+    expect(error?.message).toMatch(/^level is too high; level .* \(cut: \d+ more characters\)$/);
+    expect(error?.message.length).toBeLessThanOrEqual(2000);
+    expect((await room.encode(returning('{ errors: ["a".repeat(999), "b".repeat(999)] }'))).error?.message).toBe(`${'a'.repeat(999)}; ${'b'.repeat(999)}`);
   });
 
   it('keeps the warnings and what was logged', async () => {

@@ -9,6 +9,8 @@ import { errorOf, timeout } from './scriptError';
 import { Stopwatch } from './stopwatch';
 
 const GRACE_MS = 20;
+const LONGEST_MESSAGE = 2000;
+const CUT_ROOM = 40;
 // `typeof` finds what a script declared with const or class, too, which no property of globalThis shows.
 const NAMES = ['encodeDownlink', 'Encode', 'Encoder'].map((name) => `${name}: typeof ${name} === "function" ? ${name} : undefined`);
 const FINDER = `({ ${NAMES.join(', ')}, exports: typeof module === "object" && module !== null ? module.exports : undefined })`;
@@ -77,4 +79,8 @@ function bounded(lines: readonly string[]): readonly string[] {
   return kept.all();
 }
 
-const failed = (error: CodecError): Outcome => ({ output: undefined, warnings: [], error });
+function failed({ message, ...error }: CodecError): Outcome {
+  const more = message.length - LONGEST_MESSAGE;
+  const said = more > 0 ? `${message.slice(0, LONGEST_MESSAGE - CUT_ROOM)} (cut: ${more + CUT_ROOM} more characters)` : message;
+  return { output: undefined, warnings: [], error: { ...error, message: said } };
+}

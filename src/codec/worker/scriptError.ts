@@ -6,7 +6,8 @@ import type { Engine } from './engine';
 import type { StoppedBy } from './stopwatch';
 
 const NO_ROOM = 'the script needs more memory than it may have (32 MiB)';
-const NO_MEMORY = /^(InternalError: (out of memory|string too long)$|RangeError: BigInt is too large)/;
+// The last is what the engine throws when it has no room left even for an error.
+const NO_MEMORY = /^(InternalError: (out of memory( in regexp execution)?|string too long)$|RangeError: BigInt is too large|\[unsupported type\]$)/;
 
 /** How a run came to its end. */
 export interface Circumstances {
