@@ -32,7 +32,7 @@ const MOST_BYTES = { lorawan: 242, others: 65_536 } as const;
 const LONGEST_MESSAGE = 2000;
 const LORAWAN_KINDS: readonly (string | undefined)[] = ['chirpstack', 'chirpstack_confirmed'];
 
-/** Runs an encoder and holds what it returns against the rules of the connection. Throws `sandbox_busy` and `shutting_down`. */
+/** Runs an encoder and holds what it returns against the rules of the connection. Throws `sandbox_busy`, `sandbox_unavailable`, `shutting_down`. */
 export async function runEncoder(encoder: Encoder, run: EncoderRun): Promise<EncoderOutcome> {
   const { owner, kind, script, data, fPort, signal } = run;
   const result = await encoder.encode({ owner, script, data, fPort }, signal);

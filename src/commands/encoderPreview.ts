@@ -43,7 +43,10 @@ export class EncoderPreviews {
     this.connections = new ConnectionRepository(options.database.db);
   }
 
-  /** Renders and encodes for a device as an execution would. Throws `device_not_found`, `validation_failed`, `sandbox_busy`. `signal` of the call: the preview of a caller who went away gives up its place. */
+  /**
+   * Renders and encodes for a device as an execution would. Throws `device_not_found`, `validation_failed`, `sandbox_busy`, `sandbox_unavailable`. What the machine did to the encoder is an error of
+   * the preview too. `signal` of the call: the preview of a caller who went away gives up its place.
+   */
   async preview(organizationId: string, deviceId: string, request: PreviewRequest, signal?: AbortSignal): Promise<EncoderPreview> {
     const device = await this.devices.get(organizationId, deviceId);
     throwIfAny(paramsViolations(request.params));

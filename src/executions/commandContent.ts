@@ -1,7 +1,9 @@
 import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, isLorawan, renderDirect, renderEncoderInput, runEncoder, type TemplateValues } from '../commands';
-import type { Violation } from '../kernel/errors';
+import { DomainError, type Violation } from '../kernel/errors';
 import type { JsonValue } from '../kernel/jsonValue';
 import type { ConnectorKind, ExecutionPayload } from './execution';
+
+const RETRY_MS = 1000;
 
 /** What a command is to send: JSON as it is, or what its encoder is given. */
 export type Content = { readonly kind: 'json'; readonly value: JsonValue } | { readonly kind: 'input'; readonly data: JsonValue };
@@ -23,14 +25,20 @@ export function renderContent(command: Command, values: TemplateValues): { conte
   return { content: data === undefined ? undefined : { kind: 'input', data }, violations };
 }
 
-/** Makes what is sent, by the command's encoder where it needs one. Throws `sandbox_busy` and `shutting_down`. */
+/** Makes what is sent, by the command's encoder where it needs one. Throws `sandbox_busy`, `sandbox_unavailable`, `encoder_interrupted`, `shutting_down`. */
 export async function encodeContent(encoder: Encoder, kind: ConnectorKind | undefined, command: Command, content: Content, signal?: AbortSignal): Promise<Encoding> {
   const { organizationId: owner, customEncoder: script = '', fPort } = command;
   if (content.kind === 'json') return { payload: content, fPort, violations: [] };
-  const { output, error } = await runEncoder(encoder, { owner, kind, script, data: content.data, fPort, signal });
+  const { output, error, blameless } = await runEncoder(encoder, { owner, kind, script, data: content.data, fPort, signal });
+  if (blameless) throw interrupted(error?.message ?? '');
   if (!output) return failed('command.customEncoder', error ? encoderProblem(error) : 'returned nothing; return {bytes: [...]}');
   if (isLorawan(kind) && output.fPort === undefined) return failed('command.fPort', 'is missing, and the encoder returned none, but LoRaWAN needs one; give the command one, or return it');
   return { payload: { kind: 'bytes', bytes: output.bytes }, fPort: output.fPort, violations: [] };
+}
+
+/** Says nothing about the command: it may be just as good at the next try. */
+function interrupted(why: string): DomainError {
+  return new DomainError('unavailable', 'encoder_interrupted', `the encoder was interrupted through no fault of its own (${why}); nothing was stored, try again`, { retryAfterMs: RETRY_MS });
 }
 
 function failed(field: string, description: string): Encoding {

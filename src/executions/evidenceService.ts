@@ -42,11 +42,13 @@ export class EvidenceService {
     const source = `gateway:${attachment.peerId}`;
     const unknown: string[] = [];
     for (const chunk of chunksOf(attachment.known, ({ executionId }) => executionId)) {
-      const outcomes = await this.settle({ ...attachment, source }, chunk);
-      for (const [at, { executionId, evidence }] of chunk.entries()) {
-        if (outcomes[at] === 'unknown') unknown.push(executionId);
-        if (outcomes[at] === 'late' && evidence.kind === 'transport_ok') onHeldInVain(attachment.connectionId, executionId);
-      }
+      await this.apart(chunk, async (some) => {
+        const outcomes = await this.settle({ ...attachment, source }, some);
+        for (const [at, { executionId, evidence }] of some.entries()) {
+          if (outcomes[at] === 'unknown') unknown.push(executionId);
+          if (outcomes[at] === 'late' && evidence.kind === 'transport_ok') onHeldInVain(attachment.connectionId, executionId);
+        }
+      }, ({ executionId }) => executionId);
     }
     if (unknown.length > 0) log.warn({ connection_id: attachment.connectionId, source, count: unknown.length, execution_ids: unknown.slice(0, NAMED) }, 'executions.known_unknown');
   }
@@ -59,8 +61,23 @@ export class EvidenceService {
     for (let page = await this.inTransit(attachment, ''); page.length > 0; page = await this.inTransit(attachment, page.at(-1)?.id ?? '')) {
       const missing = page.filter(({ id }) => !known.has(id));
       const changes = missing.flatMap((execution) => ledger.plan(execution, fateOf(execution, attachment), { source: `gateway:${attachment.peerId}` }) ?? []);
-      if (changes.length > 0) await database.transaction(async (db) => await ledger.store(db, organizationId, changes));
+      await this.apart(changes, async (some) => {
+        await database.transaction(async (db) => await ledger.store(db, organizationId, some));
+      }, ({ after }) => after.id);
       this.options.log.info({ connection_id: connectionId, in_transit: page.length, unknown_to_gateway: missing.length }, 'executions.reconciled');
+    }
+  }
+
+  /** Works on all at once or, if that fails, on each alone: one execution must not keep a gateway out. What fails alone is logged and left to its timers. */
+  private async apart<Item>(items: readonly Item[], work: (items: readonly Item[]) => Promise<void>, executionIdOf: (item: Item) => string): Promise<void> {
+    if (items.length === 0) return;
+    try {
+      await work(items);
+    } catch (error) {
+      if (error instanceof DomainError) throw error; // the database is not there for any of them
+      const [first] = items;
+      if (items.length > 1) for (const item of items) await this.apart([item], work, executionIdOf);
+      else this.options.log.warn({ execution_id: first && executionIdOf(first), error }, 'executions.reconcile_failed');
     }
   }
 
@@ -73,7 +90,7 @@ export class EvidenceService {
     const outcomes = new Map<string, EvidenceOutcome>();
     for (let attempt = 1, open = all; open.length > 0; attempt++) {
       if (attempt > TRIES) throw new Error(`executions kept changing while evidence for them was stored: ${open.map(({ executionId }) => executionId).join(', ')}`);
-      for (const [executionId, outcome] of await this.settleOnce(at, open)) outcomes.set(executionId, outcome);
+      for (const [executionId, outcome] of await this.settleOnce(at, open, attempt)) outcomes.set(executionId, outcome);
       open = open.filter(({ executionId }) => !outcomes.has(executionId));
     }
     return all.map(({ executionId }) => outcomes.get(executionId) ?? 'unknown');

@@ -60,8 +60,8 @@ export class ExecutionService {
 
   /**
    * Puts a command into its device's queue. What is not admitted is kept as request_rejected, and is no error. Throws `device_not_found`,
-   * `command_not_found`, `trigger_id_reused`, `sandbox_busy`, and `changed_meanwhile` if device or command do not stand still. `signal` of the
-   * call: what waits for an encoder is given up when it aborts, with its reason.
+   * `command_not_found`, `trigger_id_reused`, `changed_meanwhile` if device or command do not stand still, and what encodeContent throws. `signal` of
+   * the call: what waits for an encoder is given up when it aborts, with its reason.
    */
   async execute(organizationId: string, request: SubmitRequest, signal?: AbortSignal): Promise<ExecuteOutcome> {
     const { repos } = this.work;

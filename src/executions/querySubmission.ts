@@ -37,7 +37,7 @@ export function draftQuery(command: Command, kind: ConnectorKind, parent: Templa
   return { part: { command, kind, params, tries }, violations: [] };
 }
 
-/** Encodes the tries of a query command; equal ones once. Throws `sandbox_busy` and `shutting_down`. */
+/** Encodes the tries of a query command; equal ones once. Throws as encodeContent. */
 export async function freezeQuery(encoder: Encoder, { command, kind, params, tries }: QueryDraft, signal?: AbortSignal): Promise<QueryPart<FrozenQuery>> {
   const frozen: { executionId: string; payload: ExecutionPayload }[] = [];
   let last: { content: Content; encoding: Encoding } | undefined;

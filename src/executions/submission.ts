@@ -80,7 +80,7 @@ export function runsEncoder({ content, query }: SubmissionDraft): boolean {
   return content?.kind === 'input' || query?.command.mode === 'encoded';
 }
 
-/** Fills in what is sent. Encoders run only if nothing is wrong so far. Throws `sandbox_busy` and `shutting_down`. */
+/** Fills in what is sent. Encoders run only if nothing is wrong so far. Throws as encodeContent. */
 export async function encodeSubmission(encoder: Encoder, { execution, command, content, query, violations }: SubmissionDraft, signal?: AbortSignal): Promise<Submission> {
   if (violations.length > 0 || !content) return { execution, violations };
   const encoding = await encodeContent(encoder, execution.kind, command, content, signal);

@@ -1,3 +1,4 @@
+import type { EncodeResult } from '../../src/codec';
 import { type EncoderPreview, PreviewEncoderRequest } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { call, callFails } from '../support/edge';
 import { startEncoder, type TestEncoder } from '../support/encoders';
@@ -6,13 +7,16 @@ import { AS_ONE, AS_TWO, startCommandRoom, type CommandRoom } from './commandRoo
 
 describe.each(engines())('encoder previews on $name', (engine) => {
   let encoder: TestEncoder;
+  /** What the sandbox answers; undefined: what it makes of it. */
+  let instead: EncodeResult | undefined;
   let room: CommandRoom;
   let id: string;
   beforeAll(async () => {
     encoder = startEncoder();
-    room = await startCommandRoom(engine, encoder);
+    room = await startCommandRoom(engine, { encode: async (...run) => instead ?? (await encoder.encode(...run)) });
     ({ id } = await room.device());
   });
+  afterEach(() => (instead = undefined));
   afterAll(async () => {
     await room.stop();
     await encoder.stop();
@@ -49,6 +53,12 @@ describe.each(engines())('encoder previews on $name', (engine) => {
     ['a port that is none', { customEncoder: 'function encodeDownlink() { return { bytes: [], fPort: 0 }; }' }, 'bad_output', /fPort/, undefined],
   ])('tell in an OK answer of %s', async (_name, overrides, code, message, lineNumber) => {
     expect(await preview(overrides)).toMatchObject({ output: undefined, error: { code, message: expect.stringMatching(message), lineNumber } });
+  });
+
+  it('tell of an encoder that the machine had no time for as of one that took too long', async () => {
+    const message = 'the machine was too busy';
+    instead = { output: undefined, warnings: [], logs: [], executionTimeMs: 1, error: { code: 'timeout', message, lineNumber: undefined }, blameless: true };
+    expect(await preview()).toMatchObject({ output: undefined, error: { code: 'timeout', message } });
   });
 
   it('name of a template no more than twenty problems, and count the others', async () => {

@@ -1,3 +1,4 @@
+import type { EncodeResult } from '../../src/codec';
 import type { Encoder } from '../../src/commands';
 import { ExecutionRepository } from '../../src/executions/executionRepository';
 import { type Command, type CommandDefinition, ExecutionState, type ListExecutionsResponse, RejectionReason } from '../../src/gen/actuator_command/v2/actuator_command_service';
@@ -10,21 +11,21 @@ import { TestGateway } from './testGateway';
 
 const { EXECUTION_STATE_ENQUEUED: ENQUEUED, EXECUTION_STATE_REQUEST_REJECTED: REQUEST_REJECTED } = ExecutionState;
 const LEVEL = { level: { type: 2, enum: [] } } as never;
+const INTERRUPTED: EncodeResult = { output: undefined, warnings: [], logs: [], executionTimeMs: 1, error: { code: 'timeout', message: 'the machine was too busy', lineNumber: undefined }, blameless: true };
 /** A command whose encoder returns its level. */
 const encoded = (overrides: Partial<CommandDefinition> = {}): Partial<CommandDefinition> => ({ mode: 2, directPayload: undefined, paramsSchema: LEVEL, customEncoder: 'function encodeDownlink(input) { return { bytes: [input.data.level] }; }', ...overrides });
 
 describe.each(engines())('submitting on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let sandbox: TestEncoder;
-  let during: (() => Promise<unknown>) | undefined;
+  let during: (() => Promise<EncodeResult | void>) | undefined;
   let room: ExecutionRoom;
-  // What a test wants to happen while the first encoder runs.
+  // What a test wants to happen while the first encoder runs, or instead of it.
   const encoder: Encoder = {
     encode: async (request) => {
       const happens = during;
       during = undefined;
-      await happens?.();
-      return await sandbox.encode(request);
+      return (await happens?.()) ?? (await sandbox.encode(request));
     },
   };
   beforeAll(async () => {
@@ -132,14 +133,16 @@ describe.each(engines())('submitting on $name', ({ createDatabase }) => {
     expect(await room.execute(target, { params: { level: 1 }, triggerId: 'waited' })).toMatchObject({ executionId, duplicate: true });
   });
 
-  it('leaves nothing behind when the sandbox takes no more', async () => {
+  it.each([
+    ['takes no more', 8, 'sandbox_busy', async () => await Promise.reject(new DomainError('exhausted', 'sandbox_busy', 'too many encoders wait; try again', { retryAfterMs: 1000 }))],
+    ['was not given its time', 14, 'encoder_interrupted', async () => await Promise.resolve(INTERRUPTED)],
+  ])('leaves nothing behind when the sandbox %s', async (_name, code, reason, encode) => {
     const target = await room.target({ command: encoded() });
-    during = async () => {
-      throw new DomainError('exhausted', 'sandbox_busy', 'too many encoders wait; try again', { retryAfterMs: 1000 });
-    };
-    expect(await room.executeFails(target, { params: { level: 1 } })).toMatchObject({ code: 8, reason: 'sandbox_busy' });
+    during = encode;
+    expect(await room.executeFails(target, { params: { level: 1 }, triggerId: 'again' })).toMatchObject({ code, reason, retryMs: 1000 });
     const page: ListExecutionsResponse = await call(room.client.listExecutions.bind(room.client), { id: target.deviceId, organizationId: '', before: '' }, AS_ONE);
     expect(page.items).toEqual([]);
+    expect(await room.execute(target, { params: { level: 1 }, triggerId: 'again' })).toMatchObject({ accepted: true, duplicate: false });
   });
 
   it('begins anew when its query command changes while the encoder runs', async () => {
@@ -148,7 +151,7 @@ describe.each(engines())('submitting on $name', ({ createDatabase }) => {
     const { client } = room;
     const before: Command = await call(client.getCommand.bind(client), { id: target.deviceId, commandId: target.commandId, organizationId: '' }, AS_ONE);
     const definition = { ...before, directPayload: '{"ask": 2}' };
-    during = async () => await call(client.updateCommand.bind(client), { id: target.deviceId, commandId: target.commandId, organizationId: '', command: definition }, AS_ONE);
+    during = async () => void (await call(client.updateCommand.bind(client), { id: target.deviceId, commandId: target.commandId, organizationId: '', command: definition }, AS_ONE));
     const { executionId } = await room.execute({ ...target, commandId }, { params: { level: 1 } });
     expect(sandbox.runs).toHaveLength(2);
     expect((await stored(executionId)).query).toMatchObject({ commandId: target.commandId, commandRevision: 2, tries: [{ payload: { kind: 'json', value: { ask: 2 } } }, {}] });
