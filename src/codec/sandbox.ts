@@ -66,8 +66,8 @@ export class Sandbox {
     if (this.threads.size === 0 && this.pause) throw unavailable();
     const { owner, script, data, fPort, variables } = request;
     const input: JsonObject = { data, ...(fPort === undefined ? {} : { fPort }), variables: variables ?? {} };
-    const job = { script, input: JSON.stringify(input) };
-    const problem = sizeProblem(job);
+    const job = { script: plain(script), input: JSON.stringify(input) };
+    const problem = sizeProblem(job.input, script);
     if (problem !== undefined) return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'too_large', message: problem, lineNumber: undefined }, blameless: false };
     return await this.takeTurn(owner, job, signal);
   }
@@ -157,8 +157,13 @@ export class Sandbox {
   }
 }
 
+/** A script less what editors put into it: the mark before it, behind which no hashbang is known as one, and the CR of line ends. */
+function plain(script: string): string {
+  return script.replace(/^\uFEFF/, '').replaceAll('\r\n', '\n');
+}
+
 /** Why a job is too large to be run, if it is. */
-function sizeProblem({ script, input }: Job): string | undefined {
+function sizeProblem(input: string, script: string): string | undefined {
   const scriptBytes = Buffer.byteLength(script);
   if (scriptBytes > SCRIPT_BYTES) return `the script has ${scriptBytes} bytes; at most ${SCRIPT_BYTES} are taken`;
   const inputBytes = Buffer.byteLength(input);

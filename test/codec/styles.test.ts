@@ -40,6 +40,8 @@ const styles: readonly (readonly [string, string, readonly number[]])[] = [
   ['work for promises at the top', 'var ready = 0; Promise.resolve().then(function () { ready = 9; });\nfunction encodeDownlink() { return [ready]; }', [9]],
   ['an HTML comment, a hashbang of old', '<!-- old browsers\nfunction encodeDownlink() { return [5]; }\n--> end', [5]],
   ['CRLF and a byte order mark', '\uFEFFfunction encodeDownlink() {\r\n  return { bytes: [6] };\r\n}\r\n', [6]],
+  ['a byte order mark and a hashbang', '\uFEFF#!/usr/bin/env node\r\nfunction encodeDownlink() { return { bytes: [6] }; }', [6]],
+  ['CRLF in a template text', 'function encodeDownlink() { return [`\r\n`.length, "a\\\r\nb".length]; }', [1, 2]],
   ['no bytes at all', 'function encodeDownlink() { return { bytes: [] }; }', []],
 ];
 

@@ -3,20 +3,21 @@ import { UsageError } from '../exit';
 
 const LARGEST_BYTES = 16 * 1024 * 1024;
 
-/** Reads a file of text, less the mark that some editors put before it. Throws UsageError that names it. */
+/** Reads a file of text. Throws UsageError that names it. */
 export function readTextFile(file: string): string {
   try {
     const { size } = statSync(file);
     if (size > LARGEST_BYTES) throw new UsageError(`${file} has ${size} bytes; at most ${LARGEST_BYTES} are read`);
-    return readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+    return readFileSync(file, 'utf8');
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}); give the path of a file`, { cause: error });
   }
 }
 
-/** Reads a JSON text. Throws UsageError that names `source`, and the line and column where it is no JSON. */
-export function parseJson(text: string, source: string): unknown {
+/** Reads a JSON text; the mark that some editors put before it is no part of it. Throws UsageError that names `source`, and the line and column where it is no JSON. */
+export function parseJson(given: string, source: string): unknown {
+  const text = given.replace(/^\uFEFF/, '');
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -1,8 +1,9 @@
+import { stringify } from './intrinsics';
 import { show } from './show';
 
 const LONGEST_LINE = 8192;
 
-/** Takes a line, or counts one that is lost when called with none. Answers whether it takes more. */
+/** Takes a line as JSON text, in which every character comes through the wall, or counts one that is lost when called with none. Answers whether it takes more. */
 export type LogSink = (line?: string) => boolean;
 
 /** `console` of the scripts: one line a call, until the sink is full. */
@@ -15,7 +16,7 @@ export function makeConsole(sink: LogSink): Record<string, (...values: unknown[]
     }
     let line = '';
     for (let at = 0; at < values.length && line.length <= LONGEST_LINE; at += 1) line += (at === 0 ? '' : ' ') + show(values[at], LONGEST_LINE);
-    open = sink(line);
+    open = sink(stringify(line));
   };
   return { log: write, info: write, warn: write, error: write, debug: write };
 }

@@ -36,7 +36,7 @@ export class Cell {
     for (const prelude of preludes) this.evaluate(prelude, OUR_FILE);
     const makeGuest = this.scope.manage(this.context.getProp(this.context.global, 'makeGuest'));
     this.evaluate('delete globalThis.makeGuest', OUR_FILE);
-    const sink = this.scope.manage(this.context.newFunction('log', (line) => (this.logs.add(line && this.context.getString(line)) ? this.context.true : this.context.false)));
+    const sink = this.scope.manage(this.context.newFunction('log', (line) => (this.logs.add(line && (JSON.parse(this.context.getString(line)) as string)) ? this.context.true : this.context.false)));
     this.guest = this.kept(this.context.callFunction(makeGuest, this.context.undefined, sink));
     this.methods = { call: this.methodNamed('call'), read: this.methodNamed('read'), explain: this.methodNamed('explain') };
     this.reserves = [this.context.newArrayBuffer(new ArrayBuffer(RESERVE_BYTES)), this.context.newArrayBuffer(new ArrayBuffer(RESERVE_BYTES))];
