@@ -10,7 +10,7 @@ type ModeField = 'directPayload' | 'customEncoder' | 'encodedParamsTemplate';
 
 const MODES: Readonly<Record<CommandMode, { readonly needs: ModeField; readonly refuses: readonly ModeField[]; readonly example: string }>> = {
   direct: { needs: 'directPayload', refuses: ['customEncoder', 'encodedParamsTemplate'], example: '{"value": {{params.value}}}' },
-  encoded: { needs: 'customEncoder', refuses: ['directPayload'], example: 'function encodeDownlink(input) { return { bytes: [input.value] }; }' },
+  encoded: { needs: 'customEncoder', refuses: ['directPayload'], example: 'function encodeDownlink(input) { return { bytes: [input.data.value] }; }' },
 };
 
 /** Everything wrong with a definition by itself, beyond the field rules of the proto; fields are named as in a request (`command.mode`). */
