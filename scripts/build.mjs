@@ -31,7 +31,7 @@ for (const [name, entry] of Object.entries(programs)) if (existsSync(entry)) awa
 const inside = { bundle: true, platform: 'browser', target: 'es2022', format: 'iife', minify: true, charset: 'ascii', logLevel: 'warning', legalComments: 'none' };
 await build({ ...common, sourcemap: false, minify: true, entryPoints: ['src/codec/worker/worker.ts'], outfile: `${assets}/codecWorker.js` });
 await build({ ...inside, entryPoints: ['src/codec/guest/guest.ts'], outfile: `${assets}/codecGuest.js` });
-await build({ ...inside, entryPoints: ['src/codec/guest/encoding.ts'], outfile: `${assets}/encoding-prelude.js` });
+for (const name of ['encoding', 'require']) await build({ ...inside, entryPoints: [`src/codec/guest/${name}.ts`], outfile: `${assets}/${name}-prelude.js` });
 const buffer = "Object.defineProperty(globalThis, 'Buffer', { value: require('buffer/').Buffer, writable: true, configurable: true })";
 await build({ ...inside, stdin: { contents: buffer, resolveDir: process.cwd() }, outfile: `${assets}/buffer-prelude.js` });
 copyFileSync('node_modules/@jitl/quickjs-wasmfile-release-sync/dist/emscripten-module.wasm', `${assets}/quickjs.wasm`);

@@ -49,7 +49,7 @@ export class Sandbox {
     const { scriptMs, hardMs } = options;
     this.start = {
       engine: new WebAssembly.Module(new Uint8Array(asset('quickjs.wasm'))),
-      preludes: { guest: asset('codecGuest.js').toString(), encoding: asset('encoding-prelude.js').toString(), buffer: asset('buffer-prelude.js').toString() },
+      preludes: { guest: text('codecGuest.js'), encoding: text('encoding-prelude.js'), buffer: text('buffer-prelude.js'), require: text('require-prelude.js') },
       limits: { scriptMs, hardMs },
     };
     this.fill();
@@ -156,6 +156,8 @@ export class Sandbox {
     }, pauseMs);
   }
 }
+
+const text = (name: string): string => asset(name).toString();
 
 /** A script less what editors put into it: the mark before it, behind which no hashbang is known as one, and the CR of line ends. */
 function plain(script: string): string {

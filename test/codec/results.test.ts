@@ -18,7 +18,13 @@ const failures: readonly (readonly [string, string, Partial<CodecError>])[] = [
   ['a text for bytes', returning('{ bytes: "0102" }'), { code: 'bad_output', message: 'bytes is "0102"; it must be a list of integers from 0 to 255 or a typed array' }],
   ['what only looks like a list', returning('{ bytes: { length: 1, 0: 1 } }'), { code: 'bad_output', message: 'bytes is an object; it must be a list of integers from 0 to 255 or a typed array' }],
   ['an ArrayBuffer', returning('{ bytes: new ArrayBuffer(2) }'), { code: 'bad_output', message: 'bytes is an object; it must be a list of integers from 0 to 255 or a typed array' }],
-  ['no bytes', returning('{ fPort: 1 }'), { code: 'bad_output', message: 'bytes is undefined; it must be a list of integers from 0 to 255 or a typed array' }],
+  ['no bytes', returning('{ fPort: 1 }'), { code: 'bad_output', message: 'bytes is undefined (there is fPort); it must be a list of integers from 0 to 255 or a typed array' }],
+  ['error for errors', returning('{ error: "x" }'), { code: 'bad_output', message: 'bytes is undefined (there is error); it must be a list of integers from 0 to 255 or a typed array' }],
+  ['nothing in it', returning('{}'), { code: 'bad_output', message: 'bytes is undefined; it must be a list of integers from 0 to 255 or a typed array' }],
+  ['what only looks like a promise', returning('{ then: function (ok) { ok([1]); } }'), { code: 'bad_output', message: 'bytes is undefined (there is then); it must be a list of integers from 0 to 255 or a typed array' }],
+  ['a promise that cannot be awaited', 'var p = Promise.resolve([1]);\np.constructor = { [Symbol.species]: function () { throw new Error("mine"); } };\nfunction encodeDownlink() { return p; }', { code: 'runtime_error', message: 'Error: mine', lineNumber: 2 }],
+  ['a require of a file', 'var fs = require("fs");', { code: 'runtime_error', message: 'Error: require knows only "buffer"', lineNumber: 1 }],
+  ['a class for an encoder', 'class Encoder { static encode() { return [1]; } }', { code: 'no_encoder' }],
   ['nothing', returning(''), { code: 'bad_output', message: 'the encoder returned undefined; it must return {bytes: [1, 2, 3]}' }],
   ['a number', returning('5'), { code: 'bad_output', message: 'the encoder returned 5; it must return {bytes: [1, 2, 3]}' }],
   ['a wrong fPort', returning('{ bytes: [1], fPort: 224 }'), { code: 'bad_output', message: 'fPort is 224; it must be an integer from 1 to 223, or left out' }],
@@ -89,6 +95,10 @@ describe('the log', () => {
       'TypeError: t',
       '[1,2] 5n Symbol(s) a function',
     ]);
+  });
+
+  it('knows table, trace and assert', async () => {
+    expect(await logOf('console.table([{ a: 1 }]); console.trace("here"); console.assert(true, "no"); console.assert(false); console.assert(0, "zero", 5)')).toEqual(['[{"a":1}]', 'here', 'Assertion failed', 'Assertion failed: zero 5']);
   });
 
   it('brings every character through', async () => {

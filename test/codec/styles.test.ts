@@ -42,6 +42,18 @@ const styles: readonly (readonly [string, string, readonly number[]])[] = [
   ['CRLF and a byte order mark', '\uFEFFfunction encodeDownlink() {\r\n  return { bytes: [6] };\r\n}\r\n', [6]],
   ['a byte order mark and a hashbang', '\uFEFF#!/usr/bin/env node\r\nfunction encodeDownlink() { return { bytes: [6] }; }', [6]],
   ['CRLF in a template text', 'function encodeDownlink() { return [`\r\n`.length, "a\\\r\nb".length]; }', [1, 2]],
+  ['require of buffer', 'const { Buffer } = require("buffer");\nfunction encodeDownlink(input) { return { bytes: Buffer.from([input.data.v]) }; }', [7]],
+  ['a guarded require of buffer', 'if (typeof Buffer === "undefined") { var Buffer = require("buffer").Buffer; }\nfunction encodeDownlink() { return { bytes: Buffer.from("0a", "hex") }; }', [10]],
+  ['a require of something else that is caught', 'try { var fs = require("fs"); } catch (e) {}\nfunction encodeDownlink(input) { return { bytes: [input.data.v] }; }', [7]],
+  ['the export is the encoder', 'module.exports = function encodeDownlink(input) { return { bytes: [input.data.v] }; };', [7]],
+  ['the default of a module', 'exports.__esModule = true;\nexports.default = { encodeDownlink: function (input) { return { bytes: [input.data.v] }; } };', [7]],
+  ['the default of a module is the encoder', 'exports.default = function encodeDownlink(input) { return { bytes: [input.data.v] }; };', [7]],
+  ['other names of the global object', 'self.a = 1; global.b = 2; globalThis.c = 3;\nfunction encodeDownlink() { return [a, b, c, self === global && global === globalThis ? 1 : 0]; }', [1, 2, 3, 1]],
+  ['a class beside the encoder', 'class Encoder { encode() { return [8]; } }\nfunction encodeDownlink() { return { bytes: new Encoder().encode() }; }', [8]],
+  ['errors that are none: false', 'function encodeDownlink() { return { bytes: [1], errors: false }; }', [1]],
+  ['errors that are none: an empty list', 'function encodeDownlink() { return { bytes: [1], errors: [] }; }', [1]],
+  ['errors that are none: an empty text in a list', 'function encodeDownlink() { return { bytes: [1], errors: ["", ""] }; }', [1]],
+  ['errors that are none: an empty object', 'function encodeDownlink() { return { bytes: [1], errors: {} }; }', [1]],
   ['no bytes at all', 'function encodeDownlink() { return { bytes: [] }; }', []],
 ];
 
@@ -76,8 +88,8 @@ describe('an encoder', () => {
     expect(output?.fPort).toBe(11);
   });
 
-  it('finds no timers, no require, no fine clock and nothing of the server', async () => {
-    const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'require', 'process', 'performance', 'fetch', 'WebAssembly', 'Atomics', 'Worker', 'global', 'std', 'os', 'print', 'makeGuest'];
+  it('finds no timers, no fine clock and nothing of the server', async () => {
+    const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'process', 'performance', 'fetch', 'WebAssembly', 'Atomics', 'Worker', 'std', 'os', 'print', 'makeGuest'];
     const script = `function encodeDownlink() { console.log([${names.map((name) => `typeof ${name}`).join()}].join()); return []; }`;
     const { logs } = await room.encode(script);
     expect(logs).toEqual([names.map(() => 'undefined').join()]);

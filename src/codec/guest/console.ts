@@ -18,5 +18,8 @@ export function makeConsole(sink: LogSink): Record<string, (...values: unknown[]
     for (let at = 0; at < values.length && line.length <= LONGEST_LINE; at += 1) line += (at === 0 ? '' : ' ') + show(values[at], LONGEST_LINE);
     open = sink(stringify(line));
   };
-  return { log: write, info: write, warn: write, error: write, debug: write };
+  const assert = (holds?: unknown, ...values: unknown[]): void => {
+    if (!holds) write(values.length === 0 ? 'Assertion failed' : 'Assertion failed:', ...values);
+  };
+  return { log: write, info: write, warn: write, error: write, debug: write, table: write, trace: write, assert };
 }

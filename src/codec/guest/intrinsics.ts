@@ -8,6 +8,7 @@ export const parse = JSON.parse;
 export const isArray = Array.isArray;
 export const toText = String;
 export const isInteger = Number.isInteger;
+export const namesOf = Object.keys;
 
 type Method = (this: unknown, ...values: never[]) => unknown;
 const method = (owner: object, name: string): Method => Reflect.get(owner, name) as Method;
@@ -16,6 +17,7 @@ const getter = (owner: object, name: string | symbol): Method => Reflect.getOwnP
 const { apply } = Reflect;
 const cutText = method(String.prototype, 'slice');
 const tagOf = method(Object.prototype, 'toString');
+const sourceOf = method(Function.prototype, 'toString');
 const typedArray = Reflect.getPrototypeOf(Uint8Array.prototype) as object;
 const typedArrayName = getter(typedArray, Symbol.toStringTag);
 const typedArrayLength = getter(typedArray, 'length');
@@ -40,7 +42,10 @@ export const lengthOfTypedArray = (array: Uint8Array): number => apply(typedArra
 /** Whether a value calls itself an error, as the engine sees it. */
 export const isError = (value: unknown): boolean => apply(tagOf, value, []) === '[object Error]';
 
-/** Calls back once a promise is settled. Throws if the value is no promise of this engine. */
+/** Whether a function is a class, which cannot be called. */
+export const isClass = (value: (...values: readonly never[]) => unknown): boolean => cut(apply(sourceOf, value, []) as string, 5) === 'class';
+
+/** Calls back once a promise is settled. Throws what the script's own `constructor` of the promise throws, and if it is no promise. */
 export function whenSettled(promise: unknown, kept: (value: unknown) => void, broken: (reason: unknown) => void): void {
   apply(subscribe, promise, [kept, broken]);
 }

@@ -1,10 +1,11 @@
 import type { GuestResult } from '../guestWords';
-import { glue, isArray, isInteger, isTypedArray, lengthOfTypedArray, stringify, toText } from './intrinsics';
+import { glue, isArray, isInteger, isTypedArray, lengthOfTypedArray, namesOf, stringify, toText } from './intrinsics';
 import { name, show } from './show';
 
 const MOST_BYTES = 65_536;
 const MOST_LINES = 100;
 const LINE_LENGTH = 1000;
+const MOST_NAMES = 5;
 const HEX = '0123456789abcdef';
 const A_LIST = '; it must be a list of integers from 0 to 255 or a typed array';
 
@@ -15,7 +16,18 @@ export function readResult(value: unknown): string {
   const { errors, warnings, fPort, bytes } = value as Record<string, unknown>;
   const errorLines = lines(errors);
   const warningLines = lines(warnings);
-  return errorLines === '[]' ? withPort(bytes, fPort, warningLines) : glue('{"errors":', errorLines, ',"warnings":', warningLines, '}');
+  if (errorLines !== '[]') return glue('{"errors":', errorLines, ',"warnings":', warningLines, '}');
+  if (bytes === undefined) return wrong(warningLines, 'bytes is undefined', beside(value), A_LIST);
+  return withPort(bytes, fPort, warningLines);
+}
+
+/** What is there instead of bytes. */
+function beside(value: object): string {
+  const names = namesOf(value);
+  let text = '';
+  for (let at = 0; at < names.length && at < MOST_NAMES; at += 1) text += glue(at === 0 ? '' : ', ', show(names[at], 40));
+  if (text === '') return '';
+  return glue(' (there is ', text, names.length > MOST_NAMES ? ', ...)' : ')');
 }
 
 function withPort(bytes: unknown, fPort: unknown, warnings: string): string {
@@ -46,14 +58,20 @@ const wrong = (warnings: string, what: string, found: string, right: string): st
 const problem = (code: NonNullable<GuestResult['problem']>['code'], warnings: string, message: string): string =>
   glue('{"problem":{"code":"', code, '","message":', stringify(message), '},"warnings":', warnings, '}');
 
-/** `errors` or `warnings` as the JSON text of a list of texts: a list, or one value that stands for itself. */
+/** `errors` or `warnings` as the JSON text of a list of texts: a list, or one value that stands for itself. What is empty counts as nothing. */
 function lines(value: unknown): string {
-  if (value === undefined || value === null || value === '') return '[]';
-  if (!isArray(value)) return glue('[', line(value), ']');
-  const { length } = value; // of a Proxy it may be anything
-  let text = '';
-  for (let at = 0; at < length && at < MOST_LINES; at += 1) text += glue(at === 0 ? '' : ',', line(value[at]));
-  return glue('[', text, length > MOST_LINES ? ',"(the rest was cut)"]' : ']');
+  if (value === undefined || value === null || value === false) return '[]';
+  if (isArray(value)) return linesOfList(value);
+  const line = show(value, LINE_LENGTH);
+  return line === '' || line === '{}' ? '[]' : glue('[', stringify(line), ']');
 }
 
-const line = (value: unknown): string => stringify(show(value, LINE_LENGTH));
+function linesOfList(list: readonly unknown[]): string {
+  const { length } = list; // of a Proxy it may be anything
+  let text = '';
+  for (let at = 0; at < length && at < MOST_LINES; at += 1) {
+    const line = show(list[at], LINE_LENGTH);
+    if (line !== '') text += glue(text === '' ? '' : ',', stringify(line));
+  }
+  return glue('[', text, text !== '' && length > MOST_LINES ? ',"(the rest was cut)"]' : ']');
+}

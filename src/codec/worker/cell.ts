@@ -37,7 +37,8 @@ export class Cell {
     const makeGuest = this.scope.manage(this.context.getProp(this.context.global, 'makeGuest'));
     this.evaluate('delete globalThis.makeGuest', OUR_FILE);
     const sink = this.scope.manage(this.context.newFunction('log', (line) => (this.logs.add(line && (JSON.parse(this.context.getString(line)) as string)) ? this.context.true : this.context.false)));
-    this.guest = this.kept(this.context.callFunction(makeGuest, this.context.undefined, sink));
+    const isPromise = this.scope.manage(this.context.newFunction('isPromise', (value) => (this.holdsPromise(value) ? this.context.true : this.context.false)));
+    this.guest = this.kept(this.context.callFunction(makeGuest, this.context.undefined, sink, isPromise));
     this.methods = { call: this.methodNamed('call'), read: this.methodNamed('read'), explain: this.methodNamed('explain') };
     this.reserves = [this.context.newArrayBuffer(new ArrayBuffer(RESERVE_BYTES)), this.context.newArrayBuffer(new ArrayBuffer(RESERVE_BYTES))];
   }
@@ -96,6 +97,14 @@ export class Cell {
   close(): void {
     for (const reserve of this.reserves) reserve.dispose();
     this.scope.dispose();
+  }
+
+  private holdsPromise(handle: QuickJSHandle): boolean {
+    const state = this.context.getPromiseState(handle);
+    if (state.type === 'pending') return true;
+    if (state.type === 'fulfilled' && state.notAPromise) return false;
+    (state.type === 'fulfilled' ? state.value : state.error).dispose();
+    return true;
   }
 
   private methodNamed(word: keyof Guest): QuickJSHandle {

@@ -9,12 +9,15 @@ export interface Preludes {
   readonly encoding: string;
   /** Defines `Buffer`. */
   readonly buffer: string;
+  /** Defines `require`; needs `Buffer`. */
+  readonly require: string;
 }
 
 // These take longer to load than most scripts to run: only where a script names what they define.
 const OPTIONAL = [
   { names: /\b(atob|btoa|TextEncoder|TextDecoder)\b/, prelude: 'encoding' },
-  { names: /\bBuffer\b/, prelude: 'buffer' },
+  { names: /\b(Buffer|require)\b/, prelude: 'buffer' },
+  { names: /\brequire\b/, prelude: 'require' },
 ] as const;
 
 /** A clean cell, the caller's to close, and what kind it is. */
