@@ -70,17 +70,19 @@ export class ExecutionService {
       const facts = await readFacts(repos, organizationId, device, request.commandId);
       // Outside the transaction: patterns, templates and encoders of a user may take their time, and all writers would wait for them.
       const draft = prepareExecution(facts, request, this.options.clock.now());
-      // An encoder costs more than to look first whether the request is answered already.
-      const earlier = draft.violations.length === 0 && runsEncoder(draft) ? await answered(repos, draft, async () => {}) : undefined;
+      // An encoder costs more than to look first whether the request is answered already, or there is no place for it.
+      const looksFirst = draft.violations.length === 0 && runsEncoder(draft);
+      const earlier = looksFirst ? await answered(repos, draft, async () => {}) : undefined;
       if (earlier) return { execution: earlier, duplicate: true };
-      const outcome = await this.submit(organizationId, facts, await encodeSubmission(this.options.encoder, draft, signal));
+      const isFull = looksFirst && (await isQueueFull(repos, facts, draft.execution));
+      const outcome = await this.submit(organizationId, facts, isFull ? draft : await encodeSubmission(this.options.encoder, draft, signal), isFull);
       if (outcome) return outcome;
     }
     throw new DomainError('changed_meanwhile', 'changed_meanwhile', 'the device, its command or its connection kept changing while the request was checked; execute again');
   }
 
-  /** Undefined: what the submission rests on has changed meanwhile. */
-  private async submit(organizationId: string, facts: SubmitFacts, made: Submission): Promise<ExecuteOutcome | undefined> {
+  /** `isFull`: there was no place for it, so it was not encoded. Undefined: what the submission rests on has changed meanwhile. */
+  private async submit(organizationId: string, facts: SubmitFacts, made: Submission, isFull: boolean): Promise<ExecuteOutcome | undefined> {
     return await this.work.transaction(async (repos, db) => {
       // Locked: two requests for one device cannot both take the last place, nor the device go away meanwhile.
       await repos.devices.hold(organizationId, facts.device.id);
@@ -90,7 +92,7 @@ export class ExecutionService {
       const { execution, violations } = submission;
       const earlier = await answered(repos, submission, async (id) => await repos.executions.forgetTrigger(organizationId, id));
       if (earlier) return { execution: earlier, duplicate: true };
-      const reason = await reasonAgainst(repos, facts, submission);
+      const reason = isFull ? 'device_queue_full' : await reasonAgainst(repos, facts, submission);
       const submitted = reason ? rejected(execution, reason, violations) : execution;
       await this.create(db, submitted, reason);
       return { execution: submitted, duplicate: false };
@@ -158,10 +160,13 @@ async function byTrigger(executions: ExecutionRepository, wanted: Execution, onE
   return earlier;
 }
 
-async function reasonAgainst({ executions }: Repositories, { device, connection }: SubmitFacts, { execution, violations }: Submission): Promise<RejectionReason | undefined> {
+async function reasonAgainst(repos: Repositories, facts: SubmitFacts, { execution, violations }: Submission): Promise<RejectionReason | undefined> {
   if (violations.length > 0) return 'validation_failed';
-  const limit = queueLimit(execution.kind, connection?.policy ?? {});
-  return (await executions.countUndelivered(device.organizationId, device.id)) >= limit ? 'device_queue_full' : undefined;
+  return (await isQueueFull(repos, facts, execution)) ? 'device_queue_full' : undefined;
+}
+
+async function isQueueFull({ executions }: Repositories, { device, connection }: SubmitFacts, { kind }: Execution): Promise<boolean> {
+  return (await executions.countUndelivered(device.organizationId, device.id)) >= queueLimit(kind, connection?.policy ?? {});
 }
 
 function wasCancelled({ state, detail }: Execution): boolean {

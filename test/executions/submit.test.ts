@@ -94,6 +94,12 @@ describe.each(engines())('submitting on $name', ({ createDatabase }) => {
     expect(await room.execute(target, { params: { level: 'x' } })).toMatchObject({ accepted: false });
     expect(await room.execute(off, { params: { level: 1 } })).toMatchObject({ accepted: false });
     expect(sandbox.runs).toHaveLength(0);
+    const full = await room.target({ connectionId: await room.connection({ policy: { queueLimit: 1 } }), command: encoded() });
+    expect(await room.execute(full, { params: { level: 1 } })).toMatchObject({ accepted: true });
+    const refused = await room.execute(full, { params: { level: 2 }, triggerId: 'full' });
+    expect(refused).toMatchObject({ accepted: false, state: REQUEST_REJECTED, rejectionReason: RejectionReason.REJECTION_REASON_DEVICE_QUEUE_FULL, violations: [] });
+    expect(await room.execute(full, { params: { level: 2 }, triggerId: 'full' })).toEqual({ ...refused, duplicate: true });
+    expect(sandbox.runs.splice(0)).toHaveLength(1);
     const first = await room.execute(target, { params: { level: 1 }, triggerId: 'once' });
     expect(await room.execute(target, { params: { level: 1 }, triggerId: 'once' })).toMatchObject({ executionId: first.executionId, duplicate: true });
     expect(await room.execute(target, { params: { level: 1 } })).toMatchObject({ executionId: first.executionId, duplicate: true });
