@@ -2,10 +2,12 @@ import type { CodecErrorCode } from '../../src/codec';
 import { asset } from '../../src/kernel/assets';
 import { openSandbox, type SandboxRoom } from './sandboxRoom';
 
-// Two rooms: where time must run out it is short, where memory must run out first it is long, whatever the machine is doing.
-const short = openSandbox({ scriptMs: 60, hardMs: 1000 });
+// Three rooms: where a script must be stopped its time is short, where its thread must be ended that comes soon, and where memory must run
+// out first there is time for it, whatever the machine is doing.
+const short = openSandbox({ scriptMs: 60, hardMs: 10_000 });
+const hasty = openSandbox({ scriptMs: 60, hardMs: 1000 });
 const long = openSandbox();
-afterAll(async () => await Promise.all([short.sandbox.stop(), long.sandbox.stop()]));
+afterAll(async () => await Promise.all([short, hasty, long].map(async ({ sandbox }) => await sandbox.stop())));
 
 const encoding = (result: string): string => `function encodeDownlink() { return ${result}; }`;
 
@@ -13,10 +15,6 @@ const endless: readonly (readonly [string, string])[] = [
   ['an endless loop', 'while (true) {}'],
   ['an endless loop in try and finally', 'for (;;) { try { for (;;) {} } catch (e) {} finally { continue; } }'],
   ['an endless loop in the encoder', 'function encodeDownlink() { for (;;); }'],
-  ['a native loop: indexOf', 'Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)'],
-  ['a native loop: join', 'new Array(2 ** 28).join("ab")'],
-  ['a native loop: nested lists as JSON', 'var a = []; for (var i = 0; i < 30000; i++) a = [a]; for (;;) JSON.stringify(a)'],
-  ['a native loop: lastIndexOf', 'Array.prototype.lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)'],
   ['regex backtracking', '/^(a+)+$/.test("a".repeat(50) + "!")'],
   ['an endless promise chain', 'function next() { Promise.resolve().then(next); } next(); function encodeDownlink() { return [1]; }'],
   ['an endless await', 'async function encodeDownlink() { for (;;) await 1; }'],
@@ -29,6 +27,13 @@ const endless: readonly (readonly [string, string])[] = [
   ['an endless generator', 'function* g() { for (;;) yield 1; } for (var x of g());'],
   ['a loop in eval', 'eval("for (;;);")'],
   ['a loop in Function', 'new Function("for (;;);")()'],
+];
+
+// The engine does not ask in native loops whether time is over.
+const hanging: readonly (readonly [string, string])[] = [
+  ['indexOf', 'Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)'],
+  ['join', 'new Array(2 ** 28).join("ab")'],
+  ['lastIndexOf', 'Array.prototype.lastIndexOf.call({ length: 2 ** 53 - 1 }, 1)'],
 ];
 
 const greedy: readonly (readonly [string, string])[] = [
@@ -78,9 +83,22 @@ async function expectWorks({ bytes }: SandboxRoom): Promise<void> {
 }
 
 describe('a hostile script', () => {
-  it.each(endless)('is stopped in time: %s', async (_what, script) => {
-    expect((await short.encode(script)).error).toMatchObject({ code: 'timeout' });
+  it.each(endless)('is stopped in time, and its thread lives: %s', async (_what, script) => {
+    expect(await short.encode(script)).toMatchObject({ error: { code: 'timeout' }, blameless: false });
     await expectWorks(short);
+    expect(short.events).toEqual([]);
+  });
+
+  it.each(hanging)('loses its thread when it cannot be stopped: %s', async (_what, script) => {
+    const lost = hasty.events.length;
+    expect((await hasty.encode(script)).error).toMatchObject({ code: 'timeout' });
+    await expectWorks(hasty);
+    expect(hasty.events.slice(lost)).toEqual([{ event: 'codec.thread_replaced', fields: { reason: 'hung', owner: 'org-1' } }]);
+  });
+
+  it('is stopped or loses its thread where the machine decides which: nested lists as JSON', async () => {
+    expect((await hasty.encode('var a = []; for (var i = 0; i < 30000; i++) a = [a]; for (;;) JSON.stringify(a)')).error).toMatchObject({ code: 'timeout' });
+    await expectWorks(hasty);
   });
 
   it.each(greedy)('gets no more memory than it may have: %s', async (_what, script) => {
