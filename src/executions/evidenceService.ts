@@ -1,5 +1,6 @@
 import type { Attachment, Evidence, EvidenceOutcome } from '../connections';
 import type { Database } from '../database';
+import { DomainError } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
 import { chunksOf, EvidenceGathering, type EvidencePlace, type FoundEvidence } from './evidenceGathering';
 import { type Execution, isFinal } from './execution';
@@ -90,26 +91,34 @@ export class EvidenceService {
     const outcomes = new Map<string, EvidenceOutcome>();
     for (let attempt = 1, open = all; open.length > 0; attempt++) {
       if (attempt > TRIES) throw new Error(`executions kept changing while evidence for them was stored: ${open.map(({ executionId }) => executionId).join(', ')}`);
-      for (const [executionId, outcome] of await this.settleOnce(at, open, attempt)) outcomes.set(executionId, outcome);
+      for (const [executionId, outcome] of await this.settleOnce(at, open).catch((error: unknown) => this.slotTaken(error, attempt))) outcomes.set(executionId, outcome);
       open = open.filter(({ executionId }) => !outcomes.has(executionId));
     }
     return all.map(({ executionId }) => outcomes.get(executionId) ?? 'unknown');
+  }
+
+  /** On PostgreSQL another transaction may take a slot between the look and the write: then it is looked at again. */
+  private slotTaken(error: unknown, attempt: number): Map<string, EvidenceOutcome> {
+    if (attempt === TRIES || !this.options.database.dialect.isUniqueViolation(error)) throw error;
+    return new Map();
   }
 
   /** One transaction that stores all changes at once, because the organization's other writers wait from then on. Without what was changed meanwhile. */
   private async settleOnce(at: EvidencePlace, all: readonly FoundEvidence[]): Promise<Map<string, EvidenceOutcome>> {
     const { database, ledger } = this.options;
     return await database.transaction(async (db) => {
-      const executions = await new ExecutionRepository(db).findAll(at.organizationId, all.map(({ executionId }) => executionId));
+      const repository = new ExecutionRepository(db);
+      const executions = await repository.findAll(at.organizationId, all.map(({ executionId }) => executionId));
       const outcomes = new Map<string, EvidenceOutcome>();
-      const changes: Change[] = [];
+      const planned: Change[] = [];
       for (const { executionId, evidence } of all) {
         const execution = executions.get(executionId);
         const here = execution?.connectionId === at.connectionId ? execution : undefined;
         outcomes.set(executionId, outcomeFor(here));
         const change = here && this.planned(here, at.source, evidence);
-        if (change) changes.push(change);
+        if (change) planned.push(change);
       }
+      const changes = await withFreeSlots(repository, planned);
       const stored = new Set(await ledger.store(db, at.organizationId, changes));
       for (const change of changes) if (!stored.has(change)) outcomes.delete(change.after.id);
       return outcomes;
@@ -122,6 +131,21 @@ export class EvidenceService {
     const { event, origin } = happened(evidence, source);
     return ledger.plan(execution, event, origin) ?? (isFinal(execution.state) ? ledger.planLate(execution, event, origin) : undefined);
   }
+}
+
+/** What T15 takes out of the queue holds the slot only where that is free: nothing is sent for it any more, so it can do without. */
+async function withFreeSlots(executions: ExecutionRepository, changes: readonly Change[]): Promise<Change[]> {
+  const taken = new Set<string>();
+  const fitting: Change[] = [];
+  for (const change of changes) {
+    const { before, after } = change;
+    const { organizationId, physicalDeviceId = '' } = after;
+    const takes = after.holdsSlot && !before.holdsSlot;
+    const collides = takes && (taken.has(physicalDeviceId) || (await executions.isSlotTaken(organizationId, physicalDeviceId)));
+    if (takes) taken.add(physicalDeviceId);
+    fitting.push(collides ? { ...change, after: { ...after, holdsSlot: false } } : change);
+  }
+  return fitting;
 }
 
 function outcomeFor(execution: Execution | undefined): EvidenceOutcome {

@@ -78,6 +78,11 @@ export class ExecutionRepository {
     return await this.first(statements.head, [organizationId, connectionId, physicalDeviceId]);
   }
 
+  /** Whether an execution holds the slot of a physical device. */
+  async isSlotTaken(organizationId: string, physicalDeviceId: string): Promise<boolean> {
+    return (await this.db.all(statements.slot, [organizationId, physicalDeviceId])).length > 0;
+  }
+
   /** The physical devices of a connection that have a queue, those that wait longest first. */
   async queues(organizationId: string, connectionId: string): Promise<string[]> {
     const rows = await this.db.all<{ physical_device_id: string }>(statements.queues, [organizationId, connectionId]);

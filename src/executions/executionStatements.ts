@@ -50,6 +50,7 @@ export const statements = {
       and not exists (select 1 from executions s where s.physical_device_id = e.physical_device_id and s.holds_slot = 1)
       order by e.queue_order limit 1`,
   ),
+  slot: hot('slot', 'select s.id from executions s where s.organization_id = ? and s.physical_device_id = ? and s.holds_slot = 1'),
   queues: hot(
     'queues',
     `select e.physical_device_id from executions e where e.organization_id = ? and e.connection_id = ? and e.state = 'enqueued'

@@ -31,7 +31,7 @@ export const send: Change = (x, draft, event, now) => {
   set(draft, { attempts: x.attempts + 1, dispatchedAt: now, sentTo: event.peerId, sentBoot: event.bootId, holdsSlot: true, notBefore: undefined, detail: '', detailMessage: '' });
 };
 
-/** Out of the queue without being sent: an earlier attempt was received. Its place in the queue was the first, so the slot is free. */
+/** Out of the queue without being sent: an earlier attempt was received. Whoever stores it leaves the slot to one that has it already. */
 export const takeUp: Change = (_x, draft) => set(draft, { holdsSlot: true, notBefore: undefined });
 
 /** The first sign of delivery ends what was said about the transport. */

@@ -1,24 +1,15 @@
-import { ExecutionRepository } from '../../src/executions/executionRepository';
 import { ExecutionEvidence, ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
 import type { ConnectionPolicy } from '../../src/connections';
 import { engines, type TestDatabase } from '../support/engines';
-import { type ExecutionRoom, nameOf, prepare, startExecutionRoom, type Target, type TargetOptions } from './executionRoom';
+import { type Asked, startAsking } from './asking';
+import { type ExecutionRoom, nameOf, prepare, startExecutionRoom, type TargetOptions } from './executionRoom';
 import { TestGateway } from './testGateway';
 
 const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED, COMMAND_RESULT_CODE_NO_ANSWER: NO_ANSWER, COMMAND_RESULT_CODE_REJECTED: REJECTED } = CommandResultCode;
-const LEVEL = { paramsSchema: { n: { type: 2, enum: [], default: 0 } } as never };
 
 /** Of a gateway that takes one command at a time, and has a day for it. */
 const BUSY: ConnectionPolicy = { sleepy: true, maxInFlight: 1 };
-
-interface Asked {
-  readonly connectionId: string;
-  readonly target: Target;
-  readonly gateway: TestGateway;
-  readonly executionId: string;
-  readonly tries: readonly string[];
-}
 
 describe.each(engines())('query commands on $name', ({ createDatabase }) => {
   let db: TestDatabase;
@@ -33,19 +24,8 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
   afterEach(async () => await room.stop());
   afterAll(async () => await db.drop());
 
-  /** An execution that left for its gateway, of a command that asks for the device's state once it is acknowledged. */
   async function asking(options: TargetOptions & { readonly policy?: ConnectionPolicy } = {}): Promise<Asked> {
-    const connectionId = await room.connection({ policy: options.policy ?? {} });
-    const plain = await room.target({ connectionId, ...options });
-    const queryCommandId = await room.addCommand(plain.deviceId, { name: 'Ask', directPayload: '{"ask": "{{execution.id}}"}' });
-    const expected = options.expects ? { expectedSensorStates: [{ sensorId: plain.sensorId, valueTemplate: '21' }] } : {};
-    const target = { ...plain, commandId: await room.addCommand(plain.deviceId, { verificationStrategy: 3, queryCommandId, ...LEVEL, ...expected, ...options.command }) };
-    const gateway = await TestGateway.attach(room, { connectionId });
-    const { executionId } = await room.execute(target);
-    await gateway.command(1);
-    const { query } = await new ExecutionRepository(db.database.db).get('org-1', executionId);
-    room.clock.advance(1);
-    return { connectionId, target, gateway, executionId, tries: query?.tries.map((one) => one.executionId) ?? [] };
+    return await startAsking(room, db.database, options);
   }
 
   /** Acknowledges while the gateway takes nothing more, so that the query cannot leave; resolves to the execution that keeps it busy. */
@@ -61,8 +41,8 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     room.clock.advance(milliseconds);
     await room.executions.sweep();
   }
-  const stateOf = async (executionId = ''): Promise<string> => nameOf((await room.get(executionId)).state);
-  const eventsOf = async (executionId = ''): Promise<string[]> => (await room.get(executionId)).events.map(({ event }) => event);
+  const stateOf = async (executionId: string): Promise<string> => nameOf((await room.get(executionId)).state);
+  const eventsOf = async (executionId: string): Promise<string[]> => (await room.get(executionId)).events.map(({ event }) => event);
 
   it('are sent at the acknowledgement, and their answer settles the execution', async () => {
     const { executionId, target, gateway, tries } = await asking();
@@ -71,10 +51,10 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     expect(accepted.events.at(-1)).toMatchObject({ event: 'ack', data: { query_execution_id: tries[0] } });
     expect(accepted.deadlineAt?.seconds).toBe(Math.floor((room.clock.now() + 300_000) / 1000));
     expect(await gateway.command(2)).toMatchObject({ executionId: tries[0], attempt: 1, clientDeviceId: target.clientDeviceId, payload: { value: { ask: tries[0] } } });
-    const child = await room.get(tries[0] ?? '');
+    const child = await room.get(tries[0]);
     expect(child).toMatchObject({ parentExecutionId: executionId, triggerId: accepted.triggerId });
     expect(child.events[0]).toMatchObject({ event: 'submitted', source: 'server', data: { parent_execution_id: executionId, trigger_id: accepted.triggerId } });
-    await gateway.result(tries[0] ?? '', ACCEPTED);
+    await gateway.result(tries[0], ACCEPTED);
     const done = await room.get(executionId);
     expect(done).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, evidence: ExecutionEvidence.EXECUTION_EVIDENCE_QUERY, detail: '' });
     expect(done.events.at(-1)).toMatchObject({ event: 'query_answered', data: { query_execution_id: tries[0] } });
@@ -85,7 +65,7 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     const { executionId, gateway, tries } = await asking();
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
-    await gateway.result(tries[0] ?? '', NO_ANSWER, 'silent');
+    await gateway.result(tries[0], NO_ANSWER, 'silent');
     const failed = await room.get(executionId);
     expect(nameOf(failed.state)).toBe('accepted');
     expect(failed.events.at(-1)).toMatchObject({ event: 'query_failed', data: { query_execution_id: tries[0], state: 'unconfirmed', detail: 'silent' } });
@@ -105,10 +85,10 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     const { executionId, gateway, tries } = await asking();
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
-    await gateway.result(tries[0] ?? '', NO_ANSWER);
+    await gateway.result(tries[0], NO_ANSWER);
     await pass(150_000);
     await gateway.command(3);
-    await gateway.result(tries[1] ?? '', ACCEPTED);
+    await gateway.result(tries[1], ACCEPTED);
     expect(await room.get(executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, evidence: ExecutionEvidence.EXECUTION_EVIDENCE_QUERY });
     await gateway.cut();
   });
@@ -118,7 +98,7 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     const { executionId: next } = await room.execute(target, { params: { n: 2 } });
     await gateway.result(executionId, ACCEPTED);
     expect((await gateway.command(2)).executionId).toBe(tries[0]);
-    await gateway.result(tries[0] ?? '', ACCEPTED);
+    await gateway.result(tries[0], ACCEPTED);
     expect((await gateway.command(3)).executionId).toBe(next);
     await gateway.cut();
   });
@@ -131,7 +111,7 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     const { executionId: other, accepted } = await room.execute(target, { params: { n: 2 } });
     expect(accepted).toBe(true);
     await gateway.result(executionId, REJECTED, 'E7');
-    expect(await room.get(tries[0] ?? '')).toMatchObject({ state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE, detail: 'parent_ended', attempts: 0 });
+    expect(await room.get(tries[0])).toMatchObject({ state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE, detail: 'parent_ended', attempts: 0 });
     expect(await eventsOf(executionId)).not.toContain('query_failed');
     await gateway.result(busy, ACCEPTED);
     expect((await gateway.command(3)).executionId).toBe(other);
@@ -143,7 +123,7 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     const { executionId, tries } = asked;
     await acknowledgedBusy(asked);
     await pass(150_000);
-    expect(await room.get(tries[0] ?? '')).toMatchObject({ state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE, detail: 'asked_again' });
+    expect(await room.get(tries[0])).toMatchObject({ state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE, detail: 'asked_again' });
     expect(await stateOf(tries[1])).toBe('enqueued');
     expect(await stateOf(executionId)).toBe('accepted');
     await pass(150_000);
@@ -162,14 +142,14 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     await pass(60_000);
     expect(await room.get(asked.executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, detail: 'query_timeout' });
     expect(await stateOf(asked.tries[0])).toBe('transport_unreachable');
-    await expect(room.get(asked.tries[1] ?? '')).rejects.toThrow(/execution/);
+    await expect(room.get(asked.tries[1])).rejects.toThrow(/execution/);
   });
 
   it('leave an execution with expected states open: the sensors decide, and it is not asked again', async () => {
     const { executionId, gateway, tries } = await asking({ expects: true });
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
-    await gateway.result(tries[0] ?? '', ACCEPTED);
+    await gateway.result(tries[0], ACCEPTED);
     expect(await stateOf(executionId)).toBe('accepted');
     expect((await eventsOf(executionId)).at(-1)).toBe('query_answered');
     await pass(299_999);
@@ -187,7 +167,7 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     expect(await stateOf(executionId)).toBe('accepted');
     await gateway.uplink(target.clientDeviceId, { level: 21 });
     expect(await stateOf(executionId)).toBe('converged');
-    await gateway.result(tries[0] ?? '', ACCEPTED);
+    await gateway.result(tries[0], ACCEPTED);
     expect(await stateOf(tries[0])).toBe('accepted_no_l4');
     await gateway.cut();
   });
@@ -199,9 +179,9 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     await knex('executions').where('id', executionId).update({ query: row?.query.replace('"kind":"gateway"', '"kind":"mqtt"') ?? null });
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
-    gateway.received(tries[0] ?? '');
+    gateway.received(tries[0]);
     await gateway.uplink(target.clientDeviceId, { level: 21 });
-    expect(await room.get(tries[0] ?? '')).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, evidence: ExecutionEvidence.EXECUTION_EVIDENCE_IMPLICIT_UPLINK });
+    expect(await room.get(tries[0])).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, evidence: ExecutionEvidence.EXECUTION_EVIDENCE_IMPLICIT_UPLINK });
     expect(await stateOf(executionId)).toBe('converged');
     await gateway.cut();
   });
@@ -219,7 +199,7 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     const { connectionId, executionId, gateway, tries } = await asking();
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
-    await gateway.result(tries[0] ?? '', NO_ANSWER);
+    await gateway.result(tries[0], NO_ANSWER);
     await gateway.cut();
     const { clock } = room;
     await room.stop();
