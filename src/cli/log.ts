@@ -1,6 +1,7 @@
 import pino from 'pino';
 import type { Config } from '../config';
 import type { Logger } from '../kernel/logger';
+import { LineWriter } from './lineWriter';
 
 /** A log that writes JSON lines to stdout: `level`, `time`, `event`, then the fields. */
 export interface ProcessLog {
@@ -11,32 +12,21 @@ export interface ProcessLog {
   readonly flush: () => void;
 }
 
-const BUFFER_BYTES = 16 * 1024 - 1;
 const FLUSH_MS = 100;
-// What may wait for a reader who stopped reading: more would take the server's memory.
-const LONGEST_BACKLOG_BYTES = 8 * 1024 * 1024;
 
 /**
  * Makes the log of the process. Lines leave in order and together, without blocking: a write for each line costs as much as a tenth of a
- * call. Nothing waits longer than 100 ms, warnings and errors not at all. When the reader of stdout falls more than 8 MiB behind, lines are
- * dropped, and their number is logged (`log.lines_dropped`) when it reads again.
+ * call. Nothing waits longer than 100 ms, warnings and errors not at all. When the reader of stdout falls more than 8 MiB behind, or the
+ * disk that it is written to is full, lines are dropped, and their number is logged (`log.lines_dropped`) when it goes on.
  */
 export function processLog(level: Config['log']['level']): ProcessLog {
-  const destination = pino.destination({ fd: 1, sync: false, minLength: BUFFER_BYTES, maxLength: LONGEST_BACKLOG_BYTES });
-  const flush = (): void => destination.flushSync();
+  process.stdout.on('error', () => {}); // to look at it makes a pipe one that never blocks
+  const destination = new LineWriter(process.stdout.fd, (count) => lines.warn({ count }, 'log.lines_dropped'));
   setInterval(() => destination.flush(), FLUSH_MS).unref();
   const lines = pino(
     { level, base: null, messageKey: 'event', timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (name) => ({ level: name }) }, serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err } },
     destination,
   );
-  let dropped = 0;
-  destination.on('drop', () => (dropped += 1));
-  destination.on('drain', () => {
-    if (dropped === 0) return;
-    const count = dropped;
-    dropped = 0;
-    lines.warn({ count }, 'log.lines_dropped');
-  });
   const atOnce = (write: (fields: object, event: string) => void) => (fields: object, event: string) => {
     write(fields, event);
     destination.flush();
@@ -48,7 +38,7 @@ export function processLog(level: Config['log']['level']): ProcessLog {
     error: atOnce((fields, event) => lines.error(fields, event)),
   };
   const always = lines.child({}, { level: 'info' });
-  return { log, always: { ...log, info: atOnce((fields, event) => always.info(fields, event)) }, flush };
+  return { log, always: { ...log, info: atOnce((fields, event) => always.info(fields, event)) }, flush: () => destination.flushSync() };
 }
 
 /** A log for commands: only warnings and errors, as text for people on stderr. */
