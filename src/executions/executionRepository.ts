@@ -63,11 +63,6 @@ export class ExecutionRepository {
     return row?.undelivered ?? 0;
   }
 
-  /** All executions of a device that are not final. */
-  async openOfDevice(organizationId: string, deviceId: string): Promise<Execution[]> {
-    return await this.many(statements.openOfDevice, [organizationId, deviceId]);
-  }
-
   /** The executions of a connection that are in transit, in pages: `after` is the id of the last one of the page before. */
   async inTransit(organizationId: string, connectionId: string, after: string, limit: number): Promise<Execution[]> {
     return await this.many(statements.inTransit, [organizationId, connectionId, after, limit]);

@@ -31,7 +31,6 @@ export const statements = {
   forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
   duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),
   undelivered: hot('undelivered', "select count(*) as undelivered from executions e where e.organization_id = ? and e.device_id = ? and e.final = 0 and e.state in ('enqueued', 'in_transit') and e.parent_execution_id is null"),
-  openOfDevice: hot('openOfDevice', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.final = 0`),
   inTransit: hot('inTransit', `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.state = 'in_transit' and e.final = 0 and e.id > ? order by e.id limit ?`),
   enqueuedQueries: hot('enqueuedQueries', `${SELECT} where e.organization_id = ? and e.parent_execution_id = ? and e.state = 'enqueued'`),
   place: hot('place', 'select e.queue_order from executions e where e.organization_id = ? and e.id = ?'),
@@ -65,11 +64,6 @@ export const statements = {
   position: hot('position', "select value from organization_counters where organization_id = ? and name = 'execution_events'"),
   eventsOf: hot('eventsOf', `${EVENT} where v.organization_id = ? and v.execution_id = ? order by v.sequence`),
   eventsAfter: hot('eventsAfter', `${EVENT} where v.organization_id = ? and v.position > ? order by v.position limit ?`),
-  // Over all organizations: what the server itself keeps going. During the grace after a start, the deadlines that passed before it wait.
-  due: hot('due', `${SELECT} where e.next_deadline <= ? and (e.state = 'enqueued' or e.next_deadline > ?) order by e.next_deadline limit ?`),
-  forgetEnded: hot('forgetEnded', 'delete from executions where id in (select e.id from executions e where e.finished_at <= ? order by e.finished_at limit ?) returning id'),
-  nextDue: hot('nextDue', 'select min(e.next_deadline) as next_deadline from executions e where e.next_deadline > ?'),
-  allInTransit: hot('allInTransit', "select e.organization_id, e.id from executions e where e.state = 'in_transit' and e.final = 0"),
 } as const;
 
 const updates = new Map<number, HotStatement>();

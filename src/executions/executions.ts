@@ -11,7 +11,6 @@ import { EvidenceService } from './evidenceService';
 import { type Execution, isFinal } from './execution';
 import type { ExecutionEvent } from './executionEvent';
 import { ExecutionFeed } from './executionFeed';
-import { ExecutionRepository } from './executionRepository';
 import { ExecutionService } from './executionService';
 import { nextDeadline } from './executionTimes';
 import { ExecutionWatch } from './executionWatch';
@@ -122,12 +121,18 @@ export class Executions {
     this.dispatcher.ready(organizationId, connectionId);
   }
 
-  /** A device is deleted, unbound or bound anew (`reason`): ends its executions, inside the caller's transaction, which holds the device's lock. */
+  /**
+   * A device is deleted, unbound or bound anew (`reason`): ends its executions, inside the caller's transaction, which holds the device's
+   * lock. Others get their turn after each portion; on SQLite those that write wait for all of it.
+   */
   async targetRemoved(db: Db, organizationId: string, deviceId: string, reason: 'device_deleted' | 'physical_device_changed'): Promise<void> {
-    for (let attempt = 1; attempt <= TRIES; attempt++) {
-      const open = await new ExecutionRepository(db).openOfDevice(organizationId, deviceId);
+    const deadlines = new DeadlineRepository(db);
+    for (let inVain = 0; inVain < TRIES; ) {
+      const open = await deadlines.someOpenOfDevice(organizationId, deviceId);
       if (open.length === 0) return;
-      await this.ledger.store(db, organizationId, this.plans(open, { kind: 'removed', reason }, { source: 'api' }));
+      const stored = await this.ledger.store(db, organizationId, this.plans(open, { kind: 'removed', reason }, { source: 'api' }));
+      if (stored.length === 0) inVain += 1;
+      await othersTurn();
     }
     throw new Error(`executions of device ${deviceId} kept changing while it was removed`);
   }

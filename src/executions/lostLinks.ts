@@ -1,10 +1,9 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { Database } from '../database';
 import { DeadlineRepository } from './deadlineRepository';
 import type { Execution } from './execution';
-import { ExecutionRepository } from './executionRepository';
 import type { Ledger } from './ledger';
 
-const CHUNK = 100;
 const LINK_LOST = { kind: 'link_lost' } as const;
 
 /**
@@ -19,19 +18,12 @@ export class LostLinks {
 
   /** Marks all that is in transit, whatever its connection: the server itself was away. */
   async markAll(): Promise<void> {
-    const { database } = this.options;
-    const inTransit = await new DeadlineRepository(database.db).inTransit();
-    for (const [organizationId, all] of Map.groupBy(inTransit, (row) => row.organizationId)) {
-      for (let start = 0; start < all.length; start += CHUNK) {
-        const ids = all.slice(start, start + CHUNK).map((row) => row.id);
-        await this.mark(organizationId, async (executions) => [...(await executions.findAll(organizationId, ids)).values()], 'server');
-      }
-    }
+    for (const { organizationId, connectionId } of await new DeadlineRepository(this.options.database.db).linksInUse()) await this.markPages(organizationId, connectionId, 'server');
   }
 
-  /** Marks what is in transit over one connection, a hundred at a time; resolves when it is on disk. Does nothing once stopped: the next start does it. */
+  /** Marks what is in transit over one connection, a portion at a time; resolves when it is on disk. Does nothing once stopped: the next start does it. */
   async markConnection(organizationId: string, connectionId: string): Promise<void> {
-    const marking = this.markPages(organizationId, connectionId);
+    const marking = this.markPages(organizationId, connectionId, 'link');
     this.running.add(marking);
     try {
       await marking;
@@ -46,18 +38,18 @@ export class LostLinks {
     await Promise.allSettled(this.running);
   }
 
-  private async markPages(organizationId: string, connectionId: string): Promise<void> {
+  private async markPages(organizationId: string, connectionId: string, source: string): Promise<void> {
     for (let after: string | undefined = ''; after !== undefined && !this.stopped; ) {
-      const from: string = after;
-      const page = await this.mark(organizationId, async (executions) => await executions.inTransit(organizationId, connectionId, from, CHUNK), 'link');
+      const page = await this.markPage(organizationId, connectionId, after, source);
       after = page.at(-1)?.id;
+      await othersTurn();
     }
   }
 
-  private async mark(organizationId: string, read: (executions: ExecutionRepository) => Promise<Execution[]>, source: string): Promise<Execution[]> {
+  private async markPage(organizationId: string, connectionId: string, after: string, source: string): Promise<Execution[]> {
     const { database, ledger } = this.options;
     return await database.transaction(async (db) => {
-      const executions = await read(new ExecutionRepository(db));
+      const executions = await new DeadlineRepository(db).toMark(organizationId, connectionId, after);
       await ledger.store(db, organizationId, executions.flatMap((execution) => ledger.plan(execution, LINK_LOST, { source }) ?? []));
       return executions;
     });

@@ -1,14 +1,18 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { Database } from '../database';
 import type { Clock } from '../kernel/clock';
+import { DomainError } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
 import { Alarm } from './alarm';
-import { DeadlineRepository } from './deadlineRepository';
+import { DeadlineRepository, type DueExecution } from './deadlineRepository';
 import type { Execution } from './execution';
 import type { ExecutionEvent, Timer } from './executionEvent';
 import { dueTimer } from './executionTimes';
 import type { Ledger } from './ledger';
+import { PORTION } from './openStatements';
 
-const CHUNK = 100;
+/** So many are looked up at once; they are read and judged in portions. */
+const PAGE = 1000;
 /** How long brokers and gateways have after a start to bring what they hold, before what fell due meanwhile is judged. */
 const GRACE_MS = 60_000;
 /** Deadlines of another process are seen that often. */
@@ -55,30 +59,72 @@ export class Sweeper {
     if (deadline !== undefined && !this.stopped) this.alarm.set(deadline);
   }
 
-  /** Judges everything that is due now; resolves, when it is on disk, to the time (Unix milliseconds) up to which that is so. */
+  /**
+   * Judges everything that is due now; resolves, when it is on disk, to the time (Unix milliseconds) up to which that is so. What cannot be
+   * judged is named in the log and left for the next time: it holds up nothing else.
+   */
   async sweep(): Promise<number> {
+    const givenUp = new Set<string>();
     for (;;) {
       const now = this.options.clock.now();
-      // What fell due while the server was down waits; what never left the server does not.
-      const spared = now < this.startedAt + GRACE_MS ? this.startedAt : -1;
-      const due = await new DeadlineRepository(this.options.database.db).due(now, spared, CHUNK);
-      const judged = due.length === 0 ? 0 : await this.judge(due, now);
-      if (judged === 0) return now;
+      if ((await this.pass(now, givenUp)) === 0) return now; // what became of those that were judged may be due too
     }
   }
 
-  private async judge(due: readonly Execution[], now: number): Promise<number> {
-    const { database, ledger } = this.options;
+  /** Looks once at everything that is due; returns how many were judged. `givenUp`: the ids of organizations and executions that are left alone. */
+  private async pass(now: number, givenUp: Set<string>): Promise<number> {
+    // What fell due while the server was down waits; what never left the server does not.
+    const spared = now < this.startedAt + GRACE_MS ? this.startedAt : -1;
+    const deadlines = new DeadlineRepository(this.options.database.db);
     let judged = 0;
-    for (const [organizationId, executions] of Map.groupBy(due, (execution) => execution.organizationId)) {
-      const changes = executions.flatMap((execution) => {
-        const timer = dueTimer(execution, now);
-        return (timer && ledger.planAll(execution, this.eventsAt(execution, timer), { source: 'sweeper' })) ?? [];
-      });
-      await database.transaction(async (db) => await ledger.store(db, organizationId, changes));
-      judged += changes.length; // also those that were changed meanwhile: what became of them may be due too
+    for (let left = 0; ; ) {
+      const due = await deadlines.due(now, spared, PAGE, left); // what is left is due as before, so it comes first
+      if (due.length === 0) return judged;
+      let done = 0;
+      for (const [organizationId, executions] of Map.groupBy(due, (execution) => execution.organizationId)) done += await this.judgeOf(organizationId, executions, now, givenUp);
+      judged += done;
+      left += due.length - done;
+    }
+  }
+
+  private async judgeOf(organizationId: string, due: readonly DueExecution[], now: number, givenUp: Set<string>): Promise<number> {
+    let judged = 0;
+    for (let start = 0; start < due.length && !givenUp.has(organizationId); start += PORTION) {
+      const ids = due.slice(start, start + PORTION).map(({ id }) => id).filter((id) => !givenUp.has(id));
+      if (ids.length > 0) judged += await this.judgePortion(organizationId, ids, now, givenUp);
+      await othersTurn();
     }
     return judged;
+  }
+
+  private async judgePortion(organizationId: string, ids: readonly string[], now: number, givenUp: Set<string>): Promise<number> {
+    try {
+      return await this.judge(organizationId, ids, now);
+    } catch (error) {
+      // What is wrong with the database passes, and concerns the whole organization; anything else may be wrong with one of them.
+      const passes = error instanceof DomainError;
+      if (passes || ids.length === 1) {
+        givenUp.add(passes ? organizationId : (ids[0] ?? ''));
+        this.options.log[passes ? 'warn' : 'error']({ organization_id: organizationId, execution_ids: ids, error }, 'executions.deadline_failed');
+        return 0;
+      }
+      let judged = 0;
+      for (const id of ids) judged += await this.judgePortion(organizationId, [id], now, givenUp);
+      if (judged === 0) givenUp.add(organizationId);
+      return judged;
+    }
+  }
+
+  /** Also counts those that were changed meanwhile. */
+  private async judge(organizationId: string, ids: readonly string[], now: number): Promise<number> {
+    const { database, ledger } = this.options;
+    const executions = await new DeadlineRepository(database.db).toJudge(organizationId, ids);
+    const changes = executions.flatMap((execution) => {
+      const timer = dueTimer(execution, now);
+      return (timer && ledger.planAll(execution, this.eventsAt(execution, timer), { source: 'sweeper' })) ?? [];
+    });
+    if (changes.length > 0) await database.transaction(async (db) => await ledger.store(db, organizationId, changes));
+    return changes.length;
   }
 
   /** What waited all the time for the other side to read has not been delivered: that comes first. */

@@ -1,11 +1,13 @@
 import type { Database } from '../../src/database';
 import { ExecutionRepository } from '../../src/executions/executionRepository';
-import { statements } from '../../src/executions/executionStatements';
+import { statements as common } from '../../src/executions/executionStatements';
 import { Ledger } from '../../src/executions/ledger';
+import { openStatements } from '../../src/executions/openStatements';
 import { engines, type TestDatabase, type TestEngine } from '../support/engines';
 import { TestClock } from '../support/testClock';
 import { type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
 
+const statements = { ...common, ...openStatements };
 const SOURCE = { source: 'test' };
 
 /** How the engine would run a statement, as text. */
@@ -58,14 +60,15 @@ describe.each(engines())('the store of executions on $name', ({ name, createData
     ['head', ['org-1', 'c', 'p'], ['executions_queue', 'executions_slot']],
     ['queues', ['org-1', 'c'], ['executions_queue']],
     ['undelivered', ['org-1', 'd'], ['executions_open_device']],
-    ['openOfDevice', ['org-1', 'd'], ['executions_open_device']],
+    ['openOfDevice', ['org-1', 'd', 20], ['executions_open_device']],
     ['awaitingUplink', ['org-1', 'd', 'p'], ['executions_open_device']],
     ['verifyingBefore', ['org-1', 'd', 'e'], ['executions_open_device']],
     ['enqueuedQueries', ['org-1', 'e'], ['executions_parent']],
     ['inTransit', ['org-1', 'c', '', 100], ['executions_open_connection']],
+    ['toMark', ['org-1', 'c', '', 20], ['executions_open_connection']],
     ['duplicate', ['org-1', 'd', 'k'], ['executions_dedupe']],
     ['byTrigger', ['org-1', 'd', 'c', 'k'], ['executions_trigger']],
-    ['due', [9, 0, 100], ['executions_deadline']],
+    ['due', [9, 0, 100, 0], ['executions_deadline']],
     ['nextDue', [9], ['executions_deadline']],
     ['forgetEnded', [9, 200], ['executions_retention']],
     ['eventsOf', ['org-1', 'e'], ['execution_events_log']],
@@ -80,7 +83,10 @@ describe.each(engines())('the store of executions on $name', ({ name, createData
   it.each([
     ['page', ['params', 'payload_json', 'payload_bytes', 'expected', 'policy', 'violations']],
     ['view', ['payload_json', 'payload_bytes', 'expected']],
-  ] as const)('reads nothing big for %s that is not shown', (statement, unread) => {
+    ['openOfDevice', ['payload_json', 'payload_bytes', 'query']],
+    ['toMark', ['payload_json', 'payload_bytes', 'query']],
+    ['toJudge', ['payload_json', 'payload_bytes', 'query']],
+  ] as const)('reads nothing big for %s that it does not need', (statement, unread) => {
     const sql = statements[statement].sql(db.database.dialect);
     expect(unread.filter((column) => sql.includes(`e.${column},`))).toEqual([]);
   });

@@ -1,9 +1,10 @@
 import type { HotStatement } from '../../src/database';
 import { PROGRESS_COLUMNS } from '../../src/executions/executionRow';
 import { logStatement, MOST_READ, readStatement, statements, updateStatement } from '../../src/executions/executionStatements';
+import { openStatements } from '../../src/executions/openStatements';
 import { engines, type TestDatabase } from '../support/engines';
 
-const all: readonly HotStatement[] = [...Object.values(statements), ...[1, 2, 50, MOST_READ].map((ids) => readStatement(ids).statement), updateStatement(PROGRESS_COLUMNS), logStatement(1)];
+const all: readonly HotStatement[] = [...Object.values(statements), ...Object.values(openStatements), ...[1, 2, 50, MOST_READ].map((ids) => readStatement(ids).statement), updateStatement(PROGRESS_COLUMNS), logStatement(1)];
 
 // What SQLite says of a statement that reads more than it is about: a whole table, or all of an organization. The indexes `open` hold what has not ended.
 const GROWS = /^SCAN (?!CONSTANT|.* INDEX executions_open_)|\(organization_id=\?\)$/;
