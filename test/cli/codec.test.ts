@@ -181,6 +181,26 @@ describe('plantroom codec test', () => {
     ]);
   });
 
+  it('takes null for what may be left out', async () => {
+    write('v.js', 'function encodeDownlink(i) { return i.data === null ? { errors: ["no"] } : { bytes: [i.fPort === undefined ? 1 : 2], warnings: ["w"] }; }');
+    write('v.json', [
+      { description: 'bytes', input: { data: {}, fPort: null, variables: null, bytes: null }, output: { bytes: [1], fPort: null, warnings: null, errors: null } },
+      { description: 'errors', input: { data: null }, output: { bytes: null, errors: ['no'] } },
+    ]);
+    expect(await results()).toMatchObject({ code: 0, passed: 2, failed: 0, skipped: 0 });
+  });
+
+  it('says of a wrong example what would be right', async () => {
+    write('v.js', VALVE);
+    const bad = [1, { description: 1, input: null, output: 'x' }, { description: '', input: { data: 1, fPort: 0, variables: { a: 1 } }, output: { bytes: 'x', warnings: 1, errors: [1] } }];
+    write('v.json', bad);
+    expect((await results()).results.map(({ why }) => why.slice(why.indexOf('['))).map((why) => why.split('; ['))).toEqual([
+      ['[0]: must be an object with description, input and output'],
+      ['[1].description: must be a text; name the example', '1].input: must be an object with data, and optional fPort and variables', '1].output: must be an object with bytes or errors, and optional fPort and warnings'],
+      ['[2].input.fPort: must be a whole number from 1 to 223', '2].input.variables.a: must be a text', '2].output.bytes: must be a list of whole numbers from 0 to 255', '2].output.warnings: must be a list of texts', '2].output.errors[0]: must be a text'],
+    ]);
+  });
+
   it('is not stalled by hostile scripts', async () => {
     write('loop.js', 'function encodeDownlink() { for (;;); }');
     write('loop.json', Array.from({ length: 500 }, () => good));
