@@ -31,10 +31,11 @@ export interface Peer {
 export type SendResult = 'sent' | 'not_sent';
 
 /**
- * What a connector learnt about an execution. `time` is Unix milliseconds on the other side's clock; `receivedAt` is when the server
- * received it, undefined: just now. An uplink that came right behind it must not seem older, however long either waited for its turn.
+ * What a connector learnt about an execution. `time` is Unix milliseconds on the other side's clock, `clock` says whose that is: times are
+ * compared on one clock only. `receivedAt` is the stamp of its arrival (Arrivals), undefined: just now. An uplink that came right behind it
+ * must not seem older, however long either waited for its turn.
  */
-export type Evidence = EvidenceFacts & { readonly receivedAt?: number | undefined };
+export type Evidence = EvidenceFacts & { readonly receivedAt?: number | undefined; readonly clock?: string | undefined };
 
 type EvidenceFacts =
   | { readonly kind: 'transport_ok'; readonly time?: number | undefined }
@@ -70,10 +71,12 @@ export interface UplinkMessage {
   /** Unique per connection for 7 days; a repeated one changes nothing. */
   readonly uplinkId: string;
   readonly clientDeviceId: string;
-  /** When the server received it, Unix milliseconds. */
+  /** The stamp of its arrival: Unix milliseconds, with a fraction that only orders (Arrivals). */
   readonly receivedAt: number;
   /** When the device sent it, on the other side's clock; undefined: it did not say. */
   readonly time: number | undefined;
+  /** Whose clock `time` is of, the same for one clock over all its starts and different for any two; a connector with one clock gives a constant. */
+  readonly clock: string;
   readonly payload: { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
   readonly fPort: number | undefined;
 }

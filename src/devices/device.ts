@@ -31,8 +31,8 @@ export interface PhysicalDevice {
   /** Settings that the connector understands. */
   readonly configuration: Readonly<Record<string, unknown>>;
   readonly sensorMappings: readonly SensorMapping[];
-  /** When its last uplinks were received, oldest first, at most REMEMBERED_UPLINKS; Unix milliseconds. */
-  readonly recentUplinks: readonly number[];
+  /** How far apart its last uplinks were, in milliseconds, oldest first; at most REMEMBERED_GAPS. */
+  readonly uplinkGaps: readonly number[];
   readonly createdAt: number;
   readonly updatedAt: number;
 }

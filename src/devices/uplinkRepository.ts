@@ -1,13 +1,21 @@
 import type { Db, HotStatement } from '../database';
 import type { ValueType } from '../sensorTemplates';
-import { REMEMBERED_UPLINKS } from './uplinkGaps';
+import { type UplinkRhythm, type UplinkTimes, withUplink } from './uplinkGaps';
 
 /** Which digital device a physical device is bound to. */
 export interface Binding {
   readonly deviceId: string;
   readonly physicalDeviceId: string;
-  /** When its last uplinks were received, oldest first; Unix milliseconds. */
-  readonly recentUplinks: readonly number[];
+  readonly rhythm: UplinkRhythm;
+}
+
+interface BindingRow {
+  readonly deviceId: string;
+  readonly physicalDeviceId: string;
+  /** JSON: UplinkTimes. */
+  readonly lastUplink: string | null;
+  /** JSON array of numbers. */
+  readonly uplinkGaps: string;
 }
 
 /** A sensor that values of uplinks go to. */
@@ -20,7 +28,7 @@ export interface MappedSensor {
 const FIND_BINDING: HotStatement = {
   name: 'uplinks.findBinding',
   sql: () => `
-    select p.device_id as "deviceId", p.id as "physicalDeviceId", p.recent_uplinks as "recentUplinks"
+    select p.device_id as "deviceId", p.id as "physicalDeviceId", p.last_uplink as "lastUplink", p.uplink_gaps as "uplinkGaps"
     from physical_devices p where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?`,
 };
 
@@ -39,7 +47,7 @@ const TOUCH_LAST_SEEN: HotStatement = {
 
 const REMEMBER: HotStatement = {
   name: 'uplinks.remember',
-  sql: () => 'update physical_devices set recent_uplinks = ? where organization_id = ? and id = ?',
+  sql: () => 'update physical_devices set last_uplink = ?, uplink_gaps = ? where organization_id = ? and id = ?',
 };
 
 /** What an uplink reads and changes of the device that it comes from. Assumes a connection of `organizationId`. */
@@ -48,8 +56,10 @@ export class UplinkRepository {
 
   /** The digital device that a physical device is bound to; `clientDeviceId` as the connector normalises it. */
   async findBinding(organizationId: string, connectionId: string, clientDeviceId: string): Promise<Binding | undefined> {
-    const [row] = await this.db.all<Omit<Binding, 'recentUplinks'> & { recentUplinks: string }>(FIND_BINDING, [organizationId, connectionId, clientDeviceId]);
-    return row && { ...row, recentUplinks: JSON.parse(row.recentUplinks) as number[] };
+    const [row] = await this.db.all<BindingRow>(FIND_BINDING, [organizationId, connectionId, clientDeviceId]);
+    if (!row) return undefined;
+    const last = row.lastUplink === null ? undefined : (JSON.parse(row.lastUplink) as UplinkTimes);
+    return { deviceId: row.deviceId, physicalDeviceId: row.physicalDeviceId, rhythm: { last, gaps: JSON.parse(row.uplinkGaps) as number[] } };
   }
 
   /** Where the device's values go, in the order of its mappings. */
@@ -57,11 +67,12 @@ export class UplinkRepository {
     return await this.db.all<MappedSensor>(MAPPED, [organizationId, deviceId]);
   }
 
-  /** Sets when the device was last seen, never backwards, and not as a change of the device; remembers when the uplink was received. Only inside a transaction. */
-  async received(organizationId: string, { deviceId, physicalDeviceId, recentUplinks }: Binding, receivedAt: number): Promise<void> {
+  /** Sets when the device was last seen, never backwards, and not as a change of the device; remembers how far the uplink is from the last one. Only inside a transaction. */
+  async received(organizationId: string, { deviceId, physicalDeviceId, rhythm }: Binding, { ownTime, clock, receivedAt }: UplinkTimes): Promise<void> {
+    const seenAt = Math.floor(receivedAt);
     // The device first, as whoever deletes it does.
-    await this.db.all(TOUCH_LAST_SEEN, [receivedAt, organizationId, deviceId, receivedAt]);
-    const remembered = [...recentUplinks, receivedAt].toSorted((one, other) => one - other).slice(-REMEMBERED_UPLINKS);
-    await this.db.all(REMEMBER, [JSON.stringify(remembered), organizationId, physicalDeviceId]);
+    await this.db.all(TOUCH_LAST_SEEN, [seenAt, organizationId, deviceId, seenAt]);
+    const next = withUplink(rhythm, { ownTime, clock, receivedAt: seenAt });
+    if (next) await this.db.all(REMEMBER, [JSON.stringify(next.last), JSON.stringify(next.gaps), organizationId, physicalDeviceId]);
   }
 }

@@ -154,9 +154,9 @@ function outcomeFor(execution: Execution | undefined): EvidenceOutcome {
 }
 
 function happened(evidence: Evidence, source: string): { event: ExecutionEvent; origin: EventOrigin } {
-  const { time, receivedAt, ...facts } = evidence;
+  const { time, clock, receivedAt, ...facts } = evidence;
   const tells = facts.kind === 'transport_ok' || facts.kind === 'ack' || facts.kind === 'no_answer';
-  const event: ExecutionEvent = tells ? { ...facts, peerTime: time, toldAt: receivedAt } : facts;
+  const event: ExecutionEvent = tells ? { ...facts, peerTime: time, peerClock: clock, toldAt: receivedAt } : facts;
   return { event, origin: { source, ...(time !== undefined && { data: { reported_at: new Date(time).toISOString() } }) } };
 }
 

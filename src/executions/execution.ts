@@ -116,8 +116,12 @@ export interface ExecutionProgress extends Deadlines {
   readonly sentBoot: string | undefined;
   readonly dispatchedAt: number | undefined;
   readonly deliveredAt: number | undefined;
-  /** The delivery on the clock of the other side; undefined: it told no time. */
+  /** The stamp of the arrival of the sign of delivery: what came later has a greater one. */
+  readonly deliveredArrival: number | undefined;
+  /** The delivery on the clock of the other side, or the first time after it that was told; undefined: it told no time. */
   readonly peerDeliveredAt: number | undefined;
+  /** Whose clock that is. */
+  readonly peerDeliveredBy: string | undefined;
   /** How many of the query's tries became executions. */
   readonly queriesSent: number;
   readonly finishedAt: number | undefined;
@@ -149,7 +153,7 @@ export interface ExecutionSubmission {
   readonly expected: readonly ExpectedValue[];
   /** Seconds. */
   readonly convergenceTimeout: number | undefined;
-  /** Undefined when it was rejected before it was rendered. */
+  /** Undefined when it was rejected before it was rendered or encoded. */
   readonly payload: ExecutionPayload | undefined;
   readonly fPort: number | undefined;
   readonly confirmed: boolean;

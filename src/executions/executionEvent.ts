@@ -42,10 +42,12 @@ export type ExecutionEvent =
   | { readonly kind: 'timer'; readonly timer: Timer };
 
 /** When the other side says that it was: in what may be the first sign of a delivery. */
-interface Told {
+export interface Told {
   /** Unix milliseconds on its clock. */
   readonly peerTime?: number | undefined;
-  /** When the server was told, Unix milliseconds; undefined: just now. */
+  /** Whose clock that is. */
+  readonly peerClock?: string | undefined;
+  /** The stamp of its arrival at the server; undefined: just now. */
   readonly toldAt?: number | undefined;
 }
 
@@ -88,7 +90,7 @@ export function layerOf(event: ExecutionEvent): number {
 
 /** The facts of an event for the log, in snake_case, without those that are absent or empty. */
 export function eventData(event: ExecutionEvent): Record<string, unknown> {
-  const { kind: _kind, peerTime: _peerTime, toldAt: _toldAt, ...facts } = event as ExecutionEvent & Told;
+  const { kind: _kind, peerTime: _peerTime, peerClock: _peerClock, toldAt: _toldAt, ...facts } = event as ExecutionEvent & Told;
   return snakeCased(facts);
 }
 

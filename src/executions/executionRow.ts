@@ -65,7 +65,9 @@ export interface ExecutionRow {
   readonly t_query: number | null;
   readonly dispatched_at: number | null;
   readonly delivered_at: number | null;
+  readonly delivered_arrival: number | null;
   readonly peer_delivered_at: number | null;
+  readonly peer_delivered_by: string | null;
   readonly queries_sent: number;
   readonly finished_at: number | null;
   readonly updated_at: number;
@@ -134,7 +136,9 @@ export const PROGRESS_COLUMNS: readonly Column[] = [
   ['next_deadline', (x) => nextDeadline(x)],
   ['dispatched_at', (x) => x.dispatchedAt],
   ['delivered_at', (x) => x.deliveredAt],
+  ['delivered_arrival', (x) => x.deliveredArrival],
   ['peer_delivered_at', (x) => x.peerDeliveredAt],
+  ['peer_delivered_by', (x) => x.peerDeliveredBy],
   ['queries_sent', (x) => x.queriesSent],
   ['finished_at', (x) => x.finishedAt],
   ['updated_at', (x) => x.updatedAt],
@@ -220,6 +224,7 @@ function progressFromRow(row: ShownRow) {
     sentTo: row.sent_to ?? undefined,
     sentBoot: row.sent_boot ?? undefined,
     ...timesFromRow(row),
+    ...deliveryFromRow(row),
   };
 }
 
@@ -230,9 +235,16 @@ function timesFromRow(row: ShownRow) {
     tConv: row.t_conv ?? undefined,
     tQuery: row.t_query ?? undefined,
     dispatchedAt: row.dispatched_at ?? undefined,
-    deliveredAt: row.delivered_at ?? undefined,
-    peerDeliveredAt: row.peer_delivered_at ?? undefined,
     finishedAt: row.finished_at ?? undefined,
+  };
+}
+
+function deliveryFromRow(row: ShownRow) {
+  return {
+    deliveredAt: row.delivered_at ?? undefined,
+    deliveredArrival: row.delivered_arrival ?? undefined,
+    peerDeliveredAt: row.peer_delivered_at ?? undefined,
+    peerDeliveredBy: row.peer_delivered_by ?? undefined,
   };
 }
 

@@ -28,6 +28,9 @@ export type MachineExecution = Pick<
   | 'queriesSent'
   | 'dispatchedAt'
   | 'deliveredAt'
+  | 'deliveredArrival'
+  | 'peerDeliveredAt'
+  | 'peerDeliveredBy'
   | 'finishedAt'
 >;
 

@@ -10,12 +10,14 @@ export interface Reading {
   readonly value: JsonValue;
   /** When the device or its gateway says that it was, on its own clock; undefined: it said nothing. Unix milliseconds. */
   readonly ownTime: number | undefined;
-  /** When the server received it, Unix milliseconds. */
+  /** Whose clock that is; undefined where it said nothing. */
+  readonly clock: string | undefined;
+  /** The stamp of its arrival at the server: Unix milliseconds, with a fraction that only orders. */
   readonly receivedAt: number;
 }
 
 /** When something was sampled and when it came. */
-export type SampleTimes = Pick<Reading, 'ownTime' | 'receivedAt'>;
+export type SampleTimes = Pick<Reading, 'ownTime' | 'clock' | 'receivedAt'>;
 
 /**
  * Whether a value is the expected one, by the type of its sensor: a number within max(1e-9, 1e-6 x |expected|), an integer exactly,
@@ -30,17 +32,18 @@ export function showsExpected(expected: ExpectedValue, shown: JsonValue): boolea
 }
 
 /**
- * Whether a sample was taken after the command was delivered: the server received it after the evidence of that, and where both have a
- * time of the other side's clock, that is later too. So a sample that was buffered meanwhile does not count.
+ * Whether a sample was taken after the command was delivered: the server received it after the evidence of that, and where it has a time
+ * of its own, that is later than the delivery on the same clock. What was buffered never counts, nor what cannot be compared.
  */
-export function isAfterDelivery(x: Pick<Execution, 'deliveredAt' | 'peerDeliveredAt'>, { ownTime, receivedAt }: SampleTimes): boolean {
-  if (x.deliveredAt === undefined || receivedAt < x.deliveredAt) return false;
-  return ownTime === undefined || x.peerDeliveredAt === undefined || ownTime > x.peerDeliveredAt;
+export function isAfterDelivery(x: Pick<Execution, 'deliveredArrival' | 'peerDeliveredAt' | 'peerDeliveredBy'>, { ownTime, clock, receivedAt }: SampleTimes): boolean {
+  if (x.deliveredArrival === undefined || receivedAt <= x.deliveredArrival) return false;
+  if (ownTime === undefined) return true;
+  return x.peerDeliveredAt !== undefined && x.peerDeliveredBy === clock && ownTime > x.peerDeliveredAt;
 }
 
 /** Whether a sample was taken after the command left, though nobody told of its delivery. One with a time of its own proves nothing: nothing says what that clock showed then. */
 export function isAfterDispatch(x: Pick<Execution, 'dispatchedAt'>, { ownTime, receivedAt }: SampleTimes): boolean {
-  return x.dispatchedAt !== undefined && receivedAt > x.dispatchedAt && ownTime === undefined;
+  return x.dispatchedAt !== undefined && Math.floor(receivedAt) > x.dispatchedAt && ownTime === undefined;
 }
 
 /**
@@ -49,6 +52,6 @@ export function isAfterDispatch(x: Pick<Execution, 'dispatchedAt'>, { ownTime, r
  */
 export function replaces(one: SampleTimes, stored: SampleTimes | undefined): boolean {
   if (!stored) return true;
-  const onOneClock = one.ownTime !== undefined && stored.ownTime !== undefined && stored.ownTime <= stored.receivedAt;
+  const onOneClock = one.ownTime !== undefined && stored.ownTime !== undefined && one.clock === stored.clock && stored.ownTime <= stored.receivedAt;
   return onOneClock ? one.ownTime >= stored.ownTime : one.receivedAt >= stored.receivedAt;
 }

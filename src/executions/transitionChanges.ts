@@ -1,5 +1,5 @@
 import type { ExecutionProgress } from './execution';
-import type { ExecutionEvent } from './executionEvent';
+import type { ExecutionEvent, Told } from './executionEvent';
 import { type MachineExecution, ackDeadline, backoffUntil, convergenceDeadline, hasNativeAck, secondQueryAt } from './executionTimes';
 
 /** What a transition asks for: `send_query` in the same transaction, `withdraw` once it is on disk. */
@@ -34,13 +34,16 @@ export const send: Change = (x, draft, event, now) => {
 /** Out of the queue without being sent: an earlier attempt was received. Whoever stores it leaves the slot to one that has it already. */
 export const takeUp: Change = (_x, draft) => set(draft, { holdsSlot: true, notBefore: undefined });
 
-/** The first sign of delivery ends what was said about the transport. */
+/** The first sign of delivery ends what was said about the transport. The first time that is told of it, or after it, is kept. */
 export const markDelivered: Change = (x, draft, event, now) => {
+  const told: Told = event.kind === 'transport_ok' || event.kind === 'ack' || event.kind === 'no_answer' ? event : {};
+  if (x.peerDeliveredAt === undefined && told.peerTime !== undefined) set(draft, { peerDeliveredAt: told.peerTime, peerDeliveredBy: told.peerClock });
   if (x.deliveredAt !== undefined) return;
-  const { toldAt = now, peerTime } = event.kind === 'transport_ok' || event.kind === 'ack' || event.kind === 'no_answer' ? event : {};
+  // Without a stamp it may have come last of all in this millisecond.
+  const { toldAt = now + 1 } = told;
   // What was told of it waited its turn, but never since before it was sent.
-  const deliveredAt = Math.max(Math.min(toldAt, now), x.dispatchedAt ?? 0);
-  set(draft, { deliveredAt, peerDeliveredAt: peerTime, detail: '', detailMessage: '' });
+  const sentAt = x.dispatchedAt ?? 0;
+  set(draft, { deliveredAt: Math.max(Math.min(Math.floor(toldAt), now), sentAt), deliveredArrival: Math.max(toldAt, sentAt), detail: '', detailMessage: '' });
 };
 
 export const disarmDelivery: Change = (_x, draft) => set(draft, { tDelivery: undefined });

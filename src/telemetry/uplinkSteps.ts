@@ -70,7 +70,7 @@ function readPayload(state: UplinkState): StepOutcome {
 
 /** The id of a stored uplink is remembered for 7 days. Throws `connection_not_found`. */
 async function rememberUplink({ message }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  if (await repos.seen.remember(message.organizationId, message.connectionId, message.uplinkId, message.receivedAt)) return 'continue';
+  if (await repos.seen.remember(message.organizationId, message.connectionId, message.uplinkId, Math.floor(message.receivedAt))) return 'continue';
   await repos.connections.get(message.organizationId, message.connectionId); // a deleted connection remembers nothing either
   return DUPLICATE;
 }
@@ -83,13 +83,13 @@ async function findDevice(state: UplinkState, repos: UplinkRepositories): Promis
 }
 
 async function storeConnectorKeys({ message, samples }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  await repos.keys.store(message.organizationId, message, samples, sampledAt(message), message.receivedAt);
+  await repos.keys.store(message.organizationId, message, samples, sampledAt(message), Math.floor(message.receivedAt));
   return 'continue';
 }
 
 /** From here on the uplinks of one device wait for each other. */
 async function touchLastSeen({ message, binding }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  if (binding) await repos.devices.received(message.organizationId, binding, message.receivedAt);
+  if (binding) await repos.devices.received(message.organizationId, binding, timesOf(message));
   return 'continue';
 }
 
@@ -123,13 +123,14 @@ function valuesOf({ payload, fPort }: UplinkMessage): Readonly<Record<string, un
 }
 
 /** A time that is none is left out. */
-function timesOf({ time, receivedAt }: UplinkMessage): SampleTimes {
-  return { receivedAt, ownTime: time !== undefined && Number.isFinite(time) ? Math.floor(time) : undefined };
+function timesOf({ time, clock, receivedAt }: UplinkMessage): SampleTimes {
+  const isTime = time !== undefined && Number.isFinite(time);
+  return { receivedAt, ownTime: isTime ? Math.floor(time) : undefined, clock: isTime ? clock : undefined };
 }
 
 /** A device whose clock runs ahead must not keep its later samples out. */
 function sampledAt({ time, receivedAt }: UplinkMessage): number {
-  return time !== undefined && time >= 0 && time <= receivedAt ? Math.floor(time) : receivedAt;
+  return Math.floor(time !== undefined && time >= 0 && time <= receivedAt ? time : receivedAt);
 }
 
 function isId(text: string, longest: number): boolean {

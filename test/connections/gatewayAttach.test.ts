@@ -26,6 +26,7 @@ describe('attaching a gateway', () => {
     ];
     gateway.hello(hello({ known }));
     await room.events.until(() => room.events.attachments.length === 1);
+    const came = { receivedAt: room.clock.now(), clock: `${room.connection.id}/gateway-a` };
     expect(room.events.attachments).toEqual([
       {
         organizationId: 'org-1',
@@ -34,9 +35,9 @@ describe('attaching a gateway', () => {
         bootId: 'boot-1',
         durable: true,
         known: [
-          { executionId: 'e1', evidence: { kind: 'transport_ok', time: 7000 } },
-          { executionId: 'e2', evidence: { kind: 'negative', code: 'failed', message: 'stuck', time: undefined } },
-          { executionId: 'e3', evidence: { kind: 'unreachable', code: 'late', message: '', time: undefined } },
+          { executionId: 'e1', evidence: { kind: 'transport_ok', time: 7000, ...came } },
+          { executionId: 'e2', evidence: { kind: 'negative', code: 'failed', message: 'stuck', time: undefined, ...came } },
+          { executionId: 'e3', evidence: { kind: 'unreachable', code: 'late', message: '', time: undefined, ...came } },
         ],
       },
     ]);

@@ -28,7 +28,7 @@ describe('what an attached gateway sends', () => {
       gateway.uplink('', {});
       await room.events.until(() => room.events.uplinks.length === 2);
       expect(room.events.uplinks).toEqual([
-        { organizationId: 'org-1', connectionId: room.connection.id, uplinkId: 'u1', clientDeviceId: 'valve 1', receivedAt: room.clock.now(), time: 5006, payload: { kind: 'json', value: { t: 21.5 } }, fPort: 7 },
+        { organizationId: 'org-1', connectionId: room.connection.id, uplinkId: 'u1', clientDeviceId: 'valve 1', receivedAt: expect.closeTo(room.clock.now(), 1) as number, time: 5006, clock: `${room.connection.id}/gateway-a`, payload: { kind: 'json', value: { t: 21.5 } }, fPort: 7 },
         expect.objectContaining({ clientDeviceId: 'device-1', time: undefined, payload: { kind: 'bytes', bytes: Buffer.from([1, 2]) }, fPort: undefined }),
       ]);
       expect(await gateway.next('uplinkAck')).toMatchObject({ uplinkId: '', outcome: UplinkOutcome.UPLINK_OUTCOME_REJECTED }); // it overtakes: nothing else was acknowledged

@@ -43,6 +43,9 @@ export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<Mach
     queriesSent: 0,
     dispatchedAt: undefined,
     deliveredAt: undefined,
+    deliveredArrival: undefined,
+    peerDeliveredAt: undefined,
+    peerDeliveredBy: undefined,
     finishedAt: undefined,
     ...overrides,
   };

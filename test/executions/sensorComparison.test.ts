@@ -27,42 +27,49 @@ describe('what a sensor has to show', () => {
 });
 
 describe('whether a sample is newer than the command', () => {
-  const x = { deliveredAt: 1000, peerDeliveredAt: 50_000 };
+  const x = { deliveredArrival: 1000.5, peerDeliveredAt: 50_000, peerDeliveredBy: 'gw-1' };
   it.each([
-    ['received with the evidence, no time of its own', 1000, undefined, true],
-    ['received before', 999, undefined, false],
-    ['received before, whatever its time', 999, 60_000, false],
-    ['later on the clock of the other side', 1001, 50_001, true],
-    ['buffered since before', 9000, 49_999, false],
-    ['of the very moment', 9000, 50_000, false],
-  ])('%s', (_name, receivedAt, ownTime, expected) => {
-    expect(isAfterDelivery(x, { receivedAt, ownTime })).toBe(expected);
+    ['received right behind the evidence, no time of its own', 1000.501, undefined, 'gw-1', true],
+    ['received before, in the same millisecond', 1000.499, undefined, 'gw-1', false],
+    ['the evidence itself', 1000.5, undefined, 'gw-1', false],
+    ['received before, whatever its time', 999, 60_000, 'gw-1', false],
+    ['later on the clock of the other side', 1001, 50_001, 'gw-1', true],
+    ['later on another clock', 1001, 50_001, 'gw-2', false],
+    ['buffered since before', 9000, 49_999, 'gw-1', false],
+    ['of the very moment', 9000, 50_000, 'gw-1', false],
+  ])('%s', (_name, receivedAt, ownTime, clock, expected) => {
+    expect(isAfterDelivery(x, { receivedAt, ownTime, clock })).toBe(expected);
   });
 
-  it('looks at the receipt alone where the delivery has no time on that clock', () => {
-    expect(isAfterDelivery({ deliveredAt: 1000, peerDeliveredAt: undefined }, { receivedAt: 1000, ownTime: 5 })).toBe(true);
-    expect(isAfterDelivery({ deliveredAt: undefined, peerDeliveredAt: undefined }, { receivedAt: 1000, ownTime: undefined })).toBe(false);
+  it('believes no time of its own where the delivery has none', () => {
+    const untold = { deliveredArrival: 1000, peerDeliveredAt: undefined, peerDeliveredBy: undefined };
+    expect(isAfterDelivery(untold, { receivedAt: 1001, ownTime: 5, clock: 'gw-1' })).toBe(false);
+    expect(isAfterDelivery(untold, { receivedAt: 1001, ownTime: undefined, clock: undefined })).toBe(true);
+    expect(isAfterDelivery({ ...untold, deliveredArrival: undefined }, { receivedAt: 1001, ownTime: undefined, clock: undefined })).toBe(false);
   });
 
   it('knows nothing of the dispatch on another clock', () => {
-    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 11, ownTime: undefined })).toBe(true);
-    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 10, ownTime: undefined })).toBe(false);
-    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 11, ownTime: 99 })).toBe(false);
-    expect(isAfterDispatch({ dispatchedAt: undefined }, { receivedAt: 11, ownTime: undefined })).toBe(false);
+    const untimed = { ownTime: undefined, clock: undefined };
+    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 11, ...untimed })).toBe(true);
+    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 10.9, ...untimed })).toBe(false);
+    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 11, ownTime: 99, clock: 'gw-1' })).toBe(false);
+    expect(isAfterDispatch({ dispatchedAt: undefined }, { receivedAt: 11, ...untimed })).toBe(false);
   });
 });
 
 describe('which reading is the last', () => {
-  it.each<[string, [number, number | undefined], [number, number | undefined], boolean]>([
+  it.each<[string, [number, number | undefined, string?], [number, number | undefined], boolean]>([
     ['later on one clock', [200, 60], [100, 50], true],
     ['earlier on one clock, though it came later', [200, 40], [100, 50], false],
+    ['earlier on another clock, and it came later', [200, 40, 'gw-2'], [100, 50], true],
+    ['later on another clock, and it came earlier', [99, 60, 'gw-2'], [100, 50], false],
     ['at the same time', [200, 50], [100, 50], true],
     ['came later, one without a time', [200, undefined], [100, 50], true],
     ['came earlier, one without a time', [90, 10], [100, undefined], false],
     ['the stored one is of the future', [200, 60], [100, 999], true],
-  ])('%s', (_name, [receivedAt, ownTime], [storedAt, storedTime], expected) => {
-    expect(replaces({ receivedAt, ownTime }, { receivedAt: storedAt, ownTime: storedTime })).toBe(expected);
+  ])('%s', (_name, [receivedAt, ownTime, clock = 'gw-1'], [storedAt, storedTime], expected) => {
+    expect(replaces({ receivedAt, ownTime, clock }, { receivedAt: storedAt, ownTime: storedTime, clock: 'gw-1' })).toBe(expected);
   });
 
-  it('is any where none is stored', () => expect(replaces({ receivedAt: 1, ownTime: 1 }, undefined)).toBe(true));
+  it('is any where none is stored', () => expect(replaces({ receivedAt: 1, ownTime: 1, clock: 'gw-1' }, undefined)).toBe(true));
 });

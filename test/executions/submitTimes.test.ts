@@ -17,8 +17,8 @@ interface Case {
 }
 
 function times(kind: ConnectorKind, { deviceClass, interval, gap, policy = {} }: Case): ExecutionTimes {
-  const recentUplinks = gap === undefined ? [] : [0, 1, 2, 3].map((at) => at * gap);
-  const physicalDevice: PhysicalDevice = { id: 'p', clientDeviceId: 'c', connectionId: 'x', configuration: deviceClass === undefined ? {} : { deviceClass }, sensorMappings: [], recentUplinks, createdAt: 0, updatedAt: 0 };
+  const uplinkGaps = gap === undefined ? [] : [gap, gap, gap];
+  const physicalDevice: PhysicalDevice = { id: 'p', clientDeviceId: 'c', connectionId: 'x', configuration: deviceClass === undefined ? {} : { deviceClass }, sensorMappings: [], uplinkGaps, createdAt: 0, updatedAt: 0 };
   return submitTimes({ kind, policy, device: { dataSendingInterval: interval, physicalDevice } });
 }
 

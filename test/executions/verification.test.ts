@@ -11,6 +11,7 @@ const { UPLINK_OUTCOME_STORED: STORED, UPLINK_OUTCOME_DUPLICATE: DUPLICATE } = U
 /** What the gateway's own clock shows at the delivery: years away from the server's. */
 const PEER = 1_700_000_000_000;
 const NEXT_UPLINK: Partial<CommandDefinition> = { verificationStrategy: 2 };
+const PATIENT: Partial<CommandDefinition> = { ...NEXT_UPLINK, convergenceTimeout: 600 };
 
 interface Sent {
   readonly connectionId: string;
@@ -128,12 +129,62 @@ describe.each(engines())('what sensors show, on $name', ({ createDatabase }) => 
     await gateway.cut();
   });
 
-  it('count by the receipt alone where the gateway tells no time', async () => {
+  it('count by the receipt alone where the gateway tells no time at all', async () => {
     const { target, executionId, gateway } = await sent();
     gateway.received(executionId);
-    await gateway.uplink(target.clientDeviceId, { level: 21 }, { time: 1000 });
+    await gateway.uplink(target.clientDeviceId, { level: 21 });
     expect(await stateOf(executionId)).toBe('converged');
     await gateway.cut();
+  });
+
+  it('do not count a sample with a time of its own before the gateway told one of the delivery; that of the answer is late, but does', async () => {
+    const { target, executionId, gateway } = await sent(PATIENT);
+    gateway.received(executionId);
+    await gateway.uplink(target.clientDeviceId, { level: 21 }, { time: PEER + 1 });
+    await room.until(executionId, 'delivered');
+    await gateway.result(executionId, ACCEPTED, '', '', PEER + 5);
+    await gateway.uplink(target.clientDeviceId, { level: 21 }, { time: PEER + 5 });
+    expect(await stateOf(executionId)).toBe('accepted');
+    await gateway.uplink(target.clientDeviceId, { level: 21 }, { time: PEER + 6 });
+    expect(await stateOf(executionId)).toBe('converged');
+    await gateway.cut();
+  });
+
+  it('do not compare the clocks of two gateways', async () => {
+    const { connectionId, target, executionId, gateway } = await sent(PATIENT);
+    gateway.received(executionId, PEER);
+    await gateway.result(executionId, ACCEPTED, '', '', PEER);
+    await gateway.cut();
+    const other = await TestGateway.attach(room, { connectionId, gatewayId: 'gw-2' });
+    await other.uplink(target.clientDeviceId, { level: 21 }, { time: PEER + 1_800_000 });
+    expect(await stateOf(executionId)).toBe('accepted');
+    await other.uplink(target.clientDeviceId, { level: 21 });
+    expect(await stateOf(executionId)).toBe('converged');
+    await other.cut();
+  });
+
+  it('do not count a sample that came before the receipt in the same millisecond, nor later on', async () => {
+    const { target, executionId, gateway } = await sent(PATIENT);
+    await gateway.uplink(target.clientDeviceId, { level: 21 });
+    gateway.received(executionId);
+    await room.until(executionId, 'delivered');
+    await gateway.uplink(target.clientDeviceId, { other: 1 });
+    expect(await stateOf(executionId)).toBe('delivered');
+    await gateway.uplink(target.clientDeviceId, { level: 21 });
+    expect(await stateOf(executionId)).toBe('converged');
+    await gateway.cut();
+  });
+
+  it('do not count a sample that came before the Hello that told of the delivery', async () => {
+    const { connectionId, target, executionId, gateway } = await sent(PATIENT);
+    await gateway.uplink(target.clientDeviceId, { level: 21 });
+    await gateway.cut();
+    const again = await TestGateway.attach(room, { connectionId, known: [{ executionId }] });
+    await again.uplink(target.clientDeviceId, { other: 1 });
+    expect(await stateOf(executionId)).toBe('delivered');
+    await again.uplink(target.clientDeviceId, { level: 21 });
+    expect(await stateOf(executionId)).toBe('converged');
+    await again.cut();
   });
 
   it('count in transit only for a change, and only without a time of its own', async () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type Reading } from '../../src/executions';
+import type { Reading, SampleTimes } from '../../src/executions';
 import { replaces } from '../../src/executions/sensorComparison';
 import { LatestReadingRepository } from '../../src/telemetry/latestReadingRepository';
 import { readingsOf } from '../../src/telemetry/readings';
@@ -9,7 +9,7 @@ import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
 import { engines } from '../support/engines';
 
 const SEED = 20261121;
-const TIMES = { ownTime: 5, receivedAt: 9 };
+const TIMES = { ownTime: 5, clock: 'gw-1', receivedAt: 9 };
 
 describe('readings of a payload', () => {
   const payload = JSON.parse('{"t": "21.5", "r": [true, {"x": null}], "o": {"a": [1]}, "__proto__": {"p": 1}, "length": 3}') as Record<string, unknown>;
@@ -58,7 +58,7 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
   }
 
   function uplink(clientDeviceId: string, value: Record<string, unknown>, overrides: Partial<UplinkMessage> = {}): UplinkMessage {
-    return { organizationId: 'org-1', connectionId: room.connections[0], uplinkId: `s-${(next += 1)}`, clientDeviceId, receivedAt: room.clock.now(), time: undefined, payload: { kind: 'json', value }, fPort: undefined, ...overrides };
+    return { organizationId: 'org-1', connectionId: room.connections[0], uplinkId: `s-${(next += 1)}`, clientDeviceId, receivedAt: room.clock.now(), time: undefined, clock: 'gw-1', payload: { kind: 'json', value }, fPort: undefined, ...overrides };
   }
   const latest = async (sensorIds: string[]): Promise<Map<string, Reading>> => await new LatestReadingRepository(room.test.database.db).find('org-1', sensorIds);
 
@@ -66,8 +66,8 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     const { deviceId, clientDeviceId, sensors } = await sensing();
     await room.pipeline.handle(uplink(clientDeviceId, { a: 1, b: { c: '2.5' } }, { time: 77.5 }));
     const receivedAt = room.clock.now();
-    const first = { sensorId: sensors[0], value: 1, ownTime: 77, receivedAt };
-    expect([...(await latest(sensors)).values()]).toEqual([first, { sensorId: sensors[1], value: 2.5, ownTime: 77, receivedAt }]);
+    const first = { sensorId: sensors[0], value: 1, ownTime: 77, clock: 'gw-1', receivedAt };
+    expect([...(await latest(sensors)).values()]).toEqual([first, { sensorId: sensors[1], value: 2.5, ownTime: 77, clock: 'gw-1', receivedAt }]);
     room.clock.advance(10);
     room.judged.splice(0);
     const seen: unknown[] = [];
@@ -98,8 +98,8 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
   it('keep what is newer, by the same rule in the database as in the program', async () => {
     const { sensors } = await sensing();
     const repository = new LatestReadingRepository(room.test.database.db);
-    const time = fc.record({ ownTime: fc.option(fc.integer({ min: 0, max: 6 }), { nil: undefined }), receivedAt: fc.integer({ min: 0, max: 6 }) });
-    const rule = async (times: readonly { ownTime: number | undefined; receivedAt: number }[]): Promise<void> => {
+    const time = fc.record({ ownTime: fc.option(fc.integer({ min: 0, max: 6 }), { nil: undefined }), clock: fc.constantFrom('gw-1', 'gw-2'), receivedAt: fc.integer({ min: 0, max: 48 }).map((eighths) => eighths / 8) });
+    const rule = async (times: readonly SampleTimes[]): Promise<void> => {
       await room.test.database.db.knex('latest_readings').where('sensor_id', sensors[0]).delete();
       let kept: Reading | undefined;
       for (const [value, one] of times.entries()) {
@@ -115,13 +115,13 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
   it('belong to their organization', async () => {
     const { sensors } = await sensing();
     const repository = new LatestReadingRepository(room.test.database.db);
-    await repository.store('org-2', [{ sensorId: sensors[0], value: 1, ownTime: undefined, receivedAt: 1 }]);
+    await repository.store('org-2', [{ sensorId: sensors[0], value: 1, ownTime: undefined, clock: undefined, receivedAt: 1 }]);
     expect(await latest(sensors)).toEqual(new Map());
-    await repository.store('org-1', [{ sensorId: sensors[0], value: 1, ownTime: undefined, receivedAt: 1 }]);
+    await repository.store('org-1', [{ sensorId: sensors[0], value: 1, ownTime: undefined, clock: undefined, receivedAt: 1 }]);
     expect(await repository.find('org-2', sensors)).toEqual(new Map());
   });
 
-  it('tell how often their device sends: the times of its last eleven uplinks, repeated ones left out', async () => {
+  it('tell how often their device sends: how far apart its last uplinks are, repeated ones left out', async () => {
     const { deviceId, clientDeviceId } = await sensing();
     const times = Array.from({ length: 13 }, (_, at) => room.clock.now() + at * 60_000);
     for (const receivedAt of times) {
@@ -130,6 +130,6 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
       await room.pipeline.handle({ ...message, receivedAt: receivedAt + 1 });
     }
     const device = await room.devices.get('org-1', deviceId);
-    expect(device.physicalDevice?.recentUplinks).toEqual(times.slice(2));
+    expect(device.physicalDevice?.uplinkGaps).toEqual(Array.from({ length: 10 }, () => 60_000));
   });
 });

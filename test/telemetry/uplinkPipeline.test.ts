@@ -31,6 +31,7 @@ describe.each(engines())('uplinks on $name', (engine) => {
       clientDeviceId: device.physicalDevice?.clientDeviceId ?? '',
       receivedAt: room.clock.now(),
       time: undefined,
+      clock: 'gw-1',
       payload: { kind: 'json', value: { data: { temperature: 21.5 } } },
       fPort: undefined,
       ...overrides,

@@ -4,13 +4,14 @@ import { DomainError, notFound, validationFailed } from '../../../kernel/errors'
 import type { Logger } from '../../../kernel/logger';
 import type { CallContext } from '../../../rpc/callContext';
 import type { BidiStream } from '../../../rpc/handlers';
+import { Arrivals } from '../../arrivals';
 import { effectivePolicy, type Connection } from '../../connection';
 import type { ConnectionRepository } from '../../connectionRepository';
 import type { ConnectionStatuses } from '../../connectionStatuses';
 import type { ConnectorEvents, Downlink, Peer, SendResult } from '../../connector';
 import { GatewayInbox } from './gatewayInbox';
 import { attachmentFromHello, welcomeMessage } from './gatewayMessages';
-import { GatewaySession, type GatewayIdentity } from './gatewaySession';
+import { clockOf, GatewaySession, type GatewayIdentity } from './gatewaySession';
 import { GATEWAY } from './gatewayType';
 import { Seat } from './seat';
 
@@ -32,10 +33,14 @@ const HELLO_TIMEOUT = 10_000;
 /** Gateway software that attaches by `gateway.v1.GatewayService/Attach`. */
 export class GatewayConnector {
   private readonly seats = new Map<string, Seat>();
+  // One for all sessions: what one brought is compared with what the next brings.
+  private readonly arrivals: Arrivals;
   private lastNumber = 0;
   private events: ConnectorEvents | undefined;
 
-  constructor(private readonly options: GatewayConnectorOptions) {}
+  constructor(private readonly options: GatewayConnectorOptions) {
+    this.arrivals = new Arrivals(options.clock);
+  }
 
   /** Hands the rooms above down. */
   start(events: ConnectorEvents): void {
@@ -110,7 +115,7 @@ export class GatewayConnector {
     await session.settle(async () => {
       await previous?.drained();
       await this.seats.get(connectionId)?.departure;
-      if (!session.isEnded) await events.attached(attachmentFromHello(organizationId, hello));
+      if (!session.isEnded) await events.attached(attachmentFromHello(organizationId, hello, { receivedAt: this.arrivals.stamp(), clock: clockOf(session.identity) }));
     });
     const { policy } = await this.admit(connectionId, context); // it may have been switched off meanwhile
     if (session.isEnded) return;
@@ -119,7 +124,7 @@ export class GatewayConnector {
     this.options.statuses.attached(connectionId);
     this.options.log.info({ ...fieldsOf(session), known: hello.known.length, store: hello.store }, 'gateway.attached');
     events.ready(organizationId, connectionId);
-    await new GatewayInbox(session, { ...this.options, events }).readAll(requests);
+    await new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events }).readAll(requests);
     await session.drained(); // its last messages are answered before the stream ends
   }
 

@@ -1,18 +1,18 @@
 import type { AttachRequest, CommandReceived, CommandResult, Uplink } from '../../../gen/gateway/v1/gateway_service';
-import type { Clock } from '../../../kernel/clock';
 import { DomainError, validationFailed } from '../../../kernel/errors';
 import type { Logger } from '../../../kernel/logger';
+import type { Arrivals } from '../../arrivals';
 import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '../../connector';
 import type { ConnectionStatuses } from '../../connectionStatuses';
 import { evidenceOfReceipt, evidenceOfResult, resultAckMessage, uplinkAckMessage } from './gatewayMessages';
-import type { GatewaySession } from './gatewaySession';
+import { clockOf, type GatewaySession } from './gatewaySession';
 import { readUplink } from './uplinkReader';
 
 /** What taking messages in needs. */
 export interface GatewayInboxOptions {
   readonly events: ConnectorEvents;
   readonly statuses: ConnectionStatuses;
-  readonly clock: Clock;
+  readonly arrivals: Arrivals;
   readonly log: Logger;
 }
 
@@ -48,28 +48,28 @@ export class GatewayInbox {
 
   private async takeReceipt({ executionId, time }: CommandReceived): Promise<void> {
     const lane = this.laneOf(executionId);
-    const receivedAt = this.options.clock.now(); // the job waits for its turn
+    const receivedAt = this.options.arrivals.stamp(); // the job waits for its turn
     this.options.log.debug({ connection_id: this.session.identity.connectionId, execution_id: executionId }, 'gateway.command_received');
     this.makeRoom(executionId);
     await this.add(lane, { execution_id: executionId }, async () => {
-      await this.apply(executionId, { ...evidenceOfReceipt(time), receivedAt });
+      await this.apply(executionId, { ...evidenceOfReceipt(time), receivedAt, clock: clockOf(this.session.identity) });
     });
   }
 
   private async takeResult({ executionId, result, ...report }: CommandResult): Promise<void> {
     const lane = this.laneOf(executionId);
-    const receivedAt = this.options.clock.now(); // the job waits for its turn
+    const receivedAt = this.options.arrivals.stamp(); // the job waits for its turn
     this.options.log.debug({ connection_id: this.session.identity.connectionId, execution_id: executionId, result }, 'gateway.command_result');
     this.makeRoom(executionId);
     await this.add(lane, { execution_id: executionId }, async () => {
-      const outcome = await this.apply(executionId, { ...evidenceOfResult(result, report), receivedAt });
+      const outcome = await this.apply(executionId, { ...evidenceOfResult(result, report), receivedAt, clock: clockOf(this.session.identity) });
       this.session.forget(executionId);
       await this.session.answer(resultAckMessage(executionId, outcome));
     });
   }
 
   private async takeUplink(uplink: Uplink): Promise<void> {
-    const message = readUplink(this.session.identity, uplink, this.options.clock.now());
+    const message = readUplink(this.session.identity, uplink, this.options.arrivals.stamp());
     if ('reason' in message) return await this.reject(uplink.uplinkId, message.reason);
     this.options.log.debug({ connection_id: message.connectionId, uplink_id: message.uplinkId, client_device_id: message.clientDeviceId }, 'gateway.uplink');
     await this.add(laneOfDevice(message.clientDeviceId), { uplink_id: message.uplinkId, client_device_id: message.clientDeviceId }, async () => await this.store(message));

@@ -52,15 +52,15 @@ export function evidenceOfResult(result: CommandResultCode, report: Report): Evi
   return { kind, code: report.code || code, message: report.message, time: report.time && fromTimestamp(report.time) };
 }
 
-/** What a Hello says. */
-export function attachmentFromHello(organizationId: string, hello: Hello): Attachment {
+/** What a Hello says, with what the server knows of how that came. */
+export function attachmentFromHello(organizationId: string, hello: Hello, came: Pick<Evidence, 'receivedAt' | 'clock'>): Attachment {
   return {
     organizationId,
     connectionId: hello.connectionId,
     peerId: hello.gatewayId,
     bootId: hello.bootId,
     durable: hello.store === GatewayStore.GATEWAY_STORE_DURABLE,
-    known: hello.known.map((known) => ({ executionId: known.executionId, evidence: evidenceOfKnown(known) })),
+    known: hello.known.map((known) => ({ executionId: known.executionId, evidence: { ...evidenceOfKnown(known), ...came } })),
   };
 }
 

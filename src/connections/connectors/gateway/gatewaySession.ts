@@ -14,6 +14,11 @@ export interface GatewayIdentity {
   readonly bootId: string;
 }
 
+/** Whose clock the times of a gateway are of: only its own, over all its starts. */
+export function clockOf({ connectionId, gatewayId }: GatewayIdentity): string {
+  return `${connectionId}/${gatewayId}`;
+}
+
 const JOBS_AT_ONCE = 64;
 const MOST_WITHDRAWALS = 10_000;
 

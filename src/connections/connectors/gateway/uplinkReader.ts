@@ -3,7 +3,7 @@ import { fromTimestamp, type TimestampMessage } from '../../../kernel/timestamps
 import type { JsonObject } from '../../connectorType';
 import type { UplinkMessage } from '../../connector';
 import { GATEWAY } from './gatewayType';
-import type { GatewayIdentity } from './gatewaySession';
+import { clockOf, type GatewayIdentity } from './gatewaySession';
 
 /** Why an uplink can never be stored: a code, and what would be right. */
 export interface Unusable {
@@ -23,14 +23,15 @@ const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
 
 /** The uplink as the rooms above take it, or why it cannot be one. */
-export function readUplink({ organizationId, connectionId }: GatewayIdentity, uplink: Uplink, receivedAt: number): UplinkMessage | Unusable {
+export function readUplink(identity: GatewayIdentity, uplink: Uplink, receivedAt: number): UplinkMessage | Unusable {
   const clientDeviceId = GATEWAY.findClientDeviceId(uplink.clientDeviceId);
   if (!isUplinkId(uplink.uplinkId)) return unusable('uplink_id_invalid', `give 1 to ${LONGEST_ID} characters, none of them a control character`);
   if (clientDeviceId === undefined) return unusable('client_device_id_invalid', `give ${GATEWAY.clientDeviceIdForm}`);
   const payload = findNumberFault(uplink) ?? readPayload(uplink.payload);
   if ('reason' in payload) return payload;
+  const { organizationId, connectionId } = identity;
   const { uplinkId, time, fPort } = uplink;
-  return { organizationId, connectionId, uplinkId, clientDeviceId, receivedAt, time: time && fromTimestamp(time), payload, fPort };
+  return { organizationId, connectionId, uplinkId, clientDeviceId, receivedAt, time: time && fromTimestamp(time), clock: clockOf(identity), payload, fPort };
 }
 
 function isUplinkId(text: string): boolean {
