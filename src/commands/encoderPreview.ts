@@ -1,4 +1,4 @@
-import type { CodecError } from '../codec';
+import type { CodecError, EncodeResult } from '../codec';
 import { ConnectionRepository, findConnector } from '../connections';
 import type { Database } from '../database';
 import { type Device, DeviceRepository } from '../devices';
@@ -7,7 +7,7 @@ import { throwIfAny, type Violation } from '../kernel/errors';
 import { InsertionRoom } from '../kernel/jsonTemplate';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
 import { renderEncoderInput } from './commandTemplates';
-import { type Encoder, type EncoderOutcome, isLorawan, runEncoder } from './encoder';
+import { type Encoder, isLorawan, runEncoder } from './encoder';
 
 /** The encoder to try, and what it is given. */
 export interface PreviewRequest {
@@ -19,7 +19,7 @@ export interface PreviewRequest {
 }
 
 /** What came of running it. */
-export interface EncoderPreview extends Omit<EncoderOutcome, 'error' | 'blameless'> {
+export interface EncoderPreview extends Omit<EncodeResult, 'error' | 'blameless'> {
   readonly error: Omit<CodecError, 'code'> & { readonly code: CodecError['code'] | 'template_error' } | undefined;
 }
 

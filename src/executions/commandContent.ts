@@ -1,3 +1,4 @@
+import type { CodecError, EncodeResult } from '../codec';
 import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, isLorawan, renderDirect, renderEncoderInput, runEncoder, type TemplateValues } from '../commands';
 import { DomainError, type Violation } from '../kernel/errors';
 import type { JsonValue } from '../kernel/jsonValue';
@@ -30,15 +31,18 @@ export async function encodeContent(encoder: Encoder, kind: ConnectorKind | unde
   const { organizationId: owner, customEncoder: script = '', fPort } = command;
   if (content.kind === 'json') return { payload: content, fPort, violations: [] };
   const { output, error, blameless } = await runEncoder(encoder, { owner, kind, script, data: content.data, fPort, signal });
-  if (blameless) throw interrupted(error?.message ?? '');
-  if (!output) return failed('command.customEncoder', error ? encoderProblem(error) : 'returned nothing; return {bytes: [...]}');
-  if (isLorawan(kind) && output.fPort === undefined) return failed('command.fPort', 'is missing, and the encoder returned none, but LoRaWAN needs one; give the command one, or return it');
-  return { payload: { kind: 'bytes', bytes: output.bytes }, fPort: output.fPort, violations: [] };
+  return error ? refused(error, blameless) : encodingOf(kind, output);
 }
 
-/** Says nothing about the command: it may be just as good at the next try. */
-function interrupted(why: string): DomainError {
-  return new DomainError('unavailable', 'encoder_interrupted', `the encoder was interrupted through no fault of its own (${why}); nothing was stored, try again`, { retryAfterMs: RETRY_MS });
+function refused(error: CodecError, blameless: boolean): Encoding {
+  if (!blameless) return failed('command.customEncoder', encoderProblem(error));
+  // It says nothing about the command, which may be just as good at the next try.
+  throw new DomainError('unavailable', 'encoder_interrupted', `the encoder was interrupted through no fault of its own (${error.message}); nothing was stored, try again`, { retryAfterMs: RETRY_MS });
+}
+
+function encodingOf(kind: ConnectorKind | undefined, output: EncodeResult['output']): Encoding {
+  if (isLorawan(kind) && output?.fPort === undefined) return failed('command.fPort', 'is missing, and the encoder returned none, but LoRaWAN needs one; give the command one, or return it');
+  return { payload: output && { kind: 'bytes', bytes: output.bytes }, fPort: output?.fPort, violations: [] };
 }
 
 function failed(field: string, description: string): Encoding {
