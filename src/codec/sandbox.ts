@@ -133,14 +133,17 @@ export class Sandbox {
 
   private replace(thread: ScriptThread, reason: ThreadEnd, cause: unknown): void {
     this.threads.delete(thread);
-    if (reason === 'not_started') return this.startLater(cause);
-    const owner = thread.holder;
+    if (reason === 'not_started') this.startLater(cause);
+    else this.lost(thread.holder, reason, cause);
+    this.dispatch(); // an owner may have waited for this one, though another is free
+  }
+
+  private lost(owner: string | undefined, reason: ThreadEnd, cause: unknown): void {
     if (owner !== undefined) this.suspects.add(owner);
     const fields = { reason, ...(owner === undefined ? {} : { owner }), ...(cause === undefined ? {} : { err: cause }) };
     if (reason === 'spoiled') this.options.log.debug(fields, 'codec.thread_replaced');
     else this.options.log.warn(fields, 'codec.thread_replaced');
     this.fill(owner);
-    return this.dispatch();
   }
 
   /** A thread that cannot start is a fault of the machine: tried again ever more slowly, and nobody is left waiting for it. */

@@ -77,6 +77,19 @@ describe('where no thread can be started', () => {
   });
 });
 
+describe('an owner that lost a thread', () => {
+  it('does not wait for the one in its place when that cannot start', async () => {
+    let opened = 0;
+    const openWorker: WorkerOpener = (start) => (opened++ < 2 ? openScriptWorker(start) : program('process.exit(3)')());
+    const { sandbox, events, encode, bytes } = openSandbox({ workers: 2, openWorker });
+    const greedy = 'var kept = []; for (;;) kept.push(new Uint8Array(1e6));';
+    expect((await encode(greedy)).error?.code).toBe('out_of_memory');
+    expect(await bytes(GOOD)).toEqual([7]);
+    expect(events[0]).toMatchObject({ event: 'codec.thread_replaced', fields: { reason: 'spoiled', owner: 'org-1' } });
+    await sandbox.stop();
+  });
+});
+
 describe('a thread that breaks', () => {
   it('costs its script only', async () => {
     const openers: WorkerOpener[] = [program(BREAKS)];

@@ -6,8 +6,9 @@ import type { Engine } from './engine';
 import type { StoppedBy } from './stopwatch';
 
 const NO_ROOM = 'the script needs more memory than it may have (32 MiB)';
-// The last is what the engine throws when it has no room left even for an error.
-const NO_MEMORY = /^(InternalError: (out of memory( in regexp execution)?|string too long)$|RangeError: BigInt is too large|\[unsupported type\]$)/;
+const NO_MEMORY = /^(InternalError: (out of memory( in regexp execution)?|string too long)$|RangeError: BigInt is too large)/;
+// What the engine throws, as text, when some of its functions find no room and say nothing else.
+const NOTHING_THROWN = '[unsupported type]';
 
 /** How a run came to its end. */
 export interface Circumstances {
@@ -38,6 +39,7 @@ export function timeout(stoppedBy: StoppedBy, limits: RunLimits, lineNumber: num
 }
 
 function named({ message }: GuestFault, lineNumber: number | undefined, { cell, script, loaded }: Circumstances): CodecError {
+  if (message === NOTHING_THROWN) return { code: 'out_of_memory', message: NO_ROOM, lineNumber };
   if (NO_MEMORY.test(message)) return { code: 'out_of_memory', message: `${NO_ROOM}: ${message}`, lineNumber };
   const code: CodecErrorCode = !loaded && message.startsWith('SyntaxError') && !cell.compiles(script) ? 'syntax_error' : 'runtime_error';
   return { code, message, lineNumber };
