@@ -1,5 +1,6 @@
 import type { EvidenceOutcome, Attachment } from '../connections';
 import { DomainError } from '../kernel/errors';
+import { PORTION } from './openStatements';
 
 /** Where evidence came from. */
 export interface EvidencePlace extends Pick<Attachment, 'organizationId' | 'connectionId'> {
@@ -17,8 +18,6 @@ interface Waiting {
   readonly resolve: (outcome: EvidenceOutcome) => void;
   readonly reject: (error: unknown) => void;
 }
-
-const CHUNK = 100;
 
 /** Gathers the evidence that comes from one place in one turn of the event loop, so that it shares a transaction: each alone would cost five times as much. */
 export class EvidenceGathering {
@@ -58,12 +57,12 @@ export class EvidenceGathering {
   }
 }
 
-/** In their order, none with the same execution twice: what is said later builds on what was said before. */
+/** Portions of them in their order, none with the same execution twice: what is said later builds on what was said before. */
 export function chunksOf<Item>(items: readonly Item[], executionIdOf: (item: Item) => string): Item[][] {
   const chunks: Map<string, Item>[] = [];
   for (const item of items) {
     const last = chunks.at(-1);
-    if (last && last.size < CHUNK && !last.has(executionIdOf(item))) last.set(executionIdOf(item), item);
+    if (last && last.size < PORTION && !last.has(executionIdOf(item))) last.set(executionIdOf(item), item);
     else chunks.push(new Map([[executionIdOf(item), item]]));
   }
   return chunks.map((chunk) => [...chunk.values()]);

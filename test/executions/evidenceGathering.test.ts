@@ -1,6 +1,7 @@
 import type { EvidenceOutcome } from '../../src/connections';
 import { EvidenceGathering, type EvidencePlace, type FoundEvidence } from '../../src/executions/evidenceGathering';
 import { DomainError } from '../../src/kernel/errors';
+import { PORTION } from '../../src/executions/openStatements';
 
 const PLACE: EvidencePlace = { organizationId: 'org-1', connectionId: 'connection-1', source: 'gateway:one' };
 
@@ -30,12 +31,12 @@ describe('gathered evidence', () => {
     expect(settled.at(-1)).toEqual(['connection-1 d transport_ok']);
   });
 
-  it('for one execution is settled one after another, and never more than 100 together', async () => {
+  it('for one execution is settled one after another, and never more than a portion together', async () => {
     const { gathered, settled } = gathering();
     await Promise.all([gathered.add(PLACE, found('a')), gathered.add(PLACE, found('a', 'ack'))]);
     expect(settled).toEqual([['connection-1 a transport_ok'], ['connection-1 a ack']]);
-    await Promise.all(Array.from({ length: 250 }, async (_, n) => await gathered.add(PLACE, found(`many-${n}`))));
-    expect(settled.slice(2).map((chunk) => chunk.length)).toEqual([100, 100, 50]);
+    await Promise.all(Array.from({ length: 2 * PORTION + 7 }, async (_, n) => await gathered.add(PLACE, found(`many-${n}`))));
+    expect(settled.slice(2).map((chunk) => chunk.length)).toEqual([PORTION, PORTION, 7]);
   });
 
   it('that cannot be settled does not take the others along', async () => {
