@@ -162,7 +162,8 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   const hooks = { sensorsInUse, onBindingChanged: endsExecutions(executions, 'physical_device_changed'), onDeviceDeleted: endsExecutions(executions, 'device_deleted') };
   const sensors = new SensorService({ ...house, hooks });
   const devices = new DeviceService({ ...house, hooks });
-  const connections = new ConnectionService({ ...house, hub, statuses, deviceCounts: async (organizationId, ids) => await devices.countByConnection(organizationId, ids) });
+  const onDeleted = (connectionId: string): void => executions.connectionDeleted(connectionId);
+  const connections = new ConnectionService({ ...house, hub, statuses, onDeleted, deviceCounts: async (organizationId, ids) => await devices.countByConnection(organizationId, ids) });
   const templateWork = new UnitOfWork(database, sensorTemplateRepositories);
   const normalizedKeys = new NormalizedKeyService({ ...house, uow: templateWork });
   const templates = new SensorTemplateService({ ...house, uow: templateWork, valueTypeUses, sensorUses: async (organizationId, id) => await sensors.countByTemplate(organizationId, id) });

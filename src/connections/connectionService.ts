@@ -43,6 +43,8 @@ export interface ConnectionServiceOptions {
   readonly cursors: Cursors;
   readonly hub: ConnectorHub;
   readonly statuses: ConnectionStatuses;
+  /** Told of a connection that was deleted, once that is on disk. */
+  readonly onDeleted: (connectionId: string) => void;
   /** How many devices are bound to each of these connections; those with none may be left out. */
   readonly deviceCounts: (organizationId: string, connectionIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
@@ -114,6 +116,7 @@ export class ConnectionService {
       db.afterCommit(() => {
         this.options.hub.connectionDeleted(id);
         this.options.statuses.forget(id);
+        this.options.onDeleted(id);
       });
     });
   }

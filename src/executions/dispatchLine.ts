@@ -57,12 +57,7 @@ export class DispatchLine {
     this.running ??= this.run();
   }
 
-  /** Resolves when what was claimed is sent or put back. */
-  async settled(): Promise<void> {
-    await this.running;
-  }
-
-  /** Resolves when nothing is on its way out any more. */
+  /** Resolves when nothing is on its way out any more: what was claimed is sent or put back. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.alarm.clear();

@@ -15,12 +15,14 @@ export class Dispatcher {
 
   /** There may be room on this connection. */
   ready(organizationId: string, connectionId: string): void {
-    if (!this.stopped) this.line(organizationId, connectionId).wake();
+    if (!this.stopped && this.options.hub.peer(connectionId)) this.line(organizationId, connectionId).wake();
   }
 
-  /** Resolves when all that was given to the attachment that ended is either on its way or back in its queue. Only while nobody is attached. */
+  /** Resolves when all that was given to the attachment that ended is either on its way or back in its queue; then its line is no more. Only while nobody is attached. */
   async settled(connectionId: string): Promise<void> {
-    await this.lines.get(connectionId)?.settled();
+    const line = this.lines.get(connectionId);
+    await line?.stop();
+    if (this.lines.get(connectionId) === line) this.lines.delete(connectionId);
   }
 
   /** Resolves when nothing is on its way out any more. */

@@ -1,10 +1,11 @@
 import type { Database } from '../database';
 import { DeviceRepository } from '../devices';
+import type { Clock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
 import type { Cursors } from '../kernel/pages';
 import type { ExecutionLogEntry, ShownExecution } from './execution';
 import { ExecutionEventRepository } from './executionEventRepository';
-import type { ExecutionFeed } from './executionFeed';
+import type { ExecutionFeed, NewsReader } from './executionFeed';
 import { ExecutionViewRepository } from './executionViewRepository';
 
 /** What to watch; undefined or empty: no limit, and from now on. */
@@ -21,6 +22,9 @@ export interface WatchItem {
 }
 
 const PAGE = 200;
+/** Where to resume is told after so many events that were not asked for, and after so many milliseconds if there was any. */
+const MOST_PASSED = 200;
+const LONGEST_SILENCE_MS = 30_000;
 
 /** Shows events of executions as they are stored, from the database, so that a reader may be as slow as it likes. */
 export class ExecutionWatch {
@@ -28,7 +32,7 @@ export class ExecutionWatch {
   private readonly events: ExecutionEventRepository;
   private readonly devices: DeviceRepository;
 
-  constructor(private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly feed: ExecutionFeed }) {
+  constructor(private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly feed: ExecutionFeed; readonly clock: Clock }) {
     this.executions = new ExecutionViewRepository(options.database.db);
     this.events = new ExecutionEventRepository(options.database.db);
     this.devices = new DeviceRepository(options.database.db);
@@ -38,17 +42,31 @@ export class ExecutionWatch {
   async *watch(organizationId: string, query: WatchQuery, signal: AbortSignal): AsyncGenerator<WatchItem> {
     if (query.deviceId !== undefined) await this.devices.get(organizationId, query.deviceId);
     if (query.executionId !== undefined) await this.executions.get(organizationId, query.executionId);
+    const reader = this.options.feed.open(organizationId, signal);
+    try {
+      yield* this.follow(organizationId, query, reader, signal);
+    } finally {
+      reader.close();
+    }
+  }
+
+  private async *follow(organizationId: string, query: WatchQuery, reader: NewsReader, signal: AbortSignal): AsyncGenerator<WatchItem> {
     let position = await this.start(organizationId, query.resumeToken);
+    const told = new Told(this.options.clock, position);
     yield this.item(organizationId, position, undefined);
     while (!signal.aborted) {
-      const seen = this.options.feed.seen(organizationId);
+      reader.looks();
       const page = await this.pageAfter(organizationId, position);
-      const matching = page.filter((event) => matches(event, query));
-      yield* this.items(organizationId, matching, signal);
+      for await (const item of this.items(organizationId, page.filter((event) => matches(event, query)), signal)) {
+        told.upTo(item.happened?.event.position ?? position);
+        yield item;
+      }
       position = page.at(-1)?.position ?? position;
-      // A reader of little among much still moves on.
-      if (page.length === PAGE && matching.length === 0) yield this.item(organizationId, position, undefined);
-      if (page.length === 0) await this.options.feed.news(organizationId, seen, signal);
+      if (told.isBehind(position)) {
+        told.upTo(position);
+        yield this.item(organizationId, position, undefined);
+      }
+      if (page.length === 0) await reader.news();
     }
   }
 
@@ -80,6 +98,28 @@ export class ExecutionWatch {
 
   private item(organizationId: string, position: number, happened: WatchItem['happened']): WatchItem {
     return { happened, resumeToken: this.options.cursors.encode(tokenOf(organizationId), { position }) };
+  }
+}
+
+/** How far a reader was told where to resume, so that a reader of little among much moves on too. */
+class Told {
+  private at: number;
+
+  constructor(
+    private readonly clock: Clock,
+    private position: number,
+  ) {
+    this.at = clock.monotonic();
+  }
+
+  upTo(position: number): void {
+    this.position = position;
+    this.at = this.clock.monotonic();
+  }
+
+  isBehind(position: number): boolean {
+    const passed = position - this.position;
+    return passed >= MOST_PASSED || (passed > 0 && this.clock.monotonic() - this.at >= LONGEST_SILENCE_MS);
   }
 }
 

@@ -62,7 +62,7 @@ export class Executions {
     this.lostLinks = new LostLinks({ database, ledger });
     this.sensors = new SensorEvidence(ledger);
     this.service = new ExecutionService({ database, ledger, encoder, clock, cursors });
-    this.watch = new ExecutionWatch({ database, cursors, feed: this.feed });
+    this.watch = new ExecutionWatch({ database, cursors, feed: this.feed, clock });
   }
 
   /** Takes up what an earlier process left. Call it before anybody can attach. */
@@ -107,8 +107,15 @@ export class Executions {
 
   /** Whoever was attached is gone: ConnectorEvents.detached. */
   async detached(organizationId: string, connectionId: string): Promise<void> {
+    this.heldInVain.delete(connectionId); // whoever comes says anew what it holds
     await this.dispatcher.settled(connectionId); // what has not left is back in its queue
     await this.lostLinks.markConnection(organizationId, connectionId);
+  }
+
+  /** A connection was deleted and that is on disk: nothing is kept for it any more. */
+  connectionDeleted(connectionId: string): void {
+    this.heldInVain.delete(connectionId);
+    void this.dispatcher.settled(connectionId);
   }
 
   /** There may be room on a connection: ConnectorEvents.ready. */

@@ -36,7 +36,7 @@ export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, 
   const hub = new ConnectorHub(gateway);
   const devices = new Map<string, number>();
   const cursors = new Cursors(Buffer.from('a secret of the test'));
-  const service = new ConnectionService({ database, clock, cursors, hub, statuses, deviceCounts: async () => devices });
+  const service = new ConnectionService({ database, clock, cursors, hub, statuses, onDeleted: () => {}, deviceCounts: async () => devices });
   const events = new FakeEvents();
   hub.start(events);
   return { test, clock, log, service, hub, gateway, events, devices };

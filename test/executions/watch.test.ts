@@ -104,6 +104,29 @@ describe.each(engines())('the watch on $name', ({ createDatabase }) => {
     expect(moved?.resumeToken).not.toBe(token);
   });
 
+  it('moves a reader of little among little on after half a minute', async () => {
+    const [quiet, noisy] = [await room.target({ command: NUMBERED }), await room.target({ command: NUMBERED })];
+    const [first] = await read(open(), 1);
+    const stream = open({ resumeToken: first?.resumeToken ?? '', id: quiet.deviceId });
+    const reading = read(stream, 2);
+    await room.execute(noisy, { params: { n: 1 } });
+    room.clock.advance(30_000);
+    await room.execute(noisy, { params: { n: 2 } });
+    const [, moved] = await reading;
+    expect(moved).toMatchObject({ event: undefined, execution: undefined });
+    expect(moved?.resumeToken).not.toBe(first?.resumeToken);
+  });
+
+  it('moves a reader of little on also when the much comes one by one', async () => {
+    const quiet = await room.target({ command: NUMBERED });
+    const noisy = await room.target({ connectionId: await room.connection({ policy: { queueLimit: 1000 } }), command: NUMBERED });
+    const token = await tokenNow();
+    const reading = read(open({ resumeToken: token, id: quiet.deviceId }), 2);
+    for (let n = 0; n < 201; n++) await room.execute(noisy, { params: { n } });
+    const [, moved] = await reading;
+    expect(moved?.resumeToken).not.toBe(token);
+  });
+
   it('shows nothing of another organization', async () => {
     const [other] = await read(open({}, AS_TWO), 1);
     expect(await fails({ resumeToken: other?.resumeToken ?? '' })).toMatchObject({ code: 3, reason: 'validation_failed', fields: ['resumeToken'] });
