@@ -61,7 +61,8 @@ export function isFinal(execution: Execution | undefined): boolean {
 }
 
 /** Compares what the server says, what the callers were told, and what the devices did. `mustBeDone`: nothing may have kept a command from its device. */
-export function audit(executions: ReadonlyMap<string, Execution | undefined>, { acknowledged, contradictions }: Submitters, world: World, mustBeDone: boolean): Audit {
+export function audit(executions: ReadonlyMap<string, Execution | undefined>, submitters: Submitters, world: World, mustBeDone: boolean): Audit {
+  const { acknowledged, contradictions } = submitters;
   const lost: string[] = [];
   const wrong = [...contradictions, ...world.outOfOrder.map((text) => `out of order: ${text}`)];
   for (const told of acknowledged.values()) {
@@ -69,7 +70,7 @@ export function audit(executions: ReadonlyMap<string, Execution | undefined>, { 
     const times = world.executions.get(told.executionId) ?? 0;
     if (!execution) lost.push(`${told.trigger} (${told.executionId}) was acknowledged and is not there`);
     else if (!isFinal(execution)) lost.push(`${told.trigger} (${told.executionId}) stays ${nameOf(execution)}`);
-    else wrong.push(...contradictionsOf(execution, told, times, mustBeDone).map((text) => `${told.trigger} (${told.executionId}) is ${nameOf(execution)} ${execution.detail}, ${text}`));
+    else wrong.push(...contradictionsOf(execution, told, times, mustBeDone, submitters).map((text) => `${told.trigger} (${told.executionId}) is ${nameOf(execution)} ${execution.detail}, ${text}`));
   }
   const known = new Set([...acknowledged.values()].map(({ executionId }) => executionId));
   for (const executionId of world.executions.keys()) if (!known.has(executionId)) lost.push(`${executionId} was carried out, and nobody was ever told of it`);
@@ -78,7 +79,7 @@ export function audit(executions: ReadonlyMap<string, Execution | undefined>, { 
   return { lost, doubled: world.doubled(), wrong, converged: count(S.EXECUTION_STATE_CONVERGED), unconfirmed: count(S.EXECUTION_STATE_UNCONFIRMED) };
 }
 
-function contradictionsOf(execution: Execution, told: Acknowledged, times: number, mustBeDone: boolean): string[] {
+function contradictionsOf(execution: Execution, told: Acknowledged, times: number, mustBeDone: boolean, { toCancel, cancelled }: Submitters): string[] {
   const { state, triggerId, params } = execution;
   const claimsDone = DONE.has(state);
   const claimsNotDone = !claimsDone && state !== S.EXECUTION_STATE_UNCONFIRMED;
@@ -88,7 +89,9 @@ function contradictionsOf(execution: Execution, told: Acknowledged, times: numbe
     [told.accepted !== isAdmitted, 'and was answered otherwise'],
     [claimsDone && times === 0, 'and no device did it'],
     [claimsNotDone && times > 0, 'and a device did it'],
-    [mustBeDone && !claimsDone, 'though nothing kept it from its device and back'],
+    [cancelled.has(told.executionId) && execution.detail !== 'cancelled', 'and was answered as cancelled'],
+    [execution.detail === 'cancelled' && !toCancel.has(told.executionId), 'and nobody took it back'],
+    [mustBeDone && !claimsDone && execution.detail !== 'cancelled', 'though nothing kept it from its device and back'],
   ];
   return checks.flatMap(([wrong, text]) => (wrong ? [text] : []));
 }

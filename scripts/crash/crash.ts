@@ -8,6 +8,7 @@ import { serveUntilKilled, type ServerOrders } from './serverChild';
 import { settle, type Outcome } from './settle';
 import { Site } from './site';
 import { faults, proofTable } from './table';
+import { Victim } from './victim';
 import { proveWriters } from './writers';
 
 const USAGE = 'usage: npm run test:crash -- [--rounds N (kills for each point, default 10)] [--only TEXT (points whose name holds it)] [--postgres]';
@@ -45,6 +46,7 @@ async function main(): Promise<void> {
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work)); // they share one iterator
   say(`\n${proofTable(outcomes)}\n\n${((performance.now() - started) / 1000).toFixed(0)} s`);
+  say(`a start was refused at most ${Victim.mostRetries} times because the database was still in use`);
   if (outcomes.some((outcome) => isFault(outcome) || outcome.missed > 0)) process.exitCode = 1;
 }
 

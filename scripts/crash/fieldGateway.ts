@@ -4,6 +4,7 @@ import type { ClientDuplexStream } from '@grpc/grpc-js';
 import { type AttachRequest, type AttachResponse, type Command, CommandResultCode, GatewayStore, type KnownCommand, KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { newId } from '../../src/kernel/ids';
 import { toTimestamp } from '../../src/kernel/timestamps';
+import { Arrivals } from './arrivals';
 import type { Clients } from './clients';
 import { FieldUplinks } from './fieldUplinks';
 import type { Conditions } from './killPoints';
@@ -39,6 +40,7 @@ export class FieldGateway {
   /** Called with each command when it is stored, before the server hears of that. */
   onCommand: () => void = () => {};
   readonly uplinks: FieldUplinks;
+  readonly arrivals = new Arrivals();
   private readonly held = new Map<string, Held>();
   private readonly ever = new Set<string>();
   private bootId = newId();
@@ -138,6 +140,7 @@ export class FieldGateway {
 
   private takeCommand(command: Command): void {
     const { executionId, expiresIn } = command;
+    this.arrivals.note(command);
     if (this.ever.has(executionId)) this.sentAgain += 1;
     this.ever.add(executionId);
     const held: Held = { command, expiresAt: performance.now() + (expiresIn ? expiresIn.seconds * 1000 + expiresIn.nanos / 1e6 : 0), result: undefined, isWithdrawn: false };

@@ -25,6 +25,10 @@ export interface Conditions {
   readonly slowestMs: number;
   /** Deadlines come: the clock is put forward, and the gateway is away for a while. */
   readonly hasty: boolean;
+  /** The callers take back half of what they have submitted. */
+  readonly cancels?: boolean;
+  /** Somebody watches all executions, over every kill. */
+  readonly watched?: boolean;
   /** The n-th of something kills; n is at most this. */
   readonly most: number;
 }
@@ -63,6 +67,8 @@ const uplinkStored = line('gateway.uplink_taken');
 const queryStored = line('executions.advanced', { cause: 'ack' });
 const queryAnswered = line('executions.ended', { cause: 'query_answered' });
 const effectSeen = line('executions.ended', { cause: 'sensors_matched' });
+const cancelled = line('executions.ended', { cause: 'cancelled' });
+const cancelling = line('executions.ended', { cause: 'cancelled' }, amid);
 const expired = line('executions.ended', { cause: 'timer' });
 
 // What a server does first with what an earlier one left.
@@ -100,6 +106,9 @@ export const KILL_POINTS: readonly KillPoint[] = [
   at('effect seen, stored', effectSeen, HALF),
   { name: 'sending, and again while it recovers', kill: { by: 'line', trap: oneOf(intent, sent, leaving), atStart: () => recovery(1) }, conditions: PATIENT },
   { name: 'any moment', kill: { by: 'time' }, conditions: PATIENT },
+  at('cancelled, not answered', oneOf(cancelled, cancelling), { ...PATIENT, cancels: true }),
+  { name: 'any moment, callers cancel', kill: { by: 'time' }, conditions: { ...PATIENT, cancels: true } },
+  { name: 'any moment, a watcher resumes', kill: { by: 'time' }, conditions: { ...PATIENT, watched: true } },
   at('any of these, deadlines come', any, HASTY),
   at('deadline judged', expired, HASTY),
   at('any of these, gateway forgets', any, FORGETFUL),

@@ -6,6 +6,7 @@ import { makePlant } from './plant';
 import type { Running, Site } from './site';
 import { Submitters } from './submitters';
 import type { Trap } from './trapLogger';
+import { Watcher } from './watcher';
 import { World } from './world';
 
 const LONGEST_ROUND_MS = 12_000;
@@ -30,6 +31,7 @@ export class Proof {
     /** The server that is there now, with nobody attached. */
     public running: Running,
     readonly world: World,
+    readonly watcher: Watcher | undefined,
   ) {}
 
   /** Makes what is to be worked on. */
@@ -38,7 +40,9 @@ export class Proof {
     const { timeout } = point.conditions;
     const { connectionId, actuators } = await makePlant(running.clients, { queueLimit: 1000, deliveryTimeout: timeout, ackTimeout: timeout });
     const world = new World();
-    return new Proof(point, site, new FieldGateway(connectionId, point.conditions, world), new Submitters(actuators), running, world);
+    const watcher = point.conditions.watched === true ? new Watcher() : undefined;
+    await watcher?.follow(running.clients);
+    return new Proof(point, site, new FieldGateway(connectionId, point.conditions, world), new Submitters(actuators, point.conditions.cancels === true), running, world, watcher);
   }
 
   /** Work, a kill at the point, and a server that starts again. */
@@ -49,6 +53,7 @@ export class Proof {
     const again = kill.by === 'line' ? kill.atStart?.(1) : undefined;
     if (again) await this.killWhileItRecovers(again);
     this.running = await this.site.startSafely();
+    await this.watcher?.follow(this.running.clients);
   }
 
   private async workUntilKilled(): Promise<void> {

@@ -28,14 +28,14 @@ export interface Outcome extends Audit {
 
 /** Lets everything come to its end and looks at it: first what can still be done is done, then the clock passes every deadline. */
 export async function settle(proof: Proof): Promise<Outcome> {
-  const { point, site, gateway, submitters, world, running } = proof;
+  const { point, site, gateway, submitters, world, running, watcher } = proof;
   const { clients } = running;
   gateway.onCommand = () => {};
   gateway.follow(clients);
   await submitters.finish(clients);
   site.skip(running, BACKOFF_MS);
   const told = [...submitters.acknowledged.values()];
-  const read = async (): Promise<Executions> => await readAll(clients, [...told, ...[...world.queries.keys()].map((executionId) => ({ executionId }))]);
+  const read = async (): Promise<Executions> => await readAll(clients, [...told, ...gateway.arrivals.executionIds.map((executionId) => ({ executionId }))]);
   if (!point.conditions.hasty) await until(read, (execution) => !isOpen(execution));
   const end = async (): Promise<Executions> => await until(read, isFinal, () => site.skip(running, EVERY_DEADLINE_MS));
   await end(); // a query may have been on its way to its device, unknown here
@@ -44,13 +44,15 @@ export async function settle(proof: Proof): Promise<Outcome> {
   const lostUplinks = await Promise.race([gateway.uplinks.lost(), wait(LONGEST_ANSWER_MS, ['the server does not answer uplinks'], { ref: false })]);
   const found = audit(executions, submitters, world, !point.conditions.hasty);
   const sentAgain = gateway.sentAgain > 0 && point.conditions.store === 'durable' ? [`${gateway.sentAgain} commands were sent to a gateway that had them`] : [];
+  const needless = gateway.arrivals.wrong(executions, (time) => site.aheadAt(time));
+  const unseen = watcher ? [...(await watcher.missed(executions.values())), ...watcher.wrong] : [];
   await running.victim.kill();
   await gateway.leave();
   return {
     ...found,
     name: point.name,
     lost: [...found.lost, ...lostUplinks],
-    wrong: [...found.wrong, ...gateway.uplinks.rejected, ...sentAgain],
+    wrong: [...found.wrong, ...gateway.uplinks.rejected, ...sentAgain, ...needless, ...unseen],
     kills: proof.kills,
     missed: proof.missed,
     acknowledged: told.length,

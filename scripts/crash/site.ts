@@ -16,6 +16,7 @@ export class Site {
   readonly folder = mkdtempSync(join(tmpdir(), 'plantroom-crash-'));
   private key: Key | undefined;
   private aheadMs = 0;
+  private readonly skips: { readonly at: number; readonly ms: number }[] = [];
 
   /** `databaseUrl`: an empty PostgreSQL database; empty: SQLite. */
   constructor(private readonly databaseUrl: string) {}
@@ -40,7 +41,12 @@ export class Site {
   /** Puts the clock of a server forward, and of those that follow. */
   skip({ victim }: Running, ms: number): void {
     this.aheadMs += ms;
+    this.skips.push({ at: Date.now(), ms });
     victim.skip(ms);
   }
 
+  /** How far the clocks of its servers were put forward until then (Unix milliseconds of this machine), in milliseconds. */
+  aheadAt(time: number): number {
+    return this.skips.reduce((sum, { at, ms }) => (at <= time ? sum + ms : sum), 0);
+  }
 }

@@ -1,5 +1,7 @@
+import { randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { ExecuteCommandRequest, type ExecuteCommandResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { status, type ServiceError } from '@grpc/grpc-js';
+import { CancelExecutionRequest, ExecuteCommandRequest, type ExecuteCommandResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { answer, type Clients, isGone } from './clients';
 import type { Actuator } from './plant';
 
@@ -18,12 +20,19 @@ const MOST_IN_A_ROUND = 60;
 export class Submitters {
   /** By trigger id. */
   readonly acknowledged = new Map<string, Acknowledged>();
+  /** What was to be taken back, and what the server said was. */
+  readonly toCancel = new Set<string>();
+  readonly cancelled = new Set<string>();
   /** Answers that cannot both be true. */
   readonly contradictions: string[] = [];
   private readonly next: number[];
   private readonly isOpen: boolean[];
 
-  constructor(private readonly actuators: readonly Actuator[]) {
+  /** `cancels`: half of what was submitted is taken back at once. */
+  constructor(
+    private readonly actuators: readonly Actuator[],
+    private readonly cancels: boolean,
+  ) {
     this.next = actuators.map(() => 1);
     this.isOpen = actuators.map(() => false);
   }
@@ -41,7 +50,8 @@ export class Submitters {
   private async runOne(clients: Clients, actuator: Actuator, at: number, pauseMs: number): Promise<void> {
     try {
       for (let count = 0; count < MOST_IN_A_ROUND; count += 1) {
-        await this.submit(clients, actuator, at);
+        const { executionId } = await this.submit(clients, actuator, at);
+        if (this.cancels && randomInt(2) === 0) await this.cancel(clients, executionId);
         await wait(pauseMs);
       }
     } catch (error) {
@@ -49,7 +59,7 @@ export class Submitters {
     }
   }
 
-  private async submit({ commands, metadata }: Clients, actuator: Actuator, at: number): Promise<void> {
+  private async submit({ commands, metadata }: Clients, actuator: Actuator, at: number): Promise<Acknowledged> {
     const n = this.next[at] ?? 1;
     const trigger = `${actuator.clientDeviceId}/${n}`;
     const request = ExecuteCommandRequest.fromPartial({ id: actuator.deviceId, commandId: actuator.commandId, params: { n }, triggerId: trigger });
@@ -57,8 +67,20 @@ export class Submitters {
     this.isOpen[at] = true;
     const { accepted, duplicate, executionId } = await answer<ExecuteCommandResponse>((answered) => commands.executeCommand(request, metadata, answered));
     if (duplicate && !isRepeated) this.contradictions.push(`${trigger} was new, and answered as a duplicate of ${executionId}`);
-    this.acknowledged.set(trigger, { trigger, n, actuator, executionId, accepted });
+    const acknowledged = { trigger, n, actuator, executionId, accepted };
+    this.acknowledged.set(trigger, acknowledged);
     this.isOpen[at] = false;
     this.next[at] = n + 1;
+    return acknowledged;
+  }
+
+  private async cancel({ commands, metadata }: Clients, executionId: string): Promise<void> {
+    this.toCancel.add(executionId);
+    try {
+      await answer((answered) => commands.cancelExecution(CancelExecutionRequest.fromPartial({ executionId }), metadata, answered));
+      this.cancelled.add(executionId);
+    } catch (error) {
+      if ((error as ServiceError).code !== status.FAILED_PRECONDITION) throw error; // it has left already
+    }
   }
 }

@@ -11,6 +11,9 @@ type Ready = Extract<FromServer, { kind: 'ready' }>;
 
 /** A server in a process of its own, to be killed. */
 export class Victim {
+  /** How often a start was refused at most, because PostgreSQL had not yet noticed that the server before was gone. */
+  static mostRetries = 0;
+
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
 
@@ -34,6 +37,7 @@ export class Victim {
         throw new Error(`the server ended with ${victim.child.exitCode ?? victim.child.signalCode}`);
       }
       if (said.reason !== 'database_in_use' || attempt === TRIES) throw new Error(`the server did not start: ${said.message}`);
+      Victim.mostRetries = Math.max(Victim.mostRetries, attempt);
       await wait(BETWEEN_TRIES_MS);
     }
   }
