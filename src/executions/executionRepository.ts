@@ -1,7 +1,9 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { Db, HotStatement, SqlValue } from '../database';
 import { notFound } from '../kernel/errors';
 import type { Execution, ExecutionLogEntry } from './execution';
 import { type ExecutionRow, PROGRESS_COLUMNS, SUBMISSION_COLUMNS, executionFromRow, valuesOf } from './executionRow';
+import { openStatements, PORTION } from './openStatements';
 import { logStatement, MOST_LOGGED, MOST_READ, readStatement, statements, updateStatement } from './executionStatements';
 
 /** An event that is not in the log yet. */
@@ -57,10 +59,10 @@ export class ExecutionRepository {
     return await this.first(statements.duplicate, [organizationId, deviceId, dedupeKey]);
   }
 
-  /** How many executions of a device are enqueued or in transit. */
-  async countUndelivered(organizationId: string, deviceId: string): Promise<number> {
-    const [row] = await this.db.all<{ undelivered: number }>(statements.undelivered, [organizationId, deviceId]);
-    return row?.undelivered ?? 0;
+  /** How many executions of a device are enqueued or in transit (`undelivered`), and delivered or accepted (`verifying`: every uplink is held against them); queries do not count. */
+  async countOpen(organizationId: string, deviceId: string): Promise<{ readonly undelivered: number; readonly verifying: number }> {
+    const [row] = await this.db.all<{ undelivered: number; verifying: number }>(openStatements.openCounts, [organizationId, deviceId]);
+    return row ?? { undelivered: 0, verifying: 0 };
   }
 
   /** The executions of a connection that are in transit, in pages: `after` is the id of the last one of the page before. */
@@ -89,15 +91,29 @@ export class ExecutionRepository {
     return await this.many(statements.enqueuedQueries, [organizationId, parentExecutionId]);
   }
 
-  /** The executions of a device that stand before this one in its queue's order and are delivered or accepted, in that order. */
+  /** The executions of a device that stand before this one in its queue's order and are delivered or accepted, in that order; without params, payload and query. */
   async verifyingBefore(organizationId: string, deviceId: string, id: string): Promise<Execution[]> {
-    return await this.many(statements.verifyingBefore, [organizationId, deviceId, id]);
+    return await this.many(openStatements.verifyingBefore, [organizationId, deviceId, id]);
   }
 
-  /** The executions of a physical device that an uplink may settle, in the order of its queue: in transit, delivered or accepted. */
-  async awaitingUplink(organizationId: string, deviceId: string, physicalDeviceId: string): Promise<Execution[]> {
-    return await this.many(statements.awaitingUplink, [organizationId, deviceId, physicalDeviceId]);
+  /** The ids of the executions of a physical device that an uplink may settle, in the order of its queue: in transit, delivered or accepted. */
+  async awaitingUplink(organizationId: string, deviceId: string, physicalDeviceId: string): Promise<string[]> {
+    const rows = await this.db.all<{ id: string }>(openStatements.awaitingUplink, [organizationId, deviceId, physicalDeviceId]);
+    return rows.map((row) => row.id);
   }
+
+  /** Those of these executions that exist, in the order of their queue, a portion at a time with a turn for others between; without params, payload and query. */
+  async toSettle(organizationId: string, ids: readonly string[]): Promise<Execution[]> {
+    const found: Execution[] = [];
+    for (let start = 0; start < ids.length; start += PORTION) {
+      if (start > 0) await othersTurn();
+      const some = ids.slice(start, start + PORTION);
+      const unneeded = Array.from({ length: PORTION - some.length }, () => some[0] ?? '');
+      found.push(...(await this.many(openStatements.toSettle, [organizationId, ...some, ...unneeded])));
+    }
+    return found;
+  }
+
 
   /** Adds an execution with its first event. Its place in the queue is the event's position. Only inside a transaction. */
   async create(execution: Execution, dedupeKey: string | undefined, entry: NewLogEntry): Promise<void> {
@@ -113,12 +129,13 @@ export class ExecutionRepository {
   }
 
   /**
-   * Stores changes that are based on what was read; all are of one organization. Returns those that were stored: the others were changed
-   * meanwhile. Their events are not logged yet. Only inside a transaction.
+   * Stores changes that are based on what was read; all are of one organization. Others get a turn after each portion. Returns those that
+   * were stored: the others were changed meanwhile. Their events are not logged yet. Only inside a transaction.
    */
   async replace<Change extends StoredChange>(organizationId: string, changes: readonly Change[]): Promise<Change[]> {
     const stored: Change[] = [];
-    for (const change of changes) {
+    for (const [at, change] of changes.entries()) {
+      if (at > 0 && at % PORTION === 0) await othersTurn();
       const { before, after } = change;
       const changed = PROGRESS_COLUMNS.filter(([, valueOf]) => valueOf(before) !== valueOf(after));
       const rows = await this.db.all(updateStatement(changed), [...valuesOf(changed, after), organizationId, after.id, before.version]);

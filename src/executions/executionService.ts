@@ -39,6 +39,8 @@ interface Repositories extends FactRepositories {
 }
 
 const TRIES = 3;
+/** So many executions of a device may wait for its answer or its effect: every uplink is held against each of them. */
+const MOST_VERIFYING = 200;
 const TRIGGER_REMEMBERED_MS = 7 * 24 * 3_600_000;
 
 /** Admits executions and shows them. */
@@ -166,7 +168,8 @@ async function reasonAgainst(repos: Repositories, facts: SubmitFacts, { executio
 }
 
 async function isQueueFull({ executions }: Repositories, { device, connection }: SubmitFacts, { kind }: Execution): Promise<boolean> {
-  return (await executions.countUndelivered(device.organizationId, device.id)) >= queueLimit(kind, connection?.policy ?? {});
+  const { undelivered, verifying } = await executions.countOpen(device.organizationId, device.id);
+  return undelivered >= queueLimit(kind, connection?.policy ?? {}) || verifying >= MOST_VERIFYING;
 }
 
 function wasCancelled({ state, detail }: Execution): boolean {

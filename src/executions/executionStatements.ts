@@ -30,19 +30,9 @@ export const statements = {
   byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),
   forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
   duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),
-  undelivered: hot('undelivered', "select count(*) as undelivered from executions e where e.organization_id = ? and e.device_id = ? and e.final = 0 and e.state in ('enqueued', 'in_transit') and e.parent_execution_id is null"),
   inTransit: hot('inTransit', `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.state = 'in_transit' and e.final = 0 and e.id > ? order by e.id limit ?`),
   enqueuedQueries: hot('enqueuedQueries', `${SELECT} where e.organization_id = ? and e.parent_execution_id = ? and e.state = 'enqueued'`),
   place: hot('place', 'select e.queue_order from executions e where e.organization_id = ? and e.id = ?'),
-  verifyingBefore: hot(
-    'verifyingBefore',
-    `${SELECT} where e.organization_id = ? and e.device_id = ? and e.final = 0 and e.state in ('delivered', 'accepted')
-      and e.queue_order < (select n.queue_order from executions n where n.id = ?) order by e.queue_order`,
-  ),
-  awaitingUplink: hot(
-    'awaitingUplink',
-    `${SELECT} where e.organization_id = ? and e.device_id = ? and e.final = 0 and e.state in ('in_transit', 'delivered', 'accepted') and e.physical_device_id = ? order by e.queue_order`,
-  ),
   head: hot(
     'head',
     `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.physical_device_id = ? and e.state = 'enqueued'

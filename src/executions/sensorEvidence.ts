@@ -31,12 +31,14 @@ const LAST_DATE = 8.64e15;
 export class SensorEvidence {
   constructor(private readonly ledger: Ledger) {}
 
-  /** Judges the executions of the uplink's physical device that wait for it, in the order of their queue, inside the uplink's transaction. Costs one look where there are none. */
+  /** Judges the executions of the uplink's physical device that wait for it, in the order of their queue, inside the uplink's transaction. Costs one look where there are none; others get their turn where there are many. */
   async judge(db: Db, uplink: SensedUplink): Promise<void> {
     const { organizationId, deviceId, physicalDeviceId } = uplink;
+    const executions = new ExecutionRepository(db);
     const judged = new Set<string>();
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      const waiting = (await new ExecutionRepository(db).awaitingUplink(organizationId, deviceId, physicalDeviceId)).filter(({ id }) => !judged.has(id));
+      const ids = await executions.awaitingUplink(organizationId, deviceId, physicalDeviceId);
+      const waiting = await executions.toSettle(organizationId, ids.filter((id) => !judged.has(id)));
       if (waiting.length === 0) return;
       const shown = await shownBy(uplink, waiting);
       const changes = waiting.flatMap((execution) => this.planFor(execution, uplink, shown) ?? []);

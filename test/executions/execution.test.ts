@@ -163,6 +163,16 @@ describe.each(engines())('executions on $name', ({ createDatabase }) => {
     expect(await room.execute(target, { params: { n } })).toMatchObject({ duplicate: true, executionId: known?.executionId });
   });
 
+  it('are refused for a device with 200 of them that wait for its answer or its effect: every uplink is held against each', async () => {
+    const target = await room.target({ connectionId: await room.connection({ policy: { queueLimit: 1000 } }), command: { paramsSchema: { n: { type: 2, enum: [], default: undefined } } } });
+    const open = await Promise.all(Array.from({ length: 200 }, async (_, n) => (await room.execute(target, { params: { n } })).executionId));
+    const change = async (id: string | undefined, state: object): Promise<void> => void (await db.database.db.knex('executions').whereIn('id', id === undefined ? open : [id]).update(state));
+    await change(undefined, { state: 'accepted', next_deadline: null });
+    expect(await room.execute(target, { params: { n: 200 } })).toMatchObject({ accepted: false, rejectionReason: RejectionReason.REJECTION_REASON_DEVICE_QUEUE_FULL });
+    await change(open[0], { state: 'accepted_no_l4', final: 1, dedupe_key: null });
+    expect(await room.execute(target, { params: { n: 200 } })).toMatchObject({ accepted: true });
+  });
+
   it('are listed most recently updated first, page by page, in the shape of lists', async () => {
     const target = await room.target({ command: { paramsSchema: { n: { type: 2, enum: [], default: undefined } } } });
     const ids: string[] = [];

@@ -59,7 +59,7 @@ describe.each(engines())('the store of executions on $name', ({ name, createData
     ['page', ['org-1', 'd', 9, 'x', 50], ['executions_page']],
     ['head', ['org-1', 'c', 'p'], ['executions_queue', 'executions_slot']],
     ['queues', ['org-1', 'c'], ['executions_queue']],
-    ['undelivered', ['org-1', 'd'], ['executions_open_device']],
+    ['openCounts', ['org-1', 'd'], ['executions_open_device']],
     ['openOfDevice', ['org-1', 'd', 20], ['executions_open_device']],
     ['awaitingUplink', ['org-1', 'd', 'p'], ['executions_open_device']],
     ['verifyingBefore', ['org-1', 'd', 'e'], ['executions_open_device']],
@@ -83,9 +83,11 @@ describe.each(engines())('the store of executions on $name', ({ name, createData
   it.each([
     ['page', ['params', 'payload_json', 'payload_bytes', 'expected', 'policy', 'violations']],
     ['view', ['payload_json', 'payload_bytes', 'expected']],
-    ['openOfDevice', ['payload_json', 'payload_bytes', 'query']],
-    ['toMark', ['payload_json', 'payload_bytes', 'query']],
-    ['toJudge', ['payload_json', 'payload_bytes', 'query']],
+    ['openOfDevice', ['params', 'payload_json', 'payload_bytes', 'query']],
+    ['toSettle', ['params', 'payload_json', 'payload_bytes', 'query']],
+    ['verifyingBefore', ['params', 'payload_json', 'payload_bytes', 'query']],
+    ['toMark', ['params', 'payload_json', 'payload_bytes', 'query']],
+    ['toJudge', ['params', 'payload_json', 'payload_bytes', 'query']],
   ] as const)('reads nothing big for %s that it does not need', (statement, unread) => {
     const sql = statements[statement].sql(db.database.dialect);
     expect(unread.filter((column) => sql.includes(`e.${column},`))).toEqual([]);

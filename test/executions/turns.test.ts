@@ -1,4 +1,5 @@
 import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { ExecutionRepository } from '../../src/executions/executionRepository';
 import { PORTION } from '../../src/executions/openStatements';
 import { engines, type TestDatabase } from '../support/engines';
 import { type ExecutionRoom, prepare, startExecutionRoom, type Target } from './executionRoom';
@@ -59,6 +60,20 @@ describe.each(engines())('much at once on $name', ({ createDatabase }) => {
     expect(turns).toBeGreaterThanOrEqual(MANY / PORTION);
     expect(ended()).toBe(MANY);
     expect(await room.get(executionIds.at(-1) ?? '')).toMatchObject({ state: UNREACHABLE, detail: 'target_removed' });
+  });
+
+  it('lets others have their turn while an uplink is held against many executions, and while it ends them', async () => {
+    const { deviceId, clientDeviceId, executionIds } = await queued(MANY);
+    const { knex } = db.database.db;
+    await knex('executions').whereIn('id', executionIds).update({ state: 'delivered', connector_kind: 'mqtt', strategy: 'wait_next_uplink', delivered_at: 1, delivered_arrival: 1, holds_slot: 0, next_deadline: null });
+    const [physicalDeviceId = ''] = await knex('physical_devices').where('client_device_id', clientDeviceId).pluck<string[]>('id');
+    const uplink = { organizationId: 'org-1', deviceId, physicalDeviceId, ownTime: undefined, clock: undefined, receivedAt: room.clock.now(), readings: [], latestOf: async () => new Map() };
+    const between = MANY / PORTION - 1;
+    await db.database.transaction(async (tx) => {
+      expect((await turnsOf(new ExecutionRepository(tx).toSettle('org-1', executionIds), ended)).turns).toBeGreaterThanOrEqual(between);
+      expect((await turnsOf(room.executions.judge(tx, uplink), ended)).turns).toBeGreaterThanOrEqual(2 * between);
+    });
+    expect(await stateOf(executionIds.at(-1) ?? '')).toBe(ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4);
   });
 
   it('judges the others when one execution cannot be read, and names it', async () => {
