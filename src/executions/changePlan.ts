@@ -4,7 +4,7 @@ import { advance, type Transition } from './executionMachine';
 import type { NewLogEntry, StoredChange } from './executionRepository';
 import type { Effect } from './transitionChanges';
 
-/** A change of one execution: before, after, its log, and what it asks for. */
+/** A change of one execution: before, after, its log, and what it asks for; one that only asks for something has no log. */
 export interface Change extends StoredChange {
   readonly effects: readonly Effect[];
 }

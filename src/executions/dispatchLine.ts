@@ -36,6 +36,8 @@ export class DispatchLine {
   /** Those whose head waits for its next attempt, and until when. */
   private readonly delayed = new Map<string, number>();
   private readonly alarm: Alarm;
+  /** Claimed and not yet handed to the connection. */
+  private leaving = new Set<string>();
   private session: number | undefined;
   private running: Promise<void> | undefined;
   private again = false;
@@ -55,6 +57,11 @@ export class DispatchLine {
     if (physicalDeviceId !== undefined) this.candidates.add(physicalDeviceId);
     this.again = true;
     this.running ??= this.run();
+  }
+
+  /** Takes back what was claimed and is not handed to the connection yet; true: it is put back into its queue instead. */
+  takeBack(executionId: string): boolean {
+    return this.leaving.delete(executionId);
   }
 
   /** Resolves when nothing is on its way out any more: what was claimed is sent or put back. */
@@ -139,7 +146,9 @@ export class DispatchLine {
     const { heads, claimed } = await database.transaction(async (db) => {
       const heads = await this.heads(db, physicalDeviceIds);
       const changes = heads.map((head) => ledger.plan(head, event, SOURCE)).filter((change) => change !== undefined);
-      return { heads, claimed: await ledger.store(db, this.organizationId, changes) };
+      const claimed = await ledger.store(db, this.organizationId, changes);
+      this.leaving = new Set(claimed.map(({ after }) => after.id)); // before the commit: from then on others may take them back
+      return { heads, claimed };
     });
     this.delay(heads, before);
     return claimed.map((change: Change) => change.after);
@@ -168,7 +177,8 @@ export class DispatchLine {
     const { clock, hub, log } = this.options;
     const downlink = downlinkOf(execution);
     try {
-      const result = downlink.deadline > clock.now() ? await hub.send(downlink, session) : 'not_sent';
+      const isWanted = this.leaving.delete(execution.id);
+      const result = isWanted && downlink.deadline > clock.now() ? await hub.send(downlink, session) : 'not_sent';
       if (result === 'not_sent') return await this.putBack(execution);
       log.debug({ execution_id: execution.id, connection_id: this.connectionId, attempt: execution.attempts }, 'executions.sent');
     } catch (error) {

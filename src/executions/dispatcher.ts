@@ -18,6 +18,11 @@ export class Dispatcher {
     if (!this.stopped && this.options.hub.peer(connectionId)) this.line(organizationId, connectionId).wake();
   }
 
+  /** Takes back what was claimed and is not handed to the connection yet; true: it provably has not left. */
+  takeBack(connectionId: string, executionId: string): boolean {
+    return this.lines.get(connectionId)?.takeBack(executionId) ?? false;
+  }
+
   /** Resolves when all that was given to the attachment that ended is either on its way or back in its queue; then its line is no more. Only while nobody is attached. */
   async settled(connectionId: string): Promise<void> {
     const line = this.lines.get(connectionId);

@@ -1,3 +1,6 @@
+/** Why the server takes a query back: its parent has ended, the second try takes its place, another try was answered. */
+export type TakenBack = 'parent_ended' | 'asked_again' | 'already_answered';
+
 /** What can happen to an execution. Codes and messages are those of the device, the transport or the gateway. */
 export type ExecutionEvent =
   /** Its turn has come and the other side is there. The state is on disk before a byte leaves. */
@@ -35,7 +38,7 @@ export type ExecutionEvent =
   /** Device, connection or organization deleted; physical device unbound or rebound. */
   | { readonly kind: 'removed'; readonly reason: string }
   /** A person took it back, or the server did, and why. */
-  | { readonly kind: 'cancelled'; readonly reason?: 'parent_ended' | 'asked_again' }
+  | { readonly kind: 'cancelled'; readonly reason?: TakenBack }
   /** The database was restored from a backup. */
   | { readonly kind: 'restored' }
   /** A deadline has come. */

@@ -86,14 +86,19 @@ export class ExecutionRepository {
     return rows.map((row) => row.physical_device_id);
   }
 
-  /** The queries of an execution that have not left yet. */
-  async enqueuedQueries(organizationId: string, parentExecutionId: string): Promise<Execution[]> {
-    return await this.many(statements.enqueuedQueries, [organizationId, parentExecutionId]);
+  /** Reads it and keeps it as it is to the end of the transaction. */
+  async lock(organizationId: string, id: string): Promise<Execution | undefined> {
+    return await this.first(statements.lock, [organizationId, id]);
+  }
+
+  /** The queries of an execution: its tries so far. */
+  async queriesOf(organizationId: string, parentExecutionId: string): Promise<Execution[]> {
+    return await this.many(statements.queriesOf, [organizationId, parentExecutionId]);
   }
 
   /** The executions of a device that stand before this one in its queue's order and are delivered or accepted, in that order; without params, payload and query. */
   async verifyingBefore(organizationId: string, deviceId: string, id: string): Promise<Execution[]> {
-    return await this.many(openStatements.verifyingBefore, [organizationId, deviceId, id]);
+    return await this.many(openStatements.verifyingBefore, [organizationId, deviceId, organizationId, id]);
   }
 
   /** The ids of the executions of a physical device that an uplink may settle, in the order of its queue: in transit, delivered or accepted. */

@@ -1,4 +1,4 @@
-import type { HotStatement } from '../database';
+import type { Dialect, HotStatement } from '../database';
 import { type Column, PROGRESS_COLUMNS, SUBMISSION_COLUMNS } from './executionRow';
 
 const SUBMISSION = SUBMISSION_COLUMNS.map(([name]) => name);
@@ -31,13 +31,14 @@ export const statements = {
   forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
   duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),
   inTransit: hot('inTransit', `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.state = 'in_transit' and e.final = 0 and e.id > ? order by e.id limit ?`),
-  enqueuedQueries: hot('enqueuedQueries', `${SELECT} where e.organization_id = ? and e.parent_execution_id = ? and e.state = 'enqueued'`),
+  lock: { name: 'executions.lock', sql: (dialect: Dialect) => `${SELECT} where e.organization_id = ? and e.id = ? ${dialect.forUpdate}` },
+  queriesOf: hot('queriesOf', `${SELECT} where e.organization_id = ? and e.parent_execution_id = ? order by e.id`),
   place: hot('place', 'select e.queue_order from executions e where e.organization_id = ? and e.id = ?'),
   head: hot(
     'head',
     `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.physical_device_id = ? and e.state = 'enqueued'
-      and not exists (select 1 from executions s where s.physical_device_id = e.physical_device_id and s.holds_slot = 1)
-      order by e.queue_order limit 1`,
+      and not exists (select 1 from executions s where s.organization_id = e.organization_id and s.physical_device_id = e.physical_device_id and s.holds_slot = 1)
+      order by e.queue_order, e.id limit 1`,
   ),
   slot: hot('slot', 'select s.id from executions s where s.organization_id = ? and s.physical_device_id = ? and s.holds_slot = 1'),
   queues: hot(

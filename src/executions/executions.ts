@@ -150,7 +150,8 @@ export class Executions {
 
   /** Whether a command in transit has provably not left, and now never will. */
   private takeBack({ id, state, connectionId }: Execution): boolean {
-    return state === 'in_transit' && connectionId !== undefined && this.options.hub.takeBack(connectionId, id);
+    if (state !== 'in_transit' || connectionId === undefined) return false;
+    return this.dispatcher.takeBack(connectionId, id) || this.options.hub.takeBack(connectionId, id);
   }
 
   private remember(connectionId: string, executionId: string): void {
@@ -163,6 +164,10 @@ export class Executions {
     for (const organizationId of new Set(changes.map((change) => change.after.organizationId))) this.feed.notify(organizationId);
     for (const change of changes) {
       const { after, effects } = change;
+      if (effects.includes('take_back')) {
+        this.takeBack(after);
+        continue;
+      }
       this.note(change);
       this.sweeper.expect(nextDeadline(after));
       if (after.connectionId === undefined || after.physicalDeviceId === undefined) continue;

@@ -36,7 +36,7 @@ export const openStatements = {
   verifyingBefore: hot(
     'verifyingBefore',
     `${WITHOUT_QUERY} where e.organization_id = ? and e.device_id = ? and e.final = 0 and e.state in ('delivered', 'accepted')
-      and e.queue_order < (select n.queue_order from executions n where n.id = ?) order by e.queue_order`,
+      and e.queue_order < (select n.queue_order from executions n where n.organization_id = ? and n.id = ?) order by e.queue_order`,
   ),
   openCounts: hot(
     'openCounts',

@@ -2,8 +2,8 @@ import type { ExecutionProgress } from './execution';
 import type { ExecutionEvent, Told } from './executionEvent';
 import { type MachineExecution, ackDeadline, backoffUntil, convergenceDeadline, hasNativeAck, secondQueryAt } from './executionTimes';
 
-/** What a transition asks for: `send_query` in the same transaction, `withdraw` once it is on disk. */
-export type Effect = 'send_query' | 'withdraw';
+/** What a change asks for: `send_query` in the same transaction; once it is on disk `withdraw`, and `take_back` for what has not left the server. */
+export type Effect = 'send_query' | 'withdraw' | 'take_back';
 
 /** A transition in the making: the changes so far. */
 export interface Draft {

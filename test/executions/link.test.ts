@@ -1,6 +1,7 @@
 import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { CommandResultCode, KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { engines, type TestDatabase } from '../support/engines';
+import { startAsking } from './asking';
 import { type ExecutionRoom, nameOf, prepare, startExecutionRoom, type Target, untilEvent } from './executionRoom';
 import { TestGateway } from './testGateway';
 
@@ -82,6 +83,24 @@ describe.each(engines())('the link to a gateway on $name', ({ createDatabase }) 
       expect(left.length).toBeLessThan(ids.length);
       expect(ended.filter(({ state }) => nameOf(state) === 'transport_unreachable')).toHaveLength(ids.length - left.length);
       expect((await arrived(room, gateway, connectionId)).toSorted()).toEqual(left.toSorted());
+      await gateway.cut();
+    });
+
+    it('is never sent the query of an execution that ended meanwhile', async () => {
+      const { connectionId, executionId, gateway: first, tries } = await startAsking(room, db.database, { policy: MANY });
+      first.received(executionId);
+      await room.until(executionId, 'delivered');
+      await first.cut();
+      await room.executions.evidence('org-1', connectionId, executionId, 'test', { kind: 'ack' });
+      await executeAll(await targets(connectionId, 24, LONG), { text: 'x'.repeat(60_000) });
+      await db.database.db.knex('executions').where('id', tries[0]).update({ queue_order: 1_000_000 }); // so that it leaves behind all these
+      const gateway = await TestGateway.attach(room, { connectionId });
+      gateway.pause();
+      await untilStuck(room, [tries[0]]);
+      await room.executions.evidence('org-1', connectionId, executionId, 'test', { kind: 'negative', code: 'E7', message: '' });
+      expect(await room.until(tries[0], 'transport_unreachable')).toMatchObject({ detail: 'parent_ended', attempts: 1 });
+      expect(await eventsOf(tries[0])).toEqual(['submitted', 'dispatch', 'known_undelivered', 'cancelled']);
+      expect(await arrived(room, gateway, connectionId)).not.toContain(tries[0]);
       await gateway.cut();
     });
 
