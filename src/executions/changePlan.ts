@@ -1,5 +1,5 @@
 import type { Execution } from './execution';
-import { type ExecutionEvent, eventData, layerOf } from './executionEvent';
+import { type ExecutionEvent, eventData, layerOf, MOST_EVENTS } from './executionEvent';
 import { advance, type Transition } from './executionMachine';
 import type { NewLogEntry, StoredChange } from './executionRepository';
 import type { Effect } from './transitionChanges';
@@ -15,9 +15,6 @@ export interface EventOrigin {
   readonly source: string;
   readonly data?: Readonly<Record<string, unknown>>;
 }
-
-// An execution that ended takes no more evidence than this, so that nobody can fill the disk with it.
-const MOST_EVENTS = 200;
 
 /** What events do to an execution one after another, with what follows from each; undefined: nothing. `now` in Unix milliseconds. */
 export function planChange(execution: Execution, events: readonly ExecutionEvent[], origin: EventOrigin, now: number): Change | undefined {

@@ -1,3 +1,6 @@
+/** What others may tell as often as they like is not kept beyond so many events of an execution, so that nobody can fill the disk with it. */
+export const MOST_EVENTS = 200;
+
 /** Why the server takes a query back: its parent has ended, the second try takes its place, another try was answered. */
 export type TakenBack = 'parent_ended' | 'asked_again' | 'already_answered';
 

@@ -32,6 +32,7 @@ export type MachineExecution = Pick<
   | 'peerDeliveredAt'
   | 'peerDeliveredBy'
   | 'finishedAt'
+  | 'eventCount'
 >;
 
 /** What the timers alone look at. */

@@ -1,5 +1,5 @@
 import { type ExecutionEvidence, type ExecutionState, isFinal } from './execution';
-import type { EventKind, ExecutionEvent } from './executionEvent';
+import { type EventKind, type ExecutionEvent, MOST_EVENTS } from './executionEvent';
 import { type MachineExecution, hasNativeAck, isChirpstack } from './executionTimes';
 import { type Change, armAck, armVerification, askAgain, backOff, disarmAck, disarmDelivery, disarmQuery, freeSlot, judgeLater, markDelivered, markUnknown, only, send, shortenDelivery, storeError, takeUp, waitsTooLong, withdraw } from './transitionChanges';
 
@@ -52,6 +52,8 @@ const Q: Guard = (x) => x.strategy === 'query_after_ack';
 const L4: Guard = (x) => x.expected.length > 0 && x.strategy !== 'no_verification';
 const gateway: Guard = (x) => x.kind === 'gateway';
 const ackAwaited: Guard = (x) => A(x) && x.tAck !== undefined;
+/** An answer is still awaited, or nothing has opened the window yet: `no_answer` told again changes nothing. */
+const answerOpen: Guard = (x) => x.state !== 'delivered' || x.tAck !== undefined || x.tConv === undefined;
 const firstUplinkDecides: Guard = (x) => NU(x) && L4(x) && x.convergenceTimeout === undefined;
 const setAside: Guard = (x) => x.detail === 'l4_mismatch';
 const not = (guard: Guard): Guard => (x) => !guard(x);
@@ -79,14 +81,14 @@ const TABLE: readonly Row[] = [
   row('T11', 'delivered', 'refused', 'transport_rejected', { when: gateway, detail: code }),
   row('T12', 'in_transit', 'unreachable', 'transport_unreachable', { detail: code }),
   row('T12', 'delivered', 'unreachable', 'transport_unreachable', { when: gateway, detail: code }),
-  row('T13', 'in_transit', 'network_retry', 'in_transit', { changes: [storeError] }),
+  row('T13', 'in_transit', 'network_retry', 'in_transit', { when: (x, event) => event.code !== x.detail && x.eventCount < MOST_EVENTS, changes: [storeError] }),
   row('T14', 'in_transit', 'link_lost', 'in_transit', { when: (x, _event, now) => x.detail === '' || waitsTooLong(x, now), changes: [markUnknown, shortenDelivery] }),
   row('T16', 'in_transit', 'timer', 'unconfirmed', { when: timer('delivery'), detail: (x) => x.detail || 'delivery_unknown', changes: [withdraw] }),
   row('T17', ['in_transit', 'delivered'], 'ack', 'accepted_no_l4', { when: all(A, not(L4), not(Q)), changes: [markDelivered], evidence: 'native_ack' }),
   row('T18', ['in_transit', 'delivered'], 'ack', 'accepted', { when: all(A, any(L4, Q)), changes: toVerification, evidence: 'native_ack', settles: true }),
   row('T19', ['in_transit', 'delivered', 'accepted'], 'negative', 'protocol_rejected', { detail: code }),
   row('T20', ['in_transit', 'delivered'], 'no_answer', 'unconfirmed', { when: not(L4), detail: (x, event) => code(x, event) || 'no_answer' }),
-  row('T21', ['in_transit', 'delivered'], 'no_answer', 'delivered', { when: L4, changes: toVerification, settles: true }),
+  row('T21', ['in_transit', 'delivered'], 'no_answer', 'delivered', { when: all(L4, answerOpen), changes: toVerification, settles: true }),
   row('T22', 'delivered', 'uplink', 'accepted_no_l4', { when: all(not(A), NU, not(L4)), evidence: 'implicit_uplink' }),
   row('T23', ['delivered', 'accepted'], 'sensors_matched', 'converged', { when: L4, evidence: 'sensor', changes: [withdraw] }),
   row('T24', 'in_transit', 'sensors_matched', 'converged', { when: (x, event) => L4(x) && event.changed, evidence: 'sensor', changes: [withdraw] }),

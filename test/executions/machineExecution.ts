@@ -47,6 +47,7 @@ export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<Mach
     peerDeliveredAt: undefined,
     peerDeliveredBy: undefined,
     finishedAt: undefined,
+    eventCount: 1,
     ...overrides,
   };
 }
@@ -55,7 +56,7 @@ export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<Mach
 export function apply(x: MachineExecution, event: ExecutionEvent, now: number): { x: MachineExecution; rows: string[]; effects: string[] } | undefined {
   const first = advance(x, event, now);
   if (!first) return undefined;
-  const after = { ...x, ...first.progress };
+  const after = { ...x, ...first.progress, eventCount: x.eventCount + 1 };
   const rest = first.next && apply(after, first.next, now);
   return { x: rest?.x ?? after, rows: [first.row, ...(rest?.rows ?? [])], effects: [...first.effects, ...(rest?.effects ?? [])] };
 }
