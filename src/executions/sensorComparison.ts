@@ -6,6 +6,8 @@ import type { Execution, ExpectedValue } from './execution';
 /** What a sensor showed, and when. */
 export interface Reading {
   readonly sensorId: string;
+  /** The path of the uplink that the value came by. */
+  readonly sourcePath: string;
   /** Of the value type of the sensor's template. */
   readonly value: JsonValue;
   /** When the device or its gateway says that it was, on its own clock; undefined: it said nothing. Unix milliseconds. */

@@ -13,12 +13,14 @@ export interface SensedUplink extends SampleTimes {
   readonly physicalDeviceId: string;
   /** What it says about sensors; each sensor once. */
   readonly readings: readonly Reading[];
-  /** What these sensors showed last before this uplink, of those that ever showed anything. */
+  /** What these sensors showed last before this uplink, on this physical device and by the path that they are mapped to now; of those that ever did. */
   latestOf(sensorIds: readonly string[]): Promise<ReadonlyMap<string, Reading>>;
 }
 
 /** What sensors show with an uplink: the last of each, before it and with it. */
 interface Shown {
+  /** What the uplink itself says. */
+  readonly read: ReadonlyMap<string, Reading>;
   readonly before: ReadonlyMap<string, Reading>;
   readonly after: ReadonlyMap<string, Reading>;
 }
@@ -61,20 +63,25 @@ export class SensorEvidence {
 /** What the uplink is to an execution, the strongest first. */
 function eventsFor(x: Execution, uplink: SensedUplink, shown: Shown): ExecutionEvent[] {
   const events: ExecutionEvent[] = [];
-  const samples = matchingSamples(x, shown.after);
+  const samples = matchingSamples(x, shown);
   if (samples.length > 0) events.push({ kind: 'sensors_matched', changed: showedOther(x, shown.before), samples: samples.map(sampleData) });
   if (isAfterDelivery(x, uplink)) events.push({ kind: 'uplink', ...(x.expected.length > 0 && { values: valuesOf(x, uplink.readings) }) });
   return events;
 }
 
 /** The samples that show all that is expected, if they all are newer than the command; else none. */
-function matchingSamples(x: Execution, latest: ReadonlyMap<string, Reading>): Reading[] {
-  const counts = x.state === 'in_transit' ? isAfterDispatch : isAfterDelivery;
+function matchingSamples(x: Execution, shown: Shown): Reading[] {
   const samples = x.expected.flatMap((expected) => {
-    const sample = latest.get(expected.sensorId);
-    return sample && counts(x, sample) && showsExpected(expected, sample.value) ? sample : [];
+    const sample = newerSample(x, expected.sensorId, shown);
+    return sample && showsExpected(expected, sample.value) ? sample : [];
   });
   return samples.length === x.expected.length ? samples : [];
+}
+
+/** The last sample of a sensor that is newer than the command. That of the uplink, if only it is: a clock that was set back meanwhile makes it seem older than what is stored. */
+function newerSample(x: Execution, sensorId: string, { read, after }: Shown): Reading | undefined {
+  const counts = x.state === 'in_transit' ? isAfterDispatch : isAfterDelivery;
+  return [after.get(sensorId), read.get(sensorId)].find((sample) => sample && counts(x, sample));
 }
 
 /** Whether a sensor showed something else before: so what it shows now is an effect. */
@@ -104,5 +111,5 @@ async function shownBy(uplink: SensedUplink, waiting: readonly Execution[]): Pro
   const before = await uplink.latestOf(sensorIds);
   const after = new Map(before);
   for (const reading of uplink.readings) if (replaces(reading, before.get(reading.sensorId))) after.set(reading.sensorId, reading);
-  return { before, after };
+  return { read: new Map(uplink.readings.map((reading) => [reading.sensorId, reading])), before, after };
 }

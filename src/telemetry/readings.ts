@@ -22,7 +22,7 @@ export function readingsOf(payload: Readonly<Record<string, unknown>>, mapped: r
     if (found === undefined || (found === null && sensor.valueType !== 'json')) continue;
     const value = typedValue(sensor.valueType, found);
     if (value === undefined) refused.push(sensor);
-    else taken.push({ sensorId: sensor.sensorId, value, ...times });
+    else taken.push({ sensorId: sensor.sensorId, sourcePath: sensor.sourcePath, value, ...times });
   }
   return { taken, refused };
 }

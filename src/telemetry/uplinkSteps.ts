@@ -107,12 +107,12 @@ async function readSensors(state: UplinkState, repos: UplinkRepositories): Promi
 /** Before the readings are stored, because it also counts what the sensors showed until now. */
 async function judgeExecutions({ message, binding, readings }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { organizationId } = message;
-  if (binding) await repos.judge({ ...binding, organizationId, ...timesOf(message), readings, latestOf: async (sensorIds) => await repos.latest.find(organizationId, sensorIds) });
+  if (binding) await repos.judge({ ...binding, organizationId, ...timesOf(message), readings, latestOf: async (sensorIds) => await repos.latest.find(organizationId, binding.physicalDeviceId, sensorIds) });
   return 'continue';
 }
 
-async function storeReadings({ message, readings }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  await repos.latest.store(message.organizationId, readings);
+async function storeReadings({ message, binding, readings }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  if (binding) await repos.latest.store(message.organizationId, binding.physicalDeviceId, readings);
   return 'continue';
 }
 

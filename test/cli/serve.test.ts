@@ -131,7 +131,7 @@ describe('plantroom serve', () => {
   it('refuses a database of a newer version', async () => {
     await plantroom(['migrate'], env);
     const database = new Database(join(data, 'plantroom.db'));
-    database.prepare("insert into schema_migrations select '9999_from_the_future', applied_at from schema_migrations").run();
+    database.prepare("insert into schema_migrations select '9999_from_the_future', max(applied_at) from schema_migrations").run();
     database.close();
     const refused = await plantroom(['serve'], env);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: the database was made by a newer version [^\n]*9999_from_the_future[^\n]*\n$/) });

@@ -187,6 +187,36 @@ describe.each(engines())('what sensors show, on $name', ({ createDatabase }) => 
     await again.cut();
   });
 
+  it('count a sample after the delivery though the clock of the gateway was put back since the last one', async () => {
+    const connectionId = await room.connection();
+    const target = await room.target({ connectionId, expects: true, command: PATIENT });
+    const gateway = await TestGateway.attach(room, { connectionId });
+    await gateway.uplink(target.clientDeviceId, { level: 20 }, { time: room.clock.now() });
+    const { executionId } = await room.execute(target);
+    await gateway.command(1);
+    gateway.received(executionId, 1000);
+    await gateway.uplink(target.clientDeviceId, { level: 21 }, { time: 1000 });
+    await room.until(executionId, 'delivered');
+    await gateway.uplink(target.clientDeviceId, { level: 21 }, { time: 2000 });
+    expect(await stateOf(executionId)).toBe('converged');
+    await gateway.cut();
+  });
+
+  it('take what another device in the field showed for no change of this one', async () => {
+    const connectionId = await room.connection();
+    const target = await room.target({ connectionId, expects: true, command: PATIENT });
+    const gateway = await TestGateway.attach(room, { connectionId });
+    await gateway.uplink(target.clientDeviceId, { level: 20 });
+    const clientDeviceId = `${target.clientDeviceId}-new`;
+    await room.devices.update('org-1', target.deviceId, { name: undefined, physicalDevice: { connectionId: undefined, configuration: undefined, clientDeviceId }, dataSendingInterval: undefined }, undefined);
+    const { executionId } = await room.execute(target);
+    await gateway.command(1);
+    room.clock.advance(1);
+    await gateway.uplink(clientDeviceId, { level: 21 });
+    expect(await stateOf(executionId)).toBe('in_transit');
+    await gateway.cut();
+  });
+
   it('count in transit only for a change, and only without a time of its own', async () => {
     const { target, executionId, gateway } = await sent({ ...NEXT_UPLINK, convergenceTimeout: 600 });
     await gateway.uplink(target.clientDeviceId, { level: 21 });

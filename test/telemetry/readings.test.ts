@@ -28,7 +28,7 @@ describe('readings of a payload', () => {
     ['missing.deep', 'json', undefined],
   ] as const)('takes %s as %s', (sourcePath, valueType, value) => {
     const { taken, refused } = readingsOf(payload, [{ sensorId: 's', sourcePath, valueType }], TIMES);
-    expect(taken).toEqual(value === undefined ? [] : [{ sensorId: 's', value, ...TIMES }]);
+    expect(taken).toEqual(value === undefined ? [] : [{ sensorId: 's', sourcePath, value, ...TIMES }]);
     expect(refused).toEqual([]);
   });
 
@@ -60,14 +60,19 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
   function uplink(clientDeviceId: string, value: Record<string, unknown>, overrides: Partial<UplinkMessage> = {}): UplinkMessage {
     return { organizationId: 'org-1', connectionId: room.connections[0], uplinkId: `s-${(next += 1)}`, clientDeviceId, receivedAt: room.clock.now(), time: undefined, clock: 'gw-1', payload: { kind: 'json', value }, fPort: undefined, ...overrides };
   }
-  const latest = async (sensorIds: string[]): Promise<Map<string, Reading>> => await new LatestReadingRepository(room.test.database.db).find('org-1', sensorIds);
+  /** Of the physical device that the device of these sensors is bound to. */
+  async function boundTo(sensorIds: readonly string[]): Promise<string> {
+    const row = (await room.test.database.db.knex('sensors as s').join('physical_devices as p', 'p.device_id', 's.device_id').where('s.id', sensorIds[0]).first('p.id as id')) as { id: string };
+    return row.id;
+  }
+  const latest = async (sensorIds: string[]): Promise<Map<string, Reading>> => await new LatestReadingRepository(room.test.database.db).find('org-1', await boundTo(sensorIds), sensorIds);
 
   it('are kept as they were last shown, and handed to the executions with what they showed before', async () => {
     const { deviceId, clientDeviceId, sensors } = await sensing();
     await room.pipeline.handle(uplink(clientDeviceId, { a: 1, b: { c: '2.5' } }, { time: 77.5 }));
     const receivedAt = room.clock.now();
-    const first = { sensorId: sensors[0], value: 1, ownTime: 77, clock: 'gw-1', receivedAt };
-    expect([...(await latest(sensors)).values()]).toEqual([first, { sensorId: sensors[1], value: 2.5, ownTime: 77, clock: 'gw-1', receivedAt }]);
+    const first = { sensorId: sensors[0], sourcePath: 'a', value: 1, ownTime: 77, clock: 'gw-1', receivedAt };
+    expect([...(await latest(sensors)).values()]).toEqual([first, { sensorId: sensors[1], sourcePath: 'b.c', value: 2.5, ownTime: 77, clock: 'gw-1', receivedAt }]);
     room.clock.advance(10);
     room.judged.splice(0);
     const seen: unknown[] = [];
@@ -97,14 +102,15 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
 
   it('keep what is newer, by the same rule in the database as in the program', async () => {
     const { sensors } = await sensing();
+    const bound = await boundTo(sensors);
     const repository = new LatestReadingRepository(room.test.database.db);
     const time = fc.record({ ownTime: fc.option(fc.integer({ min: 0, max: 6 }), { nil: undefined }), clock: fc.constantFrom('gw-1', 'gw-2'), receivedAt: fc.integer({ min: 0, max: 48 }).map((eighths) => eighths / 8) });
     const rule = async (times: readonly SampleTimes[]): Promise<void> => {
       await room.test.database.db.knex('latest_readings').where('sensor_id', sensors[0]).delete();
       let kept: Reading | undefined;
       for (const [value, one] of times.entries()) {
-        const reading = { sensorId: sensors[0], value, ...one };
-        await repository.store('org-1', [reading]);
+        const reading = { sensorId: sensors[0], sourcePath: 'a', value, ...one };
+        await repository.store('org-1', bound, [reading]);
         if (replaces(reading, kept)) kept = reading;
       }
       expect((await latest([sensors[0]])).get(sensors[0])).toEqual(kept);
@@ -112,13 +118,26 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     await fc.assert(fc.asyncProperty(fc.array(time, { minLength: 1, maxLength: 6 }), rule), { seed: SEED, numRuns: 60 });
   });
 
+  it('count no longer once another path or another device in the field stands for the sensor', async () => {
+    const { deviceId, clientDeviceId, sensors } = await sensing();
+    const [a, b] = sensors;
+    await room.pipeline.handle(uplink(clientDeviceId, { a: 1, b: { c: 2 } }));
+    await room.api.setMappings({ id: deviceId, mappings: [{ sensorId: a, sourcePath: 'other' }, { sensorId: b, sourcePath: 'b.c' }] });
+    expect([...(await latest(sensors)).keys()]).toEqual([b]);
+    await room.devices.update('org-1', deviceId, { name: undefined, physicalDevice: { connectionId: undefined, configuration: undefined, clientDeviceId: `${clientDeviceId}-new` }, dataSendingInterval: undefined }, undefined);
+    expect(await latest(sensors)).toEqual(new Map());
+    await room.pipeline.handle(uplink(`${clientDeviceId}-new`, { b: { c: 3 } }, { receivedAt: 1 }));
+    expect((await latest(sensors)).get(b)).toMatchObject({ value: 3 });
+  });
+
   it('belong to their organization', async () => {
     const { sensors } = await sensing();
     const repository = new LatestReadingRepository(room.test.database.db);
-    await repository.store('org-2', [{ sensorId: sensors[0], value: 1, ownTime: undefined, clock: undefined, receivedAt: 1 }]);
+    const bound = await boundTo(sensors);
+    await repository.store('org-2', bound, [{ sensorId: sensors[0], sourcePath: 'a', value: 1, ownTime: undefined, clock: undefined, receivedAt: 1 }]);
     expect(await latest(sensors)).toEqual(new Map());
-    await repository.store('org-1', [{ sensorId: sensors[0], value: 1, ownTime: undefined, clock: undefined, receivedAt: 1 }]);
-    expect(await repository.find('org-2', sensors)).toEqual(new Map());
+    await repository.store('org-1', bound, [{ sensorId: sensors[0], sourcePath: 'a', value: 1, ownTime: undefined, clock: undefined, receivedAt: 1 }]);
+    expect(await repository.find('org-2', bound, sensors)).toEqual(new Map());
   });
 
   it('tell how often their device sends: how far apart its last uplinks are, repeated ones left out', async () => {

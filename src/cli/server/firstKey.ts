@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import type { Bootstrapped } from '../../access';
 import { findHostPort, hostPortText, reachableHost } from '../../config';
 import { DomainError } from '../../kernel/errors';
@@ -30,7 +30,7 @@ export function openFirstKeyFile(file: string): FirstKeyFile {
       try {
         writeSync(descriptor, `${JSON.stringify({ organizationId: organization.id, apiKey: key })}\n`);
         fsyncSync(descriptor);
-        if (existsSync(file) && statSync(file).size > 0) throw Object.assign(new Error('there is a file with something in it'), { code: 'EEXIST' });
+        if (statSync(file, { throwIfNoEntry: false })?.isFile() === true && statSync(file).size > 0) throw Object.assign(new Error('there is a file with something in it'), { code: 'EEXIST' });
         renameSync(draft, file);
       } catch (error) {
         discard();

@@ -25,6 +25,8 @@ export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('latest_readings', (t) => {
     t.text('sensor_id').primary().references('id').inTable('sensors').onDelete('CASCADE');
     t.text('organization_id').notNullable().references('id').inTable('organizations').onDelete('CASCADE');
+    t.text('physical_device_id').notNullable(); // which showed it
+    t.text('source_path').notNullable(); // by which it came
     t.text('value').notNullable(); // JSON, of the value type of the sensor's template
     t.bigInteger('own_time'); // its time on the clock of the other side; null: it came without one
     t.text('clock'); // whose clock that is
