@@ -3,7 +3,8 @@ import { CommandResultCode, GatewayStore, KnownStatus, ResultOutcome } from '../
 import { EvidenceService } from '../../src/executions/evidenceService';
 import { Ledger } from '../../src/executions/ledger';
 import { engines, type TestDatabase } from '../support/engines';
-import { type ExecutionRoom, prepare, startExecutionRoom, type Target } from './executionRoom';
+import type { ExecutionRoom, Target } from './executionRoom';
+import { roomForAll } from './executionSuite';
 import { type GatewayOptions, TestGateway } from './testGateway';
 
 const { GATEWAY_STORE_DURABLE: DURABLE, GATEWAY_STORE_VOLATILE: VOLATILE } = GatewayStore;
@@ -12,15 +13,7 @@ const ACCEPTED = CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED;
 describe.each(engines())('attaching on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-    room = await startExecutionRoom(db.database);
-  });
-  afterAll(async () => {
-    await room.stop();
-    await db.drop();
-  });
+  roomForAll(createDatabase, (made) => ({ db, room } = made));
 
   /** An execution that was sent to `gw-1`, start `boot-1`, whose link then broke. */
   async function cutInTransit(): Promise<{ connectionId: string; target: Target; executionId: string }> {

@@ -1,24 +1,16 @@
 import { type Execution, ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { call, callFails, type SeenError } from '../support/edge';
-import { engines, type TestDatabase } from '../support/engines';
-import { AS_ONE, AS_TWO, type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
+import { engines } from '../support/engines';
+import { AS_ONE, AS_TWO, type ExecutionRoom } from './executionRoom';
+import { roomForAll } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const { EXECUTION_STATE_TRANSPORT_UNREACHABLE: UNREACHABLE, EXECUTION_STATE_ENQUEUED: ENQUEUED } = ExecutionState;
 const NUMBERED = { paramsSchema: { n: { type: 2, enum: [] } }, directPayload: '{"n": {{params.n}}}' } as never;
 
 describe.each(engines())('taking back on $name', ({ createDatabase }) => {
-  let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-    room = await startExecutionRoom(db.database);
-  });
-  afterAll(async () => {
-    await room.stop();
-    await db.drop();
-  });
+  roomForAll(createDatabase, (made) => (room = made.room));
   const cancel = async (executionId: string): Promise<Execution> => await call(room.client.cancelExecution.bind(room.client), { executionId, organizationId: '' }, AS_ONE);
   const cancelFails = async (executionId: string, as = AS_ONE): Promise<SeenError> => await callFails(room.client.cancelExecution.bind(room.client), { executionId, organizationId: '' }, as);
 

@@ -2,20 +2,13 @@ import { DispatchLine } from '../../src/executions/dispatchLine';
 import { ExecutionRepository } from '../../src/executions/executionRepository';
 import { Ledger } from '../../src/executions/ledger';
 import { engines, type TestDatabase } from '../support/engines';
-import { type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
+import type { ExecutionRoom } from './executionRoom';
+import { roomForAll } from './executionSuite';
 
 describe.each(engines())('the way out of a connection on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-    room = await startExecutionRoom(db.database);
-  });
-  afterAll(async () => {
-    await room.stop();
-    await db.drop();
-  });
+  roomForAll(createDatabase, (made) => ({ db, room } = made));
 
   it.each([true, false])('can be barred between the commit and the sending: %s', async (isBarred) => {
     const connectionId = await room.connection();

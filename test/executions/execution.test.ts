@@ -2,7 +2,8 @@ import { CommandDefinition, ExecutionState, type ListExecutionsResponse, Rejecti
 import { CommandResultCode, ResultOutcome } from '../../src/gen/gateway/v1/gateway_service';
 import { call, callFails } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
-import { AS_ONE, AS_TWO, type ExecutionRoom, nameOf, prepare, startExecutionRoom } from './executionRoom';
+import { AS_ONE, AS_TWO, type ExecutionRoom, nameOf } from './executionRoom';
+import { roomForAll } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED, COMMAND_RESULT_CODE_REJECTED: REJECTED, COMMAND_RESULT_CODE_NO_ANSWER: NO_ANSWER, COMMAND_RESULT_CODE_REFUSED: REFUSED, COMMAND_RESULT_CODE_EXPIRED: EXPIRED } = CommandResultCode;
@@ -10,15 +11,7 @@ const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED, COMMAND_RESULT_CODE_REJECTED: RE
 describe.each(engines())('executions on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-    room = await startExecutionRoom(db.database);
-  });
-  afterAll(async () => {
-    await room.stop();
-    await db.drop();
-  });
+  roomForAll(createDatabase, (made) => ({ db, room } = made));
 
   it('go all the way: queued, sent, received, acknowledged, with a log of each step', async () => {
     const connectionId = await room.connection();

@@ -2,7 +2,8 @@ import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_comma
 import { CommandResultCode, KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { engines, type TestDatabase } from '../support/engines';
 import { startAsking } from './asking';
-import { type ExecutionRoom, nameOf, prepare, startExecutionRoom, type Target, untilEvent } from './executionRoom';
+import { type ExecutionRoom, nameOf, type Target, untilEvent } from './executionRoom';
+import { roomForAll } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const MANY = { maxInFlight: 1000 };
@@ -29,15 +30,7 @@ async function arrived(room: ExecutionRoom, gateway: TestGateway, connectionId: 
 describe.each(engines())('the link to a gateway on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-    room = await startExecutionRoom(db.database);
-  });
-  afterAll(async () => {
-    await room.stop();
-    await db.drop();
-  });
+  roomForAll(createDatabase, (made) => ({ db, room } = made));
 
   const targets = async (connectionId: string, count: number, command = {}): Promise<Target[]> =>
     await Promise.all(Array.from({ length: count }, async () => await room.target({ connectionId, command })));

@@ -3,7 +3,8 @@ import { CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
 import type { ConnectionPolicy } from '../../src/connections';
 import { engines, type TestDatabase } from '../support/engines';
 import { type Asked, startAsking } from './asking';
-import { type ExecutionRoom, nameOf, prepare, startExecutionRoom, type TargetOptions } from './executionRoom';
+import { type ExecutionRoom, nameOf, startExecutionRoom, type TargetOptions } from './executionRoom';
+import { roomForEach } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED, COMMAND_RESULT_CODE_NO_ANSWER: NO_ANSWER, COMMAND_RESULT_CODE_REJECTED: REJECTED } = CommandResultCode;
@@ -14,15 +15,7 @@ const BUSY: ConnectionPolicy = { sleepy: true, maxInFlight: 1 };
 describe.each(engines())('query commands on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
-  beforeEach(async () => {
-    room = await startExecutionRoom(db.database);
-  });
-  afterEach(async () => await room.stop());
-  afterAll(async () => await db.drop());
+  roomForEach(createDatabase, (made) => ({ db, room } = made), () => room);
 
   async function asking(options: TargetOptions & { readonly policy?: ConnectionPolicy } = {}): Promise<Asked> {
     return await startAsking(room, db.database, options);

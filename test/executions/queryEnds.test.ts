@@ -1,7 +1,8 @@
 import { CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
 import { engines, type TestDatabase } from '../support/engines';
 import { type Asked, startAsking } from './asking';
-import { type ExecutionRoom, nameOf, prepare, startExecutionRoom } from './executionRoom';
+import { type ExecutionRoom, nameOf } from './executionRoom';
+import { roomForEach } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const ACCEPTED = CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED;
@@ -10,15 +11,7 @@ const BACKOFF_MS = 2000;
 describe.each(engines())('a query that nobody waits for any more, on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
-  beforeEach(async () => {
-    room = await startExecutionRoom(db.database);
-  });
-  afterEach(async () => await room.stop());
-  afterAll(async () => await db.drop());
+  roomForEach(createDatabase, (made) => ({ db, room } = made), () => room);
 
   const shown = async (executionId: string): Promise<string[]> => {
     const { state, detail } = await room.get(executionId);

@@ -1,23 +1,15 @@
 import { CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
-import { engines, type TestDatabase } from '../support/engines';
-import { type ExecutionRoom, prepare, startExecutionRoom, type Target } from './executionRoom';
+import { engines } from '../support/engines';
+import type { ExecutionRoom, Target } from './executionRoom';
+import { roomForEach } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const ACCEPTED = CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED;
 const NUMBERED = { paramsSchema: { n: { type: 2, enum: [] } }, directPayload: '{"n": {{params.n}}}' } as never;
 
 describe.each(engines())('the queue on $name', ({ createDatabase }) => {
-  let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
-  beforeEach(async () => {
-    room = await startExecutionRoom(db.database);
-  });
-  afterEach(async () => await room.stop());
-  afterAll(async () => await db.drop());
+  roomForEach(createDatabase, (made) => (room = made.room), () => room);
 
   async function submit(target: Target, count: number): Promise<string[]> {
     const ids: string[] = [];

@@ -1,7 +1,8 @@
 import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { engines, type TestDatabase } from '../support/engines';
-import { type ExecutionRoom, prepare, startExecutionRoom, type Target } from './executionRoom';
+import { type ExecutionRoom, startExecutionRoom, type Target } from './executionRoom';
+import { roomForEach } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const { EXECUTION_STATE_DELIVERED: DELIVERED, EXECUTION_STATE_IN_TRANSIT: IN_TRANSIT, EXECUTION_STATE_UNCONFIRMED: UNCONFIRMED, EXECUTION_STATE_TRANSPORT_UNREACHABLE: UNREACHABLE } = ExecutionState;
@@ -9,15 +10,7 @@ const { EXECUTION_STATE_DELIVERED: DELIVERED, EXECUTION_STATE_IN_TRANSIT: IN_TRA
 describe.each(engines())('after a restart on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
-  beforeEach(async () => {
-    room = await startExecutionRoom(db.database);
-  });
-  afterEach(async () => await room.stop());
-  afterAll(async () => await db.drop());
+  roomForEach(createDatabase, (made) => ({ db, room } = made), () => room);
 
   /** Stops the server and starts one on the same database, so much later. */
   async function restart(later = 0): Promise<void> {

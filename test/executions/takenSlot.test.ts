@@ -1,7 +1,8 @@
 import { KnownStatus, CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
 import { engines, type TestDatabase } from '../support/engines';
 import { startAsking } from './asking';
-import { type ExecutionRoom, nameOf, prepare, startExecutionRoom } from './executionRoom';
+import { type ExecutionRoom, nameOf } from './executionRoom';
+import { roomForEach } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED, COMMAND_RESULT_CODE_NO_ANSWER: NO_ANSWER } = CommandResultCode;
@@ -9,15 +10,7 @@ const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED, COMMAND_RESULT_CODE_NO_ANSWER: N
 describe.each(engines())('evidence for what went back into the queue, while another execution holds the slot, on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
-  beforeEach(async () => {
-    room = await startExecutionRoom(db.database);
-  });
-  afterEach(async () => await room.stop());
-  afterAll(async () => await db.drop());
+  roomForEach(createDatabase, (made) => ({ db, room } = made), () => room);
 
   const stateOf = async (executionId: string): Promise<string> => nameOf((await room.get(executionId)).state);
 

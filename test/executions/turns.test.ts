@@ -2,7 +2,8 @@ import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_comma
 import { ExecutionRepository } from '../../src/executions/executionRepository';
 import { PORTION } from '../../src/executions/openStatements';
 import { engines, type TestDatabase } from '../support/engines';
-import { type ExecutionRoom, prepare, startExecutionRoom, type Target } from './executionRoom';
+import type { ExecutionRoom, Target } from './executionRoom';
+import { roomForEach } from './executionSuite';
 
 const { EXECUTION_STATE_ENQUEUED: ENQUEUED, EXECUTION_STATE_TRANSPORT_UNREACHABLE: UNREACHABLE } = ExecutionState;
 const MANY = 6 * PORTION;
@@ -25,15 +26,7 @@ async function turnsOf(work: Promise<unknown>, read: () => number): Promise<{ tu
 describe.each(engines())('much at once on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
-  beforeEach(async () => {
-    room = await startExecutionRoom(db.database);
-  });
-  afterEach(async () => await room.stop());
-  afterAll(async () => await db.drop());
+  roomForEach(createDatabase, (made) => ({ db, room } = made), () => room);
 
   /** A device with so many enqueued. */
   async function queued(count: number): Promise<Target & { executionIds: string[] }> {

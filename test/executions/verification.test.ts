@@ -3,7 +3,8 @@ import { CommandResultCode, ResultOutcome, UplinkOutcome } from '../../src/gen/g
 import { steadyClock } from '../../src/kernel/clock';
 import { engines, type TestDatabase } from '../support/engines';
 import { TestClock } from '../support/testClock';
-import { type ExecutionRoom, nameOf, prepare, startExecutionRoom, type Target, type TargetOptions } from './executionRoom';
+import { type ExecutionRoom, nameOf, startExecutionRoom, type Target, type TargetOptions } from './executionRoom';
+import { roomForEach } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED, COMMAND_RESULT_CODE_NO_ANSWER: NO_ANSWER } = CommandResultCode;
@@ -25,15 +26,7 @@ const lastOf = ({ events }: Execution) => events.at(-1);
 describe.each(engines())('what sensors show, on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
-  beforeEach(async () => {
-    room = await startExecutionRoom(db.database);
-  });
-  afterEach(async () => await room.stop());
-  afterAll(async () => await db.drop());
+  roomForEach(createDatabase, (made) => ({ db, room } = made), () => room);
 
   /** An execution that left for its gateway, of a command that expects its sensor to show 21. */
   async function sent(command: Partial<CommandDefinition> = NEXT_UPLINK, options: TargetOptions = {}): Promise<Sent> {

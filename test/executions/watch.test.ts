@@ -2,7 +2,8 @@ import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
 import type { WatchExecutionsRequest, WatchExecutionsResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { headers, seen, type SeenError } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
-import { AS_ONE, AS_TWO, type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
+import { AS_ONE, AS_TWO, type ExecutionRoom } from './executionRoom';
+import { roomForAll } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const NUMBERED = { paramsSchema: { n: { type: 2, enum: [] } } } as never;
@@ -23,15 +24,7 @@ async function read(stream: ClientReadableStream<WatchExecutionsResponse>, count
 describe.each(engines())('the watch on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let room: ExecutionRoom;
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-    room = await startExecutionRoom(db.database);
-  });
-  afterAll(async () => {
-    await room.stop();
-    await db.drop();
-  });
+  roomForAll(createDatabase, (made) => ({ db, room } = made));
 
   function open(request: Partial<WatchExecutionsRequest> = {}, fields = AS_ONE): ClientReadableStream<WatchExecutionsResponse> {
     return room.client.watchExecutions({ organizationId: '', id: undefined, executionId: undefined, resumeToken: '', ...request }, headers(fields));
