@@ -13,9 +13,9 @@ import {
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { ExecutionEvidence, ExecutionLogEntry, ExecutionState, ListedExecution, RejectionReason, ShownExecution } from './execution';
 import type { ExecuteOutcome, ExecutionPage } from './executionService';
-import { waitEnd } from './executionTimes';
-import type { WatchItem, WatchQuery } from './executionWatch';
-import type { SubmitRequest } from './submission';
+import { waitEnd } from './machine/executionTimes';
+import type { WatchItem, WatchQuery } from './watch/executionWatch';
+import type { SubmitRequest } from './submit/submission';
 
 const STATES: Readonly<Record<ExecutionState, WireState>> = {
   enqueued: WireState.EXECUTION_STATE_ENQUEUED,

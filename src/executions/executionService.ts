@@ -8,14 +8,14 @@ import { DomainError } from '../kernel/errors';
 import { type Cursors, pageSize } from '../kernel/pages';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import { type Execution, type ExecutionLogEntry, isFinal, type ListedExecution, type RejectionReason, type ShownExecution } from './execution';
-import { ExecutionEventRepository } from './executionEventRepository';
-import { ExecutionRepository } from './executionRepository';
-import { ExecutionViewRepository, type UpdatedPosition } from './executionViewRepository';
-import { FactRepository } from './factRepository';
-import type { Ledger } from './ledger';
-import { dedupeKeyOf, encodeSubmission, prepareExecution, rejected, restamped, runsEncoder, type Submission, type SubmitRequest } from './submission';
-import { type FactRepositories, readFacts, revisionsOf, type SubmitFacts } from './submitFacts';
-import { queueLimit } from './submitTimes';
+import { ExecutionEventRepository } from './store/executionEventRepository';
+import { ExecutionRepository } from './store/executionRepository';
+import { ExecutionViewRepository, type UpdatedPosition } from './store/executionViewRepository';
+import { FactRepository } from './submit/factRepository';
+import type { Ledger } from './ledger/ledger';
+import { dedupeKeyOf, encodeSubmission, prepareExecution, rejected, restamped, runsEncoder, type Submission, type SubmitRequest } from './submit/submission';
+import { type FactRepositories, readFacts, revisionsOf, type SubmitFacts } from './submit/submitFacts';
+import { queueLimit } from './submit/submitTimes';
 
 /** What became of a request to execute. */
 export interface ExecuteOutcome {

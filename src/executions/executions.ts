@@ -5,19 +5,19 @@ import type { Database, Db } from '../database';
 import type { Clock } from '../kernel/clock';
 import type { Logger } from '../kernel/logger';
 import type { Cursors } from '../kernel/pages';
-import { DeadlineRepository } from './deadlineRepository';
-import { Dispatcher } from './dispatcher';
-import { EvidenceService } from './evidenceService';
+import { DeadlineRepository } from './store/deadlineRepository';
+import { Dispatcher } from './dispatch/dispatcher';
+import { EvidenceService } from './evidence/evidenceService';
 import { type Execution, isFinal } from './execution';
-import type { ExecutionEvent } from './executionEvent';
-import { ExecutionFeed } from './executionFeed';
+import type { ExecutionEvent } from './machine/executionEvent';
+import { ExecutionFeed } from './watch/executionFeed';
 import { ExecutionService } from './executionService';
-import { nextDeadline } from './executionTimes';
-import { ExecutionWatch } from './executionWatch';
-import { type Change, type EventOrigin, Ledger } from './ledger';
-import { LostLinks } from './lostLinks';
-import { type SensedUplink, SensorEvidence } from './sensorEvidence';
-import { Sweeper } from './sweeper';
+import { nextDeadline } from './machine/executionTimes';
+import { ExecutionWatch } from './watch/executionWatch';
+import { type Change, type EventOrigin, Ledger } from './ledger/ledger';
+import { LostLinks } from './evidence/lostLinks';
+import { type SensedUplink, SensorEvidence } from './evidence/sensorEvidence';
+import { Sweeper } from './timers/sweeper';
 
 /** What the room needs of the house. */
 export interface ExecutionsOptions {

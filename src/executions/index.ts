@@ -2,7 +2,7 @@ export { EXECUTION_STATES, type Execution, type ExecutionLogEntry, type Executio
 export { executionHandlers, type ExecutionHandlers } from './executionHandlers';
 export { Executions, type ExecutionsOptions } from './executions';
 export { ExecutionService, type ExecuteOutcome, type ExecutionPage } from './executionService';
-export { ExecutionWatch, type WatchItem, type WatchQuery } from './executionWatch';
-export type { SubmitRequest } from './submission';
-export type { Reading, SampleTimes } from './sensorComparison';
-export type { SensedUplink } from './sensorEvidence';
+export { ExecutionWatch, type WatchItem, type WatchQuery } from './watch/executionWatch';
+export type { SubmitRequest } from './submit/submission';
+export type { Reading, SampleTimes } from './evidence/sensorComparison';
+export type { SensedUplink } from './evidence/sensorEvidence';

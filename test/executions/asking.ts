@@ -1,6 +1,6 @@
 import type { ConnectionPolicy } from '../../src/connections';
 import type { Database } from '../../src/database';
-import { ExecutionRepository } from '../../src/executions/executionRepository';
+import { ExecutionRepository } from '../../src/executions/store/executionRepository';
 import type { ExecutionRoom, Target, TargetOptions } from './executionRoom';
 import { TestGateway } from './testGateway';
 

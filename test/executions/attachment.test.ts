@@ -1,7 +1,7 @@
 import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { CommandResultCode, GatewayStore, KnownStatus, ResultOutcome } from '../../src/gen/gateway/v1/gateway_service';
-import { EvidenceService } from '../../src/executions/evidenceService';
-import { Ledger } from '../../src/executions/ledger';
+import { EvidenceService } from '../../src/executions/evidence/evidenceService';
+import { Ledger } from '../../src/executions/ledger/ledger';
 import { engines, type TestDatabase } from '../support/engines';
 import type { ExecutionRoom, Target } from './executionRoom';
 import { roomForAll } from './executionSuite';

@@ -1,6 +1,6 @@
 import type { Encoder } from '../../src/commands';
-import { encodeContent } from '../../src/executions/commandContent';
-import { freezeQuery } from '../../src/executions/querySubmission';
+import { encodeContent } from '../../src/executions/submit/commandContent';
+import { freezeQuery } from '../../src/executions/submit/querySubmission';
 import { command } from '../commands/definition';
 
 /** Returns these ports, one after the other, with as many bytes as it is told. */

@@ -1,6 +1,6 @@
 import type { Downlink, Peer, SendResult } from '../../src/connections';
 import { Executions, ExecutionService, type ShownExecution } from '../../src/executions';
-import { Ledger } from '../../src/executions/ledger';
+import { Ledger } from '../../src/executions/ledger/ledger';
 import { Cursors } from '../../src/kernel/pages';
 import { MemoryLog } from '../support/edge';
 import { noEncoder } from '../support/encoders';

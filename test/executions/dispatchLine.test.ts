@@ -1,6 +1,6 @@
-import { DispatchLine } from '../../src/executions/dispatchLine';
-import { ExecutionRepository } from '../../src/executions/executionRepository';
-import { Ledger } from '../../src/executions/ledger';
+import { DispatchLine } from '../../src/executions/dispatch/dispatchLine';
+import { ExecutionRepository } from '../../src/executions/store/executionRepository';
+import { Ledger } from '../../src/executions/ledger/ledger';
 import { engines, type TestDatabase } from '../support/engines';
 import type { ExecutionRoom } from './executionRoom';
 import { roomForAll } from './executionSuite';

@@ -1,7 +1,7 @@
 import type { EvidenceOutcome } from '../../src/connections';
-import { EvidenceGathering, type EvidencePlace, type FoundEvidence } from '../../src/executions/evidenceGathering';
+import { EvidenceGathering, type EvidencePlace, type FoundEvidence } from '../../src/executions/evidence/evidenceGathering';
 import { DomainError } from '../../src/kernel/errors';
-import { PORTION } from '../../src/executions/openStatements';
+import { PORTION } from '../../src/executions/store/openStatements';
 
 const PLACE: EvidencePlace = { organizationId: 'org-1', connectionId: 'connection-1', source: 'gateway:one' };
 

@@ -1,7 +1,7 @@
 import type { ExecutionState } from '../../src/executions/execution';
-import type { ExecutionEvent, Timer } from '../../src/executions/executionEvent';
-import { type MachineExecution, nextDeadline, waitEnd } from '../../src/executions/executionTimes';
-import { TRANSITIONS } from '../../src/executions/transitionTable';
+import type { ExecutionEvent, Timer } from '../../src/executions/machine/executionEvent';
+import { type MachineExecution, nextDeadline, waitEnd } from '../../src/executions/machine/executionTimes';
+import { TRANSITIONS } from '../../src/executions/machine/transitionTable';
 import { type Profile, T0, apply, enqueued, inState } from './machineExecution';
 
 /** One row of executions.md, section 3: what goes in, what comes out. */

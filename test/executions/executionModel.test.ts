@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { isFinal, rankOf } from '../../src/executions/execution';
-import type { ExecutionEvent } from '../../src/executions/executionEvent';
-import { type MachineExecution, dueTimer, nextDeadline } from '../../src/executions/executionTimes';
+import type { ExecutionEvent } from '../../src/executions/machine/executionEvent';
+import { type MachineExecution, dueTimer, nextDeadline } from '../../src/executions/machine/executionTimes';
 import { PROFILES, T0, apply, enqueued } from './machineExecution';
 
 const EVENTS: readonly ExecutionEvent[] = [

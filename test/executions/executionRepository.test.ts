@@ -1,8 +1,8 @@
 import type { Database } from '../../src/database';
-import { ExecutionRepository } from '../../src/executions/executionRepository';
-import { statements as common } from '../../src/executions/executionStatements';
-import { Ledger } from '../../src/executions/ledger';
-import { openStatements } from '../../src/executions/openStatements';
+import { ExecutionRepository } from '../../src/executions/store/executionRepository';
+import { statements as common } from '../../src/executions/store/executionStatements';
+import { Ledger } from '../../src/executions/ledger/ledger';
+import { openStatements } from '../../src/executions/store/openStatements';
 import { engines, type TestDatabase, type TestEngine } from '../support/engines';
 import { TestClock } from '../support/testClock';
 import { type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';

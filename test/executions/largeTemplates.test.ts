@@ -1,7 +1,7 @@
 import { valueTypeUses } from '../../src/commands';
 import { UnitOfWork } from '../../src/database';
 import { SensorService } from '../../src/devices';
-import { ExecutionRepository } from '../../src/executions/executionRepository';
+import { ExecutionRepository } from '../../src/executions/store/executionRepository';
 import type { ExpectedSensorState } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { LARGEST_INSERTION } from '../../src/kernel/jsonTemplate';
 import { Cursors } from '../../src/kernel/pages';

@@ -1,8 +1,8 @@
 import type { VerificationStrategy } from '../../src/commands';
 import { CONNECTOR_KINDS, type ConnectorKind, type ExecutionState } from '../../src/executions/execution';
-import type { ExecutionEvent } from '../../src/executions/executionEvent';
-import { advance } from '../../src/executions/executionMachine';
-import type { MachineExecution } from '../../src/executions/executionTimes';
+import type { ExecutionEvent } from '../../src/executions/machine/executionEvent';
+import { advance } from '../../src/executions/machine/executionMachine';
+import type { MachineExecution } from '../../src/executions/machine/executionTimes';
 
 /** A fixed moment; times in these tests are milliseconds from it on. */
 export const T0 = 1_700_000_000_000;

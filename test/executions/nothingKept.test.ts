@@ -1,5 +1,5 @@
 import { KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
-import { ExecutionFeed } from '../../src/executions/executionFeed';
+import { ExecutionFeed } from '../../src/executions/watch/executionFeed';
 import { engines, type TestDatabase } from '../support/engines';
 import { type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
 import { TestGateway } from './testGateway';

@@ -1,4 +1,4 @@
-import { isAfterDelivery, isAfterDispatch, replaces, showsExpected } from '../../src/executions/sensorComparison';
+import { isAfterDelivery, isAfterDispatch, replaces, showsExpected } from '../../src/executions/evidence/sensorComparison';
 import type { JsonValue } from '../../src/kernel/jsonValue';
 import type { ValueType } from '../../src/sensorTemplates';
 

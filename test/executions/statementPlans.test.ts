@@ -1,7 +1,7 @@
 import type { HotStatement } from '../../src/database';
-import { PROGRESS_COLUMNS } from '../../src/executions/executionRow';
-import { logStatement, MOST_READ, readStatement, statements, updateStatement } from '../../src/executions/executionStatements';
-import { openStatements } from '../../src/executions/openStatements';
+import { PROGRESS_COLUMNS } from '../../src/executions/store/executionRow';
+import { logStatement, MOST_READ, readStatement, statements, updateStatement } from '../../src/executions/store/executionStatements';
+import { openStatements } from '../../src/executions/store/openStatements';
 import { engines, type TestDatabase } from '../support/engines';
 
 const all: readonly HotStatement[] = [...Object.values(statements), ...Object.values(openStatements), ...[1, 2, 50, MOST_READ].map((ids) => readStatement(ids).statement), updateStatement(PROGRESS_COLUMNS), logStatement(1)];

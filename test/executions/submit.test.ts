@@ -1,6 +1,6 @@
 import type { EncodeResult } from '../../src/codec';
 import type { Encoder } from '../../src/commands';
-import { ExecutionRepository } from '../../src/executions/executionRepository';
+import { ExecutionRepository } from '../../src/executions/store/executionRepository';
 import { type Command, type CommandDefinition, ExecutionState, type ListExecutionsResponse, RejectionReason } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { DomainError } from '../../src/kernel/errors';
 import { call } from '../support/edge';

@@ -1,4 +1,4 @@
-import { ExecutionRepository } from '../../src/executions/executionRepository';
+import { ExecutionRepository } from '../../src/executions/store/executionRepository';
 import { type CommandDefinition, ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
 import { startEncoder, type TestEncoder } from '../support/encoders';

@@ -1,7 +1,7 @@
 import type { ConnectionPolicy } from '../../src/connections';
 import type { Device, PhysicalDevice } from '../../src/devices';
 import { CONNECTOR_KINDS, type ConnectorKind, type ExecutionTimes } from '../../src/executions/execution';
-import { queueLimit, submitTimes } from '../../src/executions/submitTimes';
+import { queueLimit, submitTimes } from '../../src/executions/submit/submitTimes';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

@@ -1,6 +1,6 @@
 import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
-import { ExecutionRepository } from '../../src/executions/executionRepository';
-import { PORTION } from '../../src/executions/openStatements';
+import { ExecutionRepository } from '../../src/executions/store/executionRepository';
+import { PORTION } from '../../src/executions/store/openStatements';
 import { engines, type TestDatabase } from '../support/engines';
 import type { ExecutionRoom, Target } from './executionRoom';
 import { roomForEach } from './executionSuite';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Reading, SampleTimes } from '../../src/executions';
-import { replaces } from '../../src/executions/sensorComparison';
+import { replaces } from '../../src/executions/evidence/sensorComparison';
 import { LatestReadingRepository } from '../../src/telemetry/latestReadingRepository';
 import { readingsOf } from '../../src/telemetry/readings';
 import type { UplinkMessage } from '../../src/connections';

@@ -1,0 +1,136 @@
+import type { Database } from '../../database';
+import { DeviceRepository } from '../../devices';
+import type { Clock } from '../../kernel/clock';
+import { DomainError } from '../../kernel/errors';
+import type { Cursors } from '../../kernel/pages';
+import type { ExecutionLogEntry, ShownExecution } from '../execution';
+import { ExecutionEventRepository } from '../store/executionEventRepository';
+import type { ExecutionFeed, NewsReader } from './executionFeed';
+import { ExecutionViewRepository } from '../store/executionViewRepository';
+
+/** What to watch; undefined or empty: no limit, and from now on. */
+export interface WatchQuery {
+  readonly deviceId: string | undefined;
+  readonly executionId: string | undefined;
+  readonly resumeToken: string;
+}
+
+/** One event with the execution as it is now, or only where to resume. */
+export interface WatchItem {
+  readonly happened: { readonly execution: ShownExecution; readonly event: ExecutionLogEntry } | undefined;
+  readonly resumeToken: string;
+}
+
+const PAGE = 200;
+/** Where to resume is told after so many events that were not asked for, and after so many milliseconds if there was any. */
+const MOST_PASSED = 200;
+const LONGEST_SILENCE_MS = 30_000;
+
+/** Shows events of executions as they are stored, from the database, so that a reader may be as slow as it likes. */
+export class ExecutionWatch {
+  private readonly executions: ExecutionViewRepository;
+  private readonly events: ExecutionEventRepository;
+  private readonly devices: DeviceRepository;
+
+  constructor(private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly feed: ExecutionFeed; readonly clock: Clock }) {
+    this.executions = new ExecutionViewRepository(options.database.db);
+    this.events = new ExecutionEventRepository(options.database.db);
+    this.devices = new DeviceRepository(options.database.db);
+  }
+
+  /** Yields until the signal aborts. Throws `device_not_found`, `execution_not_found`, `validation_failed`, `resume_token_expired`. */
+  async *watch(organizationId: string, query: WatchQuery, signal: AbortSignal): AsyncGenerator<WatchItem> {
+    if (query.deviceId !== undefined) await this.devices.get(organizationId, query.deviceId);
+    if (query.executionId !== undefined) await this.executions.get(organizationId, query.executionId);
+    const reader = this.options.feed.open(organizationId, signal);
+    try {
+      yield* this.follow(organizationId, query, reader, signal);
+    } finally {
+      reader.close();
+    }
+  }
+
+  private async *follow(organizationId: string, query: WatchQuery, reader: NewsReader, signal: AbortSignal): AsyncGenerator<WatchItem> {
+    let position = await this.start(organizationId, query.resumeToken);
+    const told = new Told(this.options.clock, position);
+    yield this.item(organizationId, position, undefined);
+    while (!signal.aborted) {
+      reader.looks();
+      const page = await this.pageAfter(organizationId, position);
+      for await (const item of this.items(organizationId, page.filter((event) => matches(event, query)), signal)) {
+        told.upTo(item.happened?.event.position ?? position);
+        yield item;
+      }
+      position = page.at(-1)?.position ?? position;
+      if (told.isBehind(position)) {
+        told.upTo(position);
+        yield this.item(organizationId, position, undefined);
+      }
+      if (page.length === 0) await reader.news();
+    }
+  }
+
+  private async *items(organizationId: string, events: readonly ExecutionLogEntry[], signal: AbortSignal): AsyncGenerator<WatchItem> {
+    const executions = await this.executions.findAll(organizationId, events.map((event) => event.executionId));
+    for (const event of events) {
+      if (signal.aborted) return;
+      const execution = executions.get(event.executionId);
+      if (execution) yield this.item(organizationId, event.position, { execution, event });
+    }
+  }
+
+  private async start(organizationId: string, resumeToken: string): Promise<number> {
+    const given = this.options.cursors.decode<{ position: number }>(tokenOf(organizationId), resumeToken, 'resumeToken');
+    const last = await this.events.lastPosition(organizationId);
+    if (!given || given.position === last) return last;
+    // A position that has not been yet is one of a database that was put back to an earlier day.
+    const [next] = given.position > last ? [] : await this.events.after(organizationId, given.position, 1);
+    if (next?.position !== given.position + 1) throw expired();
+    return given.position;
+  }
+
+  /** The next events. Throws `resume_token_expired` if some of them are not kept any more: positions have no gaps. */
+  private async pageAfter(organizationId: string, position: number): Promise<ExecutionLogEntry[]> {
+    const page = await this.events.after(organizationId, position, PAGE);
+    if (page.length > 0 && page.at(-1)?.position !== position + page.length) throw expired();
+    return page;
+  }
+
+  private item(organizationId: string, position: number, happened: WatchItem['happened']): WatchItem {
+    return { happened, resumeToken: this.options.cursors.encode(tokenOf(organizationId), { position }) };
+  }
+}
+
+/** How far a reader was told where to resume, so that a reader of little among much moves on too. */
+class Told {
+  private at: number;
+
+  constructor(
+    private readonly clock: Clock,
+    private position: number,
+  ) {
+    this.at = clock.monotonic();
+  }
+
+  upTo(position: number): void {
+    this.position = position;
+    this.at = this.clock.monotonic();
+  }
+
+  isBehind(position: number): boolean {
+    const passed = position - this.position;
+    return passed >= MOST_PASSED || (passed > 0 && this.clock.monotonic() - this.at >= LONGEST_SILENCE_MS);
+  }
+}
+
+function tokenOf(organizationId: string): string[] {
+  return [organizationId, 'watch executions'];
+}
+
+function matches(event: ExecutionLogEntry, query: WatchQuery): boolean {
+  return (query.deviceId === undefined || event.deviceId === query.deviceId) && (query.executionId === undefined || event.executionId === query.executionId);
+}
+
+function expired(): DomainError {
+  return new DomainError('out_of_range', 'resume_token_expired', 'events after the resumeToken are not kept any more; read the executions by ListExecutions and GetExecution, then watch without a token');
+}
