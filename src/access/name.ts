@@ -1,4 +1,5 @@
 import { validationFailed } from '../kernel/errors';
+import { isVisible, NOTHING_VISIBLE } from '../kernel/visible';
 
 const LONGEST = 255;
 
@@ -8,6 +9,6 @@ export function cleanName(text: string, field: string): string {
   const length = Array.from(name).length;
   if (length === 0 || length > LONGEST) throw validationFailed([{ field, description: `has ${length} characters; give 1 to ${LONGEST}` }]);
   if (/\p{Cc}/u.test(name)) throw validationFailed([{ field, description: 'holds a control character; give printable text' }]);
-  if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(name)) throw validationFailed([{ field, description: 'holds nothing that can be seen; give letters, digits or signs' }]);
+  if (!isVisible(name)) throw validationFailed([{ field, description: NOTHING_VISIBLE }]);
   return name;
 }

@@ -1,4 +1,5 @@
 import type { CodecError, EncodeResult, Sandbox } from '../codec';
+import { isLorawan } from '../connections';
 import type { JsonValue } from '../kernel/jsonValue';
 import { shortened } from '../kernel/shortened';
 
@@ -24,7 +25,6 @@ export interface EncoderRun {
 const MOST_BYTES = { lorawan: 242, others: 65_536 } as const;
 // It may be the script's own text.
 const LONGEST_MESSAGE = 2000;
-const LORAWAN_KINDS: readonly (string | undefined)[] = ['chirpstack', 'chirpstack_confirmed'];
 
 /** Runs an encoder and holds what it returns against the rules of the connection; `output` has the port that it goes to. Throws `sandbox_busy`, `sandbox_unavailable`, `shutting_down`. */
 export async function runEncoder(encoder: Encoder, run: EncoderRun): Promise<EncodeResult> {
@@ -34,11 +34,6 @@ export async function runEncoder(encoder: Encoder, run: EncoderRun): Promise<Enc
   const output = { bytes: result.output.bytes, fPort: result.output.fPort ?? fPort };
   const error = sizeProblem(kind, output.bytes);
   return error ? { ...result, output: undefined, error } : { ...result, output };
-}
-
-/** Whether a connection of this kind goes over LoRaWAN. */
-export function isLorawan(kind: string | undefined): boolean {
-  return LORAWAN_KINDS.includes(kind);
 }
 
 /** Why a connection of this kind cannot carry so many bytes: `too_large`; undefined when it can. */

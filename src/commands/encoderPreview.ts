@@ -1,5 +1,5 @@
 import type { CodecError, EncodeResult } from '../codec';
-import { ConnectionRepository, findConnector } from '../connections';
+import { ConnectionRepository, findConnector, isLorawan } from '../connections';
 import type { Database } from '../database';
 import { type Device, DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
@@ -7,7 +7,7 @@ import { throwIfAny, type Violation } from '../kernel/errors';
 import { InsertionRoom } from '../kernel/jsonTemplate';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
 import { renderEncoderInput } from './commandTemplates';
-import { type Encoder, isLorawan, runEncoder } from './encoder';
+import { type Encoder, runEncoder } from './encoder';
 
 /** The encoder to try, and what it is given. */
 export interface PreviewRequest {

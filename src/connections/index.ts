@@ -11,3 +11,4 @@ export { checkDeviceConfiguration, findConnector, normalizeClientDeviceId } from
 export { GatewayConnector, type GatewayConnectorOptions } from './connectors/gateway/gatewayConnector';
 export { gatewayDefinition } from './connectors/gateway/gatewayDefinition';
 export { gatewayHandlers } from './connectors/gateway/gatewayHandlers';
+export { isLorawan } from './lorawan';

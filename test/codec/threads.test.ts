@@ -1,3 +1,4 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { SandboxOptions } from '../../src/codec';
 import { openScriptWorker, ScriptThread, type ThreadEnd, type WorkerOpener } from '../../src/codec/scriptThread';
@@ -13,11 +14,6 @@ const program = (code: string) => (): Worker => new Worker(code, { eval: true })
 const refuse: WorkerOpener = () => {
   throw new Error('EAGAIN');
 };
-
-/** Waits until something is as it should be, as long as the test may last. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
-}
 
 /** How a thread ended that was given a program of the test's, and why. */
 async function endOf(options: ConstructorParameters<typeof ScriptThread>[2]): Promise<[ThreadEnd | 'ready', string]> {
@@ -46,15 +42,12 @@ describe('where no thread can be started', () => {
     let open = failing;
     const openWorker: WorkerOpener = (start) => open(start);
     const { sandbox, events, encode, bytes } = openSandbox({ workers: 2, openWorker });
-    await until(() => events.length >= 2);
+    while (events.length < 2) await othersTurn();
     await expect(encode(GOOD)).rejects.toMatchObject(REFUSED);
     expect(events[0]).toMatchObject({ event: 'codec.thread_not_started', fields: { retry_ms: 200 } });
     open = openScriptWorker;
     let given: readonly number[] | undefined;
-    await until(() => {
-      void bytes(GOOD).then((value) => (given = value), () => undefined);
-      return given !== undefined;
-    });
+    for (; given === undefined; await othersTurn()) given = await bytes(GOOD).catch(() => undefined);
     expect(given).toEqual([7]);
     await sandbox.stop();
   });

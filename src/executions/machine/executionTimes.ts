@@ -1,3 +1,4 @@
+import { isLorawan } from '../../connections';
 import { type ConnectorKind, type Execution, isFinal, rankOf } from '../execution';
 import { type Timer, TIMERS } from './executionEvent';
 
@@ -38,11 +39,6 @@ export type MachineExecution = Pick<
 /** What the timers alone look at. */
 export type TimedExecution = Pick<MachineExecution, 'state' | 'kind' | 'times' | 'holdsSlot' | 'tDelivery' | 'tAck' | 'tConv' | 'tQuery'>;
 
-/** Whether it goes over LoRaWAN. */
-export function isChirpstack(x: { readonly kind: ConnectorKind | undefined }): boolean {
-  return x.kind === 'chirpstack' || x.kind === 'chirpstack_confirmed';
-}
-
 /** A: whether the device itself answers on this kind of connection. */
 export function hasNativeAck(x: { readonly kind: ConnectorKind | undefined }): boolean {
   return x.kind === 'gateway' || x.kind === 'mqtt_answer' || x.kind === 'chirpstack_confirmed';
@@ -52,7 +48,7 @@ export function hasNativeAck(x: { readonly kind: ConnectorKind | undefined }): b
 export function ackDeadline(x: MachineExecution, now: number): number {
   const twoUplinks = 2 * x.times.uplinkIntervalMs + 60 * SECOND;
   if (!hasNativeAck(x)) return now + (x.times.implicitAckMs ?? Math.max(30 * SECOND, twoUplinks));
-  return isChirpstack(x) ? now + x.times.ackMs : Math.max(x.tDelivery ?? now, now) + x.times.ackMs;
+  return isLorawan(x.kind) ? now + x.times.ackMs : Math.max(x.tDelivery ?? now, now) + x.times.ackMs;
 }
 
 /** Until when the effect has to show. Unix milliseconds. */
@@ -109,7 +105,7 @@ function earliest(x: TimedExecution, timers: readonly Timer[]): { timer: Timer; 
 
 // ChirpStack reports an expiry only when it next computes a downlink, which is at the device's next uplink.
 function deliveryEnd(x: TimedExecution): number | undefined {
-  if (x.tDelivery === undefined || x.state === 'enqueued' || !isChirpstack(x)) return x.tDelivery;
+  if (x.tDelivery === undefined || x.state === 'enqueued' || !isLorawan(x.kind)) return x.tDelivery;
   return x.tDelivery + x.times.uplinkIntervalMs + 60 * SECOND;
 }
 

@@ -1,6 +1,7 @@
+import { isLorawan } from '../../connections';
 import { type ExecutionEvidence, type ExecutionState, isFinal } from '../execution';
 import { type EventKind, type ExecutionEvent, MOST_EVENTS } from './executionEvent';
-import { type MachineExecution, hasNativeAck, isChirpstack } from './executionTimes';
+import { type MachineExecution, hasNativeAck } from './executionTimes';
 import { type Change, armAck, armVerification, askAgain, backOff, disarmAck, disarmDelivery, disarmQuery, freeSlot, judgeLater, markDelivered, markUnknown, only, send, shortenDelivery, storeError, takeUp, waitsTooLong, withdraw } from './transitionChanges';
 
 /** One row of the table of docs/executions.md. The first row that fits an event is the one that acts. */
@@ -134,5 +135,5 @@ export const TRANSITIONS: readonly Row[] = [...TABLE, ...TABLE.filter((row) => r
 
 /** Whether an end leaves the slot taken: ChirpStack has one item per device, until its txack or its expiry. */
 export function slotOutlives(x: MachineExecution, to: ExecutionState): boolean {
-  return x.state === 'in_transit' && isFinal(to) && to === 'converged' && isChirpstack(x);
+  return x.state === 'in_transit' && isFinal(to) && to === 'converged' && isLorawan(x.kind);
 }

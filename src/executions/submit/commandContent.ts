@@ -1,5 +1,6 @@
 import type { CodecError, EncodeResult } from '../../codec';
-import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, isLorawan, renderDirect, renderEncoderInput, runEncoder, type TemplateValues } from '../../commands';
+import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, renderDirect, renderEncoderInput, runEncoder, type TemplateValues } from '../../commands';
+import { isLorawan } from '../../connections';
 import { DomainError, type Violation } from '../../kernel/errors';
 import type { JsonValue } from '../../kernel/jsonValue';
 import type { ConnectorKind, ExecutionPayload } from '../execution';

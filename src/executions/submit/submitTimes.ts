@@ -1,7 +1,6 @@
-import type { ConnectionPolicy } from '../../connections';
+import { type ConnectionPolicy, isLorawan } from '../../connections';
 import { type DataSendingInterval, type Device, medianUplinkGap } from '../../devices';
 import type { ConnectorKind, ExecutionTimes } from '../execution';
-import { isChirpstack } from '../machine/executionTimes';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -19,7 +18,7 @@ export interface TimedRoute {
 
 /** The times that are frozen with an execution: those of the connection's policy, else the defaults of its kind and of the device's rhythm. */
 export function submitTimes({ kind, policy, device }: TimedRoute): ExecutionTimes {
-  const lorawan = isChirpstack({ kind });
+  const lorawan = isLorawan(kind);
   const classA = lorawan && isClassA(device);
   const uplinkIntervalMs = uplinkInterval(lorawan, policy, device);
   return {
@@ -34,7 +33,7 @@ export function submitTimes({ kind, policy, device }: TimedRoute): ExecutionTime
 
 /** How many undelivered executions a device may have. */
 export function queueLimit(kind: ConnectorKind | undefined, policy: ConnectionPolicy): number {
-  return policy.queueLimit ?? (isChirpstack({ kind }) ? 16 : 64);
+  return policy.queueLimit ?? (isLorawan(kind) ? 16 : 64);
 }
 
 function loraDelivery(classA: boolean, uplinkIntervalMs: number): number {

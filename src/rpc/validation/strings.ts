@@ -1,3 +1,4 @@
+import { isVisible, NOTHING_VISIBLE } from '../../kernel/visible';
 import type { FieldRules } from '../descriptors';
 
 /** Says what is wrong with a value and what would be right; undefined when nothing is. */
@@ -9,7 +10,6 @@ export const FORMAT = { none: 0, name: 1, id: 2, etag: 3 } as const;
 const NUL = '\0';
 // Control characters of Unicode, and the two separators that break a line.
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
-const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 const CONTROL_OR_SPACE = /[\p{Cc}\s]/u;
 
 /** The number of characters (Unicode code points). */
@@ -46,7 +46,7 @@ function formatFaults(format: number): Fault<string>[] {
       return [
         length(1, 255, 'characters after trimming'),
         (text) => (CONTROL.test(text) ? 'holds a control character; a name is 1 to 255 characters, none of them a control character' : undefined),
-        (text) => (VISIBLE.test(text) ? undefined : 'holds nothing that can be seen; give letters, digits or signs'),
+        (text) => (isVisible(text) ? undefined : NOTHING_VISIBLE),
       ];
     case FORMAT.id:
       return [
