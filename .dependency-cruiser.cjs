@@ -6,6 +6,7 @@ const own = (name) => `(^|/)node_modules/${name}/`;
 /** Only the files in `allowed` may import what matches `what`. */
 const only = (name, comment, allowed, what) => ({ name, comment, severity: 'error', from: { path: '^src/', pathNot: allowed }, to: { path: what } });
 const gateway = '^src/connections/connectors/gateway/';
+const brokers = '^src/connections/connectors/(broker|mqtt|chirpstack)/';
 /** Files that see the wire. */
 const WIRE = `Handlers\\.ts$|Messages\\.ts$|${gateway}`;
 
@@ -52,6 +53,9 @@ module.exports = {
     only('knex-in-repositories', 'SQL lives in database/ and *Repository.ts', '^src/database/|Repository\\.ts$', own('(knex|pg|better-sqlite3)')),
     only('grpc-at-the-edge', 'grpc-js lives in rpc/, gen/, the gateway connector, and as a client in cli/', `^src/(rpc|gen|cli)/|${gateway}`, own('@grpc/(grpc-js|proto-loader)')),
     only('quickjs-in-codec', 'the script engine lives in codec/', '^src/codec/', own('(quickjs-emscripten-core|@jitl/[^/]+)')),
+    only('mqtt-in-connectors', 'the MQTT client lives in the broker connectors, and in the devices that cli/simulate plays', `${brokers}|^src/cli/simulate/`, own('(mqtt|mqtt-packet)')),
+    only('ajv-in-connections', 'JSON Schema is checked in connections/', inside('connections'), own('(ajv|ajv-formats)')),
+    only('luxon-in-telemetry', 'calendars and time zones live in telemetry/', inside('telemetry'), own('luxon')),
     only('pino-in-app', 'everybody else takes the Logger', '^src/app\\.ts$|^src/kernel/logger|^src/cli/log', own('pino')),
     only('app-is-the-root', 'only the command line builds the application', '^src/(main\\.ts|cli/)', '^src/app\\.ts$'),
     only('cli-is-the-top', 'nobody stands on the command line', '^src/(main\\.ts|cli/)', inside('cli')),

@@ -156,7 +156,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   const access = new AccessService({ ...house, uow, missingConnections: missingGateways(database) });
   const statuses = new ConnectionStatuses(clock);
   const gateway = new GatewayConnector({ connections: new ConnectionRepository(database.db), statuses, clock, log });
-  const hub = new ConnectorHub(gateway);
+  const hub = new ConnectorHub([gateway], (connection) => ({ connection, settings: connection.configuration }));
   const executions = new Executions({ ...house, hub });
   const commands = new CommandService(house);
   const hooks = { sensorsInUse, onBindingChanged: endsExecutions(executions, 'physical_device_changed'), onDeviceDeleted: endsExecutions(executions, 'device_deleted') };
@@ -180,6 +180,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   hub.start({
     uplink: async (message) => await uplinks.handle(message),
     evidence: async (...found) => await executions.evidence(...found),
+    deviceEvidence: async (...found) => await executions.deviceEvidence(...found),
     attached: async (attachment) => await executions.attached(attachment),
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),

@@ -1,24 +1,32 @@
 import type { Connection } from './connection';
-import type { ConnectorEvents, Downlink, Peer, SendResult } from './connector';
-import type { GatewayConnector } from './connectors/gateway/gatewayConnector';
+import type { Connector, ConnectorEvents, Downlink, OpenConnection, Peer, SendResult } from './connector';
 
 /** All connectors as one: where commands go out, and who is there to take them. */
 export class ConnectorHub {
-  constructor(private readonly gateway: GatewayConnector) {}
+  /** `open` decrypts the secret fields of a connection. */
+  constructor(
+    private readonly connectors: readonly Connector[],
+    private readonly open: (connection: Connection) => OpenConnection,
+  ) {}
 
   /** Hands the rooms above to the connectors. Call it before anybody can attach. */
   start(events: ConnectorEvents): void {
-    this.gateway.start(events);
+    for (const connector of this.connectors) connector.start(events);
+  }
+
+  /** Resolves when no connector brings or takes anything any more. */
+  async stop(): Promise<void> {
+    await Promise.all(this.connectors.map(async (connector) => await connector.stop()));
   }
 
   /** Who is attached to a connection and ready for commands; undefined: nobody. */
   peer(connectionId: string): Peer | undefined {
-    return this.gateway.peer(connectionId);
+    return this.holder(connectionId)?.peer(connectionId);
   }
 
   /** Sends a command to one attachment and to no other. Its intent is on disk before. */
   async send(downlink: Downlink, session: number): Promise<SendResult> {
-    return await this.gateway.send(downlink, session);
+    return (await this.holder(downlink.connectionId)?.send(downlink, session)) ?? 'not_sent';
   }
 
   /**
@@ -26,21 +34,25 @@ export class ConnectorHub {
    * `send` resolves to `not_sent`. What the buffers of the network took may have left: false, as for a command that nobody holds.
    */
   takeBack(connectionId: string, executionId: string): boolean {
-    return this.gateway.takeBack(connectionId, executionId);
+    return this.connectors.some((connector) => connector.takeBack(connectionId, executionId));
   }
 
   /** Tells the other side to drop a command that ended here; does nothing while nobody is attached. */
   withdraw(connectionId: string, executionId: string): void {
-    this.gateway.withdraw(connectionId, executionId);
+    for (const connector of this.connectors) connector.withdraw(connectionId, executionId);
   }
 
-  /** A connection was changed and the change is on disk. */
+  /** A connection was created or changed and that is on disk, or the server has just started. */
   connectionChanged(connection: Connection): void {
-    this.gateway.connectionChanged(connection);
+    this.connectors.find(({ id }) => id === connection.connectorId)?.connectionChanged(this.open(connection));
   }
 
   /** A connection was deleted and that is on disk. */
   connectionDeleted(connectionId: string): void {
-    this.gateway.connectionDeleted(connectionId);
+    for (const connector of this.connectors) connector.connectionDeleted(connectionId);
+  }
+
+  private holder(connectionId: string): Connector | undefined {
+    return this.connectors.find((connector) => connector.peer(connectionId) !== undefined);
   }
 }

@@ -3,6 +3,22 @@ import type { Violation } from '../kernel/errors';
 /** A free-form JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** What carries a command; decides which evidence there can be. */
+export const CONNECTOR_KINDS = ['gateway', 'mqtt', 'mqtt_answer', 'chirpstack', 'chirpstack_confirmed'] as const;
+
+/** One of CONNECTOR_KINDS. `mqtt_answer` has an answer mapping, `chirpstack_confirmed` a confirmed downlink. */
+export type ConnectorKind = (typeof CONNECTOR_KINDS)[number];
+
+/** What a connector looks at of a command that is to be sent. */
+export interface RoutedCommand {
+  readonly clientDeviceId: string;
+  readonly mode: 'direct' | 'encoded';
+  /** Empty: none. */
+  readonly topic: string;
+  readonly fPort: number | undefined;
+  readonly confirmed: boolean;
+}
+
 /** What a connector can do. */
 export type Capability = 'uplink' | 'downlink' | 'native_ack' | 'withdraw';
 
@@ -10,7 +26,7 @@ export type Capability = 'uplink' | 'downlink' | 'native_ack' | 'withdraw';
 export interface ConnectorType {
   /** What a connection names as its connector. */
   readonly id: string;
-  /** The kind of the state machine that its executions follow. */
+  /** What sort of transport it is, for people who choose one. */
   readonly type: string;
   readonly name: string;
   readonly description: string;
@@ -25,6 +41,10 @@ export interface ConnectorType {
   checkConfiguration(configuration: JsonObject): Violation[];
   /** What is wrong with a physical device's configuration; paths begin with `physicalDevice.configuration`. */
   checkDeviceConfiguration(configuration: JsonObject): Violation[];
+  /** The kind of the state machine that a command over a connection with this configuration follows. */
+  kindOf(configuration: JsonObject, confirmed: boolean): ConnectorKind;
+  /** What keeps a command from being sent over a connection with this configuration; paths begin with `command`. */
+  checkCommand(configuration: JsonObject, command: RoutedCommand): Violation[];
   /** The one spelling of a device's id on this transport; undefined if it can be none. */
   findClientDeviceId(text: string): string | undefined;
   /** What such an id looks like, in words. */

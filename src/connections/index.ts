@@ -4,7 +4,8 @@ export { connectionRepositories, missingGateways, type ConnectionRepositories } 
 export { ConnectionRepository } from './connectionRepository';
 export { ConnectionService, type ConnectionServiceOptions, type ConnectionView } from './connectionService';
 export { ConnectionStatuses, type ConnectionState, type ConnectionStatus } from './connectionStatuses';
-export type { Attachment, ConnectorEvents, Downlink, Evidence, EvidenceOutcome, Peer, SendResult, UplinkMessage, UplinkOutcome } from './connector';
+export type { Attachment, Connector, ConnectorEvents, Downlink, Evidence, EvidenceOutcome, OpenConnection, Peer, SendResult, UplinkIdentity, UplinkMessage, UplinkOutcome } from './connector';
+export { CONNECTOR_KINDS, type ConnectorKind, type RoutedCommand } from './connectorType';
 export { connectorHandlers } from './connectorHandlers';
 export { ConnectorHub } from './connectorHub';
 export { checkDeviceConfiguration, findConnector, normalizeClientDeviceId } from './connectors';

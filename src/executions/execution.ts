@@ -1,4 +1,5 @@
 import type { VerificationStrategy } from '../commands';
+import type { ConnectorKind } from '../connections';
 import type { Violation } from '../kernel/errors';
 import type { JsonObject, JsonValue } from '../kernel/jsonValue';
 import type { ValueType } from '../sensorTemplates';
@@ -33,12 +34,6 @@ export function rankOf(state: ExecutionState): number {
   const rank = OPEN_STATES.indexOf(state);
   return rank === -1 ? OPEN_STATES.length : rank;
 }
-
-/** What carries a command; decides which evidence there can be. */
-export const CONNECTOR_KINDS = ['gateway', 'mqtt', 'mqtt_answer', 'chirpstack', 'chirpstack_confirmed'] as const;
-
-/** One of CONNECTOR_KINDS. `mqtt_answer` has an answer mapping, `chirpstack_confirmed` a confirmed downlink. */
-export type ConnectorKind = (typeof CONNECTOR_KINDS)[number];
 
 /** What a state beyond delivered rests on. */
 export type ExecutionEvidence = 'native_ack' | 'implicit_uplink' | 'query' | 'sensor';

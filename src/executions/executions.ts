@@ -10,6 +10,7 @@ import { Dispatcher } from './dispatch/dispatcher';
 import { EvidenceService } from './evidence/evidenceService';
 import { type Execution, isFinal } from './execution';
 import type { ExecutionEvent } from './machine/executionEvent';
+import { ExecutionRepository } from './store/executionRepository';
 import { ExecutionFeed } from './watch/executionFeed';
 import { ExecutionService } from './executionService';
 import { nextDeadline } from './machine/executionTimes';
@@ -93,6 +94,12 @@ export class Executions {
   /** Evidence of a connector: ConnectorEvents.evidence. */
   async evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
     return await this.settling.evidence(organizationId, connectionId, executionId, source, evidence);
+  }
+
+  /** Evidence for the one command that is under way to a device: ConnectorEvents.deviceEvidence. */
+  async deviceEvidence(organizationId: string, connectionId: string, clientDeviceId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
+    const executionId = await new ExecutionRepository(this.options.database.db).findInTransit(organizationId, connectionId, clientDeviceId);
+    return executionId === undefined ? 'unknown' : await this.evidence(organizationId, connectionId, executionId, source, evidence);
   }
 
   /** A device sent something: settles what waited for it, inside the transaction that stores the uplink. */

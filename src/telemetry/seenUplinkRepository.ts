@@ -1,4 +1,15 @@
+import type { UplinkIdentity } from '../connections';
 import type { Db, HotStatement } from '../database';
+
+const REMEMBER_DELIVERY: HotStatement = {
+  name: 'uplinksSeen.rememberDelivery',
+  // What is no repetition takes the slot over; a repetition does so only if something else came last in it.
+  sql: () => `
+    insert into uplinks_seen (connection_id, uplink_id, digest, seen_at)
+    select c.id, cast(? as text), cast(? as text), cast(? as bigint) from connections c where c.organization_id = ? and c.id = ?
+    on conflict (connection_id, uplink_id) do update set digest = excluded.digest, seen_at = excluded.seen_at
+    where cast(? as smallint) = 0 or uplinks_seen.digest <> excluded.digest returning uplink_id`,
+};
 
 const REMEMBER: HotStatement = {
   name: 'uplinksSeen.remember',
@@ -13,8 +24,11 @@ export class SeenUplinkRepository {
   constructor(private readonly db: Db) {}
 
   /** Whether the uplink is new; it is remembered from now on. Only inside a transaction. */
-  async remember(organizationId: string, connectionId: string, uplinkId: string, seenAt: number): Promise<boolean> {
-    const rows = await this.db.all(REMEMBER, [uplinkId, seenAt, organizationId, connectionId]);
+  async remember(organizationId: string, connectionId: string, identity: UplinkIdentity, seenAt: number): Promise<boolean> {
+    if (identity.kind === 'none') return true;
+    if (identity.kind === 'id') return (await this.db.all(REMEMBER, [identity.uplinkId, seenAt, organizationId, connectionId])).length > 0;
+    const { slot, digest, isRepetition } = identity;
+    const rows = await this.db.all(REMEMBER_DELIVERY, [`delivery:${slot}`, digest, seenAt, organizationId, connectionId, isRepetition ? 1 : 0]);
     return rows.length > 0;
   }
 

@@ -110,5 +110,5 @@ function refusedOf([first]: readonly MappedSensor[]): object {
 }
 
 function factsOf(message: UplinkMessage): object {
-  return { organization_id: message.organizationId, connection_id: message.connectionId, uplink_id: message.uplinkId, client_device_id: message.clientDeviceId };
+  return { organization_id: message.organizationId, connection_id: message.connectionId, ...(message.identity.kind === 'id' && { uplink_id: message.identity.uplinkId }), client_device_id: message.clientDeviceId };
 }

@@ -55,7 +55,7 @@ const UNUSABLE = /[\p{Cc}\p{Cs}]/u; // control characters, and halves of surroga
 const DUPLICATE: StepOutcome = { stop: { outcome: 'duplicate' } };
 
 function checkIds({ message }: UplinkState): StepOutcome {
-  if (!isId(message.uplinkId, 64)) return rejected('uplink_id_invalid');
+  if (message.identity.kind === 'id' && !isId(message.identity.uplinkId, 64)) return rejected('uplink_id_invalid');
   return isId(message.clientDeviceId, 255) ? 'continue' : rejected('client_device_id_invalid');
 }
 
@@ -70,9 +70,11 @@ function readPayload(state: UplinkState): StepOutcome {
 
 /** The id of a stored uplink is remembered for 7 days. Throws `connection_not_found`. */
 async function rememberUplink({ message }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  if (await repos.seen.remember(message.organizationId, message.connectionId, message.uplinkId, Math.floor(message.receivedAt))) return 'continue';
-  await repos.connections.get(message.organizationId, message.connectionId); // a deleted connection remembers nothing either
-  return DUPLICATE;
+  const { organizationId, connectionId, identity } = message;
+  const isNew = await repos.seen.remember(organizationId, connectionId, identity, Math.floor(message.receivedAt));
+  if (isNew && identity.kind !== 'none') return 'continue';
+  await repos.connections.get(organizationId, connectionId); // a deleted connection remembers nothing either
+  return isNew ? 'continue' : DUPLICATE;
 }
 
 /** A physical device that is bound to none goes on: its keys are what a binding is previewed with. */

@@ -33,7 +33,7 @@ export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, 
   const log = new MemoryLog();
   const statuses = new ConnectionStatuses(clock);
   const gateway = new GatewayConnector({ connections: new ConnectionRepository(database.db), statuses, clock, log, ...(helloTimeoutMs && { helloTimeoutMs }) });
-  const hub = new ConnectorHub(gateway);
+  const hub = new ConnectorHub([gateway], (connection) => ({ connection, settings: connection.configuration }));
   const devices = new Map<string, number>();
   const cursors = new Cursors(Buffer.from('a secret of the test'));
   const service = new ConnectionService({ database, clock, cursors, hub, statuses, onDeleted: () => {}, deviceCounts: async () => devices });

@@ -34,6 +34,10 @@ export class FakeEvents implements ConnectorEvents {
     return await this.onEvidence(executionId);
   }
 
+  async deviceEvidence(organizationId: string, connectionId: string, clientDeviceId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
+    return await this.evidence(organizationId, connectionId, `of ${clientDeviceId}`, source, evidence);
+  }
+
   async attached(attachment: Attachment): Promise<void> {
     this.attachments.push(attachment);
     this.tell();
@@ -74,4 +78,9 @@ export function gate<T>(): Gate<T> {
   const opened: { resolve?: (value: T) => void } = {};
   const promise = new Promise<T>((resolve) => (opened.resolve = resolve));
   return { promise, open: (value) => opened.resolve?.(value) };
+}
+
+/** The id of an uplink whose connector gives ids. */
+export function uplinkIdOf({ identity }: UplinkMessage): string {
+  return identity.kind === 'id' ? identity.uplinkId : '';
 }

@@ -3,7 +3,7 @@ import { CommandResultCode, ResultOutcome, type Uplink, UplinkOutcome } from '..
 import type { EvidenceOutcome, UplinkOutcome as Stored } from '../../src/connections';
 import { DomainError } from '../../src/kernel/errors';
 import { openAttachRoom, type AttachRoom } from './attachRoom';
-import { gate, type Gate } from './fakeEvents';
+import { gate, type Gate, uplinkIdOf } from './fakeEvents';
 import type { GatewayClient } from './gatewayClient';
 
 const UNAVAILABLE = new DomainError('unavailable', 'database_unavailable', 'the database is away; try again');
@@ -28,7 +28,7 @@ describe('what an attached gateway sends', () => {
       gateway.uplink('', {});
       await room.events.until(() => room.events.uplinks.length === 2);
       expect(room.events.uplinks).toEqual([
-        { organizationId: 'org-1', connectionId: room.connection.id, uplinkId: 'u1', clientDeviceId: 'valve 1', receivedAt: expect.closeTo(room.clock.now(), 1) as number, time: 5006, clock: `${room.connection.id}/gateway-a`, payload: { kind: 'json', value: { t: 21.5 } }, fPort: 7 },
+        { organizationId: 'org-1', connectionId: room.connection.id, identity: { kind: 'id', uplinkId: 'u1' }, clientDeviceId: 'valve 1', receivedAt: expect.closeTo(room.clock.now(), 1) as number, time: 5006, clock: `${room.connection.id}/gateway-a`, payload: { kind: 'json', value: { t: 21.5 } }, fPort: 7 },
         expect.objectContaining({ clientDeviceId: 'device-1', time: undefined, payload: { kind: 'bytes', bytes: Buffer.from([1, 2]) }, fPort: undefined }),
       ]);
       expect(await gateway.next('uplinkAck')).toMatchObject({ uplinkId: '', outcome: UplinkOutcome.UPLINK_OUTCOME_REJECTED }); // it overtakes: nothing else was acknowledged
@@ -38,7 +38,7 @@ describe('what an attached gateway sends', () => {
 
     it('are answered as the rooms above decide', async () => {
       const outcomes: Record<string, Stored> = { again: { outcome: 'duplicate' }, bad: { outcome: 'rejected', reason: 'too_odd' } };
-      room.events.onUplink = async ({ uplinkId }) => outcomes[uplinkId] ?? STORED;
+      room.events.onUplink = async (message) => outcomes[uplinkIdOf(message)] ?? STORED;
       gateway.uplink('again');
       expect(await gateway.next('uplinkAck')).toEqual({ uplinkId: 'again', outcome: UplinkOutcome.UPLINK_OUTCOME_DUPLICATE, reason: '' });
       gateway.uplink('bad');
@@ -69,12 +69,12 @@ describe('what an attached gateway sends', () => {
 
     it('of one device are stored in order, those of others do not wait for it', async () => {
       const slow = gate<Stored>();
-      room.events.onUplink = async ({ uplinkId }) => (uplinkId === 'a1' ? await slow.promise : STORED);
+      room.events.onUplink = async (message) => (uplinkIdOf(message) === 'a1' ? await slow.promise : STORED);
       gateway.uplink('a1', { clientDeviceId: 'a' });
       gateway.uplink('a2', { clientDeviceId: 'a' });
       gateway.uplink('b1', { clientDeviceId: 'b' });
       expect(await gateway.next('uplinkAck')).toMatchObject({ uplinkId: 'b1' });
-      expect(room.events.uplinks.map(({ uplinkId }) => uplinkId)).toEqual(['a1', 'b1']);
+      expect(room.events.uplinks.map(uplinkIdOf)).toEqual(['a1', 'b1']);
       slow.open(STORED);
       expect([await gateway.next('uplinkAck'), await gateway.next('uplinkAck')]).toMatchObject([{ uplinkId: 'a1' }, { uplinkId: 'a2' }]);
     });
@@ -106,7 +106,7 @@ describe('what an attached gateway sends', () => {
     });
 
     it('that fail for no known reason are not acknowledged, and the stream lives', async () => {
-      room.events.onUplink = async ({ uplinkId }) => (uplinkId === 'odd' ? await Promise.reject(new Error('a bug')) : STORED);
+      room.events.onUplink = async (message) => (uplinkIdOf(message) === 'odd' ? await Promise.reject(new Error('a bug')) : STORED);
       gateway.uplink('odd');
       gateway.uplink('good');
       expect(await gateway.next('uplinkAck')).toMatchObject({ uplinkId: 'good' });

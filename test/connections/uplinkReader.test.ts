@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { gatewayDefinition } from '../../src/connections/connectors/gateway/gatewayDefinition';
 import { readUplink } from '../../src/connections/connectors/gateway/uplinkReader';
 import { AttachRequest, type Uplink } from '../../src/gen/gateway/v1/gateway_service';
+import { uplinkIdOf } from './fakeEvents';
 
 const SEED = 20_261_121;
 const IDENTITY = { organizationId: 'org-1', connectionId: 'c', gatewayId: 'g', bootId: 'b' };
@@ -40,7 +41,7 @@ describe(`reading uplinks (seed ${SEED})`, () => {
       fc.property(uplinks, (uplink) => {
         const read = readUplink(IDENTITY, uplink, 7);
         if ('reason' in read) expect(read.reason).toMatch(/^[a-z_]+: ./);
-        else expect([read.uplinkId.isWellFormed(), read.clientDeviceId.trim(), (read.fPort ?? 0) >= 0, Number.isFinite(read.time ?? 0)]).toEqual([true, read.clientDeviceId, true, true]);
+        else expect([uplinkIdOf(read).isWellFormed(), read.clientDeviceId.trim(), (read.fPort ?? 0) >= 0, Number.isFinite(read.time ?? 0)]).toEqual([true, read.clientDeviceId, true, true]);
       }),
       { seed: SEED, numRuns: 1000 },
     );

@@ -106,12 +106,13 @@ export async function startExecutionRoom(database: Database, clock = new TestClo
   const connections = new ConnectionRepository(database.db);
   const log = new MemoryLog();
   const connector = new GatewayConnector({ connections, statuses, clock, log });
-  const hub = new ConnectorHub(connector);
+  const hub = new ConnectorHub([connector], (connection) => ({ connection, settings: connection.configuration }));
   const executions = new Executions({ database, hub, encoder, clock, cursors, log });
   const uplinks = new UplinkPipeline({ database, log, judge: async (db, uplink) => await executions.judge(db, uplink) });
   hub.start({
     uplink: async (message) => await uplinks.handle(message),
     evidence: async (...evidence) => await executions.evidence(...evidence),
+    deviceEvidence: async (...found) => await executions.deviceEvidence(...found),
     attached: async (attachment) => await executions.attached(attachment),
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),

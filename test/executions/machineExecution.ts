@@ -1,5 +1,6 @@
 import type { VerificationStrategy } from '../../src/commands';
-import { CONNECTOR_KINDS, type ConnectorKind, type ExecutionState } from '../../src/executions/execution';
+import { CONNECTOR_KINDS, type ConnectorKind } from '../../src/connections';
+import type { ExecutionState } from '../../src/executions/execution';
 import type { ExecutionEvent } from '../../src/executions/machine/executionEvent';
 import { advance } from '../../src/executions/machine/executionMachine';
 import type { MachineExecution } from '../../src/executions/machine/executionTimes';

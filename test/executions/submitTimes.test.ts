@@ -1,6 +1,7 @@
 import type { ConnectionPolicy } from '../../src/connections';
 import type { Device, PhysicalDevice } from '../../src/devices';
-import { CONNECTOR_KINDS, type ConnectorKind, type ExecutionTimes } from '../../src/executions/execution';
+import { CONNECTOR_KINDS, type ConnectorKind } from '../../src/connections';
+import type { ExecutionTimes } from '../../src/executions/execution';
 import { queueLimit, submitTimes } from '../../src/executions/submit/submitTimes';
 
 const SECOND = 1000;

@@ -58,7 +58,7 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
   }
 
   function uplink(clientDeviceId: string, value: Record<string, unknown>, overrides: Partial<UplinkMessage> = {}): UplinkMessage {
-    return { organizationId: 'org-1', connectionId: room.connections[0], uplinkId: `s-${(next += 1)}`, clientDeviceId, receivedAt: room.clock.now(), time: undefined, clock: 'gw-1', payload: { kind: 'json', value }, fPort: undefined, ...overrides };
+    return { organizationId: 'org-1', connectionId: room.connections[0], identity: { kind: 'id', uplinkId: `s-${(next += 1)}` }, clientDeviceId, receivedAt: room.clock.now(), time: undefined, clock: 'gw-1', payload: { kind: 'json', value }, fPort: undefined, ...overrides };
   }
   /** Of the physical device that the device of these sensors is bound to. */
   async function boundTo(sensorIds: readonly string[]): Promise<string> {

@@ -27,7 +27,7 @@ describe.each(engines())('uplinks on $name', (engine) => {
     return {
       organizationId: 'org-1',
       connectionId: room.connections[0],
-      uplinkId: `u-${(next += 1)}`,
+      identity: { kind: 'id', uplinkId: `u-${(next += 1)}` },
       clientDeviceId: device.physicalDevice?.clientDeviceId ?? '',
       receivedAt: room.clock.now(),
       time: undefined,
@@ -215,9 +215,9 @@ describe.each(engines())('uplinks on $name', (engine) => {
   });
 
   it.each<[string, Partial<UplinkMessage>]>([
-    ['uplink_id_invalid', { uplinkId: '' }],
-    ['uplink_id_invalid', { uplinkId: 'x'.repeat(65) }],
-    ['uplink_id_invalid', { uplinkId: 'a\u0000' }],
+    ['uplink_id_invalid', { identity: { kind: 'id', uplinkId: '' } }],
+    ['uplink_id_invalid', { identity: { kind: 'id', uplinkId: 'x'.repeat(65) } }],
+    ['uplink_id_invalid', { identity: { kind: 'id', uplinkId: 'a\u0000' } }],
     ['client_device_id_invalid', { clientDeviceId: '' }],
     ['client_device_id_invalid', { clientDeviceId: 'x'.repeat(256) }],
     ['client_device_id_invalid', { clientDeviceId: '\uD800' }],

@@ -15,6 +15,7 @@ export const postgres: Dialect = {
   isUnavailable: (error) => UNAVAILABLE.test(codeOf(error)) || LOST.test(messageOf(error).replace(/^.* - /s, '')),
   lockForUpdate: (query) => query.forUpdate() as typeof query,
   forUpdate: 'for update',
+  clustered: '',
   jsonObject: (members) => `json_build_object(${pairs(members)})`,
   jsonArray: (element, from, orderBy) => `coalesce((select json_agg(${element} order by ${orderBy}) from ${from}), '[]'::json)`,
   jsonText: (column) => `(${column})::json`,

@@ -2,6 +2,7 @@ import type { Knex } from 'knex';
 import type { Dialect } from '../engines/dialect';
 import * as firstLight from './0001_first_light';
 import * as executionsInFull from './0002_executions_in_full';
+import * as transportsAndTelemetry from './0003_transports_and_telemetry';
 
 /** One change of the schema. Never edited once it has been released. */
 export interface Migration {
@@ -13,4 +14,4 @@ export interface Migration {
 }
 
 /** All migrations, oldest first. Append only. */
-export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull];
+export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry];

@@ -1,5 +1,5 @@
-import { isLorawan } from '../../connections';
-import { type ConnectorKind, type Execution, isFinal, rankOf } from '../execution';
+import { type ConnectorKind, isLorawan } from '../../connections';
+import { type Execution, isFinal, rankOf } from '../execution';
 import { type Timer, TIMERS } from './executionEvent';
 
 const SECOND = 1000;

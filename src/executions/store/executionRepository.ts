@@ -107,6 +107,12 @@ export class ExecutionRepository {
     return rows.map((row) => row.id);
   }
 
+  /** The execution that is in transit to a device in the field, as the connection knows it; undefined: none is. */
+  async findInTransit(organizationId: string, connectionId: string, clientDeviceId: string): Promise<string | undefined> {
+    const [row] = await this.db.all<{ id: string }>(openStatements.inTransitOfDevice, [organizationId, connectionId, clientDeviceId]);
+    return row?.id;
+  }
+
   /** Those of these executions that exist, in the order of their queue, a portion at a time with a turn for others between; without params, payload and query. */
   async toSettle(organizationId: string, ids: readonly string[]): Promise<Execution[]> {
     const found: Execution[] = [];

@@ -1,8 +1,8 @@
 import type { VerificationStrategy } from '../../commands';
+import type { ConnectorKind } from '../../connections';
 import type { SqlValue } from '../../database';
 import type { Violation } from '../../kernel/errors';
 import {
-  type ConnectorKind,
   type Execution,
   type ExecutionEvidence,
   type ExecutionLogEntry,

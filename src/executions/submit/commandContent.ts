@@ -1,9 +1,9 @@
 import type { CodecError, EncodeResult } from '../../codec';
 import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, renderDirect, renderEncoderInput, runEncoder, type TemplateValues } from '../../commands';
-import { isLorawan } from '../../connections';
+import { type ConnectorKind, isLorawan } from '../../connections';
 import { DomainError, type Violation } from '../../kernel/errors';
 import type { JsonValue } from '../../kernel/jsonValue';
-import type { ConnectorKind, ExecutionPayload } from '../execution';
+import type { ExecutionPayload } from '../execution';
 
 const RETRY_MS = 1000;
 

@@ -4,7 +4,8 @@ import type { Violation } from '../../kernel/errors';
 import { newId } from '../../kernel/ids';
 import type { JsonObject } from '../../kernel/jsonValue';
 import { type Content, encodeContent, type Encoding, renderContent } from './commandContent';
-import type { ConnectorKind, ExecutionPayload, FrozenQuery } from '../execution';
+import type { ConnectorKind } from '../../connections';
+import type { ExecutionPayload, FrozenQuery } from '../execution';
 
 /** A query command that is rendered for its parent, and not encoded yet. */
 export interface QueryDraft {

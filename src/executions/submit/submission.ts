@@ -1,5 +1,5 @@
 import { type Command, type Encoder, evaluateParams, paramsHash, renderExpected, type TemplateExecution, type TemplateValues } from '../../commands';
-import type { Connection } from '../../connections';
+import { type Connection, type ConnectorKind, findConnector } from '../../connections';
 import type { Device } from '../../devices';
 import type { Violation } from '../../kernel/errors';
 import { newId } from '../../kernel/ids';
@@ -7,7 +7,7 @@ import { InsertionRoom } from '../../kernel/jsonTemplate';
 import { type JsonObject, jsonProblem } from '../../kernel/jsonValue';
 import { typedValue } from '../../sensorTemplates';
 import { type Content, encodeContent, renderContent } from './commandContent';
-import type { ConnectorKind, Execution, ExecutionTimes, ExpectedValue, RejectionReason } from '../execution';
+import type { Execution, ExecutionTimes, ExpectedValue, RejectionReason } from '../execution';
 import { draftQuery, freezeQuery, type QueryDraft } from './querySubmission';
 import type { SubmitFacts } from './submitFacts';
 import { submitTimes } from './submitTimes';
@@ -48,7 +48,7 @@ export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now
   const id = newId();
   const triggerId = request.triggerId ?? request.requestId;
   const evaluated = paramViolations.length === 0;
-  const kind = kindOf(connection);
+  const kind = kindOf(connection, command);
   const rendering = evaluated ? render(facts, kind, params, { id, triggerId, enqueuedAt: new Date(now).toISOString() }) : NOTHING;
   const times = submitTimes({ kind, policy: connection?.policy ?? {}, device });
   const execution: Execution = {
@@ -160,8 +160,8 @@ function neverShown({ expectedSensorStates }: Command, { sensorId, valueType, va
   return { field: `command.expectedSensorStates[${at}].valueTemplate`, description: `is ${JSON.stringify(value).slice(0, 100)}, which a sensor of type ${valueType} never shows; ${right}` };
 }
 
-function kindOf(connection: Connection | undefined): ConnectorKind | undefined {
-  return connection?.connectorId === 'gateway' ? 'gateway' : undefined;
+function kindOf(connection: Connection | undefined, { confirmed = false }: Command): ConnectorKind | undefined {
+  return connection && findConnector(connection.connectorId)?.kindOf(connection.configuration, confirmed);
 }
 
 function routeOf({ physicalDevice }: Device): Pick<Execution, 'physicalDeviceId' | 'connectionId' | 'clientDeviceId'> {

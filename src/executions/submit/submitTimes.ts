@@ -1,6 +1,6 @@
-import { type ConnectionPolicy, isLorawan } from '../../connections';
+import { type ConnectionPolicy, type ConnectorKind, isLorawan } from '../../connections';
 import { type DataSendingInterval, type Device, medianUplinkGap } from '../../devices';
-import type { ConnectorKind, ExecutionTimes } from '../execution';
+import type { ExecutionTimes } from '../execution';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

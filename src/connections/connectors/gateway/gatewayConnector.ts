@@ -8,7 +8,7 @@ import { Arrivals } from '../../arrivals';
 import { effectivePolicy, type Connection } from '../../connection';
 import type { ConnectionRepository } from '../../connectionRepository';
 import type { ConnectionStatuses } from '../../connectionStatuses';
-import type { ConnectorEvents, Downlink, Peer, SendResult } from '../../connector';
+import type { ConnectionCheck, Connector, ConnectorEvents, Downlink, OpenConnection, Peer, SendResult } from '../../connector';
 import { GatewayInbox } from './gatewayInbox';
 import { attachmentFromHello, welcomeMessage } from './gatewayMessages';
 import { clockOf, GatewaySession, type GatewayIdentity } from './gatewaySession';
@@ -31,7 +31,8 @@ type Requests = AsyncIterator<AttachRequest, unknown>;
 const HELLO_TIMEOUT = 10_000;
 
 /** Gateway software that attaches by `gateway.v1.GatewayService/Attach`. */
-export class GatewayConnector {
+export class GatewayConnector implements Connector {
+  readonly id = GATEWAY.id;
   private readonly seats = new Map<string, Seat>();
   // One for all sessions: what one brought is compared with what the next brings.
   private readonly arrivals: Arrivals;
@@ -74,7 +75,7 @@ export class GatewayConnector {
   }
 
   /** A connection was changed and the change is on disk. */
-  connectionChanged(connection: Connection): void {
+  connectionChanged({ connection }: OpenConnection): void {
     const session = this.sessionOf(connection.id);
     if (!session) return;
     if (!connection.enabled) return session.end(connectionDisabled(connection.id));
@@ -87,6 +88,17 @@ export class GatewayConnector {
     this.sessionOf(connectionId)?.end(notFound('connection', connectionId));
     this.seats.delete(connectionId);
   }
+
+  /** Gateways come by themselves: there is nobody to call. */
+  async test({ connection }: OpenConnection): Promise<readonly ConnectionCheck[]> {
+    const session = this.sessionOf(connection.id);
+    if (session?.peer) return [{ name: 'gateway', outcome: 'ok', message: `the gateway ${JSON.stringify(session.identity.gatewayId)} is attached` }];
+    const message = 'no gateway is attached now; start the gateway software with the id of this connection and a key that holds gateways:write for it';
+    return [{ name: 'gateway', outcome: 'warning', message }];
+  }
+
+  /** The streams end with the server that serves them. */
+  async stop(): Promise<void> {}
 
   /** Serves one stream to its end. Resolves when the gateway has sent its last message; throws the reason of any other end. */
   async attach(stream: AttachStream, context: CallContext): Promise<void> {

@@ -71,15 +71,16 @@ export class GatewayInbox {
   private async takeUplink(uplink: Uplink): Promise<void> {
     const message = readUplink(this.session.identity, uplink, this.options.arrivals.stamp());
     if ('reason' in message) return await this.reject(uplink.uplinkId, message.reason);
-    this.options.log.debug({ connection_id: message.connectionId, uplink_id: message.uplinkId, client_device_id: message.clientDeviceId }, 'gateway.uplink');
-    await this.add(laneOfDevice(message.clientDeviceId), { uplink_id: message.uplinkId, client_device_id: message.clientDeviceId }, async () => await this.store(message));
+    const { uplinkId } = uplink;
+    this.options.log.debug({ connection_id: message.connectionId, uplink_id: uplinkId, client_device_id: message.clientDeviceId }, 'gateway.uplink');
+    await this.add(laneOfDevice(message.clientDeviceId), { uplink_id: uplinkId, client_device_id: message.clientDeviceId }, async () => await this.store(uplinkId, message));
   }
 
-  private async store(message: UplinkMessage): Promise<void> {
+  private async store(uplinkId: string, message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
-    if (outcome.outcome === 'rejected') return await this.reject(message.uplinkId, outcome.reason);
-    this.options.log.debug({ connection_id: message.connectionId, uplink_id: message.uplinkId, outcome: outcome.outcome }, 'gateway.uplink_taken');
-    await this.session.answer(uplinkAckMessage(message.uplinkId, outcome));
+    if (outcome.outcome === 'rejected') return await this.reject(uplinkId, outcome.reason);
+    this.options.log.debug({ connection_id: message.connectionId, uplink_id: uplinkId, outcome: outcome.outcome }, 'gateway.uplink_taken');
+    await this.session.answer(uplinkAckMessage(uplinkId, outcome));
   }
 
   private async reject(uplinkId: string, reason: string): Promise<void> {

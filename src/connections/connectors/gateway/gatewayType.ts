@@ -17,6 +17,8 @@ export const GATEWAY: ConnectorType = {
   checkConfiguration: (configuration: JsonObject) =>
     Object.keys(configuration).map((key) => ({ field: `configuration.${key}`, description: 'is no setting of the connector `gateway`, which has none; leave it out' })),
   checkDeviceConfiguration: () => [],
+  kindOf: () => 'gateway',
+  checkCommand: () => [],
   findClientDeviceId: (text) => {
     const id = text.trim();
     return id !== '' && Array.from(id).length <= LONGEST_ID && !CONTROL.test(id) ? id : undefined;

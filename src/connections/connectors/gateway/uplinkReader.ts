@@ -31,7 +31,7 @@ export function readUplink(identity: GatewayIdentity, uplink: Uplink, receivedAt
   if ('reason' in payload) return payload;
   const { organizationId, connectionId } = identity;
   const { uplinkId, time, fPort } = uplink;
-  return { organizationId, connectionId, uplinkId, clientDeviceId, receivedAt, time: time && fromTimestamp(time), clock: clockOf(identity), payload, fPort };
+  return { organizationId, connectionId, identity: { kind: 'id', uplinkId }, clientDeviceId, receivedAt, time: time && fromTimestamp(time), clock: clockOf(identity), payload, fPort };
 }
 
 function isUplinkId(text: string): boolean {
