@@ -8,65 +8,98 @@ export type ConnectionState = 'disabled' | 'connecting' | 'connected' | 'degrade
 export interface ConnectionStatus {
   readonly state: ConnectionState;
   readonly since: number | undefined;
-  /** Empty when there was none. */
+  /** Why it is not connected, in a sentence that holds no secret; empty while it is connected or switched off, or when nothing went wrong. */
   readonly lastError: string;
   readonly lastMessageAt: number | undefined;
-  /** `contested`: two gateways keep replacing each other. */
+  /** `contested`: two gateways keep replacing each other. Else codes of the connector. Empty while it is switched off. */
   readonly warnings: readonly string[];
 }
 
 interface Live {
-  attached: boolean;
+  link: 'connecting' | 'attached' | 'away' | 'failed';
   since: number;
   lastError: string;
   lastMessageAt: number | undefined;
   /** Until when two gateways count as rivals, and since when. */
   contested: { readonly since: number; readonly until: number } | undefined;
+  /** The codes of the connector, and since when there are any, or none. */
+  warnings: readonly string[];
+  warnedAt: number;
 }
 
 const QUIET = 5 * 60_000;
+const UNKNOWN = { since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] } as const;
 
-/** What connectors saw of their connections since the server started; kept in memory. */
+/**
+ * What connectors saw of their connections since the server started; kept in memory. Errors and warnings are shown to people: never a
+ * secret in them. What comes of a connection that was never connecting, attached or failed is left alone: it was deleted.
+ */
 export class ConnectionStatuses {
   private readonly live = new Map<string, Live>();
+  private readonly listeners = new Set<(connectionId: string) => void>();
 
   constructor(private readonly clock: Clock) {}
 
   /** The status of a connection. */
   of(connection: Pick<Connection, 'id' | 'enabled'>): ConnectionStatus {
     const live = this.live.get(connection.id);
-    const idle = connection.enabled ? 'disconnected' : 'disabled';
-    if (!live) return { state: idle, since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] };
-    const { lastError, lastMessageAt } = live;
+    if (!connection.enabled) return { ...UNKNOWN, state: 'disabled', since: live?.since, lastMessageAt: live?.lastMessageAt };
+    if (!live) return { ...UNKNOWN, state: 'disconnected' };
+    const { link, since, lastError, lastMessageAt } = live;
     const isContested = live.contested !== undefined && this.clock.now() < live.contested.until;
-    const status = { lastError, lastMessageAt, warnings: isContested ? ['contested'] : [] };
-    if (!connection.enabled || !live.attached) return { ...status, state: idle, since: live.since };
-    return isContested ? { ...status, state: 'degraded', since: later(live.since, live.contested?.since) } : { ...status, state: 'connected', since: later(live.since, live.contested?.until) };
+    const warnings = [...(isContested ? ['contested'] : []), ...live.warnings];
+    const status = { lastError, lastMessageAt, warnings };
+    if (link === 'connecting') return { ...status, state: 'connecting', since };
+    if (link === 'away') return { ...status, state: 'disconnected', since };
+    if (link === 'failed') return { ...status, state: 'error', since };
+    return attachedStatus(live, isContested, status);
+  }
+
+  /** The first contact is being made since the server started, the connection was switched on or its settings changed; not for each attempt after that. */
+  connecting(connectionId: string): void {
+    this.become(connectionId, 'connecting', '');
   }
 
   /** The other side is there. */
   attached(connectionId: string): void {
-    const known = this.live.get(connectionId);
     const now = this.clock.now();
-    this.live.set(connectionId, { lastError: '', contested: undefined, ...known, attached: true, since: now, lastMessageAt: now });
+    Object.assign(this.known(connectionId), { link: 'attached', since: now, lastError: '', lastMessageAt: now });
+    this.changed(connectionId);
   }
 
-  /** The other side is away; `error` says why, empty: it left in peace. */
+  /** The other side is away and expected back; `error` says why, empty: it left in peace. */
   detached(connectionId: string, error: string): void {
+    if (this.live.has(connectionId)) this.become(connectionId, 'away', error);
+  }
+
+  /** It cannot work until somebody changes something; `error` says what. */
+  failed(connectionId: string, error: string): void {
+    this.become(connectionId, 'failed', error);
+  }
+
+  /** What a person should look at, as snake_case codes: replaces what the connector said before, [] clears it. */
+  warn(connectionId: string, warnings: readonly string[]): void {
     const known = this.live.get(connectionId);
-    if (known) Object.assign(known, { attached: false, since: this.clock.now(), lastError: error || known.lastError });
+    if (!known || known.warnings.join() === warnings.join()) return;
+    if ((known.warnings.length === 0) !== (warnings.length === 0)) known.warnedAt = this.clock.now();
+    known.warnings = [...warnings];
+    this.changed(connectionId);
   }
 
   /** Somebody switched the connection on or off. */
   switched(connectionId: string): void {
-    const known = this.live.get(connectionId);
-    this.live.set(connectionId, { attached: false, lastError: '', lastMessageAt: undefined, contested: undefined, ...known, since: this.clock.now() });
+    const known = this.known(connectionId);
+    known.since = this.clock.now();
+    known.lastError = '';
+    this.changed(connectionId);
   }
 
   /** A message came in. */
   messageReceived(connectionId: string): void {
     const known = this.live.get(connectionId);
-    if (known) known.lastMessageAt = this.clock.now();
+    if (!known) return;
+    known.lastMessageAt = this.clock.now();
+    this.changed(connectionId);
   }
 
   /** A gateway that was replaced wants the connection back from another; that is over after 5 quiet minutes. Answers whether it is new. */
@@ -76,15 +109,49 @@ export class ConnectionStatuses {
     const now = this.clock.now();
     const goesOn = known.contested !== undefined && now < known.contested.until;
     known.contested = { since: goesOn ? (known.contested?.since ?? now) : now, until: now + QUIET };
+    this.changed(connectionId);
     return !goesOn;
   }
 
   /** The connection is deleted. */
   forget(connectionId: string): void {
     this.live.delete(connectionId);
+    this.changed(connectionId);
+  }
+
+  /** Calls `listener`, which may not throw, at each change, also at each message; answers how to end that. */
+  watch(listener: (connectionId: string) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** A repeated failure keeps the time of the first. */
+  private become(connectionId: string, link: Live['link'], error: string): void {
+    const known = this.known(connectionId);
+    if (known.link !== link || link === 'connecting') known.since = this.clock.now();
+    known.link = link;
+    known.lastError = error || (link === 'connecting' ? '' : known.lastError);
+    this.changed(connectionId);
+  }
+
+  private known(connectionId: string): Live {
+    const known = this.live.get(connectionId);
+    if (known) return known;
+    const now = this.clock.now();
+    const live: Live = { link: 'away', since: now, lastError: '', lastMessageAt: undefined, contested: undefined, warnings: [], warnedAt: now };
+    this.live.set(connectionId, live);
+    return live;
+  }
+
+  private changed(connectionId: string): void {
+    for (const listener of this.listeners) listener(connectionId);
   }
 }
 
-function later(one: number, other: number | undefined): number {
-  return Math.max(one, other ?? one);
+function attachedStatus(live: Live, isContested: boolean, status: Omit<ConnectionStatus, 'state' | 'since'>): ConnectionStatus {
+  const { since, contested, warnings, warnedAt } = live;
+  if (isContested && warnings.length > 0) return { ...status, state: 'degraded', since: Math.max(since, Math.min(contested?.since ?? since, warnedAt)) };
+  if (isContested) return { ...status, state: 'degraded', since: Math.max(since, contested?.since ?? since) };
+  if (warnings.length > 0) return { ...status, state: 'degraded', since: Math.max(since, warnedAt) };
+  return { ...status, state: 'connected', since: Math.max(since, contested?.until ?? since, warnedAt) };
 }
