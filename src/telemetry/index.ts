@@ -1,4 +1,4 @@
-export { connectorKeyHandlers, type ConnectorKeyHandlers } from './connectorKeyHandlers';
-export type { ConnectorKey, Source } from './connectorKeyRepository';
-export { ConnectorKeyService } from './connectorKeyService';
-export { UplinkPipeline } from './uplinkPipeline';
+export { connectorKeyHandlers, type ConnectorKeyHandlers } from './keys/connectorKeyHandlers';
+export type { ConnectorKey, Source } from './keys/connectorKeyRepository';
+export { ConnectorKeyService } from './keys/connectorKeyService';
+export { UplinkPipeline } from './uplinks/uplinkPipeline';

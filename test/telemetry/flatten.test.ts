@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { parseSourcePath } from '../../src/devices';
-import { DEEPEST_PAYLOAD, flatten, MOST_PATHS, type Sample } from '../../src/telemetry/flatten';
+import { DEEPEST_PAYLOAD, flatten, MOST_PATHS, type Sample } from '../../src/telemetry/uplinks/flatten';
 
 const SEED = 20_261_122;
 const KEYS = fc.oneof(fc.constantFrom('__proto__', 'constructor', 'toString', 'a.b', 'a[0]', '', 'length', '0', '"'), fc.string({ maxLength: 8 }));

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import type { Reading, SampleTimes } from '../../src/executions';
 import { replaces } from '../../src/executions/evidence/sensorComparison';
-import { LatestReadingRepository } from '../../src/telemetry/latestReadingRepository';
-import { readingsOf } from '../../src/telemetry/readings';
+import { LatestReadingRepository } from '../../src/telemetry/readings/latestReadingRepository';
+import { readingsOf } from '../../src/telemetry/readings/readings';
 import type { UplinkMessage } from '../../src/connections';
 import { UplinkPipeline } from '../../src/telemetry';
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';

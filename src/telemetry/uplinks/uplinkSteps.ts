@@ -1,10 +1,10 @@
-import type { ConnectionRepository, UplinkMessage, UplinkOutcome } from '../connections';
-import type { Binding, MappedSensor, UplinkRepository } from '../devices';
-import type { Reading, SampleTimes, SensedUplink } from '../executions';
-import type { ConnectorKeyRepository } from './connectorKeyRepository';
+import type { ConnectionRepository, UplinkMessage, UplinkOutcome } from '../../connections';
+import type { Binding, MappedSensor, UplinkRepository } from '../../devices';
+import type { Reading, SampleTimes, SensedUplink } from '../../executions';
+import type { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
 import { flatten, type Sample } from './flatten';
-import type { LatestReadingRepository } from './latestReadingRepository';
-import { readingsOf } from './readings';
+import type { LatestReadingRepository } from '../readings/latestReadingRepository';
+import { readingsOf } from '../readings/readings';
 import type { SeenUplinkRepository } from './seenUplinkRepository';
 
 /** What the steps read and write, bound to the one transaction of an uplink. */

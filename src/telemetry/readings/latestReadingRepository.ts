@@ -1,6 +1,6 @@
-import type { Db, HotStatement } from '../database';
-import type { Reading } from '../executions';
-import type { JsonValue } from '../kernel/jsonValue';
+import type { Db, HotStatement } from '../../database';
+import type { Reading } from '../../executions';
+import type { JsonValue } from '../../kernel/jsonValue';
 
 interface ReadingRow {
   readonly sensor_id: string;

@@ -1,6 +1,6 @@
-import { ConnectionRepository, normalizeClientDeviceId } from '../connections';
-import { UnitOfWork, type Database } from '../database';
-import { DeviceRepository } from '../devices';
+import { ConnectionRepository, normalizeClientDeviceId } from '../../connections';
+import { UnitOfWork, type Database } from '../../database';
+import { DeviceRepository } from '../../devices';
 import { ConnectorKeyRepository, type ConnectorKey, type Source } from './connectorKeyRepository';
 
 /** What physical devices sent last, so that sensors can be mapped to it. */

@@ -1,5 +1,5 @@
-import type { UplinkIdentity } from '../connections';
-import type { Db, HotStatement } from '../database';
+import type { UplinkIdentity } from '../../connections';
+import type { Db, HotStatement } from '../../database';
 
 const REMEMBER_DELIVERY: HotStatement = {
   name: 'uplinksSeen.rememberDelivery',

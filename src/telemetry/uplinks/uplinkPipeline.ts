@@ -1,11 +1,11 @@
 import { setImmediate as othersTurn } from 'node:timers/promises';
-import { ConnectionRepository, type UplinkMessage, type UplinkOutcome } from '../connections';
-import { UnitOfWork, type Database, type Db } from '../database';
-import { type MappedSensor, UplinkRepository } from '../devices';
-import type { SensedUplink } from '../executions';
-import type { Logger } from '../kernel/logger';
-import { ConnectorKeyRepository } from './connectorKeyRepository';
-import { LatestReadingRepository } from './latestReadingRepository';
+import { ConnectionRepository, type UplinkMessage, type UplinkOutcome } from '../../connections';
+import { UnitOfWork, type Database, type Db } from '../../database';
+import { type MappedSensor, UplinkRepository } from '../../devices';
+import type { SensedUplink } from '../../executions';
+import type { Logger } from '../../kernel/logger';
+import { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
+import { LatestReadingRepository } from '../readings/latestReadingRepository';
 import { SeenUplinkRepository } from './seenUplinkRepository';
 import { UnboundSources } from './unboundSources';
 import { UPLINK_STEPS, type UplinkRepositories, type UplinkState } from './uplinkSteps';

@@ -1,5 +1,5 @@
-import type { DigitalDeviceServiceServer } from '../gen/digitaldevice/v2/digital_device_service';
-import type { HandlersOf } from '../rpc/handlers';
+import type { DigitalDeviceServiceServer } from '../../gen/digitaldevice/v2/digital_device_service';
+import type { HandlersOf } from '../../rpc/handlers';
 import type { ConnectorKeyService } from './connectorKeyService';
 
 /** What this room answers of DigitalDeviceService. */

@@ -1,5 +1,5 @@
-import type { Db, HotStatement } from '../database';
-import { MOST_PATHS, type Sample } from './flatten';
+import type { Db, HotStatement } from '../../database';
+import { MOST_PATHS, type Sample } from '../uplinks/flatten';
 
 /** A physical device as a connection knows it; `clientDeviceId` as the connector normalises it. */
 export interface Source {

@@ -1,7 +1,7 @@
-import { type MappedSensor, parseSourcePath, type PathStep } from '../devices';
-import type { Reading, SampleTimes } from '../executions';
-import type { JsonValue } from '../kernel/jsonValue';
-import { typedValue } from '../sensorTemplates';
+import { type MappedSensor, parseSourcePath, type PathStep } from '../../devices';
+import type { Reading, SampleTimes } from '../../executions';
+import type { JsonValue } from '../../kernel/jsonValue';
+import { typedValue } from '../../sensorTemplates';
 
 /** What an uplink says about the sensors of a device. */
 export interface Readings {

@@ -1,4 +1,4 @@
-import { itemPath, LONGEST_SOURCE_PATH, memberPath } from '../devices';
+import { itemPath, LONGEST_SOURCE_PATH, memberPath } from '../../devices';
 
 /** A value of an uplink and its source path. Values are what JSON can hold; of objects and lists only empty ones. */
 export type Sample = readonly [path: string, value: unknown];

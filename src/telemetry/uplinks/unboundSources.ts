@@ -1,4 +1,4 @@
-import type { Source } from './connectorKeyRepository';
+import type { Source } from '../keys/connectorKeyRepository';
 
 /**
  * Which physical devices that are bound to none were seen last, of each connection, since the server started. Whoever sends

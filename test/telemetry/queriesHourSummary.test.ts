@@ -1,0 +1,81 @@
+import fc from 'fast-check';
+import { addSample, addSummary, HOUR_MS, hourOf, summaryOf, timeWeightedAverage, type Summary } from '../../src/telemetry/readings/hourSummary';
+
+const SEED = 20_261_121;
+const RUNS = { seed: SEED, numRuns: 500 };
+
+interface Sample {
+  readonly time: number;
+  readonly value: number;
+}
+
+// Small whole numbers, so that sums are exact in whatever order they are made.
+const samples = fc
+  .array(fc.record({ time: fc.integer({ min: -50_000, max: 50_000 }), value: fc.integer({ min: -100, max: 100 }) }), { minLength: 1, maxLength: 40 })
+  .map((list) => list.toSorted((one, other) => one.time - other.time));
+
+function sumUp(list: readonly Sample[]): Summary {
+  const [first, ...others] = list;
+  if (!first) throw new Error('nothing to sum up');
+  const summary = summaryOf(first.time, first.value);
+  for (const { time, value } of others) addSample(summary, time, value);
+  return summary;
+}
+
+/** One millisecond after the other. */
+function naiveAverage(list: readonly Sample[], carried: number | undefined, from: number, until: number): number {
+  let held = carried;
+  let total = 0;
+  let span = 0;
+  for (let at = from; at < until; at += 1) {
+    held = list.findLast(({ time }) => time === at)?.value ?? held;
+    if (held === undefined) continue;
+    total += held;
+    span += 1;
+  }
+  return span === 0 ? (list.at(-1)?.value ?? Number.NaN) : total / span;
+}
+
+describe(`summaries of hours (seed ${SEED})`, () => {
+  it('are the same whether they are made in one or merged of parts', () => {
+    fc.assert(
+      fc.property(samples, fc.array(fc.nat(40), { maxLength: 6 }), (list, cuts) => {
+        const edges = [0, ...cuts.map((cut) => cut % list.length), list.length].toSorted((one, other) => one - other);
+        const parts = edges.slice(1).flatMap((edge, at) => (edge > (edges[at] as number) ? [sumUp(list.slice(edges[at], edge))] : []));
+        const merged = { ...(parts[0] as Summary) };
+        for (const part of parts.slice(1)) addSummary(merged, part);
+        expect(merged).toEqual(sumUp(list));
+      }),
+      RUNS,
+    );
+  });
+
+  it('hold what can be counted one by one', () => {
+    fc.assert(
+      fc.property(samples, (list) => {
+        const values = list.map(({ value }) => value);
+        const { count, sum, min, max, first, last, firstTime, lastTime } = sumUp(list);
+        expect({ count, sum, min, max }).toEqual({ count: list.length, sum: values.reduce((one, other) => one + other, 0), min: Math.min(...values), max: Math.max(...values) });
+        expect([{ time: firstTime, value: first }, { time: lastTime, value: last }]).toEqual([list[0], list.at(-1)]);
+      }),
+      RUNS,
+    );
+  });
+
+  it('give the average over time that a walk over every millisecond gives', () => {
+    const few = fc
+      .array(fc.record({ time: fc.integer({ min: 0, max: 99 }), value: fc.integer({ min: -100, max: 100 }) }), { minLength: 1, maxLength: 12 })
+      .map((list) => list.toSorted((one, other) => one.time - other.time));
+    fc.assert(
+      fc.property(few, fc.option(fc.integer({ min: -100, max: 100 }), { nil: undefined }), fc.nat(20), fc.nat(20), (list, carried, before, after) => {
+        const [from, until] = [(list[0] as Sample).time - before, (list.at(-1) as Sample).time + after];
+        expect(timeWeightedAverage(sumUp(list), carried, from, until)).toBeCloseTo(naiveAverage(list, carried, from, until), 9);
+      }),
+      RUNS,
+    );
+  });
+
+  it('belong to the hours of UTC, before 1970 too', () => {
+    expect([hourOf(0), hourOf(HOUR_MS - 1), hourOf(HOUR_MS), hourOf(-1)]).toEqual([0, 0, HOUR_MS, -HOUR_MS]);
+  });
+});
