@@ -75,6 +75,14 @@ describe(`summaries of hours (seed ${SEED})`, () => {
     );
   });
 
+  it('stay finite whatever the values are', () => {
+    const extreme = [Number.MAX_VALUE, Number.MAX_VALUE, -Number.MAX_VALUE, -Number.MAX_VALUE, -Number.MAX_VALUE].map((value, at) => ({ time: at * 1000, value }));
+    const summary = sumUp(extreme);
+    addSummary(summary, { ...sumUp(extreme), firstTime: 9000, lastTime: 13_000 });
+    const average = timeWeightedAverage(summary, Number.MAX_VALUE, -5000, 20_000);
+    expect([...Object.values(summary), average].filter((value) => !Number.isFinite(value))).toEqual([]);
+  });
+
   it('belong to the hours of UTC, before 1970 too', () => {
     expect([hourOf(0), hourOf(HOUR_MS - 1), hourOf(HOUR_MS), hourOf(-1)]).toEqual([0, 0, HOUR_MS, -HOUR_MS]);
   });
