@@ -1,4 +1,4 @@
-import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
 import type { Config } from './config';
@@ -11,6 +11,7 @@ import { ConnectionServiceService } from './gen/connection/connection_service';
 import { ConnectorServiceService } from './gen/connector/connector_service';
 import { DigitalDeviceServiceService } from './gen/digitaldevice/v2/digital_device_service';
 import { AccessControlServiceService } from './gen/organization_access_control/access_control_service';
+import { OrganizationsServiceService } from './gen/organizations_service';
 import { SensorTemplateServiceService } from './gen/sensor_template/v2/sensor_template_service';
 import { UserProfileServiceService } from './gen/userprofile/user_profile_service';
 import { steadyClock, type Clock } from './kernel/clock';
@@ -170,6 +171,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   const uplinks = new UplinkPipeline({ ...house, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
   server.add(AccessControlServiceService, accessControlHandlers(access));
+  server.add(OrganizationsServiceService, organizationHandlers(new OrganizationService({ uow, clock })));
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
   server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));
   server.add(ConnectorServiceService, connectorHandlers(house.cursors));

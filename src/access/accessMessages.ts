@@ -1,7 +1,9 @@
 import type { ApiKey as ApiKeyMessage } from '../gen/organization_access_control/access_control_service';
+import type { Organization as OrganizationMessage } from '../gen/organizations_service';
 import type { User as UserMessage } from '../gen/userprofile/user_profile_service';
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { ApiKey } from './apiKey';
+import type { Organization } from './organization';
 import type { User } from './user';
 
 /** A key's record on the wire. */
@@ -27,4 +29,16 @@ export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {
 /** A person on the wire. */
 export function userToMessage(user: User): UserMessage {
   return { id: user.id, name: user.name, email: user.email, createdAt: toTimestamp(user.createdAt), updatedAt: toTimestamp(user.updatedAt) };
+}
+
+/** An organization on the wire. */
+export function organizationToMessage(organization: Organization): OrganizationMessage {
+  return {
+    id: organization.id,
+    name: organization.name,
+    createdAt: toTimestamp(organization.createdAt),
+    updatedAt: toTimestamp(organization.updatedAt),
+    readingRetentionDays: organization.readingRetentionDays,
+    thinReadingsAfterDays: organization.thinReadingsAfterDays ?? 0,
+  };
 }

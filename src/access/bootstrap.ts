@@ -4,7 +4,7 @@ import { newId } from '../kernel/ids';
 import { SCOPES } from '../kernel/scopes';
 import type { AccessRepositories } from './accessRepositories';
 import { issueKey, type IssuedKey } from './issueKey';
-import type { Organization } from './organization';
+import { NEW_RETENTION, type Organization } from './organization';
 import type { User } from './user';
 
 /** What the first start made. The key is shown this once. */
@@ -23,7 +23,7 @@ export async function bootstrap(uow: UnitOfWork<AccessRepositories>, clock: Cloc
     const now = clock.now();
     // Others wait here until this transaction is done, and then find it taken.
     if (!(await repos.settings.claim('bootstrapped_at', String(now)))) return undefined;
-    const organization = { id: newId(), name: 'Plantroom', createdAt: now, updatedAt: now };
+    const organization = { id: newId(), name: 'Plantroom', createdAt: now, updatedAt: now, ...NEW_RETENTION };
     const user = { id: newId(), name: 'Administrator', email: '', createdAt: now, updatedAt: now };
     await repos.organizations.create(organization);
     await repos.users.create(user);

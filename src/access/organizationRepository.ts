@@ -7,6 +7,8 @@ interface OrganizationRow {
   name: string;
   created_at: number;
   updated_at: number;
+  reading_retention_days: number;
+  thin_readings_after_days: number | null;
 }
 
 /** The organizations themselves; the one repository that no organization stands before. Assumes clean names. */
@@ -15,9 +17,15 @@ export class OrganizationRepository {
 
   /** Throws `name_taken`. */
   async create(organization: Organization): Promise<void> {
-    const { id, name, createdAt, updatedAt } = organization;
-    const row = { id, name, name_folded: foldName(name), created_at: createdAt, updated_at: updatedAt };
-    await uniqueOr(this.db.dialect, () => organizationNameTaken(name), () => this.db.knex('organizations').insert(row));
+    const { id, createdAt } = organization;
+    const row = { id, created_at: createdAt, ...changeableOf(organization) };
+    await uniqueOr(this.db.dialect, () => organizationNameTaken(organization.name), () => this.db.knex('organizations').insert(row));
+  }
+
+  /** Writes all that can change. Throws `name_taken`. */
+  async update(organization: Organization): Promise<void> {
+    const { id, name } = organization;
+    await uniqueOr(this.db.dialect, () => organizationNameTaken(name), () => this.db.knex('organizations').where({ id }).update(changeableOf(organization)));
   }
 
   /** Undefined if there is none. */
@@ -33,6 +41,12 @@ export class OrganizationRepository {
     return organization;
   }
 
+  /** As get; nobody else changes it until the end of the transaction. */
+  async lock(id: string): Promise<Organization> {
+    await this.db.dialect.lockForUpdate(this.db.knex('organizations').where({ id }).select('id'));
+    return await this.get(id);
+  }
+
   /** All of them, oldest first. */
   async list(): Promise<Organization[]> {
     const rows = await this.db.knex('organizations').orderBy(['created_at', 'id']).select<OrganizationRow[]>();
@@ -40,8 +54,19 @@ export class OrganizationRepository {
   }
 }
 
+function changeableOf({ name, updatedAt, readingRetentionDays, thinReadingsAfterDays }: Organization) {
+  return { name, name_folded: foldName(name), updated_at: updatedAt, reading_retention_days: readingRetentionDays, thin_readings_after_days: thinReadingsAfterDays ?? null };
+}
+
 function organizationFromRow(row: OrganizationRow): Organization {
-  return { id: row.id, name: row.name, createdAt: row.created_at, updatedAt: row.updated_at };
+  return {
+    id: row.id,
+    name: row.name,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    readingRetentionDays: row.reading_retention_days,
+    thinReadingsAfterDays: row.thin_readings_after_days ?? undefined,
+  };
 }
 
 function organizationNotFound(id: string): DomainError {

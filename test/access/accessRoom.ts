@@ -1,6 +1,7 @@
-import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
+import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
 import { UnitOfWork, type Database } from '../../src/database';
 import { AccessControlServiceClient, AccessControlServiceService } from '../../src/gen/organization_access_control/access_control_service';
+import { OrganizationsServiceClient, OrganizationsServiceService } from '../../src/gen/organizations_service';
 import { UserProfileServiceClient, UserProfileServiceService } from '../../src/gen/userprofile/user_profile_service';
 import type { Logger } from '../../src/kernel/logger';
 import type { GrpcServer } from '../../src/rpc/grpc/server';
@@ -39,6 +40,7 @@ export interface AccessRoom extends AccessProcess {
   readonly first: Bootstrapped;
   readonly client: AccessControlServiceClient;
   readonly profile: UserProfileServiceClient;
+  readonly organizationsClient: OrganizationsServiceClient;
   /** The headers of a call with a key, by default with the first one. */
   as(key?: string): { 'x-api-key': string; 'x-organization-id': string };
   /** Makes a key as the command line does; by default an ordinary one of the first organization. */
@@ -58,6 +60,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const services = (server: GrpcServer): void => {
     server.add(AccessControlServiceService, accessControlHandlers(access));
     server.add(UserProfileServiceService, userProfileHandlers(users));
+    server.add(OrganizationsServiceService, organizationHandlers(room.organizations));
   };
   const edge = await startEdge(services, { clock, log, authenticator: authentication });
   const organizationId = first.organization.id;
@@ -70,6 +73,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
     first,
     client: edge.client(AccessControlServiceClient),
     profile: edge.client(UserProfileServiceClient),
+    organizationsClient: edge.client(OrganizationsServiceClient),
     as: (key = first.key) => ({ 'x-api-key': key, 'x-organization-id': organizationId }),
     key: async (overrides = {}) => {
       const issued = await keys.create(organizationId, { name: 'Key', scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, isAdmin: false, ownerUserId: undefined, ...overrides });

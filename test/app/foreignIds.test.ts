@@ -14,6 +14,7 @@ interface Things {
   readonly command: string;
   readonly execution: string;
   readonly apiKey: string;
+  readonly organization: string;
 }
 
 const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
@@ -21,6 +22,7 @@ const TEMPLATES = '/sensor_template.v2.SensorTemplateService';
 const COMMANDS = '/actuator_command.v2.ActuatorCommandService';
 const CONNECTIONS = '/connection.ConnectionService';
 const ACCESS = '/organization_access_control.AccessControlService';
+const ORGANIZATIONS = '/OrganizationsService';
 const definition = { name: 'Command', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}' };
 const template = { sensorType: 'relay', valueType: 'boolean' };
 
@@ -42,6 +44,8 @@ const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => Fields>>
   [`${CONNECTIONS}/GetConnection`]: (their) => ({ id: their.connection }),
   [`${CONNECTIONS}/UpdateConnection`]: (their) => ({ id: their.connection, enabled: false }),
   [`${CONNECTIONS}/DeleteConnection`]: (their) => ({ id: their.connection }),
+  [`${ORGANIZATIONS}/GetOrganization`]: (their) => ({ id: their.organization }),
+  [`${ORGANIZATIONS}/UpdateOrganization`]: (their) => ({ id: their.organization, readingRetentionDays: 1 }),
   [`${ACCESS}/CreateApiKey`]: (their) => ({ name: 'Key', scopes: ['gateways:write'], connectionIds: [their.connection] }),
   [`${ACCESS}/RevokeApiKey`]: (their) => ({ id: their.apiKey }),
   [`${COMMANDS}/CreateCommand`]: (their) => ({ id: their.device, command: definition }),
@@ -69,7 +73,7 @@ const REFERENCES: readonly [string, (their: Things, own: Things) => Fields][] = 
 ];
 
 const takesIds = (facts: MethodFacts): boolean => JSON.stringify(fieldNames(facts.request.typeName)).match(/Ids?"/) !== null || fieldNames(facts.request.typeName).includes('id');
-const nobody: Things = Object.fromEntries(['device', 'sensor', 'template', 'keyName', 'connection', 'command', 'execution', 'apiKey'].map((thing, at) => [thing, `0190a0a0-0000-7000-8000-00000000000${at}`])) as unknown as Things;
+const nobody: Things = Object.fromEntries(['device', 'sensor', 'template', 'keyName', 'connection', 'command', 'execution', 'apiKey', 'organization'].map((thing, at) => [thing, `0190a0a0-0000-7000-8000-00000000000${at}`])) as unknown as Things;
 
 function fieldNames(typeName: string): string[] {
   const message = descriptors.registry.getMessage(typeName);
@@ -114,7 +118,7 @@ describe.each(engines())('what belongs to another organization, on $name', (engi
     const command = await make(`${COMMANDS}/CreateCommand`, { id: device, command: { ...definition, name: 'First' } });
     const { executionId } = (await ask(`${COMMANDS}/ExecuteCommand`, { id: device, commandId: command }, headers)) as { executionId: string };
     const { apiKey } = (await ask(`${ACCESS}/CreateApiKey`, { name: 'Key', scopes: ['users:read'] }, headers)) as { apiKey: { id: string } };
-    return { connection, keyName, template: templateId, device, sensor: sensors[0]?.id ?? '', command, execution: executionId, apiKey: apiKey.id };
+    return { connection, keyName, template: templateId, device, sensor: sensors[0]?.id ?? '', command, execution: executionId, apiKey: apiKey.id, organization: headers['x-organization-id'] ?? '' };
   };
 
   /** All that the other organization would see change. */

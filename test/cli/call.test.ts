@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { plantroom, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
@@ -54,6 +54,12 @@ describe('plantroom call', () => {
     expect(device).toMatchObject({ createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/), physicalDevice: { configuration: { a: [1, null, { b: 'c' }] } }, sensors: [] });
     const updated = await answer('UpdateDigitalDevice', JSON.stringify({ id: device['id'], dataSendingInterval: { unit: 'minute', value: 5 } }));
     expect(updated['dataSendingInterval']).toEqual({ unit: 'minute', value: 5 });
+  });
+
+  it('calls a service without a package by its plain name, and shows a day count of zero', async () => {
+    const { organizationId: id } = JSON.parse(readFileSync(join(folder, 'key.json'), 'utf8')) as { organizationId: string };
+    expect(await answer('OrganizationsService/GetOrganization', JSON.stringify({ id }))).toMatchObject({ id, name: 'Plantroom', readingRetentionDays: 365, thinReadingsAfterDays: 0 });
+    expect(await answer('UpdateOrganization', JSON.stringify({ id, thinReadingsAfterDays: 90 }))).toMatchObject({ thinReadingsAfterDays: 90 });
   });
 
   it('reads the request from stdin', async () => {

@@ -39,7 +39,7 @@ describe('plantroom', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
+  it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['organizations', 'update'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
     const { code, stdout } = await plantroom([...names, '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--json');
@@ -71,6 +71,17 @@ describe('plantroom', () => {
     expect(JSON.stringify(listed)).not.toContain(created.key);
   });
 
+  it('changes how long an organization keeps its readings', async () => {
+    await answerOf(env, 'migrate');
+    const { id } = (await answerOf(env, 'organizations', 'create', '--name', 'Site')) as { id: string };
+    expect(await answerOf(env, 'organizations', 'update', id, '--retention-days', '90', '--thin-after-days', '30')).toMatchObject({ id, name: 'Site', readingRetentionDays: 90, thinReadingsAfterDays: 30 });
+    expect(await answerOf(env, 'organizations', 'update', id, '--name', 'Plant', '--thin-after-days', 'never')).toMatchObject({ name: 'Plant', readingRetentionDays: 90, thinReadingsAfterDays: null });
+    expect(await answerOf(env, 'organizations', 'list')).toMatchObject([{ id, name: 'Plant', readingRetentionDays: 90, thinReadingsAfterDays: null }]);
+    expect(await plantroom(['organizations', 'update', id], env)).toMatchObject({ code: 2 });
+    expect(await plantroom(['organizations', 'update', id, '--retention-days', 'many'], env)).toMatchObject({ code: 2 });
+    expect(await plantroom(['organizations', 'update', id, '--retention-days', '0'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('1 to 36500') });
+  });
+
   it('says in one sentence what went wrong, with 1', async () => {
     await plantroom(['migrate'], env);
     await plantroom(['organizations', 'create', '--name', 'Site'], env);
@@ -83,8 +94,8 @@ describe('plantroom', () => {
     await plantroom(['migrate'], env);
     await plantroom(['organizations', 'create', '--name', 'Site'], env);
     const { stdout } = await plantroom(['organizations', 'list'], env);
-    expect(stdout.split('\n')[0]).toMatch(/^ id +name +createdAt$/);
-    expect(stdout.split('\n')[1]).toMatch(/^ [0-9a-f-]{36} +Site +\d{4}-/);
+    expect(stdout.split('\n')[0]).toMatch(/^ id +name +readingRetentionDays +thinReadingsAfterDays +createdAt$/);
+    expect(stdout.split('\n')[1]).toMatch(/^ [0-9a-f-]{36} +Site +365 +- +\d{4}-/);
   });
 
   it('examines a machine before the first start', async () => {
