@@ -1,5 +1,4 @@
 export { findHostPort, hostPortText, isLoopback, reachableHost, type HostPort } from './listen';
 export { loadConfig, type ConfigSources, type LoadedConfig } from './loadConfig';
-export { nearest } from './nearest';
 export { shownSettings, withoutPassword, type ShownSetting } from './printConfig';
 export { SETTINGS, type Config, type Setting } from './schema';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
-import { nearest } from './nearest';
+import { nearest } from '../kernel/nearest';
 import { SETTINGS } from './schema';
 
 /** A value of a setting and where it was found. */

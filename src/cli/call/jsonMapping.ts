@@ -1,7 +1,7 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
-import { nearest } from '../../config';
 import { throwIfAny, type Violation } from '../../kernel/errors';
+import { nearest } from '../../kernel/nearest';
 import { WELL_KNOWN } from './wellKnownJson';
 
 // The JSON of contract.md, section 1: camelCase names, enum values without their prefix in lower case, 64-bit integers as

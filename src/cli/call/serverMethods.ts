@@ -2,9 +2,9 @@ import { create, createFileRegistry, fromBinary, toBinary, type DescMessage, typ
 import { type FileDescriptorProto, FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { status, type Client } from '@grpc/grpc-js';
 import { loadFileDescriptorSetFromBuffer, type Options, type PackageDefinition, type ServiceDefinition } from '@grpc/proto-loader';
-import { nearest } from '../../config';
 import { ServerReflectionClient, type ServerReflectionRequest, type ServerReflectionResponse } from '../../gen/grpc/reflection/v1/reflection';
 import { asset } from '../../kernel/assets';
+import { nearest } from '../../kernel/nearest';
 import { UsageError } from '../exit';
 import { metadataOf, type Target } from './target';
 
