@@ -25,9 +25,12 @@ interface Live {
   /** The codes of the connector, and since when there are any, or none. */
   warnings: readonly string[];
   warnedAt: number;
+  /** When the listeners were last called. */
+  toldAt: number;
 }
 
 const QUIET = 5 * 60_000;
+const A_SECOND = 1000;
 const UNKNOWN = { since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] } as const;
 
 /**
@@ -67,9 +70,10 @@ export class ConnectionStatuses {
     this.changed(connectionId);
   }
 
-  /** The other side is away and expected back; `error` says why, empty: it left in peace. */
+  /** The other side is away and expected back; `error` says why, empty: it left in peace, which does not mend what failed before. */
   detached(connectionId: string, error: string): void {
-    if (this.live.has(connectionId)) this.become(connectionId, 'away', error);
+    const known = this.live.get(connectionId);
+    if (known && !(known.link === 'failed' && error === '')) this.become(connectionId, 'away', error);
   }
 
   /** It cannot work until somebody changes something; `error` says what. */
@@ -98,8 +102,9 @@ export class ConnectionStatuses {
   messageReceived(connectionId: string): void {
     const known = this.live.get(connectionId);
     if (!known) return;
-    known.lastMessageAt = this.clock.now();
-    this.changed(connectionId);
+    const now = this.clock.now();
+    known.lastMessageAt = now;
+    if (now - known.toldAt >= A_SECOND) this.changed(connectionId);
   }
 
   /** A gateway that was replaced wants the connection back from another; that is over after 5 quiet minutes. Answers whether it is new. */
@@ -119,7 +124,14 @@ export class ConnectionStatuses {
     this.changed(connectionId);
   }
 
-  /** Calls `listener`, which may not throw, at each change, also at each message; answers how to end that. */
+  /** Something changed that the status of the connection, or whether there is one, depends on. */
+  changed(connectionId: string): void {
+    const known = this.live.get(connectionId);
+    if (known) known.toldAt = this.clock.now();
+    for (const listener of this.listeners) listener(connectionId);
+  }
+
+  /** Calls `listener`, which may not throw, at each change, of messages at most once a second for each connection; answers how to end that. */
   watch(listener: (connectionId: string) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -138,20 +150,15 @@ export class ConnectionStatuses {
     const known = this.live.get(connectionId);
     if (known) return known;
     const now = this.clock.now();
-    const live: Live = { link: 'away', since: now, lastError: '', lastMessageAt: undefined, contested: undefined, warnings: [], warnedAt: now };
+    const live: Live = { link: 'away', since: now, lastError: '', lastMessageAt: undefined, contested: undefined, warnings: [], warnedAt: now, toldAt: now };
     this.live.set(connectionId, live);
     return live;
-  }
-
-  private changed(connectionId: string): void {
-    for (const listener of this.listeners) listener(connectionId);
   }
 }
 
 function attachedStatus(live: Live, isContested: boolean, status: Omit<ConnectionStatus, 'state' | 'since'>): ConnectionStatus {
   const { since, contested, warnings, warnedAt } = live;
-  if (isContested && warnings.length > 0) return { ...status, state: 'degraded', since: Math.max(since, Math.min(contested?.since ?? since, warnedAt)) };
-  if (isContested) return { ...status, state: 'degraded', since: Math.max(since, contested?.since ?? since) };
-  if (warnings.length > 0) return { ...status, state: 'degraded', since: Math.max(since, warnedAt) };
-  return { ...status, state: 'connected', since: Math.max(since, contested?.until ?? since, warnedAt) };
+  if (!isContested && warnings.length === 0) return { ...status, state: 'connected', since: Math.max(since, contested?.until ?? since, warnedAt) };
+  const causes = [...(isContested && contested ? [contested.since] : []), ...(warnings.length > 0 ? [warnedAt] : [])];
+  return { ...status, state: 'degraded', since: Math.max(since, Math.min(...causes)) };
 }

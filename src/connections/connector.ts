@@ -69,8 +69,8 @@ export interface Connector {
   takeBack(connectionId: string, executionId: string): boolean;
   /** Tells the other side to drop a command that ended here, where it can be told. */
   withdraw(connectionId: string, executionId: string): void;
-  /** Tries a connection out, which need not be stored (then its id is empty), and leaves nothing behind. Ends within 20 s. */
-  test(open: OpenConnection): Promise<readonly ConnectionCheck[]>;
+  /** Tries a connection out, which need not be stored (then its id is empty), and leaves nothing behind. Ends within 20 s, sooner if the signal aborts. */
+  test(open: OpenConnection, signal: AbortSignal): Promise<readonly ConnectionCheck[]>;
   /** Resolves when every link is closed and all that came over it is stored or left to be sent again. */
   stop(): Promise<void>;
 }

@@ -35,11 +35,11 @@ export interface ConnectorType {
   readonly configurationSchema: JsonObject;
   /** JSON Schema (2020-12) of a physical device's configuration. */
   readonly deviceConfigurationSchema: JsonObject;
-  /** The fields of the configuration that are write-only. */
+  /** The members of the configuration that are write-only; top-level ones, and in its schema too. */
   readonly secretFields: readonly string[];
-  /** What is wrong with a connection's configuration; paths begin with `configuration`. */
+  /** What is wrong with a connection's configuration together with its secret fields, that its schema cannot say and allows; paths begin with `configuration`. */
   checkConfiguration(configuration: JsonObject): Violation[];
-  /** What is wrong with a physical device's configuration; paths begin with `physicalDevice.configuration`. */
+  /** The same of a physical device's configuration; paths begin with `physicalDevice.configuration`. */
   checkDeviceConfiguration(configuration: JsonObject): Violation[];
   /** The kind of the state machine that a command over a connection with this configuration follows. */
   kindOf(configuration: JsonObject, confirmed: boolean): ConnectorKind;
