@@ -1,4 +1,7 @@
 export { connectorKeyHandlers, type ConnectorKeyHandlers } from './keys/connectorKeyHandlers';
 export type { ConnectorKey, Source } from './keys/connectorKeyRepository';
 export { ConnectorKeyService } from './keys/connectorKeyService';
+export { ReadingPositions, type StoredListener } from './readings/readingPositions';
+export { SeriesNumbers } from './readings/seriesNumbers';
+export type { StoredReading } from './readings/storedReading';
 export { UplinkPipeline } from './uplinks/uplinkPipeline';
