@@ -16,10 +16,14 @@ export interface Reading {
   readonly clock: string | undefined;
   /** The stamp of its arrival at the server: Unix milliseconds, with a fraction that only orders. */
   readonly receivedAt: number;
+  /** Its uplink waited at a broker while the server was away, nobody knows how long. */
+  readonly isBuffered?: boolean;
+  /** LoRaWAN: the frame counter of its uplink. */
+  readonly fCnt?: number | undefined;
 }
 
 /** When something was sampled and when it came. */
-export type SampleTimes = Pick<Reading, 'ownTime' | 'clock' | 'receivedAt'>;
+export type SampleTimes = Pick<Reading, 'ownTime' | 'clock' | 'receivedAt' | 'isBuffered' | 'fCnt'>;
 
 /**
  * Whether a value is the expected one, by the type of its sensor: a number within max(1e-9, 1e-6 x |expected|), an integer exactly,
