@@ -42,7 +42,7 @@ async function devices(knex: Knex): Promise<void> {
     t.text('reported_class'); // LoRaWAN: the class of the last uplink that told it: A, B or C
   });
   await knex.schema.alterTable('digital_devices', (t) => {
-    t.index(['organization_id', 'last_seen_at'], 'digital_devices_last_seen');
+    t.index(['organization_id', 'last_seen_at', 'created_at', 'id'], 'digital_devices_last_seen'); // all that a list needs to count and to sort
   });
   // Physical devices that sent something and are bound to none. No reference to the connection, as for connector_keys.
   await knex.schema.createTable('discovered_devices', (t) => {
