@@ -72,6 +72,7 @@ export interface ListedDevice {
   readonly lastSeenAt: number | undefined;
   readonly physicalDevice: Pick<PhysicalDevice, 'id' | 'clientDeviceId' | 'connectionId'> | undefined;
   readonly sensors: readonly Pick<Sensor, 'id' | 'sensorTemplateId'>[];
+  readonly dataSendingInterval: DataSendingInterval | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
 }

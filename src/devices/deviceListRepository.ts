@@ -1,6 +1,6 @@
 import type { Db, Dialect, HotStatement } from '../database';
 import type { CreatedPosition } from '../kernel/pages';
-import type { ListedDevice } from './device';
+import type { IntervalUnit, ListedDevice } from './device';
 
 /** Which part of a list to read: `limit` devices after a position, or after the first `offset`. */
 export interface DeviceSlice {
@@ -9,11 +9,21 @@ export interface DeviceSlice {
   readonly limit: number;
 }
 
+/** Which devices to list. */
+export interface DeviceFilter {
+  /** A text that the name holds, folded as foldName does; empty: any name. */
+  readonly folded: string;
+  /** Unix milliseconds: only devices that were last seen before, or were created before and never seen; undefined: all. */
+  readonly lastSeenBefore: number | undefined;
+}
+
 interface ListedRow {
   readonly id: string;
   readonly organization_id: string;
   readonly name: string;
   readonly last_seen_at: number | null;
+  readonly interval_unit: IntervalUnit | null;
+  readonly interval_value: number | null;
   readonly created_at: number;
   readonly updated_at: number;
   readonly physical_id: string | null;
@@ -38,31 +48,59 @@ const TOTAL: HotStatement = {
   sql: () => "select c.value as total from organization_counters c where c.organization_id = ? and c.name = 'devices'",
 };
 
+// Two ranges of the index digital_devices_last_seen, which holds all that is counted and sorted by.
+const SEEN_BEFORE = 'from digital_devices d where d.organization_id = ? and d.last_seen_at < ?';
+const NEVER_SEEN = 'from digital_devices d where d.organization_id = ? and d.last_seen_at is null and d.created_at < ?';
+
+const MISSING_PAGE: HotStatement = {
+  name: 'devices.missing_page',
+  sql: (dialect) => {
+    const missing = `select d.seq, d.created_at, d.id ${SEEN_BEFORE} union all select d.seq, d.created_at, d.id ${NEVER_SEEN}`;
+    const page = `select f.seq from (${missing}) f where (f.created_at, f.id) < (?, ?) order by f.created_at desc, f.id desc limit ? offset ?`;
+    return `select ${listed(dialect)} from (${page}) page join digital_devices d on d.seq = page.seq left join physical_devices p on p.device_id = d.id order by d.created_at desc, d.id desc`;
+  },
+};
+
+const MISSING_TOTAL: HotStatement = {
+  name: 'devices.missing_total',
+  sql: () => `select (select count(*) ${SEEN_BEFORE}) + (select count(*) ${NEVER_SEEN}) as total`,
+};
+
 /** The columns of a ListedRow of the page `d` and its bindings `p`; the page is cut first, so that sensors are read for its devices only. */
 function listed(dialect: Dialect): string {
   const sensors = dialect.jsonArray(dialect.jsonObject({ id: 's.id', sensorTemplateId: 's.sensor_template_id' }), 'sensors s where s.device_id = d.id', 's.position');
-  return `d.id, d.organization_id, d.name, d.last_seen_at, d.created_at, d.updated_at, p.id as physical_id, p.client_device_id, p.connection_id, ${sensors} as sensors`;
+  return `d.id, d.organization_id, d.name, d.last_seen_at, d.interval_unit, d.interval_value, d.created_at, d.updated_at, p.id as physical_id, p.client_device_id, p.connection_id, ${sensors} as sensors`;
 }
 
 /** Lists of devices, newest created first. Assumes validated input and a caller allowed to act in `organizationId`. */
 export class DeviceListRepository {
   constructor(private readonly db: Db) {}
 
-  /** One slice of all devices. */
-  async list(organizationId: string, slice: DeviceSlice): Promise<ListedDevice[]> {
+  /** One slice of the devices that the filter lets through. */
+  async list(organizationId: string, filter: DeviceFilter, slice: DeviceSlice): Promise<ListedDevice[]> {
+    if (filter.folded) return await this.search(organizationId, filter, slice);
     const after = slice.after ?? BEFORE_ALL;
-    const rows = await this.db.all<ListedRow>(PAGE, [organizationId, after.createdAt, after.id, slice.limit, slice.offset]);
+    const end = [after.createdAt, after.id, slice.limit, slice.offset];
+    const before = filter.lastSeenBefore;
+    const rows = before === undefined ? await this.db.all<ListedRow>(PAGE, [organizationId, ...end]) : await this.db.all<ListedRow>(MISSING_PAGE, [organizationId, before, organizationId, before, ...end]);
     return rows.map(listedFromRow);
   }
 
-  /** One slice of the devices whose name holds the text, which is folded as foldName does. */
-  async search(organizationId: string, folded: string, slice: DeviceSlice): Promise<ListedDevice[]> {
+  /** How many devices the filter lets through; exact. */
+  async total(organizationId: string, filter: DeviceFilter): Promise<number> {
+    const before = filter.lastSeenBefore;
+    if (filter.folded) return await this.totalOfSearch(organizationId, filter);
+    const rows = before === undefined ? await this.db.all<{ total: number }>(TOTAL, [organizationId]) : await this.db.all<{ total: number }>(MISSING_TOTAL, [organizationId, before, organizationId, before]);
+    return rows[0]?.total ?? 0;
+  }
+
+  private async search(organizationId: string, filter: DeviceFilter, slice: DeviceSlice): Promise<ListedDevice[]> {
     const { knex, dialect } = this.db;
     const after = slice.after ?? BEFORE_ALL;
     const page = knex('found as f').select('f.seq').whereRaw('(f.created_at, f.id) < (?, ?)', [after.createdAt, after.id]).orderBy(newestFirst('f')).limit(slice.limit).offset(slice.offset);
     const rows = await knex
       // Materialized, because an engine that starts from the order instead reads the names of the whole organization.
-      .withMaterialized('found', this.holding(organizationId, folded).select('d.seq', 'd.created_at', 'd.id'))
+      .withMaterialized('found', this.holding(organizationId, filter).select('d.seq', 'd.created_at', 'd.id'))
       .select<ListedRow[]>(knex.raw(listed(dialect)))
       .from(page.as('page'))
       .join('digital_devices as d', 'd.seq', 'page.seq')
@@ -71,20 +109,16 @@ export class DeviceListRepository {
     return rows.map(listedFromRow);
   }
 
-  /** How many devices the organization has; exact, from a counter. */
-  async total(organizationId: string): Promise<number> {
-    const [row] = await this.db.all<{ total: number }>(TOTAL, [organizationId]);
+  private async totalOfSearch(organizationId: string, filter: DeviceFilter): Promise<number> {
+    const [row] = await this.holding(organizationId, filter).count<{ total: number }[]>({ total: '*' });
     return row?.total ?? 0;
   }
 
-  /** How many devices have a name that holds the text, which is folded as foldName does. */
-  async totalOfSearch(organizationId: string, folded: string): Promise<number> {
-    const [row] = await this.holding(organizationId, folded).count<{ total: number }[]>({ total: '*' });
-    return row?.total ?? 0;
-  }
-
-  private holding(organizationId: string, folded: string) {
-    return this.db.dialect.nameHolds(this.db.knex('digital_devices as d').where('d.organization_id', organizationId), folded);
+  private holding(organizationId: string, { folded, lastSeenBefore }: DeviceFilter) {
+    const found = this.db.dialect.nameHolds(this.db.knex('digital_devices as d').where('d.organization_id', organizationId), folded);
+    if (lastSeenBefore === undefined) return found;
+    // The sum keeps the engine from starting with this condition: the name tells more.
+    return found.whereRaw('(d.last_seen_at + 0 < ? or (d.last_seen_at is null and d.created_at < ?))', [lastSeenBefore, lastSeenBefore]);
   }
 }
 
@@ -93,6 +127,7 @@ function newestFirst(table: string) {
 }
 
 function listedFromRow(row: ListedRow): ListedDevice {
+  const { interval_unit: unit, interval_value: value } = row;
   return {
     id: row.id,
     organizationId: row.organization_id,
@@ -100,6 +135,7 @@ function listedFromRow(row: ListedRow): ListedDevice {
     lastSeenAt: row.last_seen_at ?? undefined,
     physicalDevice: row.physical_id === null ? undefined : { id: row.physical_id, clientDeviceId: row.client_device_id, connectionId: row.connection_id },
     sensors: JSON.parse(row.sensors) as ListedDevice['sensors'],
+    dataSendingInterval: unit === null || value === null ? undefined : { unit, value },
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };

@@ -1,7 +1,7 @@
 import { DataSendingIntervalUnit, type CreateDigitalDeviceRequest, type DigitalDevice, type ListDigitalDevicesRequest, type ListDigitalDevicesResponse, type PhysicalDevice as PhysicalDeviceMessage, type UpdateDigitalDeviceRequest } from '../gen/digitaldevice/v2/digital_device_service';
 import type { Violation } from '../kernel/errors';
 import { etagOf } from '../kernel/etags';
-import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
+import { fromTimestamp, optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { DataSendingInterval, Device, IntervalUnit, ListedDevice, PhysicalDevice } from './device';
 import type { DeviceChange, DevicePage, DeviceQuery, NewDevice } from './deviceService';
 
@@ -24,7 +24,7 @@ export function deviceToMessage(device: Device): DigitalDevice {
     lastSeen: optionalTimestamp(lastSeenAt),
     physicalDevice: physicalDevice && physicalDeviceToMessage(physicalDevice),
     sensors: device.sensors.map((sensor) => ({ id: sensor.id, sensorTemplateId: sensor.sensorTemplateId, createdAt: toTimestamp(sensor.createdAt), updatedAt: toTimestamp(sensor.updatedAt) })),
-    dataSendingInterval: dataSendingInterval && { unit: UNIT_TO_WIRE[dataSendingInterval.unit], value: dataSendingInterval.value },
+    dataSendingInterval: intervalToMessage(dataSendingInterval),
     createdAt: toTimestamp(device.createdAt),
     updatedAt: toTimestamp(device.updatedAt),
     etag: etagOf(device.revision),
@@ -63,7 +63,7 @@ function listedToMessage(device: ListedDevice): DigitalDevice {
     lastSeen: optionalTimestamp(lastSeenAt),
     physicalDevice: physicalDevice && { ...physicalDevice, configuration: undefined, sensorMappings: [], createdAt: undefined, updatedAt: undefined },
     sensors: device.sensors.map((sensor) => ({ id: sensor.id, sensorTemplateId: sensor.sensorTemplateId, createdAt: undefined, updatedAt: undefined })),
-    dataSendingInterval: undefined,
+    dataSendingInterval: intervalToMessage(device.dataSendingInterval),
     createdAt: toTimestamp(device.createdAt),
     updatedAt: toTimestamp(device.updatedAt),
     etag: '',
@@ -72,7 +72,8 @@ function listedToMessage(device: ListedDevice): DigitalDevice {
 
 /** What to list. */
 export function deviceQueryFromMessage(request: ListDigitalDevicesRequest): DeviceQuery {
-  return { limit: request.limit, offset: request.offset, search: request.search ?? '', pageToken: request.pageToken };
+  const { limit, offset, search = '', pageToken, lastSeenBefore } = request;
+  return { limit, offset, search, pageToken, lastSeenBefore: lastSeenBefore && fromTimestamp(lastSeenBefore) };
 }
 
 /** What to create. */
@@ -88,6 +89,10 @@ export function deviceChangeFromMessage(request: UpdateDigitalDeviceRequest): De
     physicalDevice: request.unbindPhysicalDevice ? null : physicalDevice && { clientDeviceId: physicalDevice.clientDeviceId, connectionId: physicalDevice.connectionId, configuration: physicalDevice.configuration },
     dataSendingInterval: request.clearDataSendingInterval ? null : intervalFromMessage(request.dataSendingInterval),
   };
+}
+
+function intervalToMessage(interval: DataSendingInterval | undefined): DigitalDevice['dataSendingInterval'] {
+  return interval && { unit: UNIT_TO_WIRE[interval.unit], value: interval.value };
 }
 
 function intervalFromMessage(interval: UpdateDigitalDeviceRequest['dataSendingInterval']): DataSendingInterval | undefined {

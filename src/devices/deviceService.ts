@@ -27,6 +27,8 @@ export interface DeviceQuery {
   readonly offset: number | undefined;
   readonly search: string;
   readonly pageToken: string;
+  /** Unix milliseconds: only devices that were last seen before, or were created before and never seen. */
+  readonly lastSeenBefore: number | undefined;
 }
 
 /** One page of devices; `total` counts those of all pages, `nextPageToken` is empty on the last. */
@@ -71,14 +73,15 @@ export class DeviceService {
   /** Newest created first. Throws `validation_failed` for a token that this list did not give out. */
   async list(organizationId: string, query: DeviceQuery): Promise<DevicePage> {
     const { lists } = this.work.repos;
-    const name = [organizationId, 'devices', query.search];
+    const { lastSeenBefore } = query;
+    const name = [organizationId, 'devices', query.search, ...(lastSeenBefore === undefined ? [] : [String(lastSeenBefore)])];
     const after = this.options.cursors.decode<CreatedPosition>(name, query.pageToken, 'pageToken');
     const size = pageSize(query.limit);
     const slice = { after, offset: query.offset ?? 0, limit: size + 1 };
-    const folded = foldName(query.search);
-    const rows = folded ? await lists.search(organizationId, folded, slice) : await lists.list(organizationId, slice);
+    const filter = { folded: foldName(query.search), lastSeenBefore };
+    const rows = await lists.list(organizationId, filter, slice);
     const page = pageOf(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
-    const total = folded ? await lists.totalOfSearch(organizationId, folded) : await lists.total(organizationId);
+    const total = await lists.total(organizationId, filter);
     return { devices: page.items, total, nextPageToken: page.next ? this.options.cursors.encode(name, page.next) : '' };
   }
 

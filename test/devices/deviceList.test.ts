@@ -1,11 +1,15 @@
 import type { Knex } from 'knex';
 import { foldName, type Database, type Db, type SqlValue } from '../../src/database';
-import { DeviceListRepository } from '../../src/devices/deviceListRepository';
+import { DeviceListRepository, type DeviceFilter, type DeviceSlice } from '../../src/devices/deviceListRepository';
 import { UplinkRepository } from '../../src/devices';
 import { DeviceRepository } from '../../src/devices/deviceRepository';
-import type { ListDigitalDevicesRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { DataSendingIntervalUnit, type ListDigitalDevicesRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
+import { toTimestamp } from '../../src/kernel/timestamps';
 import { engines } from '../support/engines';
+
+/** When the device at this place of the list was seen: a third of them never, the others at 1001, 1002, 1004, ... */
+const seenAt = (at: number): number | null => (at % 3 === 0 ? null : 1000 + at);
 
 describe.each(engines())('the list of devices on $name', (engine) => {
   let room: DeviceRoom;
@@ -22,6 +26,7 @@ describe.each(engines())('the list of devices on $name', (engine) => {
       if (at % 8 === 7) room.clock.advance(1);
     }
     ids = await newestFirst();
+    await room.api.update({ id: ids[0]!, dataSendingInterval: { unit: DataSendingIntervalUnit.DATA_SENDING_INTERVAL_UNIT_HOUR, value: 6 } });
     await room.api.addSensors({ id: ids[0]!, sensorTemplateIds: [room.templates[0], room.templates[1]] });
     for (const name of NAMES) await room.api.create({ name }, 'org-2');
   });
@@ -52,6 +57,7 @@ describe.each(engines())('the list of devices on $name', (engine) => {
     const physicalDevice = whole.physicalDevice && { id, clientDeviceId, connectionId, configuration: undefined, sensorMappings: [], createdAt: undefined, updatedAt: undefined };
     const sensors = whole.sensors.map((sensor) => ({ ...sensor, createdAt: undefined, updatedAt: undefined }));
     expect(sensors).toHaveLength(2);
+    expect(whole.dataSendingInterval).toMatchObject({ value: 6 });
     expect(page.devices[0]).toEqual({ ...whole, physicalDevice, sensors, etag: '' });
     expect(page.devices.filter((device) => device.physicalDevice)).toHaveLength(page.devices.filter(({ name }) => Number(name.split(' ').at(-1)) % 2 === 1).length);
   });
@@ -113,27 +119,90 @@ describe.each(engines())('the list of devices on $name', (engine) => {
     expect((await room.api.list({ search: 'hebeanlage' }, 'org-2')).total).toBe(0);
   });
 
+  describe('of those last seen before a time', () => {
+    const LATER = Date.UTC(2030, 0, 1);
+    let created: Map<string, number>;
+
+    beforeAll(async () => {
+      const { knex } = room.test.database.db;
+      for (const [at, id] of ids.entries()) await knex('digital_devices').where({ id }).update({ last_seen_at: seenAt(at) });
+      created = new Map((await knex('digital_devices').whereIn('id', ids).select('id', 'created_at')).map((row: { id: string; created_at: number }) => [row.id, row.created_at]));
+    });
+    afterAll(async () => await room.test.database.db.knex('digital_devices').update({ last_seen_at: null }));
+
+    const missing = (before: number): string[] => ids.filter((id, at) => (seenAt(at) ?? created.get(id) ?? 0) < before);
+
+    it('knows those that were never seen by their creation', async () => {
+      const middle = [...created.values()].toSorted((a, b) => a - b)[28] ?? 0;
+      for (const before of [0, 999, 1001, 1002, 1030, 1057, middle, middle + 1, LATER]) {
+        const page = await room.api.list({ lastSeenBefore: toTimestamp(before), limit: 200 });
+        expect(page.devices.map(({ id }) => id)).toEqual(missing(before));
+        expect(page.total).toBe(missing(before).length);
+        expect(page.nextPageToken).toBe('');
+      }
+      expect(missing(middle).length).toBeLessThan(missing(middle + 1).length);
+      expect(missing(LATER)).toHaveLength(COUNT);
+    });
+
+    it.each([1, 5, 19, 38])('walks by token, %i at a time, and by offset', async (limit) => {
+      const lastSeenBefore = toTimestamp(1045);
+      expect((await pages({ lastSeenBefore, limit })).flat()).toEqual(missing(1045));
+      const page = await room.api.list({ lastSeenBefore, offset: 7, limit });
+      expect(page.devices.map(({ id }) => id)).toEqual(missing(1045).slice(7, 7 + limit));
+      expect(page.total).toBe(missing(1045).length);
+    });
+
+    it('goes together with search', async () => {
+      const named = new Map((await room.api.list({ limit: 200 })).devices.map(({ id, name }) => [id, name]));
+      for (const search of ['valve', '5', 'zzz']) {
+        const expected = missing(1045).filter((id) => named.get(id)?.includes(search));
+        expect((await pages({ lastSeenBefore: toTimestamp(1045), search, limit: 3 })).flat()).toEqual(expected);
+        expect((await room.api.list({ lastSeenBefore: toTimestamp(1045), search })).total).toBe(expected.length);
+      }
+    });
+
+    it('binds its tokens to the time, and sees nothing of another organization', async () => {
+      const { nextPageToken: pageToken } = await room.api.list({ lastSeenBefore: toTimestamp(1045), limit: 5 });
+      for (const request of [{ pageToken }, { pageToken, lastSeenBefore: toTimestamp(1046) }, { pageToken, lastSeenBefore: toTimestamp(1045), search: 'a' }]) expect((await room.api.list.fails(request)).fields).toEqual(['pageToken']);
+      expect((await room.api.list({ lastSeenBefore: toTimestamp(LATER) }, 'org-2')).total).toBe(NAMES.length);
+      expect((await room.api.list.fails({ lastSeenBefore: { seconds: 1, nanos: -5 } })).fields).toEqual(['lastSeenBefore']);
+    });
+  });
+
   it('reads every list and a device through an index, never all devices', async () => {
     const { database } = room.test;
     await addNamed(database, 6000);
     const slice = { after: { createdAt: 5, id: 'x' }, offset: 0, limit: 51 };
-    const page = await planOf(database, async (db) => await new DeviceListRepository(db).list('org-1', slice));
+    const page = await planOf(database, async (db) => await new DeviceListRepository(db).list('org-1', ALL, slice));
     expect(page).toMatch(/digital_devices_page/);
     expect(page).toMatch(/\(\(?created_at, ?id\)? ?< ?|ROW\(d?\.?created_at, d?\.?id\) < /);
     const get = await planOf(database, async (db) => await new DeviceRepository(db).find('org-1', 'x'));
     for (const index of ['digital_devices_id', 'physical_devices_device', 'sensors_device']) expect(get).toContain(index);
     const binding = await planOf(database, async (db) => await new UplinkRepository(db).findBinding('org-1', 'c', 'd'));
     expect(binding).toContain('physical_devices_client');
-    for (const work of [async (db: Db) => await new DeviceListRepository(db).search('org-1', foldName('Boiler'), slice), async (db: Db) => await new DeviceListRepository(db).totalOfSearch('org-1', 'boiler')]) {
-      expect(await planOf(database, work)).toMatch(engine.name === 'sqlite' ? /VIRTUAL TABLE INDEX 0:M/ : /Index Scan on digital_devices_search/);
+    for (const filter of [{ ...ALL, folded: foldName('Boiler') }, { lastSeenBefore: 3000, folded: 'boiler' }]) {
+      for (const plan of await plansOf(database, filter, slice)) expect(plan).toMatch(engine.name === 'sqlite' ? /VIRTUAL TABLE INDEX 0:M/ : /Index Scan on digital_devices_search/);
     }
-    for (const plan of [page, get, binding]) expect(plan).not.toMatch(/SCAN (digital_devices|p|s|m)\b|Seq Scan/);
+    const [missing = '', missingTotal = ''] = await plansOf(database, { ...ALL, lastSeenBefore: 3000 }, slice);
+    // PostgreSQL takes for each of the two parts whichever index leaves less to read.
+    for (const plan of [missing, missingTotal]) expect(plan).toMatch(engine.name === 'sqlite' ? /COVERING INDEX digital_devices_last_seen.*COVERING INDEX digital_devices_last_seen/ : /digital_devices_last_seen/);
+    for (const plan of [page, get, binding, missing, missingTotal]) expect(plan).not.toMatch(/SCAN (digital_devices|p|s|m)\b|Seq Scan/);
   });
 });
 
+const ALL: DeviceFilter = { folded: '', lastSeenBefore: undefined };
+
+/** The plans of a page and of its total. */
+async function plansOf(database: Database, filter: DeviceFilter, slice: DeviceSlice): Promise<string[]> {
+  return [
+    await planOf(database, async (db) => await new DeviceListRepository(db).list('org-1', filter, slice)),
+    await planOf(database, async (db) => await new DeviceListRepository(db).total('org-1', filter)),
+  ];
+}
+
 /** Devices enough that an index pays, of the organization that the lists are of. */
 async function addNamed(database: Database, count: number): Promise<void> {
-  const rows = Array.from({ length: count }, (_, at) => ({ id: `plan-${at}`, organization_id: 'org-1', name: `Plan ${at}`, name_folded: `plan ${at}`, revision: 1, created_at: at, updated_at: at }));
+  const rows = Array.from({ length: count }, (_, at) => ({ id: `plan-${at}`, organization_id: 'org-1', name: `Plan ${at}`, name_folded: `plan ${at}`, last_seen_at: at % 2 === 0 ? null : at, revision: 1, created_at: at, updated_at: at }));
   await database.transaction(async (db) => {
     for (let at = 0; at < count; at += 500) await db.knex('digital_devices').insert(rows.slice(at, at + 500));
   });
