@@ -90,6 +90,7 @@ async function readings(knex: Knex, dialect: Dialect): Promise<void> {
     t.text('sensor_id').notNullable().unique({ indexName: 'reading_series_sensor' });
     t.text('organization_id').notNullable().references('id').inTable('organizations').onDelete('CASCADE');
     t.bigInteger('summed_until').notNullable().defaultTo(0); // all hours before it are in reading_hours, but those in stale_hours
+    t.bigInteger('thinned_until').notNullable().defaultTo(0); // of the hours before it single numbers may be gone: their sums cannot be made again
     t.index(['organization_id'], 'reading_series_organization');
   });
   // kind: 1 number, 2 integer, 3 boolean (num holds it, a boolean as 0 or 1), 4 string (txt), 5 json (txt holds it as JSON text).

@@ -28,7 +28,8 @@ function insertOf(rows: number): HotStatement {
 
 const MARK_STALE: HotStatement = {
   name: 'readings.markStale',
-  sql: () => 'insert into stale_hours (series, hour) values (?, ?) on conflict (series, hour) do nothing',
+  // Writes where there is one, too: whoever sums that hour up anew waits until this reading is on disk.
+  sql: () => 'insert into stale_hours (series, hour) values (?, ?) on conflict (series, hour) do update set hour = excluded.hour',
 };
 
 const NOTHING: readonly SqlValue[] = [null, null, null, null, null, null];
