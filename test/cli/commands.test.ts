@@ -29,6 +29,10 @@ describe('plantroom', () => {
     ['an unknown command', ['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
     ['an unknown option', ['serve', '--prot', '1'], /unknown option '--prot'/],
     ['a missing option', ['simulate'], /required option '--connection <id>' not specified/],
+    ['a broker that is none', ['simulate', 'mqtt', '--broker', 'localhost'], /must be a URL that begins with mqtt:/],
+    ['a topic for all devices', ['simulate', 'mqtt', '--uplink-topic', 'a/+/up'], /must hold \{clientDeviceId\} and no wildcard/],
+    ['an application that is none', ['simulate', 'chirpstack', '--application', '1'], /must be a UUID/],
+    ['answers that contradict each other', ['simulate', 'mqtt', '--reject', '--no-answer'], /not both/],
     ['a time that is none', ['simulate', '--connection', 'c', '--delay', 'soon'], /give a number and a unit/],
     ['options that exclude each other', ['keys', 'create', '--name', 'x'], /either --scopes a,b or --all-scopes/],
     ['no server to call', ['call', '--list'], /no server runs on the data folder/],
@@ -39,7 +43,7 @@ describe('plantroom', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['organizations', 'update'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
+  it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['organizations', 'update'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate', 'gateway'], ['simulate', 'mqtt'], ['simulate', 'chirpstack'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
     const { code, stdout } = await plantroom([...names, '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--json');

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { GatewayMemory } from '../../src/cli/simulate/gatewayMemory';
+import { GatewayMemory } from '../../src/cli/simulate/gateway/gatewayMemory';
 import { simulatedDevices } from '../../src/cli/simulate/simulatedDevices';
-import { runSimulator } from '../../src/cli/simulate/simulator';
-import type { SimulatorEvent, SimulatorOptions } from '../../src/cli/simulate/simulatorOptions';
+import { runSimulator } from '../../src/cli/simulate/gateway/simulator';
+import type { SimulatorEvent, SimulatorOptions } from '../../src/cli/simulate/gateway/simulatorOptions';
 import { CommandResultCode, GatewayStore, KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { FakePlantroom } from '../support/fakePlantroom';
 

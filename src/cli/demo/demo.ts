@@ -1,7 +1,7 @@
 import { isFinal, type ExecutionState } from '../../executions';
 import { JsonClient } from '../call/jsonClient';
 import { say, type OutputOptions } from '../output';
-import type { SimulatorEvent } from '../simulate/simulatorOptions';
+import type { SimulatorEvent } from '../simulate/gateway/simulatorOptions';
 import { attachDemoGateway } from './demoGateway';
 import { pictureOf } from './demoPicture';
 import { startDemoServer } from './demoServer';

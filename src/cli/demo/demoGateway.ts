@@ -1,9 +1,9 @@
 import { newId } from '../../kernel/ids';
 import type { Target } from '../call/target';
-import { GatewayMemory } from '../simulate/gatewayMemory';
+import { GatewayMemory } from '../simulate/gateway/gatewayMemory';
 import { simulatedDevices } from '../simulate/simulatedDevices';
-import { runSimulator } from '../simulate/simulator';
-import { usualBackoff, type SimulatorEvent } from '../simulate/simulatorOptions';
+import { runSimulator } from '../simulate/gateway/simulator';
+import { usualBackoff, type SimulatorEvent } from '../simulate/gateway/simulatorOptions';
 
 /** The simulated gateway of the demo. */
 export interface DemoGateway {

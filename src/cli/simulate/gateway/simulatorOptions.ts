@@ -1,9 +1,7 @@
 import type { ChannelCredentials } from '@grpc/grpc-js';
+import type { Answer, PlayedEvent } from '../playing';
+import type { SimulatedDevice } from '../simulatedDevices';
 import type { GatewayMemory } from './gatewayMemory';
-import type { SimulatedDevice } from './simulatedDevices';
-
-/** What the devices answer: `accept` does what the command says; the others fail on purpose. */
-export type Answer = 'accept' | 'reject' | 'no_answer';
 
 /** What the simulator plays. All times are milliseconds. */
 export interface SimulatorOptions {
@@ -29,8 +27,8 @@ export interface SimulatorOptions {
   readonly backoffMs: (failures: number) => number;
 }
 
-/** What the simulator did or saw, in the order in which it happened. */
-export interface SimulatorEvent {
+/** What the simulated gateway did or saw. */
+export interface SimulatorEvent extends PlayedEvent {
   readonly event:
     | 'gateway.attached'
     | 'gateway.detached'
@@ -42,10 +40,6 @@ export interface SimulatorEvent {
     | 'uplink.sent'
     | 'uplink.dropped'
     | 'uplink.acknowledged';
-  /** Unix milliseconds. */
-  readonly time: number;
-  /** More about it, in snake_case. */
-  readonly fields: Readonly<Record<string, unknown>>;
 }
 
 /** Grows from 1 s to 30 s. */

@@ -1,4 +1,4 @@
-import { CommandResultCode, type Command } from '../../gen/gateway/v1/gateway_service';
+import { CommandResultCode, type Command } from '../../../gen/gateway/v1/gateway_service';
 import type { HeldCommand } from './gatewayMemory';
 import type { SimulatorEvent, SimulatorOptions } from './simulatorOptions';
 

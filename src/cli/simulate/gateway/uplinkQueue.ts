@@ -1,6 +1,6 @@
-import { newId } from '../../kernel/ids';
-import { toTimestamp } from '../../kernel/timestamps';
-import type { Uplink } from '../../gen/gateway/v1/gateway_service';
+import { newId } from '../../../kernel/ids';
+import { toTimestamp } from '../../../kernel/timestamps';
+import type { Uplink } from '../../../gen/gateway/v1/gateway_service';
 
 // The oldest go first when the server is away for long.
 const MOST = 1000;

@@ -10,10 +10,10 @@ import {
   type Command,
   type CommandResultAck,
   type UplinkAck,
-} from '../../gen/gateway/v1/gateway_service';
-import { toTimestamp } from '../../kernel/timestamps';
-import { metadataOf } from '../call/target';
-import { wireErrorOf, type WireError } from '../call/wireError';
+} from '../../../gen/gateway/v1/gateway_service';
+import { toTimestamp } from '../../../kernel/timestamps';
+import { metadataOf } from '../../call/target';
+import { wireErrorOf, type WireError } from '../../call/wireError';
 import type { HeldCommand } from './gatewayMemory';
 import type { SimulatorOptions } from './simulatorOptions';
 

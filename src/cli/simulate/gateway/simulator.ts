@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GatewayServiceClient } from '../../gen/gateway/v1/gateway_service';
-import { DomainError } from '../../kernel/errors';
-import { newId } from '../../kernel/ids';
-import { toTimestamp } from '../../kernel/timestamps';
-import type { WireError } from '../call/wireError';
+import { GatewayServiceClient } from '../../../gen/gateway/v1/gateway_service';
+import { DomainError } from '../../../kernel/errors';
+import { newId } from '../../../kernel/ids';
+import { toTimestamp } from '../../../kernel/timestamps';
+import type { WireError } from '../../call/wireError';
 import { Attachment } from './attachment';
 import { CommandPlayer } from './commandPlayer';
 import type { HeldCommand } from './gatewayMemory';

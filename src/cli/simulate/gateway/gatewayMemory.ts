@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { CommandResultCode } from '../../gen/gateway/v1/gateway_service';
+import { CommandResultCode } from '../../../gen/gateway/v1/gateway_service';
 
 /** How far a command came on the gateway. */
 export interface HeldCommand {
