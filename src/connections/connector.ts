@@ -102,12 +102,14 @@ type EvidenceFacts =
 /** What became of evidence. `unknown`: no such execution on this connection. */
 export type EvidenceOutcome = 'applied' | 'late' | 'unknown';
 
-/** What a gateway says of itself when it attaches. */
+/** What the other side says of itself when it attaches; a broker holds nothing that it could tell of. */
 export interface Attachment {
   readonly organizationId: string;
   readonly connectionId: string;
   readonly peerId: string;
   readonly bootId: string;
+  /** What the event log names for it: `gateway:<id>`, `mqtt`, `chirpstack`. */
+  readonly source: string;
   /** What it received survives its restart. */
   readonly durable: boolean;
   /** What it holds of earlier commands: received only (`transport_ok`), or with the result. */

@@ -33,6 +33,8 @@ export interface PhysicalDevice {
   readonly sensorMappings: readonly SensorMapping[];
   /** How far apart its last uplinks were, in milliseconds, oldest first; at most REMEMBERED_GAPS. */
   readonly uplinkGaps: readonly number[];
+  /** LoRaWAN: the class that its last uplink told: A, B or C; undefined: none did. */
+  readonly reportedClass: string | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
 }

@@ -22,6 +22,7 @@ interface DeviceRow {
   readonly configuration: string;
   /** JSON array of numbers. */
   readonly uplink_gaps: string;
+  readonly reported_class: string | null;
   readonly bound_at: number;
   readonly binding_updated_at: number;
   /** JSON arrays whose items are the domain's own objects. */
@@ -33,7 +34,7 @@ const GET: HotStatement = {
   name: 'devices.get',
   sql: (dialect) => `
     select d.id, d.organization_id, d.name, d.last_seen_at, d.interval_unit, d.interval_value, d.revision, d.created_at, d.updated_at,
-      p.id as physical_id, p.client_device_id, p.connection_id, p.configuration, p.uplink_gaps, p.created_at as bound_at, p.updated_at as binding_updated_at,
+      p.id as physical_id, p.client_device_id, p.connection_id, p.configuration, p.uplink_gaps, p.reported_class, p.created_at as bound_at, p.updated_at as binding_updated_at,
       ${sensorsOf(dialect)} as sensors, ${mappingsOf(dialect)} as mappings
     from digital_devices d left join physical_devices p on p.device_id = d.id
     where d.organization_id = ? and d.id = ?`,
@@ -152,6 +153,7 @@ function physicalDeviceFromRow(row: DeviceRow, id: string): Device['physicalDevi
     configuration: JSON.parse(row.configuration) as Record<string, unknown>,
     sensorMappings: JSON.parse(row.mappings) as SensorMapping[],
     uplinkGaps: JSON.parse(row.uplink_gaps) as number[],
+    reportedClass: row.reported_class ?? undefined,
     createdAt: row.bound_at,
     updatedAt: row.binding_updated_at,
   };

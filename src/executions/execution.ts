@@ -117,6 +117,8 @@ export interface ExecutionProgress extends Deadlines {
   readonly peerDeliveredAt: number | undefined;
   /** Whose clock that is. */
   readonly peerDeliveredBy: string | undefined;
+  /** LoRaWAN: the frame counter of the uplink that opened the receive window of the delivery; undefined: nobody told it. */
+  readonly deliveredFCnt: number | undefined;
   /** How many of the query's tries became executions. */
   readonly queriesSent: number;
   readonly finishedAt: number | undefined;

@@ -98,7 +98,7 @@ export class Executions {
 
   /** Evidence for the one command that is under way to a device: ConnectorEvents.deviceEvidence. */
   async deviceEvidence(organizationId: string, connectionId: string, clientDeviceId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
-    const executionId = await new ExecutionRepository(this.options.database.db).findInTransit(organizationId, connectionId, clientDeviceId);
+    const executionId = await new ExecutionRepository(this.options.database.db).findSlotHolder(organizationId, connectionId, clientDeviceId);
     return executionId === undefined ? 'unknown' : await this.evidence(organizationId, connectionId, executionId, source, evidence);
   }
 

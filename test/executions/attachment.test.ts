@@ -122,7 +122,7 @@ describe.each(engines())('attaching on $name', ({ createDatabase }) => {
     const service = new EvidenceService({ database: db.database, ledger, log: room.log, onHeldInVain: () => {} });
     const [again = ''] = ids;
     const received = ids.map((executionId) => ({ executionId, evidence: { kind: 'transport_ok' } as const }));
-    await service.attached({ organizationId: 'org-1', connectionId, peerId: 'gw-1', bootId: 'boot-1', durable: true, known: [...received, { executionId: again, evidence: { kind: 'ack' } }] });
+    await service.attached({ organizationId: 'org-1', connectionId, peerId: 'gw-1', bootId: 'boot-1', source: 'gateway:gw-1', durable: true, known: [...received, { executionId: again, evidence: { kind: 'ack' } }] });
     expect(stored).toEqual([3, 1]);
     expect((await room.get(again)).state).toBe(ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4);
   });

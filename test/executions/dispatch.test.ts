@@ -165,7 +165,7 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
   it('knows that an attempt did not leave, also when it was thought lost meanwhile', async () => {
     hub.onSend = async () => {
       if (hub.sent.length > 0) return 'sent';
-      await executions.attached({ organizationId: 'org-1', connectionId, peerId: 'gw-2', bootId: 'x', durable: true, known: [] });
+      await executions.attached({ organizationId: 'org-1', connectionId, peerId: 'gw-2', bootId: 'x', source: 'gateway:gw-2', durable: true, known: [] });
       return 'not_sent';
     };
     const id = await submit();

@@ -156,7 +156,7 @@ describe('the table of executions.md', () => {
     expect(lost && apply(lost.x, { kind: 'link_lost' }, T0)).toBeUndefined();
   });
 
-  it.each([{ kind: 'transport_ok' } as const, { kind: 'timer', timer: 'delivery' } as const])('frees the slot that T24 kept at $kind', (event) => {
+  it.each<ExecutionEvent>([{ kind: 'transport_ok' }, { kind: 'ack' }, { kind: 'no_answer', code: 'x', message: '' }, { kind: 'known_undelivered' }, { kind: 'timer', timer: 'delivery' }])('frees the slot that T24 kept at $kind', (event) => {
     const converged = apply(inState('in_transit', P('chirpstack', 'wait_next_uplink', true)), { kind: 'sensors_matched', changed: true }, T0);
     expect(converged && nextDeadline(converged.x)).toBe(T0 + 180_000);
     const freed = converged && apply(converged.x, event, T0 + 180_000);

@@ -47,6 +47,7 @@ export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<Mach
     deliveredArrival: undefined,
     peerDeliveredAt: undefined,
     peerDeliveredBy: undefined,
+    deliveredFCnt: undefined,
     finishedAt: undefined,
     eventCount: 1,
     ...overrides,

@@ -27,7 +27,8 @@ describe('what a sensor has to show', () => {
 });
 
 describe('whether a sample is newer than the command', () => {
-  const x = { deliveredArrival: 1000.5, peerDeliveredAt: 50_000, peerDeliveredBy: 'gw-1' };
+  const times = { deliveryMs: 0, ackMs: 0, uplinkIntervalMs: 0, classA: false };
+  const x = { deliveredAt: 1000, deliveredArrival: 1000.5, deliveredFCnt: undefined, peerDeliveredAt: 50_000, peerDeliveredBy: 'gw-1', times };
   it.each([
     ['received right behind the evidence, no time of its own', 1000.501, undefined, 'gw-1', true],
     ['received before, in the same millisecond', 1000.499, undefined, 'gw-1', false],
@@ -42,10 +43,37 @@ describe('whether a sample is newer than the command', () => {
   });
 
   it('believes no time of its own where the delivery has none', () => {
-    const untold = { deliveredArrival: 1000, peerDeliveredAt: undefined, peerDeliveredBy: undefined };
+    const untold = { ...x, deliveredArrival: 1000, peerDeliveredAt: undefined, peerDeliveredBy: undefined };
     expect(isAfterDelivery(untold, { receivedAt: 1001, ownTime: 5, clock: 'gw-1' })).toBe(false);
     expect(isAfterDelivery(untold, { receivedAt: 1001, ownTime: undefined, clock: undefined })).toBe(true);
     expect(isAfterDelivery({ ...untold, deliveredArrival: undefined }, { receivedAt: 1001, ownTime: undefined, clock: undefined })).toBe(false);
+  });
+
+  it.each([
+    ['in the same whole second', 9_000, true],
+    ['later', 10_400, true],
+    ['before', 8_999, false],
+  ])('holds a time on a clock that no delivery is told on against the server: %s', (_name, ownTime, expected) => {
+    const delivered = { ...x, deliveredAt: 9_900, deliveredArrival: 9_900, peerDeliveredAt: undefined, peerDeliveredBy: undefined };
+    expect(isAfterDelivery(delivered, { receivedAt: 9_901, ownTime, clock: undefined })).toBe(expected);
+    expect(isAfterDispatch({ dispatchedAt: 9_900 }, { receivedAt: 9_901, ownTime, clock: undefined })).toBe(expected);
+  });
+
+  it('never counts what was buffered', () => {
+    const sample = { receivedAt: 2000, ownTime: undefined, clock: undefined, isBuffered: true };
+    expect(isAfterDelivery(x, sample)).toBe(false);
+    expect(isAfterDispatch({ dispatchedAt: 10 }, sample)).toBe(false);
+  });
+
+  it.each([
+    ['the frame that opened the receive window', true, 7, 7, false],
+    ['an earlier frame, told late', true, 7, 6, false],
+    ['the next frame', true, 7, 8, true],
+    ['a frame after a delivery of which no frame is known', true, undefined, 1, true],
+    ['a frame that is not known', true, 7, undefined, true],
+    ['a device that listens always', false, 7, 6, true],
+  ])('compares frames of class A: %s', (_name, classA, deliveredFCnt, fCnt, expected) => {
+    expect(isAfterDelivery({ ...x, deliveredFCnt, times: { ...times, classA } }, { receivedAt: 2000, ownTime: undefined, clock: undefined, fCnt })).toBe(expected);
   });
 
   it('knows nothing of the dispatch on another clock', () => {

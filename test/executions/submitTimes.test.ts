@@ -11,15 +11,17 @@ const DAY = 24 * HOUR;
 
 interface Case {
   readonly deviceClass?: unknown;
+  /** What the last uplink said. */
+  readonly reportedClass?: string;
   readonly interval?: Device['dataSendingInterval'];
   /** The gap between the uplinks that were seen. */
   readonly gap?: number;
   readonly policy?: ConnectionPolicy;
 }
 
-function times(kind: ConnectorKind, { deviceClass, interval, gap, policy = {} }: Case): ExecutionTimes {
+function times(kind: ConnectorKind, { deviceClass, reportedClass, interval, gap, policy = {} }: Case): ExecutionTimes {
   const uplinkGaps = gap === undefined ? [] : [gap, gap, gap];
-  const physicalDevice: PhysicalDevice = { id: 'p', clientDeviceId: 'c', connectionId: 'x', configuration: deviceClass === undefined ? {} : { deviceClass }, sensorMappings: [], uplinkGaps, createdAt: 0, updatedAt: 0 };
+  const physicalDevice: PhysicalDevice = { id: 'p', clientDeviceId: 'c', connectionId: 'x', configuration: deviceClass === undefined ? {} : { deviceClass }, sensorMappings: [], uplinkGaps, reportedClass, createdAt: 0, updatedAt: 0 };
   return submitTimes({ kind, policy, device: { dataSendingInterval: interval, physicalDevice } });
 }
 
@@ -41,6 +43,8 @@ describe('the times of an execution', () => {
     ['a class that is none', 'chirpstack', { deviceClass: 7 }, 3 * HOUR + MINUTE],
     ['class B', 'chirpstack', { deviceClass: 'B' }, 2 * MINUTE],
     ['class C', 'chirpstack_confirmed', { deviceClass: 'c' }, 2 * MINUTE],
+    ['class C, by its last uplink', 'chirpstack', { reportedClass: 'C' }, 2 * MINUTE],
+    ['the configuration before the last uplink', 'chirpstack', { deviceClass: 'A', reportedClass: 'C' }, 3 * HOUR + MINUTE],
     ['policy on a gateway', 'gateway', { policy: { deliveryTimeout: 5, sleepy: true } }, 5 * SECOND],
     ['policy on class A', 'chirpstack', { policy: { deliveryTimeout: 5 } }, 5 * SECOND],
   ];

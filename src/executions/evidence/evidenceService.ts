@@ -40,11 +40,11 @@ export class EvidenceService {
 
   private async applyKnown(attachment: Attachment): Promise<void> {
     const { log, onHeldInVain } = this.options;
-    const source = `gateway:${attachment.peerId}`;
+    const { source } = attachment;
     const unknown: string[] = [];
     for (const chunk of chunksOf(attachment.known, ({ executionId }) => executionId)) {
       await this.apart(chunk, async (some) => {
-        const outcomes = await this.settle({ ...attachment, source }, some);
+        const outcomes = await this.settle(attachment, some);
         for (const [at, { executionId, evidence }] of some.entries()) {
           if (outcomes[at] === 'unknown') unknown.push(executionId);
           if (outcomes[at] === 'late' && evidence.kind === 'transport_ok') onHeldInVain(attachment.connectionId, executionId);
@@ -61,7 +61,7 @@ export class EvidenceService {
     const known = new Set(attachment.known.map(({ executionId }) => executionId));
     for (let page = await this.inTransit(attachment, ''); page.length > 0; page = await this.inTransit(attachment, page.at(-1)?.id ?? '')) {
       const missing = page.filter(({ id }) => !known.has(id));
-      const changes = missing.flatMap((execution) => ledger.plan(execution, fateOf(execution, attachment), { source: `gateway:${attachment.peerId}` }) ?? []);
+      const changes = missing.flatMap((execution) => ledger.plan(execution, fateOf(execution, attachment), { source: attachment.source }) ?? []);
       await this.apart(changes, async (some) => {
         await database.transaction(async (db) => await ledger.store(db, organizationId, some));
       }, ({ after }) => after.id);
@@ -154,13 +154,15 @@ function outcomeFor(execution: Execution | undefined): EvidenceOutcome {
 }
 
 function happened(evidence: Evidence, source: string): { event: ExecutionEvent; origin: EventOrigin } {
-  const { time, clock, receivedAt, ...facts } = evidence;
+  const { time, clock, receivedAt, fCnt, ...facts } = evidence;
   const tells = facts.kind === 'transport_ok' || facts.kind === 'ack' || facts.kind === 'no_answer';
-  const event: ExecutionEvent = tells ? { ...facts, peerTime: time, peerClock: clock, toldAt: receivedAt } : facts;
+  const event: ExecutionEvent = tells ? { ...facts, peerTime: time, peerClock: clock, toldAt: receivedAt, fCnt } : facts;
   return { event, origin: { source, ...(time !== undefined && { data: { reported_at: new Date(time).toISOString() } }) } };
 }
 
+/** Only a gateway says what it holds; what a broker has is not told. */
 function fateOf(execution: Execution, attachment: Attachment): ExecutionEvent {
+  if (execution.kind !== 'gateway') return { kind: 'link_lost' };
   const sameStore = attachment.durable || execution.sentBoot === attachment.bootId;
   return execution.sentTo === attachment.peerId && sameStore ? { kind: 'known_undelivered' } : { kind: 'link_lost' };
 }

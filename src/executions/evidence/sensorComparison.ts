@@ -3,6 +3,8 @@ import type { JsonValue } from '../../kernel/jsonValue';
 import { typedValue } from '../../sensorTemplates';
 import type { Execution, ExpectedValue } from '../execution';
 
+const SECOND = 1000;
+
 /** What a sensor showed, and when. */
 export interface Reading {
   readonly sensorId: string;
@@ -12,7 +14,7 @@ export interface Reading {
   readonly value: JsonValue;
   /** When the device or its gateway says that it was, on its own clock; undefined: it said nothing. Unix milliseconds. */
   readonly ownTime: number | undefined;
-  /** Whose clock that is; undefined where it said nothing. */
+  /** Whose clock that is; undefined: it said nothing, or no delivery is ever told on that clock. */
   readonly clock: string | undefined;
   /** The stamp of its arrival at the server: Unix milliseconds, with a fraction that only orders. */
   readonly receivedAt: number;
@@ -37,27 +39,45 @@ export function showsExpected(expected: ExpectedValue, shown: JsonValue): boolea
   return jsonEqual(wanted, value);
 }
 
+/** What is known of a delivery that samples are held against. */
+export type DeliveryFacts = Pick<Execution, 'deliveredAt' | 'deliveredArrival' | 'deliveredFCnt' | 'peerDeliveredAt' | 'peerDeliveredBy' | 'times'>;
+
 /**
- * Whether a sample was taken after the command was delivered: the server received it after the evidence of that, and where it has a time
- * of its own, that is later than the delivery on the same clock. What was buffered never counts, nor what cannot be compared.
+ * Whether a sample was taken after the command was delivered: the server received it after the evidence of that, and nothing shows that it
+ * is older. A time of its own must be later than the delivery on the same clock; one on a clock that no delivery is told on must not be
+ * before it. Of a LoRaWAN device of class A the frame counter must be above that of the uplink that opened the receive window. What was
+ * buffered never counts, nor what cannot be compared.
  */
-export function isAfterDelivery(x: Pick<Execution, 'deliveredArrival' | 'peerDeliveredAt' | 'peerDeliveredBy'>, { ownTime, clock, receivedAt }: SampleTimes): boolean {
-  if (x.deliveredArrival === undefined || receivedAt <= x.deliveredArrival) return false;
+export function isAfterDelivery(x: DeliveryFacts, sample: SampleTimes): boolean {
+  const { ownTime, clock, receivedAt, isBuffered } = sample;
+  if (isBuffered || x.deliveredArrival === undefined || receivedAt <= x.deliveredArrival || isOfEarlierFrame(x, sample)) return false;
   if (ownTime === undefined) return true;
+  if (clock === undefined) return isSinceSecondOf(ownTime, x.deliveredAt);
   return x.peerDeliveredAt !== undefined && x.peerDeliveredBy === clock && ownTime > x.peerDeliveredAt;
 }
 
-/** Whether a sample was taken after the command left, though nobody told of its delivery. One with a time of its own proves nothing: nothing says what that clock showed then. */
-export function isAfterDispatch(x: Pick<Execution, 'dispatchedAt'>, { ownTime, receivedAt }: SampleTimes): boolean {
-  return x.dispatchedAt !== undefined && Math.floor(receivedAt) > x.dispatchedAt && ownTime === undefined;
+/** Whether a sample came with the uplink that opened the receive window of class A, or with an earlier one. */
+function isOfEarlierFrame({ times, deliveredFCnt }: DeliveryFacts, { fCnt }: SampleTimes): boolean {
+  return times.classA && fCnt !== undefined && deliveredFCnt !== undefined && fCnt <= deliveredFCnt;
+}
+
+/** Whether a sample was taken after the command left, though nobody told of its delivery. A time on the clock that deliveries are told on proves nothing: nothing says what that clock showed then. */
+export function isAfterDispatch(x: Pick<Execution, 'dispatchedAt'>, { ownTime, clock, receivedAt, isBuffered }: SampleTimes): boolean {
+  if (isBuffered || x.dispatchedAt === undefined || Math.floor(receivedAt) <= x.dispatchedAt) return false;
+  return ownTime === undefined || (clock === undefined && isSinceSecondOf(ownTime, x.dispatchedAt));
+}
+
+/** What is older than the second of a moment on the server's clock has waited somewhere. Many devices tell whole seconds only. */
+function isSinceSecondOf(ownTime: number, moment: number | undefined): boolean {
+  return moment !== undefined && ownTime >= Math.floor(moment / SECOND) * SECOND;
 }
 
 /**
  * Whether a reading takes the place of the one that is stored. On one clock the later sample is the newer one, unless the stored one
- * claims to be of the future, which must not keep all others out; else that which came later.
+ * claims to be of the future, which must not keep all others out; else that which came later. What names no clock shares none.
  */
 export function replaces(one: SampleTimes, stored: SampleTimes | undefined): boolean {
   if (!stored) return true;
-  const onOneClock = one.ownTime !== undefined && stored.ownTime !== undefined && one.clock === stored.clock && stored.ownTime <= stored.receivedAt;
+  const onOneClock = one.ownTime !== undefined && stored.ownTime !== undefined && one.clock !== undefined && one.clock === stored.clock && stored.ownTime <= stored.receivedAt;
   return onOneClock ? one.ownTime >= stored.ownTime : one.receivedAt >= stored.receivedAt;
 }

@@ -55,6 +55,8 @@ export interface Told {
   readonly peerClock?: string | undefined;
   /** The stamp of its arrival at the server; undefined: just now. */
   readonly toldAt?: number | undefined;
+  /** LoRaWAN: the frame counter of the uplink that opened the receive window of the delivery. */
+  readonly fCnt?: number | undefined;
 }
 
 /** The deadlines that an execution can have; `query` ends no state: it is when the device is asked once more. */

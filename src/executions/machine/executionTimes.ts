@@ -32,6 +32,7 @@ export type MachineExecution = Pick<
   | 'deliveredArrival'
   | 'peerDeliveredAt'
   | 'peerDeliveredBy'
+  | 'deliveredFCnt'
   | 'finishedAt'
   | 'eventCount'
 >;

@@ -37,7 +37,7 @@ export const takeUp: Change = (_x, draft) => set(draft, { holdsSlot: true, notBe
 /** The first sign of delivery ends what was said about the transport. The first time that is told of it, or after it, is kept. */
 export const markDelivered: Change = (x, draft, event, now) => {
   const told: Told = event.kind === 'transport_ok' || event.kind === 'ack' || event.kind === 'no_answer' ? event : {};
-  if (x.peerDeliveredAt === undefined && told.peerTime !== undefined) set(draft, { peerDeliveredAt: told.peerTime, peerDeliveredBy: told.peerClock });
+  keepTold(x, draft, told);
   if (x.deliveredAt !== undefined) return;
   // Without a stamp it may have come last of all in this millisecond.
   const { toldAt = now + 1 } = told;
@@ -45,6 +45,11 @@ export const markDelivered: Change = (x, draft, event, now) => {
   const sentAt = x.dispatchedAt ?? 0;
   set(draft, { deliveredAt: Math.max(Math.min(Math.floor(toldAt), now), sentAt), deliveredArrival: Math.max(toldAt, sentAt), detail: '', detailMessage: '' });
 };
+
+function keepTold(x: MachineExecution, draft: Draft, { peerTime, peerClock, fCnt }: Told): void {
+  if (x.peerDeliveredAt === undefined && peerTime !== undefined) set(draft, { peerDeliveredAt: peerTime, peerDeliveredBy: peerClock });
+  if (x.deliveredFCnt === undefined && fCnt !== undefined) set(draft, { deliveredFCnt: fCnt });
+}
 
 export const disarmDelivery: Change = (_x, draft) => set(draft, { tDelivery: undefined });
 

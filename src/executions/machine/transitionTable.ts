@@ -67,6 +67,9 @@ const verificationEnd = (x: MachineExecution) => (L4(x) ? 'l4_timeout' : 'query_
 /** L2 and L3 are behind it: only the effect is open. */
 const toVerification: readonly Change[] = [markDelivered, disarmDelivery, disarmAck, armVerification, freeSlot];
 
+/** What proves that an attempt was received after all. */
+const RECEIVED = ['transport_ok', 'ack', 'refused', 'negative', 'no_answer', 'unreachable'] as const;
+
 const TABLE: readonly Row[] = [
   row('T5', 'enqueued', 'dispatch', 'in_transit', { when: (x, _event, now) => (x.tDelivery ?? 0) > now && (x.notBefore ?? 0) <= now && !x.holdsSlot, changes: [send] }),
   row('T6', 'enqueued', 'timer', 'transport_unreachable', { when: timer('delivery'), detail: (x) => x.detail }),
@@ -93,7 +96,7 @@ const TABLE: readonly Row[] = [
   row('T22', 'delivered', 'uplink', 'accepted_no_l4', { when: all(not(A), NU, not(L4)), evidence: 'implicit_uplink' }),
   row('T23', ['delivered', 'accepted'], 'sensors_matched', 'converged', { when: L4, evidence: 'sensor', changes: [withdraw] }),
   row('T24', 'in_transit', 'sensors_matched', 'converged', { when: (x, event) => L4(x) && event.changed, evidence: 'sensor', changes: [withdraw] }),
-  ...(['transport_ok', 'refused', 'unreachable'] as const).map((on) => row('T24', 'converged', on, 'converged', { when: (x) => x.holdsSlot, changes: [freeSlot] })),
+  ...([...RECEIVED, 'known_undelivered'] as const).map((on) => row('T24', 'converged', on, 'converged', { when: (x) => x.holdsSlot, changes: [freeSlot] })),
   row('T24', 'converged', 'timer', 'converged', { when: timer('delivery', (x) => x.holdsSlot), changes: [freeSlot] }),
   row('T25', 'delivered', 'uplink', 'unconfirmed', { when: all(firstUplinkDecides, not(ackAwaited)), detail: 'l4_mismatch', changes: [withdraw] }),
   row('T25', 'delivered', 'uplink', 'delivered', { when: all(firstUplinkDecides, ackAwaited, not(setAside)), changes: [judgeLater] }),
@@ -119,9 +122,6 @@ const TABLE: readonly Row[] = [
   ]),
 ];
 
-/** What proves that an attempt was received after all. */
-const RECEIVED: readonly EventKind[] = ['transport_ok', 'ack', 'refused', 'negative', 'no_answer', 'unreachable'];
-
 /**
  * T15: back in the queue by T10, but the other side reports on an earlier attempt: its word at T10 is outdone by its own later evidence.
  * It acts as if the execution had stayed in transit, so that it is not sent a second time.
@@ -131,7 +131,7 @@ function afterAll(of: Row): Row {
 }
 
 /** Every transition after the submission (T5 to T40). What fits no row is ignored; on a final state it is kept as late evidence. */
-export const TRANSITIONS: readonly Row[] = [...TABLE, ...TABLE.filter((row) => row.from.includes('in_transit') && RECEIVED.includes(row.on)).map(afterAll)];
+export const TRANSITIONS: readonly Row[] = [...TABLE, ...TABLE.filter((row) => row.from.includes('in_transit') && (RECEIVED as readonly EventKind[]).includes(row.on)).map(afterAll)];
 
 /** Whether an end leaves the slot taken: ChirpStack has one item per device, until its txack or its expiry. */
 export function slotOutlives(x: MachineExecution, to: ExecutionState): boolean {

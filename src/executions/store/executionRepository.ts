@@ -107,9 +107,9 @@ export class ExecutionRepository {
     return rows.map((row) => row.id);
   }
 
-  /** The execution that is in transit to a device in the field, as the connection knows it; undefined: none is. */
-  async findInTransit(organizationId: string, connectionId: string, clientDeviceId: string): Promise<string | undefined> {
-    const [row] = await this.db.all<{ id: string }>(openStatements.inTransitOfDevice, [organizationId, connectionId, clientDeviceId]);
+  /** The execution that holds the slot of a device in the field, as the connection knows it: the one that the transport has; undefined: none does. */
+  async findSlotHolder(organizationId: string, connectionId: string, clientDeviceId: string): Promise<string | undefined> {
+    const [row] = await this.db.all<{ id: string }>(openStatements.slotHolderOfDevice, [organizationId, connectionId, clientDeviceId]);
     return row?.id;
   }
 
@@ -124,7 +124,6 @@ export class ExecutionRepository {
     }
     return found;
   }
-
 
   /** Adds an execution with its first event. Its place in the queue is the event's position. Only inside a transaction. */
   async create(execution: Execution, dedupeKey: string | undefined, entry: NewLogEntry): Promise<void> {

@@ -68,6 +68,7 @@ export interface ExecutionRow {
   readonly delivered_arrival: number | null;
   readonly peer_delivered_at: number | null;
   readonly peer_delivered_by: string | null;
+  readonly delivered_f_cnt: number | null;
   readonly queries_sent: number;
   readonly finished_at: number | null;
   readonly updated_at: number;
@@ -139,6 +140,7 @@ export const PROGRESS_COLUMNS: readonly Column[] = [
   ['delivered_arrival', (x) => x.deliveredArrival],
   ['peer_delivered_at', (x) => x.peerDeliveredAt],
   ['peer_delivered_by', (x) => x.peerDeliveredBy],
+  ['delivered_f_cnt', (x) => x.deliveredFCnt],
   ['queries_sent', (x) => x.queriesSent],
   ['finished_at', (x) => x.finishedAt],
   ['updated_at', (x) => x.updatedAt],
@@ -245,6 +247,7 @@ function deliveryFromRow(row: ShownRow) {
     deliveredArrival: row.delivered_arrival ?? undefined,
     peerDeliveredAt: row.peer_delivered_at ?? undefined,
     peerDeliveredBy: row.peer_delivered_by ?? undefined,
+    deliveredFCnt: row.delivered_f_cnt ?? undefined,
   };
 }
 

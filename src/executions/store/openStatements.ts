@@ -32,9 +32,10 @@ export const openStatements = {
     'awaitingUplink',
     "select e.id from executions e where e.organization_id = ? and e.device_id = ? and e.final = 0 and e.state in ('in_transit', 'delivered', 'accepted') and e.physical_device_id = ? order by e.queue_order, e.id",
   ),
-  inTransitOfDevice: hot(
-    'inTransitOfDevice',
-    "select e.id from executions e where e.organization_id || '' = ? and e.connection_id = ? and e.state = 'in_transit' and e.final = 0 and e.client_device_id = ?",
+  slotHolderOfDevice: hot(
+    'slotHolderOfDevice',
+    `select e.id from physical_devices p join executions e on e.physical_device_id = p.id and e.holds_slot = 1
+      where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?`,
   ),
   toSettle: hot('toSettle', `${WITHOUT_QUERY} where e.organization_id || '' = ? and e.id in (${Array.from({ length: PORTION }, () => '?').join(', ')}) order by e.queue_order, e.id`),
   verifyingBefore: hot(

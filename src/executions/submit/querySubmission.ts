@@ -57,7 +57,11 @@ function same(one: Content, other: Content): boolean {
   return one.kind === 'input' && other.kind === 'input' && jsonEqual(one.data, other.data);
 }
 
-function wrong({ name }: Command, violations: readonly Violation[]): { part: undefined; violations: readonly Violation[] } {
-  const named = violations.map(({ field, description }) => ({ field: 'command.queryCommandId', description: `names the command ${JSON.stringify(name)}, whose ${field} ${description}` }));
-  return { part: undefined, violations: named };
+/** What is wrong with a query command, as its parent's caller is told. */
+export function ofQuery({ name }: Command, violations: readonly Violation[]): readonly Violation[] {
+  return violations.map(({ field, description }) => ({ field: 'command.queryCommandId', description: `names the command ${JSON.stringify(name)}, whose ${field} ${description}` }));
+}
+
+function wrong(command: Command, violations: readonly Violation[]): { part: undefined; violations: readonly Violation[] } {
+  return { part: undefined, violations: ofQuery(command, violations) };
 }

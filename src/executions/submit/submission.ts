@@ -8,7 +8,7 @@ import { type JsonObject, jsonProblem } from '../../kernel/jsonValue';
 import { typedValue } from '../../sensorTemplates';
 import { type Content, encodeContent, renderContent } from './commandContent';
 import type { Execution, ExecutionTimes, ExpectedValue, RejectionReason } from '../execution';
-import { draftQuery, freezeQuery, type QueryDraft } from './querySubmission';
+import { draftQuery, freezeQuery, ofQuery, type QueryDraft } from './querySubmission';
 import type { SubmitFacts } from './submitFacts';
 import { submitTimes } from './submitTimes';
 import { UNSENT } from './unsent';
@@ -49,7 +49,7 @@ export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now
   const triggerId = request.triggerId ?? request.requestId;
   const evaluated = paramViolations.length === 0;
   const kind = kindOf(connection, command);
-  const rendering = evaluated ? render(facts, kind, params, { id, triggerId, enqueuedAt: new Date(now).toISOString() }) : NOTHING;
+  const rendering = evaluated ? render(facts, params, { id, triggerId, enqueuedAt: new Date(now).toISOString() }) : NOTHING;
   const times = submitTimes({ kind, policy: connection?.policy ?? {}, device });
   const execution: Execution = {
     ...UNSENT,
@@ -131,15 +131,15 @@ function frozen(command: Command) {
   };
 }
 
-function render(facts: SubmitFacts, kind: ConnectorKind | undefined, params: JsonObject, execution: TemplateExecution): RenderedExecution {
-  const { device, command, query } = facts;
+function render(facts: SubmitFacts, params: JsonObject, execution: TemplateExecution): RenderedExecution {
+  const { device, command, query, connection } = facts;
   // Templates are checked for a device without a route too, so that everything is said at once.
   const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
   const values = { params, device: target, execution, room: new InsertionRoom() };
   const { content, violations } = renderContent(command, values);
   const states = expectedValues(facts, values);
   // Without a route nothing of it is ever sent; then only what is wrong with it counts.
-  const asked = query && draftQuery(query, kind ?? 'gateway', values);
+  const asked = query && draftQuery(query, kindOf(connection, query) ?? 'gateway', values);
   const expected = states.violations.length > 0 ? [] : states.expected;
   return { content, query: asked?.part, expected, violations: [...violations, ...states.violations, ...(asked?.violations ?? [])] };
 }
@@ -168,10 +168,16 @@ function routeOf({ physicalDevice }: Device): Pick<Execution, 'physicalDeviceId'
   return { physicalDeviceId: physicalDevice?.id, connectionId: physicalDevice?.connectionId, clientDeviceId: physicalDevice?.clientDeviceId };
 }
 
-function routeViolations({ device, connection }: SubmitFacts): Violation[] {
+function routeViolations({ device, connection, command, query }: SubmitFacts): readonly Violation[] {
   if (!device.physicalDevice || !connection) return [{ field: 'id', description: 'is a device without a physical device; bind it to one by an update with physicalDevice, then execute' }];
   if (!connection.enabled) return [{ field: 'id', description: `is a device of the connection ${JSON.stringify(connection.name)}, which is switched off; enable the connection, then execute` }];
-  return [];
+  const { clientDeviceId } = device.physicalDevice;
+  return [...transportViolations(connection, clientDeviceId, command), ...(query ? ofQuery(query, transportViolations(connection, clientDeviceId, query)) : [])];
+}
+
+/** What keeps the connection from carrying a command. */
+function transportViolations({ connectorId, configuration }: Connection, clientDeviceId: string, { mode, mqttTopic: topic = '', fPort, confirmed = false }: Command): readonly Violation[] {
+  return findConnector(connectorId)?.checkCommand(configuration, { clientDeviceId, mode, topic, fPort, confirmed }) ?? [];
 }
 
 /** Parameters that are no JSON have no hash: nothing equals them. */

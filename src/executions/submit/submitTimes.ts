@@ -40,10 +40,11 @@ function loraDelivery(classA: boolean, uplinkIntervalMs: number): number {
   return classA ? Math.min(Math.max(3 * uplinkIntervalMs + MINUTE, 10 * MINUTE), 7 * DAY) : 2 * MINUTE;
 }
 
-/** A LoRaWAN device is of class A unless its configuration says B or C. */
+/** A LoRaWAN device is of class A unless its configuration says B or C or, where that says nothing, its last uplink that told. */
 function isClassA({ physicalDevice }: TimedRoute['device']): boolean {
   const stated = physicalDevice?.configuration['deviceClass'];
-  return typeof stated !== 'string' || !['B', 'C'].includes(stated.toUpperCase());
+  const deviceClass = typeof stated === 'string' ? stated : physicalDevice?.reportedClass;
+  return deviceClass === undefined || !['B', 'C'].includes(deviceClass.toUpperCase());
 }
 
 function uplinkInterval(lorawan: boolean, policy: ConnectionPolicy, { dataSendingInterval, physicalDevice }: TimedRoute['device']): number {

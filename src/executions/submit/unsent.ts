@@ -19,6 +19,7 @@ export const UNSENT = {
   deliveredArrival: undefined,
   peerDeliveredAt: undefined,
   peerDeliveredBy: undefined,
+  deliveredFCnt: undefined,
   queriesSent: 0,
   finishedAt: undefined,
   version: 1,

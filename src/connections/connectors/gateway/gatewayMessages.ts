@@ -59,6 +59,7 @@ export function attachmentFromHello(organizationId: string, hello: Hello, came: 
     connectionId: hello.connectionId,
     peerId: hello.gatewayId,
     bootId: hello.bootId,
+    source: `gateway:${hello.gatewayId}`,
     durable: hello.store === GatewayStore.GATEWAY_STORE_DURABLE,
     known: hello.known.map((known) => ({ executionId: known.executionId, evidence: { ...evidenceOfKnown(known), ...came } })),
   };
