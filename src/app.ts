@@ -2,7 +2,26 @@ import { accessControlHandlers, accessRepositories, AccessService, Authenticatio
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
 import type { Config } from './config';
-import { connectionHandlers, ConnectionRepository, ConnectionService, ConnectionStatuses, connectorHandlers, ConnectorHub, GatewayConnector, gatewayDefinition, gatewayHandlers, missingGateways } from './connections';
+import {
+  Arrivals,
+  connectionHandlers,
+  ConnectionOpener,
+  ConnectionRepository,
+  ConnectionSecrets,
+  ConnectionService,
+  ConnectionStarter,
+  ConnectionStatuses,
+  ConnectionTrials,
+  ConnectionWatch,
+  connectorHandlers,
+  ConnectorHub,
+  GatewayConnector,
+  gatewayDefinition,
+  gatewayHandlers,
+  missingGateways,
+  SecretBox,
+  SecretKey,
+} from './connections';
 import { lockDataFolder, openDatabase, UnitOfWork, watchDataFolder, type Database, type Db } from './database';
 import { DeviceService, digitalDeviceHandlers, SensorService } from './devices';
 import { executionHandlers, Executions } from './executions';
@@ -21,7 +40,7 @@ import type { Cursors } from './kernel/pages';
 import { GrpcServer } from './rpc/grpc/server';
 import { ServerTls } from './rpc/tls/serverTls';
 import { NormalizedKeyService, seedSystemRecords, sensorTemplateHandlers, sensorTemplateRepositories, SensorTemplateService } from './sensorTemplates';
-import { connectorKeyHandlers, ConnectorKeyService, UplinkPipeline } from './telemetry';
+import { connectorKeyHandlers, ConnectorKeyService, ReadingPositions, SeriesNumbers, UplinkPipeline } from './telemetry';
 
 /** What the application takes from outside. */
 export interface Outside {
@@ -131,9 +150,14 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
-  const { executions, uplinks } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, encoder, ...outside });
+  const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
+  const { executions, uplinks, hub } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, ...outside });
+  await uplinks.start();
   await executions.start();
   closing.push(async () => await executions.stop());
+  const starter = new ConnectionStarter({ database, hub, log: outside.log });
+  closing.push(async () => await hub.stop(), async () => await starter.stop());
+  starter.start();
   const sweeping = setInterval(() => void forgetOld(executions, uplinks, outside), EVERY_HOUR).unref();
   closing.push(() => clearInterval(sweeping));
 
@@ -148,34 +172,35 @@ interface House extends Outside {
   readonly cursors: Cursors;
   readonly keyChanged: (keyId: string) => void;
   readonly encoder: Encoder;
+  readonly secretKey: SecretKey;
 }
 
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
-function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline } {
+function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline; hub: ConnectorHub } {
   const { database, clock, log } = house;
   const uow = new UnitOfWork(database, accessRepositories);
   const access = new AccessService({ ...house, uow, missingConnections: missingGateways(database) });
-  const statuses = new ConnectionStatuses(clock);
-  const gateway = new GatewayConnector({ connections: new ConnectionRepository(database.db), statuses, clock, log });
-  const hub = new ConnectorHub([gateway], (connection) => ({ connection, settings: connection.configuration }));
+  const { hub, gateway, statuses, secrets } = links(house);
   const executions = new Executions({ ...house, hub });
   const commands = new CommandService(house);
   const hooks = { sensorsInUse, onBindingChanged: endsExecutions(executions, 'physical_device_changed'), onDeviceDeleted: endsExecutions(executions, 'device_deleted') };
   const sensors = new SensorService({ ...house, hooks });
   const devices = new DeviceService({ ...house, hooks });
   const onDeleted = (connectionId: string): void => executions.connectionDeleted(connectionId);
-  const connections = new ConnectionService({ ...house, hub, statuses, onDeleted, deviceCounts: async (organizationId, ids) => await devices.countByConnection(organizationId, ids) });
+  const connections = new ConnectionService({ ...house, hub, statuses, secrets, onDeleted, deviceCounts: async (organizationId, ids) => await devices.countByConnection(organizationId, ids) });
   const templateWork = new UnitOfWork(database, sensorTemplateRepositories);
   const normalizedKeys = new NormalizedKeyService({ ...house, uow: templateWork });
   const templates = new SensorTemplateService({ ...house, uow: templateWork, valueTypeUses, sensorUses: async (organizationId, id) => await sensors.countByTemplate(organizationId, id) });
-  const uplinks = new UplinkPipeline({ ...house, judge: async (db, uplink) => await executions.judge(db, uplink) });
+  const positions = new ReadingPositions(clock);
+  const series = new SeriesNumbers();
+  const uplinks = new UplinkPipeline({ ...house, positions, series, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
   server.add(AccessControlServiceService, accessControlHandlers(access));
   server.add(OrganizationsServiceService, organizationHandlers(new OrganizationService({ uow, clock })));
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
   server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));
   server.add(ConnectorServiceService, connectorHandlers(house.cursors));
-  server.add(ConnectionServiceService, connectionHandlers(connections));
+  server.add(ConnectionServiceService, connectionHandlers({ connections, trials: new ConnectionTrials({ database, hub, secrets }), watch: new ConnectionWatch({ database, statuses }) }));
   server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
   server.add(ActuatorCommandServiceService, { ...commandHandlers(commands, new EncoderPreviews(house)), ...executionHandlers(executions) });
   server.add(gatewayDefinition, gatewayHandlers(gateway));
@@ -187,7 +212,18 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
   });
-  return { executions, uplinks };
+  return { executions, uplinks, hub };
+}
+
+/** The ways to devices, and what they share. */
+function links({ database, secretKey, clock, log }: House) {
+  const statuses = new ConnectionStatuses(clock);
+  const shared = { statuses, arrivals: new Arrivals(clock), clock, log };
+  const secrets = new ConnectionSecrets(new SecretBox(secretKey));
+  const opener = new ConnectionOpener({ secrets, statuses, log });
+  const gateway = new GatewayConnector({ ...shared, connections: new ConnectionRepository(database.db) });
+  const hub = new ConnectorHub([gateway], (connection) => opener.open(connection));
+  return { hub, gateway, statuses, secrets };
 }
 
 function endsExecutions(executions: Executions, reason: 'device_deleted' | 'physical_device_changed') {

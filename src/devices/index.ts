@@ -7,4 +7,4 @@ export { DeviceService, type DeviceChange, type DeviceOptions, type DevicePage, 
 export { SensorService, type MappingInput } from './sensorService';
 export { formatSourcePath, itemPath, LONGEST_SOURCE_PATH, memberPath, parseSourcePath, type PathStep } from './sourcePath';
 export { medianUplinkGap, type UplinkTimes } from './uplinkGaps';
-export { UplinkRepository, type Binding, type MappedSensor } from './uplinkRepository';
+export { UplinkRepository, type Binding, type MappedSensor, type ReceivedUplink } from './uplinkRepository';

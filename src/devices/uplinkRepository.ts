@@ -2,11 +2,23 @@ import type { Db, HotStatement } from '../database';
 import type { ValueType } from '../sensorTemplates';
 import { type UplinkRhythm, type UplinkTimes, withUplink } from './uplinkGaps';
 
-/** Which digital device a physical device is bound to. */
+/** Which digital device a physical device is bound to, and where its values go. */
 export interface Binding {
   readonly deviceId: string;
   readonly physicalDeviceId: string;
   readonly rhythm: UplinkRhythm;
+  /** LoRaWAN: the class that its last uplink told. */
+  readonly reportedClass: string | undefined;
+  /** In the order of the device's mappings. */
+  readonly mapped: readonly MappedSensor[];
+}
+
+/** What an uplink says about the physical device itself. */
+export interface ReceivedUplink extends UplinkTimes {
+  /** It waited somewhere, nobody knows how long: it tells nothing about how often the device sends. */
+  readonly isBuffered: boolean;
+  /** LoRaWAN: the class that the device has now; undefined: it does not say. */
+  readonly deviceClass: string | undefined;
 }
 
 interface BindingRow {
@@ -16,6 +28,9 @@ interface BindingRow {
   readonly lastUplink: string | null;
   /** JSON array of numbers. */
   readonly uplinkGaps: string;
+  readonly reportedClass: string | null;
+  /** JSON array of MappedSensor. */
+  readonly mapped: string;
 }
 
 /** A sensor that values of uplinks go to. */
@@ -25,19 +40,14 @@ export interface MappedSensor {
   readonly valueType: ValueType;
 }
 
+const MAPPED = 'sensor_mappings m join sensors s on s.id = m.sensor_id join sensor_templates t on t.id = s.sensor_template_id where m.device_id = p.device_id';
+
 const FIND_BINDING: HotStatement = {
   name: 'uplinks.findBinding',
-  sql: () => `
-    select p.device_id as "deviceId", p.id as "physicalDeviceId", p.last_uplink as "lastUplink", p.uplink_gaps as "uplinkGaps"
+  sql: (dialect) => `
+    select p.device_id as "deviceId", p.id as "physicalDeviceId", p.last_uplink as "lastUplink", p.uplink_gaps as "uplinkGaps", p.reported_class as "reportedClass",
+      ${dialect.jsonArray(dialect.jsonObject({ sensorId: 'm.sensor_id', sourcePath: 'm.source_path', valueType: 't.value_type' }), MAPPED, 'm.position')} as mapped
     from physical_devices p where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?`,
-};
-
-const MAPPED: HotStatement = {
-  name: 'uplinks.mappedSensors',
-  sql: () => `
-    select m.sensor_id as "sensorId", m.source_path as "sourcePath", t.value_type as "valueType"
-    from sensor_mappings m join sensors s on s.id = m.sensor_id join sensor_templates t on t.id = s.sensor_template_id
-    where m.organization_id = ? and m.device_id = ? order by m.position`,
 };
 
 const TOUCH_LAST_SEEN: HotStatement = {
@@ -47,7 +57,7 @@ const TOUCH_LAST_SEEN: HotStatement = {
 
 const REMEMBER: HotStatement = {
   name: 'uplinks.remember',
-  sql: () => 'update physical_devices set last_uplink = ?, uplink_gaps = ? where organization_id = ? and id = ?',
+  sql: () => 'update physical_devices set last_uplink = ?, uplink_gaps = ?, reported_class = ? where organization_id = ? and id = ?',
 };
 
 /** What an uplink reads and changes of the device that it comes from. Assumes a connection of `organizationId`. */
@@ -57,22 +67,24 @@ export class UplinkRepository {
   /** The digital device that a physical device is bound to; `clientDeviceId` as the connector normalises it. */
   async findBinding(organizationId: string, connectionId: string, clientDeviceId: string): Promise<Binding | undefined> {
     const [row] = await this.db.all<BindingRow>(FIND_BINDING, [organizationId, connectionId, clientDeviceId]);
-    if (!row) return undefined;
-    const last = row.lastUplink === null ? undefined : (JSON.parse(row.lastUplink) as UplinkTimes);
-    return { deviceId: row.deviceId, physicalDeviceId: row.physicalDeviceId, rhythm: { last, gaps: JSON.parse(row.uplinkGaps) as number[] } };
+    return row && bindingFromRow(row);
   }
 
-  /** Where the device's values go, in the order of its mappings. */
-  async mappedSensors(organizationId: string, deviceId: string): Promise<MappedSensor[]> {
-    return await this.db.all<MappedSensor>(MAPPED, [organizationId, deviceId]);
-  }
-
-  /** Sets when the device was last seen, never backwards, and not as a change of the device; remembers how far the uplink is from the last one. Only inside a transaction. */
-  async received(organizationId: string, { deviceId, physicalDeviceId, rhythm }: Binding, { ownTime, clock, receivedAt }: UplinkTimes): Promise<void> {
-    const seenAt = Math.floor(receivedAt);
+  /** Sets when the device was last seen, never backwards, and not as a change of the device; remembers how far the uplink is from the last one, and its class. Only inside a transaction. */
+  async received(organizationId: string, { deviceId, physicalDeviceId, rhythm, reportedClass }: Binding, uplink: ReceivedUplink): Promise<void> {
+    const { ownTime, clock, deviceClass = reportedClass } = uplink;
+    const seenAt = Math.floor(uplink.receivedAt);
     // The device first, as whoever deletes it does.
     await this.db.all(TOUCH_LAST_SEEN, [seenAt, organizationId, deviceId, seenAt]);
-    const next = withUplink(rhythm, { ownTime, clock, receivedAt: seenAt });
-    if (next) await this.db.all(REMEMBER, [JSON.stringify(next.last), JSON.stringify(next.gaps), organizationId, physicalDeviceId]);
+    const next = uplink.isBuffered ? undefined : withUplink(rhythm, { ownTime, clock, receivedAt: seenAt });
+    if (!next && deviceClass === reportedClass) return;
+    const { last, gaps } = next ?? rhythm;
+    await this.db.all(REMEMBER, [last ? JSON.stringify(last) : null, JSON.stringify(gaps), deviceClass ?? null, organizationId, physicalDeviceId]);
   }
+}
+
+function bindingFromRow({ deviceId, physicalDeviceId, lastUplink, uplinkGaps, reportedClass, mapped }: BindingRow): Binding {
+  const last = lastUplink === null ? undefined : (JSON.parse(lastUplink) as UplinkTimes);
+  const rhythm = { last, gaps: JSON.parse(uplinkGaps) as number[] };
+  return { deviceId, physicalDeviceId, rhythm, reportedClass: reportedClass ?? undefined, mapped: JSON.parse(mapped) as MappedSensor[] };
 }

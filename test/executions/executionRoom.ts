@@ -1,5 +1,5 @@
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from '../../src/commands';
-import { type Connection, ConnectionRepository, ConnectionStatuses, ConnectorHub, GatewayConnector, gatewayHandlers } from '../../src/connections';
+import { Arrivals, type Connection, ConnectionRepository, ConnectionStatuses, ConnectorHub, GatewayConnector, gatewayHandlers } from '../../src/connections';
 import { type Database, UnitOfWork } from '../../src/database';
 import { DeviceService, SensorService } from '../../src/devices';
 import { executionHandlers, Executions, isFinal } from '../../src/executions';
@@ -18,7 +18,7 @@ import { GatewayServiceClient, GatewayServiceService } from '../../src/gen/gatew
 import { newId } from '../../src/kernel/ids';
 import { Cursors } from '../../src/kernel/pages';
 import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService, type ValueType } from '../../src/sensorTemplates';
-import { UplinkPipeline } from '../../src/telemetry';
+import { ReadingPositions, SeriesNumbers, UplinkPipeline } from '../../src/telemetry';
 import { call, callFails, MemoryLog, startEdge, type SeenError, type TestEdge } from '../support/edge';
 import { noEncoder } from '../support/encoders';
 import { TestClock } from '../support/testClock';
@@ -105,10 +105,10 @@ export async function startExecutionRoom(database: Database, clock = new TestClo
   const statuses = new ConnectionStatuses(clock);
   const connections = new ConnectionRepository(database.db);
   const log = new MemoryLog();
-  const connector = new GatewayConnector({ connections, statuses, clock, log });
+  const connector = new GatewayConnector({ connections, statuses, arrivals: new Arrivals(clock), clock, log });
   const hub = new ConnectorHub([connector], (connection) => ({ connection, settings: connection.configuration }));
   const executions = new Executions({ database, hub, encoder, clock, cursors, log });
-  const uplinks = new UplinkPipeline({ database, log, judge: async (db, uplink) => await executions.judge(db, uplink) });
+  const uplinks = new UplinkPipeline({ database, log, positions: new ReadingPositions(clock), series: new SeriesNumbers(), judge: async (db, uplink) => await executions.judge(db, uplink) });
   hub.start({
     uplink: async (message) => await uplinks.handle(message),
     evidence: async (...evidence) => await executions.evidence(...evidence),
@@ -164,7 +164,7 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
 
   const connection: ExecutionRoom['connection'] = async (overrides = {}) => {
     const id = newId();
-    await connections.create('org-1', { id, organizationId: 'org-1', connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1, ...overrides });
+    await connections.create('org-1', { id, organizationId: 'org-1', connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, sealedSecrets: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1, ...overrides });
     return id;
   };
   const addSensor = async (deviceId: string, isBound: boolean, valueType: ValueType = 'number'): Promise<string> => {

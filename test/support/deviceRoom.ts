@@ -6,7 +6,7 @@ import * as wire from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { newId } from '../../src/kernel/ids';
 import { Cursors } from '../../src/kernel/pages';
 import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
-import { connectorKeyHandlers, ConnectorKeyService, UplinkPipeline } from '../../src/telemetry';
+import { connectorKeyHandlers, ConnectorKeyService, ReadingPositions, SeriesNumbers, UplinkPipeline } from '../../src/telemetry';
 import { call, callFails, MemoryLog, startEdge, type SeenError } from './edge';
 import type { TestDatabase, TestEngine } from './engines';
 import { TestClock } from './testClock';
@@ -26,6 +26,8 @@ export interface DeviceRoom {
   readonly devices: DeviceService;
   readonly sensors: SensorService;
   readonly pipeline: UplinkPipeline;
+  /** Of the readings of the pipeline. */
+  readonly positions: ReadingPositions;
   /** A gateway connection of org-1, and one of org-2. */
   readonly connections: readonly [string, string];
   /** Templates of org-1. */
@@ -58,13 +60,14 @@ export async function startDeviceRoom(engine: TestEngine): Promise<DeviceRoom> {
   const cursors = new Cursors(Buffer.alloc(32));
   const devices = new DeviceService({ database, clock, cursors, hooks });
   const sensors = new SensorService({ database, clock, hooks });
-  const pipeline = new UplinkPipeline({ database, log, judge: async (_db, uplink) => void judged.push(uplink) });
+  const positions = new ReadingPositions(clock);
+  const pipeline = new UplinkPipeline({ database, log, positions, series: new SeriesNumbers(), judge: async (_db, uplink) => void judged.push(uplink) });
   const handlers = { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) };
   const edge = await startEdge((server) => server.add(wire.DigitalDeviceServiceService, handlers));
   for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
   const addConnection = async (organizationId = 'org-1') => await insertConnection(database.db, organizationId);
   return {
-    test, clock, log, devices, sensors, pipeline, judged, told, uses, addConnection,
+    test, clock, log, devices, sensors, pipeline, positions, judged, told, uses, addConnection,
     api: deviceApi(edge.client(wire.DigitalDeviceServiceClient)),
     connections: [await addConnection(), await addConnection('org-2')],
     templates: await makeTemplates(test, clock, cursors),
@@ -103,7 +106,7 @@ function keyOf(organizationId: string): Record<string, string> {
 
 async function insertConnection(db: Db, organizationId: string): Promise<string> {
   const id = newId();
-  await new ConnectionRepository(db).create(organizationId, { id, organizationId, connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1 });
+  await new ConnectionRepository(db).create(organizationId, { id, organizationId, connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, sealedSecrets: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1 });
   return id;
 }
 

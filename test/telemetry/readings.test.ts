@@ -4,12 +4,11 @@ import { replaces } from '../../src/executions/evidence/sensorComparison';
 import { LatestReadingRepository } from '../../src/telemetry/readings/latestReadingRepository';
 import { readingsOf } from '../../src/telemetry/readings/readings';
 import type { UplinkMessage } from '../../src/connections';
-import { UplinkPipeline } from '../../src/telemetry';
+import { SeriesNumbers, UplinkPipeline } from '../../src/telemetry';
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
 import { engines } from '../support/engines';
 
 const SEED = 20261121;
-const TIMES = { ownTime: 5, clock: 'gw-1', receivedAt: 9 };
 
 describe('readings of a payload', () => {
   const payload = JSON.parse('{"t": "21.5", "r": [true, {"x": null}], "o": {"a": [1]}, "__proto__": {"p": 1}, "length": 3}') as Record<string, unknown>;
@@ -27,14 +26,14 @@ describe('readings of a payload', () => {
     ['constructor', 'json', undefined],
     ['missing.deep', 'json', undefined],
   ] as const)('takes %s as %s', (sourcePath, valueType, value) => {
-    const { taken, refused } = readingsOf(payload, [{ sensorId: 's', sourcePath, valueType }], TIMES);
-    expect(taken).toEqual(value === undefined ? [] : [{ sensorId: 's', sourcePath, value, ...TIMES }]);
+    const { taken, refused } = readingsOf(payload, [{ sensorId: 's', sourcePath, valueType }]);
+    expect(taken).toEqual(value === undefined ? [] : [{ sensorId: 's', sourcePath, valueType, value }]);
     expect(refused).toEqual([]);
   });
 
   it('takes nothing as something else', () => {
     const sensor = { sensorId: 's', sourcePath: 't', valueType: 'boolean' } as const;
-    expect(readingsOf(payload, [sensor], TIMES)).toEqual({ taken: [], refused: [sensor] });
+    expect(readingsOf(payload, [sensor])).toEqual({ taken: [], refused: [{ ...sensor, value: payload.t }] });
   });
 });
 
@@ -76,7 +75,7 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     room.clock.advance(10);
     room.judged.splice(0);
     const seen: unknown[] = [];
-    const pipeline = new UplinkPipeline({ database: room.test.database, log: room.log, judge: async (_db, judged) => void seen.push(judged, await judged.latestOf(sensors.slice(0, 1))) });
+    const pipeline = new UplinkPipeline({ database: room.test.database, log: room.log, positions: room.positions, series: new SeriesNumbers(), judge: async (_db, judged) => void seen.push(judged, await judged.latestOf(sensors.slice(0, 1))) });
     await pipeline.handle(uplink(clientDeviceId, { a: 3 }));
     expect(seen).toMatchObject([{ organizationId: 'org-1', deviceId, receivedAt: receivedAt + 10, ownTime: undefined, readings: [{ sensorId: sensors[0], value: 3 }] }, new Map([[sensors[0], first]])]);
     expect((await latest(sensors)).get(sensors[0])).toMatchObject({ value: 3 });
@@ -104,13 +103,13 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     const { sensors } = await sensing();
     const bound = await boundTo(sensors);
     const repository = new LatestReadingRepository(room.test.database.db);
-    const time = fc.record({ ownTime: fc.option(fc.integer({ min: 0, max: 6 }), { nil: undefined }), clock: fc.constantFrom('gw-1', 'gw-2'), receivedAt: fc.integer({ min: 0, max: 48 }).map((eighths) => eighths / 8) });
+    const time = fc.record({ ownTime: fc.option(fc.integer({ min: 0, max: 6 }), { nil: undefined }), clock: fc.constantFrom('gw-1', 'gw-2', undefined), receivedAt: fc.integer({ min: 0, max: 48 }).map((eighths) => eighths / 8) });
     const rule = async (times: readonly SampleTimes[]): Promise<void> => {
       await room.test.database.db.knex('latest_readings').where('sensor_id', sensors[0]).delete();
       let kept: Reading | undefined;
       for (const [value, one] of times.entries()) {
         const reading = { sensorId: sensors[0], sourcePath: 'a', value, ...one };
-        await repository.store('org-1', bound, [reading]);
+        await repository.store('org-1', bound, one, [reading]);
         if (replaces(reading, kept)) kept = reading;
       }
       expect((await latest([sensors[0]])).get(sensors[0])).toEqual(kept);
@@ -134,9 +133,9 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     const { sensors } = await sensing();
     const repository = new LatestReadingRepository(room.test.database.db);
     const bound = await boundTo(sensors);
-    await repository.store('org-2', bound, [{ sensorId: sensors[0], sourcePath: 'a', value: 1, ownTime: undefined, clock: undefined, receivedAt: 1 }]);
+    await repository.store('org-2', bound, { ownTime: undefined, clock: undefined, receivedAt: 1 }, [{ sensorId: sensors[0], sourcePath: 'a', value: 1 }]);
     expect(await latest(sensors)).toEqual(new Map());
-    await repository.store('org-1', bound, [{ sensorId: sensors[0], sourcePath: 'a', value: 1, ownTime: undefined, clock: undefined, receivedAt: 1 }]);
+    await repository.store('org-1', bound, { ownTime: undefined, clock: undefined, receivedAt: 1 }, [{ sensorId: sensors[0], sourcePath: 'a', value: 1 }]);
     expect(await repository.find('org-2', bound, sensors)).toEqual(new Map());
   });
 

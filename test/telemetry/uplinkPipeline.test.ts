@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js';
 import { ConnectionRepository, type UplinkMessage } from '../../src/connections';
 import type { DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { fromTimestamp } from '../../src/kernel/timestamps';
-import { UplinkPipeline } from '../../src/telemetry';
+import { SeriesNumbers, UplinkPipeline } from '../../src/telemetry';
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
 import { engines } from '../support/engines';
 
@@ -147,7 +147,7 @@ describe.each(engines())('uplinks on $name', (engine) => {
   });
 
   it('keeps keys of so many devices that are bound to none, those seen last, and of all that are bound', async () => {
-    const pipeline = new UplinkPipeline({ database: room.test.database, log: room.log, judge: async () => {}, mostUnbound: 2 });
+    const pipeline = new UplinkPipeline({ database: room.test.database, log: room.log, positions: room.positions, series: new SeriesNumbers(), judge: async () => {}, unknown: { keys: 2, listed: 100 } });
     const device = await bound();
     const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((letter) => `invented-${letter}-${(next += 1)}`) as [string, string, string, string];
     const see = async (clientDeviceId: string): Promise<void> => void (await pipeline.handle(uplink(device, { clientDeviceId })));

@@ -19,6 +19,11 @@ const REMEMBER: HotStatement = {
     on conflict (connection_id, uplink_id) do nothing returning uplink_id`,
 };
 
+const IS_CONNECTION: HotStatement = {
+  name: 'uplinksSeen.isConnection',
+  sql: () => 'select 1 as there from connections c where c.organization_id = ? and c.id = ?',
+};
+
 /** The ids of uplinks that were stored, so that a repeated one changes nothing. Those of a deleted connection grow old like all others. */
 export class SeenUplinkRepository {
   constructor(private readonly db: Db) {}
@@ -30,6 +35,11 @@ export class SeenUplinkRepository {
     const { slot, digest, isRepetition } = identity;
     const rows = await this.db.all(REMEMBER_DELIVERY, [`delivery:${slot}`, digest, seenAt, organizationId, connectionId, isRepetition ? 1 : 0]);
     return rows.length > 0;
+  }
+
+  /** Whether the organization has this connection: what is not remembered does not tell. */
+  async isConnection(organizationId: string, connectionId: string): Promise<boolean> {
+    return (await this.db.all(IS_CONNECTION, [organizationId, connectionId])).length > 0;
   }
 
   /** Forgets at most `limit` ids, of all organizations, that were seen before; returns how many they were. */

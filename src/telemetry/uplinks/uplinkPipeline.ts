@@ -1,45 +1,64 @@
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import { ConnectionRepository, type UplinkMessage, type UplinkOutcome } from '../../connections';
 import { UnitOfWork, type Database, type Db } from '../../database';
-import { type MappedSensor, UplinkRepository } from '../../devices';
+import { UplinkRepository } from '../../devices';
 import type { SensedUplink } from '../../executions';
 import type { Logger } from '../../kernel/logger';
 import { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
 import { LatestReadingRepository } from '../readings/latestReadingRepository';
+import type { ReadingPositions } from '../readings/readingPositions';
+import { ReadingRepository } from '../readings/readingRepository';
+import type { MappedValue } from '../readings/readings';
+import { RefusedValueRepository } from '../readings/refusedValueRepository';
+import type { SeriesNumbers } from '../readings/seriesNumbers';
+import { SeriesRepository } from '../readings/seriesRepository';
+import { DiscoveredDeviceRepository } from './discoveredDeviceRepository';
 import { SeenUplinkRepository } from './seenUplinkRepository';
-import { UnboundSources } from './unboundSources';
+import { UnknownDevices, type UnknownLimits } from './unknownDevices';
 import { UPLINK_STEPS, type UplinkRepositories, type UplinkState } from './uplinkSteps';
 
 /** How long the id of an uplink is remembered, in milliseconds: 7 days. */
 export const UPLINK_MEMORY_MS = 7 * 24 * 3600 * 1000;
 const FORGOTTEN_AT_ONCE = 1000;
-const MOST_UNBOUND = 1000;
 
 /** What the pipeline needs. */
 export interface UplinkPipelineOptions {
   readonly database: Database;
   readonly log: Logger;
+  /** The order of all readings. */
+  readonly positions: ReadingPositions;
+  /** The series of all readings. */
+  readonly series: SeriesNumbers;
   /** Settles what waits for an uplink of this device, inside the uplink's transaction (`db`). Called once for each uplink of a bound device that is new. */
   readonly judge: (db: Db, uplink: SensedUplink) => Promise<void>;
-  /** Of how many physical devices of a connection that are bound to none keys are kept; 1000 where nothing is said. */
-  readonly mostUnbound?: number;
+  /** 1,000 and 10,000 where nothing is said. */
+  readonly unknown?: UnknownLimits;
 }
 
 /** Takes in what devices send. */
 export class UplinkPipeline {
   private readonly work: UnitOfWork<UplinkRepositories>;
-  private readonly unbound: UnboundSources;
+  private readonly unknown: UnknownDevices;
 
   constructor(private readonly options: UplinkPipelineOptions) {
-    this.unbound = new UnboundSources(options.mostUnbound ?? MOST_UNBOUND);
+    this.unknown = new UnknownDevices(options.database, options.log, options.unknown);
     this.work = new UnitOfWork(options.database, (db) => ({
       connections: new ConnectionRepository(db),
       devices: new UplinkRepository(db),
       keys: new ConnectorKeyRepository(db),
       seen: new SeenUplinkRepository(db),
+      discovered: new DiscoveredDeviceRepository(db),
       latest: new LatestReadingRepository(db),
+      readings: new ReadingRepository(db),
+      refused: new RefusedValueRepository(db),
+      seriesOf: async (organizationId, sensorIds) => await options.series.of(new SeriesRepository(db), organizationId, sensorIds),
       judge: async (uplink) => await options.judge(db, uplink),
     }));
+  }
+
+  /** Call it once, before the first uplink: positions go on after the last one that is stored. */
+  async start(): Promise<void> {
+    this.options.positions.startAfter(await new SeriesRepository(this.options.database.db).lastPosition());
   }
 
   /**
@@ -48,52 +67,67 @@ export class UplinkPipeline {
    * and `database_unavailable`, after which it may be handed in again.
    */
   async handle(message: UplinkMessage): Promise<UplinkOutcome> {
-    const { outcome, isBound } = await this.work.transaction((repos) => this.take(message, repos));
-    if (isBound) this.unbound.remove(message);
-    else if (outcome.outcome === 'stored') await this.keepFew(message);
+    const { outcome, state } = await this.stored(message);
+    if (outcome.outcome !== 'stored') return outcome;
+    this.report(state);
+    if (state.binding) this.unknown.bound(message);
+    else await this.unknown.seen(message, state.isDiscovery);
     return outcome;
   }
 
   /**
-   * Forgets the ids of uplinks that are older than 7 days, and the keys of deleted connections, a few at a time, so that
-   * nobody waits long. `now` in Unix milliseconds.
+   * Forgets the ids of uplinks that are older than 7 days, what is kept of deleted connections, and that devices which are bound by now were
+   * once unknown; a few at a time, so that nobody waits long. `now` in Unix milliseconds.
    */
   async sweep(now: number): Promise<void> {
     await this.inPortions(({ seen }) => seen.forget(now - UPLINK_MEMORY_MS, FORGOTTEN_AT_ONCE));
-    const { keys } = this.work.repos;
+    const { keys, discovered } = this.work.repos;
     for (let found = await keys.findConnection(''); found; found = await keys.findConnection(found.connectionId)) {
       const { connectionId, isDeleted } = found;
-      if (isDeleted) this.unbound.forget(connectionId);
+      if (isDeleted) this.unknown.forget(connectionId);
       if (isDeleted) await this.inPortions((repos) => repos.keys.forget(connectionId, FORGOTTEN_AT_ONCE));
       await othersTurn();
     }
+    for (let found = await discovered.findConnection(''); found; found = await discovered.findConnection(found.connectionId)) {
+      const { organizationId, ...connection } = found;
+      await this.inPortions((repos) => repos.discovered.forget(organizationId, connection, FORGOTTEN_AT_ONCE));
+      await othersTurn();
+    }
+    this.unknown.recount();
   }
 
   private async inPortions(forget: (repos: UplinkRepositories) => Promise<number>): Promise<void> {
     while ((await this.work.transaction(forget)) === FORGOTTEN_AT_ONCE) await othersTurn();
   }
 
-  private async take(message: UplinkMessage, repos: UplinkRepositories): Promise<{ outcome: UplinkOutcome; isBound: boolean }> {
-    const state: UplinkState = { message, samples: [], isComplete: true, binding: undefined, readings: [], refused: [] };
-    for (const [name, step] of UPLINK_STEPS) {
-      const outcome = await step(state, repos);
-      if (outcome !== 'continue') return { outcome: this.stopped(name, message, outcome.stop), isBound: false };
+  /** The whole way of an uplink; its readings are told to whoever listens. */
+  private async stored(message: UplinkMessage): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
+    const { positions } = this.options;
+    const position = positions.open();
+    try {
+      const taken = await this.work.transaction((repos) => this.take(message, position, repos));
+      positions.close(position);
+      if (taken.state.stored.length > 0) positions.stored(message.organizationId, taken.state.stored);
+      return taken;
+    } catch (error) {
+      positions.close(position);
+      throw error;
     }
-    if (!state.isComplete) this.options.log.debug({ ...factsOf(message), kept_paths: state.samples.length }, 'telemetry.paths_dropped');
-    if (state.refused.length > 0) this.options.log.warn({ ...factsOf(message), refused_values: state.refused.length, ...refusedOf(state.refused) }, 'telemetry.values_refused');
-    return { outcome: { outcome: 'stored' }, isBound: state.binding !== undefined };
   }
 
-  /** Of a connection's physical devices that are bound to none, only so many keep their keys: those seen last. */
-  private async keepFew(message: UplinkMessage): Promise<void> {
-    const { organizationId } = message;
-    const dropped = this.unbound.add(message);
-    if (!dropped) return;
-    await this.work.transaction(async ({ devices, keys }) => {
-      if (await devices.findBinding(organizationId, dropped.connectionId, dropped.clientDeviceId)) return;
-      await keys.delete(organizationId, dropped);
-    });
-    this.options.log.warn({ organization_id: organizationId, connection_id: dropped.connectionId, client_device_id: dropped.clientDeviceId }, 'telemetry.unbound_dropped');
+  private async take(message: UplinkMessage, position: number, repos: UplinkRepositories): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
+    const state: UplinkState = { message, position, values: {}, samples: [], isComplete: true, binding: undefined, isDiscovery: false, taken: [], refused: [], stored: [] };
+    for (const [name, step] of UPLINK_STEPS) {
+      const result = step(state, repos);
+      const outcome = result instanceof Promise ? await result : result; // a turn for each would cost as much as a statement
+      if (outcome !== 'continue') return { outcome: this.stopped(name, message, outcome.stop), state };
+    }
+    return { outcome: { outcome: 'stored' }, state };
+  }
+
+  private report({ message, isComplete, samples, refused }: UplinkState): void {
+    if (!isComplete) this.options.log.debug({ ...factsOf(message), kept_paths: samples.length }, 'telemetry.paths_dropped');
+    if (refused.length > 0) this.options.log.warn({ ...factsOf(message), refused_values: refused.length, ...refusedOf(refused) }, 'telemetry.values_refused');
   }
 
   private stopped(step: string, message: UplinkMessage, outcome: UplinkOutcome): UplinkOutcome {
@@ -105,7 +139,7 @@ export class UplinkPipeline {
 }
 
 /** The first of them; a device has up to 500. */
-function refusedOf([first]: readonly MappedSensor[]): object {
+function refusedOf([first]: readonly MappedValue[]): object {
   return { first_sensor_id: first?.sensorId, first_path: first?.sourcePath, first_value_type: first?.valueType };
 }
 
