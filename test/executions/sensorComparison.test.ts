@@ -56,13 +56,13 @@ describe('whether a sample is newer than the command', () => {
   ])('holds a time on a clock that no delivery is told on against the server: %s', (_name, ownTime, expected) => {
     const delivered = { ...x, deliveredAt: 9_900, deliveredArrival: 9_900, peerDeliveredAt: undefined, peerDeliveredBy: undefined };
     expect(isAfterDelivery(delivered, { receivedAt: 9_901, ownTime, clock: undefined })).toBe(expected);
-    expect(isAfterDispatch({ dispatchedAt: 9_900 }, { receivedAt: 9_901, ownTime, clock: undefined })).toBe(expected);
+    expect(isAfterDispatch({ kind: 'gateway', dispatchedAt: 9_900 }, { receivedAt: 9_901, ownTime, clock: undefined })).toBe(expected);
   });
 
   it('never counts what was buffered', () => {
     const sample = { receivedAt: 2000, ownTime: undefined, clock: undefined, isBuffered: true };
     expect(isAfterDelivery(x, sample)).toBe(false);
-    expect(isAfterDispatch({ dispatchedAt: 10 }, sample)).toBe(false);
+    expect(isAfterDispatch({ kind: 'gateway', dispatchedAt: 10 }, sample)).toBe(false);
   });
 
   it.each([
@@ -78,10 +78,12 @@ describe('whether a sample is newer than the command', () => {
 
   it('knows nothing of the dispatch on another clock', () => {
     const untimed = { ownTime: undefined, clock: undefined };
-    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 11, ...untimed })).toBe(true);
-    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 10.9, ...untimed })).toBe(false);
-    expect(isAfterDispatch({ dispatchedAt: 10 }, { receivedAt: 11, ownTime: 99, clock: 'gw-1' })).toBe(false);
-    expect(isAfterDispatch({ dispatchedAt: undefined }, { receivedAt: 11, ...untimed })).toBe(false);
+    expect(isAfterDispatch({ kind: 'gateway', dispatchedAt: 10 }, { receivedAt: 11, ...untimed })).toBe(true);
+    expect(isAfterDispatch({ kind: 'gateway', dispatchedAt: 10 }, { receivedAt: 10.9, ...untimed })).toBe(false);
+    expect(isAfterDispatch({ kind: 'gateway', dispatchedAt: 10 }, { receivedAt: 11, ownTime: 99, clock: 'gw-1' })).toBe(false);
+    expect(isAfterDispatch({ kind: 'chirpstack', dispatchedAt: 10_500 }, { receivedAt: 10_501, ownTime: 10_000, clock: 'chirpstack' })).toBe(true);
+    expect(isAfterDispatch({ kind: 'chirpstack', dispatchedAt: 10_500 }, { receivedAt: 10_501, ownTime: 9_999, clock: 'chirpstack' })).toBe(false);
+    expect(isAfterDispatch({ kind: 'gateway', dispatchedAt: undefined }, { receivedAt: 11, ...untimed })).toBe(false);
   });
 });
 

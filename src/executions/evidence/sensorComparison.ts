@@ -1,3 +1,4 @@
+import { isLorawan } from '../../connections';
 import { jsonEqual } from '../../kernel/canonicalJson';
 import type { JsonValue } from '../../kernel/jsonValue';
 import { typedValue } from '../../sensorTemplates';
@@ -61,10 +62,13 @@ function isOfEarlierFrame({ times, deliveredFCnt }: DeliveryFacts, { fCnt }: Sam
   return times.classA && fCnt !== undefined && deliveredFCnt !== undefined && fCnt <= deliveredFCnt;
 }
 
-/** Whether a sample was taken after the command left, though nobody told of its delivery. A time on the clock that deliveries are told on proves nothing: nothing says what that clock showed then. */
-export function isAfterDispatch(x: Pick<Execution, 'dispatchedAt'>, { ownTime, clock, receivedAt, isBuffered }: SampleTimes): boolean {
+/**
+ * Whether a sample was taken after the command left, though nobody told of its delivery. A time on a gateway's clock proves nothing: nothing
+ * says what that clock showed then, and gateways keep uplinks. A network server keeps none, so its time must only not be before.
+ */
+export function isAfterDispatch(x: Pick<Execution, 'dispatchedAt' | 'kind'>, { ownTime, clock, receivedAt, isBuffered }: SampleTimes): boolean {
   if (isBuffered || x.dispatchedAt === undefined || Math.floor(receivedAt) <= x.dispatchedAt) return false;
-  return ownTime === undefined || (clock === undefined && isSinceSecondOf(ownTime, x.dispatchedAt));
+  return ownTime === undefined || ((clock === undefined || isLorawan(x.kind)) && isSinceSecondOf(ownTime, x.dispatchedAt));
 }
 
 /** What is older than the second of a moment on the server's clock has waited somewhere. Many devices tell whole seconds only. */

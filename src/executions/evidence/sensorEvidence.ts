@@ -84,11 +84,14 @@ function newerSample(x: Execution, sensorId: string, { read, after }: Shown): Re
   return [after.get(sensorId), read.get(sensorId)].find((sample) => sample && counts(x, sample));
 }
 
-/** Whether a sensor showed something else before: so what it shows now is an effect. */
+/**
+ * Whether a sensor showed something else before: so what it shows now is an effect. Of class A that must have come since the command left:
+ * the first uplink from then on opens the receive window, and cannot show what the command does.
+ */
 function showedOther(x: Execution, before: ReadonlyMap<string, Reading>): boolean {
   return x.expected.some((expected) => {
     const sample = before.get(expected.sensorId);
-    return sample !== undefined && !showsExpected(expected, sample.value);
+    return sample !== undefined && !showsExpected(expected, sample.value) && (!x.times.classA || isAfterDispatch(x, sample));
   });
 }
 
