@@ -177,7 +177,7 @@ interface House extends Outside {
 
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
 function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline; hub: ConnectorHub } {
-  const { database, clock, log } = house;
+  const { database, clock } = house;
   const uow = new UnitOfWork(database, accessRepositories);
   const access = new AccessService({ ...house, uow, missingConnections: missingGateways(database) });
   const { hub, gateway, statuses, secrets } = links(house);

@@ -32,3 +32,7 @@ export const listenAddress = (): z.ZodType<string> =>
 /** A database URL, or nothing for SQLite. */
 export const databaseUrl = (): z.ZodType<string> =>
   text().refine((value) => value === '' || (/^postgres(ql)?:\/\//.test(value) && URL.canParse(value)), 'must be empty (SQLite in the data folder) or postgres://user:password@host:port/database');
+
+/** 32 bytes in base64, or nothing. */
+export const secretKey = (): z.ZodType<string> =>
+  text().refine((value) => value === '' || /^[A-Za-z0-9+/]{43}=?$/.test(value.trim()), 'must be 32 random bytes in base64, for example what "openssl rand -base64 32" prints');

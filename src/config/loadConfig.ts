@@ -19,7 +19,7 @@ export interface LoadedConfig {
   readonly sources: Readonly<Record<string, string>>;
 }
 
-const PATHS_OF_FILES = ['data.dir', 'tls.certFile', 'tls.keyFile', 'tls.clientCaFile', 'bootstrap.keyFile'];
+const PATHS_OF_FILES = ['data.dir', 'tls.certFile', 'tls.keyFile', 'tls.clientCaFile', 'secrets.keyFile', 'bootstrap.keyFile'];
 
 /** Reads the configuration once. Throws `configuration_invalid` with a line for every mistake, all at once; the value is frozen. */
 export function loadConfig(from: ConfigSources): LoadedConfig {

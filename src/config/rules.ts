@@ -21,6 +21,11 @@ export const CONFIG_RULES: readonly ConfigRule[] = [
   { settings: ['tls.names', 'tls.mode'], holds: ({ tls }) => tls.mode === 'auto' || tls.names.length === 0, mistake: useless },
   { settings: ['tls.clientCaFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'off' || tls.clientCaFile === '', mistake: useless },
   {
+    settings: ['secrets.key', 'secrets.keyFile'],
+    holds: ({ secrets }) => secrets.key === '' || secrets.keyFile === '',
+    mistake: () => 'is given beside secrets.keyFile: give the key itself or the file that holds it, not both',
+  },
+  {
     settings: ['codec.hardMs', 'codec.scriptMs'],
     holds: ({ codec }) => codec.scriptMs <= 0.8 * codec.hardMs,
     mistake: ({ codec }) => `is ${codec.hardMs}: must be at least ${Math.ceil(codec.scriptMs / 0.8)}: codec.scriptMs (${codec.scriptMs}), after which a script is stopped without its thread, is at most 80 % of it`,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { choice, count, databaseUrl, flag, list, listenAddress, text } from './fields';
+import { choice, count, databaseUrl, flag, list, listenAddress, secretKey, text } from './fields';
 
 /**
  * Every setting: section, name, default, what it is. A setting's variable is PLANTROOM_<SECTION>_<NAME>, its flag --section-name,
@@ -24,6 +24,10 @@ export const configSchema = z.strictObject({
   database: z.strictObject({
     url: databaseUrl().default('').describe('empty: SQLite in the data folder; else postgres://...').meta({ secret: true }),
     pool: count(2, 100).default(10).describe('PostgreSQL: the most connections'),
+  }),
+  secrets: z.strictObject({
+    key: secretKey().default('').describe('key that the secret fields of connections are encrypted with: 32 bytes in base64').meta({ secret: true }),
+    keyFile: text().default('').describe('file with that key; empty: secrets.key in the data folder, made when it is first needed'),
   }),
   log: z.strictObject({
     level: choice(['debug', 'info', 'warn', 'error']).default('info').describe('the least important lines that are written'),

@@ -1,5 +1,4 @@
-import { DomainError, type Violation } from '../kernel/errors';
-import { CONNECTORS, findConnector } from './connectors';
+import { DomainError } from '../kernel/errors';
 import type { JsonObject } from './connectorType';
 
 /** A configured instance of a connector. Times are Unix milliseconds. */
@@ -12,7 +11,10 @@ export interface Connection {
   readonly description: string;
   /** A disabled one carries nothing. */
   readonly enabled: boolean;
+  /** Without its secret fields. */
   readonly configuration: JsonObject;
+  /** The secret fields that are set, each encrypted (SecretBox). */
+  readonly sealedSecrets: SealedSecrets;
   /** As it was given; effectivePolicy fills in the defaults. */
   readonly policy: ConnectionPolicy;
   readonly createdAt: number;
@@ -20,6 +22,9 @@ export interface Connection {
   /** Counts the changes from 1; the etag is made of it. */
   readonly revision: number;
 }
+
+/** Ciphertexts by the name of the field. */
+export type SealedSecrets = Readonly<Record<string, string>>;
 
 /** Limits and times of a connection's executions, in seconds; what an undefined one stands for depends on the connector and the device. */
 export interface ConnectionPolicy {
@@ -49,14 +54,6 @@ export interface EffectivePolicy {
 /** Fills in the defaults. */
 export function effectivePolicy(policy: ConnectionPolicy): EffectivePolicy {
   return { maxInFlight: policy.maxInFlight ?? 16 };
-}
-
-/** What is wrong with a connector and the configuration for it, beyond the field rules. */
-export function checkConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
-  const connector = findConnector(connectorId);
-  if (connector) return connector.checkConfiguration(configuration);
-  const known = CONNECTORS.map(({ id }) => `\`${id}\``).join(', ');
-  return [{ field: 'connectorId', description: `${JSON.stringify(connectorId)} is no connector of this server; give one of ${known}` }];
 }
 
 /** Another connection of the organization has the name already. */

@@ -1,11 +1,26 @@
 import type { ConnectionServiceServer } from '../gen/connection/connection_service';
 import { checked, type HandlersOf } from '../rpc/handlers';
-import { checkConfiguration } from './connection';
-import { connectionChangeFromMessage, connectionToMessage, newConnectionFromMessage } from './connectionMessages';
+import { checkConfiguration } from './configurationCheck';
+import { checkTrial, connectionChangeFromMessage, connectionToMessage, newConnectionFromMessage, statusNewsToMessage, trialFromMessage, trialToMessage } from './connectionMessages';
 import type { ConnectionService } from './connectionService';
+import type { ConnectionTrials } from './connectionTrials';
+import type { ConnectionWatch } from './connectionWatch';
+
+/** What the handlers call. */
+export interface ConnectionRooms {
+  readonly connections: ConnectionService;
+  readonly trials: ConnectionTrials;
+  readonly watch: ConnectionWatch;
+}
+
+/** What this room answers of ConnectionService. */
+export type ConnectionHandlers = Pick<
+  HandlersOf<ConnectionServiceServer>,
+  'createConnection' | 'getConnection' | 'listConnections' | 'updateConnection' | 'deleteConnection' | 'testConnection' | 'watchConnectionStatus'
+>;
 
 /** Connections. */
-export function connectionHandlers(connections: ConnectionService): HandlersOf<ConnectionServiceServer> {
+export function connectionHandlers({ connections, trials, watch }: ConnectionRooms): ConnectionHandlers {
   return {
     createConnection: checked(
       (request) => checkConfiguration(request.connectorId, request.configuration ?? {}),
@@ -23,6 +38,10 @@ export function connectionHandlers(connections: ConnectionService): HandlersOf<C
     deleteConnection: async (request, context) => {
       await connections.delete(context.organizationId, request.id, request.etag);
       return {};
+    },
+    testConnection: checked(checkTrial, async (request, context) => trialToMessage(await trials.test(context.organizationId, trialFromMessage(request), context.signal))),
+    watchConnectionStatus: async function* (request, context) {
+      for await (const news of watch.watch(context.organizationId, request.ids, context.signal)) yield statusNewsToMessage(news);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { foldName, uniqueOr, type Db, type HotStatement } from '../database';
 import { notFound } from '../kernel/errors';
 import type { CreatedPosition } from '../kernel/pages';
-import { connectionInUse, nameTaken, type Connection, type ConnectionPolicy } from './connection';
+import { connectionInUse, nameTaken, type Connection, type ConnectionPolicy, type SealedSecrets } from './connection';
 import type { JsonObject } from './connectorType';
 
 interface ConnectionRow {
@@ -12,6 +12,7 @@ interface ConnectionRow {
   readonly description: string;
   readonly enabled: number;
   readonly configuration: string;
+  readonly secrets: string;
   readonly policy: string;
   readonly revision: number;
   readonly created_at: number;
@@ -67,6 +68,18 @@ export class ConnectionRepository {
     return rows.map(connectionFromRow);
   }
 
+  /** What the server itself starts: connections that are switched on, of all organizations, in the order of their ids after `after`, at most `limit`. */
+  async listEnabled(after: string, limit: number): Promise<Connection[]> {
+    const query = this.db.knex('connections as c').where('c.enabled', 1).where('c.id', '>', after).orderBy('c.id').limit(limit);
+    return (await query.select<ConnectionRow[]>('c.*')).map(connectionFromRow);
+  }
+
+  /** The same of one organization, whether switched on or not. */
+  async listAfter(organizationId: string, after: string, limit: number): Promise<Connection[]> {
+    const rows = await this.inOrganization(organizationId).where('c.id', '>', after).orderBy('c.id').limit(limit).select<ConnectionRow[]>('c.*');
+    return rows.map(connectionFromRow);
+  }
+
   /** Stores a connection that was locked. Throws `name_taken`. */
   async update(organizationId: string, connection: Connection): Promise<void> {
     await uniqueOr(this.db.dialect, () => nameTaken(connection.name), async () => await this.one(organizationId, connection.id).update(rowOf(connection)));
@@ -98,6 +111,7 @@ function rowOf(connection: Connection) {
     description: connection.description,
     enabled: connection.enabled ? 1 : 0,
     configuration: JSON.stringify(connection.configuration),
+    secrets: Object.keys(connection.sealedSecrets).length === 0 ? '' : JSON.stringify(connection.sealedSecrets),
     policy: JSON.stringify(connection.policy),
     revision: connection.revision,
     updated_at: connection.updatedAt,
@@ -113,6 +127,7 @@ function connectionFromRow(row: ConnectionRow): Connection {
     description: row.description,
     enabled: row.enabled === 1,
     configuration: JSON.parse(row.configuration) as JsonObject,
+    sealedSecrets: row.secrets === '' ? {} : (JSON.parse(row.secrets) as SealedSecrets),
     policy: JSON.parse(row.policy) as ConnectionPolicy,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -4,11 +4,13 @@ import { throwIfAny } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
-import { checkConfiguration, connectionInUse, type Connection, type ConnectionPolicy } from './connection';
+import { checkConfiguration } from './configurationCheck';
+import { connectionInUse, type Connection, type ConnectionPolicy } from './connection';
 import { connectionRepositories, type ConnectionRepositories } from './connectionRepositories';
 import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
 import type { ConnectorHub } from './connectorHub';
 import type { JsonObject } from './connectorType';
+import type { ConnectionSecrets } from './secrets/connectionSecrets';
 
 /** The connection to create; the name is trimmed. */
 export interface NewConnection {
@@ -16,11 +18,12 @@ export interface NewConnection {
   readonly name: string;
   readonly description: string;
   readonly enabled: boolean;
+  /** With its secret fields. */
   readonly configuration: JsonObject;
   readonly policy: ConnectionPolicy;
 }
 
-/** What to change on a connection; undefined stays as it is. */
+/** What to change on a connection; undefined stays as it is, and so does a secret field that a new configuration lacks. One that is null is removed. */
 export type ConnectionChange = { readonly [Field in keyof Omit<NewConnection, 'connectorId'>]: NewConnection[Field] | undefined };
 
 /** A connection as it is shown: how it is doing, and how many devices are bound to it. */
@@ -43,6 +46,7 @@ export interface ConnectionServiceOptions {
   readonly cursors: Cursors;
   readonly hub: ConnectorHub;
   readonly statuses: ConnectionStatuses;
+  readonly secrets: ConnectionSecrets;
   /** Told of a connection that was deleted, once that is on disk. */
   readonly onDeleted: (connectionId: string) => void;
   /** How many devices are bound to each of these connections; those with none may be left out. */
@@ -57,12 +61,20 @@ export class ConnectionService {
     this.work = new UnitOfWork(options.database, connectionRepositories);
   }
 
-  /** Throws `validation_failed`, `name_taken`. */
+  /** Throws `validation_failed`, `name_taken`, `secrets_unreadable` if secrets cannot be encrypted. */
   async create(organizationId: string, input: NewConnection): Promise<ConnectionView> {
+    const { clock, hub, statuses, secrets } = this.options;
     throwIfAny(checkConfiguration(input.connectorId, input.configuration));
-    const now = this.options.clock.now();
-    const connection: Connection = { ...input, id: newId(), organizationId, createdAt: now, updatedAt: now, revision: 1 };
-    await this.work.repos.connections.create(organizationId, connection);
+    const now = clock.now();
+    const place = { id: newId(), organizationId, connectorId: input.connectorId };
+    const connection: Connection = { ...input, ...place, ...secrets.store(place, input.configuration, {}), createdAt: now, updatedAt: now, revision: 1 };
+    await this.work.transaction(async ({ connections }, db) => {
+      await connections.create(organizationId, connection);
+      db.afterCommit(() => {
+        hub.connectionChanged(connection);
+        statuses.changed(connection.id);
+      });
+    });
     return this.view(connection, 0);
   }
 
@@ -86,14 +98,13 @@ export class ConnectionService {
     };
   }
 
-  /** Changes the given fields. Throws `connection_not_found`, `changed_meanwhile`, `validation_failed`, `name_taken`. */
+  /** Changes the given fields. Throws `connection_not_found`, `changed_meanwhile`, `validation_failed`, `name_taken`, `secrets_unreadable`. */
   async update(organizationId: string, id: string, change: ConnectionChange, etag: string | undefined): Promise<ConnectionView> {
     const { clock, hub, statuses } = this.options;
     const connection = await this.work.transaction(async ({ connections }, db) => {
       const before = await connections.lock(organizationId, id);
       checkEtag('connection', before.revision, etag);
-      const after = changed(before, change, clock.now());
-      throwIfAny(checkConfiguration(after.connectorId, after.configuration));
+      const after = this.changed(before, change, clock.now());
       await connections.update(organizationId, after);
       db.afterCommit(() => {
         if (after.enabled !== before.enabled) statuses.switched(id);
@@ -121,6 +132,15 @@ export class ConnectionService {
     });
   }
 
+  private changed(before: Connection, change: ConnectionChange, now: number): Connection {
+    const { secrets } = this.options;
+    const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<NewConnection>;
+    const after = { ...before, ...given, revision: before.revision + 1, updatedAt: now };
+    if (!given.configuration) return after;
+    throwIfAny(checkConfiguration(before.connectorId, secrets.merged(before, given.configuration)));
+    return { ...after, ...secrets.store(before, given.configuration, before.sealedSecrets) };
+  }
+
   private async countDevices({ organizationId, id }: Connection): Promise<number> {
     return (await this.options.deviceCounts(organizationId, [id])).get(id) ?? 0;
   }
@@ -128,9 +148,4 @@ export class ConnectionService {
   private view(connection: Connection, deviceCount: number): ConnectionView {
     return { connection, status: this.options.statuses.of(connection), deviceCount };
   }
-}
-
-function changed(before: Connection, change: ConnectionChange, now: number): Connection {
-  const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<NewConnection>;
-  return { ...before, ...given, revision: before.revision + 1, updatedAt: now };
 }

@@ -1,9 +1,13 @@
+import { notFound } from '../kernel/errors';
 import type { Connection } from './connection';
-import type { Connector, ConnectorEvents, Downlink, OpenConnection, Peer, SendResult } from './connector';
+import type { ConnectionCheck, Connector, ConnectorEvents, Downlink, OpenConnection, Peer, SendResult } from './connector';
 
 /** All connectors as one: where commands go out, and who is there to take them. */
 export class ConnectorHub {
-  /** `open` decrypts the secret fields of a connection. */
+  /** What was last handed over of each connection. No id is ever used again, so the deleted ones stay out. */
+  private readonly revisions = new Map<string, number>();
+
+  /** `open` decrypts the secret fields of a connection; it may not throw. */
   constructor(
     private readonly connectors: readonly Connector[],
     private readonly open: (connection: Connection) => OpenConnection,
@@ -42,14 +46,24 @@ export class ConnectorHub {
     for (const connector of this.connectors) connector.withdraw(connectionId, executionId);
   }
 
-  /** A connection was created or changed and that is on disk, or the server has just started. */
+  /** A connection was created or changed and that is on disk, or the server has just started. Leaves alone what is older than what it was told before. */
   connectionChanged(connection: Connection): void {
+    if (connection.revision < (this.revisions.get(connection.id) ?? 0)) return;
+    this.revisions.set(connection.id, connection.revision);
     this.connectors.find(({ id }) => id === connection.connectorId)?.connectionChanged(this.open(connection));
   }
 
   /** A connection was deleted and that is on disk. */
   connectionDeleted(connectionId: string): void {
+    this.revisions.set(connectionId, Number.POSITIVE_INFINITY);
     for (const connector of this.connectors) connector.connectionDeleted(connectionId);
+  }
+
+  /** Tries a connection out, stored or not, and leaves nothing behind. Ends within 20 s, sooner if the signal aborts. */
+  async test(open: OpenConnection, signal: AbortSignal): Promise<readonly ConnectionCheck[]> {
+    const connector = this.connectors.find(({ id }) => id === open.connection.connectorId);
+    if (!connector) throw notFound('connector', open.connection.connectorId);
+    return await connector.test(open, signal);
   }
 
   private holder(connectionId: string): Connector | undefined {

@@ -1,5 +1,5 @@
-import { notFound, validationFailed, type Violation } from '../kernel/errors';
-import type { ConnectorType, JsonObject } from './connectorType';
+import { notFound, validationFailed } from '../kernel/errors';
+import type { ConnectorType } from './connectorType';
 import { GATEWAY } from './connectors/gateway/gatewayType';
 
 /** The connector types of this server, by name. */
@@ -26,9 +26,4 @@ export function normalizeClientDeviceId(connectorId: string, text: string, field
   const id = connector.findClientDeviceId(text);
   if (id === undefined) throw validationFailed([{ field, description: `is no device id of the connector \`${connectorId}\`; give ${connector.clientDeviceIdForm}` }]);
   return id;
-}
-
-/** What is wrong with a physical device's configuration; paths begin with `physicalDevice.configuration`. */
-export function checkDeviceConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
-  return getConnector(connectorId).checkDeviceConfiguration(configuration);
 }

@@ -1,4 +1,21 @@
-import { ConnectionRepository, connectionHandlers, ConnectionService, ConnectionStatuses, connectorHandlers, ConnectorHub, GatewayConnector, gatewayDefinition, gatewayHandlers } from '../../src/connections';
+import {
+  Arrivals,
+  ConnectionOpener,
+  ConnectionRepository,
+  connectionHandlers,
+  ConnectionSecrets,
+  ConnectionService,
+  ConnectionStatuses,
+  ConnectionTrials,
+  ConnectionWatch,
+  connectorHandlers,
+  ConnectorHub,
+  GatewayConnector,
+  gatewayDefinition,
+  gatewayHandlers,
+  SecretBox,
+  SecretKey,
+} from '../../src/connections';
 import { ConnectionServiceService } from '../../src/gen/connection/connection_service';
 import { ConnectorServiceService } from '../../src/gen/connector/connector_service';
 import { Cursors } from '../../src/kernel/pages';
@@ -6,6 +23,7 @@ import type { GrpcServer } from '../../src/rpc/grpc/server';
 import { engines, type TestDatabase, type TestEngine } from '../support/engines';
 import { MemoryLog, startEdge, type TestEdge } from '../support/edge';
 import { TestClock } from '../support/testClock';
+import { FakeConnector } from './fakeConnector';
 import { FakeEvents } from './fakeEvents';
 
 /** The organizations of a test database. */
@@ -19,6 +37,12 @@ export interface ConnectionRoom {
   readonly service: ConnectionService;
   readonly hub: ConnectorHub;
   readonly gateway: GatewayConnector;
+  /** Stands for the connector `mqtt`. */
+  readonly fake: FakeConnector;
+  readonly statuses: ConnectionStatuses;
+  readonly secrets: ConnectionSecrets;
+  readonly trials: ConnectionTrials;
+  readonly watch: ConnectionWatch;
   readonly events: FakeEvents;
   /** How many devices are bound, by connection. */
   readonly devices: Map<string, number>;
@@ -32,21 +56,26 @@ export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, 
   const clock = new TestClock();
   const log = new MemoryLog();
   const statuses = new ConnectionStatuses(clock);
-  const gateway = new GatewayConnector({ connections: new ConnectionRepository(database.db), statuses, clock, log, ...(helloTimeoutMs && { helloTimeoutMs }) });
-  const hub = new ConnectorHub([gateway], (connection) => ({ connection, settings: connection.configuration }));
+  const gateway = new GatewayConnector({ connections: new ConnectionRepository(database.db), statuses, arrivals: new Arrivals(clock), clock, log, ...(helloTimeoutMs && { helloTimeoutMs }) });
+  const fake = new FakeConnector();
+  const secrets = new ConnectionSecrets(new SecretBox(new SecretKey({ key: '', keyFile: '', dataDir: test.dataDir, log })));
+  const opener = new ConnectionOpener({ secrets, statuses, log });
+  const hub = new ConnectorHub([gateway, fake], (connection) => opener.open(connection));
   const devices = new Map<string, number>();
   const cursors = new Cursors(Buffer.from('a secret of the test'));
-  const service = new ConnectionService({ database, clock, cursors, hub, statuses, onDeleted: () => {}, deviceCounts: async () => devices });
+  const service = new ConnectionService({ database, clock, cursors, hub, statuses, secrets, onDeleted: () => {}, deviceCounts: async () => devices });
   const events = new FakeEvents();
   hub.start(events);
-  return { test, clock, log, service, hub, gateway, events, devices };
+  const trials = new ConnectionTrials({ database, hub, secrets });
+  const watch = new ConnectionWatch({ database, statuses });
+  return { test, clock, log, service, hub, gateway, fake, statuses, secrets, trials, watch, events, devices };
 }
 
 /** A server in front of the room. */
 export async function serveRoom(room: ConnectionRoom): Promise<TestEdge> {
   return await startEdge((server: GrpcServer) => {
     server.add(ConnectorServiceService, connectorHandlers(new Cursors(Buffer.from('a secret of the test'))));
-    server.add(ConnectionServiceService, connectionHandlers(room.service));
+    server.add(ConnectionServiceService, connectionHandlers({ ...room, connections: room.service }));
     server.add(gatewayDefinition, gatewayHandlers(room.gateway));
   });
 }

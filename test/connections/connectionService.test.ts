@@ -17,7 +17,7 @@ describe.each(engines())('connections on $name', (engine) => {
     const { connection } = await room.service.create('org-1', input({ name: 'Zürich', description: 'the cellar', enabled: false, policy }));
     const view = await room.service.get('org-1', connection.id);
     expect(view).toEqual({
-      connection: { ...input({ name: 'Zürich', description: 'the cellar', enabled: false, policy }), id: connection.id, organizationId: 'org-1', createdAt: room.clock.now(), updatedAt: room.clock.now(), revision: 1 },
+      connection: { ...input({ name: 'Zürich', description: 'the cellar', enabled: false, policy }), sealedSecrets: {}, id: connection.id, organizationId: 'org-1', createdAt: room.clock.now(), updatedAt: room.clock.now(), revision: 1 },
       status: { state: 'disabled', since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] },
       deviceCount: 0,
     });

@@ -4,7 +4,7 @@ import { DomainError, notFound, validationFailed } from '../../../kernel/errors'
 import type { Logger } from '../../../kernel/logger';
 import type { CallContext } from '../../../rpc/callContext';
 import type { BidiStream } from '../../../rpc/handlers';
-import { Arrivals } from '../../arrivals';
+import type { Arrivals } from '../../arrivals';
 import { effectivePolicy, type Connection } from '../../connection';
 import type { ConnectionRepository } from '../../connectionRepository';
 import type { ConnectionStatuses } from '../../connectionStatuses';
@@ -19,6 +19,8 @@ import { Seat } from './seat';
 export interface GatewayConnectorOptions {
   readonly connections: ConnectionRepository;
   readonly statuses: ConnectionStatuses;
+  /** One for all connectors. */
+  readonly arrivals: Arrivals;
   readonly clock: Clock;
   readonly log: Logger;
   /** How long a stream may stay without its Hello, in milliseconds; 10 s where nothing is said. */
@@ -40,7 +42,7 @@ export class GatewayConnector implements Connector {
   private events: ConnectorEvents | undefined;
 
   constructor(private readonly options: GatewayConnectorOptions) {
-    this.arrivals = new Arrivals(options.clock);
+    this.arrivals = options.arrivals;
   }
 
   /** Hands the rooms above down. */

@@ -1,4 +1,4 @@
-import type { ConnectorType, JsonObject } from '../../connectorType';
+import type { ConnectorType } from '../../connectorType';
 
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
@@ -14,8 +14,7 @@ export const GATEWAY: ConnectorType = {
   configurationSchema: { $schema: DIALECT, type: 'object', properties: {}, additionalProperties: false },
   deviceConfigurationSchema: { $schema: DIALECT, type: 'object' },
   secretFields: [],
-  checkConfiguration: (configuration: JsonObject) =>
-    Object.keys(configuration).map((key) => ({ field: `configuration.${key}`, description: 'is no setting of the connector `gateway`, which has none; leave it out' })),
+  checkConfiguration: () => [],
   checkDeviceConfiguration: () => [],
   kindOf: () => 'gateway',
   checkCommand: () => [],

@@ -1,0 +1,75 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
+import type { Violation } from '../kernel/errors';
+import { CONNECTORS, findConnector, getConnector } from './connectors';
+import type { ConnectorType, JsonObject } from './connectorType';
+import { violationsOfSchema } from './schemaViolations';
+import { withoutNullSecrets } from './secrets/secretFields';
+
+/** More values than that are looked at up to the first mistake only: every mistake costs memory, and nobody reads thousands. */
+const MOST_VALUES = 2000;
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+
+/** What a schema may name as `format`. */
+const FORMATS = { uri: (text: string): boolean => URL.canParse(text), uuid: UUID } as const;
+
+interface Validators {
+  /** Finds every mistake. */
+  readonly all: ValidateFunction;
+  /** Stops at the first. */
+  readonly first: ValidateFunction;
+}
+
+const compiled = new WeakMap<JsonObject, Validators>();
+
+/** What is wrong with a connector and the configuration for it, its secret fields among the others; a secret field that is null counts as not given. */
+export function checkConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
+  const connector = findConnector(connectorId);
+  if (connector) return checkConfigurationOf(connector, withoutNullSecrets(connectorId, configuration));
+  const known = CONNECTORS.map(({ id }) => `\`${id}\``).join(', ');
+  return [{ field: 'connectorId', description: `${JSON.stringify(connectorId)} is no connector of this server; give one of ${known}` }];
+}
+
+/** The same for a connector that is known, with a configuration as it will be. */
+export function checkConfigurationOf(connector: ConnectorType, configuration: JsonObject): Violation[] {
+  const violations = violationsOf(connector.configurationSchema, configuration, 'configuration');
+  return violations.length > 0 ? violations : connector.checkConfiguration(configuration);
+}
+
+/** What is wrong with a physical device's configuration; paths begin with `physicalDevice.configuration`. Throws `connector_not_found`. */
+export function checkDeviceConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
+  const connector = getConnector(connectorId);
+  const violations = violationsOf(connector.deviceConfigurationSchema, configuration, 'physicalDevice.configuration');
+  return violations.length > 0 ? violations : connector.checkDeviceConfiguration(configuration);
+}
+
+function violationsOf(schema: JsonObject, value: JsonObject, root: string): Violation[] {
+  const { all, first } = validatorsOf(schema);
+  const validate = isWide(value) ? first : all;
+  if (validate(value)) return [];
+  return violationsOfSchema(validate.errors ?? [], root);
+}
+
+function validatorsOf(schema: JsonObject): Validators {
+  const known = compiled.get(schema);
+  if (known) return known;
+  const made = { all: compile(schema, true), first: compile(schema, false) };
+  compiled.set(schema, made);
+  return made;
+}
+
+/** Throws for a schema that is none: a mistake of a connector, which the first test meets. */
+function compile(schema: JsonObject, allErrors: boolean): ValidateFunction {
+  const ajv = new Ajv2020({ allErrors, verbose: true, strict: true, strictTypes: false, strictRequired: false, ownProperties: true, discriminator: true, formats: FORMATS });
+  return ajv.compile(schema);
+}
+
+function isWide(value: JsonObject): boolean {
+  const open: unknown[] = [value];
+  for (let seen = 0; open.length > 0; seen += 1) {
+    if (seen + open.length > MOST_VALUES) return true;
+    const next = open.pop();
+    // Pushed one by one: a call takes no list of any length.
+    if (typeof next === 'object' && next !== null) for (const inner of Object.values(next)) open.push(inner);
+  }
+  return false;
+}

@@ -1,0 +1,53 @@
+import { DomainError } from '../../kernel/errors';
+import type { Connection, SealedSecrets } from '../connection';
+import type { OpenConnection } from '../connector';
+import type { JsonObject } from '../connectorType';
+import type { SecretBox } from './secretBox';
+import { secretFieldsOf, withoutNullSecrets, withoutSecrets } from './secretFields';
+
+/** The part of a connection that its secrets are bound to. */
+export type SecretsPlace = Pick<Connection, 'id' | 'organizationId' | 'connectorId'>;
+
+/** Takes the secret fields of connections out of their configuration, encrypts them, and gives them back to those who connect. */
+export class ConnectionSecrets {
+  constructor(private readonly box: SecretBox) {}
+
+  /** A connection as its connector gets it. Throws `secrets_unreadable`, which names the fields. */
+  open(connection: Connection): OpenConnection {
+    return { connection, settings: { ...connection.configuration, ...this.openAll(connection, connection.sealedSecrets) } };
+  }
+
+  /**
+   * What is stored of a configuration: `given` replaces what was there; a secret field that it lacks stays as it was (`before`), one that
+   * is null is removed. Throws `secrets_unreadable` if nothing can be encrypted.
+   */
+  store(place: SecretsPlace, given: JsonObject, before: SealedSecrets): Pick<Connection, 'configuration' | 'sealedSecrets'> {
+    const secret = secretFieldsOf(place.connectorId);
+    const fresh = Object.entries(given).filter(([name, value]) => secret.includes(name) && value !== null);
+    const sealed = fresh.map(([name, value]) => [name, this.box.seal(bound(place, name), value)] as const);
+    return { configuration: withoutSecrets(place.connectorId, given), sealedSecrets: { ...kept(given, before), ...Object.fromEntries(sealed) } };
+  }
+
+  /** A configuration as a change makes it, with all its secret fields, those that stay too. Throws `secrets_unreadable`, which names those that have to be given again. */
+  merged(connection: Connection, given: JsonObject): JsonObject {
+    return { ...withoutNullSecrets(connection.connectorId, given), ...this.openAll(connection, kept(given, connection.sealedSecrets)) };
+  }
+
+  private openAll(place: SecretsPlace, sealed: SealedSecrets): JsonObject {
+    try {
+      return Object.fromEntries(Object.entries(sealed).map(([name, text]) => [name, this.box.open(bound(place, name), text)]));
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      const names = Object.keys(sealed).map((name) => `\`${name}\``).join(', ');
+      throw new DomainError(error.kind, error.reason, `the secret fields ${names} cannot be read: ${error.message}`, { cause: error, metadata: { connection_id: place.id } });
+    }
+  }
+}
+
+function kept(given: JsonObject, before: SealedSecrets): SealedSecrets {
+  return Object.fromEntries(Object.entries(before).filter(([name]) => !Object.hasOwn(given, name)));
+}
+
+function bound({ organizationId, id }: SecretsPlace, name: string): readonly string[] {
+  return ['connection', organizationId, id, name];
+}

@@ -1,0 +1,19 @@
+import { findConnector } from '../connectors';
+import type { JsonObject } from '../connectorType';
+
+/** The names of the secret fields of a connector; none of one that is unknown. */
+export function secretFieldsOf(connectorId: string): readonly string[] {
+  return findConnector(connectorId)?.secretFields ?? [];
+}
+
+/** What of a configuration may be shown. */
+export function withoutSecrets(connectorId: string, configuration: JsonObject): JsonObject {
+  const secret = secretFieldsOf(connectorId);
+  return Object.fromEntries(Object.entries(configuration).filter(([name]) => !secret.includes(name)));
+}
+
+/** Without the secret fields that are null, which counts as not given. */
+export function withoutNullSecrets(connectorId: string, configuration: JsonObject): JsonObject {
+  const secret = secretFieldsOf(connectorId);
+  return Object.fromEntries(Object.entries(configuration).filter(([name, value]) => value !== null || !secret.includes(name)));
+}
