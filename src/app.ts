@@ -40,7 +40,7 @@ import type { Cursors } from './kernel/pages';
 import { GrpcServer } from './rpc/grpc/server';
 import { ServerTls } from './rpc/tls/serverTls';
 import { NormalizedKeyService, seedSystemRecords, sensorTemplateHandlers, sensorTemplateRepositories, SensorTemplateService } from './sensorTemplates';
-import { connectorKeyHandlers, ConnectorKeyService, ReadingPositions, SeriesNumbers, UplinkPipeline } from './telemetry';
+import { connectorKeyHandlers, ConnectorKeyService, discoveredDeviceHandlers, DiscoveredDeviceService, ReadingPositions, SeriesNumbers, UplinkPipeline } from './telemetry';
 
 /** What the application takes from outside. */
 export interface Outside {
@@ -200,7 +200,8 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
   server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));
   server.add(ConnectorServiceService, connectorHandlers(house.cursors));
-  server.add(ConnectionServiceService, connectionHandlers({ connections, trials: new ConnectionTrials({ database, hub, secrets }), watch: new ConnectionWatch({ database, statuses }) }));
+  const connectionRooms = { connections, trials: new ConnectionTrials({ database, hub, secrets }), watch: new ConnectionWatch({ database, statuses }) };
+  server.add(ConnectionServiceService, { ...connectionHandlers(connectionRooms), ...discoveredDeviceHandlers(new DiscoveredDeviceService(house)) });
   server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
   server.add(ActuatorCommandServiceService, { ...commandHandlers(commands, new EncoderPreviews(house)), ...executionHandlers(executions) });
   server.add(gatewayDefinition, gatewayHandlers(gateway));

@@ -5,4 +5,6 @@ export { ReadingPositions, type StoredListener } from './readings/readingPositio
 export { SeriesNumbers } from './readings/seriesNumbers';
 export type { StoredReading } from './readings/storedReading';
 export { RetentionTimes, type ReadingTimes } from './retention/retentionTimes';
+export { discoveredDeviceHandlers, type DiscoveredDeviceHandlers } from './uplinks/discoveredDeviceHandlers';
+export { DiscoveredDeviceService } from './uplinks/discoveredDeviceService';
 export { UplinkPipeline } from './uplinks/uplinkPipeline';

@@ -42,6 +42,7 @@ const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => Fields>>
   [`${TEMPLATES}/DeleteSensorTemplate`]: (their) => ({ id: their.template }),
   [`${TEMPLATES}/UpdateNormalizedKey`]: (their) => ({ id: their.keyName, name: 'mine now' }),
   [`${CONNECTIONS}/GetConnection`]: (their) => ({ id: their.connection }),
+  [`${CONNECTIONS}/ListDiscoveredDevices`]: (their) => ({ id: their.connection }),
   [`${CONNECTIONS}/UpdateConnection`]: (their) => ({ id: their.connection, enabled: false }),
   [`${CONNECTIONS}/DeleteConnection`]: (their) => ({ id: their.connection }),
   [`${ORGANIZATIONS}/GetOrganization`]: (their) => ({ id: their.organization }),

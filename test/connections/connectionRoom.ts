@@ -75,7 +75,8 @@ export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, 
 export async function serveRoom(room: ConnectionRoom): Promise<TestEdge> {
   return await startEdge((server: GrpcServer) => {
     server.add(ConnectorServiceService, connectorHandlers(new Cursors(Buffer.from('a secret of the test'))));
-    server.add(ConnectionServiceService, connectionHandlers({ ...room, connections: room.service }));
+    const discovered = new DiscoveredDeviceService({ database: room.test.database, cursors: new Cursors(Buffer.from('a secret of the test')) });
+    server.add(ConnectionServiceService, { ...connectionHandlers({ ...room, connections: room.service }), ...discoveredDeviceHandlers(discovered) });
     server.add(gatewayDefinition, gatewayHandlers(room.gateway));
   });
 }
