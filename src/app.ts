@@ -32,6 +32,7 @@ import { DigitalDeviceServiceService } from './gen/digitaldevice/v2/digital_devi
 import { AccessControlServiceService } from './gen/organization_access_control/access_control_service';
 import { OrganizationsServiceService } from './gen/organizations_service';
 import { SensorTemplateServiceService } from './gen/sensor_template/v2/sensor_template_service';
+import { SensorQueryServiceService } from './gen/sensorquery/v1/sensor_query_service';
 import { UserProfileServiceService } from './gen/userprofile/user_profile_service';
 import { steadyClock, type Clock } from './kernel/clock';
 import { DomainError } from './kernel/errors';
@@ -40,7 +41,7 @@ import type { Cursors } from './kernel/pages';
 import { GrpcServer } from './rpc/grpc/server';
 import { ServerTls } from './rpc/tls/serverTls';
 import { NormalizedKeyService, seedSystemRecords, sensorTemplateHandlers, sensorTemplateRepositories, SensorTemplateService } from './sensorTemplates';
-import { connectorKeyHandlers, ConnectorKeyService, discoveredDeviceHandlers, DiscoveredDeviceService, ReadingPositions, SeriesNumbers, UplinkPipeline } from './telemetry';
+import { connectorKeyHandlers, ConnectorKeyService, discoveredDeviceHandlers, DiscoveredDeviceService, ReadingPositions, SensorQueries, sensorQueryHandlers, SeriesNumbers, UplinkPipeline } from './telemetry';
 
 /** What the application takes from outside. */
 export interface Outside {
@@ -204,6 +205,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   server.add(ConnectionServiceService, { ...connectionHandlers(connectionRooms), ...discoveredDeviceHandlers(new DiscoveredDeviceService(house)) });
   server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
   server.add(ActuatorCommandServiceService, { ...commandHandlers(commands, new EncoderPreviews(house)), ...executionHandlers(executions) });
+  server.add(SensorQueryServiceService, sensorQueryHandlers(new SensorQueries({ ...house, positions })));
   server.add(gatewayDefinition, gatewayHandlers(gateway));
   hub.start({
     uplink: async (message) => await uplinks.handle(message),

@@ -1,9 +1,12 @@
 export { connectorKeyHandlers, type ConnectorKeyHandlers } from './keys/connectorKeyHandlers';
 export type { ConnectorKey, Source } from './keys/connectorKeyRepository';
 export { ConnectorKeyService } from './keys/connectorKeyService';
+export { SensorQueries, type SensorQueryOptions } from './queries/sensorQueries';
+export { sensorQueryHandlers } from './queries/sensorQueryHandlers';
 export { ReadingPositions, type StoredListener } from './readings/readingPositions';
 export { SeriesNumbers } from './readings/seriesNumbers';
 export type { StoredReading } from './readings/storedReading';
+export { ReadingUpkeep, type ReadingUpkeepOptions } from './retention/readingUpkeep';
 export { RetentionTimes, type ReadingTimes } from './retention/retentionTimes';
 export { discoveredDeviceHandlers, type DiscoveredDeviceHandlers } from './uplinks/discoveredDeviceHandlers';
 export { DiscoveredDeviceService } from './uplinks/discoveredDeviceService';

@@ -1,0 +1,80 @@
+import type { ReadingPositions } from '../readings/readingPositions';
+import type { StoredReading } from '../readings/storedReading';
+
+/** What a reader may leave lying before it has to catch up from the database. */
+const MOST_WAITING = 5000;
+
+/** The readings of an organization as they are stored, for one reader. What is too much for it is only counted: it is in the database. */
+export class LiveReadings {
+  private waiting: StoredReading[] = [];
+  /** The greatest position that was left out since the last catching up; 0: none. */
+  private left = 0;
+  private wake: (() => void) | undefined;
+  private readonly stop: () => void;
+
+  /** `matters` says of a sensor whether the reader may want it. Listens from now on until `close`; whoever waits goes on when the signal aborts. */
+  constructor(
+    private readonly positions: ReadingPositions,
+    organizationId: string,
+    matters: (sensorId: string) => boolean,
+    private readonly signal: AbortSignal,
+  ) {
+    const tell = (): void => this.wake?.();
+    signal.addEventListener('abort', tell);
+    const stopListening = positions.onStored((from, readings) => {
+      if (from === organizationId) this.add(readings.filter(({ sensorId }) => matters(sensorId)));
+    });
+    this.stop = () => {
+      signal.removeEventListener('abort', tell);
+      stopListening();
+    };
+  }
+
+  /** Whether readings were left out, so that the reader has to catch up. */
+  get isBehind(): boolean {
+    return this.left > 0;
+  }
+
+  /** Takes what waits. Everything up to `until` that was stored since the last taking is in it, unless the reader is behind. */
+  take(): { readonly readings: StoredReading[]; readonly until: number } {
+    const readings = this.waiting;
+    this.waiting = [];
+    return { readings, until: this.positions.watermark() };
+  }
+
+  /** Begins anew: resolves to a position up to which all is on disk. The reader finds it there; all that is stored after it is taken from now on. */
+  async restart(): Promise<number> {
+    // What was told before this began to listen, or was left out, may come after something that is still being stored.
+    await this.positions.settled();
+    const until = this.positions.watermark();
+    if (this.left <= until) this.left = 0;
+    this.waiting = this.waiting.filter(({ position }) => position > until);
+    return until;
+  }
+
+  /** Resolves when something waits, after so many milliseconds, or when the signal aborts. */
+  async news(milliseconds: number): Promise<void> {
+    if (this.waiting.length > 0 || this.isBehind || this.signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, milliseconds);
+      timer.unref();
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.wake = undefined;
+  }
+
+  /** Listens no more. */
+  close(): void {
+    this.stop();
+  }
+
+  private add(readings: readonly StoredReading[]): void {
+    if (readings.length === 0) return;
+    if (this.isBehind || this.waiting.length + readings.length > MOST_WAITING) this.left = Math.max(this.left, ...readings.map(({ position }) => position));
+    else this.waiting.push(...readings);
+    this.wake?.();
+  }
+}

@@ -1,0 +1,151 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
+import type { Database } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import { DomainError, validationFailed } from '../../kernel/errors';
+import type { Cursors } from '../../kernel/pages';
+import type { ReadingPositions } from '../readings/readingPositions';
+import { ReadingQueryRepository } from '../readings/readingQueryRepository';
+import { POSITIONS_PER_MS, type StoredReading } from '../readings/storedReading';
+import { RetentionTimes } from '../retention/retentionTimes';
+import { LiveReadings } from './liveReadings';
+import { StreamScope } from './streamScope';
+
+/** What to watch; neither sensors nor devices: all of the organization. */
+export interface StreamQuery {
+  readonly sensorIds: readonly string[];
+  readonly deviceIds: readonly string[];
+  /** Empty: from now on. */
+  readonly resumeToken: string;
+}
+
+/** Some readings, and where to resume after them; empty while more of the same stretch follows. */
+export interface StreamItem {
+  readonly readings: readonly StoredReading[];
+  readonly resumeToken: string;
+}
+
+const PAGE = 500;
+const SERIES_AT_ONCE = 100;
+// Where to resume is told after so many milliseconds without a reading.
+const LONGEST_SILENCE_MS = 30_000;
+// How much of the past is caught up with before it is told where to resume: it grows where little was stored, and shrinks where much was.
+const FIRST_WINDOW = 60_000 * POSITIONS_PER_MS;
+const LITTLE = 5000;
+const MUCH = 50_000;
+
+/** Shows readings as they are stored: live while the reader keeps up, from the database where it resumes or falls behind. */
+export class ReadingStreams {
+  private readonly readings: ReadingQueryRepository;
+  private readonly times: RetentionTimes;
+
+  constructor(private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly clock: Clock; readonly positions: ReadingPositions }) {
+    this.readings = new ReadingQueryRepository(options.database.db);
+    this.times = new RetentionTimes(options);
+  }
+
+  /** Yields until the signal aborts. Throws `sensor_not_found`, `device_not_found`, `validation_failed`, `resume_token_expired`. */
+  async *watch(organizationId: string, query: StreamQuery, signal: AbortSignal): AsyncGenerator<StreamItem> {
+    const list = [organizationId, 'reading stream', JSON.stringify([query.sensorIds, query.deviceIds])];
+    const given = this.options.cursors.decode<{ position: number }>(list, query.resumeToken, 'resumeToken');
+    const scope = await StreamScope.open(this.options.database.db, organizationId, query);
+    const live = new LiveReadings(this.options.positions, organizationId, (sensorId) => scope.mayHold(sensorId), signal);
+    const tell = (readings: readonly StoredReading[], position: number): StreamItem => ({ readings, resumeToken: this.options.cursors.encode(list, { position }) });
+    try {
+      const start = given ? await this.startAfter(organizationId, given.position) : await live.restart();
+      yield tell([], start);
+      const now = given ? yield* this.catchUp(scope, live, start, tell, signal) : start;
+      yield* this.follow(scope, live, now, tell, signal);
+    } finally {
+      live.close();
+    }
+  }
+
+  private async *follow(scope: StreamScope, live: LiveReadings, start: number, tell: Tell, signal: AbortSignal): AsyncGenerator<StreamItem> {
+    const { clock } = this.options;
+    let [position, told, toldAt] = [start, start, clock.monotonic()];
+    while (!signal.aborted) {
+      if (live.isBehind) {
+        position = told = yield* this.catchUp(scope, live, position, tell, signal);
+        continue;
+      }
+      const { readings, until } = live.take();
+      position = until;
+      const shown = await scope.only(readings);
+      const isQuiet = until > told && clock.monotonic() - toldAt >= LONGEST_SILENCE_MS;
+      if (shown.length > 0 || isQuiet) {
+        yield* inPages(shown, tell, until);
+        [told, toldAt] = [until, clock.monotonic()];
+      }
+      await live.news(LONGEST_SILENCE_MS);
+    }
+  }
+
+  /** Shows what was stored after a position from the database; returns the position up to which it did. */
+  private async *catchUp(scope: StreamScope, live: LiveReadings, start: number, tell: Tell, signal: AbortSignal): AsyncGenerator<StreamItem, number> {
+    const until = await live.restart();
+    let [position, window] = [start, FIRST_WINDOW];
+    while (position < until && !signal.aborted) {
+      const end = Math.min(until, position + window);
+      let stored = 0;
+      for await (const readings of this.stored(scope, position, end, signal)) {
+        stored += readings.length;
+        yield { readings, resumeToken: '' };
+      }
+      if (signal.aborted) break;
+      yield tell([], end);
+      position = end;
+      if (stored < LITTLE) window *= 4;
+      else if (stored > MUCH) window = Math.max(1, Math.floor(window / 2));
+    }
+    return Math.max(position, until);
+  }
+
+  /** What was stored after one position up to another, series by series. */
+  private async *stored(scope: StreamScope, after: number, until: number, signal: AbortSignal): AsyncGenerator<readonly StoredReading[]> {
+    let page = await scope.series(0, SERIES_AT_ONCE);
+    while (page.length > 0) {
+      for (const { sensorId, number } of page) {
+        if (signal.aborted) return;
+        yield* this.storedOf(sensorId, number, after, until);
+      }
+      await othersTurn();
+      page = page.length < SERIES_AT_ONCE ? [] : await scope.series(page.at(-1)?.number ?? 0, SERIES_AT_ONCE);
+    }
+  }
+
+  private async *storedOf(sensorId: string, series: number, after: number, until: number): AsyncGenerator<readonly StoredReading[]> {
+    let last = after;
+    for (;;) {
+      const page = await this.readings.stored(sensorId, series, last, until, PAGE);
+      if (page.length > 0) yield page;
+      if (page.length < PAGE) return;
+      last = page.at(-1)?.position ?? until;
+      await othersTurn();
+    }
+  }
+
+  private async startAfter(organizationId: string, position: number): Promise<number> {
+    const { positions, clock } = this.options;
+    const last = positions.watermark();
+    // A position may be used for nothing, and is not remembered then: the clock knows better what has been.
+    if (position > Math.max(last, clock.now() * POSITIONS_PER_MS)) {
+      throw validationFailed([{ field: 'resumeToken', description: 'is of a time that has not been yet; the data may have been put back to an earlier day: watch without a token' }]);
+    }
+    const { keptSince, thinnedBefore } = await this.times.of(organizationId);
+    if (position < Math.max(keptSince, thinnedBefore ?? keptSince) * POSITIONS_PER_MS) throw expired();
+    return Math.min(position, last);
+  }
+}
+
+type Tell = (readings: readonly StoredReading[], position: number) => StreamItem;
+
+/** All of them in pages; the last one tells where to resume. */
+function* inPages(readings: readonly StoredReading[], tell: Tell, position: number): Generator<StreamItem> {
+  let at = 0;
+  for (; readings.length - at > PAGE; at += PAGE) yield { readings: readings.slice(at, at + PAGE), resumeToken: '' };
+  yield tell(readings.slice(at), position);
+}
+
+function expired(): DomainError {
+  return new DomainError('out_of_range', 'resume_token_expired', 'readings after the resumeToken are not all kept any more; read what is there by QueryRange, then watch without a token');
+}

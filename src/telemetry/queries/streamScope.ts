@@ -1,0 +1,54 @@
+import type { Db } from '../../database';
+import { type SeriesOfSensor, StreamScopeRepository } from '../readings/streamScopeRepository';
+import type { StoredReading } from '../readings/storedReading';
+
+/** The sensors that a stream is about: named ones and all of some devices, or all of the organization when neither are named. */
+export class StreamScope {
+  private readonly repository: StreamScopeRepository;
+  private readonly known: Set<string>;
+  /** Those that were looked up and are of no device of the scope. */
+  private readonly strange = new Set<string>();
+
+  private constructor(
+    db: Db,
+    private readonly organizationId: string,
+    private readonly sensorIds: readonly string[],
+    private readonly deviceIds: readonly string[],
+  ) {
+    this.repository = new StreamScopeRepository(db);
+    this.known = new Set(sensorIds);
+  }
+
+  /** Throws `sensor_not_found`, `device_not_found`. */
+  static async open(db: Db, organizationId: string, { sensorIds, deviceIds }: { readonly sensorIds: readonly string[]; readonly deviceIds: readonly string[] }): Promise<StreamScope> {
+    const scope = new StreamScope(db, organizationId, sensorIds, deviceIds);
+    await scope.repository.check(organizationId, sensorIds, deviceIds);
+    return scope;
+  }
+
+  private get isAll(): boolean {
+    return this.sensorIds.length + this.deviceIds.length === 0;
+  }
+
+  /** Whether a sensor is in it, or may be. */
+  mayHold(sensorId: string): boolean {
+    if (this.isAll || this.known.has(sensorId)) return true;
+    return this.deviceIds.length > 0 && !this.strange.has(sensorId);
+  }
+
+  /** Only the readings that are in it. A sensor that was not seen before is looked up. */
+  async only(readings: readonly StoredReading[]): Promise<readonly StoredReading[]> {
+    if (this.isAll) return readings;
+    const unknown = [...new Set(readings.map(({ sensorId }) => sensorId))].filter((id) => !this.known.has(id) && !this.strange.has(id));
+    if (unknown.length > 0) {
+      const owned = await this.repository.ofDevices(this.organizationId, unknown, this.deviceIds);
+      for (const id of unknown) (owned.has(id) ? this.known : this.strange).add(id);
+    }
+    return readings.filter(({ sensorId }) => this.known.has(sensorId));
+  }
+
+  /** The series of its sensors after a number, in the order of their numbers; at most `limit`. */
+  async series(after: number, limit: number): Promise<SeriesOfSensor[]> {
+    return await this.repository.series(this.organizationId, this.sensorIds, this.deviceIds, after, limit);
+  }
+}
