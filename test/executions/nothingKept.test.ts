@@ -51,7 +51,7 @@ describe('in memory', () => {
     const { executionId } = await room.execute(await room.target({ connectionId }));
     room.clock.advance(60_000);
     await room.executions.sweep();
-    await room.executions.attached({ organizationId: 'org-1', connectionId, peerId: 'gw', bootId: 'b', durable: true, known: [{ executionId, evidence: { kind: 'transport_ok' } }] } as never);
+    await room.executions.attached({ organizationId: 'org-1', connectionId, peerId: 'gw', bootId: 'b', source: 'gateway:gw', durable: true, known: [{ executionId, evidence: { kind: 'transport_ok' } }] } as never);
     expect(heldInVain()).toBe(1);
     room.executions.connectionDeleted(connectionId);
     expect(heldInVain()).toBe(0);

@@ -87,7 +87,8 @@ describe.each(engines())('a query that nobody waits for any more, on $name', ({ 
     await gateway.uplink(target.clientDeviceId, { level: 20 });
     expect(await shown(tries[0])).toEqual(['accepted_no_l4', '']);
     expect(await shown(executionId)).toEqual(['accepted', '']);
-    expect(await sentAfterLoss(asked)).toEqual([]);
+    await room.executions.evidence('org-1', asked.connectionId, tries[1], 'mqtt', { kind: 'known_undelivered', code: 'no_subscribers', message: '' });
     expect(await shown(tries[1])).toEqual(['transport_unreachable', 'already_answered']);
+    expect(await sentAfterLoss(asked)).toEqual([]);
   });
 });
