@@ -1,5 +1,4 @@
-import type { Knex } from 'knex';
-import { foldName, type Database, type Db, type SqlValue } from '../../src/database';
+import { foldName, type Database } from '../../src/database';
 import { DeviceListRepository, type DeviceFilter, type DeviceSlice } from '../../src/devices/deviceListRepository';
 import { UplinkRepository } from '../../src/devices';
 import { DeviceRepository } from '../../src/devices/deviceRepository';
@@ -7,6 +6,7 @@ import { DataSendingIntervalUnit, type ListDigitalDevicesRequest } from '../../s
 import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
 import { toTimestamp } from '../../src/kernel/timestamps';
 import { engines } from '../support/engines';
+import { planOf } from '../support/planOf';
 
 /** When the device at this place of the list was seen: a third of them never, the others at 1001, 1002, 1004, ... */
 const seenAt = (at: number): number | null => (at % 3 === 0 ? null : 1000 + at);
@@ -207,29 +207,4 @@ async function addNamed(database: Database, count: number): Promise<void> {
     for (let at = 0; at < count; at += 500) await db.knex('digital_devices').insert(rows.slice(at, at + 500));
   });
   if (database.dialect.name === 'postgres') await database.db.knex.raw('vacuum analyze digital_devices'); // what its own housekeeping does
-}
-
-/** The plans of all statements that the work runs, on a database too small for PostgreSQL to choose an index unasked. */
-async function planOf(database: Database, work: (db: Db) => Promise<unknown>): Promise<string> {
-  return await database.transaction(async (db) => {
-    if (db.dialect.name === 'postgres') await db.knex.raw('set local enable_seqscan = off');
-    const statements: { sql: string; bindings?: readonly SqlValue[] }[] = [];
-    const note = (statement: { sql: string; bindings?: readonly SqlValue[] }): void => void statements.push(statement);
-    db.knex.on('query', note);
-    await work({
-      knex: db.knex,
-      dialect: db.dialect,
-      afterCommit: () => {},
-      all: async (statement, values) => {
-        const sql = statement.sql(db.dialect);
-        note({ sql: db.dialect.name === 'sqlite' ? sql.replaceAll('?', '+?') : sql, bindings: values }); // as the engine runs it
-        return [];
-      },
-    });
-    db.knex.removeListener('query', note);
-    const explain = db.dialect.name === 'sqlite' ? 'explain query plan' : 'explain';
-    const plans: unknown[] = [];
-    for (const { sql, bindings = [] } of statements) plans.push(await db.knex.raw(`${explain} ${sql.replaceAll(/\$\d+/g, '?')}`, [...bindings] as Knex.Value[]));
-    return JSON.stringify(plans);
-  });
 }

@@ -1,0 +1,159 @@
+import { status } from '@grpc/grpc-js';
+import { ConnectionRepository, type UplinkMessage } from '../../src/connections';
+import { ConnectionServiceClient, type ListDiscoveredDevicesRequest, type ListDiscoveredDevicesResponse } from '../../src/gen/connection/connection_service';
+import { newId } from '../../src/kernel/ids';
+import { fromTimestamp } from '../../src/kernel/timestamps';
+import { ReadingPositions, SeriesNumbers, UplinkPipeline } from '../../src/telemetry';
+import { DiscoveredDeviceRepository } from '../../src/telemetry/uplinks/discoveredDeviceRepository';
+import { openRoom, serveRoom, type ConnectionRoom } from '../connections/connectionRoom';
+import { call, callFails, type TestEdge } from '../support/edge';
+import { engines } from '../support/engines';
+import { planOf } from '../support/planOf';
+
+const OWN = { 'x-api-key': 'key', 'x-organization-id': 'org-1' };
+const FOREIGN = { 'x-api-key': 'foreign', 'x-organization-id': 'org-2' };
+const DAY = 24 * 3600 * 1000;
+
+describe.each(engines())('devices that nobody has bound on $name', (engine) => {
+  let room: ConnectionRoom;
+  let edge: TestEdge;
+  let client: ConnectionServiceClient;
+  let pipeline: UplinkPipeline;
+
+  beforeAll(async () => {
+    room = await openRoom(engine);
+    edge = await serveRoom(room);
+    edge.keys.add('key');
+    edge.keys.add('foreign', { organizationId: 'org-2' });
+    client = edge.client(ConnectionServiceClient);
+    pipeline = pipelineWith({ keys: 1000, listed: 10_000 });
+  });
+  beforeEach(() => room.clock.advance(1000));
+  afterAll(async () => {
+    await edge.stop();
+    await room.test.drop();
+  });
+
+  function pipelineWith(unknown: { keys: number; listed: number }): UplinkPipeline {
+    return new UplinkPipeline({ database: room.test.database, log: room.log, positions: new ReadingPositions(room.clock), series: new SeriesNumbers(), judge: async () => {}, unknown });
+  }
+  async function addConnection(): Promise<string> {
+    const id = newId();
+    await new ConnectionRepository(room.test.database.db).create('org-1', { id, organizationId: 'org-1', connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, sealedSecrets: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1 });
+    return id;
+  }
+  function uplink(connectionId: string, clientDeviceId: string, value: Record<string, unknown> = { v: 1 }): UplinkMessage {
+    return { organizationId: 'org-1', connectionId, identity: { kind: 'none' }, clientDeviceId, receivedAt: room.clock.now(), time: undefined, clock: undefined, payload: { kind: 'json', value }, fPort: undefined };
+  }
+  async function list(id: string, overrides: Partial<ListDiscoveredDevicesRequest> = {}): Promise<ListDiscoveredDevicesResponse> {
+    return await call<ListDiscoveredDevicesRequest, ListDiscoveredDevicesResponse>(client.listDiscoveredDevices.bind(client), { id, organizationId: '', pageToken: '', ...overrides }, OWN);
+  }
+  const idsOf = ({ discoveredDevices }: ListDiscoveredDevicesResponse): string[] => discoveredDevices.map(({ clientDeviceId }) => clientDeviceId);
+  async function bind(connectionId: string, clientDeviceId: string): Promise<void> {
+    const { knex } = room.test.database.db;
+    const id = newId();
+    await knex('digital_devices').insert({ id, organization_id: 'org-1', name: id, name_folded: id, revision: 1, created_at: 0, updated_at: 0 });
+    await knex('physical_devices').insert({ id: newId(), organization_id: 'org-1', device_id: id, connection_id: connectionId, client_device_id: clientDeviceId, configuration: '{}', created_at: 0, updated_at: 0 });
+  }
+
+  it('are listed with what they sent last, the one seen last first', async () => {
+    const connection = await addConnection();
+    const first = room.clock.now();
+    for (const value of [{ v: 1 }, { v: 2 }]) await pipeline.handle(uplink(connection, 'one', value));
+    room.clock.advance(5000);
+    await pipeline.handle(uplink(connection, 'two'));
+    room.clock.advance(5000);
+    await pipeline.handle({ ...uplink(connection, 'one'), payload: { kind: 'bytes', bytes: Uint8Array.from([1, 255]) }, fPort: 3 });
+    const { discoveredDevices } = await list(connection);
+    expect(discoveredDevices.map((device) => ({ ...device, firstSeen: fromTimestamp(device.firstSeen!), lastSeen: fromTimestamp(device.lastSeen!) }))).toEqual([
+      { clientDeviceId: 'one', firstSeen: first, lastSeen: first + 10_000, uplinks: 3, lastPayload: '{"bytes":"01ff","fPort":3}', isCut: false },
+      { clientDeviceId: 'two', firstSeen: first + 5000, lastSeen: first + 5000, uplinks: 1, lastPayload: '{"v":1}', isCut: false },
+    ]);
+  });
+
+  it('come in pages of which none is missed', async () => {
+    const connection = await addConnection();
+    for (let at = 0; at < 7; at++) {
+      room.clock.advance(at % 3); // some in one millisecond
+      await pipeline.handle(uplink(connection, `device-${at}`));
+    }
+    const whole = idsOf(await list(connection));
+    const paged: string[] = [];
+    for (let pageToken = '', more = true; more; more = pageToken !== '') {
+      const page = await list(connection, { pageSize: 2, pageToken });
+      paged.push(...idsOf(page));
+      pageToken = page.nextPageToken;
+    }
+    expect(paged).toEqual(whole);
+    expect(paged.toSorted()).toEqual(Array.from({ length: 7 }, (_, at) => `device-${at}`));
+    const { nextPageToken } = await list(connection, { pageSize: 2 });
+    const other = { id: await addConnection(), organizationId: '', pageToken: nextPageToken };
+    expect(await callFails(client.listDiscoveredDevices.bind(client), other, OWN)).toMatchObject({ reason: 'validation_failed', fields: ['pageToken'] });
+  });
+
+  it('leave the list once they are bound, and the table with the next sweep', async () => {
+    const connection = await addConnection();
+    for (const id of ['stays', 'adopted']) await pipeline.handle(uplink(connection, id));
+    await bind(connection, 'adopted');
+    expect(idsOf(await list(connection))).toEqual(['stays']);
+    await pipeline.handle(uplink(connection, 'adopted'));
+    await pipeline.sweep(room.clock.now());
+    const rows = await room.test.database.db.knex('discovered_devices').where('connection_id', connection).select('client_device_id', 'uplinks');
+    expect(rows).toEqual([{ client_device_id: 'stays', uplinks: 1 }]);
+  });
+
+  it('keep the beginning of a long payload, and say that it is cut', async () => {
+    const connection = await addConnection();
+    await pipeline.handle(uplink(connection, 'long', { text: '\u{1F6B0}'.repeat(5000) }));
+    await pipeline.handle(uplink(connection, 'fits', { text: 'x'.repeat(2048 - '{"text":""}'.length) }));
+    await pipeline.handle(uplink(connection, 'hostile', { '…': 'half \uD800 NUL \0', list: [['x']] }));
+    const shown = new Map((await list(connection)).discoveredDevices.map((device) => [device.clientDeviceId, device]));
+    const [long, fits, hostile] = ['long', 'fits', 'hostile'].map((id) => shown.get(id));
+    expect(long).toMatchObject({ isCut: true });
+    expect(long?.lastPayload).toMatch(/^\{"text":"(?:\u{1F6B0})+…$/u);
+    expect(long?.lastPayload.length).toBeLessThanOrEqual(2048);
+    expect([fits?.isCut, hostile?.isCut]).toEqual([false, false]);
+    expect(JSON.parse(hostile?.lastPayload ?? '')).toEqual({ '…': 'half \uD800 NUL \0', list: [['x']] });
+  });
+
+  it('are kept up to so many of a connection, those seen last, whoever counts', async () => {
+    const connection = await addConnection();
+    const few = pipelineWith({ keys: 2, listed: 3 });
+    for (const id of ['a', 'b', 'c', 'a', 'd', 'd', 'e']) {
+      room.clock.advance(1);
+      await few.handle(uplink(connection, id));
+    }
+    expect(idsOf(await list(connection))).toEqual(['e', 'd', 'a']);
+    await pipelineWith({ keys: 2, listed: 2 }).handle({ ...uplink(connection, 'f'), receivedAt: room.clock.now() + 1 });
+    expect(idsOf(await list(connection))).toEqual(['f', 'e']);
+    expect(room.log.of('telemetry.unbound_dropped').filter(({ connection_id: id, what, kept }) => id === connection && what === 'listed' && kept === 3)).toHaveLength(1);
+  });
+
+  it('go with their connection', async () => {
+    const [gone, stays] = [await addConnection(), await addConnection()];
+    for (const connection of [gone, stays]) await pipeline.handle(uplink(connection, 'one'));
+    await new ConnectionRepository(room.test.database.db).delete('org-1', gone);
+    await pipeline.sweep(room.clock.now() + 8 * DAY);
+    expect(await room.test.database.db.knex('discovered_devices').where('connection_id', gone)).toEqual([]);
+    expect(idsOf(await list(stays))).toEqual(['one']);
+  });
+
+  it('are those of the organization', async () => {
+    const connection = await addConnection();
+    expect(await callFails(client.listDiscoveredDevices.bind(client), { id: connection, organizationId: '', pageToken: '' }, FOREIGN)).toMatchObject({ code: status.NOT_FOUND, reason: 'connection_not_found' });
+    expect(await list(connection)).toEqual({ discoveredDevices: [], nextPageToken: '' });
+  });
+
+  it('are read through an index, however many there are', async () => {
+    const { database } = room.test;
+    const rows = Array.from({ length: 3000 }, (_, at) => ({ connection_id: `plan-${at % 3}`, client_device_id: `d-${at}`, organization_id: 'org-1', first_seen: at, last_seen: at, uplinks: 1, last_payload: '{}' }));
+    for (let at = 0; at < rows.length; at += 500) await database.db.knex('discovered_devices').insert(rows.slice(at, at + 500));
+    if (database.dialect.name === 'postgres') await database.db.knex.raw('vacuum analyze discovered_devices');
+    const page = await planOf(database, async (db) => await new DiscoveredDeviceRepository(db).list('org-1', 'plan-1', { lastSeen: 2000, clientDeviceId: 'x' }, 51));
+    expect(page).toMatch(/discovered_devices_page/);
+    const drop = await planOf(database, async (db) => await new DiscoveredDeviceRepository(db).dropOldest('org-1', 'plan-1', 3));
+    expect(drop).toMatch(/discovered_devices_page/);
+    for (const plan of [page, drop]) expect(plan).not.toMatch(/SCAN (discovered_devices|d|p)\b|Seq Scan|TEMP B-TREE FOR ORDER/);
+    await database.db.knex('discovered_devices').whereLike('connection_id', 'plan-%').delete();
+  });
+});
