@@ -20,6 +20,7 @@ import { ConnectionServiceService } from '../../src/gen/connection/connection_se
 import { ConnectorServiceService } from '../../src/gen/connector/connector_service';
 import { Cursors } from '../../src/kernel/pages';
 import type { GrpcServer } from '../../src/rpc/grpc/server';
+import { discoveredDeviceHandlers, DiscoveredDeviceService } from '../../src/telemetry';
 import { engines, type TestDatabase, type TestEngine } from '../support/engines';
 import { MemoryLog, startEdge, type TestEdge } from '../support/edge';
 import { TestClock } from '../support/testClock';
@@ -37,7 +38,7 @@ export interface ConnectionRoom {
   readonly service: ConnectionService;
   readonly hub: ConnectorHub;
   readonly gateway: GatewayConnector;
-  /** Stands for the connector `mqtt`. */
+  /** Serves the connector type FAKE. */
   readonly fake: FakeConnector;
   readonly statuses: ConnectionStatuses;
   readonly secrets: ConnectionSecrets;

@@ -1,8 +1,56 @@
 import type { ConnectionCheck, Connector, OpenConnection, Peer, SendResult } from '../../src/connections/connector';
+import { CONNECTORS } from '../../src/connections/connectors';
+import type { ConnectorType } from '../../src/connections/connectorType';
+
+/** A connector type with two secret fields, and every sort of rule. */
+export const FAKE: ConnectorType = {
+  id: 'fake',
+  type: 'fake',
+  name: 'Fake',
+  description: 'For tests.',
+  capabilities: ['uplink', 'downlink'],
+  configurationSchema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    additionalProperties: false,
+    required: ['url'],
+    dependentRequired: { password: ['username'] },
+    properties: {
+      url: { type: 'string', format: 'uri', description: 'The URL of the other side.' },
+      username: { type: 'string', minLength: 1, maxLength: 20 },
+      password: { type: 'string', writeOnly: true },
+      token: { type: 'string', writeOnly: true },
+      keepaliveSeconds: { type: 'integer', minimum: 5, maximum: 600, default: 30 },
+      application: { type: 'string', format: 'uuid' },
+      protocol: { enum: ['auto', '5', '3.1.1'] },
+      topic: { type: 'string', pattern: '^[^#]+$', description: 'A topic without #.' },
+      topics: { type: 'array', maxItems: 3, items: { type: 'string', minLength: 2 } },
+      answer: {
+        oneOf: [
+          { type: 'object', additionalProperties: false, required: ['kind'], properties: { kind: { const: 'none' } } },
+          { type: 'object', additionalProperties: false, required: ['kind', 'statusPath'], properties: { kind: { const: 'topic' }, statusPath: { type: 'string' } } },
+        ],
+      },
+    },
+  },
+  deviceConfigurationSchema: { type: 'object', properties: { deviceClass: { enum: ['A', 'B', 'C'] } } },
+  secretFields: ['password', 'token'],
+  checkConfiguration: ({ password }) => (password === 'guess' ? [{ field: 'configuration.password', description: 'can be guessed; choose another one' }] : []),
+  checkDeviceConfiguration: () => [],
+  kindOf: () => 'mqtt',
+  checkCommand: () => [],
+  findClientDeviceId: (text) => text,
+  clientDeviceIdForm: 'anything',
+};
+
+/** Adds it to those of the server, for as long as this process lives. */
+export function registerFake(): void {
+  if (!CONNECTORS.includes(FAKE)) (CONNECTORS as ConnectorType[]).push(FAKE);
+}
 
 /** A connector that dials nobody; remembers what it was told. */
 export class FakeConnector implements Connector {
-  readonly id = 'mqtt';
+  readonly id = FAKE.id;
   /** What was handed to it, in this order. */
   readonly taken: OpenConnection[] = [];
   readonly deleted: string[] = [];

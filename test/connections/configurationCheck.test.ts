@@ -1,0 +1,77 @@
+import fc from 'fast-check';
+import { checkConfigurationOf, checkDeviceConfiguration } from '../../src/connections/configurationCheck';
+import type { JsonObject } from '../../src/connections/connectorType';
+import { FAKE, registerFake } from './fakeConnector';
+
+const SEED = 20_261_121;
+const check = (configuration: JsonObject): Record<string, string> => Object.fromEntries(checkConfigurationOf(FAKE, configuration).map(({ field, description }) => [field, description]));
+const url = 'mqtt://broker.example:1883';
+
+describe('the configuration of a connection', () => {
+  it('may be what its schema allows', () => {
+    expect(check({ url, username: 'u', password: 'p', keepaliveSeconds: 5, protocol: 'auto', topic: 'a', topics: ['aa'], answer: { kind: 'topic', statusPath: 'ok' } })).toEqual({});
+    expect(check({ url, answer: { kind: 'none' } })).toEqual({});
+  });
+
+  it.each<[string, JsonObject, Record<string, string>]>([
+    ['a missing setting', {}, { 'configuration.url': 'is missing; give a text: The URL of the other side' }],
+    ['one that another one needs', { url, password: 'p' }, { 'configuration.username': 'is missing; give a text (`password` needs it)' }],
+    ['a mistyped setting', { url, usernam: 'u' }, { 'configuration.usernam': 'is no setting here; did you mean `username`?' }],
+    ['an unknown setting', { url, colour: 'red' }, { 'configuration.colour': expect.stringMatching(/^is no setting here; leave it out, or give one of `url`, `username`/) as string }],
+    ['another type', { url, keepaliveSeconds: '5' }, { 'configuration.keepaliveSeconds': 'must be a whole number' }],
+    ['a number out of range', { url, keepaliveSeconds: 4 }, { 'configuration.keepaliveSeconds': 'must be 5 to 600' }],
+    ['a text that is too long', { url, username: 'u'.repeat(21) }, { 'configuration.username': 'must have 1 to 20 characters' }],
+    ['a text that is no URL', { url: 'broker' }, { 'configuration.url': 'must be a URL: The URL of the other side' }],
+    ['a text that is no UUID', { url, application: '7' }, { 'configuration.application': expect.stringContaining('a UUID') as string }],
+    ['another word', { url, protocol: '4' }, { 'configuration.protocol': 'must be one of `auto`, `5`, `3.1.1`' }],
+    ['a text of another form', { url, topic: '#' }, { 'configuration.topic': 'does not have the right form: A topic without #' }],
+    ['an item', { url, topics: ['aa', 'a'] }, { 'configuration.topics[1]': 'must have at least 2 characters' }],
+    ['too many items', { url, topics: ['aa', 'aa', 'aa', 'aa'] }, { 'configuration.topics': 'must have at most 3 items' }],
+    ['a member of the alternative that was meant', { url, answer: { kind: 'topic' } }, { 'configuration.answer.statusPath': 'is missing; give a text' }],
+    ['no alternative', { url, answer: { kind: 'post' } }, { 'configuration.answer.kind': 'must be `none`, or must be `topic`' }],
+    ['two things at once', { url: 'broker', protocol: 4 }, { 'configuration.url': expect.any(String) as string, 'configuration.protocol': expect.any(String) as string }],
+    ['what the connector says beyond the schema', { url, username: 'u', password: 'guess' }, { 'configuration.password': 'can be guessed; choose another one' }],
+  ])('says %s, and what would be right', (_, configuration, violations) => {
+    expect(check(configuration)).toEqual(violations);
+  });
+
+  it('never shows a value: it may be a secret', () => {
+    const secret = 'tr0ub4dor';
+    fc.assert(
+      fc.property(fc.constantFrom('url', 'username', 'password', 'token', 'keepaliveSeconds', 'application', 'protocol', 'topic', 'topics', 'answer'), fc.constantFrom<unknown>(secret, [secret], { kind: secret }, { secret: [secret] }), (name, value) => {
+        expect(JSON.stringify(checkConfigurationOf(FAKE, { url: 'broker', [name]: value }))).not.toContain(secret);
+      }),
+      { seed: SEED },
+    );
+  });
+
+  it('takes whatever comes, and never says too much of it', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (configuration) => {
+        const violations = checkConfigurationOf(FAKE, configuration as JsonObject);
+        expect(violations.every(({ field }) => field.startsWith('configuration'))).toBe(true);
+      }),
+      { seed: SEED },
+    );
+  });
+
+  it('counts members of its own only, and says little of a hostile one', () => {
+    const wide = Object.fromEntries(Array.from({ length: 50_000 }, (_, at) => [`k${at}`, at]));
+    expect(checkConfigurationOf(FAKE, wide).length).toBeLessThanOrEqual(2);
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`k${at}`, at]));
+    expect(checkConfigurationOf(FAKE, many)).toHaveLength(51);
+    expect(checkConfigurationOf(FAKE, JSON.parse('{"url": "mqtt://b", "__proto__": {"username": 1}}') as JsonObject)).toMatchObject([{ field: 'configuration.__proto__' }]);
+    expect(check(Object.create({ url }) as JsonObject)).toHaveProperty(['configuration.url']);
+    const deep = Array.from({ length: 10_000 }).reduce<unknown>((inner) => [inner], 1);
+    expect(check({ url, topics: deep })).toHaveProperty(['configuration.topics[0]']);
+  });
+});
+
+describe('the configuration of a device', () => {
+  beforeAll(registerFake);
+
+  it('is held against the schema of its connector', () => {
+    expect(checkDeviceConfiguration('fake', { deviceClass: 'A', more: 1 })).toEqual([]);
+    expect(checkDeviceConfiguration('fake', { deviceClass: 'D' })).toEqual([{ field: 'physicalDevice.configuration.deviceClass', description: 'must be one of `A`, `B`, `C`' }]);
+  });
+});
