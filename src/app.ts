@@ -41,7 +41,7 @@ import type { Cursors } from './kernel/pages';
 import { GrpcServer } from './rpc/grpc/server';
 import { ServerTls } from './rpc/tls/serverTls';
 import { NormalizedKeyService, seedSystemRecords, sensorTemplateHandlers, sensorTemplateRepositories, SensorTemplateService } from './sensorTemplates';
-import { connectorKeyHandlers, ConnectorKeyService, discoveredDeviceHandlers, DiscoveredDeviceService, ReadingPositions, SensorQueries, sensorQueryHandlers, SeriesNumbers, UplinkPipeline } from './telemetry';
+import { connectorKeyHandlers, ConnectorKeyService, discoveredDeviceHandlers, DiscoveredDeviceService, ReadingPositions, ReadingUpkeep, SensorQueries, sensorQueryHandlers, SeriesNumbers, UplinkPipeline } from './telemetry';
 
 /** What the application takes from outside. */
 export interface Outside {
@@ -152,13 +152,15 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
   const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
-  const { executions, uplinks, hub } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, ...outside });
+  const { executions, uplinks, upkeep, hub } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, ...outside });
   await uplinks.start();
   await executions.start();
   closing.push(async () => await executions.stop());
   const starter = new ConnectionStarter({ database, hub, log: outside.log });
   closing.push(async () => await hub.stop(), async () => await starter.stop());
   starter.start();
+  upkeep.start();
+  closing.push(async () => await upkeep.stop());
   const sweeping = setInterval(() => void forgetOld(executions, uplinks, outside), EVERY_HOUR).unref();
   closing.push(() => clearInterval(sweeping));
 
@@ -177,7 +179,7 @@ interface House extends Outside {
 }
 
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
-function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline; hub: ConnectorHub } {
+function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline; upkeep: ReadingUpkeep; hub: ConnectorHub } {
   const { database, clock } = house;
   const uow = new UnitOfWork(database, accessRepositories);
   const access = new AccessService({ ...house, uow, missingConnections: missingGateways(database) });
@@ -215,7 +217,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
   });
-  return { executions, uplinks, hub };
+  return { executions, uplinks, upkeep: new ReadingUpkeep({ ...house, positions, series }), hub };
 }
 
 /** The ways to devices, and what they share. */

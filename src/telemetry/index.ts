@@ -7,7 +7,8 @@ export { ReadingPositions, type StoredListener } from './readings/readingPositio
 export { SeriesNumbers } from './readings/seriesNumbers';
 export type { StoredReading } from './readings/storedReading';
 export { ReadingUpkeep, type ReadingUpkeepOptions } from './retention/readingUpkeep';
-export { RetentionTimes, type ReadingTimes } from './retention/retentionTimes';
+export type { ReadingTimes } from './retention/readingTimes';
+export { RetentionTimes } from './retention/retentionTimes';
 export { discoveredDeviceHandlers, type DiscoveredDeviceHandlers } from './uplinks/discoveredDeviceHandlers';
 export { DiscoveredDeviceService } from './uplinks/discoveredDeviceService';
 export { UplinkPipeline } from './uplinks/uplinkPipeline';

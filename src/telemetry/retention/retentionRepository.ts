@@ -1,5 +1,5 @@
 import type { Db, HotStatement } from '../../database';
-import type { RetentionDays } from './retentionTimes';
+import type { RetentionDays } from './readingTimes';
 
 const FIND: HotStatement = {
   name: 'organizations.retention',
