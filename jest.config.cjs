@@ -3,6 +3,7 @@ module.exports = {
   testEnvironment: 'node',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/', '/test/brokers/'], // they need a real broker: jest.brokers.config.cjs
   transform: { '^.+\\.[cm]?[jt]s$': '<rootDir>/jest-esbuild.cjs' },
   globalSetup: '<rootDir>/test/support/postgres.globalSetup.cjs',
   globalTeardown: '<rootDir>/test/support/postgres.globalTeardown.cjs',
