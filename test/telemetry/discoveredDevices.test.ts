@@ -48,7 +48,6 @@ describe.each(engines())('devices that nobody has bound on $name', (engine) => {
   async function list(id: string, overrides: Partial<ListDiscoveredDevicesRequest> = {}): Promise<ListDiscoveredDevicesResponse> {
     return await call<ListDiscoveredDevicesRequest, ListDiscoveredDevicesResponse>(client.listDiscoveredDevices.bind(client), { id, organizationId: '', pageToken: '', ...overrides }, OWN);
   }
-  const idsOf = ({ discoveredDevices }: ListDiscoveredDevicesResponse): string[] => discoveredDevices.map(({ clientDeviceId }) => clientDeviceId);
   async function bind(connectionId: string, clientDeviceId: string): Promise<void> {
     const { knex } = room.test.database.db;
     const id = newId();
@@ -157,3 +156,7 @@ describe.each(engines())('devices that nobody has bound on $name', (engine) => {
     await database.db.knex('discovered_devices').whereLike('connection_id', 'plan-%').delete();
   });
 });
+
+function idsOf({ discoveredDevices }: ListDiscoveredDevicesResponse): string[] {
+  return discoveredDevices.map(({ clientDeviceId }) => clientDeviceId);
+}
