@@ -1,18 +1,24 @@
-// Follows the tour of the README word by word against a server of its own: every marked block is pasted into one shell, as a newcomer would.
-// The grpcurl block runs where grpcurl is on the machine; else it says plainly that it was skipped.
+// Follows the tours of the README and of the guides word by word against a server of its own: every marked block is pasted into one shell,
+// as a newcomer would. The grpcurl block runs where grpcurl is on the machine; else it says plainly that it was skipped. The guides for MQTT
+// and ChirpStack get a real Mosquitto, and fail where there is none.
+//   <!-- tour -->            pasted
+//   <!-- tour:key -->        pasted with the key of the server
+//   <!-- tour:background --> pasted; what it starts is ended at the end
+//   <!-- tour:until TEXT --> pasted again and again until its answer holds the text
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 
-const readme = readFileSync('README.md', 'utf8');
-const blocks = [...readme.matchAll(/<!-- tour(?::(\w+))? -->\n```sh\n([\s\S]*?)```/g)].map(([, kind, script]) => ({ kind: kind ?? 'run', script }));
-const folder = mkdtempSync(join(tmpdir(), 'plantroom-tour-'));
-const env = { ...process.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
+const TOURS = [{ file: 'README.md' }, { file: 'docs/connect-mqtt.md', hasBroker: true }, { file: 'docs/connect-chirpstack.md', hasBroker: true }];
 const notes = ['connection.json', 'device.json', 'command.json', 'execution.json', 'codecs'];
 const hasGrpcurl = spawnSync('grpcurl', ['--version'], { stdio: 'ignore' }).status === 0;
 const say = (text) => console.log(`tour: ${text}`);
+const wanted = process.argv.slice(2);
 
 const kept = notes.filter((note) => existsSync(note));
 if (kept.length > 0) {
@@ -21,7 +27,7 @@ if (kept.length > 0) {
 }
 
 /** `npm start`, until it is ready; the key as it is shown on the terminal. */
-async function start() {
+async function startServer(env) {
   const server = spawn('npm', ['start'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const seen = { key: undefined, grpc: undefined };
   await new Promise((resolve, reject) => {
@@ -37,33 +43,79 @@ async function start() {
   return { server, ...seen };
 }
 
-/** The blocks as one script. What differs from a newcomer's machine: the port, the data folder, and that it stops at the first mistake. */
-function script(key, grpc) {
-  const lines = ['set -euo pipefail'];
-  for (const { kind, script: block } of blocks) {
-    if (kind === 'grpcurl' && !hasGrpcurl) continue;
-    const text = block.replaceAll('plr_...', key).replaceAll('localhost:50051', grpc.replace('127.0.0.1', 'localhost')).replaceAll('data/tls', `${env.PLANTROOM_DATA_DIR}/tls`);
-    lines.push(kind === 'background' ? `${text.trim().replace(/&$/, `> ${folder}/simulator.log 2>&1 &`)}\nSIMULATOR=$!` : text);
-    if (kind === 'background') lines.push(`until grep -qi attached ${folder}/simulator.log; do kill -0 $SIMULATOR; sleep 0.2; done`);
+/** Mosquitto as it is right after its installation: for this machine alone, without passwords. On a port of its own. */
+async function startBroker() {
+  const folders = [...process.env.PATH.split(delimiter), '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/sbin'];
+  const program = folders.map((folder) => join(folder, 'mosquitto')).find((file) => existsSync(file));
+  if (!program) throw new Error('there is no Mosquitto on this machine, and the guides need one: install it (Debian: apt-get install mosquitto)');
+  const port = await freePort();
+  const broker = spawn(program, ['-p', String(port)], { stdio: ['ignore', 'ignore', 'ignore'] });
+  while (!(await isOpen(port))) {
+    if (broker.exitCode !== null) throw new Error(`mosquitto ended with ${broker.exitCode}`);
+    await pause(20);
   }
-  const final = 'npm run --silent plantroom -- call ActuatorCommandService/GetExecution "{\\"executionId\\": \\"$EXECUTION\\"}"';
-  lines.push(`until ${final} | grep -q converged; do sleep 0.2; done`, 'kill $SIMULATOR', 'wait $SIMULATOR || true', 'echo TOUR COMPLETE');
+  return { broker, port };
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function isOpen(port) {
+  const socket = connect(port, '127.0.0.1');
+  const answer = await new Promise((resolve) => socket.once('connect', () => resolve(true)).once('error', () => resolve(false)));
+  socket.destroy();
+  return answer;
+}
+
+/** The blocks as one script. What differs from a newcomer's machine: the ports, the data folder, and that it stops at the first mistake. */
+function scriptOf(blocks, { key, grpc, port, folder }) {
+  const lines = ['set -euo pipefail'];
+  for (const { kind, script } of blocks) {
+    if (kind === 'grpcurl' && !hasGrpcurl) continue;
+    const text = script
+      .replaceAll('plr_...', key)
+      .replaceAll('localhost:50051', grpc.replace('127.0.0.1', 'localhost'))
+      .replaceAll('localhost:1883', `localhost:${port}`)
+      .replaceAll('data/tls', `${folder}/data/tls`);
+    if (kind === 'background') lines.push(`${text.trim().replace(/&$/, `> ${folder}/simulator.log 2>&1 &`)}\nSIMULATOR=$!`, `until grep -qiE 'attached|connected' ${folder}/simulator.log; do kill -0 $SIMULATOR; sleep 0.2; done`);
+    else if (kind.startsWith('until ')) lines.push(`until { ${text.trim()}; } | tee ${folder}/answer | grep -q '${kind.slice(6)}'; do sleep 0.3; done; cat ${folder}/answer`);
+    else lines.push(text);
+  }
+  lines.push('kill $SIMULATOR', 'wait $SIMULATOR || true', 'echo TOUR COMPLETE');
   return lines.join('\n');
 }
 
-const { server, key, grpc } = await start();
-let failed = true;
-try {
-  say(`the server is ready on ${grpc}; ${blocks.length} blocks to paste${hasGrpcurl ? '' : '; grpcurl is not on this machine: its block is SKIPPED'}`);
-  const result = spawnSync('bash', ['-c', script(key, grpc)], { env, encoding: 'utf8', timeout: 120_000 });
-  failed = result.status !== 0 || !result.stdout.includes('TOUR COMPLETE');
-  if (failed) console.error(result.stdout, result.stderr, readFileSync(join(folder, 'simulator.log'), 'utf8'));
-  else say('every block did what the README says; the execution ended as converged');
-} finally {
-  const ended = new Promise((resolve) => server.once('exit', resolve));
-  server.kill('SIGTERM');
-  await ended;
-  for (const note of notes) rmSync(note, { recursive: true, force: true });
-  rmSync(folder, { recursive: true, force: true });
+/** Whether every block did what its page says. */
+async function follow({ file, hasBroker }) {
+  const blocks = [...readFileSync(file, 'utf8').matchAll(/<!-- tour(?::([^>]+?))? -->\n```sh\n([\s\S]*?)```/g)].map(([, kind, script]) => ({ kind: kind ?? 'run', script }));
+  const folder = mkdtempSync(join(tmpdir(), 'plantroom-tour-'));
+  const env = { ...process.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
+  const { broker, port } = hasBroker ? await startBroker() : {};
+  const { server, key, grpc } = await startServer(env);
+  try {
+    say(`${file}: the server is ready on ${grpc}; ${blocks.length} blocks to paste${hasGrpcurl || hasBroker ? '' : '; grpcurl is not on this machine: its block is SKIPPED'}`);
+    const result = spawnSync('bash', ['-c', scriptOf(blocks, { key, grpc, port, folder })], { env, encoding: 'utf8', timeout: 180_000 });
+    const isDone = result.status === 0 && result.stdout.includes('TOUR COMPLETE');
+    if (isDone) say(`${file}: every block did what it says; the execution ended as converged`);
+    else console.error(result.stdout, result.stderr, existsSync(join(folder, 'simulator.log')) ? readFileSync(join(folder, 'simulator.log'), 'utf8') : '');
+    return isDone;
+  } finally {
+    const ended = once(server, 'exit');
+    server.kill('SIGTERM');
+    await ended;
+    broker?.kill('SIGTERM');
+    for (const note of notes) rmSync(note, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
-process.exit(failed ? 1 : 0);
+
+for (const tour of TOURS) {
+  if (wanted.length > 0 && !wanted.includes(tour.file)) continue;
+  if (!(await follow(tour))) process.exit(1);
+}

@@ -24,7 +24,7 @@ afterEach(async () => {
 async function play(options: MosquittoOptions, target: Partial<BrokerTarget> = {}): Promise<Mosquitto> {
   const started = (broker = await Mosquitto.start(options));
   const connected = new Promise<void>((resolve, reject) => {
-    const signIn = { url: started.url, username: undefined, password: undefined, ca: undefined, certificate: undefined, privateKey: undefined, ...target };
+    const signIn = { url: options.webSocket ? started.webSocketUrl : started.url, username: undefined, password: undefined, ca: undefined, certificate: undefined, privateKey: undefined, ...target };
     const topics = { uplinkTopic: '{clientDeviceId}/up', commandTopic: '{clientDeviceId}/down', answerTopic: '{clientDeviceId}/answer' };
     running = runMqttDevices({ broker: signIn, devices: simulatedDevices(['valve-1']), ...topics, uplinkIntervalMs: 0, answerDelayMs: 0, answer: 'accept' }, stop.signal, ({ event, fields }) => {
       if (event === 'broker.connected') resolve();
@@ -52,6 +52,10 @@ it('sign in with a password, over TLS, and with a certificate of their own', asy
   const server = await ca.forServer();
   const own = await ca.forClient('valves');
   await play({ users: { valves: 'secret' }, tls: { ca: ca.cert, ...server, clientCa: ca.cert } }, { username: 'valves', password: 'secret', ca: ca.cert, certificate: own.cert, privateKey: own.key });
+});
+
+it('connect by WebSocket', async () => {
+  await play({ webSocket: true });
 });
 
 it.each([

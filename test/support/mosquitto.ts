@@ -33,7 +33,7 @@ export class Mosquitto {
     private readonly program: string,
     private readonly folder: string,
     readonly port: number,
-    readonly webSocketPort: number | undefined,
+    private readonly webSocketPort: number | undefined,
     private readonly scheme: 'mqtt' | 'mqtts',
   ) {}
 
@@ -51,6 +51,12 @@ export class Mosquitto {
   /** Where it listens. */
   get url(): string {
     return `${this.scheme}://localhost:${this.port}`;
+  }
+
+  /** Where it listens for WebSocket. Throws if it was not told to. */
+  get webSocketUrl(): string {
+    if (this.webSocketPort === undefined) throw new Error('start it with webSocket: true');
+    return `ws://localhost:${this.webSocketPort}`;
   }
 
   /** What it wrote so far, over all its starts. */
@@ -103,7 +109,7 @@ export class Mosquitto {
 
   private async listens(): Promise<void> {
     while (this.keeper?.exitCode === null) {
-      if (await isOpen(this.port)) return;
+      if ((await isOpen(this.port)) && (this.webSocketPort === undefined || (await isOpen(this.webSocketPort)))) return;
       await pause(10); // there is no event for the port of another process
     }
     throw new Error(`mosquitto did not start: ${this.log}`);
