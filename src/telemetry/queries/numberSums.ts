@@ -41,22 +41,27 @@ export class NumberSums {
 
   /** A summary of each bucket, undefined for those without a number. Call it once. */
   async sumUp(): Promise<readonly (Summary | undefined)[]> {
-    const { byHours, summedUntil } = this.source;
     const [from, to] = [this.edges[0] as number, this.edges.at(-1) as number];
-    const summed = byHours ? Math.max(from, Math.min(hourOf(summedUntil), hourOf(to + HOUR_MS - 1))) : from;
-    let at = hourOf(from);
-    for (const stretch of byHours ? await this.uncertain(at, summed) : []) {
-      await this.takeHours({ from: at, to: stretch.from });
-      await this.takeReadings({ from: Math.max(from, stretch.from), to: Math.min(to, stretch.to) });
-      at = stretch.to;
-    }
-    if (byHours) await this.takeHours({ from: at, to: summed });
+    const start = hourOf(from);
+    const summed = this.source.byHours ? Math.min(hourOf(this.source.summedUntil), hourOf(to + HOUR_MS - 1)) : start;
+    if (summed > start) await this.takeSummed(from, to, { from: start, to: summed });
     await this.takeReadings({ from: Math.max(from, summed), to });
     return this.buckets.sums;
   }
 
+  /** Takes the hours that are summed up, and the readings of those of them that do not tell. */
+  private async takeSummed(from: number, to: number, hours: Stretch): Promise<void> {
+    let at = hours.from;
+    for (const stretch of await this.uncertain(hours)) {
+      await this.takeHours({ from: at, to: stretch.from });
+      await this.takeReadings({ from: Math.max(from, stretch.from), to: Math.min(to, stretch.to) });
+      at = stretch.to;
+    }
+    await this.takeHours({ from: at, to: hours.to });
+  }
+
   /** The stretches of hours that have to be looked at reading by reading, as long as these are there: cut by an edge, or stale. */
-  private async uncertain(first: number, to: number): Promise<Stretch[]> {
+  private async uncertain({ from: first, to }: Stretch): Promise<Stretch[]> {
     const from = Math.max(first, hourOf(this.source.thinnedUntil));
     const hours = new Set(this.edges.filter((edge) => edge % HOUR_MS !== 0).map(hourOf));
     for await (const page of pages((last: number | undefined) => this.hours.stale(this.source.series, last === undefined ? from : last + 1, to, PAGE))) {

@@ -1,0 +1,254 @@
+import fc from 'fast-check';
+import { type AggregateBucket, AggregateFill, AggregateFunction, BucketUnit } from '../../src/gen/sensorquery/v1/sensor_query_service';
+import { fromTimestamp } from '../../src/kernel/timestamps';
+import { addSample, HOUR_MS, hourOf, type Summary, summaryOf } from '../../src/telemetry/readings/hourSummary';
+import { engines } from '../support/engines';
+import { at, type QueryRoom, startQueryRoom } from './queryRoom';
+
+const SEED = 20_261_121;
+const MINUTE = 60_000;
+const DAY = 24 * HOUR_MS;
+const ZONES = ['UTC', 'Europe/Rome', 'Asia/Kolkata', 'America/St_Johns', 'Pacific/Apia', 'Australia/Lord_Howe', 'America/Havana', 'America/Sao_Paulo'];
+
+interface Naive {
+  readonly start: number;
+  readonly end: number;
+  readonly samples: readonly (readonly [number, number])[];
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** What the calendar and the clock of a zone show, by the engine's own means. */
+function shownIn(zone: string, time: number): { day: number; second: number; month: number } {
+  const format = formats.get(zone) ?? new Intl.DateTimeFormat('en-US', { timeZone: zone, hourCycle: 'h23', year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' });
+  formats.set(zone, format);
+  const part = Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, Number(value)])) as Record<string, number>;
+  const [year = 0, month = 1, day = 1] = [part['year'], part['month'], part['day']];
+  return { day: Date.UTC(year, month - 1, day) / DAY, second: (part['hour'] ?? 0) * 3600 + (part['minute'] ?? 0) * 60 + (part['second'] ?? 0), month: (year - 1970) * 12 + month - 1 };
+}
+
+const days = new Map<string, { day: number; start: number }[]>();
+
+/** When each day begins that the calendar shows around a time, found by looking at every minute. */
+function daysAround(zone: string, time: number): { day: number; start: number }[] {
+  const key = `${zone} ${time}`;
+  const known = days.get(key);
+  if (known) return known;
+  const found: { day: number; start: number }[] = [];
+  let last = shownIn(zone, time - 5 * DAY).day;
+  for (let minute = time - 5 * DAY; minute < time + 6 * DAY; minute += MINUTE) {
+    const { day } = shownIn(zone, minute);
+    if (day <= last) continue;
+    found.push({ day, start: minute });
+    last = day;
+  }
+  days.set(key, found);
+  return found;
+}
+
+function naiveEdges(known: readonly { day: number; start: number }[], from: number, to: number, count: number, unit: BucketUnit): number[] {
+  const stepOf = (day: number): number => {
+    if (unit === BucketUnit.BUCKET_UNIT_DAY) return Math.floor(day / count);
+    if (unit === BucketUnit.BUCKET_UNIT_WEEK) return Math.floor(Math.floor((day + 3) / 7) / count);
+    const date = new Date(day * DAY);
+    return Math.floor(((date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth()) / count);
+  };
+  const size = { [BucketUnit.BUCKET_UNIT_MINUTE]: MINUTE, [BucketUnit.BUCKET_UNIT_HOUR]: HOUR_MS }[unit as number];
+  const edges = size === undefined
+    ? known.filter(({ day }, i) => i > 0 && stepOf(day) !== stepOf(known[i - 1]?.day ?? 0)).map(({ start }) => start)
+    : known.flatMap(({ start }, i) => {
+        const end = known[i + 1]?.start ?? to;
+        return Array.from({ length: Math.ceil((end - start) / (size * count)) }, (_, step) => start + step * size * count);
+      });
+  return [from, ...edges.filter((edge) => edge > from && edge < to), to];
+}
+
+function naive(edges: readonly number[], samples: readonly (readonly [number, number])[]): Naive[] {
+  return edges.slice(1).map((end, i) => {
+    const start = edges[i] as number;
+    return { start, end, samples: samples.filter(([time]) => time >= start && time < end) };
+  });
+}
+
+/** The average over time, span by span. */
+function naiveAverage({ start, end, samples }: Naive, held: number | undefined, now: number): number {
+  const until = Math.max(Math.min(end, now), samples.at(-1)?.[0] ?? 0);
+  const marks: (readonly [number, number])[] = held === undefined ? [...samples] : [[start, held], ...samples];
+  let [area, span] = [0, 0];
+  for (const [i, [time, value]] of marks.entries()) {
+    const length = (marks[i + 1]?.[0] ?? until) - time;
+    area += value * length;
+    span += length;
+  }
+  return span === 0 ? (samples.at(-1)?.[1] ?? Number.NaN) : area / span;
+}
+
+function close(actual: number | undefined, expected: number): void {
+  expect(Math.abs((actual ?? Number.NaN) - expected)).toBeLessThanOrEqual(1e-9 * Math.max(1, Math.abs(expected)));
+}
+
+describe.each(engines())('aggregates on $name', (engine) => {
+  let room: QueryRoom;
+  beforeAll(async () => {
+    room = await startQueryRoom(engine);
+  });
+  afterAll(async () => await room.stop());
+
+  /** Writes the hours of what is stored, as the server sums it up: those before `until`, but for stale ones, which hold something wrong. */
+  async function sumUp(series: number, samples: readonly (readonly [number, number])[], until: number, stale: ReadonlySet<number>): Promise<void> {
+    const hours = new Map<number, Summary>();
+    for (const [time, value] of samples.filter(([when]) => when < until)) {
+      const known = hours.get(hourOf(time));
+      if (known) addSample(known, time, value);
+      else hours.set(hourOf(time), summaryOf(time, value));
+    }
+    const rows = [...hours].map(([hour, { count, sum, min, max, firstTime, first, lastTime, last, area }]) => ({ series, hour, count, sum: stale.has(hour) ? 12_345 : sum, min, max, first_time: firstTime, first, last_time: lastTime, last, area }));
+    const { knex } = room.database.db;
+    for (let i = 0; i < rows.length; i += 50) await knex('reading_hours').insert(rows.slice(i, i + 50));
+    const marks = [...stale].filter((hour) => hours.has(hour)).map((hour) => ({ series, hour }));
+    if (marks.length > 0) await knex('stale_hours').insert(marks);
+    await knex('reading_series').where({ number: series }).update({ summed_until: until });
+  }
+
+  const lengths = fc.constantFrom<[number, BucketUnit]>([15, BucketUnit.BUCKET_UNIT_MINUTE], [1, BucketUnit.BUCKET_UNIT_HOUR], [6, BucketUnit.BUCKET_UNIT_HOUR], [1, BucketUnit.BUCKET_UNIT_DAY], [3, BucketUnit.BUCKET_UNIT_DAY], [1, BucketUnit.BUCKET_UNIT_WEEK], [1, BucketUnit.BUCKET_UNIT_MONTH]);
+  // Around changes of the clocks, of the date line, and where a midnight comes twice or never.
+  const starts = fc.constantFrom(Date.UTC(2025, 2, 29), Date.UTC(2025, 9, 25), Date.UTC(2011, 11, 28), Date.UTC(2010, 10, 5), Date.UTC(2017, 9, 13), Date.UTC(2018, 1, 16), Date.UTC(2025, 3, 4), Date.UTC(2025, 10, 1));
+
+  it(`are what a naive count says (seed ${SEED})`, async () => {
+    const cases = fc.record({
+      zone: fc.constantFrom(...ZONES),
+      length: lengths,
+      start: starts,
+      before: fc.integer({ min: 0, max: 3 * 24 * 60 }),
+      span: fc.integer({ min: 1, max: 5 * 24 * 60 }),
+      samples: fc.array(fc.tuple(fc.integer({ min: -3 * 24 * 60, max: 6 * 24 * 60 }), fc.integer({ min: -50, max: 50 })), { maxLength: 120 }),
+      summed: fc.integer({ min: -80, max: 160 }),
+      stale: fc.array(fc.integer({ min: -80, max: 160 }), { maxLength: 10 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(cases, async ({ zone, length: [count, unit], start, before, span, samples, summed, stale }) => {
+        const from = start - before * MINUTE;
+        const to = from + span * MINUTE;
+        const readings = samples.map(([minute, value]) => [start + minute * MINUTE + Math.abs(value) * 7, value] as const).toSorted(([one], [other]) => one - other);
+        const sensorId = await room.sensor();
+        const series = await room.store(sensorId, 'number', readings);
+        await sumUp(series, readings, start + summed * HOUR_MS, new Set(stale.map((hour) => start + hour * HOUR_MS)));
+        const { sensors } = await room.aggregate({ sensorIds: [sensorId], from: at(from), to: at(to), bucket: { count, unit }, timeZone: zone, fill: AggregateFill.AGGREGATE_FILL_NULL });
+        const told = sensors[0]?.buckets ?? [];
+        const expected = naive(naiveEdges(daysAround(zone, start), from, to, count, unit), readings);
+        expect(told.map(({ start: one, end }) => [timeOf(one), timeOf(end)])).toEqual(expected.map(({ start: one, end }) => [one, end]));
+        let held = readings.findLast(([time]) => time < from)?.[1];
+        for (const [i, bucket] of expected.entries()) {
+          expectBucket(told[i], bucket, held, room.devices.clock.now());
+          held = bucket.samples.at(-1)?.[1] ?? held;
+        }
+      }),
+      { seed: SEED, numRuns: 100 },
+    );
+  });
+
+  function expectBucket(told: AggregateBucket | undefined, bucket: Naive, held: number | undefined, now: number): void {
+    const values = bucket.samples.map(([, value]) => value);
+    expect(told?.count).toBe(values.length);
+    if (values.length === 0) {
+      expect(told).toMatchObject({ min: undefined, max: undefined, avg: undefined, sum: undefined, first: undefined, last: undefined, timeWeightedAverage: undefined });
+      return;
+    }
+    const sum = values.reduce((one, other) => one + other, 0);
+    expect(told).toMatchObject({ sum, min: Math.min(...values), max: Math.max(...values), first: values[0], last: values.at(-1) });
+    close(told?.avg, sum / values.length);
+    close(told?.timeWeightedAverage, naiveAverage(bucket, held, now));
+  }
+
+  const timeOf = (time: { seconds: number; nanos: number } | undefined): number => (time ? fromTimestamp(time) : Number.NaN);
+  const START = Date.UTC(2025, 5, 2);
+  const hours = { count: 1, unit: BucketUnit.BUCKET_UNIT_HOUR };
+
+  async function filled(fill: AggregateFill, functions: AggregateFunction[] = []): Promise<AggregateBucket[]> {
+    const sensorId = await room.sensor();
+    await room.store(sensorId, 'number', [[START - DAY, 4], [START + HOUR_MS, 10], [START + 1.5 * HOUR_MS, 20], [START + 4 * HOUR_MS, 50]]);
+    const { sensors } = await room.aggregate({ sensorIds: [sensorId], from: at(START), to: at(START + 6 * HOUR_MS), bucket: hours, fill, functions });
+    return sensors[0]?.buckets ?? [];
+  }
+
+  it('leave out buckets without readings, or fill them', async () => {
+    const only = [AggregateFunction.AGGREGATE_FUNCTION_AVG, AggregateFunction.AGGREGATE_FUNCTION_COUNT];
+    const shown = async (fill: AggregateFill) => (await filled(fill, only)).map(({ avg, count }) => [avg, count]);
+    expect(await shown(AggregateFill.AGGREGATE_FILL_NONE)).toEqual([[15, 2], [50, 1]]);
+    expect(await shown(AggregateFill.AGGREGATE_FILL_NULL)).toEqual([[undefined, 0], [15, 2], [undefined, 0], [undefined, 0], [50, 1], [undefined, 0]]);
+    expect(await shown(AggregateFill.AGGREGATE_FILL_PREVIOUS)).toEqual([[4, 0], [15, 2], [15, 0], [15, 0], [50, 1], [50, 0]]);
+    const linear = await shown(AggregateFill.AGGREGATE_FILL_LINEAR);
+    expect(linear.map(([, count]) => count)).toEqual([0, 2, 0, 0, 1, 0]);
+    for (const [i, expected] of [15, 26 + 2 / 3, 38 + 1 / 3, 50].entries()) close(linear[i + 1]?.[0] ?? undefined, expected);
+    expect([linear[0]?.[0], linear[5]?.[0]]).toEqual([undefined, undefined]);
+  });
+
+  it('say what held as the average over time of a filled bucket', async () => {
+    const buckets = await filled(AggregateFill.AGGREGATE_FILL_PREVIOUS);
+    expect(buckets.map(({ timeWeightedAverage }) => timeWeightedAverage)).toEqual([4, 15, 20, 20, 50, 50]);
+    expect(buckets[0]).toMatchObject({ min: 4, max: 4, first: 4, last: 4, sum: undefined });
+  });
+
+  it('end the average over time of the bucket in progress now', async () => {
+    const now = room.devices.clock.now();
+    const sensorId = await room.sensor();
+    await room.store(sensorId, 'number', [[now - 3 * MINUTE, 0], [now - MINUTE, 30]]);
+    const { sensors } = await room.aggregate({ sensorIds: [sensorId], from: at(now - 3 * MINUTE), to: at(now + DAY), bucket: { count: 1, unit: BucketUnit.BUCKET_UNIT_MONTH } });
+    close(sensors[0]?.buckets[0]?.timeWeightedAverage, 10);
+  });
+
+  it('show of texts and JSON what has sense, and count a boolean as 0 or 1', async () => {
+    const { sensorIds: [text = '', json = '', flag = ''] } = await room.device(['string', 'json', 'boolean']);
+    await room.store(text, 'string', [[START, 'off'], [START + MINUTE, 'on'], [START + 2 * MINUTE, '=1']]);
+    await room.store(json, 'json', [[START, { a: [1, null] }], [START + 3 * HOUR_MS, null]]);
+    await room.store(flag, 'boolean', [[START, true], [START + 30 * MINUTE, false]]);
+    const { sensors } = await room.aggregate({ sensorIds: [text, json, flag], from: at(START), to: at(START + 4 * HOUR_MS), bucket: { count: 4, unit: BucketUnit.BUCKET_UNIT_HOUR } });
+    const [texts, jsons, flags] = sensors.map(({ buckets }) => buckets[0]);
+    expect(texts).toMatchObject({ count: 3, firstValue: 'off', lastValue: '=1', min: undefined, avg: undefined, first: undefined });
+    expect(jsons).toMatchObject({ count: 2, firstValue: { a: [1, null] }, lastValue: null });
+    expect(flags).toMatchObject({ count: 2, first: 1, last: 0, sum: 1, avg: 0.5, min: 0, max: 1, timeWeightedAverage: 0.125, firstValue: undefined });
+  });
+
+  it('take the hours of thinned readings whole', async () => {
+    const sensorId = await room.sensor();
+    const readings = [[START + 10 * MINUTE, 1], [START + 50 * MINUTE, 3], [START + 70 * MINUTE, 5]] as const;
+    const series = await room.store(sensorId, 'number', readings);
+    await sumUp(series, readings, START + DAY, new Set([START + HOUR_MS]));
+    await room.database.db.knex('readings').where({ series }).delete();
+    await room.database.db.knex('reading_series').where({ number: series }).update({ thinned_until: START + 2 * HOUR_MS });
+    const ask = { sensorIds: [sensorId], from: at(START + 5 * MINUTE), to: at(START + DAY), bucket: { count: 1, unit: BucketUnit.BUCKET_UNIT_DAY }, timeZone: 'Asia/Kolkata' };
+    const { sensors, thinnedBefore } = await room.aggregate(ask);
+    expect(sensors[0]?.buckets).toEqual([expect.objectContaining({ count: 3, min: 1, max: 5, first: 1, last: 5 })]);
+    expect(timeOf(thinnedBefore)).toBe(START + 2 * HOUR_MS);
+    const later = await room.aggregate({ ...ask, from: at(START + 2 * HOUR_MS), fill: AggregateFill.AGGREGATE_FILL_PREVIOUS });
+    expect([later.thinnedBefore, later.sensors[0]?.buckets[0]?.last]).toEqual([undefined, 5]);
+  });
+
+  it('come in pages of whole sensors', async () => {
+    const { sensorIds } = await room.device(['number', 'number', 'number']);
+    for (const sensorId of sensorIds) await room.store(sensorId, 'number', [[START, 1]]);
+    const ask = { sensorIds: [...sensorIds], from: at(START), to: at(START + 9000 * MINUTE), bucket: { count: 1, unit: BucketUnit.BUCKET_UNIT_MINUTE } };
+    const first = await room.aggregate(ask);
+    const second = await room.aggregate({ ...ask, pageToken: first.nextPageToken });
+    expect([first, second].map(({ sensors }) => sensors.map(({ sensorId }) => sensorId))).toEqual([sensorIds.slice(0, 2), sensorIds.slice(2)]);
+    expect(second.nextPageToken).toBe('');
+    expect(await room.aggregate.fails({ ...ask, timeZone: 'Europe/Rome', pageToken: first.nextPageToken })).toMatchObject({ reason: 'validation_failed', fields: ['pageToken'] });
+  });
+
+  it('are refused with all that is wrong', async () => {
+    const ask = { sensorIds: [await room.sensor()], from: at(START), to: at(START + DAY), bucket: hours };
+    const wrong = await room.aggregate.fails({ ...ask, to: at(START), bucket: { count: 7, unit: BucketUnit.BUCKET_UNIT_HOUR }, timeZone: 'Mars/Olympus', functions: [0] });
+    expect(wrong.fields.toSorted()).toEqual(['bucket', 'functions[0]', 'timeZone', 'to']);
+    const many = await room.aggregate.fails({ ...ask, bucket: { count: 1, unit: BucketUnit.BUCKET_UNIT_SECOND } });
+    expect(many).toMatchObject({ reason: 'validation_failed', fields: ['bucket'] });
+    expect(many.message).toContain('more than 20000 buckets');
+    expect(await room.aggregate.fails({ ...ask, bucket: { count: 1001, unit: BucketUnit.BUCKET_UNIT_DAY } })).toMatchObject({ fields: ['bucket'] });
+    expect(await room.aggregate.fails(ask, 'org-2')).toMatchObject({ reason: 'sensor_not_found' });
+  });
+
+  it('show nothing of a sensor that never showed anything', async () => {
+    const { sensors } = await room.aggregate({ sensorIds: [await room.sensor()], from: at(START), to: at(START + DAY), bucket: hours, fill: AggregateFill.AGGREGATE_FILL_LINEAR });
+    expect(sensors[0]?.buckets).toHaveLength(24);
+    expect(sensors[0]?.buckets.every(({ count, avg }) => count === 0 && avg === undefined)).toBe(true);
+  });
+});
