@@ -49,11 +49,11 @@ export interface ConnectionRoom {
   readonly devices: Map<string, number>;
 }
 
-/** Makes the room; `helloTimeoutMs` is that of the gateway connector. */
-export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, helloTimeoutMs?: number): Promise<ConnectionRoom> {
-  const test = await engine.createDatabase();
+/** Makes the room; `helloTimeoutMs` is that of the gateway connector. `before`: on the database of another room, as after a restart. */
+export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, helloTimeoutMs?: number, before?: TestDatabase): Promise<ConnectionRoom> {
+  const test = before ?? (await engine.createDatabase());
   const { database } = test;
-  await database.db.knex('organizations').insert(ORGANIZATIONS.map((id) => ({ id, name: id, name_folded: id, created_at: 1, updated_at: 1 })));
+  if (!before) await database.db.knex('organizations').insert(ORGANIZATIONS.map((id) => ({ id, name: id, name_folded: id, created_at: 1, updated_at: 1 })));
   const clock = new TestClock();
   const log = new MemoryLog();
   const statuses = new ConnectionStatuses(clock);
