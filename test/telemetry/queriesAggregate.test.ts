@@ -87,6 +87,23 @@ function close(actual: number | undefined, expected: number): void {
   expect(Math.abs((actual ?? Number.NaN) - expected)).toBeLessThanOrEqual(1e-9 * Math.max(1, Math.abs(expected)));
 }
 
+function expectBucket(told: AggregateBucket | undefined, bucket: Naive, held: number | undefined, now: number): void {
+  const values = bucket.samples.map(([, value]) => value);
+  expect(told?.count).toBe(values.length);
+  if (values.length === 0) {
+    expect(told).toMatchObject({ min: undefined, max: undefined, avg: undefined, sum: undefined, first: undefined, last: undefined, timeWeightedAverage: undefined });
+    return;
+  }
+  const sum = values.reduce((one, other) => one + other, 0);
+  expect(told).toMatchObject({ sum, min: Math.min(...values), max: Math.max(...values), first: values[0], last: values.at(-1) });
+  close(told?.avg, sum / values.length);
+  close(told?.timeWeightedAverage, naiveAverage(bucket, held, now));
+}
+
+function timeOf(time: { seconds: number; nanos: number } | undefined): number {
+  return time ? fromTimestamp(time) : Number.NaN;
+}
+
 describe.each(engines())('aggregates on $name', (engine) => {
   let room: QueryRoom;
   beforeAll(async () => {
@@ -147,20 +164,6 @@ describe.each(engines())('aggregates on $name', (engine) => {
     );
   });
 
-  function expectBucket(told: AggregateBucket | undefined, bucket: Naive, held: number | undefined, now: number): void {
-    const values = bucket.samples.map(([, value]) => value);
-    expect(told?.count).toBe(values.length);
-    if (values.length === 0) {
-      expect(told).toMatchObject({ min: undefined, max: undefined, avg: undefined, sum: undefined, first: undefined, last: undefined, timeWeightedAverage: undefined });
-      return;
-    }
-    const sum = values.reduce((one, other) => one + other, 0);
-    expect(told).toMatchObject({ sum, min: Math.min(...values), max: Math.max(...values), first: values[0], last: values.at(-1) });
-    close(told?.avg, sum / values.length);
-    close(told?.timeWeightedAverage, naiveAverage(bucket, held, now));
-  }
-
-  const timeOf = (time: { seconds: number; nanos: number } | undefined): number => (time ? fromTimestamp(time) : Number.NaN);
   const START = Date.UTC(2025, 5, 2);
   const hours = { count: 1, unit: BucketUnit.BUCKET_UNIT_HOUR };
 
