@@ -101,10 +101,11 @@ async function readings(knex: Knex, dialect: Dialect): Promise<void> {
       primary key (series, time, position))${dialect.clustered}`);
   await knex.raw('create index readings_stored on readings (series, position)');
   // An hour of a series of numbers. area: the sum over neighbouring samples within the hour of value times milliseconds to the next one.
+  // position: all readings of the hour up to it are in its sums.
   await knex.raw(`
     create table reading_hours (
       series bigint not null, hour bigint not null, count bigint not null, sum double precision not null, min double precision not null, max double precision not null,
-      first_time bigint not null, first double precision not null, last_time bigint not null, last double precision not null, area double precision not null,
+      first_time bigint not null, first double precision not null, last_time bigint not null, last double precision not null, area double precision not null, position bigint not null default 0,
       primary key (series, hour))${dialect.clustered}`);
   // Hours that got another reading after they were summed up.
   await knex.raw(`create table stale_hours (series bigint not null, hour bigint not null, primary key (series, hour))${dialect.clustered}`);

@@ -80,11 +80,12 @@ export class HourSummariser {
   }
 
   private async sumSettled(waiting: readonly WaitingSeries[], horizon: number, work: BackgroundWork): Promise<number> {
+    const position = this.options.positions.watermark();
     let readings = 0;
     let hours: NewHour[] = [];
     let until = new Map<number, number>();
     for (const { number, firstTime } of waiting) {
-      for await (const part of this.partsOf(number, firstTime ?? horizon, horizon, work)) {
+      for await (const part of this.partsOf(number, firstTime ?? horizon, horizon, position, work)) {
         readings += part.readings;
         hours.push(...part.hours);
         until.set(number, part.until);
@@ -98,10 +99,10 @@ export class HourSummariser {
   }
 
   /** The hours of a series, part by part; each says up to where the series is summed up with it. */
-  private async *partsOf(series: number, from: number, horizon: number, work: BackgroundWork): AsyncGenerator<{ hours: NewHour[]; until: number; readings: number }> {
-    const sums = new HourSums(series);
+  private async *partsOf(series: number, from: number, horizon: number, position: number, work: BackgroundWork): AsyncGenerator<{ hours: NewHour[]; until: number; readings: number }> {
+    const sums = new HourSums(series, position);
     for await (const page of this.pagesOf(series, from, horizon, work)) {
-      for (const { time, num } of page) if (num !== null) sums.add(time, num);
+      for (const reading of page) sums.add(reading);
       const last = page.at(-1);
       const isLast = page.length < PAGE || !last;
       const until = isLast ? horizon : hourOf(last.time);
@@ -136,9 +137,9 @@ export class HourSummariser {
     if (stale.length === 0) return;
     const summed: (readonly [StaleHour, NewHour | undefined])[] = [];
     for (const one of stale) {
-      const sums = new HourSums(one.series);
+      const sums = new HourSums(one.series, position);
       for await (const page of this.pagesOf(one.series, one.hour, one.hour + HOUR_MS, work)) {
-        for (const reading of page) if (reading.num !== null && reading.position <= position) sums.add(reading.time, reading.num);
+        for (const reading of page) sums.add(reading);
       }
       summed.push([one, sums.takeBefore(one.hour + HOUR_MS)[0]]);
     }
@@ -164,8 +165,10 @@ export class HourSummariser {
         const repository = new HourSummaryRepository(db);
         await repository.hold(stale);
         const taken = await repository.take(stale, rows);
-        const summary = withLate(await repository.find(stale), taken.numbers);
-        if (summary) await repository.store([{ ...summary, series: stale.series, hour: stale.hour }]);
+        const before = await repository.find(stale);
+        const { position = -1 } = before ?? {}; // thinning may not be done with the hour: what is left of it counts already
+        const summary = withLate(before, taken.numbers.filter((one) => one.position > position));
+        if (summary) await repository.store([{ ...summary, series: stale.series, hour: stale.hour, position }]);
         if (taken.isAll) await repository.settle(stale, Number.MAX_SAFE_INTEGER);
         return taken.isAll;
       });
@@ -173,22 +176,26 @@ export class HourSummariser {
   }
 }
 
-/** The sums of the hours of one series, filled in the order of time. */
+/** The sums of the hours of one series, filled in the order of time by its numbers up to a position: later ones make their hours stale. */
 class HourSums {
   private readonly open: { readonly hour: number; readonly summary: Summary }[] = [];
 
-  constructor(private readonly series: number) {}
+  constructor(
+    private readonly series: number,
+    private readonly position: number,
+  ) {}
 
-  add(time: number, value: number): void {
+  add({ time, num, position }: SummedReading): void {
+    if (num === null || position > this.position) return;
     const last = this.open.at(-1);
-    if (last && time < last.hour + HOUR_MS) addSample(last.summary, time, value);
-    else this.open.push({ hour: hourOf(time), summary: summaryOf(time, value) });
+    if (last && time < last.hour + HOUR_MS) addSample(last.summary, time, num);
+    else this.open.push({ hour: hourOf(time), summary: summaryOf(time, num) });
   }
 
   /** Hands over the hours before a time. */
   takeBefore(time: number): NewHour[] {
     const first = this.open.findIndex(({ hour }) => hour >= time);
     const taken = this.open.splice(0, first === -1 ? this.open.length : first);
-    return taken.map(({ hour, summary }) => ({ ...summary, series: this.series, hour }));
+    return taken.map(({ hour, summary }) => ({ ...summary, series: this.series, hour, position: this.position }));
   }
 }

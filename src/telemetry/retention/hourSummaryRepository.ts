@@ -26,14 +26,23 @@ export interface SummedReading {
   readonly num: number | null;
 }
 
+/** A number that is gone from the readings. */
+export interface TakenNumber {
+  readonly time: number;
+  readonly position: number;
+  readonly num: number;
+}
+
 /** An hour of a series, to be written. */
 export interface NewHour extends SummedHour {
   readonly series: number;
+  /** All readings of the hour up to it are in its sums. */
+  readonly position: number;
 }
 
 const ROWS = 32;
-const HOUR_COLUMNS = ['series', 'hour', 'count', 'sum', 'min', 'max', 'first_time', 'first', 'last_time', 'last', 'area'] as const;
-const WHOLE: ReadonlySet<string> = new Set(['series', 'hour', 'count', 'first_time', 'last_time']);
+const HOUR_COLUMNS = ['series', 'hour', 'count', 'sum', 'min', 'max', 'first_time', 'first', 'last_time', 'last', 'area', 'position'] as const;
+const WHOLE: ReadonlySet<string> = new Set(['series', 'hour', 'count', 'first_time', 'last_time', 'position']);
 
 function rowsOf(row: string): string {
   return Array.from({ length: ROWS }, () => `(${row})`).join(', ');
@@ -82,7 +91,7 @@ export const hourSummaryStatements = {
   drop: { name: 'readingHours.drop', sql: () => 'delete from reading_hours where series = ? and hour = ?' },
   find: {
     name: 'readingHours.find',
-    sql: () => 'select h.hour, h.count, h.sum, h.min, h.max, h.first_time as "firstTime", h.first, h.last_time as "lastTime", h.last, h.area from reading_hours h where h.series = ? and h.hour = ?',
+    sql: () => 'select h.series, h.position, h.hour, h.count, h.sum, h.min, h.max, h.first_time as "firstTime", h.first, h.last_time as "lastTime", h.last, h.area from reading_hours h where h.series = ? and h.hour = ?',
   },
   boundary: {
     name: 'readings.lateBoundary',
@@ -142,16 +151,16 @@ export class HourSummaryRepository {
   }
 
   /** An hour as it was summed up. */
-  async find({ series, hour }: StaleHour): Promise<SummedHour | undefined> {
-    const [found] = await this.db.all<SummedHour>(ALL.find, [series, hour]);
+  async find({ series, hour }: StaleHour): Promise<NewHour | undefined> {
+    const [found] = await this.db.all<NewHour>(ALL.find, [series, hour]);
     return found;
   }
 
   /** Takes the numbers of an hour away, the oldest `limit` of them, and hands them over in their order; `isAll`: none is left. */
-  async take({ series, hour }: StaleHour, limit: number): Promise<{ readonly numbers: readonly { readonly time: number; readonly num: number }[]; readonly isAll: boolean }> {
+  async take({ series, hour }: StaleHour, limit: number): Promise<{ readonly numbers: readonly TakenNumber[]; readonly isAll: boolean }> {
     const end = hour + HOUR_MS;
     const [boundary] = await this.db.all<{ time: number; position: number }>(ALL.boundary, [series, hour, end, limit]);
-    const rows = await this.db.all<{ time: number; position: number; num: number }>(ALL.take, [series, hour, boundary?.time ?? end, boundary?.position ?? -1]);
+    const rows = await this.db.all<TakenNumber>(ALL.take, [series, hour, boundary?.time ?? end, boundary?.position ?? -1]);
     return { numbers: rows.toSorted((one, other) => one.time - other.time || one.position - other.position), isAll: boundary === undefined };
   }
 
@@ -165,5 +174,5 @@ export class HourSummaryRepository {
 }
 
 function valuesOf(row: NewHour): SqlValue[] {
-  return [row.series, row.hour, row.count, row.sum, row.min, row.max, row.firstTime, row.first, row.lastTime, row.last, row.area];
+  return [row.series, row.hour, row.count, row.sum, row.min, row.max, row.firstTime, row.first, row.lastTime, row.last, row.area, row.position];
 }

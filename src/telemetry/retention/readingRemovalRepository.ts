@@ -53,7 +53,7 @@ export const readingRemovalStatements = {
   removeHours: { name: 'readingHours.remove', sql: () => 'delete from reading_hours where series = ? and hour < ? returning 1 as one' },
   firstStale: {
     name: 'staleHours.first',
-    sql: () => 'select min(t.hour) as hour from stale_hours t join reading_series s on s.number = t.series where t.series = ? and t.hour >= s.thinned_until',
+    sql: () => 'select min(t.hour) as hour from stale_hours t where t.series = ? and t.hour >= ?',
   },
   thinned: { name: 'readingSeries.thinned', sql: () => 'update reading_series set thinned_until = ? where number = ? and thinned_until < ?' },
   removeStale: { name: 'staleHours.remove', sql: () => 'delete from stale_hours where series = ?' },
@@ -103,7 +103,7 @@ export class ReadingRemovalRepository {
    * up: before `before` (the beginning of an hour), and before the first one that is stale. `position`: all readings up to it are on disk.
    */
   async thin(series: number, from: Place, before: number, position: number, limit: number): Promise<Removed> {
-    const [stale] = await this.db.all<{ hour: number | null }>(ALL.firstStale, [series]);
+    const [stale] = await this.db.all<{ hour: number | null }>(ALL.firstStale, [series, hourOf(from.time)]);
     const end = Math.min(before, stale?.hour ?? before);
     if (from.time >= end) return { rows: 0, next: undefined };
     const next = await this.boundary(series, from, end, limit);
