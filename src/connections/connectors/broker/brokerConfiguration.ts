@@ -1,6 +1,9 @@
 import type { Violation } from '../../../kernel/errors';
 import type { JsonObject } from '../../connectorType';
+import type { BrokerSettings, MqttVersion } from './brokerSettings';
 
+const KEEPALIVE = 30;
+const SESSION_EXPIRY = 604_800;
 const PEM = '^\\s*-----BEGIN [A-Z0-9 ]+-----[\\s\\S]+-----END [A-Z0-9 ]+-----\\s*$';
 const pem = (title: string, description: string): JsonObject => ({ type: 'string', title, description: `${description}, as PEM text (-----BEGIN …).`, pattern: PEM, maxLength: 65_536 });
 
@@ -15,12 +18,34 @@ export const BROKER_PROPERTIES: JsonObject = {
   clientCertificate: pem('Client certificate', 'What the broker knows this server by'),
   clientKey: pem('Client key', 'The private key of the client certificate'),
   serverName: { type: 'string', minLength: 1, maxLength: 255, title: 'Server name', description: 'The name that the certificate of the broker must have, where it is not the one in the address.' },
-  keepaliveSeconds: { type: 'integer', minimum: 5, maximum: 3600, default: 30, title: 'Keepalive', description: 'How often a quiet link is tried, in seconds; a dead one is noticed within one and a half of these.' },
-  sessionExpirySeconds: { type: 'integer', minimum: 60, maximum: 4_294_967_294, default: 604_800, title: 'Session', description: 'How long the broker keeps messages while this server is away, in seconds (MQTT 5).' },
+  keepaliveSeconds: { type: 'integer', minimum: 5, maximum: 3600, default: KEEPALIVE, title: 'Keepalive', description: 'How often a quiet link is tried, in seconds; a dead one is noticed within one and a half of these.' },
+  sessionExpirySeconds: { type: 'integer', minimum: 60, maximum: 4_294_967_294, default: SESSION_EXPIRY, title: 'Session', description: 'How long the broker keeps messages while this server is away, in seconds (MQTT 5).' },
 };
 
 /** Those of them that are write-only. */
 export const BROKER_SECRETS = ['password', 'clientKey'] as const;
+
+/** What a configuration that was checked says of the broker, its secret fields among the others. `clientId`: where it gives none. */
+export function brokerSettingsOf(configuration: JsonObject, clientId: string): BrokerSettings {
+  const { protocol, keepaliveSeconds, sessionExpirySeconds } = configuration;
+  return {
+    url: String(configuration['url']),
+    protocol: protocol === '5' || protocol === '3.1.1' ? (protocol satisfies MqttVersion) : undefined,
+    clientId: textOf(configuration['clientId']) ?? clientId,
+    username: textOf(configuration['username']),
+    password: textOf(configuration['password']),
+    ca: textOf(configuration['caCertificate']),
+    certificate: textOf(configuration['clientCertificate']),
+    privateKey: textOf(configuration['clientKey']),
+    serverName: textOf(configuration['serverName']),
+    keepaliveSeconds: typeof keepaliveSeconds === 'number' ? keepaliveSeconds : KEEPALIVE,
+    sessionExpirySeconds: typeof sessionExpirySeconds === 'number' ? sessionExpirySeconds : SESSION_EXPIRY,
+  };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
 
 const SCHEMES = ['mqtt:', 'mqtts:', 'ws:', 'wss:'];
 const TLS_ONLY = ['caCertificate', 'clientCertificate', 'clientKey', 'serverName'] as const;
