@@ -107,8 +107,10 @@ export function trialToMessage(checks: readonly ConnectionCheck[]): TestConnecti
 }
 
 /** How one connection is doing, as its watchers see it. */
-export function statusNewsToMessage({ connectionId, status }: StatusNews): WatchConnectionStatusResponse {
-  return { connectionId, status: status && statusToMessage(status), deleted: status === undefined };
+export function statusNewsToMessage(news: StatusNews): WatchConnectionStatusResponse {
+  const connectionId = news.kind === 'complete' ? '' : news.connectionId;
+  const status = news.kind === 'status' ? statusToMessage(news.status) : undefined;
+  return { connectionId, status, deleted: news.kind === 'deleted', complete: news.kind === 'complete' };
 }
 
 function policyFromMessage(policy: PolicyMessage | undefined): ConnectionPolicy | undefined {

@@ -3,11 +3,8 @@ import { notFound } from '../kernel/errors';
 import { ConnectionRepository } from './connectionRepository';
 import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
 
-/** How one connection is doing now; undefined: it was deleted. */
-export interface StatusNews {
-  readonly connectionId: string;
-  readonly status: ConnectionStatus | undefined;
-}
+/** How one connection is doing now, or that each was told once. */
+export type StatusNews = { readonly kind: 'status'; readonly connectionId: string; readonly status: ConnectionStatus } | { readonly kind: 'deleted'; readonly connectionId: string } | { readonly kind: 'complete' };
 
 /** What watching needs of the house. */
 export interface ConnectionWatchOptions {
@@ -35,7 +32,7 @@ export class ConnectionWatch {
     this.connections = new ConnectionRepository(options.database.db);
   }
 
-  /** Yields until the signal aborts. `ids`: only these; empty: all of the organization. Throws `connection_not_found`. */
+  /** Yields each connection once, then `complete`, then changes until the signal aborts. `ids`: only these; empty: all of the organization. Throws `connection_not_found`. */
   async *watch(organizationId: string, ids: readonly string[], signal: AbortSignal): AsyncGenerator<StatusNews> {
     const changes = new Changes(ids);
     const leave = this.options.statuses.watch((connectionId) => changes.add(connectionId));
@@ -47,6 +44,7 @@ export class ConnectionWatch {
         if (signal.aborted) return;
         yield* this.news(organizationId, page, told);
       }
+      yield { kind: 'complete' };
       yield* this.follow(organizationId, changes, told, signal);
     } finally {
       signal.removeEventListener('abort', wake);
@@ -69,7 +67,7 @@ export class ConnectionWatch {
     for (const connectionId of ids) {
       const connection = found.get(connectionId);
       if (!connection) {
-        if (shown.delete(connectionId)) yield { connectionId, status: undefined };
+        if (shown.delete(connectionId)) yield { kind: 'deleted', connectionId };
         else foreign.add(connectionId);
         continue;
       }
@@ -77,7 +75,7 @@ export class ConnectionWatch {
       const text = JSON.stringify(status);
       if (shown.get(connectionId)?.text === text) continue;
       shown.set(connectionId, { enabled: connection.enabled, text });
-      yield { connectionId, status };
+      yield { kind: 'status', connectionId, status };
     }
   }
 

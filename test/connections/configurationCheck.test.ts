@@ -48,7 +48,7 @@ describe('the configuration of a connection', () => {
   it('takes whatever comes, and never says too much of it', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (configuration) => {
-        const violations = checkConfigurationOf(FAKE, configuration as JsonObject);
+        const violations = checkConfigurationOf(FAKE, configuration);
         expect(violations.every(({ field }) => field.startsWith('configuration'))).toBe(true);
       }),
       { seed: SEED },

@@ -67,9 +67,10 @@ describe.each(engines())('watching how connections are doing on $name', (engine)
     const second = (await room.service.create('org-1', input({ name: 'b', enabled: false }))).connection.id;
     await room.service.create('org-2', input());
     const reader = watch();
-    expect([await reader.next(), await reader.next()]).toMatchObject([
-      { connectionId: first, status: { state: DISCONNECTED }, deleted: false },
-      { connectionId: second, status: { state: DISABLED }, deleted: false },
+    expect([await reader.next(), await reader.next(), await reader.next()]).toMatchObject([
+      { connectionId: first, status: { state: DISCONNECTED }, deleted: false, complete: false },
+      { connectionId: second, status: { state: DISABLED }, deleted: false, complete: false },
+      { connectionId: '', status: undefined, deleted: false, complete: true },
     ]);
     room.statuses.connecting(first);
     expect(await reader.next()).toMatchObject({ connectionId: first, status: { state: CONNECTING } });
@@ -83,6 +84,7 @@ describe.each(engines())('watching how connections are doing on $name', (engine)
 
   it('tells of those that are created, switched and deleted meanwhile, and of nobody else', async () => {
     const reader = watch();
+    expect(await reader.next()).toMatchObject({ complete: true });
     const old = (await room.service.create('org-1', input({ name: 'a' }))).connection.id;
     expect(await reader.next()).toMatchObject({ connectionId: old, status: { state: DISCONNECTED } });
     const foreign = (await room.service.create('org-2', input())).connection.id;
@@ -91,7 +93,7 @@ describe.each(engines())('watching how connections are doing on $name', (engine)
     await room.service.update('org-1', old, { ...nothing, enabled: false }, undefined);
     expect(await reader.next()).toMatchObject({ connectionId: old, status: { state: DISABLED } });
     await room.service.delete('org-1', old, undefined);
-    expect(await reader.next()).toEqual({ connectionId: old, status: undefined, deleted: true });
+    expect(await reader.next()).toEqual({ connectionId: old, status: undefined, deleted: true, complete: false });
     const fresh = (await room.service.create('org-1', input({ name: 'b' }))).connection.id;
     expect(await reader.next()).toMatchObject({ connectionId: fresh });
   });
@@ -102,7 +104,7 @@ describe.each(engines())('watching how connections are doing on $name', (engine)
     const foreign = (await room.service.create('org-2', input())).connection.id;
     const [chosen = '', other = ''] = ids;
     const reader = watch([chosen, chosen]);
-    expect(await reader.next()).toMatchObject({ connectionId: chosen });
+    expect([await reader.next(), await reader.next()]).toMatchObject([{ connectionId: chosen }, { complete: true }]);
     room.statuses.attached(other);
     room.statuses.attached(chosen);
     expect(await reader.next()).toMatchObject({ connectionId: chosen, status: { state: CONNECTED } });
@@ -113,6 +115,7 @@ describe.each(engines())('watching how connections are doing on $name', (engine)
     const { connection } = await room.service.create('org-1', input());
     const stopping = new AbortController();
     const news = room.watch.watch('org-1', [], stopping.signal);
+    await news.next();
     await news.next();
     for (let n = 0; n < 1000; n += 1) {
       room.statuses.detached(connection.id, '');
