@@ -4,6 +4,14 @@ import { DeviceState, type Discarded, type QueueItem } from './deviceQueue';
 import type { ClassName, DownCommand, Encoding, Event, InfoOfDevice } from './events';
 import { readCommand, write } from './wire';
 
+/** What the devices do by themselves. */
+export interface AutoPlay {
+  /** What the uplink after a command shows. */
+  readonly reply: (devEui: string, item: QueueItem) => Readonly<Record<string, unknown>>;
+  /** Told of each command that goes over the air. */
+  readonly transmitted?: (devEui: string, item: QueueItem) => void;
+}
+
 /** What the stand-in is set to. */
 export interface ChirpStackOptions {
   readonly url: string;
@@ -17,7 +25,7 @@ export interface ChirpStackOptions {
   /** Unix milliseconds; the machine's clock where nothing is said. */
   readonly now?: () => number;
   /** Plays the devices and the gateways as well: each command is sent, taken, and answered by an uplink with what `reply` shows. */
-  readonly auto?: { readonly reply: (devEui: string, item: QueueItem) => Readonly<Record<string, unknown>> };
+  readonly auto?: AutoPlay;
 }
 
 /** What an uplink shows; the rest is ordinary. */
@@ -118,6 +126,7 @@ export class ChirpStackServer {
       return await this.log(devEui, 'DOWNLINK_GATEWAY', { description: 'TOO_LATE', context: {} });
     }
     this.transmitted.push(item.id);
+    this.options.auto?.transmitted?.(devEui, item);
     this.tell();
     if (outcome === 'lost') return;
     const { fCntDown } = device;
@@ -181,7 +190,7 @@ export class ChirpStackServer {
       const device = this.device(command.devEui);
       device.enqueue({ ...command, data });
       this.commands.push(command);
-      if (this.options.auto) void this.play(device, this.options.auto.reply);
+      if (this.options.auto) void this.play(device, this.options.auto.reply).catch((error: unknown) => this.errors.push(String(error)));
     } catch (error) {
       this.errors.push(error instanceof Error ? error.message : String(error));
     }
@@ -199,7 +208,7 @@ export class ChirpStackServer {
     return command;
   }
 
-  private async play(device: DeviceState, reply: (devEui: string, item: QueueItem) => Readonly<Record<string, unknown>>): Promise<void> {
+  private async play(device: DeviceState, reply: AutoPlay['reply']): Promise<void> {
     if (device.className === 'CLASS_A') await this.uplink(device.devEui);
     else await this.schedule(device.devEui);
     const item = device.atGateway;
