@@ -5,7 +5,7 @@ import { ReadingRepository } from '../../src/telemetry/readings/readingRepositor
 import { SeriesRepository } from '../../src/telemetry/readings/seriesRepository';
 import { withLate, summaryOfAll, type TimedNumber } from '../../src/telemetry/retention/lateReadings';
 import { engines } from '../support/engines';
-import { DAY, HOUR, startRetentionRoom, type RetentionRoom } from './retentionRoom';
+import { DAY, ENDED, HOUR, startRetentionRoom, type RetentionRoom } from './retentionRoom';
 
 const SEED = 20_261_121;
 
@@ -80,7 +80,7 @@ describe.each(engines())('the hours of readings on $name', (engine) => {
     const [row] = await knex('readings').select<{ series: number }[]>('series');
     const rows = Array.from({ length: 5000 }, (_, at) => ({ series: row?.series, time: hour - 400 * HOUR + at * 240_000, position: at, kind: 1, num: at, txt: null }));
     for (let at = 0; at < rows.length; at += 500) await knex('readings').insert(rows.slice(at, at + 500));
-    await expect(room.summariser.sumUp(room.work(100, 4))).rejects.toThrow(); // each page and each step counts
+    await expect(room.summariser.sumUp(room.work(100, 4))).rejects.toThrow(ENDED); // each page and each step counts
     const part = await room.count('reading_hours');
     expect(part).toBeLessThan(335);
     await room.sumUp();
@@ -146,7 +146,6 @@ describe.each(engines())('the hours of readings on $name', (engine) => {
 
 describe(`late numbers of a thinned hour (seed ${SEED})`, () => {
   const numbers = fc.array(fc.record({ time: fc.integer({ min: 0, max: 60 }), num: fc.integer({ min: -9, max: 9 }) }), { maxLength: 12 });
-  const sorted = (list: readonly TimedNumber[]): TimedNumber[] => list.toSorted((one, other) => one.time - other.time);
 
   it('count as if they had been there from the start, but for the area between others', () => {
     fc.assert(
@@ -167,3 +166,7 @@ describe(`late numbers of a thinned hour (seed ${SEED})`, () => {
     expect(withLate(undefined, [])).toBeUndefined();
   });
 });
+
+function sorted(list: readonly TimedNumber[]): TimedNumber[] {
+  return list.toSorted((one, other) => one.time - other.time);
+}
