@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +6,7 @@ import { certificates } from '../../src/cli/doctor/certificateChecks';
 import type { Finding } from '../../src/cli/doctor/check';
 import { database } from '../../src/cli/doctor/databaseChecks';
 import { dataFolder } from '../../src/cli/doctor/folderChecks';
+import { secretsKey } from '../../src/cli/doctor/secretChecks';
 import { server } from '../../src/cli/doctor/serverChecks';
 import { loadConfig, type Config } from '../../src/config';
 import { lockDataFolder } from '../../src/database';
@@ -99,6 +100,20 @@ describe('doctor', () => {
     expect(states(certificates(files(one.cert, one.key, 0o644)))).toEqual(['certificate: ok', 'certificate key: warn']);
     expect(states(certificates(files(one.cert, 'no key')))).toEqual(['certificate: ok', 'certificate key: fail']);
     expect(states(certificates(files('no certificate', one.key)))).toEqual(['certificate: fail']);
+  });
+
+  it('finds a key of the secrets that is missing, spoilt or open to all', () => {
+    const file = join(folder, 'secrets.key');
+    const check = (flags: Readonly<Record<string, string>> = {}): string[] => states(secretsKey(configOf({ 'data.dir': folder, ...flags })));
+    expect(check()).toEqual(['secrets key: ok']);
+    expect(check({ 'secrets.keyFile': file })).toEqual(['secrets key: fail']);
+    writeFileSync(file, 'key', { mode: 0o600 });
+    expect(check()).toEqual(['secrets key: fail']);
+    writeFileSync(file, `${Buffer.alloc(32, 5).toString('base64')}\n`);
+    expect(check()).toEqual(['secrets key: ok']);
+    chmodSync(file, 0o644);
+    expect(check()).toEqual(['secrets key: warn']);
+    expect(check({ 'secrets.key': Buffer.alloc(32, 6).toString('base64') })).toEqual(['secrets key: ok']);
   });
 
   it('warns of plain text', () => {

@@ -99,6 +99,22 @@ describe('loadConfig', () => {
     expect(mistakes({ file: file(''), env: {} })).toEqual([]);
   });
 
+  it('takes the key of the secrets in base64, or its file, and shows it nowhere', () => {
+    const key = Buffer.alloc(32, 9).toString('base64');
+    const loaded = loadConfig({ file: false, env: { PLANTROOM_SECRETS_KEY: key } });
+    expect(loaded.config.secrets).toEqual({ key, keyFile: '' });
+    expect(JSON.stringify(shownSettings(loaded))).not.toContain(key);
+    const wrong = (env: Record<string, string>): unknown => {
+      try {
+        return loadConfig({ file: false, env });
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(wrong({ PLANTROOM_SECRETS_KEY: 'hush' })).toContain('PLANTROOM_SECRETS_KEY is wrong: must be 32 random bytes in base64');
+    expect(wrong({ PLANTROOM_SECRETS_KEY: key, PLANTROOM_SECRETS_KEY_FILE: 'x' })).toContain('not both');
+  });
+
   it('is frozen to its depths', () => {
     const { config } = loadConfig({ env: { PLANTROOM_TLS_NAMES: 'a' } });
     expect(() => Object.assign(config.grpc, { listen: 'x' })).toThrow(TypeError);

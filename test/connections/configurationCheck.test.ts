@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { checkConfigurationOf, checkDeviceConfiguration } from '../../src/connections/configurationCheck';
+import { CONNECTORS } from '../../src/connections/connectors';
 import type { JsonObject } from '../../src/connections/connectorType';
 import { FAKE, registerFake } from './fakeConnector';
 
@@ -64,6 +65,15 @@ describe('the configuration of a connection', () => {
     expect(check(Object.create({ url }) as JsonObject)).toHaveProperty(['configuration.url']);
     const deep = Array.from({ length: 10_000 }).reduce<unknown>((inner) => [inner], 1);
     expect(check({ url, topics: deep })).toHaveProperty(['configuration.topics[0]']);
+  });
+});
+
+describe('every connector of the catalogue', () => {
+  it.each(CONNECTORS.map((connector) => [connector.id, connector] as const))('%s has schemas that can be used, and its secret fields in them', (id, connector) => {
+    const properties = Object.keys(connector.configurationSchema['properties'] ?? {});
+    expect(connector.secretFields.filter((name) => !properties.includes(name))).toEqual([]);
+    expect(checkConfigurationOf(connector, { 'no setting': 1 })).toContainEqual({ field: 'configuration.no setting', description: expect.stringContaining('is no setting here') });
+    expect(checkDeviceConfiguration(id, {})).toEqual([]);
   });
 });
 

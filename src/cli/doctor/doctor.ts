@@ -7,9 +7,10 @@ import { certificates } from './certificateChecks';
 import { fail, ok, type Check, type Finding } from './check';
 import { database } from './databaseChecks';
 import { dataFolder, machineClock } from './folderChecks';
+import { secretsKey } from './secretChecks';
 import { server } from './serverChecks';
 
-const CHECKS: readonly Check[] = [dataFolder, server, database, certificates, machineClock];
+const CHECKS: readonly Check[] = [dataFolder, server, database, certificates, secretsKey, machineClock];
 
 /** `plantroom doctor`: looks at everything, says what to mend; exit code 1 if the server cannot work like this. */
 export async function runDoctor(flags: ConfigFlags): Promise<void> {
