@@ -1,0 +1,290 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../../kernel/clock';
+import type { Logger } from '../../../kernel/logger';
+import type { Arrivals } from '../../arrivals';
+import type { SendResult, UplinkIdentity } from '../../connector';
+import { BackOff, type BrokerBackoff } from './backOff';
+import { BrokerConnection, type Incoming } from './brokerConnection';
+import { BrokerError, type BrokerFault } from './brokerFaults';
+import type { BrokerSettings, MqttVersion } from './brokerSettings';
+import type { PublishOutcome } from './publishOutcome';
+import { WaitedMessages } from './waitedMessages';
+
+export type { BrokerBackoff } from './backOff';
+
+/** A message that came from the broker. */
+export interface BrokerMessage {
+  readonly topic: string;
+  readonly payload: Buffer;
+  readonly qos: 0 | 1 | 2;
+  /** The broker had kept it for new subscribers: never news. */
+  readonly retained: boolean;
+  /** It waited at the broker while we were away, nobody knows how long. */
+  readonly isBuffered: boolean;
+  /** A stamp of Arrivals. */
+  readonly receivedAt: number;
+  readonly identity: UplinkIdentity;
+  readonly correlationData: Buffer | undefined;
+  /** Aborts when the network connection that brought it is over: nobody can acknowledge it any more, and with QoS 1 it comes again. */
+  readonly signal: AbortSignal;
+}
+
+/** A message that is to be published with QoS 1, never retained. */
+export interface BrokerPublication {
+  readonly topic: string;
+  readonly payload: Buffer;
+  /** Unix milliseconds; after that it is not sent, and with MQTT 5 the broker drops it. */
+  readonly deadline: number;
+  /** MQTT 5 only. */
+  readonly responseTopic?: string | undefined;
+  /** MQTT 5 only. */
+  readonly correlationData?: Buffer | undefined;
+}
+
+/** One network connection on which we are signed in and subscribed. */
+export interface BrokerSession {
+  /** Counts those of this server, over all links. */
+  readonly number: number;
+  /** False: 3.1.1, which knows no expiry and no reasons. */
+  readonly isMqtt5: boolean;
+}
+
+/** What a link tells. `up`, `ready` and `down` come one after another, never two at once. */
+export interface BrokerHandlers {
+  /**
+   * A message came; called in order and not one after another. It is acknowledged when that resolves. Whoever cannot store it tries again
+   * inside until `signal` aborts, and rejects then. None comes before `up` has resolved.
+   */
+  message(message: BrokerMessage): Promise<void>;
+  /** There is a session; nothing can be published before this has resolved. If it rejects, the session is ended and another one is tried later. */
+  up(session: BrokerSession): Promise<void>;
+  /** From now on `publish` works. */
+  ready(): void;
+  /** The session is over, or none came about; `up` is not called again before this has resolved. `error` is empty if the link was stopped. */
+  down(error: string, isFatal: boolean, code: string): Promise<void>;
+}
+
+/** What a link needs. */
+export interface BrokerLinkOptions {
+  readonly settings: BrokerSettings;
+  /** Subscribed with QoS 1. */
+  readonly filters: readonly string[];
+  readonly arrivals: Arrivals;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Of every line of the log. */
+  readonly fields: object;
+  readonly handlers: BrokerHandlers;
+  readonly backoff?: BrokerBackoff;
+  /** 10 s unless given. */
+  readonly connectTimeoutMs?: number;
+  /** How long `stop` waits for messages that are being stored; 5 s unless given. */
+  readonly drainMs?: number;
+  /** No more is read while so many messages are under way; 500 unless given. */
+  readonly mostUnderWay?: number;
+}
+
+interface Dialled {
+  readonly connection: BrokerConnection;
+  readonly isMqtt5: boolean;
+  readonly waited: WaitedMessages;
+}
+
+/** A promise, and how to resolve it. */
+class Gate {
+  open: () => void = () => {};
+  readonly opened = new Promise<void>((resolve) => (this.open = resolve));
+}
+
+const CONNECT_TIMEOUT = 10_000;
+const DRAIN = 5000;
+const DIGEST_LENGTH = 22;
+/** What brokers of 3.1.1 do when they are spoken to in MQTT 5. */
+const MEANS_OLDER: ReadonlySet<string> = new Set(['unsupported_protocol', 'closed', 'connection_lost', 'protocol_error']);
+
+let sessions = 0;
+
+/** A lasting link to a broker: it connects again whenever the connection is lost, and never publishes anything a second time. */
+export class BrokerLink {
+  private readonly stopping = new AbortController();
+  private readonly backOff: BackOff;
+  private running: Promise<void> | undefined;
+  private connection: BrokerConnection | undefined;
+  private current: { readonly session: BrokerSession; readonly connection: BrokerConnection } | undefined;
+  /** What the broker surely speaks. */
+  private known: MqttVersion | undefined;
+
+  constructor(private readonly options: BrokerLinkOptions) {
+    this.backOff = new BackOff(options.backoff);
+    this.known = options.settings.protocol;
+  }
+
+  /** Begins to connect; returns at once. */
+  start(): void {
+    this.running ??= this.run();
+  }
+
+  /** Takes no more messages, waits for what is under way, and signs off; the session stays at the broker. Resolves after the last `down`. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.connection?.close(this.options.drainMs ?? DRAIN);
+    await this.running;
+  }
+
+  /** Makes the broker forget the session, as well as that can be done. Call it after `stop`. */
+  async forget(): Promise<void> {
+    const { settings, log, fields } = this.options;
+    const connection = this.dial({ ...settings, cleanSession: true }, this.known ?? '5', async () => {});
+    try {
+      await connection.opened();
+    } catch (err) {
+      log.info({ ...fields, err }, 'broker.session_left'); // the broker lets it expire
+    }
+    await connection.close(this.options.drainMs ?? DRAIN);
+  }
+
+  /** The session that can be published on; undefined: none. */
+  get session(): BrokerSession | undefined {
+    return this.current?.connection.isOpen === true ? this.current.session : undefined;
+  }
+
+  /** How many messages were published and are not acknowledged. */
+  get inFlight(): number {
+    return this.current?.connection.inFlight ?? 0;
+  }
+
+  /** How many more the broker takes now. */
+  get room(): number {
+    const { connection } = this.current ?? {};
+    return connection?.isOpen === true ? Math.max(0, connection.receiveMaximum - connection.inFlight) : 0;
+  }
+
+  /** Publishes on the session there is. `not_sent`: provably no byte left. `onOutcome` is never called once the session is over: then nobody knows. */
+  publish({ deadline, ...message }: BrokerPublication, onOutcome: (outcome: PublishOutcome) => void): SendResult {
+    const left = deadline - this.options.clock.now();
+    if (left <= 0 || !this.current) return 'not_sent';
+    const expirySeconds = Math.max(1, Math.floor(left / 1000));
+    return this.current.connection.publish({ ...message, expirySeconds }, onOutcome) ? 'sent' : 'not_sent';
+  }
+
+  private async run(): Promise<void> {
+    const { log, fields, handlers } = this.options;
+    while (!this.stopping.signal.aborted) {
+      const begun = this.options.clock.monotonic();
+      const fault = await this.attend();
+      const isStopped = this.stopping.signal.aborted;
+      try {
+        await handlers.down(isStopped ? '' : fault.message, !isStopped && fault.isFatal, isStopped ? '' : fault.code);
+      } catch (err) {
+        log.error({ ...fields, err }, 'broker.down_failed');
+      }
+      if (isStopped) break;
+      const retryMs = this.backOff.next(fault.isFatal, this.options.clock.monotonic() - begun);
+      log.warn({ ...fields, reason: fault.code, retry_ms: Math.round(retryMs) }, 'broker.lost');
+      await pause(retryMs, this.stopping.signal);
+    }
+  }
+
+  /** One session, from the first attempt to its end; answers why it is over. */
+  private async attend(): Promise<BrokerFault> {
+    try {
+      const gate = new Gate();
+      const { connection, isMqtt5, waited } = await this.connect(gate.opened);
+      await connection.subscribe(this.options.filters, waited.subscriptionId);
+      await waited.begin();
+      return await this.serve(connection, isMqtt5, gate.open);
+    } catch (error) {
+      return this.faultOf(error);
+    } finally {
+      this.current = undefined;
+      this.connection?.destroy();
+    }
+  }
+
+  private async serve(connection: BrokerConnection, isMqtt5: boolean, open: () => void): Promise<BrokerFault> {
+    const { handlers, log, fields } = this.options;
+    sessions += 1;
+    const session = { number: sessions, isMqtt5 };
+    log.info({ ...fields, session: session.number, is_mqtt_5: isMqtt5, is_resumed: connection.isSessionPresent }, 'broker.connected');
+    await handlers.up(session);
+    this.current = { session, connection };
+    open();
+    if (this.session) handlers.ready();
+    return await connection.closed;
+  }
+
+  /** Connects with the newest version that the broker speaks. Rejects with a BrokerError. */
+  private async connect(opened: Promise<void>): Promise<Dialled> {
+    if (this.known) return await this.attempt(this.known, opened);
+    try {
+      const dialled = await this.attempt('5', opened);
+      this.known = '5';
+      return dialled;
+    } catch (error) {
+      const isAnswered = this.connection?.isAnswered === true;
+      const { code } = this.faultOf(error);
+      if (!MEANS_OLDER.has(code) || (isAnswered && code !== 'unsupported_protocol')) throw error;
+      const dialled = await this.attempt('3.1.1', opened);
+      if (isAnswered) this.known = '3.1.1'; // else it may have been on its way down
+      return dialled;
+    }
+  }
+
+  private async attempt(version: MqttVersion, opened: Promise<void>): Promise<Dialled> {
+    const { settings, clock } = this.options;
+    let waited: WaitedMessages | undefined;
+    // Made with the first message, if that comes before we know that we are in.
+    const waitedOf = (): WaitedMessages => (waited ??= new WaitedMessages(connection, settings.clientId, clock));
+    const connection = this.dial(settings, version, async (incoming) => await this.take(connection, waitedOf(), incoming, opened));
+    this.connection = connection;
+    if (this.stopping.signal.aborted) connection.destroy();
+    await connection.opened();
+    return { connection, isMqtt5: version === '5', waited: waitedOf() };
+  }
+
+  private dial(settings: BrokerSettings, version: MqttVersion, message: (incoming: Incoming) => Promise<void>): BrokerConnection {
+    const { connectTimeoutMs = CONNECT_TIMEOUT, mostUnderWay } = this.options;
+    return new BrokerConnection({ settings, version, connectTimeoutMs, message, ...(mostUnderWay !== undefined && { mostUnderWay }) });
+  }
+
+  private async take(connection: BrokerConnection, waited: WaitedMessages, { packet, messageId }: Incoming, opened: Promise<void>): Promise<void> {
+    const { signal } = connection;
+    const { topic, retain, properties } = packet;
+    if (waited.isFence(packet)) return;
+    const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
+    const isBuffered = waited.hasWaited(packet);
+    const receivedAt = this.options.arrivals.stamp();
+    const identity = messageId === undefined ? ({ kind: 'none' } as const) : ({ kind: 'delivery', slot: String(messageId), digest: digestOf(topic, payload), isRepetition: packet.dup } as const);
+    const message: BrokerMessage = { topic, payload, qos: messageId === undefined ? packet.qos : 1, retained: retain, isBuffered, receivedAt, identity, correlationData: properties?.correlationData, signal };
+    await Promise.race([opened, aborted(signal)]);
+    signal.throwIfAborted();
+    await this.options.handlers.message(message);
+  }
+
+  private faultOf(error: unknown): BrokerFault {
+    if (error instanceof BrokerError) return error.fault;
+    this.options.log.error({ ...this.options.fields, err: error }, 'broker.session_failed');
+    return { code: 'not_ready', message: 'the server could not take the session up; it tries again', isFatal: false };
+  }
+}
+
+function digestOf(topic: string, payload: Buffer): string {
+  return createHash('sha256').update(topic).update('\0').update(payload).digest('base64url').slice(0, DIGEST_LENGTH);
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}
+
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal.addEventListener('abort', end, { once: true });
+  });
+}
