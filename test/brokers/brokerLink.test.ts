@@ -1,0 +1,154 @@
+import { connectAsync, type MqttClient } from 'mqtt';
+import { Arrivals } from '../../src/connections/arrivals';
+import { BrokerLink, type BrokerMessage } from '../../src/connections/connectors/broker/brokerLink';
+import type { BrokerSettings } from '../../src/connections/connectors/broker/brokerSettings';
+import type { PublishOutcome } from '../../src/connections/connectors/broker/publishOutcome';
+import { systemClock, steadyClock } from '../../src/kernel/clock';
+import { silentLogger } from '../../src/kernel/logger';
+import { Mosquitto, type MosquittoOptions } from '../support/mosquitto';
+
+const clock = steadyClock(systemClock);
+let broker: Mosquitto;
+let link: BrokerLink | undefined;
+let device: MqttClient | undefined;
+let messages: BrokerMessage[];
+let downs: string[];
+let ups: number;
+let wakers: (() => void)[];
+/** What becomes of a message; a test may change it. */
+let store: (message: BrokerMessage) => Promise<void>;
+
+beforeEach(() => {
+  [link, device, messages, downs, ups, wakers, store] = [undefined, undefined, [], [], 0, [], async () => {}];
+});
+afterEach(async () => {
+  await link?.stop();
+  await device?.endAsync(true);
+  await broker.remove();
+});
+
+const wake = (): void => {
+  for (const waker of wakers.splice(0)) waker();
+};
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise<void>((resolve) => wakers.push(resolve));
+}
+const texts = (): string[] => messages.map(({ payload, isBuffered }) => `${payload.toString()}${isBuffered ? ' (waited)' : ''}`);
+
+async function started(options: MosquittoOptions = {}, settings: Partial<BrokerSettings> = {}): Promise<void> {
+  broker = await Mosquitto.start(options);
+  await linked(settings);
+}
+
+async function linked(settings: Partial<BrokerSettings> = {}): Promise<void> {
+  const before = ups;
+  link = new BrokerLink({
+    settings: { url: broker.url, clientId: 'plantroom-1', keepaliveSeconds: 30, sessionExpirySeconds: 3600, ...settings },
+    filters: ['+/up'],
+    arrivals: new Arrivals(clock),
+    clock,
+    log: silentLogger,
+    fields: {},
+    backoff: { firstMs: 50, mostMs: 100, fatalMs: 100 },
+    handlers: {
+      message: async (message) => {
+        messages.push(message);
+        wake();
+        await store(message);
+      },
+      up: async () => {},
+      ready: () => {
+        ups += 1;
+        wake();
+      },
+      down: async (_error, _isFatal, code) => {
+        downs.push(code);
+        wake();
+      },
+    },
+  });
+  link.start();
+  await until(() => ups > before);
+}
+
+async function show(text: string, options: { retain?: boolean } = {}): Promise<void> {
+  device ??= await connectAsync(broker.url, { protocolVersion: 5, reconnectPeriod: 0 });
+  await device.publishAsync('valve-1/up', text, { qos: 1, ...options });
+}
+
+async function publish(topic: string): Promise<PublishOutcome> {
+  return await new Promise((resolve, reject) => {
+    const sent = link?.publish({ topic, payload: Buffer.from('{}'), deadline: clock.now() + 60_000 }, resolve);
+    if (sent !== 'sent') reject(new Error(`it was ${sent}`));
+  });
+}
+
+describe.each(['5', '3.1.1'] as const)('a link to Mosquitto by MQTT %s', (protocol) => {
+  it('knows what waited at the broker while it was away', async () => {
+    await started({}, { protocol });
+    await show('live');
+    await until(() => messages.length === 1);
+    await link?.stop();
+    await show('one');
+    await show('two');
+    await linked({ protocol });
+    await until(() => messages.length === 3);
+    await show('live again');
+    await until(() => messages.length === 4);
+    expect(texts().slice(0, 3)).toEqual(['live', 'one (waited)', 'two (waited)']);
+    // By 3.1.1 the link may still be waiting for its own fence.
+    expect(texts()[3]).toMatch(protocol === '5' ? /^live again$/ : /^live again/);
+  });
+
+  it('gets again what it had not acknowledged when it was cut off, marked as a repetition', async () => {
+    await started({}, { protocol });
+    store = async ({ signal }) => await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('the link is gone'))));
+    await show('open');
+    await until(() => messages.length === 1);
+    broker.writeSessions();
+    store = async () => {};
+    await broker.stop();
+    await broker.restart();
+    await until(() => messages.length === 2);
+    const [first, again] = messages.map(({ identity }) => identity);
+    expect(again).toMatchObject({ kind: 'delivery', isRepetition: true, digest: first?.kind === 'delivery' ? first.digest : '' });
+  });
+
+  it('does not show old retained messages again, and marks them', async () => {
+    broker = await Mosquitto.start();
+    await show('old', { retain: true });
+    await linked({ protocol });
+    await show('new');
+    await until(() => texts().includes('new'));
+    expect(messages.filter(({ retained }) => !retained).map(({ payload }) => payload.toString())).toEqual(['new']);
+  });
+});
+
+it('learns that nobody listens, and that it is not allowed to publish', async () => {
+  await started({ users: { plantroom: 'p' }, acl: ['user plantroom', 'topic read +/up', 'topic write +/down'] }, { username: 'plantroom', password: 'p' });
+  expect(await publish('valve-1/down')).toEqual({ kind: 'no_subscribers' });
+  expect(await publish('forbidden')).toMatchObject({ kind: 'refused', code: 'not_authorized', isTemporary: false });
+});
+
+it('comes back after the broker was killed, and publishes nothing a second time', async () => {
+  await started();
+  await broker.kill();
+  await until(() => downs.length > 0);
+  expect(link?.session).toBeUndefined();
+  expect(link?.publish({ topic: 'valve-1/down', payload: Buffer.from('{}'), deadline: clock.now() + 60_000 }, () => {})).toBe('not_sent');
+  await broker.restart();
+  await until(() => ups === 2);
+  await show('after');
+  await until(() => texts().includes('after'));
+});
+
+it('leaves nothing at the broker when it is told to forget', async () => {
+  await started();
+  await link?.stop();
+  await link?.forget();
+  await show('nobody waits for this');
+  await linked();
+  await show('now');
+  await until(() => texts().includes('now'));
+  expect(texts()).toEqual(['now']);
+});
