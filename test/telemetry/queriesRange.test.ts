@@ -121,7 +121,8 @@ describe.each(engines())('readings over a time on $name', (engine) => {
     const values = [series, START, START + 5, 7, 100];
     const filled = sql.replaceAll('?', () => String(values[Math.min((next += 1) - 1, values.length - 1)]));
     const plan = JSON.stringify(await db.all({ name: `plan ${statement.name}`, sql: () => `${prefix} ${filled}` }, []));
-    expect(plan).not.toMatch(/Seq Scan|SCAN |TEMP B-TREE|Sort/);
+    // What was stored is put into its order once more: the stretch by time is only about the same.
+    expect(plan).not.toMatch(statement.name === 'readings.stored' ? /Seq Scan|SCAN / : /Seq Scan|SCAN |TEMP B-TREE|Sort/);
     expect(plan).toMatch(engine.name === 'sqlite' ? /SEARCH \w+ USING (PRIMARY KEY|INDEX|COVERING INDEX) .*\(series=\? AND / : /Index (Only )?Scan/);
     await db.knex('reading_hours').where({ series }).delete();
     await db.knex('stale_hours').where({ series }).delete();

@@ -1,7 +1,7 @@
 import type { Db, HotStatement } from '../../database';
 import { notFound } from '../../kernel/errors';
 import type { ValueType } from '../../sensorTemplates';
-import { valueOf, type StoredReading, type ValueColumns } from './storedReading';
+import { LATE_POSITIONS, receivedAtOf, valueOf, type StoredReading, type ValueColumns } from './storedReading';
 
 /** A sensor that is asked for, with where its readings lie. */
 export interface AskedSensor {
@@ -42,6 +42,7 @@ export interface NumberSample extends ReadingPlace {
 interface ReadingRow extends ReadingPlace, ValueColumns {}
 
 const ROW = 'r.time, r.position, r.kind, r.num, r.txt';
+const IS_LATE = `abs(r.position - r.time * 1024) > ${LATE_POSITIONS}`;
 const AFTER = 'r.series = ? and (r.time, r.position) > (?, ?) and r.time < ?';
 const BEFORE = 'r.series = ? and (r.time, r.position) < (?, ?) and r.time >= ?';
 
@@ -53,7 +54,16 @@ export const readingQueryStatements = {
   texts: { name: 'readings.texts', sql: () => `select ${ROW} from readings r where ${AFTER} and r.txt is not null order by r.time, r.position limit ?` },
   lastNumber: { name: 'readings.lastNumber', sql: () => 'select r.time, r.position, r.num from readings r where r.series = ? and r.time < ? and r.num is not null order by r.time desc, r.position desc limit 1' },
   lastText: { name: 'readings.lastText', sql: () => `select ${ROW} from readings r where r.series = ? and r.time < ? and r.txt is not null order by r.time desc, r.position desc limit 1` },
-  stored: { name: 'readings.stored', sql: () => `select ${ROW} from readings r where r.series = ? and r.position > ? and r.position <= ? order by r.position limit ?` },
+  stored: {
+    name: 'readings.stored',
+    // The index holds what is late, and nothing else; the others are found by their time.
+    sql: () => `
+      select ${ROW} from (
+        select ${ROW} from readings r where r.series = ? and r.time >= ? and r.time <= ? and r.position > ? and r.position <= ? and not (${IS_LATE})
+        union all
+        select ${ROW} from readings r where r.series = ? and r.position > ? and r.position <= ? and ${IS_LATE}
+      ) r order by r.position limit ?`,
+  },
 } as const satisfies Record<string, HotStatement>;
 
 /** Reads readings. A series stands for its organization: its number was found by it. */
@@ -105,7 +115,7 @@ export class ReadingQueryRepository {
 
   /** What was stored of a series after a position, up to another, in this order; at most `limit`. */
   async stored(sensorId: string, series: number, after: number, until: number, limit: number): Promise<StoredReading[]> {
-    const rows = await this.db.all<ReadingRow>(readingQueryStatements.stored, [series, after, until, limit]);
+    const rows = await this.db.all<ReadingRow>(readingQueryStatements.stored, [series, receivedAtOf(after - LATE_POSITIONS), receivedAtOf(until + LATE_POSITIONS), after, until, series, after, until, limit]);
     return rows.map((row) => readingOf(sensorId, row));
   }
 

@@ -1,4 +1,5 @@
 import type { Db, HotStatement } from '../../database';
+import { LATE_POSITIONS, POSITIONS_PER_MS } from './storedReading';
 
 /** The series of readings of one sensor. */
 export interface Series {
@@ -23,7 +24,11 @@ const CREATE: HotStatement = {
 
 const LAST_POSITION: HotStatement = {
   name: 'readingSeries.lastPosition',
-  sql: () => 'select max((select max(r.position) from readings r where r.series = s.number)) as position from reading_series s',
+  // That of a series is late, or within two minutes of its last time.
+  sql: () => `
+    select max((select max(r.position) from readings r where r.series = s.number and abs(r.position - r.time * 1024) > ${LATE_POSITIONS})) as late,
+      max((select max(r.position) from readings r where r.series = s.number and r.time >= (select max(l.time) from readings l where l.series = s.number) - ${(2 * LATE_POSITIONS) / POSITIONS_PER_MS})) as timely
+    from reading_series s`,
 };
 
 /** The short numbers that the readings of sensors lie under. */
@@ -44,8 +49,8 @@ export class SeriesRepository {
 
   /** The greatest position of all readings of all organizations; 0 where there are none. Looks at each series once. */
   async lastPosition(): Promise<number> {
-    const [row] = await this.db.all<{ position: number | null }>(LAST_POSITION, []);
-    return row?.position ?? 0;
+    const [row] = await this.db.all<{ late: number | null; timely: number | null }>(LAST_POSITION, []);
+    return Math.max(row?.late ?? 0, row?.timely ?? 0);
   }
 
   /** Db.afterCommit. */

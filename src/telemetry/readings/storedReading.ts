@@ -23,6 +23,9 @@ export interface ValueColumns {
 /** How positions are made: so many of them to a millisecond. */
 export const POSITIONS_PER_MS = 1024;
 
+/** A reading that is stored further from its time than this, in positions (a minute), lies in the index `readings_late`; the migration that made it says the same number. */
+export const LATE_POSITIONS = 60_000 * POSITIONS_PER_MS;
+
 const KINDS: Readonly<Record<ValueType, number>> = { number: 1, integer: 2, boolean: 3, string: 4, json: 5 };
 // A text that not every engine can hold, for a NUL or half of a surrogate pair, lies there as JSON.
 const ESCAPED_STRING = 6;

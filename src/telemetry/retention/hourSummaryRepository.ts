@@ -83,10 +83,9 @@ export const hourSummaryStatements = {
   hold: { name: 'staleHours.hold', sql: (dialect) => `select t.hour from stale_hours t where t.series = ? and t.hour = ? ${dialect.forUpdate}` },
   settle: {
     name: 'staleHours.settle',
-    // The sums keep the engine at the index of positions: few are as new.
     sql: () => `
       delete from stale_hours where series = ? and hour = ? and not exists (
-        select 1 from readings r where r.series = ? and r.position > ? and r.time + 0 >= ? and r.time + 0 < ?)`,
+        select 1 from readings r where r.series = ? and r.time >= ? and r.time < ? and r.position > ?)`,
   },
   drop: { name: 'readingHours.drop', sql: () => 'delete from reading_hours where series = ? and hour = ?' },
   find: {
@@ -142,7 +141,7 @@ export class HourSummaryRepository {
 
   /** The hour is no longer stale, unless it got readings with a greater position. */
   async settle({ series, hour }: StaleHour, position: number): Promise<void> {
-    await this.db.all(ALL.settle, [series, hour, series, position, hour, hour + HOUR_MS]);
+    await this.db.all(ALL.settle, [series, hour, series, hour, hour + HOUR_MS, position]);
   }
 
   /** Removes an hour that has no numbers. */
