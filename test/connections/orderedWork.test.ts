@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { OrderedWork } from '../../src/connections/connectors/gateway/orderedWork';
+import { OrderedWork } from '../../src/connections/orderedWork';
 import { Outbox } from '../../src/connections/connectors/gateway/outbox';
 import { gate } from './fakeEvents';
 

@@ -1,5 +1,5 @@
 /** How long to wait between attempts, in milliseconds. */
-interface BackOffSettings {
+export interface BackOffSettings {
   /** After the first failure: 1 s. */
   readonly firstMs: number;
   /** Doubled up to: 60 s. */

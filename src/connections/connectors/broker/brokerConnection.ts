@@ -185,6 +185,9 @@ export class BrokerConnection {
         if (packet.qos !== 1) return;
         this.messageIds.set(packet, packet.messageId ?? 0);
         packet.qos = 0;
+        return;
+      default:
+        return;
     }
   }
 

@@ -3,7 +3,7 @@ import type { AttachResponse } from '../../../gen/gateway/v1/gateway_service';
 import type { Clock } from '../../../kernel/clock';
 import type { Downlink, Peer, SendResult } from '../../connector';
 import { commandToMessage } from './gatewayMessages';
-import { OrderedWork } from './orderedWork';
+import { OrderedWork } from '../../orderedWork';
 import { Outbox } from './outbox';
 
 /** Who attached, and to what. */
