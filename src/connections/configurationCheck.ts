@@ -6,7 +6,7 @@ import { violationsOfSchema } from './schemaViolations';
 import { withoutNullSecrets } from './secrets/secretFields';
 
 /** More values than that are looked at up to the first mistake only: every mistake costs memory, and nobody reads thousands. */
-const MOST_VALUES = 2000;
+const MOST_VALUES = 500;
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 /** What a schema may name as `format`. */
@@ -19,6 +19,8 @@ interface Validators {
   readonly first: ValidateFunction;
 }
 
+// The schemas are ours, so they are held against the standard by a test and not at run time, which would cost far more than compiling them.
+const OPTIONS = { verbose: true, strict: true, strictTypes: false, strictRequired: false, ownProperties: true, discriminator: true, validateSchema: false, formats: FORMATS } as const;
 const compiled = new WeakMap<JsonObject, Validators>();
 
 /** What is wrong with a connector and the configuration for it, its secret fields among the others; a secret field that is null counts as not given. */
@@ -52,15 +54,10 @@ function violationsOf(schema: JsonObject, value: JsonObject, root: string): Viol
 function validatorsOf(schema: JsonObject): Validators {
   const known = compiled.get(schema);
   if (known) return known;
-  const made = { all: compile(schema, true), first: compile(schema, false) };
+  // Throws for a schema that is none: a mistake of a connector, which the first test meets.
+  const made = { all: new Ajv2020({ ...OPTIONS, allErrors: true }).compile(schema), first: new Ajv2020(OPTIONS).compile(schema) };
   compiled.set(schema, made);
   return made;
-}
-
-/** Throws for a schema that is none: a mistake of a connector, which the first test meets. */
-function compile(schema: JsonObject, allErrors: boolean): ValidateFunction {
-  const ajv = new Ajv2020({ allErrors, verbose: true, strict: true, strictTypes: false, strictRequired: false, ownProperties: true, discriminator: true, formats: FORMATS });
-  return ajv.compile(schema);
 }
 
 function isWide(value: JsonObject): boolean {

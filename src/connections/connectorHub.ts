@@ -18,9 +18,11 @@ export class ConnectorHub {
     for (const connector of this.connectors) connector.start(events);
   }
 
-  /** Resolves when no connector brings or takes anything any more. */
+  /** Resolves when no connector brings or takes anything any more; throws the first failure then. */
   async stop(): Promise<void> {
-    await Promise.all(this.connectors.map(async (connector) => await connector.stop()));
+    const stopped = await Promise.allSettled(this.connectors.map(async (connector) => await connector.stop()));
+    const failure = stopped.find(({ status }) => status === 'rejected');
+    if (failure?.status === 'rejected') throw failure.reason;
   }
 
   /** Who is attached to a connection and ready for commands; undefined: nobody. */

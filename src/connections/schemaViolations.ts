@@ -13,14 +13,14 @@ const TYPES: Readonly<Record<string, string>> = { string: 'a text', number: 'a n
 export function violationsOfSchema(errors: readonly ErrorObject[], root: string): Violation[] {
   const likely = ofLikelyBranches(errors);
   const telling = likely.filter(({ keyword }) => !SUMS.has(keyword));
-  const words = new Map<string, Set<string>>();
+  const found = new Map<string, ErrorObject[]>();
   for (const error of telling.length > 0 ? telling : likely) {
     const field = root + fieldOf(error);
-    words.set(field, (words.get(field) ?? new Set()).add(describe(error)));
+    found.set(field, [...(found.get(field) ?? []), error]);
   }
-  const violations = [...words].map(([field, descriptions]) => ({ field, description: [...descriptions].join(', or ') }));
-  const more = violations.length - MOST;
-  return more > 0 ? [...violations.slice(0, MOST), { field: root, description: `holds ${more} more mistakes; mend these first` }] : violations;
+  const violations = [...found].slice(0, MOST).map(([field, wrong]) => ({ field, description: [...new Set(wrong.map(describe))].join(', or ') }));
+  const more = found.size - MOST;
+  return more > 0 ? [...violations, { field: root, description: `holds ${more} more mistakes; mend these first` }] : violations;
 }
 
 /** Without the alternatives that were not meant: those that another value of a fixed member, or another type, would choose. */
@@ -95,7 +95,7 @@ function unknownSetting(schema: Readonly<Record<string, unknown>>, params: Reado
   const name = String(params['additionalProperty'] ?? params['unevaluatedProperty']);
   const names = Object.keys(propertiesOf(schema));
   if (names.length === 0) return 'is no setting here: there are none; leave it out';
-  const near = name.length <= LONGEST_NAME ? nearest(name, names) : undefined;
+  const near = nearest(name, names.filter((known) => Math.abs(known.length - name.length) <= 2 + name.length / 3)); // others are too far away
   return near === undefined ? `is no setting here; leave it out, or give one of ${listed(names)}` : `is no setting here; did you mean \`${near}\`?`;
 }
 
