@@ -33,6 +33,7 @@ describe('attaching a gateway', () => {
         connectionId: room.connection.id,
         peerId: 'gateway-a',
         bootId: 'boot-1',
+        source: 'gateway:gateway-a',
         durable: true,
         known: [
           { executionId: 'e1', evidence: { kind: 'transport_ok', time: 7000, ...came } },
