@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { withTarget } from '../call/command';
 import { commaList, duration, withJson } from '../options';
 import type * as simulateChirpStack from './chirpStack/simulateChirpStack';
@@ -65,8 +65,8 @@ function addChirpStack(simulate: Command): void {
 function withPlay(command: Command): Command {
   return command
     .option('--devices <ids>', 'devices to play: ids that begin with valve, relay or room (default: valve-1,relay-1,room-1)', commaList)
-    .option('--interval <time>', 'between two uplinks of a device; 0: only after a command', duration, 30_000)
-    .option('--delay <time>', 'from a command to its answer, for example 2s', duration, 0)
+    .addOption(new Option('--interval <time>', 'between two uplinks of a device; 0: only after a command').argParser(duration).default(30_000, '30s'))
+    .addOption(new Option('--delay <time>', 'from a command to its answer, for example 2s').argParser(duration).default(0, '0s'))
     .option('--reject', 'devices answer no')
     .option('--no-answer', 'devices do not answer')
     .option('--for <time>', 'stop after this time', duration);
