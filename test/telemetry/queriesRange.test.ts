@@ -9,14 +9,16 @@ const START = Date.UTC(2025, 5, 2);
 const END = START + 3_600_000;
 const span = { from: at(START), to: at(END) };
 
+function shown(readings: readonly Reading[]): [number, unknown][] {
+  return readings.map((reading) => [reading.time ? fromTimestamp(reading.time) - START : Number.NaN, valueOf(reading)]);
+}
+
 describe.each(engines())('readings over a time on $name', (engine) => {
   let room: QueryRoom;
   beforeAll(async () => {
     room = await startQueryRoom(engine);
   });
   afterAll(async () => await room.stop());
-
-  const shown = (readings: readonly Reading[]): [number, unknown][] => readings.map((reading) => [reading.time ? fromTimestamp(reading.time) - START : Number.NaN, valueOf(reading)]);
 
   /** All pages of a question. */
   async function pages(fields: Parameters<QueryRoom['range']>[0]): Promise<Reading[][]> {

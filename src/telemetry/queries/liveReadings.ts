@@ -39,14 +39,14 @@ export class LiveReadings {
   take(): { readonly readings: StoredReading[]; readonly until: number } {
     const readings = this.waiting;
     this.waiting = [];
-    return { readings, until: this.positions.watermark() };
+    return { readings, until: this.settledUntil() };
   }
 
   /** Begins anew: resolves to a position up to which all is on disk. The reader finds it there; all that is stored after it is taken from now on. */
   async restart(): Promise<number> {
     // What was told before this began to listen, or was left out, may come after something that is still being stored.
     await this.positions.settled();
-    const until = this.positions.watermark();
+    const until = this.settledUntil();
     if (this.left <= until) this.left = 0;
     this.waiting = this.waiting.filter(({ position }) => position > until);
     return until;
@@ -69,6 +69,12 @@ export class LiveReadings {
   /** Listens no more. */
   close(): void {
     this.stop();
+  }
+
+  /** Up to where all is on disk: up to now, if nothing is being stored. */
+  private settledUntil(): number {
+    this.positions.close(this.positions.open());
+    return this.positions.watermark();
   }
 
   private add(readings: readonly StoredReading[]): void {

@@ -1,0 +1,129 @@
+import type { ClientReadableStream } from '@grpc/grpc-js';
+import type { StreamReadingsResponse } from '../../src/gen/sensorquery/v1/sensor_query_service';
+import { engines } from '../support/engines';
+import { type QueryRoom, startQueryRoom, valueOf } from './queryRoom';
+import { SendingDevice } from './sendingDevice';
+
+const DAY = 24 * 3_600_000;
+
+/** Reads until it has so many readings and the token behind them, then hangs up. */
+async function read(stream: ClientReadableStream<StreamReadingsResponse>, count: number, onFirst?: () => Promise<void>): Promise<StreamReadingsResponse[]> {
+  const items: StreamReadingsResponse[] = [];
+  let readings = 0;
+  for await (const each of stream) {
+    const item = each as StreamReadingsResponse;
+    items.push(item);
+    readings += item.readings.length;
+    if (items.length === 1) await onFirst?.();
+    if (readings >= count && item.resumeToken !== '') break;
+  }
+  return items;
+}
+
+const values = (items: readonly StreamReadingsResponse[]): unknown[] => items.flatMap(({ readings }) => readings.map((reading) => valueOf(reading)));
+const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+
+describe.each(engines())('the stream of readings on $name', (engine) => {
+  let room: QueryRoom;
+  let one: SendingDevice;
+  let two: SendingDevice;
+  beforeAll(async () => {
+    room = await startQueryRoom(engine);
+    one = await SendingDevice.create(room, ['a', 'b']);
+    two = await SendingDevice.create(room, ['a']);
+  });
+  beforeEach(() => room.devices.clock.advance(1000));
+  afterAll(async () => await room.stop());
+
+  const token = async (fields: Parameters<QueryRoom['stream']>[0] = {}): Promise<string> => (await read(room.stream(fields), 0))[0]?.resumeToken ?? '';
+
+  it('begins with a token, then shows what is stored, of all the organization', async () => {
+    const items = await read(room.stream(), 3, async () => {
+      await one.send({ a: 1, b: 2 });
+      await two.send({ a: 3 });
+    });
+    expect(items[0]?.readings).toEqual([]);
+    expect(items[0]?.resumeToken).not.toBe('');
+    expect(values(items)).toEqual([1, 2, 3]);
+    expect(items[1]?.readings[0]).toMatchObject({ sensorId: one.sensorIds[0] });
+  });
+
+  it('shows only some sensors and devices, also sensors that a device gets later', async () => {
+    const only = room.stream({ sensorIds: [one.sensorIds[1] ?? ''], deviceIds: [two.deviceId] });
+    const items = await read(only, 4, async () => {
+      await one.send({ a: 1, b: 2 });
+      await two.send({ a: 3 });
+      const { sensors } = await room.devices.api.addSensors({ id: two.deviceId, sensorTemplateIds: [room.devices.templates[1]] });
+      const mappings = [[0, 'a'], [1, 'new']] as const;
+      await room.devices.api.setMappings({ id: two.deviceId, mappings: mappings.map(([i, sourcePath]) => ({ sensorId: sensors[i]?.id ?? '', sourcePath })) });
+      await two.send({ a: 4, new: 5 });
+    });
+    expect(values(items)).toEqual([2, 3, 4, 5]);
+  });
+
+  it('resumes after any token and loses nothing, live and from the database', async () => {
+    const stream = room.stream({ deviceIds: [one.deviceId] });
+    const items = await read(stream, 20, async () => {
+      for (const n of range(0, 20)) {
+        room.devices.clock.advance(n * 20_000);
+        await one.send({ a: n });
+      }
+    });
+    expect(values(items)).toEqual(range(0, 20));
+    let seen = 0;
+    for (const { readings, resumeToken } of items) {
+      seen += readings.length;
+      const more = room.stream({ deviceIds: [one.deviceId], resumeToken });
+      const rest = await read(more, 20 - seen);
+      expect(values(rest)).toEqual(range(seen, 20));
+    }
+  });
+
+  it('catches up with thousands of several series, then goes on live, while many write', async () => {
+    const resumeToken = await token();
+    const bulk = range(0, 700);
+    for (const n of bulk) await one.send({ a: n, b: n });
+    const writing = room.stream({ resumeToken });
+    const items = await read(writing, 1500, async () => {
+      await Promise.all(range(700, 800).map(async (n) => await two.send({ a: n })));
+    });
+    const shown = values(items) as number[];
+    expect(new Set(shown)).toEqual(new Set(range(0, 800)));
+    expect(shown.filter((n) => n < 700)).toHaveLength(1400);
+    expect(items.every(({ readings }) => readings.length <= 500)).toBe(true);
+  });
+
+  it('lets a reader that falls behind catch up from the database', async () => {
+    const stream = room.stream({ deviceIds: [one.deviceId] });
+    const many = range(0, 3000);
+    const items = await read(stream, 6000, async () => {
+      stream.pause();
+      for (const n of many) await one.send({ a: n, b: n });
+    });
+    expect(new Set(values(items))).toEqual(new Set(many));
+    await one.send({ a: 1 });
+    const more = room.stream({ deviceIds: [one.deviceId], resumeToken: items.at(-1)?.resumeToken ?? '' });
+    expect(values(await read(more, 1))).toEqual([1]);
+  });
+
+  it('refuses tokens that it did not give out, of a time to come, or of one that is not kept any more', async () => {
+    const resumeToken = await token();
+    expect(await room.streamFails({ resumeToken: 'invented' })).toMatchObject({ reason: 'validation_failed', fields: ['resumeToken'] });
+    expect(await room.streamFails({ resumeToken, deviceIds: [one.deviceId] })).toMatchObject({ reason: 'validation_failed', fields: ['resumeToken'] });
+    const restored = await startQueryRoom(engine);
+    restored.devices.clock.advance(-DAY);
+    expect(await restored.streamFails({ resumeToken })).toMatchObject({ reason: 'validation_failed', fields: ['resumeToken'] });
+    await restored.stop();
+    await one.send({ a: 1 });
+    room.devices.clock.advance(364 * DAY);
+    expect(values(await read(room.stream({ resumeToken }), 1))).toEqual([1]);
+    room.devices.clock.advance(2 * DAY);
+    expect(await room.streamFails({ resumeToken })).toMatchObject({ code: 11, reason: 'resume_token_expired' });
+  });
+
+  it('does not find what is not there', async () => {
+    const theirs = await room.device(['number'], 'org-2');
+    expect(await room.streamFails({ sensorIds: [...theirs.sensorIds] })).toMatchObject({ reason: 'sensor_not_found' });
+    expect(await room.streamFails({ deviceIds: [theirs.deviceId] })).toMatchObject({ reason: 'device_not_found' });
+  });
+});

@@ -1,0 +1,33 @@
+import type { UplinkMessage } from '../../src/connections';
+import { newId } from '../../src/kernel/ids';
+import type { QueryRoom } from './queryRoom';
+
+/** A device of org-1 with a sensor of numbers for each path, whose uplinks go the whole way. */
+export class SendingDevice {
+  private constructor(
+    private readonly room: QueryRoom,
+    readonly deviceId: string,
+    private readonly clientDeviceId: string,
+    readonly sensorIds: readonly string[],
+  ) {}
+
+  /** Makes it. */
+  static async create(room: QueryRoom, paths: readonly string[]): Promise<SendingDevice> {
+    const { api, connections, templates } = room.devices;
+    const clientDeviceId = newId();
+    const { id } = await api.create({ name: clientDeviceId, physicalDevice: { clientDeviceId, connectionId: connections[0] } });
+    const { sensors } = await api.addSensors({ id, sensorTemplateIds: paths.map(() => templates[0]) });
+    const sensorIds = sensors.map((sensor) => sensor.id);
+    await api.setMappings({ id, mappings: paths.map((sourcePath, i) => ({ sensorId: sensorIds[i] ?? '', sourcePath })) });
+    return new SendingDevice(room, id, clientDeviceId, sensorIds);
+  }
+
+  /** Sends an uplink now; resolves when it is on disk. */
+  async send(value: Readonly<Record<string, unknown>>, overrides: Partial<UplinkMessage> = {}): Promise<void> {
+    const { clock, connections, pipeline } = this.room.devices;
+    const identity = { kind: 'id', uplinkId: newId() } as const;
+    const base = { organizationId: 'org-1', connectionId: connections[0], clientDeviceId: this.clientDeviceId, identity, receivedAt: clock.now(), time: undefined, clock: 'gw-1', fPort: undefined };
+    const outcome = await pipeline.handle({ ...base, payload: { kind: 'json', value }, ...overrides });
+    if (outcome.outcome !== 'stored') throw new Error(JSON.stringify(outcome));
+  }
+}
