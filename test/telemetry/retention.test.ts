@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import type { HotStatement } from '../../src/database';
 import { hourOf } from '../../src/telemetry/readings/hourSummary';
-import { RetentionTimes } from '../../src/telemetry';
+import { Cursors } from '../../src/kernel/pages';
+import { RetentionTimes, SensorQueries } from '../../src/telemetry';
 import { hourSummaryStatements } from '../../src/telemetry/retention/hourSummaryRepository';
 import { summaryOfAll } from '../../src/telemetry/retention/lateReadings';
 import { readingRemovalStatements } from '../../src/telemetry/retention/readingRemovalRepository';
@@ -78,6 +79,28 @@ describe.each(engines())('the retention of readings on $name', (engine) => {
     expect(after[2]).toMatchObject({ max: 500, count: 11 });
     await room.uplink(old - HOUR, { a: 3 }); // an hour that nobody has summed up
     expect(await room.removal.run(room.work())).toMatchObject({ thinned: 0 });
+  });
+
+  it('shows the same in buckets of whole hours before and after thinning, with what came late', async () => {
+    const [a] = room.sensors;
+    const { clock, test } = room.devices;
+    const queries = new SensorQueries({ database: test.database, cursors: new Cursors(Buffer.alloc(32)), clock, positions: room.positions });
+    const ask = async (unit: 'hour' | 'day') => {
+      const query = { sensorIds: [a], from: hour - 12 * DAY, to: hour, bucket: { unit, count: 1 }, timeZone: 'Asia/Tokyo', functions: [], fill: 'none', pageToken: '' } as const;
+      const page = await queries.aggregates.query('org-1', query, new AbortController().signal);
+      return page.sensors.map(({ buckets }) => buckets);
+    };
+    for (let at = 0; at < 60; at += 1) await room.uplink(hour - 10 * DAY + at * (HOUR / 7), { a: at % 13 });
+    await room.sumUp();
+    const before = [await ask('hour'), await ask('day')];
+    await room.retain(365, 7);
+    expect(await room.removal.run(room.work(5))).toMatchObject({ thinned: 60 });
+    expect([await ask('hour'), await ask('day')]).toEqual(before);
+    await room.uplink(hour - 10 * DAY - 1, { a: 100 });
+    await room.sumUp();
+    await room.removal.run(room.work());
+    const { values } = (await ask('hour'))[0]?.find(({ start }) => start === hour - 10 * DAY - HOUR) ?? {};
+    expect(values).toMatchObject({ count: 1, max: 100 });
   });
 
   it('adds what comes late to an hour that is thinned, of whatever number, and thins that as well', async () => {

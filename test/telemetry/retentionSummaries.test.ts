@@ -4,6 +4,7 @@ import { HOUR_MS, hourOf } from '../../src/telemetry/readings/hourSummary';
 import { ReadingRepository } from '../../src/telemetry/readings/readingRepository';
 import { SeriesRepository } from '../../src/telemetry/readings/seriesRepository';
 import { withLate, summaryOfAll, type TimedNumber } from '../../src/telemetry/retention/lateReadings';
+import { ReadingUpkeep } from '../../src/telemetry';
 import { engines } from '../support/engines';
 import { DAY, ENDED, HOUR, startRetentionRoom, type RetentionRoom } from './retentionRoom';
 
@@ -138,9 +139,19 @@ describe.each(engines())('the hours of readings on $name', (engine) => {
   });
 
   it('end in peace when the server stops', async () => {
-    room.upkeep.start();
+    await room.uplink(hour - 2 * HOUR, { a: 1 });
+    const { clock, log, test } = room.devices;
+    const upkeep = new ReadingUpkeep({ database: test.database, clock, log, positions: room.positions, series: room.series, everyMs: 1 });
+    upkeep.start();
+    await log.until('readings.retention');
+    await upkeep.stop();
+    await upkeep.stop();
+    expect(await room.hours(room.sensors[0])).toHaveLength(1);
+    await room.uplink(hour - 3 * HOUR, { a: 1 });
+    expect(await room.count('stale_hours')).toBe(1);
+    room.upkeep.start(); // rests a minute first
     await room.upkeep.stop();
-    await room.upkeep.stop();
+    expect(log.of('readings.upkeep_failed')).toEqual([]);
   });
 });
 

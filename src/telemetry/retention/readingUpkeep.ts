@@ -7,6 +7,8 @@ import { ReadingRemoval } from './readingRemoval';
 /** What it needs. */
 export interface ReadingUpkeepOptions extends HourSummariserOptions {
   readonly log: Logger;
+  /** How long it rests between two turns, milliseconds; a minute where nothing is said. */
+  readonly everyMs?: number;
 }
 
 const EVERY_MS = 60_000;
@@ -26,7 +28,7 @@ export class ReadingUpkeep {
     this.removal = new ReadingRemoval(options);
   }
 
-  /** Begins after a minute. */
+  /** Begins after the first rest. */
   start(): void {
     this.running ??= this.loop();
   }
@@ -51,7 +53,7 @@ export class ReadingUpkeep {
   private async loop(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {
-      await pause(EVERY_MS, undefined, { signal, ref: false }).catch(() => {}); // told to stop
+      await pause(this.options.everyMs ?? EVERY_MS, undefined, { signal, ref: false }).catch(() => {}); // told to stop
       if (!signal.aborted) await this.turn();
     }
   }
