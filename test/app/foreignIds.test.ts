@@ -23,6 +23,8 @@ const COMMANDS = '/actuator_command.v2.ActuatorCommandService';
 const CONNECTIONS = '/connection.ConnectionService';
 const ACCESS = '/organization_access_control.AccessControlService';
 const ORGANIZATIONS = '/OrganizationsService';
+const READINGS = '/sensorquery.v1.SensorQueryService';
+const span = { from: { seconds: 0n, nanos: 0 }, to: { seconds: 3600n, nanos: 0 } };
 const definition = { name: 'Command', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}' };
 const template = { sensorType: 'relay', valueType: 'boolean' };
 
@@ -62,17 +64,23 @@ const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => Fields>>
   [`${COMMANDS}/GetExecution`]: (their) => ({ executionId: their.execution }),
   [`${COMMANDS}/CancelExecution`]: (their) => ({ executionId: their.execution }),
   [`${COMMANDS}/WatchExecutions`]: (their) => ({ id: their.device }),
+  [`${READINGS}/QueryLatest`]: (their, own) => ({ sensorIds: [own.sensor], deviceIds: [their.device] }),
+  [`${READINGS}/QueryRange`]: (their, own) => ({ sensorIds: [own.sensor, their.sensor], ...span }),
+  [`${READINGS}/QueryAggregate`]: (their, own) => ({ sensorIds: [own.sensor, their.sensor], ...span, bucket: { count: 1, unit: 3 } }),
+  [`${READINGS}/StreamReadings`]: (their) => ({ sensorIds: [their.sensor] }),
   '/gateway.v1.GatewayService/Attach': (their) => ({ message: { case: 'hello', value: { connectionId: their.connection, gatewayId: 'g', bootId: 'b', store: 1 } } }),
 };
 
 /** The ids of a catalogue that is the same for everybody. */
 const SHARED = new Set(['/connector.ConnectorService/GetConnector', `${CONNECTIONS}/CreateConnection`]);
-// Named as part of a definition, these are told as violations of it, like every reference that does not resolve.
+// Other places of ids. Named as part of a definition, these are told as violations of it, like every reference that does not resolve.
 const REFERENCES: readonly [string, (their: Things, own: Things) => Fields][] = [
   [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Query', queryCommandId: their.command } })],
   [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Expect', verificationStrategy: 2, expectedSensorStates: [{ sensorId: their.sensor, valueTemplate: 'true' }] } })],
   [`${DEVICES}/UpdateDeviceSensor`, (their, own) => ({ id: own.device, sensorId: own.sensor, sensorTemplateId: their.template })],
   [`${DEVICES}/UpdateDigitalDevice`, (their, own) => ({ id: own.device, physicalDevice: { connectionId: their.connection } })],
+  [`${READINGS}/QueryLatest`, (their) => ({ sensorIds: [their.sensor] })],
+  [`${READINGS}/StreamReadings`, (their, own) => ({ sensorIds: [own.sensor], deviceIds: [their.device] })],
 ];
 
 const takesIds = (facts: MethodFacts): boolean => JSON.stringify(fieldNames(facts.request.typeName)).match(/Ids?"/) !== null || fieldNames(facts.request.typeName).includes('id');
