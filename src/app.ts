@@ -4,6 +4,7 @@ import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensors
 import type { Config } from './config';
 import {
   Arrivals,
+  ChirpStackConnector,
   connectionHandlers,
   ConnectionOpener,
   ConnectionRepository,
@@ -227,7 +228,7 @@ function links({ database, secretKey, clock, log }: House) {
   const secrets = new ConnectionSecrets(new SecretBox(secretKey));
   const opener = new ConnectionOpener({ secrets, statuses, log });
   const gateway = new GatewayConnector({ ...shared, connections: new ConnectionRepository(database.db) });
-  const hub = new ConnectorHub([gateway], (connection) => opener.open(connection));
+  const hub = new ConnectorHub([gateway, new ChirpStackConnector(shared)], (connection) => opener.open(connection));
   return { hub, gateway, statuses, secrets };
 }
 

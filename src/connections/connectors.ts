@@ -1,9 +1,10 @@
 import { notFound, validationFailed } from '../kernel/errors';
 import type { ConnectorType } from './connectorType';
+import { CHIRPSTACK } from './connectors/chirpstack/chirpStackType';
 import { GATEWAY } from './connectors/gateway/gatewayType';
 
 /** The connector types of this server, by name. */
-export const CONNECTORS: readonly ConnectorType[] = [GATEWAY];
+export const CONNECTORS: readonly ConnectorType[] = [GATEWAY, CHIRPSTACK];
 
 /** Undefined for an id that is none of CONNECTORS. */
 export function findConnector(id: string): ConnectorType | undefined {

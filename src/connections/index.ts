@@ -15,6 +15,7 @@ export { CONNECTOR_KINDS, type ConnectorKind, type RoutedCommand } from './conne
 export { connectorHandlers } from './connectorHandlers';
 export { ConnectorHub } from './connectorHub';
 export { findConnector, normalizeClientDeviceId } from './connectors';
+export { ChirpStackConnector, type ChirpStackConnectorOptions } from './connectors/chirpstack/chirpStackConnector';
 export { GatewayConnector, type GatewayConnectorOptions } from './connectors/gateway/gatewayConnector';
 export { gatewayDefinition } from './connectors/gateway/gatewayDefinition';
 export { gatewayHandlers } from './connectors/gateway/gatewayHandlers';

@@ -50,7 +50,7 @@ class Room {
   }
 
   async takeRaw(topic: string, payload: Buffer | string, overrides: Partial<EventMessage> = {}): Promise<void> {
-    await this.inbox.take({ topic, payload: Buffer.from(payload), retained: false, isBuffered: false, receivedAt: this.arrivals.stamp(), identity: { kind: 'none' }, ...overrides });
+    await this.inbox.take({ topic, payload: Buffer.from(payload), retained: false, isBuffered: false, receivedAt: this.arrivals.stamp(), identity: { kind: 'none' }, signal: new AbortController().signal, ...overrides });
   }
 
   /** What was handed up, in order of the stamps. */
@@ -308,13 +308,14 @@ describe('when an event cannot be stored', () => {
     expect(room.events.uplinks).toHaveLength(1);
   });
 
-  it('leaves it to be sent again when it is stopped', async () => {
+  it('leaves it to be sent again when nobody can acknowledge it any more', async () => {
     const room = new Room();
     room.events.onUplink = async () => await Promise.reject(new DomainError('unavailable', 'database_unavailable', 'away'));
-    const taking = room.take(up('d-1'));
+    const over = new AbortController();
+    const taking = room.take(up('d-1'), { signal: over.signal });
     taking.catch(() => {});
     await room.log.until('chirpstack.event_failed');
-    await room.inbox.stop();
+    over.abort();
     await expect(taking).rejects.toThrow(/abort/i);
   });
 });

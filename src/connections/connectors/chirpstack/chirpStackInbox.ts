@@ -17,6 +17,8 @@ export interface EventMessage {
   readonly isBuffered: boolean;
   readonly receivedAt: number;
   readonly identity: UplinkIdentity;
+  /** Aborts when nobody can acknowledge it any more. */
+  readonly signal: AbortSignal;
 }
 
 /** What taking events in needs. */
@@ -55,13 +57,12 @@ const MOST_DEVICES = 20_000;
 export class ChirpStackInbox {
   private readonly devices = new Map<string, Device>();
   private readonly unused: UnusedEvents;
-  private readonly stopping = new AbortController();
 
   constructor(private readonly options: ChirpStackInboxOptions) {
     this.unused = new UnusedEvents(options.log, this.fields());
   }
 
-  /** Resolves when what the message tells is on disk, or it was thrown away because it never can be. Rejects only when it was stopped before that. */
+  /** Resolves when what the message tells is on disk, or it was thrown away because it never can be. Rejects only if its signal aborted before that. */
   async take(message: EventMessage): Promise<void> {
     const read = this.options.reader.read(message.topic, message.payload);
     if ('why' in read) return this.refuse(read, message.topic);
@@ -70,7 +71,7 @@ export class ChirpStackInbox {
     this.options.log.debug({ connection_id: connectionId, dev_eui: devEui, event: event.kind }, 'chirpstack.event');
     const isBuffered = message.isBuffered || message.retained;
     const arrival: Arrival = { organizationId, connectionId, devEui, deviceClass: event.device.deviceClass, receivedAt: message.receivedAt, isBuffered, identity: message.identity };
-    await this.handle(this.device(devEui), arrival, event);
+    await this.handle(this.device(devEui), arrival, event, message.signal);
   }
 
   /** A command is being sent to a device. A confirmed one may be acknowledged from now on. */
@@ -89,30 +90,30 @@ export class ChirpStackInbox {
     await Promise.allSettled([...this.devices.values()].map(async ({ tail }) => await tail));
   }
 
-  /** What cannot be stored now is not tried again; resolves when no job is under way. */
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    await this.drained();
+  /** What became of a command on its way to the network server, in its turn. Rejects only if the signal aborted before it was on disk. */
+  async tell(devEui: string, executionId: string, evidence: Evidence, signal: AbortSignal): Promise<void> {
+    const device = this.device(devEui);
+    await this.add(device, signal, async () => await this.settle(device, executionId, evidence));
   }
 
-  private async handle(device: Device, arrival: Arrival, event: ChirpStackEvent): Promise<void> {
+  private async handle(device: Device, arrival: Arrival, event: ChirpStackEvent, signal: AbortSignal): Promise<void> {
     const { devEui, receivedAt } = arrival;
     switch (event.kind) {
       case 'up':
-        return await this.takeUp(device, arrival, event);
+        return await this.takeUp(device, arrival, event, signal);
       case 'ack':
-        return await this.takeAck(device, arrival, { event, receivedAt });
+        return await this.takeAck(device, arrival, { event, receivedAt }, signal);
       case 'txack': {
         device.held?.release(); // the frame's acknowledgement would have come before
         const evidence = evidenceOfTxAck(event, receivedAt, arrival.deviceClass, device.frame);
-        return await this.add(device, async () => await this.settle(device, event.queueItemId, evidence));
+        return await this.add(device, signal, async () => await this.settle(device, event.queueItemId, evidence));
       }
       case 'log':
-        return await this.takeLog(device, arrival, event);
+        return await this.takeLog(device, arrival, event, signal);
       case 'status':
-        return await this.add(device, async () => await this.store(uplinkOfStatus(arrival, event)));
+        return await this.add(device, signal, async () => await this.store(uplinkOfStatus(arrival, event)));
       case 'location':
-        return await this.add(device, async () => await this.store(uplinkOfLocation(arrival, event)));
+        return await this.add(device, signal, async () => await this.store(uplinkOfLocation(arrival, event)));
       case 'join':
         device.frame = undefined; // the frames are counted anew; the queue may be gone without a word
         this.options.log.info({ ...this.fields(), dev_eui: devEui }, 'chirpstack.joined');
@@ -120,7 +121,7 @@ export class ChirpStackInbox {
     }
   }
 
-  private async takeUp(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'up' }): Promise<void> {
+  private async takeUp(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'up' }, signal: AbortSignal): Promise<void> {
     device.held?.release(); // the acknowledgement of the frame before would have come before this one
     const frame: Frame = { deduplicationId: event.deduplicationId, receivedAt: arrival.receivedAt, time: receptionTime(event), fCnt: event.fCnt };
     const isRepeated = device.frame?.deduplicationId === frame.deduplicationId;
@@ -128,18 +129,18 @@ export class ChirpStackInbox {
     const waits = device.awaitsAck !== undefined && !isRepeated && frame.deduplicationId !== '';
     const held = waits ? new HeldFrame(frame.deduplicationId, this.options.holdMs ?? HOLD_MS) : undefined;
     device.held = held;
-    await this.add(device, async () => {
+    await this.add(device, signal, async () => {
       const ack = await held?.ack;
       if (ack) await this.acknowledge(device, arrival, ack, frame); // first: the frame is newer than what it acknowledges
       await this.store(uplinkOfUp(arrival, event));
     });
   }
 
-  private async takeAck(device: Device, arrival: Arrival, ack: HeldAck): Promise<void> {
+  private async takeAck(device: Device, arrival: Arrival, ack: HeldAck, signal: AbortSignal): Promise<void> {
     if (device.held?.take(ack)) return await device.tail;
     const { frame } = device;
     const isSame = frame !== undefined && ack.event.deduplicationId !== '' && frame.deduplicationId === ack.event.deduplicationId;
-    await this.add(device, async () => await this.acknowledge(device, arrival, ack, isSame ? frame : undefined));
+    await this.add(device, signal, async () => await this.acknowledge(device, arrival, ack, isSame ? frame : undefined));
   }
 
   private async acknowledge(device: Device, { deviceClass }: Arrival, { event, receivedAt }: HeldAck, frame: Frame | undefined): Promise<void> {
@@ -147,12 +148,12 @@ export class ChirpStackInbox {
     if (device.awaitsAck === event.queueItemId) device.awaitsAck = undefined;
   }
 
-  private async takeLog(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'log' }): Promise<void> {
+  private async takeLog(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'log' }, signal: AbortSignal): Promise<void> {
     const { code, queueItemId } = event;
     const evidence = evidenceOfLog(event, arrival.receivedAt);
     this.options.log.info({ ...this.fields(), dev_eui: arrival.devEui, code, queue_item_id: queueItemId }, 'chirpstack.log_event');
     if (!evidence) return;
-    await this.add(device, async () => {
+    await this.add(device, signal, async () => {
       if (evidence.kind === 'network_retry') await this.settleOfDevice(arrival.devEui, evidence);
       else await this.settle(device, queueItemId, evidence);
     });
@@ -178,9 +179,9 @@ export class ChirpStackInbox {
   }
 
   /** Does a job when all that came of the device before is stored. */
-  private async add(device: Device, job: () => Promise<void>): Promise<void> {
+  private async add(device: Device, signal: AbortSignal, job: () => Promise<void>): Promise<void> {
     device.underWay += 1;
-    const done = device.tail.catch(() => {}).then(async () => await this.untilDone(job));
+    const done = device.tail.catch(() => {}).then(async () => await this.untilDone(job, signal));
     device.tail = done;
     try {
       await done;
@@ -190,15 +191,15 @@ export class ChirpStackInbox {
   }
 
   /** The database may be away for a while: only then the job can succeed later. */
-  private async untilDone(job: () => Promise<void>): Promise<void> {
+  private async untilDone(job: () => Promise<void>, signal: AbortSignal): Promise<void> {
     for (;;) {
-      this.stopping.signal.throwIfAborted();
+      signal.throwIfAborted();
       try {
         return await job();
       } catch (err) {
         this.options.log.error({ ...this.fields(), err }, 'chirpstack.event_failed');
         if (err instanceof DomainError && err.kind === 'not_found') return; // the connection is deleted
-        await sleep(this.options.retryMs ?? RETRY_MS, undefined, { signal: this.stopping.signal });
+        await sleep(this.options.retryMs ?? RETRY_MS, undefined, { signal });
       }
     }
   }

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto';
+import type { ConnectionCheck } from '../../connector';
+import { BrokerConnection } from './brokerConnection';
+import { BrokerError, type BrokerFault } from './brokerFaults';
+import type { BrokerSettings, MqttVersion } from './brokerSettings';
+
+/** What is looked at, in order: each needs those before. */
+const STAGES = ['address', 'tls', 'sign_in', 'protocol', 'subscribe'] as const;
+
+type Stage = (typeof STAGES)[number];
+
+const CONNECT_TIMEOUT = 8000;
+const CLOSE = 1000;
+const ADDRESS = new Set(['name_not_found', 'connection_refused', 'timed_out', 'unreachable']);
+const PROTOCOL = new Set(['unsupported_protocol', 'closed', 'connection_lost', 'protocol_error', 'no_websocket']);
+/** What brokers of 3.1.1 do when they are spoken to in MQTT 5. */
+const MEANS_OLDER = new Set(['unsupported_protocol', 'closed', 'connection_lost', 'protocol_error']);
+
+/** Tries a broker out with a client id and a session of its own, of which nothing is left: reaches it, signs in, subscribes. Ends within 20 s, sooner if the signal aborts. */
+export async function tryBroker(settings: BrokerSettings, filters: readonly string[], signal: AbortSignal): Promise<ConnectionCheck[]> {
+  const versions: readonly MqttVersion[] = settings.protocol ? [settings.protocol] : ['5', '3.1.1'];
+  let fault: BrokerFault | undefined;
+  for (const version of versions) {
+    const found = await attempt(settings, version, filters, signal);
+    if (!found) return checksOf(settings, version, undefined);
+    fault ??= found;
+    if (!MEANS_OLDER.has(found.code)) return checksOf(settings, version, found);
+  }
+  return checksOf(settings, '5', fault);
+}
+
+async function attempt(settings: BrokerSettings, version: MqttVersion, filters: readonly string[], signal: AbortSignal): Promise<BrokerFault | undefined> {
+  const trial = { ...settings, clientId: `plantroom-trial-${randomUUID()}`, cleanSession: true };
+  const connection = new BrokerConnection({ settings: trial, version, connectTimeoutMs: CONNECT_TIMEOUT, message: async () => {} });
+  const end = (): void => connection.destroy();
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  try {
+    await connection.opened();
+    await connection.subscribe(filters, undefined);
+    await connection.close(CLOSE);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error;
+    return error.fault;
+  } finally {
+    signal.removeEventListener('abort', end);
+    end();
+  }
+}
+
+function checksOf(settings: BrokerSettings, version: MqttVersion, fault: BrokerFault | undefined): ConnectionCheck[] {
+  const failed = fault ? stageOf(fault) : undefined;
+  const last = failed ? STAGES.indexOf(failed) : STAGES.length;
+  return STAGES.map((name, at) => {
+    if (name === failed) return { name, outcome: 'failed', message: fault?.message ?? '' };
+    if (at > last) return { name, outcome: 'skipped', message: 'what comes before it failed' };
+    return passed(name, settings, version);
+  });
+}
+
+function passed(name: Stage, { url, username }: BrokerSettings, version: MqttVersion): ConnectionCheck {
+  const isTls = url.startsWith('mqtts:') || url.startsWith('wss:');
+  const messages: Readonly<Record<Stage, string>> = {
+    address: 'the broker answers',
+    tls: isTls ? "the broker's certificate is trusted" : 'the url is one without TLS',
+    sign_in: username === undefined ? 'the broker lets this client in without a user' : 'the broker knows the user',
+    protocol: `MQTT ${version}`,
+    subscribe: 'the broker allows the subscription',
+  };
+  return { name, outcome: name === 'tls' && !isTls ? 'skipped' : 'ok', message: messages[name] };
+}
+
+function stageOf({ code }: BrokerFault): Stage {
+  if (ADDRESS.has(code)) return 'address';
+  if (code.includes('certificate') || code.includes('tls')) return 'tls';
+  if (code === 'subscription_refused') return 'subscribe';
+  return PROTOCOL.has(code) ? 'protocol' : 'sign_in';
+}

@@ -1,0 +1,193 @@
+import type { Clock } from '../../../kernel/clock';
+import { newId } from '../../../kernel/ids';
+import type { Logger } from '../../../kernel/logger';
+import type { Arrivals } from '../../arrivals';
+import { effectivePolicy, type Connection } from '../../connection';
+import type { ConnectionStatuses } from '../../connectionStatuses';
+import type { ConnectorEvents, Downlink, Evidence, OpenConnection, Peer, SendResult } from '../../connector';
+import type { BrokerBackoff } from '../broker/backOff';
+import { brokerSettingsOf } from '../broker/brokerConfiguration';
+import { BrokerLink, type BrokerMessage, type BrokerSession } from '../broker/brokerLink';
+import type { PublishOutcome } from '../broker/publishOutcome';
+import { commandOf, type Unwritable } from './chirpStackCommand';
+import { ChirpStackInbox } from './chirpStackInbox';
+import { chirpStackSettings, type ChirpStackSettings } from './chirpStackSettings';
+
+/** What a session needs of the house. */
+export interface ChirpStackSessionOptions {
+  readonly statuses: ConnectionStatuses;
+  readonly arrivals: Arrivals;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Of the link to the broker; its own where nothing is said. */
+  readonly backoff?: BrokerBackoff;
+  /** See ChirpStackInbox; 5 s unless given. */
+  readonly holdMs?: number;
+}
+
+const SOURCE = 'chirpstack';
+/** A warning: events come with QoS 0, so what is published while this server is away is lost. */
+const QOS_0 = 'integration_qos_0';
+
+/** One connection as it is configured now: its link to the broker, and what goes to and comes from the network server behind it. */
+export class ChirpStackSession {
+  private readonly settings: ChirpStackSettings;
+  private readonly link: BrokerLink;
+  private readonly inbox: ChirpStackInbox;
+  private readonly stopping = new AbortController();
+  private maxInFlight: number;
+  private bootId = '';
+  private qos: number | undefined;
+
+  constructor(
+    private readonly open: OpenConnection,
+    private readonly events: ConnectorEvents,
+    private readonly options: ChirpStackSessionOptions,
+  ) {
+    const { arrivals, clock, log, backoff, holdMs } = options;
+    const { id: connectionId, organizationId, policy } = open.connection;
+    this.maxInFlight = effectivePolicy(policy).maxInFlight;
+    this.settings = chirpStackSettings(open.settings);
+    const { reader, topics } = this.settings;
+    this.inbox = new ChirpStackInbox({ organizationId, connectionId, reader, events, log, ...(holdMs !== undefined && { holdMs }) });
+    this.link = new BrokerLink({
+      settings: brokerSettingsOf(open.settings, `plantroom-${connectionId}`),
+      filters: [topics.filter],
+      arrivals,
+      clock,
+      log,
+      fields: this.fields(),
+      ...(backoff && { backoff }),
+      handlers: {
+        message: async (message) => await this.message(message),
+        up: async (session) => await this.up(session),
+        ready: () => this.ready(),
+        down: async (error, isFatal) => await this.down(error, isFatal),
+      },
+    });
+  }
+
+  /** Begins to connect; returns at once. */
+  start(): void {
+    this.options.statuses.connecting(this.connection.id);
+    this.link.start();
+  }
+
+  /** Resolves when the link is closed and what came over it is stored, or left to be sent again. `forgets`: the broker shall keep nothing for this connection. */
+  async stop(forgets: boolean): Promise<void> {
+    this.stopping.abort();
+    await this.link.stop();
+    if (forgets) await this.link.forget();
+  }
+
+  /** Whether this is what a session of that connection would be; its policy may differ. */
+  serves(settings: OpenConnection['settings']): boolean {
+    return JSON.stringify(settings) === JSON.stringify(this.open.settings);
+  }
+
+  /** A changed policy; what is under way stays. */
+  applyPolicy(policy: Connection['policy']): void {
+    this.maxInFlight = effectivePolicy(policy).maxInFlight;
+    if (this.link.session) this.events.ready(this.connection.organizationId, this.connection.id);
+  }
+
+  /** Who is there to take commands: the broker. Whether a network server listens behind it shows with MQTT 5 only, at a command. */
+  get peer(): Peer | undefined {
+    const { session } = this.link;
+    if (!session) return undefined;
+    const capacity = Math.max(0, Math.min(this.maxInFlight - this.link.inFlight, this.link.room));
+    return { peerId: SOURCE, bootId: this.bootId, session: session.number, capacity };
+  }
+
+  /** With which QoS the last event came; undefined: none came yet. */
+  get lastQos(): number | undefined {
+    return this.qos;
+  }
+
+  /** Publishes a command on one session and on no other. */
+  send(downlink: Downlink, session: number): SendResult {
+    const { peer } = this;
+    if (peer?.session !== session || peer.capacity === 0) return 'not_sent';
+    const command = commandOf(downlink);
+    if ('code' in command) return this.refuse(downlink, command);
+    const { clientDeviceId, executionId, confirmed, deadline } = downlink;
+    const { topics, codec } = this.settings;
+    this.inbox.sending(clientDeviceId, executionId, confirmed);
+    const result = this.link.publish({ topic: topics.commandFor(clientDeviceId), payload: codec.encode(command), deadline }, (outcome) => this.published(downlink, outcome));
+    if (result === 'not_sent') this.inbox.forget(executionId);
+    return result;
+  }
+
+  /** A command ended here. The network server knows no way to take one item out of a queue. */
+  forget(executionId: string): void {
+    this.inbox.forget(executionId);
+  }
+
+  private async up({ number }: BrokerSession): Promise<void> {
+    const { id: connectionId, organizationId } = this.connection;
+    this.bootId = newId();
+    await this.events.attached({ organizationId, connectionId, peerId: SOURCE, bootId: this.bootId, source: SOURCE, durable: false, known: [] });
+    this.options.log.info({ ...this.fields(), session: number }, 'chirpstack.attached');
+  }
+
+  private ready(): void {
+    const { id: connectionId, organizationId } = this.connection;
+    this.options.statuses.attached(connectionId);
+    this.events.ready(organizationId, connectionId);
+  }
+
+  private async down(error: string, isFatal: boolean): Promise<void> {
+    const { id: connectionId, organizationId } = this.connection;
+    if (isFatal) this.options.statuses.failed(connectionId, error);
+    else this.options.statuses.detached(connectionId, error);
+    await this.inbox.drained(); // what it brought comes first
+    if (this.bootId === '') return; // nobody was attached
+    this.bootId = '';
+    await this.events.detached(organizationId, connectionId);
+  }
+
+  private async message(message: BrokerMessage): Promise<void> {
+    const { statuses } = this.options;
+    statuses.messageReceived(this.connection.id);
+    this.qos = message.qos;
+    statuses.warn(this.connection.id, message.qos === 0 ? [QOS_0] : []);
+    await this.inbox.take(message);
+  }
+
+  /** The broker's word about a command: that it has it is no evidence, for nobody may listen. */
+  private published(downlink: Downlink, outcome: PublishOutcome): void {
+    const { id: connectionId, organizationId } = this.connection;
+    const { executionId } = downlink;
+    this.options.log.debug({ ...this.fields(), execution_id: executionId, outcome: outcome.kind }, 'chirpstack.published');
+    const evidence = evidenceOf(outcome);
+    if (evidence) this.tell(downlink, evidence);
+    this.events.ready(organizationId, connectionId);
+  }
+
+  /** It left, as far as the dispatcher is concerned; what cannot be written would not be written at another try. */
+  private refuse(downlink: Downlink, { code, message }: Unwritable): SendResult {
+    this.tell(downlink, { kind: 'refused', code, message });
+    return 'sent';
+  }
+
+  private tell({ clientDeviceId, executionId }: Downlink, evidence: Evidence): void {
+    this.inbox.tell(clientDeviceId, executionId, evidence, this.stopping.signal).catch((err: unknown) => {
+      this.options.log.warn({ ...this.fields(), execution_id: executionId, evidence: evidence.kind, err }, 'chirpstack.evidence_lost'); // stopped: its timers decide
+    });
+  }
+
+  private get connection(): Connection {
+    return this.open.connection;
+  }
+
+  private fields(): object {
+    const { id, organizationId } = this.open.connection;
+    return { organization_id: organizationId, connection_id: id };
+  }
+}
+
+function evidenceOf(outcome: PublishOutcome): Evidence | undefined {
+  if (outcome.kind === 'acknowledged') return undefined;
+  if (outcome.kind === 'no_subscribers') return { kind: 'known_undelivered', code: 'network_server_absent', message: 'nobody has subscribed to commands at the broker; see that ChirpStack runs and uses this broker' };
+  return { kind: outcome.isTemporary ? 'known_undelivered' : 'refused', code: outcome.code, message: outcome.message };
+}

@@ -1,0 +1,109 @@
+import { checkConfiguration, checkDeviceConfiguration } from '../../src/connections/configurationCheck';
+import { commandOf } from '../../src/connections/connectors/chirpstack/chirpStackCommand';
+import { ChirpStackTopics, DEFAULT_TOPICS } from '../../src/connections/connectors/chirpstack/chirpStackTopics';
+import { CHIRPSTACK } from '../../src/connections/connectors/chirpstack/chirpStackType';
+import type { Downlink } from '../../src/connections';
+import type { JsonObject } from '../../src/connections/connectorType';
+
+const APPLICATION = '48f13ba9-7a3c-4d56-9e6d-0c6f2c1b7a11';
+const RIGHT = { url: 'mqtt://broker.example:1883', applicationId: APPLICATION };
+const PEM = '-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n';
+
+/** The fields that are wrong. */
+function faults(configuration: JsonObject): string[] {
+  return checkConfiguration('chirpstack', configuration).map(({ field }) => field);
+}
+
+describe('the configuration of a connection to ChirpStack', () => {
+  it.each([
+    [RIGHT],
+    [{ ...RIGHT, encoding: 'protobuf', username: 'plantroom', password: 'secret', protocol: '3.1.1', clientId: 'plantroom-1', keepaliveSeconds: 60 }],
+    [{ ...RIGHT, url: 'mqtts://broker.example', caCertificate: PEM, clientCertificate: PEM, clientKey: PEM, serverName: 'broker' }],
+    [{ ...RIGHT, eventTopic: 'site/{applicationId}/{devEui}/{event}', commandTopic: 'site/{devEui}/down' }],
+  ])('may be %j', (configuration) => {
+    expect(faults(configuration)).toEqual([]);
+  });
+
+  it.each([
+    [{}, ['configuration.url', 'configuration.applicationId']],
+    [{ ...RIGHT, applicationId: 'mine' }, ['configuration.applicationId']],
+    [{ ...RIGHT, encoding: 'xml' }, ['configuration.encoding']],
+    [{ ...RIGHT, url: 'http://broker.example' }, ['configuration.url']],
+    [{ ...RIGHT, url: 'mqtt://user:word@broker.example' }, ['configuration.url']],
+    [{ ...RIGHT, password: 'secret' }, ['configuration.username']],
+    [{ ...RIGHT, caCertificate: PEM }, ['configuration.caCertificate']],
+    [{ ...RIGHT, url: 'mqtts://broker.example', clientKey: PEM }, ['configuration.clientCertificate']],
+    [{ ...RIGHT, url: 'mqtts://broker.example', caCertificate: 'none' }, ['configuration.caCertificate']],
+    [{ ...RIGHT, eventTopic: 'application/{devEui}/event' }, ['configuration.eventTopic']],
+    [{ ...RIGHT, eventTopic: 'application/x{devEui}/event/{event}' }, ['configuration.eventTopic']],
+    [{ ...RIGHT, eventTopic: '+/{devEui}/{event}' }, ['configuration.eventTopic']],
+    [{ ...RIGHT, eventTopic: '{tenant}/{devEui}/{event}', commandTopic: 'down' }, ['configuration.eventTopic', 'configuration.commandTopic']],
+    [{ ...RIGHT, commandTopic: 'down/{devEui}/#' }, ['configuration.commandTopic']],
+    [{ ...RIGHT, applicaton: APPLICATION }, ['configuration.applicaton']],
+  ])('may not be %j', (configuration, fields) => {
+    expect(faults(configuration)).toEqual(fields);
+  });
+
+  it('never shows a secret in what it says', () => {
+    const said = JSON.stringify(checkConfiguration('chirpstack', { ...RIGHT, url: 'mqtt://user:word@broker.example', password: 'secret', clientKey: 'key', extra: 1 }));
+    for (const secret of ['secret', 'word@', '"key"']) expect(said).not.toContain(secret);
+  });
+
+  it('names the class of a device or none', () => {
+    expect(checkDeviceConfiguration('chirpstack', {})).toEqual([]);
+    expect(checkDeviceConfiguration('chirpstack', { deviceClass: 'C' })).toEqual([]);
+    expect(checkDeviceConfiguration('chirpstack', { deviceClass: 'D' }).map(({ field }) => field)).toEqual(['physicalDevice.configuration.deviceClass']);
+  });
+});
+
+describe('a DevEUI', () => {
+  it.each(['0101FEff01010203', ' 0101feff01010203 ', '0x0101FEFF01010203', '01:01:FE:FF:01:01:02:03', '01-01-fe-ff-01-01-02-03', '0101 FEFF 0101 0203'])('may be spelt %j', (text) => {
+    expect(CHIRPSTACK.findClientDeviceId(text)).toBe('0101feff01010203');
+  });
+
+  it.each(['', '0101feff0101020', '0101feff010102033', '0101feff0101020g', 'device', '0101/feff01010203'])('is not %j', (text) => {
+    expect(CHIRPSTACK.findClientDeviceId(text)).toBeUndefined();
+  });
+});
+
+describe('a command to ChirpStack', () => {
+  const COMMAND = { clientDeviceId: '0101feff01010203', mode: 'direct', topic: '', fPort: 10, confirmed: false } as const;
+  const DOWNLINK: Downlink = { organizationId: 'org-1', connectionId: 'c', executionId: 'e', attempt: 1, clientDeviceId: COMMAND.clientDeviceId, deadline: 5000, payload: { kind: 'json', value: { on: true } }, fPort: 10, confirmed: true, topic: '' };
+
+  it.each([
+    [{}, []],
+    [{ mode: 'encoded', fPort: 223 } as const, []],
+    [{ fPort: undefined }, ['command.fPort']],
+    [{ fPort: 0 }, ['command.fPort']],
+    [{ fPort: 224 }, ['command.fPort']],
+    [{ topic: 'my/topic' }, ['command.mqttTopic']],
+  ])('with %j is checked before it is admitted', (overrides, fields) => {
+    expect(CHIRPSTACK.checkCommand(RIGHT, { ...COMMAND, ...overrides }).map(({ field }) => field)).toEqual(fields);
+  });
+
+  it('has an answer of its own when it is confirmed', () => {
+    expect([CHIRPSTACK.kindOf(RIGHT, true), CHIRPSTACK.kindOf(RIGHT, false)]).toEqual(['chirpstack_confirmed', 'chirpstack']);
+  });
+
+  it('is named by its execution and expires with it', () => {
+    expect(commandOf(DOWNLINK)).toEqual({ id: 'e', devEui: COMMAND.clientDeviceId, confirmed: true, fPort: 10, expiresAt: 5000, payload: { kind: 'json', value: { on: true } } });
+    expect(commandOf({ ...DOWNLINK, payload: { kind: 'json', value: [1] } })).toMatchObject({ code: 'payload_no_object' });
+    expect(commandOf({ ...DOWNLINK, fPort: undefined })).toMatchObject({ code: 'f_port_missing' });
+  });
+});
+
+describe('the topics of an application', () => {
+  it('are subscribed to and read by their template', () => {
+    const topics = new ChirpStackTopics('a/{applicationId}/{event}/of/{devEui}', 'a/{applicationId}/{devEui}/down', 'app');
+    expect(topics.filter).toBe('a/app/+/of/+');
+    expect(topics.readEvent('a/app/up/of/01')).toEqual({ devEui: '01', event: 'up' });
+    expect(topics.commandFor('01')).toBe('a/app/01/down');
+    for (const other of ['a/app/up/of', 'a/app/up/of/01/more', 'b/app/up/of/01', 'a/other/up/of/01']) expect(topics.readEvent(other)).toBeUndefined();
+  });
+
+  it('are those of ChirpStack itself where nothing is said', () => {
+    const topics = new ChirpStackTopics(DEFAULT_TOPICS.eventTopic, DEFAULT_TOPICS.commandTopic, APPLICATION);
+    expect(topics.filter).toBe(`application/${APPLICATION}/device/+/event/+`);
+    expect(topics.commandFor('01')).toBe(`application/${APPLICATION}/device/01/command/down`);
+  });
+});
