@@ -172,23 +172,17 @@ export class BrokerConnection {
   }
 
   private received(packet: Packet): void {
-    switch (packet.cmd) {
-      case 'connack':
-        this.connack = packet;
-        return;
-      case 'puback':
-        return this.settle(packet.messageId ?? 0, packet.reasonCode);
-      case 'disconnect':
-        this.fault ??= faultOfReason(packet.reasonCode ?? 0, true);
-        return;
-      case 'publish':
-        if (packet.qos !== 1) return;
-        this.messageIds.set(packet, packet.messageId ?? 0);
-        packet.qos = 0;
-        return;
-      default:
-        return;
-    }
+    if (packet.cmd === 'publish') return this.conceal(packet);
+    if (packet.cmd === 'puback') return this.settle(packet.messageId ?? 0, packet.reasonCode);
+    if (packet.cmd === 'connack') this.connack = packet;
+    if (packet.cmd === 'disconnect') this.fault ??= faultOfReason(packet.reasonCode ?? 0, true);
+  }
+
+  /** Shows the library a message of QoS 1 as one that needs no acknowledgement. */
+  private conceal(packet: IPublishPacket): void {
+    if (packet.qos !== 1) return;
+    this.messageIds.set(packet, packet.messageId ?? 0);
+    packet.qos = 0;
   }
 
   private take(packet: IPublishPacket, done: () => void): void {

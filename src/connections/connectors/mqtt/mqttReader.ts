@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { jsonProblem } from '../../../kernel/jsonValue';
+import type { UplinkIdentity, UplinkMessage } from '../../connector';
+import type { BrokerMessage } from '../broker/brokerLink';
+import { valueAt } from './jsonPath';
+import type { MqttSettings } from './mqttSettings';
+import { MQTT } from './mqttType';
+import { TopicReader } from './topicTemplate';
+
+/** What a device published, less whose it is; or why it can never be stored. */
+export type ReadUplink = Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'time'> | { readonly reason: string };
+
+const MOST_BYTES = 64 * 1024;
+/** Larger numbers are milliseconds: as seconds they would be later than the year 5000. */
+const MOST_SECONDS = 100_000_000_000;
+const EARLIEST_TIME = Date.UTC(1, 0, 1);
+const LATEST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/** Reads what devices publish. */
+export class MqttReader {
+  private readonly topics: TopicReader;
+
+  constructor(private readonly settings: Pick<MqttSettings, 'uplinkTopic' | 'timePath' | 'uplinkIdPath'>) {
+    this.topics = new TopicReader(settings.uplinkTopic);
+  }
+
+  /** Undefined: the topic is not one of uplinks. */
+  read(message: BrokerMessage): ReadUplink | undefined {
+    const named = this.topics.read(message.topic);
+    if (named === undefined) return undefined;
+    const clientDeviceId = MQTT.findClientDeviceId(named);
+    if (clientDeviceId === undefined) return { reason: `client_device_id_invalid: the topic names a device whose id is none; an id has ${MQTT.clientDeviceIdForm}` };
+    const payload = readPayload(message.payload);
+    if ('reason' in payload) return payload;
+    const { timePath, uplinkIdPath } = this.settings;
+    const json = payload.kind === 'json' ? payload.value : {};
+    const time = timePath === undefined ? undefined : timeOf(valueAt(json, timePath));
+    const id = uplinkIdPath === undefined ? undefined : identityOf(clientDeviceId, valueAt(json, uplinkIdPath));
+    return { clientDeviceId, identity: id ?? message.identity, payload, time };
+  }
+}
+
+/** JSON that is no object becomes `{"value": …}`; what is no JSON is taken as bytes. */
+export function readPayload(bytes: Buffer): UplinkMessage['payload'] | { readonly reason: string } {
+  if (bytes.length > MOST_BYTES) return { reason: `payload_too_large: it is ${bytes.length} bytes; send at most ${MOST_BYTES}` };
+  const parsed = parse(bytes);
+  if (!parsed) return { kind: 'bytes', bytes };
+  const value = isObject(parsed.value) ? parsed.value : { value: parsed.value };
+  const problem = jsonProblem(value);
+  return problem === undefined ? { kind: 'json', value } : { reason: `payload_invalid: it ${problem}` };
+}
+
+/** Parsed JSON; undefined: it is none. */
+export function parse(bytes: Buffer): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(bytes.toString()) as unknown };
+  } catch {
+    return undefined; // devices send all sorts of things
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Unix milliseconds; undefined for what is no time. */
+function timeOf(value: unknown): number | undefined {
+  const time = typeof value === 'string' ? Date.parse(value) : typeof value === 'number' ? Math.floor(Math.abs(value) < MOST_SECONDS ? value * 1000 : value) : Number.NaN;
+  return time >= EARLIEST_TIME && time <= LATEST_TIME ? time : undefined;
+}
+
+/** Devices number their messages each for itself, and the number may be long. */
+function identityOf(clientDeviceId: string, id: unknown): UplinkIdentity | undefined {
+  if ((typeof id !== 'string' && typeof id !== 'number') || id === '') return undefined;
+  return { kind: 'id', uplinkId: createHash('sha256').update(JSON.stringify([clientDeviceId, id])).digest('base64url') };
+}

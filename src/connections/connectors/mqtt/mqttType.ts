@@ -1,0 +1,128 @@
+import type { Violation } from '../../../kernel/errors';
+import type { ConnectorType, JsonObject, RoutedCommand } from '../../connectorType';
+import { BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
+import { mqttSettingsOf } from './mqttSettings';
+import { countDevices, DEVICE, fillTopic, fitsFilter } from './topicTemplate';
+
+const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+const LONGEST_ID = 255;
+const UNUSABLE_IN_ID = /[+#/\p{Cc}\p{Cs}]/u;
+const UNUSABLE_IN_TOPIC = /[\p{Cc}\p{Cs}]/u;
+const topic = (title: string, description: string): JsonObject => ({ type: 'string', minLength: 1, maxLength: 1024, title, description });
+const path = (title: string, description: string): JsonObject => ({ type: 'string', minLength: 1, maxLength: 512, pattern: '^[^.\\[\\]]+(?:\\.[^.\\[\\]]+|\\[\\d+\\])*$', title, description });
+
+const STATUS = {
+  statusPath: path('Status', 'Where the answer says whether it worked, for example status; without it every answer is a good one.'),
+  okValues: { type: 'array', minItems: 1, maxItems: 32, items: { type: ['string', 'number', 'boolean', 'null'] }, title: 'Good statuses', description: 'The statuses of a good answer; any other is a negative one.' },
+  messagePath: path('Message', 'Where the answer says in words what happened.'),
+};
+const NEEDS_STATUS = { statusPath: ['okValues'], okValues: ['statusPath'] };
+
+const ANSWER: JsonObject = {
+  type: 'object',
+  title: 'Answers',
+  description: 'How devices answer commands; leave it out where they do not.',
+  discriminator: { propertyName: 'kind' },
+  required: ['kind'],
+  oneOf: [
+    {
+      properties: { kind: { const: 'response_topic' }, responseTopic: topic('Response topic', 'Where answers are sent, MQTT 5 only; unless given, a topic made of the client id.'), ...STATUS },
+      dependentRequired: NEEDS_STATUS,
+      additionalProperties: false,
+    },
+    {
+      properties: {
+        kind: { const: 'topic' },
+        answerTopic: topic('Answer topic', `Where devices publish answers; may hold ${DEVICE} once and + levels.`),
+        correlationPath: path('Execution', 'Where the answer repeats the id of the execution that the command gave it with {{execution.id}}.'),
+        ...STATUS,
+      },
+      required: ['answerTopic', 'correlationPath'],
+      dependentRequired: NEEDS_STATUS,
+      additionalProperties: false,
+    },
+  ],
+};
+
+/** Devices behind an MQTT broker. */
+export const MQTT: ConnectorType = {
+  id: 'mqtt',
+  type: 'mqtt',
+  name: 'MQTT broker',
+  description: 'Devices that publish to an MQTT broker of the site (5 or 3.1.1): their messages come in by a topic template, commands go out with QoS 1, and answers come back where an answer mapping is configured.',
+  capabilities: ['uplink', 'downlink', 'native_ack'],
+  configurationSchema: {
+    $schema: DIALECT,
+    type: 'object',
+    properties: {
+      ...BROKER_PROPERTIES,
+      uplinkTopic: topic('Uplink topic', `Where devices publish, for example site/${DEVICE}/up: holds ${DEVICE} once, may hold + levels, and # as the last one.`),
+      downlinkTopic: topic('Downlink topic', `Where commands are published that name no topic of their own, for example site/${DEVICE}/down.`),
+      allowedCommandTopics: { type: 'array', maxItems: 64, items: topic('Topic', `May hold ${DEVICE}, + levels, and # as the last one.`), title: 'Topics of commands', description: `The topics that a command may name; unless given, those that hold ${DEVICE}.` },
+      timePath: path('Time', 'Where a message says when it was taken: ISO 8601, or Unix seconds or milliseconds.'),
+      uplinkIdPath: path('Message id', 'Where a message has an id that is unique for its device for 7 days, so that one that comes twice is stored once.'),
+      answer: ANSWER,
+    },
+    required: ['url', 'uplinkTopic'],
+    additionalProperties: false,
+  },
+  deviceConfigurationSchema: { $schema: DIALECT, type: 'object' },
+  secretFields: BROKER_SECRETS,
+  checkConfiguration,
+  checkDeviceConfiguration: () => [],
+  kindOf: (configuration) => (configuration['answer'] === undefined ? 'mqtt' : 'mqtt_answer'),
+  checkCommand,
+  findClientDeviceId: (text) => (text !== '' && Array.from(text).length <= LONGEST_ID && !UNUSABLE_IN_ID.test(text) && text.trim() === text ? text : undefined),
+  clientDeviceIdForm: `1 to ${LONGEST_ID} characters without white space around them, none of them +, #, / or a control character`,
+};
+
+function checkConfiguration(configuration: JsonObject): Violation[] {
+  const { uplinkTopic, downlinkTopic, allowedCommandTopics, answer } = mqttSettingsOf(configuration);
+  return [
+    ...checkBroker(configuration),
+    ...(countDevices(uplinkTopic) === 1 ? [] : [violation('uplinkTopic', `must hold ${DEVICE} exactly once, for it says which device a message is of`)]),
+    ...checkFilter('uplinkTopic', uplinkTopic),
+    ...checkDownlinkTopic(downlinkTopic),
+    ...allowedCommandTopics.flatMap((filter, at) => checkFilter(`allowedCommandTopics[${at}]`, filter)),
+    ...checkAnswer(answer, configuration['protocol'] === '3.1.1'),
+  ];
+}
+
+function checkAnswer(answer: ReturnType<typeof mqttSettingsOf>['answer'], isOld: boolean): Violation[] {
+  if (answer?.kind === 'topic') return [...checkFilter('answer.answerTopic', answer.answerTopic), ...(countDevices(answer.answerTopic) > 1 ? [violation('answer.answerTopic', `may hold ${DEVICE} once`)] : [])];
+  const { responseTopic } = answer ?? {};
+  return [
+    ...(responseTopic !== undefined && /[+#{}]/.test(responseTopic) ? [violation('answer.responseTopic', 'may hold no +, #, { or }; it is one topic for all devices')] : []),
+    ...(answer && isOld ? [violation('answer.kind', 'needs MQTT 5; choose another protocol, or the kind `topic`')] : []),
+  ];
+}
+
+function checkDownlinkTopic(template: string | undefined): Violation[] {
+  if (template === undefined) return [];
+  const isRight = countDevices(template) >= 1 && !/[+#]/.test(template) && !UNUSABLE_IN_TOPIC.test(template) && !template.startsWith('$');
+  return isRight ? [] : [violation('downlinkTopic', `must hold ${DEVICE}, and no +, # or control characters`)];
+}
+
+/** Wildcards are whole levels, `#` the last one. */
+function checkFilter(name: string, filter: string): Violation[] {
+  const levels = filter.split('/');
+  const isRight = levels.every((level, at) => level === '+' || (level === '#' && at === levels.length - 1) || !/[+#]/.test(level)) && !UNUSABLE_IN_TOPIC.test(filter);
+  return isRight ? [] : [violation(name, 'may hold + only as a whole level, # only as the last level, and no control characters')];
+}
+
+function checkCommand(configuration: JsonObject, { clientDeviceId, topic: named }: RoutedCommand): Violation[] {
+  const { downlinkTopic, allowedCommandTopics } = mqttSettingsOf(configuration);
+  if (named === '') return downlinkTopic === undefined ? [commandViolation('is missing, and the connection has no downlinkTopic; give one of them')] : [];
+  if (/[+#]/.test(named) || named.startsWith('$')) return [commandViolation('may hold no + and #, and may not begin with $; give one topic')];
+  if (allowedCommandTopics.length === 0) return named.includes(DEVICE) ? [] : [commandViolation(`must hold ${DEVICE}, for the connection has no allowedCommandTopics`)];
+  const isAllowed = allowedCommandTopics.some((filter) => fitsFilter(fillTopic(named, clientDeviceId), fillTopic(filter, clientDeviceId)));
+  return isAllowed ? [] : [commandViolation('is none of the allowedCommandTopics of the connection; give one that is, or allow it there')];
+}
+
+function violation(name: string, description: string): Violation {
+  return { field: `configuration.${name}`, description };
+}
+
+function commandViolation(description: string): Violation {
+  return { field: 'command.mqttTopic', description };
+}
