@@ -1,8 +1,9 @@
-import { setImmediate as othersTurn, setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Database, Db } from '../../database';
 import type { Clock } from '../../kernel/clock';
 
 const LONGEST_TURN_MS = 5;
+const LONGEST_PAUSE_MS = 50;
 const LEAST = 20;
 const FIRST = 200;
 const MOST = 2000;
@@ -17,7 +18,7 @@ export interface BackgroundOptions {
   readonly most?: number;
 }
 
-/** Lets work in the background take small turns, so that nobody who calls waits for it long. */
+/** Lets work in the background take small turns, and leaves half of the time to the others, so that nobody who calls waits for it long. */
 export class BackgroundWork {
   private began: number;
   private rows: number;
@@ -27,18 +28,18 @@ export class BackgroundWork {
     this.rows = Math.min(FIRST, this.most);
   }
 
-  /** Between two pieces of work that only read: lets the others go on if this turn was long enough. */
+  /** Between two pieces of work that only read: pauses if this turn was long enough, for as long as it took. */
   async breathe(): Promise<void> {
     const { clock, signal } = this.options;
     signal.throwIfAborted();
-    if (clock.monotonic() - this.began < LONGEST_TURN_MS) return;
-    await othersTurn();
-    this.began = clock.monotonic();
+    const took = clock.monotonic() - this.began;
+    if (took < LONGEST_TURN_MS) return;
+    await this.pause(took);
   }
 
   /**
    * Runs one step in a transaction of its own. It may write so many `rows`: as many as fit into a turn, as far as the steps before tell.
-   * Then it pauses for as long as the step took, so that half of the time is left to the others.
+   * Then it pauses for as long as the step took.
    */
   async step<T>(work: (db: Db, rows: number) => Promise<T>): Promise<T> {
     const { database, clock, signal } = this.options;
@@ -51,13 +52,17 @@ export class BackgroundWork {
       return value;
     });
     this.learn(took);
-    await pause(Math.max(1, took));
-    this.began = clock.monotonic();
+    await this.pause(took);
     return result;
   }
 
   private get most(): number {
     return this.options.most ?? MOST;
+  }
+
+  private async pause(took: number): Promise<void> {
+    await pause(Math.max(1, Math.min(took, LONGEST_PAUSE_MS)));
+    this.began = this.options.clock.monotonic();
   }
 
   private learn(took: number): void {
