@@ -27,6 +27,9 @@ const common = {
 const programs = { main: 'src/main.ts', bench: 'scripts/bench/bench.ts', 'bench-echo': 'scripts/bench/echoServer.ts', crash: 'scripts/crash/crash.ts' };
 for (const [name, entry] of Object.entries(programs)) if (existsSync(entry)) await build({ ...common, entryPoints: [entry], outfile: `dist/${name}.js` });
 
+// The thread that folds SQLite's write-ahead log.
+await build({ ...common, sourcemap: false, entryPoints: ['src/database/engines/checkpointWorker.ts'], outfile: `${assets}/checkpointWorker.js` });
+
 // The sandbox: the thread's program, the engine beside it, and what runs inside the engine, which is no Node.
 const inside = { bundle: true, platform: 'browser', target: 'es2022', format: 'iife', minify: true, charset: 'ascii', logLevel: 'warning', legalComments: 'none' };
 await build({ ...common, sourcemap: false, minify: true, entryPoints: ['src/codec/worker/worker.ts'], outfile: `${assets}/codecWorker.js` });

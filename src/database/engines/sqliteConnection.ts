@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import BetterSqlite3 from 'better-sqlite3';
 import { assetPath } from '../../kernel/assets';
 import { DomainError } from '../../kernel/errors';
@@ -9,6 +10,9 @@ export interface Outcome {
   readonly changes: number;
   readonly lastId: number;
 }
+
+/** The asset that holds the engine's machine code. */
+export const ENGINE = 'better_sqlite3.node';
 
 const LEAST_VERSION = '3.51.3';
 const KEPT_STATEMENTS = 500;
@@ -110,12 +114,19 @@ function checkVersion(connection: BetterSqlite3.Database): void {
 }
 
 let loaded: object | undefined;
+let inode = 0;
+
+/** Which file of the engine's machine code this thread has loaded; 0: none yet. */
+export function loadedEngine(): number {
+  return inode;
+}
 
 /** The engine's machine code, from the program's own files, because a bundle has no node_modules. */
 function native(): object {
   if (!loaded) {
     const module: { exports: object } = { exports: {} };
-    process.dlopen(module, assetPath('better_sqlite3.node'));
+    inode = statSync(assetPath(ENGINE)).ino;
+    process.dlopen(module, assetPath(ENGINE));
     loaded = module.exports;
   }
   return loaded;

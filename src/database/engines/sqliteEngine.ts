@@ -6,6 +6,7 @@ import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import type { Db, HotStatement, SqlValue } from '../db';
 import { translated } from '../translate';
+import { Checkpoints, LONGEST_LOG } from './checkpoints';
 import type { Engine, EngineCheck, EngineFacts } from './engine';
 import { sqlite } from './sqlite';
 import { knexOver, type Run } from './sqliteClient';
@@ -34,14 +35,19 @@ export class SqliteEngine implements Engine {
   readonly db: Db;
   private readonly queue: WriteQueue | undefined;
   private readonly writer: SqliteConnection | undefined;
+  private readonly checkpoints: Checkpoints;
   private readonly reader: SqliteConnection;
 
   /** Throws `database_unreadable`, `sqlite_too_old`. */
   constructor(private readonly options: SqliteOptions) {
     const { file, clock, log, readOnly } = options;
     // The writer waits for other processes in its queue, where it does not block the process.
-    if (!readOnly) this.writer = openConnection(file, { busyTimeoutMs: SHORT_WAIT_MS });
-    if (this.writer) this.queue = new WriteQueue(this.writer, clock, log);
+    const writer = readOnly ? undefined : openConnection(file, { busyTimeoutMs: SHORT_WAIT_MS });
+    const foldsAt = (pages: number): void => void writer?.run(`pragma wal_autocheckpoint = ${pages}`);
+    foldsAt(LONGEST_LOG);
+    this.checkpoints = new Checkpoints(file, log, foldsAt);
+    this.writer = writer;
+    if (writer) this.queue = new WriteQueue(writer, this.checkpoints, clock, log);
     this.reader = openConnection(file, { readOnly: true, busyTimeoutMs: 5000 });
     this.db = new SqliteDb('outside', (sql, values) => this.outside(sql, values), (action) => runAll([action], log));
   }
@@ -109,6 +115,7 @@ export class SqliteEngine implements Engine {
 
   async close(): Promise<void> {
     await this.queue?.idle();
+    await this.checkpoints.close();
     this.reader.close();
     this.writer?.close(); // last, so that it can fold the write-ahead log into the file
   }

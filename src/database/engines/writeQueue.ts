@@ -1,6 +1,7 @@
 import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
 import { codeOf, TransactionTimeout } from '../translate';
+import type { Checkpoints } from './checkpoints';
 import type { Outcome, SqliteConnection } from './sqliteConnection';
 
 /** How far transactions share a commit, and how long one may take. */
@@ -39,6 +40,7 @@ export class WriteQueue {
 
   constructor(
     private readonly writer: SqliteConnection,
+    private readonly checkpoints: Checkpoints,
     private readonly clock: Clock,
     private readonly log: Logger,
     private readonly limits = LIMITS,
@@ -61,6 +63,7 @@ export class WriteQueue {
     while (this.waiting.length > 0) {
       // One turn of the event loop, so that all calls that have arrived by now join the group.
       await new Promise((resolve) => setImmediate(resolve));
+      await this.checkpoints.pause();
       await this.group();
     }
     this.draining = undefined;
@@ -82,6 +85,7 @@ export class WriteQueue {
         settlements.push(await this.perform(job));
       }
       this.writer.run('commit');
+      this.checkpoints.committed();
     } catch (error) {
       if (this.writer.inTransaction) this.writer.run('rollback');
       for (const job of jobs) job.reject(error);
