@@ -20,6 +20,7 @@ import {
   gatewayDefinition,
   gatewayHandlers,
   missingGateways,
+  MqttConnector,
   SecretBox,
   SecretKey,
 } from './connections';
@@ -228,7 +229,7 @@ function links({ database, secretKey, clock, log }: House) {
   const secrets = new ConnectionSecrets(new SecretBox(secretKey));
   const opener = new ConnectionOpener({ secrets, statuses, log });
   const gateway = new GatewayConnector({ ...shared, connections: new ConnectionRepository(database.db) });
-  const hub = new ConnectorHub([gateway, new ChirpStackConnector(shared)], (connection) => opener.open(connection));
+  const hub = new ConnectorHub([gateway, new MqttConnector(shared), new ChirpStackConnector(shared)], (connection) => opener.open(connection));
   return { hub, gateway, statuses, secrets };
 }
 

@@ -2,9 +2,10 @@ import { notFound, validationFailed } from '../kernel/errors';
 import type { ConnectorType } from './connectorType';
 import { CHIRPSTACK } from './connectors/chirpstack/chirpStackType';
 import { GATEWAY } from './connectors/gateway/gatewayType';
+import { MQTT } from './connectors/mqtt/mqttType';
 
 /** The connector types of this server, by name. */
-export const CONNECTORS: readonly ConnectorType[] = [GATEWAY, CHIRPSTACK];
+export const CONNECTORS: readonly ConnectorType[] = [GATEWAY, MQTT, CHIRPSTACK];
 
 /** Undefined for an id that is none of CONNECTORS. */
 export function findConnector(id: string): ConnectorType | undefined {
@@ -19,7 +20,7 @@ export function getConnector(id: string): ConnectorType {
 }
 
 /**
- * The one spelling of a device's id on a connector: gateway: as given, less the white space around it.
+ * The one spelling of a device's id on a connector: gateway: as given, less the white space around it; mqtt: as given.
  * Throws `validation_failed` on `field` for a text that can be none.
  */
 export function normalizeClientDeviceId(connectorId: string, text: string, field = 'physicalDevice.clientDeviceId'): string {

@@ -19,6 +19,7 @@ export { ChirpStackConnector, type ChirpStackConnectorOptions } from './connecto
 export { GatewayConnector, type GatewayConnectorOptions } from './connectors/gateway/gatewayConnector';
 export { gatewayDefinition } from './connectors/gateway/gatewayDefinition';
 export { gatewayHandlers } from './connectors/gateway/gatewayHandlers';
+export { MqttConnector, type MqttConnectorOptions } from './connectors/mqtt/mqttConnector';
 export { isLorawan } from './lorawan';
 export { ConnectionSecrets } from './secrets/connectionSecrets';
 export { SecretBox } from './secrets/secretBox';
