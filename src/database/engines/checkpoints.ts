@@ -83,7 +83,8 @@ export class Checkpoints {
 
   /** Undefined: the thread is no more. */
   private async ask(request: CheckpointRequest): Promise<CheckpointReport | undefined> {
-    const worker = (this.worker ??= this.open());
+    const worker = this.opened();
+    if (!worker) return undefined;
     return await new Promise((resolve) => {
       worker.ref();
       this.reported = (report) => {
@@ -93,6 +94,15 @@ export class Checkpoints {
       };
       worker.postMessage(request, []);
     });
+  }
+
+  private opened(): Worker | undefined {
+    try {
+      return (this.worker ??= this.open());
+    } catch (error) {
+      this.failed(error);
+      return undefined;
+    }
   }
 
   private open(): Worker {
