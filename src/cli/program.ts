@@ -8,6 +8,7 @@ import { addDoctor } from './doctor/command';
 import { errorText, exitCodeOf } from './exit';
 import { addKeys } from './people/keys';
 import { addOrganizations, addUsers } from './people/organizations';
+import { addReadings } from './readings/command';
 import { addServe } from './server/command';
 import { addMigrate } from './server/migrate';
 import { addSimulate } from './simulate/command';
@@ -16,7 +17,7 @@ import { addVersion } from './version';
 const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[]])[] = [
   ['Server:', [addServe, addMigrate, addDoctor]],
   ['People and keys:', [addOrganizations, addUsers, addKeys]],
-  ['Client:', [addCall, addSimulate, addDemo]],
+  ['Client:', [addCall, addReadings, addSimulate, addDemo]],
   ['Encoders:', [addCodec]],
   ['About:', [addConfig, addVersion]],
 ];

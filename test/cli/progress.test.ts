@@ -1,4 +1,4 @@
-import { Progress } from '../../src/cli/codec/progress';
+import { Progress } from '../../src/cli/progress';
 
 function drawn(terminal: { readonly isTTY?: boolean }, steps: readonly number[]): string[] {
   let now = 0;

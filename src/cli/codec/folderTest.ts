@@ -3,7 +3,7 @@ import { Reported, UsageError } from '../exit';
 import { say, showTable } from '../output';
 import { differenceOf } from './difference';
 import { readExamples, type Example } from './exampleFile';
-import { Progress } from './progress';
+import { Progress } from '../progress';
 import { findScripts, type FoundScript } from './scripts';
 import { readTextFile } from './textFile';
 import { plainText, withSandboxOf, type CodecFlags } from './workbench';

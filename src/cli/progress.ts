@@ -26,10 +26,15 @@ export class Progress {
   /** One more is done; `name` says what it was. */
   step(name: string): void {
     this.done += 1;
+    this.show(name);
+  }
+
+  /** Nothing more is done, but `name` says how far it is. */
+  show(name: string): void {
     if (!this.terminal.isTTY || this.now() < this.next) return;
     this.next = this.now() + REDRAW_MS;
     this.drawn = true;
-    const filled = Math.round((this.done / this.total) * WIDTH);
+    const filled = Math.min(WIDTH, Math.round((this.done / this.total) * WIDTH));
     this.terminal.write(`\r\u001b[K[${'#'.repeat(filled)}${'-'.repeat(WIDTH - filled)}] ${this.done}/${this.total}  ${name.slice(-40)}`);
   }
 

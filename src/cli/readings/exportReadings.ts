@@ -1,0 +1,100 @@
+import { status, type ServiceError } from '@grpc/grpc-js';
+import { JsonClient } from '../call/jsonClient';
+import { type Target, targetOf, type TargetFlags } from '../call/target';
+import { wireErrorOf, wireErrorText } from '../call/wireError';
+import { Reported, UsageError } from '../exit';
+import { note, showRecord } from '../output';
+import { Progress } from '../progress';
+import { type ExportTarget, fileTarget, stdoutTarget } from './exportTarget';
+import { ReadingSource } from './readingSource';
+import { csv, jsonl, type RowFormat } from './rows';
+
+/** What `plantroom readings export` is given. Times are Unix milliseconds. */
+export interface ExportFlags extends TargetFlags {
+  readonly from: number;
+  readonly to?: number;
+  readonly device?: readonly string[];
+  readonly sensor?: readonly string[];
+  readonly format: 'csv' | 'jsonl';
+  readonly output?: string;
+}
+
+/** `plantroom readings export`: asks a running server page by page, so that it takes no more memory for more readings. */
+export async function runExport(flags: ExportFlags): Promise<void> {
+  const { from, to = Date.now(), output } = flags;
+  if (from >= to) throw new UsageError('--to must be after --from');
+  if (flags.json && output === undefined) throw new UsageError('--json tells how it went on stdout, where the readings go too; give --output');
+  const target = targetOf(flags);
+  try {
+    const client = await JsonClient.connect(target);
+    const source = await ReadingSource.open(client, { deviceIds: flags.device ?? [], sensorIds: flags.sensor ?? [], from, to });
+    const exported = await writeAll(source, flags.format === 'csv' ? csv : jsonl, output);
+    if (output !== undefined) showRecord({ output, ...exported, from: new Date(from).toISOString(), to: new Date(to).toISOString() }, flags);
+  } catch (error) {
+    throw reported(error, target, flags);
+  }
+}
+
+/** A failed call is told as `plantroom call` tells it. */
+function reported(error: unknown, { address }: Target, { json }: ExportFlags): unknown {
+  if (!isServiceError(error)) return error;
+  const wire = wireErrorOf(error);
+  note(json ? JSON.stringify({ error: wire }) : `plantroom: ${wireErrorText(wire, address)}`);
+  return new Reported(error.code === status.INVALID_ARGUMENT ? 2 : 1);
+}
+
+interface Exported {
+  readonly devices: number;
+  readonly sensors: number;
+  readonly readings: number;
+}
+
+async function writeAll(source: ReadingSource, format: RowFormat, output: string | undefined): Promise<Exported> {
+  const { count, devices } = await source.devices();
+  const target = output === undefined ? stdoutTarget() : await openFile(output);
+  const end = interruption();
+  const progress = new Progress(count, process.stderr);
+  const exported = { devices: 0, sensors: 0, readings: 0 };
+  try {
+    await target.write(format.head);
+    for await (const { name, sensors } of devices) {
+      const known = new Map(sensors.map((sensor) => [sensor.sensorId, sensor]));
+      for await (const page of source.readings(sensors)) {
+        end.throwIfAborted();
+        await target.write(page.map((reading) => format.row(known.get(String(reading['sensorId'])) as (typeof sensors)[0], reading)).join(''));
+        exported.readings += page.length;
+        progress.show(`${exported.readings} readings, ${name}`);
+      }
+      exported.devices += 1;
+      exported.sensors += sensors.length;
+      progress.step(`${exported.readings} readings, ${name}`);
+    }
+    await target.finish();
+    return exported;
+  } catch (error) {
+    await target.discard();
+    throw error;
+  } finally {
+    progress.clear();
+  }
+}
+
+async function openFile(output: string): Promise<ExportTarget> {
+  try {
+    return await fileTarget(output);
+  } catch (error) {
+    throw new UsageError(`--output ${output} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'unknown'}); give a file in a folder that is there and may be written to`, { cause: error });
+  }
+}
+
+/** Aborted by the first signal to stop, so that no half of a file stays. */
+function interruption(): AbortSignal {
+  const controller = new AbortController();
+  const stop = (): void => controller.abort(new Error('stopped before the end; nothing was kept of the file'));
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  return controller.signal;
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && 'code' in error && 'details' in error && 'metadata' in error;
+}

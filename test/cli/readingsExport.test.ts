@@ -1,0 +1,117 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { columnsOf } from '../../src/telemetry/readings/storedReading';
+import { openDatabase } from '../../src/database';
+import { silentLogger } from '../../src/kernel/logger';
+import { plantroom, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
+
+const START = Date.UTC(2026, 0, 31);
+const FROM = ['--from', '2026-01-31', '--to', '2026-02-01T00:00:01+00:00'];
+
+describe('plantroom readings export', () => {
+  let folder: string;
+  let env: Record<string, string>;
+  let server: ServeProcess;
+  let device: { id: string; sensors: { id: string }[] };
+  let other: { id: string; sensors: { id: string }[] };
+
+  const call = async (method: string, request: object): Promise<Record<string, unknown>> => JSON.parse((await plantroom(['call', method, JSON.stringify(request)], env)).stdout) as Record<string, unknown>;
+  const exported = async (...args: string[]): Promise<Ended> => await plantroom(['readings', 'export', ...args], env);
+
+  const rowsBetween = async (from: number, to: number): Promise<string[]> => {
+    const { stdout } = await exported('--from', new Date(START + from).toISOString(), '--to', new Date(START + to).toISOString(), '--device', other.id);
+    return stdout.split('\r\n').slice(1, -1);
+  };
+
+  async function deviceWith(name: string, types: readonly string[]): Promise<{ id: string; sensors: { id: string }[] }> {
+    const { normalizedKeys } = (await call('ListNormalizedKeys', {})) as { normalizedKeys: { id: string; name: string }[] };
+    const keyNameId = normalizedKeys.find((key) => key.name === 'temperature')?.id;
+    const { id } = (await call('CreateDigitalDevice', { name })) as { id: string };
+    const templates = [];
+    for (const valueType of types) templates.push((await call('CreateSensorTemplate', { keyNameId, sensorType: 'x', valueType, unitMeasurementId: 'Cel' }))['id']);
+    return (await call('AddSensorsToDevice', { id, sensorTemplateIds: templates })) as unknown as typeof device;
+  }
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'plantroom-export-'));
+    env = { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'key.json') };
+    server = await plantroomServe(env);
+    device = await deviceWith('=cmd|calc, "x"', ['number', 'string', 'json', 'boolean']);
+    other = await deviceWith('Plain', ['integer']);
+    const database = await openDatabase({ url: '', dataDir: join(folder, 'data'), log: silentLogger, poolSize: 1 });
+    const { organizationId } = JSON.parse(readFileSync(join(folder, 'key.json'), 'utf8')) as { organizationId: string };
+    const shown = [
+      [device.sensors[0], 'number', [-21.5, 0]],
+      [device.sensors[1], 'string', ['@SUM(A1)', 'two\nlines', 'plain']],
+      [device.sensors[2], 'json', [{ a: [1, null] }, null]],
+      [device.sensors[3], 'boolean', [false]],
+      [other.sensors[0], 'integer', Array.from({ length: 10_500 }, (_, i) => i)],
+    ] as const;
+    for (const [number, [sensor, type, values]] of shown.entries()) {
+      await database.db.knex('reading_series').insert({ number: number + 1, sensor_id: sensor?.id, organization_id: organizationId });
+      const rows = values.map((value, i) => ({ series: number + 1, time: START + i, position: i, ...columnsOf(type, value) }));
+      for (let at = 0; at < rows.length; at += 100) await database.db.knex('readings').insert(rows.slice(at, at + 100));
+    }
+    await database.close();
+  });
+  afterAll(async () => {
+    await server.stop('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('writes CSV in which no text is a formula', async () => {
+    const { code, stdout, stderr } = await exported(...FROM, '--device', device.id);
+    expect([code, stderr]).toEqual([0, '']);
+    const start = (sensor: number) => `${device.id},"'=cmd|calc, ""x""",${device.sensors[sensor]?.id},temperature,°C`;
+    expect(stdout).toBe(
+      [
+        'device_id,device_name,sensor_id,key,unit,time,value',
+        `${start(0)},2026-01-31T00:00:00.000Z,-21.5`,
+        `${start(0)},2026-01-31T00:00:00.001Z,0`,
+        `${start(1)},2026-01-31T00:00:00.000Z,'@SUM(A1)`,
+        `${start(1)},2026-01-31T00:00:00.001Z,"two\nlines"`,
+        `${start(1)},2026-01-31T00:00:00.002Z,plain`,
+        `${start(2)},2026-01-31T00:00:00.000Z,"{""a"":[1,null]}"`,
+        `${start(2)},2026-01-31T00:00:00.001Z,null`,
+        `${start(3)},2026-01-31T00:00:00.000Z,false`,
+        '',
+      ].join('\r\n'),
+    );
+  });
+
+  it('writes JSON lines of single sensors as they are', async () => {
+    const { stdout } = await exported(...FROM, '--sensor', `${device.sensors[1]?.id},${device.sensors[2]?.id}`, '--format', 'jsonl');
+    const lines = stdout.trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.map(({ value }) => value)).toEqual(['@SUM(A1)', 'two\nlines', 'plain', { a: [1, null] }, null]);
+    expect(lines[0]).toMatchObject({ deviceId: device.id, deviceName: '=cmd|calc, "x"', sensorId: device.sensors[1]?.id, key: 'temperature', unit: '°C', time: '2026-01-31T00:00:00.000Z', receivedAt: '1970-01-01T00:00:00.000Z' });
+  });
+
+  it('writes all devices to a file, page by page, and says how it went', async () => {
+    const output = join(folder, 'all.csv');
+    const { code, stdout } = await exported(...FROM, '--output', output, '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({ output, devices: 2, sensors: 5, readings: 10_508, from: '2026-01-31T00:00:00.000Z', to: '2026-02-01T00:00:01.000Z' });
+    const rows = readFileSync(output, 'utf8').trim().split('\r\n');
+    expect(rows).toHaveLength(10_509);
+    expect(rows.filter((row) => row.startsWith(other.id)).map((row) => Number(row.split(',').at(-1)))).toEqual(Array.from({ length: 10_500 }, (_, i) => i));
+    expect(readdirSync(folder).filter((name) => name.includes('.part'))).toEqual([]);
+  });
+
+  it('fits neighbouring ranges together', async () => {
+    expect([...(await rowsBetween(0, 5000)), ...(await rowsBetween(5000, 20_000))]).toEqual(await rowsBetween(0, 20_000));
+  });
+
+  it('leaves the file alone when it fails, and says what was wrong', async () => {
+    const output = join(folder, 'failed.csv');
+    expect(await exported(...FROM, '--device', other.id, '--sensor', 'nobody', '--output', output)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('NOT_FOUND sensor_not_found') });
+    expect(await exported(...FROM, '--device', `${other.id},nobody`, '--output', output)).toMatchObject({ code: 1, stderr: expect.stringContaining('device_not_found') });
+    expect([existsSync(output), readdirSync(folder).filter((name) => name.includes('.part'))]).toEqual([false, []]);
+    expect(await exported(...FROM, '--output', join(folder, 'no', 'such', 'x.csv'))).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written (ENOENT)') });
+    expect(await exported('--from', 'yesterday')).toMatchObject({ code: 2, stderr: expect.stringContaining('7d') });
+    expect(await exported('--from', '2026-02-31T25:00Z')).toMatchObject({ code: 2 });
+    expect(await exported('--from', '2026-01-02', '--to', '2026-01-01')).toMatchObject({ code: 2, stderr: 'plantroom: --to must be after --from\n' });
+    expect(await exported(...FROM, '--json')).toMatchObject({ code: 2, stderr: expect.stringContaining('--output') });
+    expect((await exported('--from', '1h')).stdout).toBe('device_id,device_name,sensor_id,key,unit,time,value\r\n');
+  });
+});
