@@ -1,4 +1,4 @@
-import { ChirpStackRoom, DEV_EUI, startBroker } from './chirpStackRoom';
+import { APPLICATION, ChirpStackRoom, DEV_EUI, startBroker } from './chirpStackRoom';
 import { gate } from './fakeEvents';
 import type { UplinkOutcome } from '../../src/connections';
 
@@ -122,8 +122,8 @@ describe.each(['json', 'protobuf'] as const)('the ChirpStack connector with %s',
   it('ignores devices of other applications, and throws away what is no event', async () => {
     const application = '00000000-0000-4000-8000-000000000000';
     await room.server.uplink(DEV_EUI, { applicationId: application });
-    await room.server.publishRaw(DEV_EUI, 'up', 'garbage \u0000 {');
-    await room.server.publishRaw('++'.replaceAll('+', '-'), 'up', '{}');
+    await room.server.publishTo(`application/${APPLICATION}/device/${DEV_EUI}/event/up`, 'garbage \u0000 {');
+    await room.server.publishTo(`application/${APPLICATION}/device/valve 1/event/up`, '{}');
     await room.server.uplink(DEV_EUI);
     await uplinks(1);
     expect(room.events.uplinks).toHaveLength(1);
@@ -229,6 +229,16 @@ describe('the ChirpStack connector', () => {
     await room.events.until(() => room.events.attachments.length === 3);
     room.connector.connectionDeleted(room.connectionId);
     await room.events.until(() => room.events.detachments.length === 3);
+  });
+
+  it('lets the broker forget what an older configuration subscribed to', async () => {
+    await start('json');
+    room.open({ eventTopic: 'new/{devEui}/{event}' });
+    await room.events.until(() => room.events.readies.length === 2);
+    await room.server.uplink(DEV_EUI);
+    await room.server.publishTo(`new/${DEV_EUI}/up`, room.server.published[0]?.payload ?? '');
+    await room.events.until(() => room.events.uplinks.length === 1);
+    expect(room.log.of('chirpstack.event_ignored')).toEqual([]);
   });
 
   it('plays itself where it is told to', async () => {

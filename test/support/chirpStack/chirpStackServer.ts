@@ -178,9 +178,9 @@ export class ChirpStackServer {
     for (const { topic, payload } of this.published.slice(-count)) await this.send(topic, payload);
   }
 
-  /** Publishes anything under the topic of an event. */
-  async publishRaw(devEui: string, event: string, payload: Buffer | string, applicationId = this.options.applicationId): Promise<void> {
-    await this.send(`application/${applicationId}/device/${devEui}/event/${event}`, payload);
+  /** Publishes anything anywhere. */
+  async publishTo(topic: string, payload: Buffer | string): Promise<void> {
+    await this.send(topic, payload);
   }
 
   private take(topic: string, payload: Buffer): void {

@@ -14,6 +14,8 @@ export class ChirpStackConnector implements Connector {
   private readonly sessions = new Map<string, ChirpStackSession>();
   /** The end of the session before, for each connection: the next one waits for it. */
   private readonly endings = new Map<string, Promise<void>>();
+  /** Old sessions that brokers are being made to forget. */
+  private readonly forgetting = new Set<Promise<void>>();
   private events: ConnectorEvents | undefined;
   private isStopped = false;
 
@@ -29,13 +31,13 @@ export class ChirpStackConnector implements Connector {
     const { connection, settings } = open;
     const current = this.sessions.get(connection.id);
     if (this.isStopped || (connection.enabled && current?.serves(settings))) return current?.applyPolicy(connection.policy);
-    this.end(connection.id, false);
+    this.end(connection.id, connection.enabled ? remainderOf(current, settings) : 'kept');
     if (connection.enabled) this.begin(open);
   }
 
   /** A connection was deleted and that is on disk. */
   connectionDeleted(connectionId: string): void {
-    this.end(connectionId, true);
+    this.end(connectionId, 'forgotten');
   }
 
   /** The broker, while there is a session with it. */
@@ -68,8 +70,9 @@ export class ChirpStackConnector implements Connector {
   /** Resolves when every link is closed. */
   async stop(): Promise<void> {
     this.isStopped = true;
-    for (const connectionId of this.sessions.keys()) this.end(connectionId, false);
+    for (const connectionId of this.sessions.keys()) this.end(connectionId, 'kept');
     await Promise.all(this.endings.values());
+    await Promise.all(this.forgetting);
   }
 
   /** How the integration publishes shows only at its events. */
@@ -95,18 +98,31 @@ export class ChirpStackConnector implements Connector {
     if (this.sessions.get(id) === session) session.start();
   }
 
-  private end(connectionId: string, forgets: boolean): void {
+  private end(connectionId: string, remainder: Remainder): void {
     const session = this.sessions.get(connectionId);
     if (!session) return;
     this.sessions.delete(connectionId);
-    const ending = this.stopAfter(this.endings.get(connectionId), session, forgets).finally(() => {
+    const ending = this.stopAfter(this.endings.get(connectionId), session, remainder).finally(() => {
       if (this.endings.get(connectionId) === ending) this.endings.delete(connectionId);
     });
     this.endings.set(connectionId, ending);
   }
 
-  private async stopAfter(before: Promise<void> | undefined, session: ChirpStackSession, forgets: boolean): Promise<void> {
+  private async stopAfter(before: Promise<void> | undefined, session: ChirpStackSession, remainder: Remainder): Promise<void> {
     await before;
-    await session.stop(forgets);
+    await session.stop();
+    if (remainder === 'replaced') await session.forgetAtBroker();
+    if (remainder !== 'forgotten') return;
+    const forgetting = session.forgetAtBroker().finally(() => this.forgetting.delete(forgetting));
+    this.forgetting.add(forgetting);
   }
+}
+
+/** What the broker keeps of a session that ends: all; nothing, and the next one waits for that, because it is the same client; nothing, and nobody waits. */
+type Remainder = 'kept' | 'replaced' | 'forgotten';
+
+/** A session that the broker keeps would go on to bring what the old settings subscribed to. */
+function remainderOf(session: ChirpStackSession | undefined, settings: OpenConnection['settings']): Remainder {
+  if (!session?.isSameClient(settings)) return 'forgotten';
+  return session.hasSubscription(settings) ? 'kept' : 'replaced';
 }

@@ -56,6 +56,8 @@ const MOST_DEVICES = 20_000;
  */
 export class ChirpStackInbox {
   private readonly devices = new Map<string, Device>();
+  /** The devices whose acknowledgement of an execution may come. */
+  private readonly awaited = new Map<string, Device>();
   private readonly unused: UnusedEvents;
 
   constructor(private readonly options: ChirpStackInboxOptions) {
@@ -76,12 +78,18 @@ export class ChirpStackInbox {
 
   /** A command is being sent to a device. A confirmed one may be acknowledged from now on. */
   sending(devEui: string, executionId: string, confirmed: boolean): void {
-    this.device(devEui).awaitsAck = confirmed ? executionId : undefined;
+    const device = this.device(devEui);
+    if (device.awaitsAck !== undefined) this.forget(device.awaitsAck); // it has one at a time
+    if (!confirmed) return;
+    device.awaitsAck = executionId;
+    this.awaited.set(executionId, device);
   }
 
   /** A command came to its end: no acknowledgement of it is waited for. */
   forget(executionId: string): void {
-    for (const device of this.devices.values()) if (device.awaitsAck === executionId) device.awaitsAck = undefined;
+    const device = this.awaited.get(executionId);
+    if (device) device.awaitsAck = undefined;
+    this.awaited.delete(executionId);
   }
 
   /** Resolves when all that came in is stored; no uplink waits for an acknowledgement any more. */
@@ -93,7 +101,7 @@ export class ChirpStackInbox {
   /** What became of a command on its way to the network server, in its turn. Rejects only if the signal aborted before it was on disk. */
   async tell(devEui: string, executionId: string, evidence: Evidence, signal: AbortSignal): Promise<void> {
     const device = this.device(devEui);
-    await this.add(device, signal, async () => await this.settle(device, executionId, evidence));
+    await this.add(device, signal, async () => await this.settle(executionId, evidence));
   }
 
   private async handle(device: Device, arrival: Arrival, event: ChirpStackEvent, signal: AbortSignal): Promise<void> {
@@ -106,7 +114,7 @@ export class ChirpStackInbox {
       case 'txack': {
         device.held?.release(); // the frame's acknowledgement would have come before
         const evidence = evidenceOfTxAck(event, receivedAt, arrival.deviceClass, device.frame);
-        return await this.add(device, signal, async () => await this.settle(device, event.queueItemId, evidence));
+        return await this.add(device, signal, async () => await this.settle(event.queueItemId, evidence));
       }
       case 'log':
         return await this.takeLog(device, arrival, event, signal);
@@ -131,7 +139,7 @@ export class ChirpStackInbox {
     device.held = held;
     await this.add(device, signal, async () => {
       const ack = await held?.ack;
-      if (ack) await this.acknowledge(device, arrival, ack, frame); // first: the frame is newer than what it acknowledges
+      if (ack) await this.acknowledge(arrival, ack, frame); // first: the frame is newer than what it acknowledges
       await this.store(uplinkOfUp(arrival, event));
     });
   }
@@ -140,12 +148,12 @@ export class ChirpStackInbox {
     if (device.held?.take(ack)) return await device.tail;
     const { frame } = device;
     const isSame = frame !== undefined && ack.event.deduplicationId !== '' && frame.deduplicationId === ack.event.deduplicationId;
-    await this.add(device, signal, async () => await this.acknowledge(device, arrival, ack, isSame ? frame : undefined));
+    await this.add(device, signal, async () => await this.acknowledge(arrival, ack, isSame ? frame : undefined));
   }
 
-  private async acknowledge(device: Device, { deviceClass }: Arrival, { event, receivedAt }: HeldAck, frame: Frame | undefined): Promise<void> {
-    await this.settle(device, event.queueItemId, evidenceOfAck(event, receivedAt, deviceClass, frame));
-    if (device.awaitsAck === event.queueItemId) device.awaitsAck = undefined;
+  private async acknowledge({ deviceClass }: Arrival, { event, receivedAt }: HeldAck, frame: Frame | undefined): Promise<void> {
+    await this.settle(event.queueItemId, evidenceOfAck(event, receivedAt, deviceClass, frame));
+    this.forget(event.queueItemId);
   }
 
   private async takeLog(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'log' }, signal: AbortSignal): Promise<void> {
@@ -155,16 +163,15 @@ export class ChirpStackInbox {
     if (!evidence) return;
     await this.add(device, signal, async () => {
       if (evidence.kind === 'network_retry') await this.settleOfDevice(arrival.devEui, evidence);
-      else await this.settle(device, queueItemId, evidence);
+      else await this.settle(queueItemId, evidence);
     });
   }
 
-  private async settle(device: Device, executionId: string, evidence: Evidence): Promise<void> {
+  private async settle(executionId: string, evidence: Evidence): Promise<void> {
     if (!UUID.test(executionId)) return; // a downlink of somebody else, or of nobody knows whom
     const { organizationId, connectionId, events, log } = this.options;
     const outcome = await events.evidence(organizationId, connectionId, executionId, SOURCE, evidence);
-    const isOver = evidence.kind === 'refused' || evidence.kind === 'unreachable';
-    if (isOver && device.awaitsAck === executionId) device.awaitsAck = undefined;
+    if (evidence.kind === 'refused' || evidence.kind === 'unreachable') this.forget(executionId);
     if (outcome === 'unknown') log.debug({ ...this.fields(), execution_id: executionId, evidence: evidence.kind }, 'chirpstack.execution_unknown');
   }
 
@@ -218,8 +225,8 @@ export class ChirpStackInbox {
   }
 
   private dropOldest(): void {
-    for (const [devEui, { underWay }] of this.devices) {
-      if (underWay > 0) continue;
+    for (const [devEui, { underWay, awaitsAck }] of this.devices) {
+      if (underWay > 0 || awaitsAck !== undefined) continue;
       this.devices.delete(devEui);
       return;
     }

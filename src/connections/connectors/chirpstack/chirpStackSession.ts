@@ -62,7 +62,7 @@ export class ChirpStackSession {
         message: async (message) => await this.message(message),
         up: async (session) => await this.up(session),
         ready: () => this.ready(),
-        down: async (error, isFatal) => await this.down(error, isFatal),
+        down: async (error, isFatal, code) => await this.down(error, isFatal, code),
       },
     });
   }
@@ -73,16 +73,31 @@ export class ChirpStackSession {
     this.link.start();
   }
 
-  /** Resolves when the link is closed and what came over it is stored, or left to be sent again. `forgets`: the broker shall keep nothing for this connection. */
-  async stop(forgets: boolean): Promise<void> {
+  /** Resolves when the link is closed and what came over it is stored, or left to be sent again. */
+  async stop(): Promise<void> {
     this.stopping.abort();
     await this.link.stop();
-    if (forgets) await this.link.forget();
   }
 
-  /** Whether this is what a session of that connection would be; its policy may differ. */
+  /** Makes the broker keep nothing for this session any more, as well as that can be done. Call it after `stop`. */
+  async forgetAtBroker(): Promise<void> {
+    await this.link.forget();
+  }
+
+  /** Whether this is what a session of these settings would be. */
   serves(settings: OpenConnection['settings']): boolean {
     return JSON.stringify(settings) === JSON.stringify(this.open.settings);
+  }
+
+  /** Whether the broker would take one of these settings for the same client. */
+  isSameClient(settings: OpenConnection['settings']): boolean {
+    const [one, other] = [this.open.settings, settings].map((given) => [given['url'], given['clientId']]);
+    return JSON.stringify(one) === JSON.stringify(other);
+  }
+
+  /** Whether one of these settings would subscribe to the same. */
+  hasSubscription(settings: OpenConnection['settings']): boolean {
+    return chirpStackSettings(settings).topics.filter === this.settings.topics.filter;
   }
 
   /** A changed policy; what is under way stays. */
@@ -136,8 +151,9 @@ export class ChirpStackSession {
     this.events.ready(organizationId, connectionId);
   }
 
-  private async down(error: string, isFatal: boolean): Promise<void> {
+  private async down(error: string, isFatal: boolean, code: string): Promise<void> {
     const { id: connectionId, organizationId } = this.connection;
+    if (code === 'session_taken_over' && this.options.statuses.contested(connectionId)) this.options.log.error(this.fields(), 'chirpstack.contested');
     if (isFatal) this.options.statuses.failed(connectionId, error);
     else this.options.statuses.detached(connectionId, error);
     await this.inbox.drained(); // what it brought comes first
