@@ -102,7 +102,7 @@ describe('ChirpStack events in JSON', () => {
     expect(decodeJson('ack', { deviceInfo: {}, queueItemId: QUEUE_ITEM })).toMatchObject({ acknowledged: false });
   });
 
-  it.each([[null], [[]], ['text'], [{}], [{ deviceInfo: [] }], [{ deviceInfo: {}, fCnt: 'many' }], [{ deviceInfo: {}, time: 'yesterday' }], [{ deviceInfo: {}, data: '!' }], [{ deviceInfo: {}, object: [] }]])('throws for %j', (value) => {
+  it.each([[null], [[]], ['text'], [{}], [{ deviceInfo: [] }], [{ deviceInfo: {}, fCnt: 'many' }], [{ deviceInfo: {}, fCnt: 'NaN' }], [{ deviceInfo: {}, fCnt: -1 }], [{ deviceInfo: {}, fCnt: 4_294_967_296 }], [{ deviceInfo: {}, dr: 0.5 }], [{ deviceInfo: {}, time: 'yesterday' }], [{ deviceInfo: {}, data: '!' }], [{ deviceInfo: {}, object: [] }]])('throws for %j', (value) => {
     expect(() => decodeJson('up', value)).toThrow(/invalid|expected/i);
   });
 });

@@ -128,6 +128,7 @@ describe.each(['json', 'protobuf'] as const)('the ChirpStack connector with %s',
     await uplinks(1);
     expect(room.events.uplinks).toHaveLength(1);
     expect(room.log.of('chirpstack.event_rejected').map(({ reason }) => reason)).toEqual(['event_unreadable', 'dev_eui_invalid']);
+    expect(room.status()).toMatchObject({ state: 'degraded', warnings: ['uplinks_rejected'] });
   });
 
   it('leaves a command that another client put into the queue alone', async () => {

@@ -35,6 +35,7 @@ function log(code: (Event & { kind: 'log' })['code'], context: Record<string, st
 class Room {
   readonly log = new MemoryLog();
   readonly events = new FakeEvents();
+  rejections = 0;
   private readonly arrivals = new Arrivals(new TestClock());
   readonly inbox: ChirpStackInbox;
 
@@ -42,7 +43,7 @@ class Room {
   constructor(holdMs = 3_600_000) {
     const topics = new ChirpStackTopics(DEFAULT_TOPICS.eventTopic, DEFAULT_TOPICS.commandTopic, APPLICATION);
     const reader = new ChirpStackReader(topics, JSON_CODEC, APPLICATION);
-    this.inbox = new ChirpStackInbox({ organizationId: 'org-1', connectionId: 'connection-1', reader, events: this.events, log: this.log, holdMs, retryMs: 1 });
+    this.inbox = new ChirpStackInbox({ organizationId: 'org-1', connectionId: 'connection-1', reader, events: this.events, log: this.log, onRejected: () => (this.rejections += 1), holdMs, retryMs: 1 });
   }
 
   async take(event: Event, overrides: Partial<EventMessage> = {}): Promise<void> {
@@ -141,6 +142,13 @@ describe('events of ChirpStack, one device', () => {
     await room.take(log(code, {}));
     expect(room.evidenceKinds).toEqual([seen]);
     expect(room.events.evidences[0]?.evidence).toMatchObject({ code: code.toLowerCase(), message: 'why' });
+  });
+
+  it('tells in words only what can be stored and shown', async () => {
+    const room = new Room();
+    await room.take({ ...log('EXPIRED'), description: `a\u0000b\n\uD800${'x'.repeat(1000)}` } as Event);
+    const { evidence } = room.events.evidences[0] ?? {};
+    expect((evidence as { message: string }).message).toMatch(/^a b \uFFFDx{100,500}… \(\d+ more characters\)$/);
   });
 
   it('tells of DOWNLINK_GATEWAY by its device, and of other log events only in the log', async () => {
@@ -268,6 +276,7 @@ describe('what is no event of the application', () => {
     ['event_unreadable', `${TOPIC}up`, 'no json'],
     ['event_unreadable', `${TOPIC}up`, '[1'.padEnd(100_000, '[')],
     ['event_unreadable', `${TOPIC}txack`, '{"queueItemId": 5}'],
+    ['f_port_invalid', `${TOPIC}up`, write(up('d-1', { fPort: 256 }), 'json')],
     ['event_too_large', `${TOPIC}up`, ' '.repeat(300_000)],
     ['dev_eui_invalid', `application/${APPLICATION}/device/+/event/up`, '{}'],
     ['dev_eui_differs', TOPIC.replace(DEV_EUI, '0202020202020202') + 'up', write(up('d-1'), 'json')],
@@ -278,6 +287,7 @@ describe('what is no event of the application', () => {
     const room = new Room();
     await room.takeRaw(topic, payload);
     expect(room.log.of('chirpstack.event_rejected')).toMatchObject([{ reason: why, count: 1 }]);
+    expect(room.rejections).toBe(1);
     expect(room.events.uplinks).toEqual([]);
   });
 
@@ -299,6 +309,14 @@ describe('when an event cannot be stored', () => {
     };
     await room.take(up('d-1'));
     expect(tries).toBe(3);
+  });
+
+  it('counts what the rooms above will never store', async () => {
+    const room = new Room();
+    room.events.onUplink = async () => ({ outcome: 'rejected', reason: 'payload_too_deep' });
+    await room.take(up('d-1'));
+    expect(room.log.of('chirpstack.event_rejected')).toMatchObject([{ reason: 'uplink_rejected', detail: 'payload_too_deep' }]);
+    expect(room.rejections).toBe(1);
   });
 
   it('throws it away when the connection is deleted', async () => {

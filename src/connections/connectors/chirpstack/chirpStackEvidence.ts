@@ -1,3 +1,4 @@
+import { shortened } from '../../../kernel/shortened';
 import type { Evidence } from '../../connector';
 import type { AckEvent, DeviceClass, LogEvent, TxAckEvent } from './chirpStackEvent';
 import { CLOCK } from './chirpStackUplinks';
@@ -14,6 +15,7 @@ export interface Frame {
 
 /** Half of what parts two stamps, so that nothing else can have this one. */
 const BEFORE = 2 ** -11;
+const LONGEST_MESSAGE = 500;
 
 /** A gateway took the downlink. Class A: it went into the receive window that the device's last frame opened. */
 export function evidenceOfTxAck(event: TxAckEvent, receivedAt: number, deviceClass: DeviceClass, lastFrame: Frame | undefined): Evidence {
@@ -34,7 +36,7 @@ export function evidenceOfAck(event: AckEvent, receivedAt: number, deviceClass: 
 
 /** What a log event tells of a downlink; undefined: nothing that settles one. DOWNLINK_GATEWAY names no queue item: the device has only one. */
 export function evidenceOfLog({ code, description, time }: LogEvent, receivedAt: number): Evidence | undefined {
-  const facts = { time, clock: CLOCK, receivedAt, code: code.toLowerCase(), message: description || code };
+  const facts = { time, clock: CLOCK, receivedAt, code: code.toLowerCase(), message: printable(description) || code };
   switch (code) {
     case 'DOWNLINK_PAYLOAD_SIZE':
     case 'F_CNT_DOWN':
@@ -46,4 +48,9 @@ export function evidenceOfLog({ code, description, time }: LogEvent, receivedAt:
     default:
       return undefined;
   }
+}
+
+/** Whoever wrote it, it can be stored and shown. */
+function printable(text: string): string {
+  return shortened(text.toWellFormed().replace(/\p{Cc}+/gu, ' ').trim(), LONGEST_MESSAGE);
 }

@@ -28,6 +28,8 @@ export interface ChirpStackInboxOptions {
   readonly reader: ChirpStackReader;
   readonly events: ConnectorEvents;
   readonly log: Logger;
+  /** Told whenever something came that can never be used. */
+  readonly onRejected: () => void;
   /** How long an uplink waits for the acknowledgement that its frame may have brought; 5 s unless given. */
   readonly holdMs?: number;
   /** After a failure of the database; 1 s unless given. */
@@ -182,7 +184,9 @@ export class ChirpStackInbox {
 
   private async store(message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
-    if (outcome.outcome === 'rejected') this.unused.add('rejected', 'uplink_rejected', { dev_eui: message.clientDeviceId, detail: outcome.reason });
+    if (outcome.outcome !== 'rejected') return;
+    this.unused.add('rejected', 'uplink_rejected', { dev_eui: message.clientDeviceId, detail: outcome.reason });
+    this.options.onRejected();
   }
 
   /** Does a job when all that came of the device before is stored. */
@@ -213,6 +217,7 @@ export class ChirpStackInbox {
 
   private refuse({ kind, why, detail }: Unread, topic: string): void {
     this.unused.add(kind, why, { detail, topic: topic.slice(0, 256) });
+    if (kind === 'rejected') this.options.onRejected();
   }
 
   private device(devEui: string): Device {

@@ -9,6 +9,8 @@ const number = z
   .union([z.number(), z.string().regex(/^(-?\d+(\.\d+)?([eE][+-]?\d+)?|NaN|-?Infinity)$/)])
   .nullish()
   .transform((given) => Number(given ?? 0));
+const LARGEST_UINT32 = 4_294_967_295;
+const uint32 = number.refine((given) => Number.isInteger(given) && given >= 0 && given <= LARGEST_UINT32, 'expected a whole number of 32 bits');
 const bytes = z.base64().nullish().transform((given) => Buffer.from(given ?? '', 'base64'));
 /** RFC 3339 with up to nine digits after the second, of which a millisecond is kept. */
 const time = z.iso.datetime({ offset: true }).nullish().transform((given) => (typeof given === 'string' ? Date.parse(given) : undefined));
@@ -25,7 +27,7 @@ const deviceInfo = z
 
 const frame = { deduplicationId: text, time, deviceInfo };
 const reception = z.object({ rssi: number, snr: number, nsTime: time });
-const up = z.object({ ...frame, dr: number, fCnt: number, fPort: number, data: bytes, object, rxInfo: z.array(reception).nullish() });
+const up = z.object({ ...frame, dr: uint32, fCnt: uint32, fPort: uint32, data: bytes, object, rxInfo: z.array(reception).nullish() });
 const join = z.object({ deviceInfo, devAddr: text });
 const ack = z.object({ ...frame, queueItemId: text, acknowledged: flag });
 const txack = z.object({ time, deviceInfo, queueItemId: text });

@@ -20,6 +20,7 @@ export interface Unread {
 }
 
 const MOST_BYTES = 256 * 1024;
+const LARGEST_PORT = 255;
 const MOST_OBJECT_BYTES = 64 * 1024;
 
 /** Reads what comes under the topics of events. */
@@ -49,8 +50,9 @@ export class ChirpStackReader {
     const { device } = event;
     if (device.applicationId.toLowerCase() !== this.applicationId) return { kind: 'ignored', why: 'other_application', detail: 'it is of a device of another application' };
     if (findDevEui(device.devEui) !== devEui) return rejected('dev_eui_differs', 'topic and payload name different devices');
-    const fault = event.kind === 'up' && event.object ? objectFault(event.object) : undefined;
-    return fault ?? { devEui, event };
+    if (event.kind !== 'up') return { devEui, event };
+    if (event.fPort > LARGEST_PORT) return rejected('f_port_invalid', `the port is above ${LARGEST_PORT}`);
+    return (event.object && objectFault(event.object)) ?? { devEui, event };
   }
 }
 

@@ -28,6 +28,10 @@ export interface ChirpStackSessionOptions {
 const SOURCE = 'chirpstack';
 /** A warning: events come with QoS 0, so what is published while this server is away is lost. */
 const QOS_0 = 'integration_qos_0';
+/** A warning: something came that can never be stored; the log says what. */
+const REJECTED = 'uplinks_rejected';
+/** Two sessions that were taken over within so long are no accident. */
+const RIVALRY_MS = 5 * 60_000;
 
 /** One connection as it is configured now: its link to the broker, and what goes to and comes from the network server behind it. */
 export class ChirpStackSession {
@@ -38,6 +42,8 @@ export class ChirpStackSession {
   private maxInFlight: number;
   private bootId = '';
   private qos: number | undefined;
+  private hasRejected = false;
+  private takenOverAt: number | undefined;
 
   constructor(
     private readonly open: OpenConnection,
@@ -49,7 +55,7 @@ export class ChirpStackSession {
     this.maxInFlight = effectivePolicy(policy).maxInFlight;
     this.settings = chirpStackSettings(open.settings);
     const { reader, topics } = this.settings;
-    this.inbox = new ChirpStackInbox({ organizationId, connectionId, reader, events, log, ...(holdMs !== undefined && { holdMs }) });
+    this.inbox = new ChirpStackInbox({ organizationId, connectionId, reader, events, log, onRejected: () => this.rejected(), ...(holdMs !== undefined && { holdMs }) });
     this.link = new BrokerLink({
       settings: brokerSettingsOf(open.settings, `plantroom-${connectionId}`),
       filters: [topics.filter],
@@ -148,12 +154,13 @@ export class ChirpStackSession {
   private ready(): void {
     const { id: connectionId, organizationId } = this.connection;
     this.options.statuses.attached(connectionId);
+    this.warn();
     this.events.ready(organizationId, connectionId);
   }
 
   private async down(error: string, isFatal: boolean, code: string): Promise<void> {
     const { id: connectionId, organizationId } = this.connection;
-    if (code === 'session_taken_over' && this.options.statuses.contested(connectionId)) this.options.log.error(this.fields(), 'chirpstack.contested');
+    if (code === 'session_taken_over') this.takenOver();
     if (isFatal) this.options.statuses.failed(connectionId, error);
     else this.options.statuses.detached(connectionId, error);
     await this.inbox.drained(); // what it brought comes first
@@ -162,11 +169,26 @@ export class ChirpStackSession {
     await this.events.detached(organizationId, connectionId);
   }
 
+  private takenOver(): void {
+    const now = this.options.clock.monotonic();
+    const isRivalry = this.takenOverAt !== undefined && now - this.takenOverAt < RIVALRY_MS;
+    this.takenOverAt = now;
+    if (isRivalry && this.options.statuses.contested(this.connection.id)) this.options.log.error(this.fields(), 'chirpstack.contested');
+  }
+
+  private rejected(): void {
+    this.hasRejected = true;
+    this.warn();
+  }
+
+  private warn(): void {
+    this.options.statuses.warn(this.connection.id, [...(this.qos === 0 ? [QOS_0] : []), ...(this.hasRejected ? [REJECTED] : [])]);
+  }
+
   private async message(message: BrokerMessage): Promise<void> {
-    const { statuses } = this.options;
-    statuses.messageReceived(this.connection.id);
+    this.options.statuses.messageReceived(this.connection.id);
     this.qos = message.qos;
-    statuses.warn(this.connection.id, message.qos === 0 ? [QOS_0] : []);
+    this.warn();
     await this.inbox.take(message);
   }
 

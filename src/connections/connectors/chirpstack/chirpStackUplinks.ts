@@ -54,8 +54,9 @@ export function uplinkOfLocation(arrival: Arrival, event: LocationEvent): Uplink
 
 /** When the network server first heard of a frame; undefined: it does not say. */
 export function receptionTime({ gateways }: UpEvent): number | undefined {
-  const times = gateways.map(({ nsTime }) => nsTime).filter((time) => time !== undefined);
-  return times.length > 0 ? Math.min(...times) : undefined;
+  let first: number | undefined;
+  for (const { nsTime } of gateways) if (nsTime !== undefined && (first === undefined || nsTime < first)) first = nsTime;
+  return first;
 }
 
 function messageOf({ devEui, identity, ...arrival }: Arrival, deduplicationId: string, prefix: string, value: JsonObject): UplinkMessage {
