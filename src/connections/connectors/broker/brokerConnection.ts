@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import { connect as connectMqtt, type MqttClient } from 'mqtt';
 import { generate, writeToStream, type IConnackPacket, type IPublishPacket, type Packet } from 'mqtt-packet';
 import { BrokerError, CLOSED, faultOfError, faultOfReason, type BrokerFault } from './brokerFaults';
@@ -162,6 +163,7 @@ export class BrokerConnection {
   }
 
   private listen(client: MqttClient): void {
+    if (client.stream instanceof Socket) client.stream.setNoDelay(true); // small packets must not wait for each other's acknowledgement
     client.handleMessage = (packet, done) => this.take(packet, () => done());
     client.on('packetreceive', (packet) => this.received(packet));
     client.on('error', (error) => {

@@ -1,0 +1,179 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { generate, parser, type IConnectPacket, type IPublishPacket, type ISubscribePacket, type Packet } from 'mqtt-packet';
+import { fitsFilter } from '../../src/connections/connectors/mqtt/topicTemplate';
+
+/** A client's session at the broker. */
+interface Session {
+  readonly filters: Map<string, number | undefined>;
+  /** Sent or to be sent, and not acknowledged. */
+  readonly open: Map<number, IPublishPacket>;
+  socket: Socket | undefined;
+  version: number;
+  lastId: number;
+}
+
+/** A small broker of MQTT 5 (and 3.1.1) whose answers a test decides, and that writes down what it sees. */
+export class Mqtt5Broker {
+  readonly connects: IConnectPacket[] = [];
+  readonly subscribes: ISubscribePacket[] = [];
+  /** What clients published. */
+  readonly published: IPublishPacket[] = [];
+  /** Packet identifiers that were acknowledged by clients. */
+  readonly acknowledged: number[] = [];
+  readonly farewells: string[] = [];
+  /** How many pings came. */
+  pings = 0;
+  /** The reason code of a CONNACK; 0: come in. */
+  onConnect: (packet: IConnectPacket) => number = () => 0;
+  /** The reason code of a PUBACK; undefined: none is sent. */
+  onPublish: (packet: IPublishPacket) => number | undefined = () => 0;
+  /** The reason code for a filter. */
+  onSubscribe: (filter: string) => number = () => 1;
+  /** Takes everything in and answers nothing. */
+  isMute = false;
+  /** What the CONNACK says of the broker. */
+  properties: Readonly<Record<string, unknown>> = {};
+  private readonly sessions = new Map<string, Session>();
+  private readonly sockets = new Set<Socket>();
+  private waiting: (() => void)[] = [];
+  private server: Server | undefined;
+  private port = 0;
+
+  /** Listens; the second time on the same port. */
+  async start(): Promise<this> {
+    this.server = createServer((socket) => this.serve(socket));
+    this.server.listen(this.port, '127.0.0.1');
+    await once(this.server, 'listening');
+    this.port = (this.server.address() as AddressInfo).port;
+    return this;
+  }
+
+  get url(): string {
+    return `mqtt://127.0.0.1:${this.port}`;
+  }
+
+  /** Cuts everybody off; sessions stay. */
+  cut(): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  /** Listens no more; sessions stay. */
+  async stop(): Promise<void> {
+    this.server?.close();
+    this.cut();
+    if (this.server?.listening === true) await once(this.server, 'close');
+  }
+
+  /** The ids of the sessions that are kept. */
+  get kept(): string[] {
+    return [...this.sessions.keys()];
+  }
+
+  /** Publishes to everybody who subscribed, and keeps it for those who are away. */
+  publish(topic: string, payload: string | Buffer, more: Partial<IPublishPacket> = {}): void {
+    for (const session of this.sessions.values()) {
+      const filter = [...session.filters.keys()].find((one) => fitsFilter(topic, one));
+      if (filter === undefined) continue;
+      session.lastId += 1;
+      const subscriptionIdentifier = session.filters.get(filter);
+      const properties = { ...more.properties, ...(subscriptionIdentifier !== undefined && { subscriptionIdentifier }) };
+      const packet: IPublishPacket = { cmd: 'publish', topic, payload, qos: 1, dup: false, retain: false, messageId: session.lastId, ...more, ...(session.version === 5 && { properties }) };
+      session.open.set(session.lastId, packet);
+      this.send(session, packet);
+    }
+  }
+
+  /** Ends the connections in words of MQTT 5. */
+  disconnect(reasonCode: number): void {
+    for (const { socket } of this.sessions.values()) socket?.end(generate({ cmd: 'disconnect', reasonCode }, { protocolVersion: 5 }));
+  }
+
+  /** Resolves when the condition holds; looks whenever something came. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+
+  private serve(socket: Socket): void {
+    this.sockets.add(socket);
+    const reader = parser({ protocolVersion: 4 });
+    const name = { clientId: '' };
+    reader.on('packet', (packet) => this.isMute || this.receive(socket, name, packet));
+    reader.on('error', () => socket.destroy());
+    socket.on('data', (bytes) => reader.parse(bytes));
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.sockets.delete(socket);
+      const session = this.sessions.get(name.clientId);
+      if (session?.socket === socket) session.socket = undefined;
+      this.tell();
+    });
+  }
+
+  private receive(socket: Socket, name: { clientId: string }, packet: Packet): void {
+    if (packet.cmd === 'connect') name.clientId = this.greet(socket, packet);
+    const session = this.sessions.get(name.clientId);
+    if (session) this.answer(session, packet, name.clientId);
+    this.tell();
+  }
+
+  private greet(socket: Socket, packet: IConnectPacket): string {
+    this.connects.push(packet);
+    const { clientId, clean = true, protocolVersion: version = 4 } = packet;
+    const reasonCode = this.onConnect(packet);
+    const existing = clean ? undefined : this.sessions.get(clientId);
+    const isIn = reasonCode === 0;
+    const answer = { cmd: 'connack', sessionPresent: isIn && existing !== undefined, reasonCode, returnCode: reasonCode, ...(version === 5 && { properties: this.properties }) } as const;
+    socket.write(generate(answer, { protocolVersion: version }));
+    if (!isIn) {
+      socket.end();
+      return '';
+    }
+    const session: Session = existing ?? { filters: new Map(), open: new Map(), socket: undefined, version, lastId: 0 };
+    session.socket = socket;
+    session.version = version;
+    this.sessions.set(clientId, session);
+    for (const packetToRepeat of session.open.values()) this.send(session, { ...packetToRepeat, dup: true });
+    if (clean) session.socket.once('close', () => this.sessions.delete(clientId));
+    return clientId;
+  }
+
+  private answer(session: Session, packet: Packet, clientId: string): void {
+    if (packet.cmd === 'subscribe') this.subscribe(session, packet);
+    if (packet.cmd === 'pingreq') this.pong(session);
+    if (packet.cmd === 'disconnect') this.farewells.push(clientId);
+    if (packet.cmd === 'puback') {
+      this.acknowledged.push(packet.messageId ?? 0);
+      session.open.delete(packet.messageId ?? 0);
+    }
+    if (packet.cmd === 'publish') this.take(session, packet);
+  }
+
+  private pong(session: Session): void {
+    this.pings += 1;
+    this.send(session, { cmd: 'pingresp' });
+  }
+
+  private subscribe(session: Session, packet: ISubscribePacket): void {
+    this.subscribes.push(packet);
+    const granted = packet.subscriptions.map(({ topic }) => this.onSubscribe(topic));
+    packet.subscriptions.forEach(({ topic }, at) => (granted[at] ?? 128) < 128 && session.filters.set(topic, packet.properties?.subscriptionIdentifier));
+    this.send(session, { cmd: 'suback', messageId: packet.messageId ?? 0, granted });
+  }
+
+  private take(session: Session, packet: IPublishPacket): void {
+    this.published.push(packet);
+    const reasonCode = this.onPublish(packet);
+    if (reasonCode === undefined) return;
+    this.send(session, { cmd: 'puback', messageId: packet.messageId ?? 0, reasonCode });
+    this.publish(packet.topic, packet.payload);
+  }
+
+  private send(session: Session, packet: Packet): void {
+    if (session.socket?.writable === true) session.socket.write(generate(packet, { protocolVersion: session.version }));
+  }
+
+  private tell(): void {
+    for (const resolve of this.waiting.splice(0)) resolve();
+  }
+}
