@@ -82,6 +82,12 @@ export class ChirpStackServer {
     this.client = undefined;
   }
 
+  /** Goes away at once, without a word: also from a broker that is not there any more. */
+  async drop(): Promise<void> {
+    await this.client?.endAsync(true);
+    this.client = undefined;
+  }
+
   /** Registers a device. */
   addDevice(devEui: string, className: ClassName = 'CLASS_A'): void {
     this.devices.set(devEui, new DeviceState(devEui, className));
