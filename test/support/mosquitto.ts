@@ -20,7 +20,7 @@ export interface MosquittoOptions {
   readonly lines?: readonly string[];
 }
 
-// The shell waits on its standard input: when the test ends in any way, even by kill -9, the broker and its folder go with it.
+// The shell waits on a pipe from us: when the test ends in any way, even by kill -9, the broker and its folder go with it.
 const KEEPER = '"$@" & pid=$!; echo $pid; (read -r end <&3; kill -9 $pid; rm -rf "$PWD") >/dev/null 2>&1 & wait $pid; code=$?; kill $!; exit $code';
 
 /** A real Mosquitto in a process of its own, with its files in a folder of its own. It keeps its port and its sessions over restarts. */
