@@ -1,5 +1,6 @@
+import { EventEmitter } from 'node:events';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from '../../src/commands';
-import { Arrivals, type Connection, ConnectionRepository, ConnectionStatuses, ConnectorHub, GatewayConnector, gatewayHandlers } from '../../src/connections';
+import { Arrivals, ChirpStackConnector, type Connection, ConnectionRepository, ConnectionStatuses, ConnectorHub, GatewayConnector, gatewayHandlers, MqttConnector } from '../../src/connections';
 import { type Database, UnitOfWork } from '../../src/database';
 import { DeviceService, SensorService } from '../../src/devices';
 import { executionHandlers, Executions, isFinal } from '../../src/executions';
@@ -43,6 +44,10 @@ export interface TargetOptions {
   readonly command?: Partial<CommandDefinition>;
   /** With one sensor that the command expects to show this template, or 21. */
   readonly expects?: boolean | string;
+  /** Made up where nothing is said. */
+  readonly clientDeviceId?: string;
+  /** Where uplinks hold the sensor's value; `level` where nothing is said. */
+  readonly levelPath?: string;
   /** Of the sensor; `number` where nothing is said. */
   readonly valueType?: ValueType;
 }
@@ -56,7 +61,11 @@ export interface ExecutionRoom {
   readonly gateways: GatewayServiceClient;
   readonly executions: Executions;
   readonly devices: DeviceService;
+  readonly statuses: ConnectionStatuses;
+  /** Makes one, and hands it to its connector. */
   connection(overrides?: Partial<Connection>): Promise<string>;
+  /** Resolves when somebody is there on a connection. */
+  untilConnected(connectionId: string): Promise<void>;
   target(options?: TargetOptions): Promise<Target>;
   addCommand(deviceId: string, command?: Partial<CommandDefinition>): Promise<string>;
   execute(target: Pick<Target, 'deviceId' | 'commandId'>, overrides?: Partial<ExecuteCommandRequest>): Promise<ExecuteCommandResponse>;
@@ -83,6 +92,15 @@ export async function untilState(executions: Executions, executionId: string, st
   }
 }
 
+/** Resolves when an execution of `org-1` has ended. */
+export async function untilFinal(executions: Executions, executionId: string): Promise<void> {
+  const watching = new AbortController();
+  const items = executions.watch.watch('org-1', { deviceId: undefined, executionId, resumeToken: '' }, watching.signal);
+  while (!(await items.next()).done) {
+    if (isFinal((await executions.service.get('org-1', executionId)).execution.state)) return watching.abort();
+  }
+}
+
 /** Resolves when this event is in the log of an execution of `org-1`. */
 export async function untilEvent(executions: Executions, executionId: string, event: string): Promise<void> {
   const watching = new AbortController();
@@ -105,8 +123,11 @@ export async function startExecutionRoom(database: Database, clock = new TestClo
   const statuses = new ConnectionStatuses(clock);
   const connections = new ConnectionRepository(database.db);
   const log = new MemoryLog();
-  const connector = new GatewayConnector({ connections, statuses, arrivals: new Arrivals(clock), clock, log });
-  const hub = new ConnectorHub([connector], (connection) => ({ connection, settings: connection.configuration }));
+  const waiting = new EventEmitter();
+  const shared = { statuses, arrivals: new Arrivals(clock), clock, log };
+  const connector = new GatewayConnector({ ...shared, connections });
+  const brokers = { ...shared, backoff: { firstMs: 5, mostMs: 20 } };
+  const hub = new ConnectorHub([connector, new MqttConnector(brokers), new ChirpStackConnector({ ...brokers, holdMs: 100 })], (connection) => ({ connection, settings: connection.configuration }));
   const executions = new Executions({ database, hub, encoder, clock, cursors, log });
   const uplinks = new UplinkPipeline({ database, log, positions: new ReadingPositions(clock), series: new SeriesNumbers(), judge: async (db, uplink) => await executions.judge(db, uplink) });
   hub.start({
@@ -115,7 +136,10 @@ export async function startExecutionRoom(database: Database, clock = new TestClo
     deviceEvidence: async (...found) => await executions.deviceEvidence(...found),
     attached: async (attachment) => await executions.attached(attachment),
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
-    ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
+    ready: (organizationId, connectionId) => {
+      executions.ready(organizationId, connectionId);
+      waiting.emit('ready');
+    },
   });
   const commands = new CommandService({ database, clock, cursors });
   await executions.start();
@@ -135,7 +159,7 @@ export async function startExecutionRoom(database: Database, clock = new TestClo
       onDeviceDeleted: async (db, organizationId, id) => await executions.targetRemoved(db, organizationId, id, 'device_deleted'),
     },
   });
-  return roomOf({ database, log, edge, clock, cursors, executions, devices, connections });
+  return roomOf({ database, log, edge, clock, cursors, executions, devices, connections, statuses, hub, waiting });
 }
 
 interface Parts {
@@ -147,6 +171,10 @@ interface Parts {
   readonly executions: Executions;
   readonly devices: DeviceService;
   readonly connections: ConnectionRepository;
+  readonly statuses: ConnectionStatuses;
+  readonly hub: ConnectorHub;
+  /** Emits `ready` when there may be room on a connection. */
+  readonly waiting: EventEmitter;
 }
 
 /** A request to execute. */
@@ -154,7 +182,9 @@ function requestOf(target: Pick<Target, 'deviceId' | 'commandId'>, overrides?: P
   return { id: target.deviceId, commandId: target.commandId, organizationId: '', params: undefined, ...overrides };
 }
 
-function roomOf({ database, log, edge, clock, cursors, executions, devices, connections }: Parts): ExecutionRoom {
+const USUAL_TARGET = { connectionId: undefined, bound: true, command: {}, expects: false, valueType: undefined, levelPath: 'level' };
+
+function roomOf({ database, log, edge, clock, cursors, executions, devices, connections, statuses, hub, waiting }: Parts): ExecutionRoom {
   const client = edge.client(ActuatorCommandServiceClient);
   const uow = new UnitOfWork(database, sensorTemplateRepositories);
   const hooks = { sensorsInUse, onBindingChanged: async () => {}, onDeviceDeleted: async () => {} };
@@ -164,15 +194,17 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
 
   const connection: ExecutionRoom['connection'] = async (overrides = {}) => {
     const id = newId();
-    await connections.create('org-1', { id, organizationId: 'org-1', connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, sealedSecrets: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1, ...overrides });
-    return id;
+    const made: Connection = { id, organizationId: 'org-1', connectorId: 'gateway', name: id, description: '', enabled: true, configuration: {}, sealedSecrets: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1, ...overrides };
+    await connections.create('org-1', made);
+    hub.connectionChanged(made);
+    return made.id;
   };
-  const addSensor = async (deviceId: string, isBound: boolean, valueType: ValueType = 'number'): Promise<string> => {
+  const addSensor = async (deviceId: string, isBound: boolean, sourcePath: string, valueType: ValueType = 'number'): Promise<string> => {
     const [key] = await uow.repos.keys.listSystem();
     const template = await templates.create('org-1', { keyNameId: key?.id ?? '', sensorType: 'valve', valueType, unitMeasurementId: undefined, description: undefined });
     const device = await sensors.add('org-1', deviceId, [template.id]);
     const sensorId = device.sensors[0]?.id ?? '';
-    if (isBound) await sensors.setMappings('org-1', deviceId, [{ sensorId, sourcePath: 'level' }]);
+    if (isBound) await sensors.setMappings('org-1', deviceId, [{ sensorId, sourcePath }]);
     return sensorId;
   };
   const addCommand: ExecutionRoom['addCommand'] = async (deviceId, overrides = {}) => {
@@ -187,20 +219,24 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
     log,
     edge,
     clock,
+    statuses,
     client,
     gateways: edge.client(GatewayServiceClient),
     executions,
     devices,
     connection,
+    untilConnected: async (connectionId) => {
+      while (!hub.peer(connectionId)) await new Promise((resolve) => waiting.once('ready', resolve));
+    },
     addCommand,
-    target: async ({ connectionId: wanted, bound = true, command = {}, expects = false, valueType } = {}) => {
+    target: async (options = {}) => {
+      const { connectionId: wanted, bound, command, expects, valueType, clientDeviceId, levelPath } = { ...USUAL_TARGET, clientDeviceId: `client-${newId()}`, ...options };
       connectionId ??= await connection();
-      const clientDeviceId = `client-${newId()}`;
       const physicalDevice = bound ? { connectionId: wanted ?? connectionId, clientDeviceId, configuration: undefined } : undefined;
       const { id: deviceId } = await devices.create('org-1', { name: 'Device', physicalDevice });
       const target = { deviceId, clientDeviceId };
       if (expects === false) return { ...target, sensorId: '', commandId: await addCommand(deviceId, command) };
-      const sensorId = await addSensor(deviceId, bound, valueType);
+      const sensorId = await addSensor(deviceId, bound, levelPath, valueType);
       return { ...target, sensorId, commandId: await addCommand(deviceId, { expectedSensorStates: [{ sensorId, valueTemplate: expects === true ? '21' : expects }], ...command }) };
     },
     execute: async (target, overrides) => await call(client.executeCommand.bind(client), requestOf(target, overrides), AS_ONE),
@@ -212,6 +248,7 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
     },
     stop: async () => {
       await edge.stop();
+      await hub.stop();
       await executions.stop();
     },
   };
