@@ -46,7 +46,7 @@ export class Aggregates {
     const list = [organizationId, 'aggregates', JSON.stringify({ ...query, pageToken: '' })];
     const first = this.options.cursors.decode<{ next: number }>(list, query.pageToken, 'pageToken')?.next ?? 0;
     const sensors = await this.readings.sensors(organizationId, query.sensorIds);
-    const edges = bucketEdges(query.from, query.to, query.bucket, query.timeZone);
+    const edges = await bucketEdges(query.from, query.to, query.bucket, query.timeZone);
     const next = first + Math.max(1, Math.floor(MOST_BUCKETS / (edges.length - 1)));
     const page: { sensorId: string; buckets: Bucket[] }[] = [];
     for (const sensor of sensors.slice(first, next)) {

@@ -1,3 +1,4 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { IANAZone } from 'luxon';
 import { validationFailed } from '../../kernel/errors';
 
@@ -15,6 +16,8 @@ export const MOST_BUCKETS = 20_000;
 
 const DAY_MS = 86_400_000;
 const MOST_OF_CALENDAR = 1000;
+// To ask a zone for a day takes some microseconds.
+const DAYS_IN_A_TURN = 500;
 const CLOCK_MS: Readonly<Partial<Record<BucketUnit, number>>> = { second: 1000, minute: 60_000, hour: 3_600_000 };
 // The shortest that they can be: whoever asks for far too many is refused before they are counted.
 const SHORTEST_MS = { day: DAY_MS * 0.9, week: DAY_MS * 6.9, month: DAY_MS * 27.9 } as const;
@@ -44,17 +47,18 @@ export function isWithinHours({ unit }: BucketLength): boolean {
  * Times are Unix milliseconds; `from` is before `to`. Assumes a length without a problem and a zone that is one. Throws
  * `validation_failed` for more than MOST_BUCKETS.
  */
-export function bucketEdges(from: number, to: number, length: BucketLength, timeZone: string): number[] {
+export async function bucketEdges(from: number, to: number, length: BucketLength, timeZone: string): Promise<number[]> {
   const { unit, count } = length;
   const shortest = CLOCK_MS[unit] ?? SHORTEST_MS[unit as keyof typeof SHORTEST_MS];
   if ((to - from) / (shortest * count) > MOST_BUCKETS) throw tooMany();
   const calendar = new Calendar(timeZone);
-  const edges = CLOCK_MS[unit] === undefined ? calendarEdges(from, to, length, calendar) : clockEdges(from, to, CLOCK_MS[unit] * count, calendar);
+  const size = CLOCK_MS[unit];
+  const edges = size === undefined ? await calendarEdges(from, to, length, calendar) : await clockEdges(from, to, size * count, calendar);
   if (edges.length - 1 > MOST_BUCKETS) throw tooMany();
   return edges;
 }
 
-function calendarEdges(from: number, to: number, { unit, count }: BucketLength, calendar: Calendar): number[] {
+async function calendarEdges(from: number, to: number, { unit, count }: BucketLength, calendar: Calendar): Promise<number[]> {
   const edgeOf = (step: number): number => calendar.startOfDay(dayOfStep(step * count, unit));
   const edges = [from];
   let step = Math.floor(stepOfDay(calendar.dayOf(from), unit) / count) + 1;
@@ -62,12 +66,13 @@ function calendarEdges(from: number, to: number, { unit, count }: BucketLength, 
     // A day that a zone left out begins when the next one does.
     if (edge > (edges.at(-1) as number)) edges.push(edge);
     step += 1;
+    if (step % DAYS_IN_A_TURN === 0) await othersTurn();
   }
   return [...edges, to];
 }
 
 /** From each midnight on in equal steps; what is left of a day of 23 or 25 hours is a step of its own. */
-function clockEdges(from: number, to: number, size: number, calendar: Calendar): number[] {
+async function clockEdges(from: number, to: number, size: number, calendar: Calendar): Promise<number[]> {
   const edges = [from];
   let day = calendar.dayOf(from) + 1;
   while (calendar.startOfDay(day) > from) day -= 1;
@@ -78,6 +83,7 @@ function clockEdges(from: number, to: number, size: number, calendar: Calendar):
     for (let edge = first; edge < Math.min(next, to); edge += size) edges.push(edge);
     start = next;
     day += 1;
+    if (day % DAYS_IN_A_TURN === 0) await othersTurn();
   }
   return [...edges, to];
 }
@@ -101,6 +107,7 @@ function tooMany(): Error {
 /** The days of a time zone, counted from 1970-01-01. */
 class Calendar {
   private readonly zone: IANAZone | undefined;
+  private readonly probed = new Map<number, number>();
 
   constructor(timeZone: string) {
     this.zone = timeZone === 'UTC' ? undefined : IANAZone.create(timeZone);
@@ -114,7 +121,9 @@ class Calendar {
   /** When the calendar shows this day or a later one for the first time; the first midnight, where clocks show two. */
   startOfDay(day: number): number {
     const midnight = day * DAY_MS;
-    const guesses = [midnight - this.offset(midnight - DAY_MS), midnight - this.offset(midnight + DAY_MS)].toSorted((one, other) => one - other) as [number, number];
+    const [before, after] = [this.probe(midnight - DAY_MS), this.probe(midnight + DAY_MS)];
+    if (before === after) return midnight - before;
+    const guesses = [midnight - Math.max(before, after), midnight - Math.min(before, after)] as const;
     return guesses.find((guess) => this.local(guess) === midnight) ?? this.leap(midnight, ...guesses);
   }
 
@@ -127,6 +136,16 @@ class Calendar {
       else low = middle;
     }
     return high;
+  }
+
+  /** The offset, kept for the neighbouring days, which ask at the same times. */
+  private probe(time: number): number {
+    const known = this.probed.get(time);
+    if (known !== undefined) return known;
+    const offset = this.offset(time);
+    if (this.probed.size > DAYS_IN_A_TURN) this.probed.clear();
+    this.probed.set(time, offset);
+    return offset;
   }
 
   private local(time: number): number {
