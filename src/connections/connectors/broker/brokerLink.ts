@@ -92,8 +92,14 @@ interface Dialled {
 
 /** A promise, and how to resolve it. */
 class Gate {
-  open: () => void = () => {};
-  readonly opened = new Promise<void>((resolve) => (this.open = resolve));
+  isOpen = false;
+  private pass: () => void = () => {};
+  readonly opened = new Promise<void>((resolve) => (this.pass = resolve));
+
+  readonly open = (): void => {
+    this.isOpen = true;
+    this.pass();
+  };
 }
 
 const CONNECT_TIMEOUT = 10_000;
@@ -189,7 +195,7 @@ export class BrokerLink {
   private async attend(): Promise<BrokerFault> {
     try {
       const gate = new Gate();
-      const { connection, isMqtt5, waited } = await this.connect(gate.opened);
+      const { connection, isMqtt5, waited } = await this.connect(gate);
       await connection.subscribe(this.options.filters, waited.subscriptionId);
       await waited.begin();
       return await this.serve(connection, isMqtt5, gate.open);
@@ -214,28 +220,28 @@ export class BrokerLink {
   }
 
   /** Connects with the newest version that the broker speaks. Rejects with a BrokerError. */
-  private async connect(opened: Promise<void>): Promise<Dialled> {
-    if (this.known) return await this.attempt(this.known, opened);
+  private async connect(gate: Gate): Promise<Dialled> {
+    if (this.known) return await this.attempt(this.known, gate);
     try {
-      const dialled = await this.attempt('5', opened);
+      const dialled = await this.attempt('5', gate);
       this.known = '5';
       return dialled;
     } catch (error) {
       const isAnswered = this.connection?.isAnswered === true;
       const { code } = this.faultOf(error);
       if (!MEANS_OLDER.has(code) || (isAnswered && code !== 'unsupported_protocol')) throw error;
-      const dialled = await this.attempt('3.1.1', opened);
+      const dialled = await this.attempt('3.1.1', gate);
       if (isAnswered) this.known = '3.1.1'; // else it may have been on its way down
       return dialled;
     }
   }
 
-  private async attempt(version: MqttVersion, opened: Promise<void>): Promise<Dialled> {
+  private async attempt(version: MqttVersion, gate: Gate): Promise<Dialled> {
     const { settings, clock } = this.options;
     let waited: WaitedMessages | undefined;
     // Made with the first message, if that comes before we know that we are in.
     const waitedOf = (): WaitedMessages => (waited ??= new WaitedMessages(connection, settings.clientId, clock));
-    const connection = this.dial(settings, version, async (incoming) => await this.take(connection, waitedOf(), incoming, opened));
+    const connection = this.dial(settings, version, async (incoming) => await this.take(connection, waitedOf(), incoming, gate));
     this.connection = connection;
     if (this.stopping.signal.aborted) connection.destroy();
     await connection.opened();
@@ -247,7 +253,7 @@ export class BrokerLink {
     return new BrokerConnection({ settings, version, connectTimeoutMs, message, ...(mostUnderWay !== undefined && { mostUnderWay }) });
   }
 
-  private async take(connection: BrokerConnection, waited: WaitedMessages, { packet, messageId }: Incoming, opened: Promise<void>): Promise<void> {
+  private async take(connection: BrokerConnection, waited: WaitedMessages, { packet, messageId }: Incoming, gate: Gate): Promise<void> {
     const { signal } = connection;
     const { topic, retain, properties } = packet;
     if (waited.isFence(packet)) return;
@@ -256,7 +262,8 @@ export class BrokerLink {
     const receivedAt = this.options.arrivals.stamp();
     const identity = messageId === undefined ? ({ kind: 'none' } as const) : ({ kind: 'delivery', slot: String(messageId), digest: digestOf(topic, payload), isRepetition: packet.dup } as const);
     const message: BrokerMessage = { topic, payload, qos: messageId === undefined ? packet.qos : 1, retained: retain, isBuffered, receivedAt, identity, correlationData: properties?.correlationData, signal };
-    await Promise.race([opened, aborted(signal)]);
+    // A listener for each message would stay until the end of the link.
+    if (!gate.isOpen) await Promise.race([gate.opened, aborted(signal)]);
     signal.throwIfAborted();
     await this.options.handlers.message(message);
   }
