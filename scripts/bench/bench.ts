@@ -6,8 +6,9 @@ import { benchHistory } from './history';
 import { argument, say, short } from './measure';
 import { benchPreviews } from './previews';
 import { pinSelf } from './serverProcess';
+import { benchUplinks } from './uplinks';
 
-const TOPICS: Readonly<Record<string, () => Promise<void>>> = { calls: benchCalls, executions: benchExecutions, history: benchHistory, previews: benchPreviews };
+const TOPICS: Readonly<Record<string, () => Promise<void>>> = { calls: benchCalls, executions: benchExecutions, history: benchHistory, previews: benchPreviews, uplinks: benchUplinks };
 
 async function main(): Promise<void> {
   const only = argument('--only')?.split(',') ?? Object.keys(TOPICS);

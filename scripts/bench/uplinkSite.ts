@@ -1,0 +1,57 @@
+import { Connection, CreateConnectionRequest } from '../../src/gen/connection/connection_service';
+import { AddSensorsToDeviceRequest, CreateDigitalDeviceRequest, DigitalDevice, SetSensorMappingsRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { ListSensorTemplatesRequest, ListSensorTemplatesResponse } from '../../src/gen/sensor_template/v2/sensor_template_service';
+import { ask, DEVICES } from './fleet';
+import type { PlantroomServer } from './plantroomServer';
+
+/** How many sensors a device of the bench has, each with a mapping. */
+export const SENSORS = 5;
+
+/** A device that publishes. */
+export interface SensingDevice {
+  readonly clientDeviceId: string;
+  /** The sensor that shows the number of the uplink. */
+  readonly counter: string;
+  readonly sensors: readonly string[];
+}
+
+/** Devices behind a broker. */
+export interface UplinkSite {
+  readonly server: PlantroomServer;
+  readonly connectionId: string;
+  readonly devices: readonly SensingDevice[];
+}
+
+/** Makes a connection to the broker with so many devices, through the API. */
+export async function makeUplinkSite(server: PlantroomServer, brokerUrl: string, count: number): Promise<UplinkSite> {
+  const configuration = { url: brokerUrl, uplinkTopic: 'bench/{clientDeviceId}/up' };
+  const request = CreateConnectionRequest.encode(CreateConnectionRequest.fromPartial({ connectorId: 'mqtt', name: `Broker with ${count}`, configuration })).finish();
+  const connectionId = Connection.decode(await ask(server, server.key, '/connection.ConnectionService/CreateConnection', request)).id;
+  const list = ListSensorTemplatesRequest.encode(ListSensorTemplatesRequest.fromPartial({})).finish();
+  const { sensorTemplates } = ListSensorTemplatesResponse.decode(await ask(server, server.key, '/sensor_template.v2.SensorTemplateService/ListSensorTemplates', list));
+  const template = sensorTemplates.find(({ valueType }) => valueType === 'number')?.id ?? '';
+  const devices: SensingDevice[] = [];
+  const worker = async (): Promise<void> => {
+    while (devices.length < count) {
+      const at = devices.push({ clientDeviceId: '', counter: '', sensors: [] }) - 1;
+      devices[at] = await makeDevice(server, connectionId, template, `meter-${at}`);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(32, count) }, worker));
+  return { server, connectionId, devices };
+}
+
+async function makeDevice(server: PlantroomServer, connectionId: string, template: string, clientDeviceId: string): Promise<SensingDevice> {
+  const create = CreateDigitalDeviceRequest.encode(CreateDigitalDeviceRequest.fromPartial({ name: clientDeviceId, physicalDevice: { clientDeviceId, connectionId } })).finish();
+  const { id } = DigitalDevice.decode(await ask(server, server.key, `${DEVICES}/CreateDigitalDevice`, create));
+  const add = AddSensorsToDeviceRequest.encode(AddSensorsToDeviceRequest.fromPartial({ id, sensorTemplateIds: Array.from({ length: SENSORS }, () => template) })).finish();
+  const sensors = DigitalDevice.decode(await ask(server, server.key, `${DEVICES}/AddSensorsToDevice`, add)).sensors.map((sensor) => sensor.id);
+  const mappings = sensors.map((sensorId, at) => ({ sensorId, sourcePath: `data.s${at}` }));
+  await ask(server, server.key, `${DEVICES}/SetSensorMappings`, SetSensorMappingsRequest.encode(SetSensorMappingsRequest.fromPartial({ id, mappings })).finish());
+  return { clientDeviceId, counter: sensors[0] ?? '', sensors };
+}
+
+/** What a device publishes as its uplink number `n`. */
+export function payloadOf(n: number): string {
+  return JSON.stringify({ data: { s0: n, s1: 20 + (n % 70) / 10, s2: 1013 + (n % 13), s3: -n / 3, s4: n % 2 } });
+}
