@@ -1,5 +1,5 @@
 import { status, type ServiceError } from '@grpc/grpc-js';
-import { type Execution, ExecutionState, GetExecutionRequest } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { type Execution, ExecutionEvidence, ExecutionState, GetExecutionRequest } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { answer, type Clients } from './clients';
 import type { Acknowledged, Submitters } from './submitters';
 import type { World } from './world';
@@ -15,6 +15,7 @@ export interface Audit {
   readonly unconfirmed: number;
 }
 
+const IMPLICIT: ReadonlySet<ExecutionEvidence | undefined> = new Set([ExecutionEvidence.EXECUTION_EVIDENCE_IMPLICIT_UPLINK, ExecutionEvidence.EXECUTION_EVIDENCE_QUERY]);
 const AT_ONCE = 16;
 const S = ExecutionState;
 const FINAL: ReadonlySet<ExecutionState> = new Set([
@@ -60,8 +61,16 @@ export function isFinal(execution: Execution | undefined): boolean {
   return execution !== undefined && FINAL.has(execution.state);
 }
 
-/** Compares what the server says, what the callers were told, and what the devices did. `mustBeDone`: nothing may have kept a command from its device. */
-export function audit(executions: ReadonlyMap<string, Execution | undefined>, submitters: Submitters, world: World, mustBeDone: boolean): Audit {
+/** What is known of a site. */
+interface Known {
+  /** Nothing may have kept a command from its device. */
+  readonly mustBeDone: boolean;
+  /** What took a command never lost it, so an uplink after that shows that the device has it. */
+  readonly believesUplinks: boolean;
+}
+
+/** Compares what the server says, what the callers were told, and what the devices did. */
+export function audit(executions: ReadonlyMap<string, Execution | undefined>, submitters: Submitters, world: World, known: Known): Audit {
   const { acknowledged, contradictions } = submitters;
   const lost: string[] = [];
   const wrong = [...contradictions, ...world.outOfOrder.map((text) => `out of order: ${text}`)];
@@ -70,16 +79,16 @@ export function audit(executions: ReadonlyMap<string, Execution | undefined>, su
     const times = world.executions.get(told.executionId) ?? 0;
     if (!execution) lost.push(`${told.trigger} (${told.executionId}) was acknowledged and is not there`);
     else if (!isFinal(execution)) lost.push(`${told.trigger} (${told.executionId}) stays ${nameOf(execution)}`);
-    else wrong.push(...contradictionsOf(execution, told, times, mustBeDone, submitters).map((text) => `${told.trigger} (${told.executionId}) is ${nameOf(execution)} ${execution.detail}, ${text}`));
+    else wrong.push(...contradictionsOf(execution, told, times, known, submitters).map((text) => `${told.trigger} (${told.executionId}) is ${nameOf(execution)} ${execution.detail}, ${text}`));
   }
-  const known = new Set([...acknowledged.values()].map(({ executionId }) => executionId));
-  for (const executionId of world.executions.keys()) if (!known.has(executionId)) lost.push(`${executionId} was carried out, and nobody was ever told of it`);
+  const all = new Set([...acknowledged.values()].map(({ executionId }) => executionId));
+  for (const executionId of world.executions.keys()) if (!all.has(executionId)) lost.push(`${executionId} was carried out, and nobody was ever told of it`);
   for (const executionId of world.queries.keys()) if (!isFinal(executions.get(executionId))) lost.push(`the query ${executionId} was carried out, and is not there or never final`);
   const count = (state: ExecutionState): number => [...executions.values()].filter((execution) => execution?.state === state).length;
   return { lost, doubled: world.doubled(), wrong, converged: count(S.EXECUTION_STATE_CONVERGED), unconfirmed: count(S.EXECUTION_STATE_UNCONFIRMED) };
 }
 
-function contradictionsOf(execution: Execution, told: Acknowledged, times: number, mustBeDone: boolean, { toCancel, cancelled }: Submitters): string[] {
+function contradictionsOf(execution: Execution, told: Acknowledged, times: number, { mustBeDone, believesUplinks }: Known, { toCancel, cancelled }: Submitters): string[] {
   const { state, triggerId, params } = execution;
   const claimsDone = DONE.has(state);
   const claimsNotDone = !claimsDone && state !== S.EXECUTION_STATE_UNCONFIRMED;
@@ -87,13 +96,18 @@ function contradictionsOf(execution: Execution, told: Acknowledged, times: numbe
   const checks: readonly (readonly [wrong: boolean, text: string])[] = [
     [triggerId !== told.trigger || params?.['n'] !== told.n, `and belongs to ${triggerId}`],
     [told.accepted !== isAdmitted, 'and was answered otherwise'],
-    [claimsDone && times === 0, 'and no device did it'],
+    [claimsToKnow(execution, believesUplinks) && times === 0, 'and no device did it'],
     [claimsNotDone && times > 0, 'and a device did it'],
     [cancelled.has(told.executionId) && execution.detail !== 'cancelled', 'and was answered as cancelled'],
     [execution.detail === 'cancelled' && !toCancel.has(told.executionId), 'and nobody took it back'],
     [mustBeDone && !claimsDone && execution.detail !== 'cancelled', 'though nothing kept it from its device and back'],
   ];
   return checks.flatMap(([wrong, text]) => (wrong ? [text] : []));
+}
+
+/** Whether a state says that a device did it, on more than a next uplink where that proves nothing. */
+function claimsToKnow({ state, evidence }: Execution, believesUplinks: boolean): boolean {
+  return DONE.has(state) && (believesUplinks || !IMPLICIT.has(evidence));
 }
 
 function nameOf({ state }: Execution): string {

@@ -1,6 +1,8 @@
 // npm run test:crash: kill -9 at every named point with a real gateway attached, start again, and compare what was acknowledged with
 // what is stored and with what the devices did. Ends with 1 unless nothing was lost, doubled or wrong, and every point was reached.
 import { rmSync } from 'node:fs';
+import { BROKER_POINTS } from './brokerPoints';
+import { BrokerProof } from './brokerProof';
 import { KILL_POINTS } from './killPoints';
 import { startPostgres } from './postgres';
 import { Proof } from './proof';
@@ -28,6 +30,7 @@ const PROOFS: readonly { readonly name: string; readonly prove: Prove }[] = [
       return await settle(proof);
     },
   })),
+  ...BROKER_POINTS.map((point) => ({ name: point.name, prove: async (site: Site, rounds: number) => await BrokerProof.prove(point, site, rounds, MOST_MISSED) })),
   { name: 'writers', prove: proveWriters },
 ];
 

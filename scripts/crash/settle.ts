@@ -42,7 +42,7 @@ export async function settle(proof: Proof): Promise<Outcome> {
   await gateway.idle();
   const executions = await end();
   const lostUplinks = await Promise.race([gateway.uplinks.lost(), wait(LONGEST_ANSWER_MS, ['the server does not answer uplinks'], { ref: false })]);
-  const found = audit(executions, submitters, world, !point.conditions.hasty);
+  const found = audit(executions, submitters, world, { mustBeDone: !point.conditions.hasty, believesUplinks: true });
   const sentAgain = gateway.sentAgain > 0 && point.conditions.store === 'durable' ? [`${gateway.sentAgain} commands were sent to a gateway that had them`] : [];
   const needless = gateway.arrivals.wrong(executions, (time) => site.aheadAt(time));
   const unseen = watcher ? [...(await watcher.missed(executions.values())), ...watcher.wrong] : [];
@@ -63,14 +63,14 @@ export async function settle(proof: Proof): Promise<Outcome> {
   };
 }
 
-/** Reads until all executions are as wanted, or until nothing has become so for long; `before` each look. */
-async function until(read: () => Promise<Executions>, wanted: (execution: Execution | undefined) => boolean, before: () => void = () => {}): Promise<Executions> {
+/** Reads until all executions are as wanted, or until nothing has become so for `longestMs`; `before` each look. */
+export async function until(read: () => Promise<Executions>, wanted: (execution: Execution | undefined) => boolean, before: () => void = () => {}, longestMs = LONGEST_STANDSTILL_MS): Promise<Executions> {
   for (let most = -1, since = performance.now(); ; ) {
     before();
     await wait(LOOK_EVERY_MS);
     const found = await read();
     const count = [...found.values()].filter(wanted).length;
     if (count > most) [most, since] = [count, performance.now()];
-    if (count === found.size || performance.now() - since > LONGEST_STANDSTILL_MS) return found;
+    if (count === found.size || performance.now() - since > longestMs) return found;
   }
 }

@@ -37,9 +37,9 @@ export class Submitters {
     this.isOpen = actuators.map(() => false);
   }
 
-  /** Submits until the server is gone, each with a pause (milliseconds) after each request. */
-  async run(clients: Clients, pauseMs: number): Promise<void> {
-    await Promise.all(this.actuators.map(async (actuator, at) => await this.runOne(clients, actuator, at, pauseMs)));
+  /** Submits until the server is gone, or each has submitted `most`, with a pause (milliseconds) after each request. */
+  async run(clients: Clients, pauseMs: number, most = MOST_IN_A_ROUND): Promise<void> {
+    await Promise.all(this.actuators.map(async (actuator, at) => await this.runOne(clients, actuator, at, pauseMs, most)));
   }
 
   /** Repeats what has no answer yet. Throws if the server is gone. */
@@ -47,9 +47,9 @@ export class Submitters {
     for (const [at, actuator] of this.actuators.entries()) if (this.isOpen[at]) await this.submit(clients, actuator, at);
   }
 
-  private async runOne(clients: Clients, actuator: Actuator, at: number, pauseMs: number): Promise<void> {
+  private async runOne(clients: Clients, actuator: Actuator, at: number, pauseMs: number, most: number): Promise<void> {
     try {
-      for (let count = 0; count < MOST_IN_A_ROUND; count += 1) {
+      for (let count = 0; count < most; count += 1) {
         const { executionId } = await this.submit(clients, actuator, at);
         if (this.cancels && randomInt(2) === 0) await this.cancel(clients, executionId);
         await wait(pauseMs);

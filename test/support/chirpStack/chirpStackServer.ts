@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { connectAsync, type MqttClient } from 'mqtt';
+import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
 import { DeviceState, type Discarded, type QueueItem } from './deviceQueue';
 import type { ClassName, DownCommand, Encoding, Event, InfoOfDevice } from './events';
 import { readCommand, write } from './wire';
@@ -70,7 +70,7 @@ export class ChirpStackServer {
   /** Connects and listens for commands. Also after a stop: the queues are as they were. */
   async start(): Promise<void> {
     const { url, username, password } = this.options;
-    const client = await connectAsync(url, { clean: true, reconnectPeriod: 0, ...(username !== undefined && { username, password: password ?? '' }) });
+    const client = await connectAsync({ ...addressOf(url), clean: true, reconnectPeriod: 0, ...(username !== undefined && { username, password: password ?? '' }) });
     client.on('message', (topic, payload) => this.take(topic, payload));
     await client.subscribeAsync(COMMANDS, { qos: 1 });
     this.client = client;
@@ -277,4 +277,9 @@ export class ChirpStackServer {
     this.waiting = [];
     for (const resolve of waiting) resolve();
   }
+}
+
+function addressOf(url: string): Pick<IClientOptions, 'protocol' | 'host' | 'port'> {
+  const { hostname, port } = new URL(url);
+  return { protocol: 'mqtt', host: hostname, port: Number(port) };
 }

@@ -1,0 +1,38 @@
+import { ChirpStackServer } from '../../test/support/chirpStack/chirpStackServer';
+import type { World } from './world';
+
+/** The application that the devices are of. */
+export const APPLICATION_ID = '3f2504e0-4f89-41d3-9a0c-0305e82c3301';
+
+/** A LoRaWAN network with devices of class A that answer at once. They do what they are told each time it is sent. */
+export class LoraNetwork {
+  private readonly server: ChirpStackServer;
+
+  constructor(url: string, world: World, devEuis: readonly string[]) {
+    this.server = new ChirpStackServer({
+      url,
+      applicationId: APPLICATION_ID,
+      encoding: 'json',
+      auto: {
+        transmitted: (clientDeviceId, item) => world.carryOut({ executionId: item.id, clientDeviceId, payload: JSON.parse(item.data.toString()) }),
+        reply: (clientDeviceId) => ({ position: world.positions.get(clientDeviceId) ?? 0 }),
+      },
+    });
+    for (const devEui of devEuis) this.server.addDevice(devEui);
+  }
+
+  /** How many uplinks with a position it published. */
+  get published(): number {
+    return this.server.published.filter(({ topic, payload }) => topic.endsWith('/up') && payload.includes('"position"')).length;
+  }
+
+  /** Connects to the broker; the queues are as they were. */
+  async start(): Promise<void> {
+    await this.server.start();
+  }
+
+  /** The broker is gone, or all is over. */
+  async stop(): Promise<void> {
+    await this.server.drop();
+  }
+}
