@@ -64,6 +64,8 @@ export interface ExecutionRoom {
   readonly statuses: ConnectionStatuses;
   /** Makes one, and hands it to its connector. */
   connection(overrides?: Partial<Connection>): Promise<string>;
+  /** Hands a connection to its connector that an earlier room made. */
+  reopen(connectionId: string): Promise<void>;
   /** Resolves when somebody is there on a connection. */
   untilConnected(connectionId: string): Promise<void>;
   target(options?: TargetOptions): Promise<Target>;
@@ -225,6 +227,7 @@ function roomOf({ database, log, edge, clock, cursors, executions, devices, conn
     executions,
     devices,
     connection,
+    reopen: async (id) => hub.connectionChanged(await connections.get('org-1', id)),
     untilConnected: async (connectionId) => {
       while (!hub.peer(connectionId)) await new Promise((resolve) => waiting.once('ready', resolve));
     },
