@@ -209,7 +209,7 @@ describe.each(engines())('readings on $name', (engine) => {
     expect(room.judged[0]).not.toHaveProperty('isBuffered');
     const { knex } = room.test.database.db;
     expect(await knex('latest_readings').where('sensor_id', sensors[0]).select('value', 'buffered', 'f_cnt')).toEqual([{ value: '2', buffered: 1, f_cnt: 42 }]);
-    const reported = async (): Promise<unknown> => (await knex('physical_devices').where('device_id', deviceId).first('reported_class') as { reported_class: unknown }).reported_class;
+    const reported = async (): Promise<unknown> => (await knex('physical_devices').where('device_id', deviceId).first<{ reported_class: unknown }>('reported_class')).reported_class;
     expect(await reported()).toBe('C');
     await room.pipeline.handle(uplink(clientDeviceId, { a: 3 }));
     expect(await reported()).toBe('C');
@@ -246,17 +246,19 @@ describe('positions of readings', () => {
   });
 
   it('settle with the last one that is under way', () => {
-    const rule = (steps: readonly boolean[]): void => {
-      const positions = new ReadingPositions(clock);
-      const open = new Set<number>();
-      let last = 0;
-      for (const opens of steps) {
-        const [first] = open;
-        if (opens || first === undefined) open.add((last = positions.open()));
-        else if (open.delete(first)) positions.close(first);
-        expect(positions.watermark()).toBe(open.size === 0 ? last : Math.min(...open) - 1);
-      }
-    };
-    fc.assert(fc.property(fc.array(fc.boolean()), rule), { seed: SEED });
+    fc.assert(fc.property(fc.array(fc.boolean()), followsTheFirst), { seed: SEED });
   });
 });
+
+/** Opens positions, and closes the first of those that are open, whatever the order. */
+function followsTheFirst(steps: readonly boolean[]): void {
+  const positions = new ReadingPositions({ now: () => 1000, monotonic: () => 0 });
+  const open = new Set<number>();
+  let last = 0;
+  for (const opens of steps) {
+    const [first] = open;
+    if (opens || first === undefined) open.add((last = positions.open()));
+    else if (open.delete(first)) positions.close(first);
+    expect(positions.watermark()).toBe(open.size === 0 ? last : Math.min(...open) - 1);
+  }
+}
