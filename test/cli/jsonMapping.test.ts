@@ -35,6 +35,7 @@ function scalar(type: ScalarType): fc.Arbitrary<unknown> {
   if (type === ScalarType.BOOL) return fc.boolean();
   if (type === ScalarType.BYTES) return fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('base64'));
   if (type === ScalarType.DOUBLE) return fc.double({ noDefaultInfinity: true, noNaN: true }).map((n) => n + 0);
+  if (type === ScalarType.FLOAT) return fc.float({ noDefaultInfinity: true, noNaN: true }).map((n) => n + 0);
   if (type === ScalarType.INT64) return fc.maxSafeInteger();
   return fc.integer({ min: type === ScalarType.UINT32 ? 0 : -(2 ** 31), max: 2 ** 31 - 1 });
 }

@@ -11,6 +11,8 @@ import * as connections from '../../src/gen/connection/connection_service';
 import * as connectors from '../../src/gen/connector/connector_service';
 import * as devices from '../../src/gen/digitaldevice/v2/digital_device_service';
 import * as gateways from '../../src/gen/gateway/v1/gateway_service';
+import * as organizations from '../../src/gen/organizations_service';
+import * as readings from '../../src/gen/sensorquery/v1/sensor_query_service';
 import * as templates from '../../src/gen/sensor_template/v2/sensor_template_service';
 import * as users from '../../src/gen/userprofile/user_profile_service';
 
@@ -30,12 +32,15 @@ const PACKAGES: Record<string, object> = {
   'digitaldevice.v2': devices,
   'gateway.v1': gateways,
   'sensor_template.v2': templates,
+  'sensorquery.v1': readings,
+  '': organizations,
   userprofile: users,
 };
 
 function typeOf(desc: DescMessage): MessageType {
-  const inner = desc.typeName.slice(desc.file.proto.package.length + 1).replaceAll('.', '_');
-  return (PACKAGES[desc.file.proto.package] as Record<string, MessageType>)[inner] as MessageType;
+  const { package: name } = desc.file.proto;
+  const inner = (name === '' ? desc.typeName : desc.typeName.slice(name.length + 1)).replaceAll('.', '_');
+  return (PACKAGES[name] as Record<string, MessageType>)[inner] as MessageType;
 }
 
 /** What is wrong with a request of a type, by field. */
