@@ -5,10 +5,20 @@ import { benchExecutions } from './executions';
 import { benchHistory } from './history';
 import { argument, say, short } from './measure';
 import { benchPreviews } from './previews';
+import { benchReadingQueries } from './readingQueries';
 import { pinSelf } from './serverProcess';
+import { benchUplinkGrowth } from './uplinkGrowth';
 import { benchUplinks } from './uplinks';
 
-const TOPICS: Readonly<Record<string, () => Promise<void>>> = { calls: benchCalls, executions: benchExecutions, history: benchHistory, previews: benchPreviews, uplinks: benchUplinks };
+const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
+  calls: benchCalls,
+  executions: benchExecutions,
+  history: benchHistory,
+  previews: benchPreviews,
+  uplinks: benchUplinks,
+  growth: benchUplinkGrowth,
+  queries: benchReadingQueries,
+};
 
 async function main(): Promise<void> {
   const only = argument('--only')?.split(',') ?? Object.keys(TOPICS);

@@ -4,6 +4,9 @@ import type { ServerProcess } from './serverProcess';
 /** Every size and every round is small enough that the whole bench ends within a minute. */
 export const short = process.argv.includes('--short');
 
+/** What takes many minutes and gigabytes is measured too. */
+export const large = process.argv.includes('--large');
+
 /** What follows a flag on the command line, for example `--only`. */
 export function argument(flag: string): string | undefined {
   const at = process.argv.indexOf(flag);

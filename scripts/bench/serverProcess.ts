@@ -49,6 +49,15 @@ export class ServerProcess {
     }
   }
 
+  /** Memory that is its own, in megabytes; NaN where the machine does not tell. */
+  memoryMegabytes(): number {
+    try {
+      return Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.child.pid}/status`, 'utf8'))?.[1]) / 1024;
+    } catch {
+      return Number.NaN;
+    }
+  }
+
   /** Asks it to stop, waits for its end. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
