@@ -1,6 +1,7 @@
 // npm run test:crash: kill -9 at every named point with a real gateway attached, start again, and compare what was acknowledged with
 // what is stored and with what the devices did. Ends with 1 unless nothing was lost, doubled or wrong, and every point was reached.
 import { rmSync } from 'node:fs';
+import { serveBroker } from './aedesProcess';
 import { BROKER_POINTS } from './brokerPoints';
 import { BrokerProof } from './brokerProof';
 import { KILL_POINTS } from './killPoints';
@@ -13,7 +14,7 @@ import { faults, proofTable } from './table';
 import { Victim } from './victim';
 import { proveWriters } from './writers';
 
-const USAGE = 'usage: npm run test:crash -- [--rounds N (kills for each point, default 10)] [--only TEXT (points whose name holds it)] [--postgres]';
+const USAGE = 'usage: npm run test:crash -- [--rounds N (kills for each point, default 10)] [--only TEXT (points whose name holds it)] [--postgres] [--aedes (no Mosquitto, also where there is one)]';
 // Much of it is waiting.
 const AT_ONCE = 3;
 const MOST_MISSED = 3;
@@ -75,5 +76,6 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-if (process.argv[2] === 'serve') void serveUntilKilled(JSON.parse(process.argv[3] ?? '') as ServerOrders);
+if (process.argv[2] === 'broker') void serveBroker(Number(process.argv[3]));
+else if (process.argv[2] === 'serve') void serveUntilKilled(JSON.parse(process.argv[3] ?? '') as ServerOrders);
 else void main();

@@ -22,7 +22,7 @@ export class MqttFleet {
 
   /** Connects, without a session: what the broker kept for them is gone, so whatever comes was sent by the server. */
   async start(): Promise<void> {
-    const client = await connectAsync({ ...addressOf(this.url), clean: true, reconnectPeriod: 0, protocolVersion: 5 });
+    const client = await connectAsync({ ...addressOf(this.url), clean: true, reconnectPeriod: 0 });
     client.on('error', () => {}); // the broker was killed
     client.on('message', (topic, payload) => this.told(topic.split('/')[1] ?? '', JSON.parse(payload.toString()) as Told));
     await client.subscribeAsync('plant/+/command', { qos: 1 });
