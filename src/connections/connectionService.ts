@@ -137,7 +137,7 @@ export class ConnectionService {
     const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<NewConnection>;
     const after = { ...before, ...given, revision: before.revision + 1, updatedAt: now };
     if (!given.configuration) return after;
-    throwIfAny(checkConfiguration(before.connectorId, secrets.merged(before, given.configuration)));
+    throwIfAny([...secrets.checkPlace(before, given.configuration), ...checkConfiguration(before.connectorId, secrets.merged(before, given.configuration))]);
     return { ...after, ...secrets.store(before, given.configuration, before.sealedSecrets) };
   }
 

@@ -60,7 +60,7 @@ export class ConnectionTrials {
     const connection = await connectionRepositories(database.db).connections.get(organizationId, trial.id);
     if (!trial.configuration) return secrets.open(connection);
     const settings = secrets.merged(connection, trial.configuration);
-    throwIfAny(checkConfiguration(connection.connectorId, settings));
+    throwIfAny([...secrets.checkPlace(connection, trial.configuration), ...checkConfiguration(connection.connectorId, settings)]);
     return { connection: { ...connection, configuration: withoutSecrets(connection.connectorId, trial.configuration) }, settings };
   }
 

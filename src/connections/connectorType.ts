@@ -37,6 +37,8 @@ export interface ConnectorType {
   readonly deviceConfigurationSchema: JsonObject;
   /** The members of the configuration that are write-only; top-level ones, and in its schema too. */
   readonly secretFields: readonly string[];
+  /** The members of the configuration that say where the secrets are sent, and how the other side proves that it is that; top-level ones, none of them secret. Once one changes, stored secrets are used no more. */
+  readonly secretPlaceFields: readonly string[];
   /** What is wrong with a connection's configuration together with its secret fields, that its schema cannot say and allows; paths begin with `configuration`. */
   checkConfiguration(configuration: JsonObject): Violation[];
   /** The same of a physical device's configuration; paths begin with `physicalDevice.configuration`. */

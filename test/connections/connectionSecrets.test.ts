@@ -50,11 +50,40 @@ describe.each(engines())('secrets of connections on $name', (engine) => {
       return room.fake.taken.at(-1)?.settings;
     };
     expect(await settings(undefined)).toEqual(full);
-    expect(await settings({ url: 'mqtt://other', username: 'u' })).toEqual({ url: 'mqtt://other', username: 'u', password: PASSWORD, token: TOKEN });
+    expect(await settings({ url, username: 'u' })).toEqual({ url, username: 'u', password: PASSWORD, token: TOKEN });
     expect(await settings({ url, username: 'u', password: 'new one', token: null })).toEqual({ url, username: 'u', password: 'new one' });
     expect(await settings({ url, password: null })).toEqual({ url });
     expect((await room.service.get('org-1', connection.id)).connection.sealedSecrets).toEqual({});
     await expect(room.service.create('org-1', { ...input({ url, password: null, token: null }), name: 'Other' })).resolves.toMatchObject({ connection: { sealedSecrets: {} } });
+  });
+
+  it('are sent to no other place than they were given for', async () => {
+    const { connection } = await room.service.create('org-1', input(full));
+    const elsewhere = { url: 'mqtt://listener.example', username: 'plantroom' };
+    const refused = room.service.update('org-1', connection.id, change(elsewhere), undefined);
+    const description = expect.stringMatching(/give it again.*`url` changed/);
+    await expect(refused).rejects.toMatchObject({ reason: 'validation_failed', violations: [{ field: 'configuration.password', description }, { field: 'configuration.token', description }] });
+    await expect(room.service.update('org-1', connection.id, change({ ...elsewhere, token: 'other' }), undefined)).rejects.toMatchObject({ violations: [{ field: 'configuration.password' }] });
+    expect(room.fake.taken).toHaveLength(1);
+    await room.service.update('org-1', connection.id, change({ ...elsewhere, token: 'other', password: null }), undefined);
+    await room.service.update('org-1', connection.id, change({ ...elsewhere, keepaliveSeconds: 60 }), undefined);
+    expect(room.fake.taken.at(-1)?.settings).toEqual({ ...elsewhere, token: 'other', keepaliveSeconds: 60 });
+  });
+
+  it.each<[string, NewConnection['configuration']]>([
+    ['without TLS', { url: 'mqtt://broker.example' }],
+    ['another host', { url: 'mqtts://listener.example' }],
+    ['another port', { url: 'mqtts://broker.example:9999' }],
+    ['another name of the certificate', { serverName: 'listener.example' }],
+    ['another authority', { caCertificate: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' }],
+  ])('of a broker are for it alone: %s', async (_, changed) => {
+    const mqtt = { url: 'mqtts://broker.example', username: 'u', uplinkTopic: 'up/{clientDeviceId}' };
+    for (const [connectorId, configuration] of Object.entries({ mqtt, chirpstack: { url: mqtt.url, username: 'u', applicationId: '0190a0a0-0000-7000-8000-000000000000' } })) {
+      const { connection } = await room.service.create('org-1', { ...input({ ...configuration, password: PASSWORD }), name: connectorId, connectorId });
+      const error = await room.service.update('org-1', connection.id, change({ ...configuration, ...changed }), undefined).catch((e: unknown) => e);
+      expect(error).toMatchObject({ violations: [{ field: 'configuration.password', description: expect.stringContaining(`\`${Object.keys(changed).join()}\` changed`) }] });
+      await room.service.update('org-1', connection.id, change({ ...configuration, username: 'v', clientId: 'plantroom' }), undefined);
+    }
   });
 
   it('are checked together with what stays', async () => {

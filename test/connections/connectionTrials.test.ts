@@ -62,8 +62,13 @@ describe('trials of connections', () => {
     const taken = room.fake.taken.length;
     await trial(ask({ id: connection.id }));
     expect(tried()).toMatchObject({ connection: { id: connection.id }, settings: { url, token: SECRET } });
-    await trial(ask({ id: connection.id, configuration: { url: 'mqtt://other' } }));
-    expect(tried()?.settings).toEqual({ url: 'mqtt://other', token: SECRET });
+    await trial(ask({ id: connection.id, configuration: { url, keepaliveSeconds: 60 } }));
+    expect(tried()?.settings).toEqual({ url, keepaliveSeconds: 60, token: SECRET });
+    const trials = room.fake.tried.length;
+    expect(await fails(ask({ id: connection.id, configuration: { url: 'mqtt://listener.example' } }))).toMatchObject({ reason: 'validation_failed', fields: ['configuration.token'] });
+    expect(room.fake.tried).toHaveLength(trials);
+    await trial(ask({ id: connection.id, configuration: { url: 'mqtt://other', token: 'another' } }));
+    expect(tried()?.settings).toEqual({ url: 'mqtt://other', token: 'another' });
     await trial(ask({ id: connection.id, configuration: { url, token: null } }));
     expect(tried()?.settings).toEqual({ url });
     expect((await room.service.get('org-1', connection.id)).connection).toEqual(connection);

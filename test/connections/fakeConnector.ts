@@ -35,6 +35,7 @@ export const FAKE: ConnectorType = {
   },
   deviceConfigurationSchema: { type: 'object', properties: { deviceClass: { enum: ['A', 'B', 'C'] } } },
   secretFields: ['password', 'token'],
+  secretPlaceFields: ['url'],
   checkConfiguration: ({ password }) => (password === 'guess' ? [{ field: 'configuration.password', description: 'can be guessed; choose another one' }] : []),
   checkDeviceConfiguration: () => [],
   kindOf: () => 'mqtt',

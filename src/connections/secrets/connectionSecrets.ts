@@ -1,9 +1,10 @@
-import { DomainError } from '../../kernel/errors';
+import { isDeepStrictEqual } from 'node:util';
+import { DomainError, type Violation } from '../../kernel/errors';
 import type { Connection, SealedSecrets } from '../connection';
 import type { OpenConnection } from '../connector';
 import type { JsonObject } from '../connectorType';
 import type { SecretBox } from './secretBox';
-import { secretFieldsOf, withoutNullSecrets, withoutSecrets } from './secretFields';
+import { secretFieldsOf, secretPlaceFieldsOf, withoutNullSecrets, withoutSecrets } from './secretFields';
 
 /** The part of a connection that its secrets are bound to. */
 export type SecretsPlace = Pick<Connection, 'id' | 'organizationId' | 'connectorId'>;
@@ -28,7 +29,19 @@ export class ConnectionSecrets {
     return { configuration: withoutSecrets(place.connectorId, given), sealedSecrets: { ...kept(given, before), ...Object.fromEntries(sealed) } };
   }
 
-  /** A configuration as a change makes it, with all its secret fields, those that stay too. Throws `secrets_unreadable`, which names those that have to be given again. */
+  /**
+   * What is wrong with a change that would send stored secrets to another place: whoever may change a connection may not read its secrets, and
+   * to have them sent to a listener of one's own is to read them. Each has to be given again, or removed.
+   */
+  checkPlace({ connectorId, configuration, sealedSecrets }: Connection, given: JsonObject): Violation[] {
+    const moved = secretPlaceFieldsOf(connectorId).filter((name) => !isDeepStrictEqual(configuration[name], given[name]));
+    if (moved.length === 0) return [];
+    const places = moved.map((name) => `\`${name}\``).join(', ');
+    const description = `give it again, or null to remove it: ${places} changed, and a stored secret is sent only to the place that it was given for`;
+    return Object.keys(kept(given, sealedSecrets)).map((name) => ({ field: `configuration.${name}`, description }));
+  }
+
+  /** A configuration as a change makes it, with all its secret fields, those that stay too; checkPlace says whether they may. Throws `secrets_unreadable`, which names those that have to be given again. */
   merged(connection: Connection, given: JsonObject): JsonObject {
     return { ...withoutNullSecrets(connection.connectorId, given), ...this.openAll(connection, kept(given, connection.sealedSecrets)) };
   }

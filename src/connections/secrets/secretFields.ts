@@ -6,6 +6,11 @@ export function secretFieldsOf(connectorId: string): readonly string[] {
   return findConnector(connectorId)?.secretFields ?? [];
 }
 
+/** The names of the fields that say where the secrets of a connector are sent; none of one that is unknown. */
+export function secretPlaceFieldsOf(connectorId: string): readonly string[] {
+  return findConnector(connectorId)?.secretPlaceFields ?? [];
+}
+
 /** What of a configuration may be shown. */
 export function withoutSecrets(connectorId: string, configuration: JsonObject): JsonObject {
   const secret = secretFieldsOf(connectorId);

@@ -25,6 +25,9 @@ export const BROKER_PROPERTIES: JsonObject = {
 /** Those of them that are write-only. */
 export const BROKER_SECRETS = ['password', 'clientKey'] as const;
 
+/** Those that say which broker gets them: its address, and what its certificate is held against. Who we are there is no part of it. */
+export const BROKER_PLACE = ['url', 'serverName', 'caCertificate'] as const;
+
 /** What a configuration that was checked says of the broker, its secret fields among the others. `clientId`: where it gives none. */
 export function brokerSettingsOf(configuration: JsonObject, clientId: string): BrokerSettings {
   const { protocol, keepaliveSeconds, sessionExpirySeconds } = configuration;

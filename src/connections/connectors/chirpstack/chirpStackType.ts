@@ -1,6 +1,6 @@
 import type { Violation } from '../../../kernel/errors';
 import type { ConnectorType, JsonObject, RoutedCommand } from '../../connectorType';
-import { BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
+import { BROKER_PLACE, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
 import { commandTopicFault, DEFAULT_TOPICS, eventTopicFault } from './chirpStackTopics';
 import { findDevEui } from './devEui';
 
@@ -35,7 +35,8 @@ export const CHIRPSTACK: ConnectorType = {
     },
     additionalProperties: false,
   },
-  secretFields: [...BROKER_SECRETS],
+  secretFields: BROKER_SECRETS,
+  secretPlaceFields: BROKER_PLACE,
   checkConfiguration: (configuration) => [...checkBroker(configuration), ...checkTopics(configuration)],
   checkDeviceConfiguration: () => [],
   kindOf: (_, confirmed) => (confirmed ? 'chirpstack_confirmed' : 'chirpstack'),

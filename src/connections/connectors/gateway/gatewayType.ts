@@ -14,6 +14,7 @@ export const GATEWAY: ConnectorType = {
   configurationSchema: { $schema: DIALECT, type: 'object', properties: {}, additionalProperties: false },
   deviceConfigurationSchema: { $schema: DIALECT, type: 'object' },
   secretFields: [],
+  secretPlaceFields: [],
   checkConfiguration: () => [],
   checkDeviceConfiguration: () => [],
   kindOf: () => 'gateway',

@@ -1,6 +1,6 @@
 import type { Violation } from '../../../kernel/errors';
 import type { ConnectorType, JsonObject, RoutedCommand } from '../../connectorType';
-import { BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
+import { BROKER_PLACE, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
 import { mqttSettingsOf } from './mqttSettings';
 import { countDevices, DEVICE, fillTopic, fitsFilter } from './topicTemplate';
 
@@ -68,6 +68,7 @@ export const MQTT: ConnectorType = {
   },
   deviceConfigurationSchema: { $schema: DIALECT, type: 'object' },
   secretFields: BROKER_SECRETS,
+  secretPlaceFields: BROKER_PLACE,
   checkConfiguration,
   checkDeviceConfiguration: () => [],
   kindOf: (configuration) => (configuration['answer'] === undefined ? 'mqtt' : 'mqtt_answer'),
