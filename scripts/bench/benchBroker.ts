@@ -12,7 +12,7 @@ export interface BenchBroker {
 /** Starts Mosquitto with room for a burst, or where there is none aedes. */
 export async function startBroker(): Promise<BenchBroker> {
   try {
-    const mosquitto = await Mosquitto.start({ lines: ['max_inflight_messages 1000', 'max_queued_messages 0', 'set_tcp_nodelay true'] });
+    const mosquitto = await Mosquitto.start({ lines: ['max_queued_messages 0', 'set_tcp_nodelay true'] });
     return { name: 'Mosquitto', url: mosquitto.url, stop: async () => await mosquitto.remove() };
   } catch {
     const aedes = await ServerProcess.start(join(__dirname, 'bench-broker.js'), [], {}, false);
