@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
@@ -22,7 +22,7 @@ export class Child {
   /** `source` imports from `./src/...`. */
   static start(source: string, args: readonly string[]): Child {
     const folder = mkdtempSync(join(tmpdir(), 'plantroom-child-'));
-    symlinkSync(resolve('dist/assets'), join(folder, 'assets'));
+    cpSync(resolve('dist/assets'), join(folder, 'assets'), { recursive: true });
     buildSync({ stdin: { contents: source, loader: 'ts', resolveDir: process.cwd() }, bundle: true, platform: 'node', format: 'cjs', outfile: join(folder, 'program.js'), external: EXTERNAL, logLevel: 'silent' });
     const child = new Child(folder, args);
     void child.ended.then(() => rmSync(folder, { recursive: true, force: true }));

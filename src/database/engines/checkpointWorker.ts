@@ -1,14 +1,11 @@
 // The program of the thread that folds the write-ahead log into the database file, so that nobody waits for the disk meanwhile.
-import { statSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
-import { assetPath } from '../../kernel/assets';
+import { messageOf } from '../translate';
 import type { CheckpointReport, CheckpointRequest, CheckpointStart } from './checkpoints';
-import { ENGINE, openConnection } from './sqliteConnection';
+import { openConnection } from './sqliteConnection';
 
 const { file, engine } = workerData as CheckpointStart;
-// Two copies of SQLite in one process would not see each other's locks: the file must still be the one that the process has loaded.
-if (statSync(assetPath(ENGINE)).ino !== engine) throw new Error('the program was replaced while it runs');
-const connection = openConnection(file, { busyTimeoutMs: 100 });
+const connection = openConnection(file, { busyTimeoutMs: 0, engine });
 
 parentPort?.on('message', (request: CheckpointRequest) => {
   if (request === 'close') {
@@ -16,6 +13,14 @@ parentPort?.on('message', (request: CheckpointRequest) => {
     parentPort?.close();
     return;
   }
-  const row = connection.first<{ log: number }>(`pragma wal_checkpoint(${request})`);
-  parentPort?.postMessage({ frames: row?.log ?? 0 } satisfies CheckpointReport, []);
+  parentPort?.postMessage(fold(), []);
 });
+
+function fold(): CheckpointReport {
+  try {
+    const { log = 0, checkpointed = 0 } = connection.first<{ log: number; checkpointed: number }>('pragma wal_checkpoint(passive)') ?? {};
+    return { frames: log, left: log - checkpointed, error: undefined };
+  } catch (error) {
+    return { frames: 0, left: 0, error: messageOf(error) };
+  }
+}

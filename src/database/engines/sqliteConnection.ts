@@ -70,12 +70,14 @@ export interface OpenOptions {
   readonly readOnly?: boolean;
   /** How long a statement waits, blocking the process, for another process's lock; in milliseconds. */
   readonly busyTimeoutMs: number;
+  /** The file of the engine's machine code; that of the program where nothing is said. */
+  readonly engine?: string;
 }
 
 /** Opens a SQLite file as it is, without settings; makes it unless readOnly. Throws the engine's error. */
 export function openFile(file: string, options: OpenOptions): BetterSqlite3.Database {
   // The types know only a path here, but a path would be required from where the bundle is.
-  return new BetterSqlite3(file, { readonly: options.readOnly ?? false, timeout: options.busyTimeoutMs, nativeBinding: native() as unknown as string });
+  return new BetterSqlite3(file, { readonly: options.readOnly ?? false, timeout: options.busyTimeoutMs, nativeBinding: native(options.engine) as unknown as string });
 }
 
 /** Opens a database: durable commits, write-ahead log, foreign keys. Throws `database_unreadable`, `sqlite_too_old`. */
@@ -122,11 +124,11 @@ export function loadedEngine(): number {
 }
 
 /** The engine's machine code, from the program's own files, because a bundle has no node_modules. */
-function native(): object {
+function native(file = assetPath(ENGINE)): object {
   if (!loaded) {
     const module: { exports: object } = { exports: {} };
-    inode = statSync(assetPath(ENGINE)).ino;
-    process.dlopen(module, assetPath(ENGINE));
+    inode = statSync(file).ino;
+    process.dlopen(module, file);
     loaded = module.exports;
   }
   return loaded;

@@ -85,13 +85,13 @@ export class WriteQueue {
         settlements.push(await this.perform(job));
       }
       this.writer.run('commit');
-      this.checkpoints.committed();
     } catch (error) {
       if (this.writer.inTransaction) this.writer.run('rollback');
       for (const job of jobs) job.reject(error);
       return;
     }
     for (const settle of settlements) settle();
+    this.checkpoints.committed();
   }
 
   private next(done: number, end: number): Job | undefined {
