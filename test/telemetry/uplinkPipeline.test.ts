@@ -214,6 +214,12 @@ describe.each(engines())('uplinks on $name', (engine) => {
     expect(room.log.of('telemetry.paths_dropped').at(-1)).toMatchObject({ kept_paths: 500, client_device_id: device.physicalDevice!.clientDeviceId });
   });
 
+  it('keeps the beginning of a long text', async () => {
+    const device = await bound();
+    await room.pipeline.handle(uplink(device, { payload: json({ long: '\u{1F6B0}'.repeat(20_000), fits: 'x'.repeat(1024) }) }));
+    expect(await keys(device)).toEqual([['fits', 'x'.repeat(1024), room.clock.now()], ['long', `${'\u{1F6B0}'.repeat(511)}…`, room.clock.now()]]);
+  });
+
   it.each<[string, Partial<UplinkMessage>]>([
     ['uplink_id_invalid', { identity: { kind: 'id', uplinkId: '' } }],
     ['uplink_id_invalid', { identity: { kind: 'id', uplinkId: 'x'.repeat(65) } }],

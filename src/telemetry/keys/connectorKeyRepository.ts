@@ -1,4 +1,5 @@
 import type { Db, HotStatement } from '../../database';
+import { cut } from '../../kernel/shortened';
 import { MOST_PATHS, type Sample } from '../uplinks/flatten';
 
 /** A physical device as a connection knows it; `clientDeviceId` as the connector normalises it. */
@@ -11,10 +12,14 @@ export interface Source {
 export interface ConnectorKey {
   /** The source path. */
   readonly name: string;
+  /** A long text is cut after LONGEST_TEXT characters and ends with an ellipsis. */
   readonly value: unknown;
   /** Unix milliseconds. */
   readonly sampledAt: number;
 }
+
+/** The most characters kept of a text, the ellipsis of a cut included: 500 paths of a device could hold 500 payloads. */
+export const LONGEST_TEXT = 1024;
 
 const LIST: HotStatement = {
   name: 'connectorKeys.list',
@@ -32,6 +37,11 @@ const KEEP_NEWEST: HotStatement = {
   sql: () => `
     delete from connector_keys where organization_id = ? and connection_id = ? and client_device_id = ? and name in (
       select k.name from connector_keys k where k.connection_id = ? and k.client_device_id = ? order by k.seen_at desc, k.name limit 1000000 offset ${MOST_PATHS})`,
+};
+
+const DELETE: HotStatement = {
+  name: 'connectorKeys.delete',
+  sql: () => 'delete from connector_keys where organization_id = ? and connection_id = ? and client_device_id = ?',
 };
 
 const NEXT_CONNECTION: HotStatement = {
@@ -85,7 +95,7 @@ export class ConnectorKeyRepository {
 
   /** Removes all keys of a physical device. */
   async delete(organizationId: string, { connectionId, clientDeviceId }: Source): Promise<void> {
-    await this.db.knex('connector_keys').where({ organization_id: organizationId, connection_id: connectionId, client_device_id: clientDeviceId }).delete();
+    await this.db.all(DELETE, [organizationId, connectionId, clientDeviceId]);
   }
 
   /** The first connection after `after` in the order of their ids that keys are kept of, and whether it was deleted; of all organizations. */
@@ -107,7 +117,11 @@ export class ConnectorKeyRepository {
     const size = 2 ** Math.max(2, Math.ceil(Math.log2(sorted.length)));
     const statement = UPSERTS.get(size);
     if (!statement) throw new RangeError(`an uplink stores at most ${MOST_PATHS} samples, not ${samples.length}`);
-    const pairs = Array.from({ length: size }, (_, at) => sorted[at]).flatMap((sample) => (sample ? [sample[0], JSON.stringify(sample[1])] : [null, null]));
+    const pairs = Array.from({ length: size }, (_, at) => sorted[at]).flatMap((sample) => (sample ? [sample[0], JSON.stringify(shown(sample[1]))] : [null, null]));
     await this.db.all(statement, [...pairs, organizationId, source.connectionId, source.clientDeviceId, sampledAt, seenAt]);
   }
+}
+
+function shown(value: unknown): unknown {
+  return typeof value === 'string' && value.length > LONGEST_TEXT ? `${cut(value, LONGEST_TEXT - 1)}…` : value;
 }
