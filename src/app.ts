@@ -154,11 +154,11 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
   const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
-  const { executions, uplinks, upkeep, hub } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, ...outside });
+  const { executions, uplinks, upkeep, hub, opener } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, ...outside });
   await uplinks.start();
   await executions.start();
   closing.push(async () => await executions.stop());
-  const starter = new ConnectionStarter({ database, hub, log: outside.log });
+  const starter = new ConnectionStarter({ database, hub, opener, log: outside.log });
   closing.push(async () => await hub.stop(), async () => await starter.stop());
   starter.start();
   upkeep.start();
@@ -181,11 +181,11 @@ interface House extends Outside {
 }
 
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
-function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline; upkeep: ReadingUpkeep; hub: ConnectorHub } {
+function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline; upkeep: ReadingUpkeep; hub: ConnectorHub; opener: ConnectionOpener } {
   const { database, clock } = house;
   const uow = new UnitOfWork(database, accessRepositories);
   const access = new AccessService({ ...house, uow, missingConnections: missingGateways(database) });
-  const { hub, gateway, statuses, secrets } = links(house);
+  const { hub, gateway, statuses, secrets, opener } = links(house);
   const executions = new Executions({ ...house, hub });
   const commands = new CommandService(house);
   const hooks = { sensorsInUse, onBindingChanged: endsExecutions(executions, 'physical_device_changed'), onDeviceDeleted: endsExecutions(executions, 'device_deleted') };
@@ -219,7 +219,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
   });
-  return { executions, uplinks, upkeep: new ReadingUpkeep({ ...house, positions, series }), hub };
+  return { executions, uplinks, upkeep: new ReadingUpkeep({ ...house, positions, series }), hub, opener };
 }
 
 /** The ways to devices, and what they share. */
@@ -230,7 +230,7 @@ function links({ database, secretKey, clock, log }: House) {
   const opener = new ConnectionOpener({ secrets, statuses, log });
   const gateway = new GatewayConnector({ ...shared, connections: new ConnectionRepository(database.db) });
   const hub = new ConnectorHub([gateway, new MqttConnector(shared), new ChirpStackConnector(shared)], (connection) => opener.open(connection));
-  return { hub, gateway, statuses, secrets };
+  return { hub, gateway, statuses, secrets, opener };
 }
 
 function endsExecutions(executions: Executions, reason: 'device_deleted' | 'physical_device_changed') {

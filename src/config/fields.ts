@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { findKeyIn } from '../kernel/findKeyIn';
 import { findHostPort } from './listen';
 
 /** Text as it is. */
@@ -35,4 +36,4 @@ export const databaseUrl = (): z.ZodType<string> =>
 
 /** 32 bytes in base64, or nothing. */
 export const secretKey = (): z.ZodType<string> =>
-  text().refine((value) => value === '' || /^[A-Za-z0-9+/]{43}=?$/.test(value.trim()), 'must be 32 random bytes in base64, for example what "openssl rand -base64 32" prints');
+  text().refine((value) => value === '' || findKeyIn(value) !== undefined, 'must be 32 random bytes in base64, for example what "openssl rand -base64 32" prints');

@@ -26,7 +26,7 @@ export const configSchema = z.strictObject({
     pool: count(2, 100).default(10).describe('PostgreSQL: the most connections'),
   }),
   secrets: z.strictObject({
-    key: secretKey().default('').describe('key that the secret fields of connections are encrypted with: 32 bytes in base64').meta({ secret: true }),
+    key: secretKey().default('').describe('key that the secret fields of connections are encrypted with: 32 bytes in base64; better by its variable or as a file: flags show in the list of processes').meta({ secret: true }),
     keyFile: text().default('').describe('file with that key; empty: secrets.key in the data folder, made when it is first needed'),
   }),
   log: z.strictObject({

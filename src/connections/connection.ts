@@ -21,7 +21,15 @@ export interface Connection {
   readonly updatedAt: number;
   /** Counts the changes from 1; the etag is made of it. */
   readonly revision: number;
+  /** What cannot be read in the database, and is empty here; absent: nothing is damaged. Such a connection carries nothing. */
+  readonly damaged?: readonly ConnectionPart[];
 }
+
+/** What of a connection is stored as JSON. */
+export const CONNECTION_PARTS = ['configuration', 'secrets', 'policy'] as const;
+
+/** One of CONNECTION_PARTS. */
+export type ConnectionPart = (typeof CONNECTION_PARTS)[number];
 
 /** Ciphertexts by the name of the field. */
 export type SealedSecrets = Readonly<Record<string, string>>;
@@ -59,6 +67,20 @@ export function effectivePolicy(policy: ConnectionPolicy): EffectivePolicy {
 /** Another connection of the organization has the name already. */
 export function nameTaken(name: string): DomainError {
   return new DomainError('already_exists', 'name_taken', `another connection is named ${JSON.stringify(name)}, whatever the case; choose another name`, { metadata: { name } });
+}
+
+/** The connection cannot be used until somebody gives again what cannot be read. */
+export function connectionDamaged(id: string, damaged: readonly ConnectionPart[]): DomainError {
+  return new DomainError('conflict', 'connection_damaged', `the ${damaged.join(', the ')} of the connection cannot be read in the database; update it with ${givenAgain(damaged)}, or restore a copy of the database`, { metadata: { connection_id: id } });
+}
+
+/** What a change of a damaged connection has to give: its fields. */
+export function fieldsToGiveAgain(damaged: readonly ConnectionPart[]): readonly ('configuration' | 'policy')[] {
+  return [...new Set(damaged.map((part) => (part === 'policy' ? part : 'configuration')))];
+}
+
+function givenAgain(damaged: readonly ConnectionPart[]): string {
+  return fieldsToGiveAgain(damaged).map((field) => (field === 'policy' ? 'a new policy' : 'a new configuration, with its secret fields')).join(' and ');
 }
 
 /** Devices are bound to it. `devices`: how many; undefined while nobody has counted. */

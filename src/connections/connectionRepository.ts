@@ -1,7 +1,7 @@
 import { foldName, uniqueOr, type Db, type HotStatement } from '../database';
 import { notFound } from '../kernel/errors';
 import type { CreatedPosition } from '../kernel/pages';
-import { connectionInUse, nameTaken, type Connection, type ConnectionPolicy, type SealedSecrets } from './connection';
+import { CONNECTION_PARTS, connectionInUse, nameTaken, type Connection, type ConnectionPolicy, type SealedSecrets } from './connection';
 import type { JsonObject } from './connectorType';
 
 interface ConnectionRow {
@@ -80,6 +80,17 @@ export class ConnectionRepository {
     return rows.map(connectionFromRow);
   }
 
+  /** What the server itself asks: whether any connection of any organization has secrets. */
+  async isAnySealed(): Promise<boolean> {
+    return (await this.db.knex('connections').whereNot('secrets', '').first('id')) !== undefined;
+  }
+
+  /** What the server itself asks: connections with secrets, of all organizations, in the order of their ids after `after`, at most `limit`. */
+  async listSealed(after: string, limit: number): Promise<Connection[]> {
+    const query = this.db.knex('connections as c').whereNot('c.secrets', '').where('c.id', '>', after).orderBy('c.id').limit(limit);
+    return (await query.select<ConnectionRow[]>('c.*')).map(connectionFromRow);
+  }
+
   /** Stores a connection that was locked. Throws `name_taken`. */
   async update(organizationId: string, connection: Connection): Promise<void> {
     await uniqueOr(this.db.dialect, () => nameTaken(connection.name), async () => await this.one(organizationId, connection.id).update(rowOf(connection)));
@@ -118,7 +129,12 @@ function rowOf(connection: Connection) {
   };
 }
 
+/** Never throws: one row that somebody spoilt keeps no others from being read. */
 function connectionFromRow(row: ConnectionRow): Connection {
+  const configuration = findObject<JsonObject>(row.configuration);
+  const sealedSecrets = row.secrets === '' ? {} : findObject<SealedSecrets>(row.secrets);
+  const policy = findObject<ConnectionPolicy>(row.policy);
+  const damaged = CONNECTION_PARTS.filter((part) => !{ configuration, secrets: sealedSecrets, policy }[part]);
   return {
     id: row.id,
     organizationId: row.organization_id,
@@ -126,11 +142,22 @@ function connectionFromRow(row: ConnectionRow): Connection {
     name: row.name,
     description: row.description,
     enabled: row.enabled === 1,
-    configuration: JSON.parse(row.configuration) as JsonObject,
-    sealedSecrets: row.secrets === '' ? {} : (JSON.parse(row.secrets) as SealedSecrets),
-    policy: JSON.parse(row.policy) as ConnectionPolicy,
+    configuration: configuration ?? {},
+    sealedSecrets: sealedSecrets ?? {},
+    policy: policy ?? {},
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     revision: row.revision,
+    ...(damaged.length > 0 && { damaged }),
   };
+}
+
+/** Undefined for a text that holds no JSON object. */
+function findObject<T extends object>(text: string): T | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as T) : undefined;
+  } catch {
+    return undefined; // whoever asks says which part it is
+  }
 }

@@ -5,8 +5,9 @@ import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
 import { checkConfiguration } from './configurationCheck';
-import { connectionInUse, type Connection, type ConnectionPolicy } from './connection';
+import { connectionInUse, fieldsToGiveAgain, type Connection, type ConnectionPolicy } from './connection';
 import { connectionRepositories, type ConnectionRepositories } from './connectionRepositories';
+import type { ConnectionRepository } from './connectionRepository';
 import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
 import type { ConnectorHub } from './connectorHub';
 import type { JsonObject } from './connectorType';
@@ -65,6 +66,7 @@ export class ConnectionService {
   async create(organizationId: string, input: NewConnection): Promise<ConnectionView> {
     const { clock, hub, statuses, secrets } = this.options;
     throwIfAny(checkConfiguration(input.connectorId, input.configuration));
+    await secrets.checkKey(input.connectorId, input.configuration, async () => await this.work.repos.connections.isAnySealed());
     const now = clock.now();
     const place = { id: newId(), organizationId, connectorId: input.connectorId };
     const connection: Connection = { ...input, ...place, ...secrets.store(place, input.configuration, {}), createdAt: now, updatedAt: now, revision: 1 };
@@ -104,7 +106,7 @@ export class ConnectionService {
     const connection = await this.work.transaction(async ({ connections }, db) => {
       const before = await connections.lock(organizationId, id);
       checkEtag('connection', before.revision, etag);
-      const after = this.changed(before, change, clock.now());
+      const after = await this.changed(connections, before, change, clock.now());
       await connections.update(organizationId, after);
       db.afterCommit(() => {
         if (after.enabled !== before.enabled) statuses.switched(id);
@@ -132,12 +134,14 @@ export class ConnectionService {
     });
   }
 
-  private changed(before: Connection, change: ConnectionChange, now: number): Connection {
+  private async changed(connections: ConnectionRepository, { damaged = [], ...before }: Connection, change: ConnectionChange, now: number): Promise<Connection> {
     const { secrets } = this.options;
     const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<NewConnection>;
+    throwIfAny(fieldsToGiveAgain(damaged).filter((field) => !given[field]).map((field) => ({ field, description: 'cannot be read in the database; give it again' })));
     const after = { ...before, ...given, revision: before.revision + 1, updatedAt: now };
     if (!given.configuration) return after;
     throwIfAny([...secrets.checkPlace(before, given.configuration), ...checkConfiguration(before.connectorId, secrets.merged(before, given.configuration))]);
+    await secrets.checkKey(before.connectorId, given.configuration, async () => await connections.isAnySealed());
     return { ...after, ...secrets.store(before, given.configuration, before.sealedSecrets) };
   }
 

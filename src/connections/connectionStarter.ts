@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Database } from '../database';
 import type { Logger } from '../kernel/logger';
 import type { Connection } from './connection';
+import type { ConnectionOpener } from './connectionOpener';
 import { ConnectionRepository } from './connectionRepository';
 import type { ConnectorHub } from './connectorHub';
 
@@ -10,17 +11,21 @@ export interface ConnectionStarterOptions {
   readonly database: Database;
   readonly hub: ConnectorHub;
   readonly log: Logger;
+  readonly opener: Pick<ConnectionOpener, 'takeUnopened'>;
+  /** How often those are tried again that cannot be opened, milliseconds; 30 s unless given. */
+  readonly reopenMs?: number;
   /** After a failure of the database, milliseconds. */
   readonly retryMs?: number;
 }
 
 const PAGE = 100;
 
-/** Hands all connections that are switched on to their connectors when the server starts; nobody waits for it. */
+/** Hands all connections that are switched on to their connectors when the server starts, and later again those that could not be opened; nobody waits for it. */
 export class ConnectionStarter {
   private readonly stopping = new AbortController();
   private readonly connections: ConnectionRepository;
   private running: Promise<void> = Promise.resolve();
+  private reopening: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: ConnectionStarterOptions) {
     this.connections = new ConnectionRepository(options.database.db);
@@ -29,17 +34,26 @@ export class ConnectionStarter {
   /** Returns at once. */
   start(): void {
     this.running = this.handAll();
+    this.reopening = this.reopen();
   }
 
   /** Resolves when no more are handed over. */
   async stop(): Promise<void> {
     this.stopping.abort();
-    await this.running;
+    await Promise.all([this.running, this.reopening]);
   }
 
   /** Resolves when all are handed over, or it was stopped. */
   async done(): Promise<void> {
     await this.running;
+  }
+
+  private async reopen(): Promise<void> {
+    const { opener, reopenMs = 30_000 } = this.options;
+    while (!this.stopping.signal.aborted) {
+      await pause(reopenMs, this.stopping.signal);
+      if (!this.stopping.signal.aborted) for (const connection of opener.takeUnopened()) this.hand(connection);
+    }
   }
 
   private async handAll(): Promise<void> {
@@ -77,11 +91,14 @@ export class ConnectionStarter {
 }
 
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
   await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener('abort', () => {
+    const end = (): void => {
       clearTimeout(timer);
+      signal.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal.addEventListener('abort', end, { once: true });
   });
 }

@@ -33,7 +33,7 @@ export class ConnectionTrials {
 
   constructor(private readonly options: ConnectionTrialsOptions) {}
 
-  /** Throws `connection_not_found`, `validation_failed`, `secrets_unreadable`, `rate_limited`, and the signal's reason once it aborts. */
+  /** Throws `connection_not_found`, `validation_failed`, `secrets_unreadable`, `connection_damaged`, `rate_limited`, and the signal's reason once it aborts. */
   async test(organizationId: string, trial: Trial, signal: AbortSignal): Promise<readonly ConnectionCheck[]> {
     const open = await this.open(organizationId, trial);
     this.take(organizationId);

@@ -52,7 +52,8 @@ export class ConnectorHub {
   connectionChanged(connection: Connection): void {
     if (connection.revision < (this.revisions.get(connection.id) ?? 0)) return;
     this.revisions.set(connection.id, connection.revision);
-    this.connectors.find(({ id }) => id === connection.connectorId)?.connectionChanged(this.open(connection));
+    const open = this.open(connection); // also where nobody takes it: its status says that
+    this.connectors.find(({ id }) => id === connection.connectorId)?.connectionChanged(open);
   }
 
   /** A connection was deleted and that is on disk. */

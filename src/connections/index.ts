@@ -23,4 +23,5 @@ export { MqttConnector, type MqttConnectorOptions } from './connectors/mqtt/mqtt
 export { isLorawan } from './lorawan';
 export { ConnectionSecrets } from './secrets/connectionSecrets';
 export { SecretBox } from './secrets/secretBox';
-export { findKeyIn, keyFileOf, SecretKey, type SecretKeyOptions } from './secrets/secretKey';
+export { connectionsWithLostSecrets } from './secrets/lostSecrets';
+export { keyFileOf, SecretKey, type SecretKeyOptions } from './secrets/secretKey';

@@ -9,7 +9,9 @@ import { dataFolder } from '../../src/cli/doctor/folderChecks';
 import { secretsKey } from '../../src/cli/doctor/secretChecks';
 import { server } from '../../src/cli/doctor/serverChecks';
 import { loadConfig, type Config } from '../../src/config';
+import { SecretBox, SecretKey } from '../../src/connections';
 import { lockDataFolder } from '../../src/database';
+import { silentLogger } from '../../src/kernel/logger';
 import { makeCa, makeServerCertificate } from '../../src/rpc/tls/certificates';
 import { engines } from '../support/engines';
 
@@ -28,6 +30,35 @@ describe.each(engines())('doctor on $name', ({ name, createDatabase }) => {
       const findings = await database(configOf({ 'data.dir': made.dataDir, 'database.url': made.url }));
       expect(states(findings)).toEqual(['database: ok', 'schema: ok', ...(name === 'sqlite' ? ['integrity: ok'] : [expect.stringMatching(/^pg_trgm: /), 'database clock: ok'])]);
       expect(JSON.stringify(findings)).not.toMatch(/:[^:@/"]+@/); // no password
+    } finally {
+      await made.drop();
+    }
+  });
+});
+
+describe.each(engines())('doctor and secrets on $name', ({ createDatabase }) => {
+  it('finds a key that does not open what is stored, and whose secrets that are', async () => {
+    const made = await createDatabase();
+    const file = join(made.dataDir, 'secrets.key');
+    const check = async (flags: Readonly<Record<string, string>> = {}): Promise<Finding[]> => await secretsKey(configOf({ 'data.dir': made.dataDir, 'database.url': made.url, ...flags }));
+    try {
+      const { knex } = made.database.db;
+      await knex('organizations').insert({ id: 'o', name: 'o', name_folded: 'o', created_at: 1, updated_at: 1 });
+      const seal = (): string => new SecretBox(new SecretKey({ key: '', keyFile: '', dataDir: made.dataDir, log: silentLogger })).seal(['connection'], 'a password');
+      const row = { organization_id: 'o', connector_id: 'mqtt', description: '', enabled: 1, configuration: '{}', policy: '{}', revision: 1, created_at: 1, updated_at: 1 };
+      await knex('connections').insert([
+        { ...row, id: 'a', name: 'Broker', name_folded: 'broker', secrets: JSON.stringify({ password: seal() }) },
+        { ...row, id: 'b', name: 'Other', name_folded: 'other', secrets: '' },
+      ]);
+      expect(await check()).toMatchObject([{ state: 'ok' }]);
+      const key = readFileSync(file, 'utf8');
+      rmSync(file);
+      const lost = [{ check: 'secrets key', state: 'fail', found: expect.stringMatching(/does not open the secrets of the connections "Broker"$/), mend: expect.stringContaining('put the file back') }];
+      expect(await check()).toEqual(lost);
+      expect(await check({ 'secrets.key': Buffer.alloc(32, 6).toString('base64') })).toEqual(lost);
+      expect(await check({ 'secrets.key': key.trim() })).toMatchObject([{ state: 'ok' }]);
+      writeFileSync(file, Buffer.alloc(32, 6).toString('base64'), { mode: 0o600 });
+      expect(await check()).toEqual(lost);
     } finally {
       await made.drop();
     }
@@ -102,18 +133,20 @@ describe('doctor', () => {
     expect(states(certificates(files('no certificate', one.key)))).toEqual(['certificate: fail']);
   });
 
-  it('finds a key of the secrets that is missing, spoilt or open to all', () => {
+  it('finds a key of the secrets that is missing, spoilt or open to others', async () => {
     const file = join(folder, 'secrets.key');
-    const check = (flags: Readonly<Record<string, string>> = {}): string[] => states(secretsKey(configOf({ 'data.dir': folder, ...flags })));
-    expect(check()).toEqual(['secrets key: ok']);
-    expect(check({ 'secrets.keyFile': file })).toEqual(['secrets key: fail']);
+    const check = async (flags: Readonly<Record<string, string>> = {}): Promise<string[]> => states(await secretsKey(configOf({ 'data.dir': folder, ...flags })));
+    expect(await check()).toEqual(['secrets key: ok']);
+    expect(await check({ 'secrets.keyFile': file })).toEqual(['secrets key: fail']);
     writeFileSync(file, 'key', { mode: 0o600 });
-    expect(check()).toEqual(['secrets key: fail']);
+    expect(await check()).toEqual(['secrets key: fail']);
     writeFileSync(file, `${Buffer.alloc(32, 5).toString('base64')}\n`);
-    expect(check()).toEqual(['secrets key: ok']);
+    expect(await check()).toEqual(['secrets key: ok']);
+    chmodSync(file, 0o640);
+    expect(await check()).toEqual(['secrets key: warn']);
     chmodSync(file, 0o644);
-    expect(check()).toEqual(['secrets key: warn']);
-    expect(check({ 'secrets.key': Buffer.alloc(32, 6).toString('base64') })).toEqual(['secrets key: ok']);
+    expect(await check()).toEqual(['secrets key: warn']);
+    expect(await check({ 'secrets.key': Buffer.alloc(32, 6).toString('base64') })).toEqual(['secrets key: ok']);
   });
 
   it('warns of plain text', () => {

@@ -105,6 +105,8 @@ describe('loadConfig', () => {
     expect(loaded.config.secrets).toEqual({ key, keyFile: '' });
     expect(JSON.stringify(shownSettings(loaded))).not.toContain(key);
     expect(() => loadConfig({ file: false, env: { PLANTROOM_SECRETS_KEY: 'hush' } })).toThrow('PLANTROOM_SECRETS_KEY is wrong: must be 32 random bytes in base64');
+    const strayBits = `${'A'.repeat(42)}B`;
+    expect(() => loadConfig({ file: false, env: { PLANTROOM_SECRETS_KEY: strayBits } })).toThrow('must be 32 random bytes');
     expect(() => loadConfig({ file: false, env: { PLANTROOM_SECRETS_KEY: key, PLANTROOM_SECRETS_KEY_FILE: 'x' } })).toThrow('not both');
   });
 

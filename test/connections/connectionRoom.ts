@@ -37,6 +37,7 @@ export interface ConnectionRoom {
   readonly log: MemoryLog;
   readonly service: ConnectionService;
   readonly hub: ConnectorHub;
+  readonly opener: ConnectionOpener;
   readonly gateway: GatewayConnector;
   /** Serves the connector type FAKE. */
   readonly fake: FakeConnector;
@@ -69,7 +70,7 @@ export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, 
   hub.start(events);
   const trials = new ConnectionTrials({ database, hub, secrets });
   const watch = new ConnectionWatch({ database, statuses });
-  return { test, clock, log, service, hub, gateway, fake, statuses, secrets, trials, watch, events, devices };
+  return { test, clock, log, service, hub, opener, gateway, fake, statuses, secrets, trials, watch, events, devices };
 }
 
 /** A server in front of the room. */

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { SecretBox, SecretKey } from '../../src/connections';
@@ -129,6 +129,28 @@ describe.each(engines())('secrets of connections on $name', (engine) => {
     expect(again.fake.taken.at(-1)?.settings).toEqual(full);
   });
 
+  it('are never encrypted with a second key beside those of a lost one', async () => {
+    const { connection } = await room.service.create('org-1', input(full));
+    rmSync(keyFile());
+    const again = await openRoom(engine, undefined, room.test);
+    const refused = { kind: 'conflict', reason: 'secrets_unreadable', message: expect.stringContaining('put it back') };
+    await expect(again.service.create('org-2', input({ url, token: 'x' }))).rejects.toMatchObject(refused);
+    await expect(again.service.update('org-1', connection.id, change({ url, token: 'x', password: 'y', username: 'u' }), undefined)).rejects.toMatchObject(refused);
+    expect(readdirSync(room.test.dataDir)).not.toContain('secrets.key');
+    await again.service.create('org-2', input({ url }));
+    writeFileSync(keyFile(), Buffer.alloc(32, 9).toString('base64'));
+    await again.service.update('org-1', connection.id, change({ url, token: 'x', password: null }), undefined);
+    expect(again.fake.taken.at(-1)?.settings).toEqual({ url, token: 'x' });
+  });
+
+  it('are not encrypted with a key whose file is gone, and are opened with it', async () => {
+    const { connection } = await room.service.create('org-1', input(full));
+    rmSync(keyFile());
+    await expect(room.service.create('org-1', { ...input({ url, token: 'x' }), name: 'Other' })).rejects.toMatchObject({ reason: 'secrets_unreadable' });
+    await room.service.update('org-1', connection.id, change(undefined, true), undefined);
+    expect(room.fake.taken.at(-1)?.settings).toEqual(full);
+  });
+
   it('of a connection that is switched off are not opened', async () => {
     const { connection } = await room.service.create('org-1', { ...input(full), enabled: false });
     expect(room.fake.taken).toEqual([{ connection, settings: connection.configuration }]);
@@ -221,6 +243,25 @@ describe('the box of secrets', () => {
     const first = readFileSync(join(folder.path, 'secrets.key'), 'utf8');
     new SecretBox(keyOf()).seal(['a'], 1);
     expect(readFileSync(join(folder.path, 'secrets.key'), 'utf8')).toBe(first);
+  });
+
+  it('makes a key though a server was killed while it made one', () => {
+    writeFileSync(join(folder.path, `secrets.key.${process.pid}.new`), 'half');
+    new SecretBox(keyOf()).seal(['a'], 1);
+    expect(readdirSync(folder.path)).toEqual(['secrets.key']);
+  });
+
+  it('takes up another key that takes the place of the first', () => {
+    const file = join(folder.path, 'my.key');
+    writeFileSync(file, Buffer.alloc(32, 3).toString('base64'));
+    const box = new SecretBox(keyOf({ keyFile: file }));
+    const sealed = box.seal(['a'], 1);
+    writeFileSync(`${file}.new`, Buffer.alloc(32, 4).toString('base64'));
+    renameSync(`${file}.new`, file);
+    expect(() => box.open(['a'], sealed)).toThrow(/another key/);
+    writeFileSync(`${file}.old`, Buffer.alloc(32, 3).toString('base64'));
+    renameSync(`${file}.old`, file);
+    expect(box.open(['a'], sealed)).toBe(1);
   });
 
   it('says so if the key cannot be made', () => {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { DomainError, type Violation } from '../../kernel/errors';
-import type { Connection, SealedSecrets } from '../connection';
+import { connectionDamaged, type Connection, type SealedSecrets } from '../connection';
 import type { OpenConnection } from '../connector';
 import type { JsonObject } from '../connectorType';
 import type { SecretBox } from './secretBox';
@@ -13,9 +13,17 @@ export type SecretsPlace = Pick<Connection, 'id' | 'organizationId' | 'connector
 export class ConnectionSecrets {
   constructor(private readonly box: SecretBox) {}
 
-  /** A connection as its connector gets it. Throws `secrets_unreadable`, which names the fields. */
+  /** A connection as its connector gets it. Throws `secrets_unreadable`, which names the fields, `connection_damaged`. */
   open(connection: Connection): OpenConnection {
+    if (connection.damaged) throw connectionDamaged(connection.id, connection.damaged);
     return { connection, settings: { ...connection.configuration, ...this.openAll(connection, connection.sealedSecrets) } };
+  }
+
+  /** Sees to it that no second key is made beside secrets of one that was lost. `isAnySealed`: whether any connection has secrets. Throws `secrets_unreadable`. */
+  async checkKey(connectorId: string, given: JsonObject, isAnySealed: () => Promise<boolean>): Promise<void> {
+    if (!this.box.isFirst || freshSecrets(connectorId, given).length === 0 || !(await isAnySealed())) return;
+    const message = "the server's key for secrets (secrets.key in its data folder) is missing, and there are secrets that were encrypted with it; put it back. If it is lost, make another one there (openssl rand -base64 32), and give all secrets again";
+    throw new DomainError('conflict', 'secrets_unreadable', message);
   }
 
   /**
@@ -23,9 +31,7 @@ export class ConnectionSecrets {
    * is null is removed. Throws `secrets_unreadable` if nothing can be encrypted.
    */
   store(place: SecretsPlace, given: JsonObject, before: SealedSecrets): Pick<Connection, 'configuration' | 'sealedSecrets'> {
-    const secret = secretFieldsOf(place.connectorId);
-    const fresh = Object.entries(given).filter(([name, value]) => secret.includes(name) && value !== null);
-    const sealed = fresh.map(([name, value]) => [name, this.box.seal(bound(place, name), value)] as const);
+    const sealed = freshSecrets(place.connectorId, given).map(([name, value]) => [name, this.box.seal(bound(place, name), value)] as const);
     return { configuration: withoutSecrets(place.connectorId, given), sealedSecrets: { ...kept(given, before), ...Object.fromEntries(sealed) } };
   }
 
@@ -55,6 +61,11 @@ export class ConnectionSecrets {
       throw new DomainError(error.kind, error.reason, `the secret fields ${names} cannot be read: ${error.message}`, { cause: error, metadata: { connection_id: place.id } });
     }
   }
+}
+
+function freshSecrets(connectorId: string, given: JsonObject): (readonly [name: string, value: unknown])[] {
+  const secret = secretFieldsOf(connectorId);
+  return Object.entries(given).filter(([name, value]) => secret.includes(name) && value !== null);
 }
 
 function kept(given: JsonObject, before: SealedSecrets): SealedSecrets {

@@ -9,7 +9,12 @@ const VERSION = 'v1';
 
 /** Encrypts secrets: AES-256-GCM with a random nonce, bound to where they are kept, so that none opens in another place. */
 export class SecretBox {
-  constructor(private readonly key: Pick<SecretKey, 'get' | 'getOrMake'>) {}
+  constructor(private readonly key: Pick<SecretKey, 'get' | 'getOrMake' | 'isToBeMade'>) {}
+
+  /** Whether the next seal makes a key. */
+  get isFirst(): boolean {
+    return this.key.isToBeMade;
+  }
 
   /** The value, which JSON can hold, as `v1.<id of the key>.<nonce, tag and ciphertext in base64url>`. Throws `secrets_unreadable` without a usable key. */
   seal(place: readonly string[], value: unknown): string {
@@ -17,15 +22,16 @@ export class SecretBox {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, key, nonce).setAAD(boundTo(place));
     const text = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
-    return `${VERSION}.${idOf(key)}.${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url')}`;
+    return `${VERSION}.${keyIdOf(key)}.${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url')}`;
   }
 
   /** The value again. Throws `secrets_unreadable`: there is no usable key, it was another one, or somebody changed what was stored. */
   open(place: readonly string[], sealed: string): unknown {
     const key = this.key.get();
-    const [version, keyId, content] = sealed.split('.');
-    if (version !== VERSION || content === undefined) throw unreadable('has a form that this version of Plantroom does not know; give it again');
-    if (keyId !== idOf(key)) throw unreadable("was encrypted with another key than the server's; put the old key back, or give it again");
+    const keyId = findKeyIdIn(sealed);
+    const [, , content] = sealed.split('.');
+    if (keyId === undefined || content === undefined) throw unreadable('has a form that this version of Plantroom does not know; give it again');
+    if (keyId !== keyIdOf(key)) throw unreadable("was encrypted with another key than the server's; put the old key back, or give it again");
     const bytes = Buffer.from(content, 'base64url');
     try {
       const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
@@ -38,12 +44,18 @@ export class SecretBox {
   }
 }
 
+/** The id of the key that a value was encrypted with; undefined: it has a form that this version does not know. */
+export function findKeyIdIn(sealed: string): string | undefined {
+  const [version, keyId] = sealed.split('.');
+  return version === VERSION ? keyId : undefined;
+}
+
 function boundTo(place: readonly string[]): Buffer {
   return Buffer.from(JSON.stringify(['plantroom', ...place]));
 }
 
 /** Tells keys apart without telling anything of them. */
-function idOf(key: Buffer): string {
+export function keyIdOf(key: Buffer): string {
   return createHmac('sha256', key).update('plantroom key id').digest('hex').slice(0, 16);
 }
 

@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { closeSync, fsyncSync, linkSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { DomainError } from '../../kernel/errors';
+import { findKeyIn, KEY_BYTES } from '../../kernel/findKeyIn';
 import type { Logger } from '../../kernel/logger';
 
 /** Where the key of the secrets comes from. */
@@ -14,30 +15,54 @@ export interface SecretKeyOptions {
   readonly log: Logger;
 }
 
-/** Bytes of the key. */
-export const KEY_BYTES = 32;
-
-/** The key that the secrets of connections are encrypted with. Read when it is first needed, and again as long as that fails. */
+/** The key that the secrets of connections are encrypted with. Read when it is first needed, and again when its file was replaced or as long as that fails. */
 export class SecretKey {
-  private known: Buffer | undefined;
+  /** With what told its file from others. */
+  private known: { readonly key: Buffer; readonly mark: string | undefined } | undefined;
+  private lastFailure = '';
 
   constructor(private readonly options: SecretKeyOptions) {}
 
   /** Throws `secrets_unreadable` if there is none, or none that can be used. */
   get(): Buffer {
-    this.known ??= this.options.key === '' ? readKey(keyFileOf(this.options), this.options.log) : decoded(this.options.key);
-    return this.known;
+    const { key } = this.options;
+    const mark = key === '' ? markOf(keyFileOf(this.options)) : '';
+    // What was read still opens what is stored, though its file is gone.
+    if (this.known && (mark === undefined || mark === this.known.mark)) return this.known.key;
+    this.known = undefined;
+    this.known = { key: key === '' ? this.read() : decoded(key), mark };
+    return this.known.key;
   }
 
-  /** As get, but makes the file in the data folder if there is none yet; it is on disk then. */
+  /** As get, but makes the file in the data folder if there is none yet; it is on disk then. Never answers a key that is nowhere on disk any more. */
   getOrMake(): Buffer {
-    const { key, keyFile } = this.options;
-    if (!this.known && key === '' && keyFile === '') this.makeIfMissing(keyFileOf(this.options));
+    if (this.isToBeMade) this.make(keyFileOf(this.options));
+    else if (this.options.key === '' && markOf(keyFileOf(this.options)) === undefined) throw unusable('is missing; put it back');
     return this.get();
   }
 
-  private makeIfMissing(file: string): void {
-    if (existsSync(file)) return;
+  /** Whether getOrMake would make one. */
+  get isToBeMade(): boolean {
+    const { key, keyFile } = this.options;
+    return !this.known && key === '' && keyFile === '' && markOf(keyFileOf(this.options)) === undefined;
+  }
+
+  private read(): Buffer {
+    const file = keyFileOf(this.options);
+    try {
+      const text = readFileSync(file, 'latin1');
+      this.lastFailure = '';
+      return decoded(text);
+    } catch (error) {
+      if (error instanceof DomainError) throw error;
+      const code = String((error as NodeJS.ErrnoException).code);
+      if (code !== this.lastFailure) this.options.log.error({ err: error, key_file: file }, 'secrets.key_unreadable');
+      this.lastFailure = code;
+      throw unusable(code === 'ENOENT' ? 'is missing; put it back' : 'cannot be read; let the user of the server read it');
+    }
+  }
+
+  private make(file: string): void {
     try {
       writeKey(file);
     } catch (error) {
@@ -53,22 +78,10 @@ export function keyFileOf({ keyFile, dataDir }: Pick<SecretKeyOptions, 'keyFile'
   return keyFile === '' ? join(dataDir, 'secrets.key') : keyFile;
 }
 
-/** The key in a text; undefined for anything but 32 bytes in base64. */
-export function findKeyIn(text: string): Buffer | undefined {
-  const trimmed = text.trim();
-  const key = Buffer.from(trimmed, 'base64');
-  return key.length === KEY_BYTES && key.toString('base64').replace(/=$/, '') === trimmed.replace(/=$/, '') ? key : undefined;
-}
-
-function readKey(file: string, log: Logger): Buffer {
-  let text: string;
-  try {
-    text = readFileSync(file, 'latin1');
-  } catch (error) {
-    log.error({ err: error, key_file: file }, 'secrets.key_unreadable');
-    throw unusable((error as NodeJS.ErrnoException).code === 'ENOENT' ? 'is missing; put it back' : 'cannot be read; let the user of the server read it');
-  }
-  return decoded(text);
+/** Tells a file from one that takes its place; undefined: there is none. */
+function markOf(file: string): string | undefined {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found && `${found.ino} ${found.size} ${found.mtimeMs}`;
 }
 
 function decoded(text: string): Buffer {
@@ -79,7 +92,8 @@ function decoded(text: string): Buffer {
 
 /** Whole or not at all: written beside, brought to disk, then linked, which replaces nothing. */
 function writeKey(file: string): void {
-  const draft = `${file}.${process.pid}.new`;
+  removeDrafts(file);
+  const draft = `${file}.${randomUUID()}.new`;
   const descriptor = openSync(draft, 'wx', 0o600);
   try {
     writeSync(descriptor, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
@@ -90,6 +104,13 @@ function writeKey(file: string): void {
     rmSync(draft, { force: true });
   }
   if (process.platform !== 'win32') syncFolder(dirname(file));
+}
+
+/** What a server left that was killed while it made a key; no secret was encrypted with one of these. */
+function removeDrafts(file: string): void {
+  const folder = dirname(file);
+  const drafts = readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.`) && name.endsWith('.new'));
+  for (const draft of drafts) rmSync(join(folder, draft), { force: true });
 }
 
 function syncFolder(folder: string): void {
