@@ -54,8 +54,8 @@ const COUNT: HotStatement = {
 const DROP_OLDEST: HotStatement = {
   name: 'discoveredDevices.dropOldest',
   sql: () => `
-    delete from discovered_devices where organization_id = ? and connection_id = ? and client_device_id in (
-      select d.client_device_id from discovered_devices d where d.organization_id = ? and d.connection_id = ? order by d.last_seen, d.client_device_id limit ?)`,
+    delete from discovered_devices where (connection_id, client_device_id) in (
+      select d.connection_id, d.client_device_id from discovered_devices d where d.organization_id = ? and d.connection_id = ? order by d.last_seen, d.client_device_id limit ?)`,
 };
 
 const NEXT_CONNECTION: HotStatement = {
@@ -90,7 +90,7 @@ export class DiscoveredDeviceRepository {
 
   /** Removes the `surplus` of a connection's that were seen least recently. */
   async dropOldest(organizationId: string, connectionId: string, surplus: number): Promise<void> {
-    await this.db.all(DROP_OLDEST, [organizationId, connectionId, organizationId, connectionId, surplus]);
+    await this.db.all(DROP_OLDEST, [organizationId, connectionId, surplus]);
   }
 
   /** The first connection after `after` in the order of their ids that any are kept of, and whether it was deleted; of all organizations. */
