@@ -1,8 +1,9 @@
 import fc from 'fast-check';
-import type { HotStatement } from '../../src/database';
+import type { Database, HotStatement } from '../../src/database';
 import { hourOf } from '../../src/telemetry/readings/hourSummary';
 import { Cursors } from '../../src/kernel/pages';
 import { RetentionTimes, SensorQueries } from '../../src/telemetry';
+import { BackgroundWork } from '../../src/telemetry/retention/backgroundWork';
 import { hourSummaryStatements } from '../../src/telemetry/retention/hourSummaryRepository';
 import { summaryOfAll } from '../../src/telemetry/retention/lateReadings';
 import { readingRemovalStatements } from '../../src/telemetry/retention/readingRemovalRepository';
@@ -211,6 +212,55 @@ describe.each(engines())('the retention of readings on $name', (engine) => {
       { seed: SEED, numRuns: 15, endOnFailure: true },
     );
   });
+
+  it('ends a step where it takes too long, whatever is left to do, and reads smaller pages', async () => {
+    const { clock, test } = room.devices;
+    for (let at = 0; at < 4; at += 1) await room.uplink(hour - 20 * DAY + at * HOUR, { a: 1, b: 1, c: 'text' });
+    await room.sumUp();
+    await room.retain(10, null);
+    let now = 0;
+    let steps = 0;
+    const database = { transaction: async (work) => ((steps += 1), await test.database.transaction(work)) } as Database;
+    const slow = new BackgroundWork({ database, clock: { now: () => clock.now(), monotonic: () => (now += 6) }, signal: new AbortController().signal });
+    expect(await room.removal.run(slow)).toMatchObject({ readings: 12, hours: 8, largestStep: 4 });
+    expect(steps).toBe(5); // readings of three sensors, hours of two
+    const limits: number[] = [];
+    for (let page = 0; page < 6; page += 1) await slow.page(async (limit) => (limits.push(limit), await Promise.resolve([])));
+    expect(limits.slice(-2)).toEqual([1, 1]);
+    expect(limits[0]).toBeLessThan(20);
+  });
+
+  it('tries again in the next turn what failed, and does the rest meanwhile', async () => {
+    const [a] = room.sensors;
+    const failed = (): unknown[] => room.devices.log.of('readings.upkeep_failed').map(({ part }) => part);
+    await room.uplink(hour - 20 * DAY, { a: 1 });
+    await room.uplink(hour - 5 * DAY, { a: 1 });
+    await room.retain(10, null);
+    await refuse('insert', 'reading_hours');
+    await refuse('delete', 'readings');
+    await room.upkeep.turn();
+    expect(failed()).toEqual(['sum_up', 'removal']);
+    await allow('readings');
+    await room.upkeep.turn();
+    expect(failed()).toEqual(['sum_up', 'removal', 'sum_up']);
+    expect(await times(a)).toEqual([hour - 5 * DAY]);
+    await allow('reading_hours');
+    await room.upkeep.turn();
+    expect(failed()).toHaveLength(3);
+    expect((await room.hours(a)).map((one) => one.hour)).toEqual([hour - 5 * DAY]);
+    expect(room.devices.log.of('readings.retention')).toHaveLength(1);
+  });
+
+  /** Lets a table fail as a full disk does. */
+  async function refuse(change: 'insert' | 'delete', table: string): Promise<void> {
+    const { knex } = room.devices.test.database.db;
+    if (engine.name === 'sqlite') return void (await knex.raw(`create trigger full_${table} before ${change} on ${table} begin select raise(abort, 'full'); end`));
+    await knex.raw("create or replace function disk_full() returns trigger language plpgsql as $$ begin raise exception 'full'; end $$");
+    await knex.raw(`create trigger full_${table} before ${change} on ${table} for each row execute function disk_full()`);
+  }
+  async function allow(table: string): Promise<void> {
+    await room.devices.test.database.db.knex.raw(`drop trigger full_${table}${engine.name === 'sqlite' ? '' : ` on ${table}`}`);
+  }
 
   it('runs every hour and writes one line about it', async () => {
     await room.upkeep.turn();

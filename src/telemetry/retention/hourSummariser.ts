@@ -18,7 +18,6 @@ export interface HourSummariserOptions {
 /** An hour is summed up so long after its end: most of what comes late has come by then. Milliseconds. */
 export const SETTLING_MS = 600_000;
 
-const SERIES_AT_ONCE = 200;
 const STALE_AT_ONCE = 100;
 const PAGE = 2000;
 const HOURS_AT_ONCE = 256;
@@ -41,11 +40,10 @@ export class HourSummariser {
     const horizon = this.horizon();
     let readings = 0;
     for (let after = 0; ;) {
-      const page = await this.reads.waiting(after, horizon, SERIES_AT_ONCE);
-      await work.breathe();
-      readings += await this.sumSeries(page.filter(({ firstTime }) => firstTime !== null), horizon, work);
-      const last = page.at(-1);
-      if (!last || page.length < SERIES_AT_ONCE) return readings;
+      const { items, isLast } = await work.page(async (limit) => await this.reads.waiting(after, horizon, limit));
+      readings += await this.sumSeries(items.filter(({ firstTime }) => firstTime !== null), horizon, work);
+      const last = items.at(-1);
+      if (!last || isLast) return readings;
       after = last.number;
     }
   }

@@ -38,7 +38,6 @@ interface Job {
   readonly from: Place;
 }
 
-const SERIES_AT_ONCE = 200;
 const START: Place = { time: 0, position: -1 };
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
@@ -58,14 +57,13 @@ export class ReadingRemoval {
     await positions.settled();
     const position = positions.watermark();
     for (let after = 0; ;) {
-      const page = await this.reads.aging(after, SERIES_AT_ONCE);
-      await work.breathe();
-      await this.forget(page.filter(({ sensor }) => sensor === null));
-      await this.perform(page.flatMap((series) => jobsOf(series, now)), position, work, report);
-      const numbers = [after, ...page.map(({ number }) => number), ...(page.length < SERIES_AT_ONCE ? [END_OF_TIME] : [])];
+      const { items, isLast } = await work.page(async (limit) => await this.reads.aging(after, limit));
+      await this.forget(items.filter(({ sensor }) => sensor === null));
+      await this.perform(items.flatMap((series) => jobsOf(series, now)), position, work, report);
+      const numbers = [after, ...items.map(({ number }) => number), ...(isLast ? [END_OF_TIME] : [])];
       await this.removeStrays(numbers, position, work, report);
-      const last = page.at(-1);
-      if (!last || page.length < SERIES_AT_ONCE) return report;
+      const last = items.at(-1);
+      if (!last || isLast) return report;
       after = last.number;
     }
   }
@@ -92,7 +90,7 @@ export class ReadingRemoval {
   private async perform(jobs: readonly Job[], position: number, work: BackgroundWork, report: RemovalReport): Promise<void> {
     let left = jobs;
     while (left.length > 0) {
-      const step = await work.step(async (db, rows) => await removeSome(new ReadingRemovalRepository(db), left, position, rows));
+      const step = await work.step(async (db, limit, isLate) => await removeSome(new ReadingRemovalRepository(db), left, position, { limit, isLate }));
       left = step.left;
       for (const [kind, rows] of step.removed) report[kind] += rows;
       report.largestStep = Math.max(report.largestStep, step.rows);
@@ -100,8 +98,21 @@ export class ReadingRemoval {
   }
 }
 
-/** As many of the jobs as `limit` rows allow, the last one perhaps in part. */
-async function removeSome(repository: ReadingRemovalRepository, jobs: readonly Job[], position: number, limit: number): Promise<{ left: readonly Job[]; removed: readonly (readonly [Kind, number])[]; rows: number }> {
+/** How far a step may go. */
+interface StepLimits {
+  readonly limit: number;
+  readonly isLate: () => boolean;
+}
+
+/** What a step did, and what it left. */
+interface RemovalStep {
+  readonly left: readonly Job[];
+  readonly removed: readonly (readonly [Kind, number])[];
+  readonly rows: number;
+}
+
+/** As many of the jobs as `limit` rows and the time allow, the last one perhaps in part; one at least. */
+async function removeSome(repository: ReadingRemovalRepository, jobs: readonly Job[], position: number, { limit, isLate }: StepLimits): Promise<RemovalStep> {
   const removed: (readonly [Kind, number])[] = [];
   let rows = 0;
   for (const [at, job] of jobs.entries()) {
@@ -109,7 +120,7 @@ async function removeSome(repository: ReadingRemovalRepository, jobs: readonly J
     removed.push([job.kind, done.rows]);
     rows += done.rows;
     if (done.next) return { left: [{ ...job, from: done.next }, ...jobs.slice(at + 1)], removed, rows };
-    if (rows >= limit || at + 1 >= limit) return { left: jobs.slice(at + 1), removed, rows };
+    if (rows >= limit || at + 1 >= limit || isLate()) return { left: jobs.slice(at + 1), removed, rows };
   }
   return { left: [], removed, rows };
 }

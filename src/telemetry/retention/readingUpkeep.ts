@@ -39,15 +39,13 @@ export class ReadingUpkeep {
     await this.running;
   }
 
-  /** Does all that is due now. A failure is logged; the next turn tries again. */
+  /** Does all that is due now. What fails is logged and holds up nothing else; the next turn tries it again. */
   async turn(): Promise<void> {
-    const { log, database, clock } = this.options;
-    const { signal } = this.stopping;
-    try {
-      await this.perform(new BackgroundWork({ database, clock, signal }));
-    } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'readings.upkeep_failed');
-    }
+    const { database, clock } = this.options;
+    const work = new BackgroundWork({ database, clock, signal: this.stopping.signal });
+    await this.attempt('sum_up', async () => await this.sumUp(work));
+    await this.attempt('redo', async () => void (await this.summariser.redo(work)));
+    await this.attempt('removal', async () => await this.remove(work));
   }
 
   private async loop(): Promise<void> {
@@ -58,18 +56,30 @@ export class ReadingUpkeep {
     }
   }
 
-  private async perform(work: BackgroundWork): Promise<void> {
-    const { log, clock } = this.options;
-    const horizon = this.summariser.horizon();
-    if (horizon > this.summedUntil) {
-      const readings = await this.summariser.sumUp(work);
-      this.summedUntil = horizon;
-      log.debug({ readings, until: horizon }, 'readings.summed_up');
+  private async attempt(part: string, run: () => Promise<void>): Promise<void> {
+    const { signal } = this.stopping;
+    if (signal.aborted) return;
+    try {
+      await run();
+    } catch (error) {
+      if (!signal.aborted) this.options.log.warn({ err: error, part }, 'readings.upkeep_failed');
     }
-    await this.summariser.redo(work);
-    if (clock.monotonic() - this.removedAt < REMOVAL_EVERY_MS) return;
-    this.removedAt = clock.monotonic();
+  }
+
+  private async sumUp(work: BackgroundWork): Promise<void> {
+    const horizon = this.summariser.horizon();
+    if (horizon <= this.summedUntil) return;
+    const readings = await this.summariser.sumUp(work);
+    this.summedUntil = horizon;
+    this.options.log.debug({ readings, until: horizon }, 'readings.summed_up');
+  }
+
+  private async remove(work: BackgroundWork): Promise<void> {
+    const { log, clock } = this.options;
+    const began = clock.monotonic();
+    if (began - this.removedAt < REMOVAL_EVERY_MS) return;
     const { readings, thinned, hours, series, largestStep } = await this.removal.run(work);
+    this.removedAt = began;
     log.info({ readings, thinned, hours, series, largest_step: largestStep }, 'readings.retention');
   }
 }
