@@ -5,6 +5,7 @@ import type { Config } from './config';
 import {
   Arrivals,
   ChirpStackConnector,
+  compileSchemas,
   connectionHandlers,
   ConnectionOpener,
   ConnectionRepository,
@@ -148,6 +149,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   await tls.start();
   closing.push(() => tls.stop());
 
+  compileSchemas();
   const server = new GrpcServer({ authenticator: authentication, tls, limits: config.limits, reflection: config.grpc.reflection, ...outside });
   authentication.onKeyChanged((keyId) => server.keyChanged(keyId));
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
@@ -205,7 +207,7 @@ function addServices(server: GrpcServer, house: House): { executions: Executions
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
   server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));
   server.add(ConnectorServiceService, connectorHandlers(house.cursors));
-  const connectionRooms = { connections, trials: new ConnectionTrials({ database, hub, secrets }), watch: new ConnectionWatch({ database, statuses }) };
+  const connectionRooms = { connections, trials: new ConnectionTrials({ database, hub, secrets }), watch: new ConnectionWatch({ database, statuses, clock }) };
   server.add(ConnectionServiceService, { ...connectionHandlers(connectionRooms), ...discoveredDeviceHandlers(new DiscoveredDeviceService(house)) });
   server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
   server.add(ActuatorCommandServiceService, { ...commandHandlers(commands, new EncoderPreviews(house)), ...executionHandlers(executions) });

@@ -15,8 +15,8 @@ const FORMATS = { uri: (text: string): boolean => URL.canParse(text), uuid: UUID
 interface Validators {
   /** Finds every mistake. */
   readonly all: ValidateFunction;
-  /** Stops at the first. */
-  readonly first: ValidateFunction;
+  /** Stops at the first; made when it is first needed, which is hardly ever. */
+  first: ValidateFunction | undefined;
 }
 
 // The schemas are ours, so they are held against the standard by a test and not at run time, which would cost far more than compiling them.
@@ -44,9 +44,17 @@ export function checkDeviceConfiguration(connectorId: string, configuration: Jso
   return violations.length > 0 ? violations : connector.checkDeviceConfiguration(configuration);
 }
 
+/** Makes ready what checks need; that takes long enough to be done before anybody waits. Answers how many schemas were new. */
+export function compileSchemas(): number {
+  const schemas = CONNECTORS.flatMap((connector) => [connector.configurationSchema, connector.deviceConfigurationSchema]);
+  const fresh = schemas.filter((schema) => !compiled.has(schema));
+  for (const schema of fresh) validatorsOf(schema);
+  return fresh.length;
+}
+
 function violationsOf(schema: JsonObject, value: JsonObject, root: string): Violation[] {
-  const { all, first } = validatorsOf(schema);
-  const validate = isWide(value) ? first : all;
+  const validators = validatorsOf(schema);
+  const validate = isWide(value) ? (validators.first ??= new Ajv2020(OPTIONS).compile(schema)) : validators.all;
   if (validate(value)) return [];
   return violationsOfSchema(validate.errors ?? [], root);
 }
@@ -55,7 +63,7 @@ function validatorsOf(schema: JsonObject): Validators {
   const known = compiled.get(schema);
   if (known) return known;
   // Throws for a schema that is none: a mistake of a connector, which the first test meets.
-  const made = { all: new Ajv2020({ ...OPTIONS, allErrors: true }).compile(schema), first: new Ajv2020(OPTIONS).compile(schema) };
+  const made = { all: new Ajv2020({ ...OPTIONS, allErrors: true }).compile(schema), first: undefined };
   compiled.set(schema, made);
   return made;
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock';
 import type { Connection } from './connection';
+import { DeletedIds } from './deletedIds';
 
 /** How a connection is doing. */
 export type ConnectionState = 'disabled' | 'connecting' | 'connected' | 'degraded' | 'disconnected' | 'error';
@@ -35,10 +36,11 @@ const UNKNOWN = { since: undefined, lastError: '', lastMessageAt: undefined, war
 
 /**
  * What connectors saw of their connections since the server started; kept in memory. Errors and warnings are shown to people: never a
- * secret in them. What comes of a connection that was never connecting, attached or failed is left alone: it was deleted.
+ * secret in them. What comes of a connection that was deleted, or was never connecting, attached or failed, is left alone.
  */
 export class ConnectionStatuses {
   private readonly live = new Map<string, Live>();
+  private readonly deleted = new DeletedIds();
   private readonly listeners = new Set<(connectionId: string) => void>();
 
   constructor(private readonly clock: Clock) {}
@@ -65,8 +67,9 @@ export class ConnectionStatuses {
 
   /** The other side is there. */
   attached(connectionId: string): void {
-    const now = this.clock.now();
-    Object.assign(this.known(connectionId), { link: 'attached', since: now, lastError: '', lastMessageAt: now });
+    const known = this.known(connectionId);
+    if (!known) return;
+    Object.assign(known, { link: 'attached', since: this.clock.now(), lastError: '' });
     this.changed(connectionId);
   }
 
@@ -93,12 +96,13 @@ export class ConnectionStatuses {
   /** Somebody switched the connection on or off. */
   switched(connectionId: string): void {
     const known = this.known(connectionId);
+    if (!known) return;
     known.since = this.clock.now();
     known.lastError = '';
     this.changed(connectionId);
   }
 
-  /** A message came in. */
+  /** A message came in, from devices or of the other side's own. */
   messageReceived(connectionId: string): void {
     const known = this.live.get(connectionId);
     if (!known) return;
@@ -121,6 +125,7 @@ export class ConnectionStatuses {
   /** The connection is deleted. */
   forget(connectionId: string): void {
     this.live.delete(connectionId);
+    this.deleted.add(connectionId);
     this.changed(connectionId);
   }
 
@@ -140,15 +145,17 @@ export class ConnectionStatuses {
   /** A repeated failure keeps the time of the first. */
   private become(connectionId: string, link: Live['link'], error: string): void {
     const known = this.known(connectionId);
+    if (!known) return;
     if (known.link !== link || link === 'connecting') known.since = this.clock.now();
     known.link = link;
     known.lastError = error || (link === 'connecting' ? '' : known.lastError);
     this.changed(connectionId);
   }
 
-  private known(connectionId: string): Live {
+  /** What is known of it, from now on; undefined: it was deleted. */
+  private known(connectionId: string): Live | undefined {
     const known = this.live.get(connectionId);
-    if (known) return known;
+    if (known || this.deleted.has(connectionId)) return known;
     const now = this.clock.now();
     const live: Live = { link: 'away', since: now, lastError: '', lastMessageAt: undefined, contested: undefined, warnings: [], warnedAt: now, toldAt: now };
     this.live.set(connectionId, live);

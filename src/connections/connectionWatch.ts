@@ -1,4 +1,5 @@
 import type { Database } from '../database';
+import type { Clock } from '../kernel/clock';
 import { notFound } from '../kernel/errors';
 import { ConnectionRepository } from './connectionRepository';
 import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
@@ -10,12 +11,22 @@ export type StatusNews = { readonly kind: 'status'; readonly connectionId: strin
 export interface ConnectionWatchOptions {
   readonly database: Database;
   readonly statuses: ConnectionStatuses;
+  readonly clock: Clock;
+}
+
+/** What one reader was told of one connection. */
+interface Shown {
+  readonly enabled: boolean;
+  /** The status but for the time of the last message, as text to compare. */
+  readonly text: string;
+  readonly lastMessageAt: number | undefined;
+  /** When it was told, on the clock that never jumps. */
+  readonly at: number;
 }
 
 /** What one reader was told. */
 interface Told {
-  /** The status of each connection, as text to compare. */
-  readonly shown: Map<string, { readonly enabled: boolean; readonly text: string }>;
+  readonly shown: Map<string, Shown>;
   /** Connections that are none of the reader's. */
   readonly foreign: Set<string>;
 }
@@ -23,6 +34,8 @@ interface Told {
 const PAGE = 200;
 // Some things change only by time: two rivals that have become quiet, the last of many messages.
 const LOOK_EVERY_MS = 2000;
+// A change of the last message alone is told at most so often.
+const MESSAGES_EVERY_MS = 1000;
 
 /** Shows how connections are doing as it changes; a slow reader gets the newest status of each. */
 export class ConnectionWatch {
@@ -38,6 +51,7 @@ export class ConnectionWatch {
     const leave = this.options.statuses.watch((connectionId) => changes.add(connectionId));
     const wake = (): void => changes.wake();
     signal.addEventListener('abort', wake);
+    const looking = setInterval(() => changes.look(), LOOK_EVERY_MS).unref();
     try {
       const told: Told = { shown: new Map(), foreign: new Set() };
       for await (const page of this.pages(organizationId, ids)) {
@@ -47,6 +61,7 @@ export class ConnectionWatch {
       yield { kind: 'complete' };
       yield* this.follow(organizationId, changes, told, signal);
     } finally {
+      clearInterval(looking);
       signal.removeEventListener('abort', wake);
       leave();
     }
@@ -55,7 +70,7 @@ export class ConnectionWatch {
   private async *follow(organizationId: string, changes: Changes, told: Told, signal: AbortSignal): AsyncGenerator<StatusNews> {
     while (!signal.aborted) {
       yield* this.news(organizationId, changes.take(told.foreign), told);
-      for (const connectionId of this.changedByTime(told)) changes.add(connectionId);
+      if (changes.takeLook()) for (const connectionId of this.changedByTime(told)) changes.add(connectionId);
       await changes.some();
     }
   }
@@ -72,16 +87,19 @@ export class ConnectionWatch {
         continue;
       }
       const status = this.options.statuses.of(connection);
-      const text = JSON.stringify(status);
-      if (shown.get(connectionId)?.text === text) continue;
-      shown.set(connectionId, { enabled: connection.enabled, text });
+      if (!this.isNews(status, shown.get(connectionId))) continue;
+      shown.set(connectionId, { enabled: connection.enabled, text: textOf(status), lastMessageAt: status.lastMessageAt, at: this.options.clock.monotonic() });
       yield { kind: 'status', connectionId, status };
     }
   }
 
+  private isNews(status: ConnectionStatus, shown: Shown | undefined): boolean {
+    if (shown?.text !== textOf(status)) return true;
+    return shown.lastMessageAt !== status.lastMessageAt && this.options.clock.monotonic() - shown.at >= MESSAGES_EVERY_MS;
+  }
+
   private changedByTime({ shown }: Told): string[] {
-    const { statuses } = this.options;
-    return [...shown].filter(([id, { enabled, text }]) => JSON.stringify(statuses.of({ id, enabled })) !== text).map(([id]) => id);
+    return [...shown].filter(([id, before]) => this.isNews(this.options.statuses.of({ id, enabled: before.enabled }), before)).map(([id]) => id);
   }
 
   /** The ids of the connections to begin with. */
@@ -101,11 +119,16 @@ export class ConnectionWatch {
   }
 }
 
+function textOf(status: ConnectionStatus): string {
+  return JSON.stringify({ ...status, lastMessageAt: undefined });
+}
+
 /** The connections that have news, each once. */
 class Changes {
   private readonly changed = new Set<string>();
   private readonly wanted: ReadonlySet<string>;
   private woken: (() => void) | undefined;
+  private isTimeToLook = false;
 
   /** `ids`: of these alone; none: of all. */
   constructor(ids: readonly string[]) {
@@ -125,21 +148,27 @@ class Changes {
     return taken.filter((id) => !foreign.has(id));
   }
 
+  /** It is time to look at all of them. */
+  look(): void {
+    this.isTimeToLook = true;
+    this.wake();
+  }
+
+  /** Whether it was, since this was last asked. */
+  takeLook(): boolean {
+    const isTime = this.isTimeToLook;
+    this.isTimeToLook = false;
+    return isTime;
+  }
+
   wake(): void {
     this.woken?.();
   }
 
   /** Resolves when there is news, when somebody wakes it, or when it is time to look in any case. */
   async some(): Promise<void> {
-    if (this.changed.size > 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, LOOK_EVERY_MS);
-      timer.unref();
-      this.woken = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    if (this.changed.size > 0 || this.isTimeToLook) return;
+    await new Promise<void>((resolve) => (this.woken = resolve));
     this.woken = undefined;
   }
 }

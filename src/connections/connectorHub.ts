@@ -1,11 +1,13 @@
 import { notFound } from '../kernel/errors';
 import type { Connection } from './connection';
 import type { ConnectionCheck, Connector, ConnectorEvents, Downlink, OpenConnection, Peer, SendResult } from './connector';
+import { DeletedIds } from './deletedIds';
 
 /** All connectors as one: where commands go out, and who is there to take them. */
 export class ConnectorHub {
-  /** What was last handed over of each connection. No id is ever used again, so the deleted ones stay out. */
+  /** What was last handed over of each connection. */
   private readonly revisions = new Map<string, number>();
+  private readonly deleted = new DeletedIds();
 
   /** `open` decrypts the secret fields of a connection; it may not throw. */
   constructor(
@@ -48,9 +50,9 @@ export class ConnectorHub {
     for (const connector of this.connectors) connector.withdraw(connectionId, executionId);
   }
 
-  /** A connection was created or changed and that is on disk, or the server has just started. Leaves alone what is older than what it was told before. */
+  /** A connection was created or changed and that is on disk, or the server has just started. Leaves alone what is older than what it was told before, or deleted. */
   connectionChanged(connection: Connection): void {
-    if (connection.revision < (this.revisions.get(connection.id) ?? 0)) return;
+    if (this.deleted.has(connection.id) || connection.revision < (this.revisions.get(connection.id) ?? 0)) return;
     this.revisions.set(connection.id, connection.revision);
     const open = this.open(connection); // also where nobody takes it: its status says that
     this.connectors.find(({ id }) => id === connection.connectorId)?.connectionChanged(open);
@@ -58,7 +60,8 @@ export class ConnectorHub {
 
   /** A connection was deleted and that is on disk. */
   connectionDeleted(connectionId: string): void {
-    this.revisions.set(connectionId, Number.POSITIVE_INFINITY);
+    this.deleted.add(connectionId);
+    this.revisions.delete(connectionId);
     for (const connector of this.connectors) connector.connectionDeleted(connectionId);
   }
 

@@ -1,5 +1,5 @@
 export { Arrivals } from './arrivals';
-export { checkDeviceConfiguration } from './configurationCheck';
+export { checkDeviceConfiguration, compileSchemas } from './configurationCheck';
 export { effectivePolicy, type Connection, type ConnectionPolicy, type EffectivePolicy, type SealedSecrets } from './connection';
 export { connectionHandlers, type ConnectionRooms } from './connectionHandlers';
 export { ConnectionOpener, type ConnectionOpenerOptions } from './connectionOpener';

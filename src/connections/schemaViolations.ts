@@ -18,7 +18,7 @@ export function violationsOfSchema(errors: readonly ErrorObject[], root: string)
     const field = root + fieldOf(error);
     found.set(field, [...(found.get(field) ?? []), error]);
   }
-  const violations = [...found].slice(0, MOST).map(([field, wrong]) => ({ field, description: [...new Set(wrong.map(describe))].join(', or ') }));
+  const violations = [...found].slice(0, MOST).map(([field, wrong]) => ({ field, description: [...new Set(mostTelling(wrong).map(describe))].join(', or ') }));
   const more = found.size - MOST;
   return more > 0 ? [...violations, { field: root, description: `holds ${more} more mistakes; mend these first` }] : violations;
 }
@@ -49,7 +49,7 @@ function branchOf({ schemaPath }: ErrorObject): { of: string; number: string } |
 
 function fieldOf({ instancePath, keyword, params }: ErrorObject): string {
   const names = instancePath.split('/').slice(1).map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
-  const name: unknown = { additionalProperties: params['additionalProperty'], unevaluatedProperties: params['unevaluatedProperty'], required: params['missingProperty'], dependentRequired: params['missingProperty'] }[keyword];
+  const name: unknown = { additionalProperties: params['additionalProperty'], unevaluatedProperties: params['unevaluatedProperty'], required: params['missingProperty'], dependentRequired: params['missingProperty'], discriminator: params['tag'] }[keyword];
   if (typeof name === 'string') names.push(name);
   return names.map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${shortened(part, LONGEST_NAME)}`)).join('');
 }
@@ -82,8 +82,15 @@ const DESCRIPTIONS: Readonly<Record<string, Words>> = {
   minProperties: size('members', 'minProperties', 'maxProperties'),
   maxProperties: size('members', 'minProperties', 'maxProperties'),
   uniqueItems: () => 'holds the same item twice; leave one out',
+  discriminator: choice,
   'false schema': () => 'has no place here; leave it out',
 };
+
+/** What chooses an alternative says also that it is missing, and which there are. */
+function mostTelling(wrong: readonly ErrorObject[]): readonly ErrorObject[] {
+  const choosing = wrong.filter(({ keyword }) => keyword === 'discriminator');
+  return choosing.length > 0 ? choosing : wrong;
+}
 
 function describe({ keyword, params, parentSchema = {}, message }: ErrorObject): string {
   const schema: Readonly<Record<string, unknown>> = parentSchema;
@@ -97,6 +104,11 @@ function unknownSetting(schema: Readonly<Record<string, unknown>>, params: Reado
   if (names.length === 0) return 'is no setting here: there are none; leave it out';
   const near = nearest(name, names.filter((known) => Math.abs(known.length - name.length) <= 2 + name.length / 3)); // others are too far away
   return near === undefined ? `is no setting here; leave it out, or give one of ${listed(names)}` : `is no setting here; did you mean \`${near}\`?`;
+}
+
+function choice({ oneOf }: Readonly<Record<string, unknown>>, { tag, tagValue }: Readonly<Record<string, unknown>>): string {
+  const values = (oneOf as Readonly<Record<string, unknown>>[]).map((alternative) => propertiesOf(alternative)[String(tag)]?.['const']);
+  return tagValue === undefined ? `is missing; give one of ${listed(values)}` : `must be one of ${listed(values)}`;
 }
 
 function missing(schema: Readonly<Record<string, unknown>>, name: string): string {

@@ -1,8 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020';
 import fc from 'fast-check';
-import { checkConfigurationOf, checkDeviceConfiguration } from '../../src/connections/configurationCheck';
+import { checkConfiguration, checkConfigurationOf, checkDeviceConfiguration, compileSchemas } from '../../src/connections/configurationCheck';
 import { CONNECTORS } from '../../src/connections/connectors';
-import type { JsonObject } from '../../src/connections/connectorType';
+import type { ConnectorType, JsonObject } from '../../src/connections/connectorType';
 import { FAKE, registerFake } from './fakeConnector';
 
 const SEED = 20_261_121;
@@ -35,6 +35,26 @@ describe('the configuration of a connection', () => {
     ['what the connector says beyond the schema', { url, username: 'u', password: 'guess' }, { 'configuration.password': 'can be guessed; choose another one' }],
   ])('says %s, and what would be right', (_, configuration, violations) => {
     expect(check(configuration)).toEqual(violations);
+  });
+
+  it.each<[string, JsonObject, string]>([
+    ['missing', {}, 'is missing; give one of `response_topic`, `topic`'],
+    ['another one', { kind: 'post' }, 'must be one of `response_topic`, `topic`'],
+    ['no text', { kind: 7 }, 'must be one of `response_topic`, `topic`'],
+  ])('says which alternatives there are where the chosen one is %s', (_, answer, description) => {
+    expect(checkConfiguration('mqtt', { url, uplinkTopic: 'up/{clientDeviceId}', answer })).toEqual([{ field: 'configuration.answer.kind', description }]);
+  });
+
+  it('is held against schemas that were made ready before', () => {
+    const fresh: ConnectorType = { ...FAKE, id: 'fresh', configurationSchema: { ...FAKE.configurationSchema }, deviceConfigurationSchema: { ...FAKE.deviceConfigurationSchema } };
+    (CONNECTORS as ConnectorType[]).push(fresh);
+    try {
+      expect(compileSchemas()).toBeGreaterThanOrEqual(2);
+      expect(compileSchemas()).toBe(0);
+      expect(checkConfiguration('fresh', {})).toMatchObject([{ field: 'configuration.url' }]);
+    } finally {
+      (CONNECTORS as ConnectorType[]).pop();
+    }
   });
 
   it('never shows a value: it may be a secret', () => {

@@ -69,7 +69,7 @@ export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, 
   const events = new FakeEvents();
   hub.start(events);
   const trials = new ConnectionTrials({ database, hub, secrets });
-  const watch = new ConnectionWatch({ database, statuses });
+  const watch = new ConnectionWatch({ database, statuses, clock });
   return { test, clock, log, service, hub, opener, gateway, fake, statuses, secrets, trials, watch, events, devices };
 }
 

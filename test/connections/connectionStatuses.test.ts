@@ -29,7 +29,7 @@ describe('statuses of connections', () => {
     statuses.detached('c', 'nobody listens there');
     expect(status()).toMatchObject({ since: start + 10, lastError: 'nobody listens there' });
     statuses.attached('c');
-    expect(status()).toMatchObject({ state: 'connected', since: start + 20, lastError: '', lastMessageAt: start + 20 });
+    expect(status()).toMatchObject({ state: 'connected', since: start + 20, lastError: '', lastMessageAt: undefined });
     clock.advance(10);
     statuses.detached('c', '');
     expect(status()).toMatchObject({ state: 'disconnected', since: start + 30, lastError: '' });
@@ -85,6 +85,10 @@ describe('statuses of connections', () => {
     statuses.detached('c', 'gone');
     statuses.warn('c', ['x']);
     statuses.messageReceived('c');
+    statuses.connecting('c');
+    statuses.attached('c');
+    statuses.failed('c', 'refused');
+    statuses.switched('c');
     expect(statuses.contested('c')).toBe(false);
     expect(status()).toMatchObject({ state: 'disconnected', since: undefined, lastError: '' });
   });

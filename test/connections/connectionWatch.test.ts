@@ -139,6 +139,33 @@ describe.each(engines())('watching how connections are doing on $name', (engine)
     expect(await reader.until(CONNECTED)).toMatchObject({ status: { warnings: [] } });
   });
 
+  it('tells of messages at most once a second for each connection, and of the last one too', async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 10; n += 1) ids.push((await room.service.create('org-1', input({ name: `b${n}` }))).connection.id);
+    const stopping = new AbortController();
+    const times = new Map<string, (number | undefined)[]>(ids.map((id) => [id, []]));
+    const reading = (async () => {
+      for await (const news of room.watch.watch('org-1', [], stopping.signal)) if (news.kind === 'status') times.get(news.connectionId)?.push(news.status.lastMessageAt);
+    })();
+    const told = async (isEnough: (at: readonly (number | undefined)[]) => boolean): Promise<void> => {
+      while (![...times.values()].every(isEnough)) await new Promise(setImmediate);
+    };
+    await told((at) => at.length === 1);
+    for (const id of ids) room.statuses.attached(id);
+    await told((at) => at.length === 2);
+    for (let step = 0; step < 40; step += 1) {
+      room.clock.advance(100);
+      for (const id of step % 2 === 0 ? ids : ids.toReversed()) room.statuses.messageReceived(id);
+      await room.service.list('org-1', undefined, '');
+    }
+    const last = room.clock.now();
+    expect(Math.max(...[...times.values()].map((at) => at.length))).toBeLessThanOrEqual(2 + 4);
+    room.clock.advance(1000);
+    await told((at) => at.at(-1) === last);
+    stopping.abort();
+    await reading;
+  });
+
   it('shows more connections than fit on a page', async () => {
     for (let n = 0; n < 203; n += 1) await room.service.create('org-1', input({ name: `b${n}` }));
     const reader = watch();

@@ -136,6 +136,7 @@ export class GatewayConnector implements Connector {
     const { maxInFlight } = effectivePolicy(policy);
     session.welcome(welcomeMessage(this.options.clock.now(), maxInFlight), maxInFlight);
     this.options.statuses.attached(connectionId);
+    this.options.statuses.messageReceived(connectionId); // its Hello
     this.options.log.info({ ...fieldsOf(session), known: hello.known.length, store: hello.store }, 'gateway.attached');
     events.ready(organizationId, connectionId);
     await new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events }).readAll(requests);
