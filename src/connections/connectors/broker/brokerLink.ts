@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto';
+import type { IPublishPacket } from 'mqtt-packet';
 import type { Clock } from '../../../kernel/clock';
 import type { Logger } from '../../../kernel/logger';
 import type { Arrivals } from '../../arrivals';
 import type { SendResult, UplinkIdentity } from '../../connector';
 import { BackOff, type BrokerBackoff } from './backOff';
+import { Backlog } from './backlog';
 import { BrokerConnection, type Incoming } from './brokerConnection';
 import { BrokerError, type BrokerFault } from './brokerFaults';
 import type { BrokerSettings, MqttVersion } from './brokerSettings';
+import { Fence } from './fence';
 import type { PublishOutcome } from './publishOutcome';
-import { WaitedMessages } from './waitedMessages';
+import { freshSubscriptionId, WaitedMessages } from './waitedMessages';
 
 export type { BrokerBackoff } from './backOff';
 
@@ -87,6 +90,15 @@ export interface BrokerLinkOptions {
 interface Dialled {
   readonly connection: BrokerConnection;
   readonly isMqtt5: boolean;
+  readonly inbound: Inbound;
+}
+
+/** What is known of the messages that a connection brings. */
+interface Inbound {
+  /** What to subscribe with; undefined where the broker cannot tell by which subscription a message came. */
+  readonly subscriptionId: number | undefined;
+  readonly fence: Fence;
+  readonly backlog: Backlog;
   readonly waited: WaitedMessages;
 }
 
@@ -116,9 +128,11 @@ export class BrokerLink {
   private readonly backOff: BackOff;
   private running: Promise<void> | undefined;
   private connection: BrokerConnection | undefined;
-  private current: { readonly session: BrokerSession; readonly connection: BrokerConnection } | undefined;
+  private current: (Dialled & { readonly session: BrokerSession }) | undefined;
   /** What the broker surely speaks. */
   private known: MqttVersion | undefined;
+  /** Whether a fence ever came back from it. */
+  private isFenceProven = false;
 
   constructor(private readonly options: BrokerLinkOptions) {
     this.backOff = new BackOff(options.backoff);
@@ -173,6 +187,14 @@ export class BrokerLink {
     return this.current.connection.publish({ ...message, expirySeconds }, onOutcome) ? 'sent' : 'not_sent';
   }
 
+  /**
+   * Resolves when every message that was at the broker before the call has been given its stamp, as far as that can be known: at once if
+   * no messages pile up, else when a message to ourselves has come back; at most 2 s later, and when the session is over. Never rejects.
+   */
+  async caughtUp(): Promise<void> {
+    await this.current?.inbound.backlog.caughtUp();
+  }
+
   private async run(): Promise<void> {
     const { log, fields, handlers } = this.options;
     while (!this.stopping.signal.aborted) {
@@ -195,10 +217,10 @@ export class BrokerLink {
   private async attend(): Promise<BrokerFault> {
     try {
       const gate = new Gate();
-      const { connection, isMqtt5, waited } = await this.connect(gate);
-      await connection.subscribe(this.options.filters, waited.subscriptionId);
-      await waited.begin();
-      return await this.serve(connection, isMqtt5, gate.open);
+      const dialled = await this.connect(gate);
+      await dialled.connection.subscribe(this.options.filters, dialled.inbound.subscriptionId);
+      dialled.inbound.waited.begin();
+      return await this.serve(dialled, gate.open);
     } catch (error) {
       return this.faultOf(error);
     } finally {
@@ -207,16 +229,19 @@ export class BrokerLink {
     }
   }
 
-  private async serve(connection: BrokerConnection, isMqtt5: boolean, open: () => void): Promise<BrokerFault> {
+  private async serve(dialled: Dialled, open: () => void): Promise<BrokerFault> {
     const { handlers, log, fields } = this.options;
+    const { connection, isMqtt5, inbound } = dialled;
     sessions += 1;
     const session = { number: sessions, isMqtt5 };
     log.info({ ...fields, session: session.number, is_mqtt_5: isMqtt5, is_resumed: connection.isSessionPresent }, 'broker.connected');
     await handlers.up(session);
-    this.current = { session, connection };
+    this.current = { ...dialled, session };
     open();
     if (this.session) handlers.ready();
-    return await connection.closed;
+    const fault = await connection.closed;
+    this.isFenceProven ||= inbound.fence.isProven;
+    return fault;
   }
 
   /** Connects with the newest version that the broker speaks. Rejects with a BrokerError. */
@@ -237,15 +262,23 @@ export class BrokerLink {
   }
 
   private async attempt(version: MqttVersion, gate: Gate): Promise<Dialled> {
-    const { settings, clock } = this.options;
-    let waited: WaitedMessages | undefined;
+    let inbound: Inbound | undefined;
     // Made with the first message, if that comes before we know that we are in.
-    const waitedOf = (): WaitedMessages => (waited ??= new WaitedMessages(connection, settings.clientId, clock));
-    const connection = this.dial(settings, version, async (incoming) => await this.take(connection, waitedOf(), incoming, gate));
+    const inboundOf = (): Inbound => (inbound ??= this.inboundOf(connection));
+    const connection = this.dial(this.options.settings, version, async (incoming) => await this.take(connection, inboundOf(), incoming, gate));
     this.connection = connection;
     if (this.stopping.signal.aborted) connection.destroy();
     await connection.opened();
-    return { connection, isMqtt5: version === '5', waited: waitedOf() };
+    return { connection, isMqtt5: version === '5', inbound: inboundOf() };
+  }
+
+  private inboundOf(connection: BrokerConnection): Inbound {
+    const { settings, clock, log, fields } = this.options;
+    const subscriptionId = connection.hasSubscriptionIds ? freshSubscriptionId(clock.now()) : undefined;
+    const fence = new Fence(connection, settings.clientId, subscriptionId);
+    const backlog = new Backlog(fence, clock, connection.signal);
+    const onMissingIds = (): void => log.warn(fields, 'broker.no_subscription_ids');
+    return { subscriptionId, fence, backlog, waited: new WaitedMessages({ connection, subscriptionId, fence, backlog, isFenceProven: this.isFenceProven, clock, onMissingIds }) };
   }
 
   private dial(settings: BrokerSettings, version: MqttVersion, message: (incoming: Incoming) => Promise<void>): BrokerConnection {
@@ -253,19 +286,30 @@ export class BrokerLink {
     return new BrokerConnection({ settings, version, connectTimeoutMs, message, ...(mostUnderWay !== undefined && { mostUnderWay }) });
   }
 
-  private async take(connection: BrokerConnection, waited: WaitedMessages, { packet, messageId }: Incoming, gate: Gate): Promise<void> {
+  private async take(connection: BrokerConnection, { fence, backlog, waited }: Inbound, { packet, messageId }: Incoming, gate: Gate): Promise<void> {
     const { signal } = connection;
+    if (fence.take(packet)) return;
+    const message = this.messageOf(packet, messageId, waited.hasWaited(packet), signal);
+    if (messageId !== undefined) backlog.enter();
+    try {
+      // A listener for each message would stay until the end of the link.
+      if (!gate.isOpen) await Promise.race([gate.opened, aborted(signal)]);
+      signal.throwIfAborted();
+      await this.options.handlers.message(message);
+    } catch (err) {
+      if (!signal.aborted) this.options.log.error({ ...this.options.fields, topic: packet.topic, err }, 'broker.message_failed');
+      throw err;
+    } finally {
+      if (messageId !== undefined) backlog.leave();
+    }
+  }
+
+  private messageOf(packet: IPublishPacket, messageId: number | undefined, isBuffered: boolean, signal: AbortSignal): BrokerMessage {
     const { topic, retain, properties } = packet;
-    if (waited.isFence(packet)) return;
     const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
-    const isBuffered = waited.hasWaited(packet);
     const receivedAt = this.options.arrivals.stamp();
     const identity = messageId === undefined ? ({ kind: 'none' } as const) : ({ kind: 'delivery', slot: String(messageId), digest: digestOf(topic, payload), isRepetition: packet.dup } as const);
-    const message: BrokerMessage = { topic, payload, qos: messageId === undefined ? packet.qos : 1, retained: retain, isBuffered, receivedAt, identity, correlationData: properties?.correlationData, signal };
-    // A listener for each message would stay until the end of the link.
-    if (!gate.isOpen) await Promise.race([gate.opened, aborted(signal)]);
-    signal.throwIfAborted();
-    await this.options.handlers.message(message);
+    return { topic, payload, qos: messageId === undefined ? packet.qos : 1, retained: retain, isBuffered, receivedAt, identity, correlationData: properties?.correlationData, signal };
   }
 
   private faultOf(error: unknown): BrokerFault {

@@ -1,67 +1,91 @@
-import { randomUUID } from 'node:crypto';
 import type { IPublishPacket } from 'mqtt-packet';
 import type { Clock } from '../../../kernel/clock';
+import type { Backlog } from './backlog';
 import type { BrokerConnection } from './brokerConnection';
+import type { Fence } from './fence';
 
 /** Subscription identifiers are 1 to this. */
 const LARGEST_ID = 268_435_455;
 const LONGEST_WAIT = 60_000;
 
+/** What the end of waiting is told by. */
+export interface WaitedMessagesOptions {
+  readonly connection: BrokerConnection;
+  readonly subscriptionId: number | undefined;
+  readonly fence: Fence;
+  readonly backlog: Backlog;
+  /** Whether a fence came back from this broker on an earlier connection. */
+  readonly isFenceProven: boolean;
+  readonly clock: Clock;
+  /** The broker says that it tells by which subscription a message came, and does not. */
+  readonly onMissingIds: () => void;
+}
+
 /**
  * Which messages waited at the broker while we were away: with MQTT 5 they came by an older subscription, and each connection
- * subscribes with an identifier of its own. Else we publish to a topic of our own, and what comes before that message waited; if it
- * never comes back (the broker does not allow it), a minute must do.
+ * subscribes with an identifier of its own. Else a fence decides: what comes before it waited. Where nobody knows whether the broker
+ * allows it, a minute without a backlog must do.
  */
 export class WaitedMessages {
-  /** What to subscribe with; undefined where the broker cannot tell. */
-  readonly subscriptionId: number | undefined;
-  private readonly since: number;
-  private readonly mark = randomUUID();
+  private since: number;
   private isBehindFence = false;
+  private isRaised = false;
+  private isSubscribed = false;
+  private areIdsProven = false;
 
-  constructor(
-    private readonly connection: BrokerConnection,
-    private readonly clientId: string,
-    private readonly clock: Clock,
-  ) {
-    this.since = clock.monotonic();
-    this.subscriptionId = connection.hasSubscriptionIds ? freshId(clock.now()) : undefined;
+  constructor(private readonly options: WaitedMessagesOptions) {
+    this.since = options.clock.monotonic();
   }
 
   /** Sets the fence, where one is needed. Call it when the subscriptions stand. */
-  async begin(): Promise<void> {
-    if (this.subscriptionId !== undefined || !this.connection.isSessionPresent) return;
-    try {
-      await this.connection.subscribe([this.fence], undefined);
-      this.connection.publish({ topic: this.fence, payload: Buffer.from(this.mark) }, () => {});
-    } catch {
-      // The broker does not allow it, so the minute decides; if the connection is over, its end says so.
-    }
-  }
-
-  /** Whether it is the fence itself, which is nobody's message. */
-  isFence({ topic, payload }: IPublishPacket): boolean {
-    if (topic !== this.fence) return false;
-    this.isBehindFence ||= payload.toString() === this.mark;
-    return true;
+  begin(): void {
+    this.isSubscribed = true;
+    const { connection, subscriptionId } = this.options;
+    if (connection.isSessionPresent && subscriptionId === undefined) this.raise();
   }
 
   /** Whether it waited at the broker. */
   hasWaited({ properties }: IPublishPacket): boolean {
-    if (!this.connection.isSessionPresent) return false;
-    if (this.subscriptionId !== undefined) return ![properties?.subscriptionIdentifier].flat().includes(this.subscriptionId);
-    return !this.isBehindFence && this.clock.monotonic() - this.since < LONGEST_WAIT;
+    const { connection, subscriptionId } = this.options;
+    if (!connection.isSessionPresent || this.isBehindFence) return false;
+    if (subscriptionId === undefined) return this.isBeforeFence();
+    const ids = [properties?.subscriptionIdentifier].flat();
+    if (ids.includes(subscriptionId)) return false;
+    if (ids[0] !== undefined || this.areIdsProven) return true;
+    // By a subscription of an older version of MQTT, or the broker leaves them out.
+    if (this.isSubscribed && !this.isRaised) this.raise();
+    return !this.isRaised || this.isBeforeFence();
   }
 
-  private get fence(): string {
-    return `plantroom/${this.clientId}/fence`;
+  private isBeforeFence(): boolean {
+    const { fence, backlog, clock, isFenceProven } = this.options;
+    if (Math.min(clock.monotonic() - this.since, backlog.calmMs) < LONGEST_WAIT) return true;
+    if (!isFenceProven || fence.isRefused) return false;
+    this.raise(); // a broker whose queue is full drops it
+    return true;
+  }
+
+  private raise(): void {
+    this.isRaised = true;
+    this.since = this.options.clock.monotonic();
+    void this.pass();
+  }
+
+  private async pass(): Promise<void> {
+    const { fence, subscriptionId, onMissingIds } = this.options;
+    const packet = await fence.raise();
+    if (!packet) return;
+    this.areIdsProven = packet.properties?.subscriptionIdentifier !== undefined;
+    if (this.areIdsProven) return;
+    this.isBehindFence = true;
+    if (subscriptionId !== undefined) onMissingIds();
   }
 }
 
 let lastId = 0;
 
-/** Another one than any of the last years, also after a restart. */
-function freshId(now: number): number {
+/** Another one than any of the last 310 days, also after a restart; then they return. */
+export function freshSubscriptionId(now: number): number {
   lastId = Math.max(Math.floor(now / 100), lastId + 1);
   return (lastId % LARGEST_ID) + 1;
 }
