@@ -1,6 +1,8 @@
 import { DomainError, type Violation } from '../kernel/errors';
 import { formatSourcePath, LONGEST_SOURCE_PATH, parseSourcePath, SOURCE_PATH_FORM } from './sourcePath';
 
+const HOUR_MS = 3_600_000;
+
 /** A device as people know it. Times are Unix milliseconds. */
 export interface Device {
   readonly id: string;
@@ -138,4 +140,9 @@ export function sensorInUse(uses: readonly SensorUse[]): DomainError {
   return new DomainError('conflict', 'sensor_in_use', `commands expect a state of the sensors: ${named.join(', ')}${more}; take them out of expectedSensorStates first`, {
     metadata: { sensor_id: uses[0]?.sensorId ?? '', uses: String(uses.length) },
   });
+}
+
+/** The hour of the time when a device was seen, or created as long as it was never seen: the missing are found by it. */
+export function seenHour(time: number): number {
+  return Math.floor(time / HOUR_MS);
 }

@@ -1,6 +1,6 @@
 import type { Db, Dialect, HotStatement } from '../database';
 import type { CreatedPosition } from '../kernel/pages';
-import type { IntervalUnit, ListedDevice } from './device';
+import { seenHour, type IntervalUnit, type ListedDevice } from './device';
 
 /** Which part of a list to read: `limit` devices after a position, or after the first `offset`. */
 export interface DeviceSlice {
@@ -34,37 +34,56 @@ interface ListedRow {
 
 // Before the newest device there is none: a position that every device comes after.
 const BEFORE_ALL: CreatedPosition = { createdAt: Number.MAX_SAFE_INTEGER, id: '' };
+const AFTER_ALL: CreatedPosition = { createdAt: Number.MIN_SAFE_INTEGER, id: '' };
 
-const PAGE: HotStatement = {
-  name: 'devices.page',
-  sql: (dialect) => {
-    const page = `select d.* from digital_devices d where d.organization_id = ? and (d.created_at, d.id) < (?, ?) order by d.created_at desc, d.id desc limit ? offset ?`;
-    return `select ${listed(dialect)} from (${page}) d left join physical_devices p on p.device_id = d.id order by d.created_at desc, d.id desc`;
+/** So many devices are looked at one by one before all that are missing are sorted. */
+const STRETCH = 1000;
+
+// Missing are those of the hours before, and some of the hour that the time lies in: two ranges of the index digital_devices_seen,
+// which holds all that is counted and sorted by.
+const SEEN_AT = 'coalesce(d.last_seen_at, d.created_at)';
+const HOURS_BEFORE = 'from digital_devices d where d.organization_id = ? and d.seen_hour < ?';
+const THAT_HOUR = `from digital_devices d where d.organization_id = ? and d.seen_hour = ? and ${SEEN_AT} < ?`;
+
+/** The statements of this repository but the search, for the test of their plans. */
+export const deviceListStatements = {
+  page: {
+    name: 'devices.page',
+    sql: (dialect) => joined(dialect, 'select d.* from digital_devices d where d.organization_id = ? and (d.created_at, d.id) < (?, ?) order by d.created_at desc, d.id desc limit ? offset ?'),
   },
-};
-
-const TOTAL: HotStatement = {
-  name: 'devices.total',
-  sql: () => "select c.value as total from organization_counters c where c.organization_id = ? and c.name = 'devices'",
-};
-
-// Two ranges of the index digital_devices_last_seen, which holds all that is counted and sorted by.
-const SEEN_BEFORE = 'from digital_devices d where d.organization_id = ? and d.last_seen_at < ?';
-const NEVER_SEEN = 'from digital_devices d where d.organization_id = ? and d.last_seen_at is null and d.created_at < ?';
-
-const MISSING_PAGE: HotStatement = {
-  name: 'devices.missing_page',
-  sql: (dialect) => {
-    const missing = `select d.seq, d.created_at, d.id ${SEEN_BEFORE} union all select d.seq, d.created_at, d.id ${NEVER_SEEN}`;
-    const page = `select f.seq from (${missing}) f where (f.created_at, f.id) < (?, ?) order by f.created_at desc, f.id desc limit ? offset ?`;
-    return `select ${listed(dialect)} from (${page}) page join digital_devices d on d.seq = page.seq left join physical_devices p on p.device_id = d.id order by d.created_at desc, d.id desc`;
+  total: {
+    name: 'devices.total',
+    sql: () => "select c.value as total from organization_counters c where c.organization_id = ? and c.name = 'devices'",
   },
-};
+  stretch: {
+    name: 'devices.stretch',
+    sql: () => 'select d.created_at as "createdAt", d.id from digital_devices d where d.organization_id = ? and (d.created_at, d.id) < (?, ?) order by d.created_at desc, d.id desc limit 1 offset ?',
+  },
+  missingInStretch: {
+    name: 'devices.missing_in_stretch',
+    sql: (dialect) =>
+      joined(dialect, `select d.* from digital_devices d where d.organization_id = ? and (d.created_at, d.id) < (?, ?) and (d.created_at, d.id) >= (?, ?) and ${SEEN_AT} < ? order by d.created_at desc, d.id desc limit ? offset ?`),
+  },
+  missingPage: {
+    name: 'devices.missing_page',
+    sql: (dialect) => {
+      const missing = `select d.seq, d.created_at, d.id ${HOURS_BEFORE} union all select d.seq, d.created_at, d.id ${THAT_HOUR}`;
+      const page = `select f.seq from (${missing}) f where (f.created_at, f.id) < (?, ?) order by f.created_at desc, f.id desc limit ? offset ?`;
+      return joined(dialect, `select d.* from (${page}) page join digital_devices d on d.seq = page.seq`);
+    },
+  },
+  missingTotal: {
+    name: 'devices.missing_total',
+    sql: () => `select (select count(*) ${HOURS_BEFORE}) + (select count(*) ${THAT_HOUR}) as total`,
+  },
+} as const satisfies Record<string, HotStatement>;
 
-const MISSING_TOTAL: HotStatement = {
-  name: 'devices.missing_total',
-  sql: () => `select (select count(*) ${SEEN_BEFORE}) + (select count(*) ${NEVER_SEEN}) as total`,
-};
+const ALL = deviceListStatements;
+
+/** The devices of a page as ListedRows. */
+function joined(dialect: Dialect, page: string): string {
+  return `select ${listed(dialect)} from (${page}) d left join physical_devices p on p.device_id = d.id order by d.created_at desc, d.id desc`;
+}
 
 /** The columns of a ListedRow of the page `d` and its bindings `p`; the page is cut first, so that sensors are read for its devices only. */
 function listed(dialect: Dialect): string {
@@ -80,9 +99,8 @@ export class DeviceListRepository {
   async list(organizationId: string, filter: DeviceFilter, slice: DeviceSlice): Promise<ListedDevice[]> {
     if (filter.folded) return await this.search(organizationId, filter, slice);
     const after = slice.after ?? BEFORE_ALL;
-    const end = [after.createdAt, after.id, slice.limit, slice.offset];
     const before = filter.lastSeenBefore;
-    const rows = before === undefined ? await this.db.all<ListedRow>(PAGE, [organizationId, ...end]) : await this.db.all<ListedRow>(MISSING_PAGE, [organizationId, before, organizationId, before, ...end]);
+    const rows = before === undefined ? await this.db.all<ListedRow>(ALL.page, [organizationId, after.createdAt, after.id, slice.limit, slice.offset]) : await this.missing(organizationId, before, { ...slice, after });
     return rows.map(listedFromRow);
   }
 
@@ -90,8 +108,17 @@ export class DeviceListRepository {
   async total(organizationId: string, filter: DeviceFilter): Promise<number> {
     const before = filter.lastSeenBefore;
     if (filter.folded) return await this.totalOfSearch(organizationId, filter);
-    const rows = before === undefined ? await this.db.all<{ total: number }>(TOTAL, [organizationId]) : await this.db.all<{ total: number }>(MISSING_TOTAL, [organizationId, before, organizationId, before]);
+    const rows = before === undefined ? await this.db.all<{ total: number }>(ALL.total, [organizationId]) : await this.db.all<{ total: number }>(ALL.missingTotal, missingBefore(organizationId, before));
     return rows[0]?.total ?? 0;
+  }
+
+  /** Where many are missing, the next ones are near, and sorting all of them would take long; where they are not near, few are missing. */
+  private async missing(organizationId: string, before: number, { after, offset, limit }: DeviceSlice & { readonly after: CreatedPosition }): Promise<ListedRow[]> {
+    const [end] = await this.db.all<CreatedPosition>(ALL.stretch, [organizationId, after.createdAt, after.id, STRETCH]);
+    const { createdAt, id } = end ?? AFTER_ALL;
+    const rows = await this.db.all<ListedRow>(ALL.missingInStretch, [organizationId, after.createdAt, after.id, createdAt, id, before, limit, offset]);
+    if (!end || rows.length === limit) return rows;
+    return await this.db.all<ListedRow>(ALL.missingPage, [...missingBefore(organizationId, before), after.createdAt, after.id, limit, offset]);
   }
 
   private async search(organizationId: string, filter: DeviceFilter, slice: DeviceSlice): Promise<ListedDevice[]> {
@@ -117,9 +144,15 @@ export class DeviceListRepository {
   private holding(organizationId: string, { folded, lastSeenBefore }: DeviceFilter) {
     const found = this.db.dialect.nameHolds(this.db.knex('digital_devices as d').where('d.organization_id', organizationId), folded);
     if (lastSeenBefore === undefined) return found;
-    // The sum keeps the engine from starting with this condition: the name tells more.
-    return found.whereRaw('(d.last_seen_at + 0 < ? or (d.last_seen_at is null and d.created_at < ?))', [lastSeenBefore, lastSeenBefore]);
+    // Not by the hour: the engine would start with it, and the name tells more.
+    return found.whereRaw(`${SEEN_AT} < ?`, [lastSeenBefore]);
   }
+}
+
+/** The values of HOURS_BEFORE and THAT_HOUR. */
+function missingBefore(organizationId: string, before: number): (string | number)[] {
+  const hour = seenHour(before);
+  return [organizationId, hour, organizationId, hour, before];
 }
 
 function newestFirst(table: string) {

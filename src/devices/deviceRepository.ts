@@ -1,6 +1,6 @@
 import { foldName, type Db, type Dialect, type HotStatement } from '../database';
 import { notFound } from '../kernel/errors';
-import type { DataSendingInterval, Device, IntervalUnit, Sensor, SensorMapping } from './device';
+import { seenHour, type DataSendingInterval, type Device, type IntervalUnit, type Sensor, type SensorMapping } from './device';
 import { ALL_DEVICES, boundTo, DeviceCounterRepository } from './deviceCounterRepository';
 
 /** What a device is made of beside its binding, sensors and mappings. */
@@ -95,6 +95,7 @@ export class DeviceRepository {
       name: device.name,
       name_folded: foldName(device.name),
       revision: 1,
+      seen_hour: seenHour(device.createdAt),
       created_at: device.createdAt,
       updated_at: device.createdAt,
     });

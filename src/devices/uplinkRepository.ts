@@ -1,5 +1,6 @@
 import type { Db, HotStatement } from '../database';
 import type { ValueType } from '../sensorTemplates';
+import { seenHour } from './device';
 import { type UplinkRhythm, type UplinkTimes, withUplink } from './uplinkGaps';
 
 /** Which digital device a physical device is bound to, and where its values go. */
@@ -50,9 +51,15 @@ const FIND_BINDING: HotStatement = {
     from physical_devices p where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?`,
 };
 
+// In the same hour nothing changes that an index holds.
+const TOUCH_WITHIN_HOUR: HotStatement = {
+  name: 'uplinks.touchWithinHour',
+  sql: () => 'update digital_devices set last_seen_at = ? where organization_id = ? and id = ? and seen_hour = ? and last_seen_at < ? returning 1 as one',
+};
+
 const TOUCH_LAST_SEEN: HotStatement = {
   name: 'uplinks.touchLastSeen',
-  sql: () => 'update digital_devices set last_seen_at = ? where organization_id = ? and id = ? and (last_seen_at is null or last_seen_at < ?)',
+  sql: () => 'update digital_devices set last_seen_at = ?, seen_hour = ? where organization_id = ? and id = ? and (last_seen_at is null or last_seen_at < ?)',
 };
 
 const REMEMBER: HotStatement = {
@@ -75,11 +82,17 @@ export class UplinkRepository {
     const { ownTime, clock, deviceClass = reportedClass } = uplink;
     const seenAt = Math.floor(uplink.receivedAt);
     // The device first, as whoever deletes it does.
-    await this.db.all(TOUCH_LAST_SEEN, [seenAt, organizationId, deviceId, seenAt]);
+    await this.touch(organizationId, deviceId, seenAt);
     const next = uplink.isBuffered ? undefined : withUplink(rhythm, { ownTime, clock, receivedAt: seenAt });
     if (!next && deviceClass === reportedClass) return;
     const { last, gaps } = next ?? rhythm;
     await this.db.all(REMEMBER, [last ? JSON.stringify(last) : null, JSON.stringify(gaps), deviceClass ?? null, organizationId, physicalDeviceId]);
+  }
+
+  private async touch(organizationId: string, deviceId: string, seenAt: number): Promise<void> {
+    const hour = seenHour(seenAt);
+    const touched = await this.db.all(TOUCH_WITHIN_HOUR, [seenAt, organizationId, deviceId, hour, seenAt]);
+    if (touched.length === 0) await this.db.all(TOUCH_LAST_SEEN, [seenAt, hour, organizationId, deviceId, seenAt]);
   }
 }
 

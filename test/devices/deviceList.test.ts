@@ -1,5 +1,5 @@
-import { foldName, type Database } from '../../src/database';
-import { DeviceListRepository, type DeviceFilter, type DeviceSlice } from '../../src/devices/deviceListRepository';
+import { foldName, type Database, type Db } from '../../src/database';
+import { DeviceListRepository, deviceListStatements, type DeviceFilter, type DeviceSlice } from '../../src/devices/deviceListRepository';
 import { UplinkRepository } from '../../src/devices';
 import { DeviceRepository } from '../../src/devices/deviceRepository';
 import { DataSendingIntervalUnit, type ListDigitalDevicesRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
@@ -125,10 +125,10 @@ describe.each(engines())('the list of devices on $name', (engine) => {
 
     beforeAll(async () => {
       const { knex } = room.test.database.db;
-      for (const [at, id] of ids.entries()) await knex('digital_devices').where({ id }).update({ last_seen_at: seenAt(at) });
+      for (const [at, id] of ids.entries()) await knex('digital_devices').where({ id }).update({ last_seen_at: seenAt(at), seen_hour: seenAt(at) === null ? knex.raw('created_at / 3600000') : 0 });
       created = new Map((await knex('digital_devices').whereIn('id', ids).select('id', 'created_at')).map((row: { id: string; created_at: number }) => [row.id, row.created_at]));
     });
-    afterAll(async () => await room.test.database.db.knex('digital_devices').update({ last_seen_at: null }));
+    afterAll(async () => await room.test.database.db.knex('digital_devices').update({ last_seen_at: null, seen_hour: room.test.database.db.knex.raw('created_at / 3600000') }));
 
     const missing = (before: number): string[] => ids.filter((id, at) => (seenAt(at) ?? created.get(id) ?? 0) < before);
 
@@ -150,6 +150,64 @@ describe.each(engines())('the list of devices on $name', (engine) => {
       const page = await room.api.list({ lastSeenBefore, offset: 7, limit });
       expect(page.devices.map(({ id }) => id)).toEqual(missing(1045).slice(7, 7 + limit));
       expect(page.total).toBe(missing(1045).length);
+    });
+
+    it('is the same however far apart they lie', async () => {
+      const { database } = room.test;
+      const { knex } = database.db;
+      const HOUR = 3_600_000;
+      const rows = Array.from({ length: 7000 }, (_, at) => {
+        const seen = 50 * HOUR + (isFarMissing(at) ? -(at % 3) * HOUR : 1);
+        return { id: `far-${at}`, organization_id: 'org-3', name: `Far ${at}`, name_folded: `far ${at}`, last_seen_at: seen, seen_hour: seen >= 50 * HOUR ? 50 : seen / HOUR, revision: 1, created_at: 1000 + Math.floor(at / 5), updated_at: 1 };
+      });
+      await knex('organizations').insert({ id: 'org-3', name: 'Far', name_folded: 'far', created_at: 1, updated_at: 1 });
+      await database.transaction(async (db) => {
+        for (let at = 0; at < rows.length; at += 500) await db.knex('digital_devices').insert(rows.slice(at, at + 500));
+      });
+      const list = new DeviceListRepository(database.db);
+      const filter = { folded: '', lastSeenBefore: 50 * HOUR + 1 };
+      const expected = rows.filter((_, at) => isFarMissing(at)).toSorted((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1)).map(({ id }) => id);
+      expect(await list.total('org-3', filter)).toBe(expected.length);
+      const found: string[] = [];
+      for (let after: DeviceSlice['after']; ;) {
+        const page = await list.list('org-3', filter, { after, offset: 0, limit: 50 });
+        found.push(...page.map(({ id }) => id));
+        after = page.at(-1);
+        if (page.length < 50) break;
+      }
+      expect(found).toEqual(expected);
+      for (const offset of [5, 500, 3000]) expect((await list.list('org-3', filter, { after: undefined, offset, limit: 3 })).map(({ id }) => id)).toEqual(expected.slice(offset, offset + 3));
+      await knex('organizations').where({ id: 'org-3' }).delete();
+    });
+
+    it('loses a device that sends, from one hour to the next, and changes no index within an hour', async () => {
+      const { database } = room.test;
+      const HOUR = 3_600_000;
+      const begin = Math.ceil(room.clock.now() / HOUR) * HOUR;
+      const { id } = await room.api.create({ name: 'Sends', physicalDevice: { clientDeviceId: 'sends', connectionId: room.connections[1] } }, 'org-2');
+      const isMissing = async (before: number): Promise<boolean> => (await room.api.list({ lastSeenBefore: toTimestamp(before), limit: 200 }, 'org-2')).devices.some((device) => device.id === id);
+      const send = async (receivedAt: number): Promise<number> =>
+        await database.transaction(async (db) => {
+          const uplinks = new UplinkRepository(db);
+          const binding = await uplinks.findBinding('org-2', room.connections[1], 'sends');
+          const before = await indexedUpdates(db);
+          await uplinks.received('org-2', binding!, { receivedAt, ownTime: undefined, clock: undefined, isBuffered: true, deviceClass: undefined });
+          return (await indexedUpdates(db)) - before;
+        });
+      expect([await isMissing(begin), await isMissing(begin + HOUR)]).toEqual([true, true]);
+      await send(begin);
+      if (engine.name === 'postgres') {
+        // Where a page is full a row moves to another one, whatever changes.
+        await database.db.knex.raw('alter table digital_devices set (fillfactor = 50)');
+        await database.db.knex.raw('vacuum full digital_devices');
+      }
+      for (const [receivedAt, last] of [[begin + 10, begin + 10], [begin + 5, begin + 10], [begin + HOUR - 1, begin + HOUR - 1]] as const) {
+        expect(await send(receivedAt)).toBe(0);
+        expect([receivedAt, await isMissing(last), await isMissing(last + 1)]).toEqual([receivedAt, false, true]);
+      }
+      await send(begin + 3 * HOUR);
+      expect([await isMissing(begin + 3 * HOUR), await isMissing(begin + 3 * HOUR + 1)]).toEqual([false, true]);
+      await room.api.delete({ id }, 'org-2');
     });
 
     it('goes together with search', async () => {
@@ -183,14 +241,30 @@ describe.each(engines())('the list of devices on $name', (engine) => {
     for (const filter of [{ ...ALL, folded: foldName('Boiler') }, { lastSeenBefore: 3000, folded: 'boiler' }]) {
       for (const plan of await plansOf(database, filter, slice)) expect(plan).toMatch(engine.name === 'sqlite' ? /VIRTUAL TABLE INDEX 0:M/ : /Index Scan on digital_devices_search/);
     }
-    const [missing = '', missingTotal = ''] = await plansOf(database, { ...ALL, lastSeenBefore: 3000 }, slice);
+    const after = [5, 'x'];
+    const ranges = ['org-1', 1, 'org-1', 1, 3_600_001];
+    const missing = await planOf(database, async (db) => await db.all(deviceListStatements.missingPage, [...ranges, ...after, 51, 0]));
+    const missingTotal = await planOf(database, async (db) => await db.all(deviceListStatements.missingTotal, ranges));
     // PostgreSQL takes for each of the two parts whichever index leaves less to read.
-    for (const plan of [missing, missingTotal]) expect(plan).toMatch(engine.name === 'sqlite' ? /COVERING INDEX digital_devices_last_seen.*COVERING INDEX digital_devices_last_seen/ : /digital_devices_last_seen/);
-    for (const plan of [page, get, binding, missing, missingTotal]) expect(plan).not.toMatch(/SCAN (digital_devices|p|s|m)\b|Seq Scan/);
+    for (const plan of [missing, missingTotal]) expect(plan).toMatch(engine.name === 'sqlite' ? /COVERING INDEX digital_devices_seen .*INDEX digital_devices_seen / : /digital_devices_seen/);
+    const stretch = await planOf(database, async (db) => await db.all(deviceListStatements.stretch, ['org-1', ...after, 1000]));
+    const inStretch = await planOf(database, async (db) => await db.all(deviceListStatements.missingInStretch, ['org-1', ...after, 1, 'x', 3_600_001, 51, 0]));
+    for (const plan of [stretch, inStretch]) expect(plan).toMatch(/digital_devices_page/);
+    for (const plan of [page, get, binding, missing, missingTotal, stretch, inStretch]) expect(plan).not.toMatch(/SCAN (digital_devices|p|s|m)\b|Seq Scan/);
   });
 });
 
+/** A long stretch of others before many, few at the end. */
+const isFarMissing = (at: number): boolean => (at < 4000 ? at % 7 === 0 || at < 3000 : at > 6600 && at % 40 === 0);
+
 const ALL: DeviceFilter = { folded: '', lastSeenBefore: undefined };
+
+/** How many changes of devices PostgreSQL wrote to all their indexes. */
+async function indexedUpdates({ knex, dialect }: Db): Promise<number> {
+  if (dialect.name === 'sqlite') return 0;
+  const { rows } = await knex.raw<{ rows: { n: string }[] }>("select n_tup_upd - n_tup_hot_upd as n from pg_stat_xact_user_tables where relname = 'digital_devices'");
+  return Number(rows[0]?.n);
+}
 
 /** The plans of a page and of its total. */
 async function plansOf(database: Database, filter: DeviceFilter, slice: DeviceSlice): Promise<string[]> {

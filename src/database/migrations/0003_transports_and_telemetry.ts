@@ -22,7 +22,7 @@ export async function up(knex: Knex, dialect: Dialect): Promise<void> {
 /** Drops all of it. */
 export async function down(knex: Knex): Promise<void> {
   for (const table of ['stale_hours', 'reading_hours', 'readings', 'reading_series', 'refused_values', 'discovered_devices']) await knex.schema.dropTable(table);
-  await knex.raw('drop index digital_devices_last_seen');
+  await knex.raw('drop index digital_devices_seen');
   for (const [table, column] of COLUMNS) await knex.raw(`alter table ${table} drop column ${column}`);
 }
 
@@ -31,6 +31,7 @@ const COLUMNS = [
   ['organizations', 'reading_retention_days'],
   ['organizations', 'thin_readings_after_days'],
   ['physical_devices', 'reported_class'],
+  ['digital_devices', 'seen_hour'],
   ['latest_readings', 'buffered'],
   ['latest_readings', 'f_cnt'],
   ['executions', 'delivered_f_cnt'],
@@ -41,8 +42,14 @@ async function devices(knex: Knex): Promise<void> {
   await knex.schema.alterTable('physical_devices', (t) => {
     t.text('reported_class'); // LoRaWAN: the class of the last uplink that told it: A, B or C
   });
+  // The hours since 1970 until it was last seen, or created as long as it was never seen: an index that changes once an hour at most. Where
+  // an indexed column changes, PostgreSQL writes all indexes of the row anew, that of the names as well.
   await knex.schema.alterTable('digital_devices', (t) => {
-    t.index(['organization_id', 'last_seen_at', 'created_at', 'id'], 'digital_devices_last_seen'); // all that a list needs to count and to sort
+    t.bigInteger('seen_hour').notNullable().defaultTo(0);
+  });
+  await knex.raw('update digital_devices set seen_hour = coalesce(last_seen_at, created_at) / 3600000');
+  await knex.schema.alterTable('digital_devices', (t) => {
+    t.index(['organization_id', 'seen_hour', 'created_at', 'id'], 'digital_devices_seen'); // all that a list needs to count and to sort
   });
   // Physical devices that sent something and are bound to none. No reference to the connection, as for connector_keys.
   await knex.schema.createTable('discovered_devices', (t) => {
