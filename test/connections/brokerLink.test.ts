@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { connect, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { tryBroker } from '../../src/connections/connectors/broker/brokerTrial';
 import { TestCa } from '../support/brokerPki';
 import { Mqtt5Broker } from '../support/mqtt5Broker';
 import { gate } from './fakeEvents';
@@ -236,6 +237,22 @@ describe('tried out', () => {
 
   it('fails at a wrong password', async () => {
     broker.onConnect = () => 0x86;
-    expect((await roomAt(broker.url).test()).find(({ outcome }) => outcome === 'failed')).toMatchObject({ name: 'sign_in' });
+    expect((await roomAt(broker.url).test()).find(({ outcome }) => outcome === 'failed')).toMatchObject({ name: 'sign_in', message: expect.stringMatching(/user name or the password.*tried with the client id plantroom-trial-/) });
+  });
+
+  it.each([
+    ['mqtt', 'sign_in', 'does not answer to CONNECT'],
+    ['mqtts', 'tls', 'does not answer the TLS handshake'],
+    ['ws', 'address', 'does not answer in time'],
+  ])('tells how far it came with one that takes the connection and says nothing: %s', async (scheme, name, text) => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => sockets.push(socket.on('error', () => {})));
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const url = `${scheme}://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const settings = { url, protocol: '5', clientId: '', keepaliveSeconds: 30, sessionExpirySeconds: 60 } as const;
+    const checks = await tryBroker(settings, [], new AbortController().signal, 200);
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+    expect(checks.find(({ outcome }) => outcome === 'failed')).toEqual({ name, outcome: 'failed', message: expect.stringContaining(text) as string });
   });
 });

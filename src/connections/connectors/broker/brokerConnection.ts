@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { connect as connectMqtt, type MqttClient } from 'mqtt';
 import { generate, writeToStream, type IConnackPacket, type IPublishPacket, type Packet } from 'mqtt-packet';
 import { BrokerError, CLOSED, faultOfError, faultOfReason, type BrokerFault } from './brokerFaults';
@@ -50,6 +51,8 @@ export class BrokerConnection {
   private messageIds = new WeakMap<IPublishPacket, number>();
   private connack: IConnackPacket | undefined;
   private fault: BrokerFault | undefined;
+  /** How far it came before the first packet of MQTT. */
+  private progress: 'reached' | 'secured' | undefined;
   private underWay = 0;
   private isDeaf = false;
   private held: (() => void) | undefined;
@@ -164,10 +167,12 @@ export class BrokerConnection {
 
   private listen(client: MqttClient): void {
     if (client.stream instanceof Socket) client.stream.setNoDelay(true); // small packets must not wait for each other's acknowledgement
+    client.stream.once('connect', () => (this.progress = client.stream instanceof TLSSocket ? 'reached' : 'secured'));
+    client.stream.once('secureConnect', () => (this.progress = 'secured'));
     client.handleMessage = (packet, done) => this.take(packet, () => done());
     client.on('packetreceive', (packet) => this.received(packet));
     client.on('error', (error) => {
-      this.fault ??= this.refusal() ?? faultOfError(error);
+      this.fault ??= this.refusal() ?? faultOfError(error, this.progress);
       this.destroy();
     });
     client.on('close', () => this.end(this.fault ?? CLOSED));
@@ -201,7 +206,7 @@ export class BrokerConnection {
       await this.options.message(incoming);
       if (incoming.messageId !== undefined) this.acknowledge(incoming.messageId);
     } catch {
-      // Whoever rejects says why in its own log; the broker sends it again on the next connection.
+      // The link has written down why; the broker sends it again on the next connection.
     }
     this.underWay -= 1;
     this.release();

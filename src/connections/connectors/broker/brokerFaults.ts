@@ -68,9 +68,16 @@ const TLS_TEXTS: readonly (readonly [RegExp, Row])[] = [
   [/wrong.version|packet.length.too.long/i, ['no_tls', 'the port does not speak TLS; give the TLS port of the broker, or a url without TLS', true]],
 ];
 
+const NO_CONNACK = 'connack timeout';
+/** The same, by how far it came. */
+const SILENT: Readonly<Record<'reached' | 'secured', Row>> = {
+  reached: ['tls_timed_out', 'something takes the connection there and does not answer the TLS handshake; see that the port is the TLS port of a broker', false],
+  secured: ['no_answer', 'something takes the connection there and does not answer to CONNECT; see that the port is that of an MQTT broker, and that the broker is well', false],
+};
+
 /** What the library says without a code. */
 const LIBRARY: Readonly<Record<string, Row>> = {
-  'connack timeout': ['timed_out', 'the broker does not answer in time; see that the url is right and that no firewall is between', false],
+  [NO_CONNACK]: ['timed_out', 'the broker does not answer in time; see that the url is right and that no firewall is between', false],
   'Keepalive timeout': ['keepalive_timeout', 'nothing came from the broker for one and a half keepalives', false],
 };
 
@@ -82,13 +89,17 @@ export function faultOfReason(reason: number, isMqtt5: boolean): BrokerFault {
   return row ? fault(row) : { code: `reason_${reason}`, message: `the broker ended the connection with reason ${reason}`, isFatal: false };
 }
 
-/** The fault of what the network, TLS or the MQTT library threw. */
-export function faultOfError(error: unknown): BrokerFault {
+/**
+ * The fault of what the network, TLS or the MQTT library threw. `progress`: how far the connection came: `reached`: TCP alone where there has
+ * to be more; `secured`: all that comes before the first packet of MQTT.
+ */
+export function faultOfError(error: unknown, progress?: 'reached' | 'secured'): BrokerFault {
   const code = codeOf(error);
   const text = error instanceof Error ? error.message : '';
   const row = NETWORK[code] ?? CERTIFICATE[code];
   if (row) return fault(row);
   if (TLS.test(code) || text.startsWith('TLS')) return tlsFault(`${code} ${text}`);
+  if (text === NO_CONNACK && progress) return fault(SILENT[progress]);
   const own = LIBRARY[text];
   if (own) return fault(own);
   if (text.startsWith('Unexpected server response')) return { code: 'no_websocket', message: `the web server answers, but not as a broker does (${printable(text)}); see that the path of the url is right`, isFatal: false };

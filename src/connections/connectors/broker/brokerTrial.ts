@@ -16,22 +16,22 @@ const PROTOCOL = new Set(['unsupported_protocol', 'closed', 'connection_lost', '
 /** What brokers of 3.1.1 do when they are spoken to in MQTT 5. */
 const MEANS_OLDER = new Set(['unsupported_protocol', 'closed', 'connection_lost', 'protocol_error']);
 
-/** Tries a broker out with a client id and a session of its own, of which nothing is left: reaches it, signs in, subscribes. Ends within 20 s, sooner if the signal aborts. */
-export async function tryBroker(settings: BrokerSettings, filters: readonly string[], signal: AbortSignal): Promise<ConnectionCheck[]> {
+/** Tries a broker out with a client id and a session of its own, of which nothing is left: reaches it, signs in, subscribes. Ends within 20 s, sooner if the signal aborts. `connectTimeoutMs`: how long the broker has to answer. */
+export async function tryBroker(settings: BrokerSettings, filters: readonly string[], signal: AbortSignal, connectTimeoutMs = CONNECT_TIMEOUT): Promise<ConnectionCheck[]> {
   const versions: readonly MqttVersion[] = settings.protocol ? [settings.protocol] : ['5', '3.1.1'];
+  const trial = { ...settings, clientId: `plantroom-trial-${randomUUID()}`, cleanSession: true };
   let fault: BrokerFault | undefined;
   for (const version of versions) {
-    const found = await attempt(settings, version, filters, signal);
-    if (!found) return checksOf(settings, version, undefined);
+    const found = await attempt(trial, version, connectTimeoutMs, filters, signal);
+    if (!found) return checksOf(trial, version, undefined);
     fault ??= found;
-    if (!MEANS_OLDER.has(found.code)) return checksOf(settings, version, found);
+    if (!MEANS_OLDER.has(found.code)) return checksOf(trial, version, found);
   }
-  return checksOf(settings, '5', fault);
+  return checksOf(trial, '5', fault);
 }
 
-async function attempt(settings: BrokerSettings, version: MqttVersion, filters: readonly string[], signal: AbortSignal): Promise<BrokerFault | undefined> {
-  const trial = { ...settings, clientId: `plantroom-trial-${randomUUID()}`, cleanSession: true };
-  const connection = new BrokerConnection({ settings: trial, version, connectTimeoutMs: CONNECT_TIMEOUT, message: async () => {} });
+async function attempt(trial: BrokerSettings, version: MqttVersion, connectTimeoutMs: number, filters: readonly string[], signal: AbortSignal): Promise<BrokerFault | undefined> {
+  const connection = new BrokerConnection({ settings: trial, version, connectTimeoutMs, message: async () => {} });
   const end = (): void => connection.destroy();
   signal.addEventListener('abort', end, { once: true });
   if (signal.aborted) end();
@@ -53,22 +53,28 @@ function checksOf(settings: BrokerSettings, version: MqttVersion, fault: BrokerF
   const failed = fault ? stageOf(fault) : undefined;
   const last = failed ? STAGES.indexOf(failed) : STAGES.length;
   return STAGES.map((name, at) => {
-    if (name === failed) return { name, outcome: 'failed', message: fault?.message ?? '' };
+    if (name === failed) return { name, outcome: 'failed', message: `${fault?.message ?? ''}${name === 'sign_in' ? triedAs(settings) : ''}` };
     if (at > last) return { name, outcome: 'skipped', message: 'what comes before it failed' };
     return passed(name, settings, version);
   });
 }
 
-function passed(name: Stage, { url, username }: BrokerSettings, version: MqttVersion): ConnectionCheck {
+function passed(name: Stage, settings: BrokerSettings, version: MqttVersion): ConnectionCheck {
+  const { url, username } = settings;
   const isTls = url.startsWith('mqtts:') || url.startsWith('wss:');
   const messages: Readonly<Record<Stage, string>> = {
     address: 'the broker answers',
     tls: isTls ? "the broker's certificate is trusted" : 'the url is one without TLS',
-    sign_in: username === undefined ? 'the broker lets this client in without a user' : 'the broker knows the user',
+    sign_in: `${username === undefined ? 'the broker lets this client in without a user' : 'the broker knows the user'}${triedAs(settings)}`,
     protocol: `MQTT ${version}`,
     subscribe: 'the broker allows the subscription',
   };
   return { name, outcome: name === 'tls' && !isTls ? 'skipped' : 'ok', message: messages[name] };
+}
+
+/** Brokers may have rules for client ids: the connection itself signs in with another one. */
+function triedAs({ clientId }: BrokerSettings): string {
+  return `; tried with the client id ${clientId}, not with that of the connection`;
 }
 
 function stageOf({ code }: BrokerFault): Stage {
