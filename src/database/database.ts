@@ -44,6 +44,7 @@ export class Database {
   /**
    * Runs the work in one transaction and resolves when it is on disk. Only database work inside, on the `db` that is handed in;
    * no network, no timers. It may run more than once on PostgreSQL, so it changes nothing outside but by `afterCommit`.
+   * Throws what the work throws, and `database_unavailable`: nothing was stored then, unless the error is a CommitUnknown.
    */
   async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
     return await this.engine.transaction(work);

@@ -1,3 +1,4 @@
+export { CommitUnknown } from './commitUnknown';
 export { Database, type DatabaseFacts } from './database';
 export { type DataFolderLock, findDataFolderHolder, lockDataFolder, watchDataFolder } from './dataFolder';
 export type { Db, HotStatement, SqlValue } from './db';

@@ -4,6 +4,7 @@ import { types } from 'pg';
 import type { Logger } from '../../kernel/logger';
 import { translated } from '../translate';
 import { postgres } from './postgres';
+import { isRefusal, LostCommit } from './postgresCommits';
 
 /** What a connection to PostgreSQL needs. */
 export interface PostgresOptions {
@@ -48,7 +49,13 @@ export function connect({ url, poolSize, readOnly, log }: PostgresOptions): Knex
   });
 }
 
-/** Knex's PostgreSQL with errors translated, and a commit that is believed only when it was one. */
+class RolledBack extends Error {
+  constructor() {
+    super('the transaction was rolled back because one of its statements had failed and its work went on');
+  }
+}
+
+/** Knex's PostgreSQL with errors translated, and a commit that is believed only when it was one; LostCommit where nobody knows. */
 class PostgresClient extends PostgresDialect {
   override async acquireConnection(): Promise<unknown> {
     try {
@@ -59,14 +66,14 @@ class PostgresClient extends PostgresDialect {
   }
 
   override async query(connection: unknown, query: unknown): Promise<unknown> {
+    const isCommit = query === 'COMMIT;';
     try {
       const answered = (await super.query(connection, query)) as { response?: { command?: string } };
       // PostgreSQL answers COMMIT with ROLLBACK, and no error, when a statement before it failed.
-      if (query === 'COMMIT;' && answered.response?.command === 'ROLLBACK') {
-        throw new Error('the transaction was rolled back because one of its statements had failed and its work went on');
-      }
+      if (isCommit && answered.response?.command === 'ROLLBACK') throw new RolledBack();
       return answered;
     } catch (error) {
+      if (isCommit && !(error instanceof RolledBack) && !isRefusal(error)) throw new LostCommit((connection as { processID: number }).processID, error);
       throw translated(postgres, error);
     }
   }

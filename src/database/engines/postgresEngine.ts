@@ -2,11 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
+import { CommitUnknown } from '../commitUnknown';
 import type { Db, HotStatement, SqlValue } from '../db';
 import { codeOf, translated } from '../translate';
 import type { Engine, EngineCheck, EngineFacts } from './engine';
 import { NAME_SEARCH_SQL, postgres } from './postgres';
 import { connect, type PostgresOptions } from './postgresClient';
+import { LostCommit, LostCommits } from './postgresCommits';
 import { PostgresOwnership } from './postgresOwnership';
 import { runAll } from './writeQueue';
 
@@ -24,12 +26,14 @@ export class PostgresEngine implements Engine {
   readonly db: Db;
   private readonly knex: Knex;
   private readonly log: Logger;
+  private readonly lostCommits: LostCommits;
   private readonly running = new Set<Promise<unknown>>();
   private ownership: PostgresOwnership | undefined;
 
   constructor(private readonly options: PostgresOptions) {
     this.knex = connect(options);
     this.log = options.log;
+    this.lostCommits = new LostCommits(this.knex, options.log);
     this.db = new PostgresDb(this.knex, (action) => runAll([action], this.log));
   }
 
@@ -102,6 +106,7 @@ export class PostgresEngine implements Engine {
 
   async close(): Promise<void> {
     await Promise.allSettled(this.running);
+    this.lostCommits.close();
     await this.knex.destroy();
     await this.ownership?.close(); // last: nothing of this server reaches the database any more
   }
@@ -111,6 +116,7 @@ export class PostgresEngine implements Engine {
       try {
         return await this.once(work);
       } catch (error) {
+        if (error instanceof LostCommit) throw new CommitUnknown(this.lostCommits.over(error.process), error.cause);
         if (attempt === TRIES || !isLostRace(error)) throw translated(postgres, error);
         this.log.debug({ attempt, error }, 'database.transaction_repeated');
         await pause(Math.random() * 20 * attempt); // two that met once should not meet again

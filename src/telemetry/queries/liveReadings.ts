@@ -24,9 +24,13 @@ export class LiveReadings {
     const stopListening = positions.onStored((from, readings) => {
       if (from === organizationId) this.add(readings.filter(({ sensorId }) => matters(sensorId)));
     });
+    const stopMissing = positions.onMissed((from, position) => {
+      if (from === organizationId) this.leaveOut(position);
+    });
     this.stop = () => {
       signal.removeEventListener('abort', tell);
       stopListening();
+      stopMissing();
     };
   }
 
@@ -79,8 +83,13 @@ export class LiveReadings {
 
   private add(readings: readonly StoredReading[]): void {
     if (readings.length === 0) return;
-    if (this.isBehind || this.waiting.length + readings.length > MOST_WAITING) this.left = Math.max(this.left, ...readings.map(({ position }) => position));
+    if (this.isBehind || this.waiting.length + readings.length > MOST_WAITING) this.leaveOut(...readings.map(({ position }) => position));
     else this.waiting.push(...readings);
+    this.wake?.();
+  }
+
+  private leaveOut(...positions: readonly number[]): void {
+    this.left = Math.max(this.left, ...positions);
     this.wake?.();
   }
 }

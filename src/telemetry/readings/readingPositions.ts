@@ -4,6 +4,9 @@ import { POSITIONS_PER_MS, type StoredReading } from './storedReading';
 /** Hears of the readings of an uplink once they are on disk. Returns at once. */
 export type StoredListener = (organizationId: string, readings: readonly StoredReading[]) => void;
 
+/** Hears that readings with a position may be on disk which nobody was told of. Returns at once. */
+export type MissedListener = (organizationId: string, position: number) => void;
+
 /**
  * The order in which readings are stored, over all organizations. Uplinks are stored beside each other, so it also knows up to where
  * all of them are on disk.
@@ -12,6 +15,7 @@ export class ReadingPositions {
   // In their order, because they only grow.
   private readonly underway = new Set<number>();
   private readonly listeners = new Set<StoredListener>();
+  private readonly missed = new Set<MissedListener>();
   private readonly waiting = new Set<{ readonly position: number; readonly resolve: () => void }>();
   private last = 0;
 
@@ -22,7 +26,7 @@ export class ReadingPositions {
     this.last = Math.max(this.last, position);
   }
 
-  /** A position greater than all before, for readings that are about to be stored. It has to be closed, whatever comes of them. */
+  /** A position greater than all before, for readings that are about to be stored. It has to be closed, or in doubt, whatever comes of them. */
   open(): number {
     this.last = Math.max(this.clock.now() * POSITIONS_PER_MS, this.last + 1);
     this.underway.add(this.last);
@@ -38,6 +42,14 @@ export class ReadingPositions {
       this.waiting.delete(waiter);
       waiter.resolve();
     }
+  }
+
+  /**
+   * Nobody knows whether what was to be stored with it is on disk, until `over` resolves. Closes it then, and tells who listens that
+   * there may be readings which nobody was told of.
+   */
+  doubt(organizationId: string, position: number, over: Promise<void>): void {
+    void this.closeAfter(organizationId, position, over);
   }
 
   /** All readings with this position or a smaller one are on disk, and nothing is stored with such a one any more. */
@@ -58,8 +70,20 @@ export class ReadingPositions {
     return () => void this.listeners.delete(listener);
   }
 
+  /** Calls the listener for each position that was in doubt, before it is closed. Returns how to end that. */
+  onMissed(listener: MissedListener): () => void {
+    this.missed.add(listener);
+    return () => void this.missed.delete(listener);
+  }
+
   /** Readings are on disk, and their position is closed: tells all who listen. */
   stored(organizationId: string, readings: readonly StoredReading[]): void {
     for (const listener of this.listeners) listener(organizationId, readings);
+  }
+
+  private async closeAfter(organizationId: string, position: number, over: Promise<void>): Promise<void> {
+    await over;
+    for (const listener of this.missed) listener(organizationId, position);
+    this.close(position);
   }
 }

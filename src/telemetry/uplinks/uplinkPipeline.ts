@@ -1,6 +1,6 @@
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import { ConnectionRepository, type UplinkMessage, type UplinkOutcome } from '../../connections';
-import { UnitOfWork, type Database, type Db } from '../../database';
+import { CommitUnknown, UnitOfWork, type Database, type Db } from '../../database';
 import { UplinkRepository } from '../../devices';
 import type { SensedUplink } from '../../executions';
 import type { Logger } from '../../kernel/logger';
@@ -110,7 +110,8 @@ export class UplinkPipeline {
       if (taken.state.stored.length > 0) positions.stored(message.organizationId, taken.state.stored);
       return taken;
     } catch (error) {
-      positions.close(position);
+      if (error instanceof CommitUnknown) positions.doubt(message.organizationId, position, error.over);
+      else positions.close(position);
       throw error;
     }
   }
