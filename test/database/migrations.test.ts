@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Migration } from '../../src/database';
+import type { Database, Migration } from '../../src/database';
 import { MIGRATIONS } from '../../src/database/migrations';
 import { engines, type TestDatabase } from '../support/engines';
 
@@ -150,9 +150,78 @@ describe.each(engines())('the migrations of the program on $name', ({ createEmpt
     await test.drop();
   });
 
+  it('change rows that are in place, and give them back when undone', async () => {
+    const released = MIGRATIONS.slice(0, 2);
+    const test = await createEmpty(released);
+    await test.database.migrate();
+    await furnish(test.database);
+    const before = await rowsOf(test.database);
+    const database = await test.open({ migrations: MIGRATIONS });
+    for (let round = 0; round < 2; round++) {
+      expect((await database.migrate()).applied).toEqual(MIGRATIONS.slice(2).map((migration) => migration.name));
+      expect(await rowsOf(database)).toEqual(withNewColumns(before));
+      await database.migrateDown(released.at(-1)?.name ?? '');
+      expect(await rowsOf(database)).toEqual(before);
+    }
+    await database.close();
+    await test.drop();
+  });
+
   it('have names in their order', () => {
     const names = MIGRATIONS.map((migration) => migration.name);
     expect(names).toEqual(names.toSorted());
     for (const name of names) expect(name).toMatch(/^\d{4}_[a-z0-9_]+$/);
   });
 });
+
+const HOUR = 3_600_000;
+const TIMES = { created_at: 5 * HOUR + 1, updated_at: 5 * HOUR + 2 };
+
+/** A row in each table that a later migration changes, and in those that they refer to. */
+async function furnish(database: Database): Promise<void> {
+  const own = { organization_id: 'o', ...TIMES };
+  const rows: readonly (readonly [string, Row])[] = [
+    ['organizations', { id: 'o', name: 'One', name_folded: 'one', ...TIMES }],
+    ['connections', { ...own, id: 'c', connector_id: 'gateway', name: 'C', name_folded: 'c', description: '', enabled: 1, configuration: '{"offlineAfter":30}', policy: '{}', revision: 3 }],
+    ['normalized_keys', { ...own, id: 'k', owner: 'o', name: 'Key', name_folded: 'key' }],
+    ['sensor_templates', { ...own, id: 't', owner: 'o', key_name_id: 'k', sensor_type: 'x', value_type: 'number', unit_measurement_id: '', description: '' }],
+    ['digital_devices', { ...own, id: 'seen', name: 'Seen', name_folded: 'seen', last_seen_at: 9 * HOUR - 1, interval_unit: 'hour', interval_value: 6, revision: 2 }],
+    ['digital_devices', { ...own, id: 'never', name: 'Never', name_folded: 'never', revision: 1 }],
+    ['physical_devices', { ...own, id: 'p', device_id: 'seen', connection_id: 'c', client_device_id: 'x', configuration: '{}', uplink_gaps: '[60000]' }],
+    ['sensors', { ...own, id: 's', device_id: 'seen', sensor_template_id: 't', position: 0 }],
+    ['latest_readings', { sensor_id: 's', organization_id: 'o', physical_device_id: 'p', source_path: 'a', value: '1', received_at: 7.5 }],
+    ['executions', execution],
+    ['uplinks_seen', { connection_id: 'c', uplink_id: 'u', seen_at: 7 }],
+  ];
+  for (const [table, row] of rows) await database.db.knex(table).insert(row);
+}
+
+type Row = Readonly<Record<string, unknown>>;
+const CHANGED = ['organizations', 'connections', 'digital_devices', 'physical_devices', 'sensors', 'latest_readings', 'executions', 'uplinks_seen'] as const;
+type Rows = Record<(typeof CHANGED)[number], Row[]>;
+
+async function rowsOf({ db }: Database): Promise<Rows> {
+  const entries: [string, Row[]][] = [];
+  for (const table of CHANGED) entries.push([table, await db.knex<Row>(table).select('*').orderBy(table === 'latest_readings' ? 'sensor_id' : table === 'uplinks_seen' ? 'uplink_id' : 'id')]);
+  return Object.fromEntries(entries) as Rows;
+}
+
+/** What the migrations after the second make of the rows. */
+function withNewColumns(rows: Rows): Rows {
+  const add = (table: keyof Rows, columns: Row): Row[] => rows[table].map((row) => ({ ...row, ...columns }));
+  return {
+    sensors: rows.sensors,
+    organizations: add('organizations', { reading_retention_days: 365, thin_readings_after_days: null }),
+    connections: add('connections', { secrets: '' }),
+    digital_devices: rows.digital_devices.map((row) => ({ ...row, seen_hour: row['id'] === 'seen' ? 8 : 5 })),
+    physical_devices: add('physical_devices', { reported_class: null }),
+    latest_readings: add('latest_readings', { buffered: 0, f_cnt: null }),
+    executions: add('executions', { delivered_f_cnt: null }),
+    uplinks_seen: add('uplinks_seen', { digest: null }),
+  };
+}
+
+const execution: Row = {
+  id: 'e', organization_id: 'o', device_id: 'seen', physical_device_id: 'p', connection_id: 'c', command_name: 'On', command_revision: 1, trigger_id: 't', params: '{}', params_hash: 'h', strategy: 'no_verification',
+  expected: '[]', confirmed: 0, topic: '', policy: '{}', state: 'delivered', final: 0, detail: '', detail_message: '', attempts: 1, holds_slot: 1, version: 4, queue_order: 1, enqueued_at: 1, delivered_at: 5, updated_at: 5, event_count: 2, queries_sent: 0,
+};
