@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { SecretBox, SecretKey } from '../../src/connections';
@@ -249,6 +249,12 @@ describe('the box of secrets', () => {
     writeFileSync(join(folder.path, `secrets.key.${process.pid}.new`), 'half');
     new SecretBox(keyOf()).seal(['a'], 1);
     expect(readdirSync(folder.path)).toEqual(['secrets.key']);
+  });
+
+  it('says so if the way to the key is barred', () => {
+    const loop = join(folder.path, 'loop');
+    symlinkSync(loop, loop);
+    expect(() => new SecretBox(keyOf({ keyFile: join(loop, 'my.key') })).seal(['a'], 1)).toThrow(expect.objectContaining({ reason: 'secrets_unreadable', message: expect.stringContaining('cannot be read') }));
   });
 
   it('takes up another key that takes the place of the first', () => {

@@ -80,8 +80,12 @@ export function keyFileOf({ keyFile, dataDir }: Pick<SecretKeyOptions, 'keyFile'
 
 /** Tells a file from one that takes its place; undefined: there is none. */
 function markOf(file: string): string | undefined {
-  const found = statSync(file, { throwIfNoEntry: false });
-  return found && `${found.ino} ${found.size} ${found.mtimeMs}`;
+  try {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found && `${found.ino} ${found.size} ${found.mtimeMs}`;
+  } catch {
+    return 'out of reach'; // who reads it says why
+  }
 }
 
 function decoded(text: string): Buffer {
