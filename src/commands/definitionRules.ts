@@ -5,6 +5,7 @@ import { checkParamsSchema } from './paramSchema';
 
 // Enough for any definition that a person writes; keeps the answer to a hostile one small.
 const MOST_VIOLATIONS = 100;
+const UNUSABLE_IN_TOPIC = /[+#\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]|\{\{/u;
 
 type ModeField = 'directPayload' | 'customEncoder' | 'encodedParamsTemplate';
 
@@ -41,6 +42,6 @@ function checkVerification(definition: CommandDraft): Violation[] {
 }
 
 function checkTopic(topic: string | undefined): Violation[] {
-  if (topic === undefined || !/[+#]|\{\{/.test(topic)) return [];
-  return [{ field: 'command.mqttTopic', description: 'is where the command is published; it may hold no wildcards (+, #) and no {{placeholders}}, only {clientDeviceId}' }];
+  if (topic === undefined || !UNUSABLE_IN_TOPIC.test(topic)) return [];
+  return [{ field: 'command.mqttTopic', description: 'is where the command is published; it may hold no wildcards (+, #), no control characters and no {{placeholders}}, only {clientDeviceId}' }];
 }

@@ -52,6 +52,7 @@ describe('a definition', () => {
     ['an unknown fact', { directPayload: '[{{device.key}}]' }, 'stands for nothing; use one of device.id, device.name, device.clientDeviceId'],
     ['an undeclared parameter of the encoder', { mode: 'encoded', directPayload: undefined, customEncoder: ENCODER, encodedParamsTemplate: { a: ['{{params.b}}'] } }, 'command.encodedParamsTemplate {{params.b}} in a[0] names a parameter'],
     ['a wildcard in the topic', { mqttTopic: 'site/+/set' }, 'command.mqttTopic is where the command is published'],
+    ['a control character in the topic', { mqttTopic: 'site/{clientDeviceId}/\u0001' }, 'command.mqttTopic is where the command is published'],
     ['a placeholder in the topic', { mqttTopic: 'site/{{params.position}}' }, 'command.mqttTopic is where the command is published'],
   ])('may not be %s', (_name, overrides, expected) => {
     expect(said(overrides)).toEqual([expect.stringContaining(expected) as string]);

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { checkConfiguration } from '../../src/connections/configurationCheck';
 import { valueAt } from '../../src/connections/connectors/mqtt/jsonPath';
 import { MQTT } from '../../src/connections/connectors/mqtt/mqttType';
-import { fillTopic, filterOfTemplate, fitsFilter, TopicReader } from '../../src/connections/connectors/mqtt/topicTemplate';
+import { MqttReader } from '../../src/connections/connectors/mqtt/mqttReader';
+import { doTemplatesOverlap, fillTopic, filterOfTemplate, fitsFilter, TopicReader } from '../../src/connections/connectors/mqtt/topicTemplate';
 
 const RIGHT = { url: 'mqtts://broker.site.example', uplinkTopic: 'site/{clientDeviceId}/up' };
 const STATUS = { statusPath: 'status', okValues: ['ok', 0, true] };
@@ -24,6 +25,13 @@ describe('a configuration', () => {
     ['uplinkTopic', { uplinkTopic: 'site+/{clientDeviceId}' }],
     ['downlinkTopic', { downlinkTopic: 'site/down' }],
     ['downlinkTopic', { downlinkTopic: 'site/{clientDeviceId}/#' }],
+    ['uplinkTopic', { uplinkTopic: '$share/group/site/{clientDeviceId}/up' }],
+    ['uplinkTopic', { uplinkTopic: 'site/{clientDeviceId}/\uffff' }],
+    ['downlinkTopic', { downlinkTopic: 'site/{clientDeviceId}/up' }],
+    ['downlinkTopic', { uplinkTopic: 'site/{clientDeviceId}/#', downlinkTopic: 'site/{clientDeviceId}/command' }],
+    ['downlinkTopic', { downlinkTopic: 'site/{clientDeviceId}/answer', answer: { kind: 'topic', answerTopic: 'site/+/answer', correlationPath: 'id' } }],
+    ['downlinkTopic', { downlinkTopic: 'answers/{clientDeviceId}', answer: { kind: 'response_topic', responseTopic: 'answers/all' } }],
+    ['answer.responseTopic', { answer: { kind: 'response_topic', responseTopic: '$SYS/a' } }],
     ['allowedCommandTopics[0]', { allowedCommandTopics: ['a#'] }],
     ['answer.kind', { protocol: '3.1.1', answer: { kind: 'response_topic' } }],
     ['answer.responseTopic', { answer: { kind: 'response_topic', responseTopic: 'a/+' } }],
@@ -64,10 +72,52 @@ describe('a command', () => {
     expect(check('all/pumps/other', allowed)).toBe(false);
     expect(check('{clientDeviceId}/+')).toBe(false);
     expect(check('$SYS/{clientDeviceId}')).toBe(false);
+    expect(check('a\u0001/{clientDeviceId}')).toBe(false);
+  });
+
+  it('may name none that it would come back from as if the device had sent it', () => {
+    expect(check('site/{clientDeviceId}/up')).toBe(false);
+    expect(check('site/{clientDeviceId}/set', { uplinkTopic: 'site/{clientDeviceId}/#' })).toBe(false);
+    const answer = { kind: 'topic', answerTopic: '+/answer', correlationPath: 'id' };
+    expect(check('{clientDeviceId}/answer', { answer })).toBe(false);
+    expect(check('answers', { allowedCommandTopics: ['answers'], answer: { kind: 'response_topic', responseTopic: 'answers' } })).toBe(false);
+    expect(check('', { uplinkTopic: 'site/{clientDeviceId}/#', downlinkTopic: 'site/{clientDeviceId}/set' })).toBe(false); // of a connection that is older than this rule
+  });
+
+  it('goes to no topic of the broker itself, whatever the device is called', () => {
+    expect(MQTT.checkCommand({ ...RIGHT, downlinkTopic: '{clientDeviceId}/d' }, { ...command, topic: '', clientDeviceId: '$SYS' })).toHaveLength(1);
   });
 });
 
-it.each(['a+b', 'a#', 'a/b', 'a\0b', '', ' a', 'x'.repeat(256)])('%j is no device id', (id) => {
+it('topics of which one may be the other are told', () => {
+  const levels = fc.array(fc.constantFrom('{clientDeviceId}', 'dev-{clientDeviceId}', '{clientDeviceId}.x', 'd{clientDeviceId}x', 'dev-1.x', 'a', 'up', '+'), { minLength: 1, maxLength: 4 });
+  const filter = fc.tuple(levels, fc.boolean()).map(([all, isOpen]) => [...all, ...(isOpen ? ['#'] : [])].join('/'));
+  const ids = fc.constantFrom('1', 'a', 'up', 'dev-1', 'dev-1.x', '1.x');
+  fc.assert(
+    fc.property(levels.filter((all) => !all.includes('+')), filter, ids, (all, other, id) => {
+      const template = all.join('/');
+      if (fitsFilter(fillTopic(template, id), other)) expect(doTemplatesOverlap(template, other)).toBe(true);
+      expect(doTemplatesOverlap(other, template)).toBe(doTemplatesOverlap(template, other));
+    }),
+    { seed: 9, numRuns: 2000 },
+  );
+  expect(doTemplatesOverlap('zigbee2mqtt/{clientDeviceId}/set', 'zigbee2mqtt/{clientDeviceId}')).toBe(false);
+  expect(doTemplatesOverlap('a/in-{clientDeviceId}', 'a/out-{clientDeviceId}')).toBe(false);
+});
+
+it.each([
+  ['2026-01-01T12:00:00', '2026-01-01T12:00:00Z'],
+  ['2026-01-01 12:00', '2026-01-01T12:00:00Z'],
+  ['2026-01-01T12:00:00.5+02:00', '2026-01-01T10:00:00.500Z'],
+  ['2026-01-01', '2026-01-01T00:00:00Z'],
+  ['Jan 1 2026', undefined],
+  ['2026-13-01T00:00:00', undefined],
+])('the time %s is one in UTC unless it says another offset', (text, time) => {
+  const read = new MqttReader({ uplinkTopic: '{clientDeviceId}', timePath: 'at', uplinkIdPath: undefined }).read({ topic: 'a', payload: Buffer.from(JSON.stringify({ at: text })), identity: { kind: 'none' } } as never);
+  expect(read && 'time' in read ? read.time : 'nothing').toBe(time === undefined ? undefined : Date.parse(time));
+});
+
+it.each(['x{clientDeviceId}', 'a\uffff', 'a+b', 'a#', 'a/b', 'a\0b', '', ' a', 'x'.repeat(256)])('%j is no device id', (id) => {
   expect(MQTT.findClientDeviceId(id)).toBeUndefined();
 });
 

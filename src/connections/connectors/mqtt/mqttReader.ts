@@ -13,6 +13,7 @@ export type ReadUplink = Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'pa
 const MOST_BYTES = 64 * 1024;
 /** Larger numbers are milliseconds: as seconds they would be later than the year 5000. */
 const MOST_SECONDS = 100_000_000_000;
+const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?) ?(z|[+-]\d\d:\d\d)?)?$/i;
 const EARLIEST_TIME = Date.UTC(1, 0, 1);
 const LATEST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
@@ -22,6 +23,11 @@ export class MqttReader {
 
   constructor(private readonly settings: Pick<MqttSettings, 'uplinkTopic' | 'timePath' | 'uplinkIdPath'>) {
     this.topics = new TopicReader(settings.uplinkTopic);
+  }
+
+  /** Whether a message would come where uplinks come. */
+  isFor(topic: string): boolean {
+    return this.topics.read(topic) !== undefined;
   }
 
   /** Undefined: the topic is not one of uplinks. */
@@ -63,10 +69,15 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Unix milliseconds; undefined for what is no time. */
+/** Unix milliseconds; undefined for what is no time. Without an offset it is UTC, not what the clock of this machine happens to show. */
 function timeOf(value: unknown): number | undefined {
-  const time = typeof value === 'string' ? Date.parse(value) : typeof value === 'number' ? Math.floor(Math.abs(value) < MOST_SECONDS ? value * 1000 : value) : Number.NaN;
+  const time = typeof value === 'number' ? Math.floor(Math.abs(value) < MOST_SECONDS ? value * 1000 : value) : typeof value === 'string' ? textTimeOf(value) : Number.NaN;
   return time >= EARLIEST_TIME && time <= LATEST_TIME ? time : undefined;
+}
+
+function textTimeOf(text: string): number {
+  const [, date = '', time, offset = 'Z'] = ISO_TIME.exec(text) ?? [];
+  return Date.parse(time === undefined ? date : `${date}T${time.replace(',', '.')}${offset.toUpperCase()}`);
 }
 
 /** Devices number their messages each for itself, and the number may be long. */
