@@ -79,9 +79,9 @@ export interface Connector {
  * What a connector learnt about an execution. `time` is Unix milliseconds on the other side's clock, `clock` says whose that is: times are
  * compared on one clock only. `receivedAt` is the stamp of its arrival (Arrivals), undefined: just now. An uplink that came right behind it
  * must not seem older, however long either waited for its turn. `fCnt`: LoRaWAN class A, the frame counter of the uplink that opened the
- * receive window of the delivery.
+ * receive window of the delivery. `clientDeviceId`: whoever said it surely is this device, so it is about no command to another one.
  */
-export type Evidence = EvidenceFacts & { readonly receivedAt?: number | undefined; readonly clock?: string | undefined; readonly fCnt?: number | undefined };
+export type Evidence = EvidenceFacts & { readonly clientDeviceId?: string | undefined; readonly receivedAt?: number | undefined; readonly clock?: string | undefined; readonly fCnt?: number | undefined };
 
 type EvidenceFacts =
   | { readonly kind: 'transport_ok'; readonly time?: number | undefined }

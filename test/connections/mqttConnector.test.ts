@@ -1,4 +1,5 @@
 import { DomainError } from '../../src/kernel/errors';
+import { newId } from '../../src/kernel/ids';
 import { Mqtt5Broker } from '../support/mqtt5Broker';
 import { gate } from './fakeEvents';
 import { MqttRoom, TOPICS } from './mqttRoom';
@@ -19,6 +20,11 @@ afterEach(async () => {
 async function opened(settings: Record<string, unknown> = {}): Promise<void> {
   room.open(settings);
   await room.attached();
+}
+
+/** How often the broker was made to forget a session. */
+function forgets(): number {
+  return broker.connects.filter(({ clean }) => clean === true).length;
 }
 
 function evidenceOf(executionId: string) {
@@ -58,6 +64,21 @@ describe('uplinks', () => {
     broker.publish('site/meter-1/up', '{"t":1}');
     await broker.until(() => broker.acknowledged.length === 1);
     expect(room.events.uplinks).toHaveLength(3);
+  });
+
+  it('that the database refuses are counted and given up, and those behind them come through', async () => {
+    await opened();
+    room.events.onUplink = async ({ payload }) => {
+      if (payload.kind === 'json' && payload.value['n'] === 1) throw Object.assign(new Error('invalid byte sequence'), { code: '22021' });
+      return { outcome: 'stored' };
+    };
+    broker.publish('site/a/up', '{"n":1}');
+    broker.publish('site/a/up', '{"n":2}');
+    await broker.until(() => broker.acknowledged.length === 2);
+    expect(room.log.of('mqtt.storing_given_up')).toHaveLength(1);
+    expect(room.log.of('mqtt.uplink_rejected')).toMatchObject([{ topic: 'site/a/up' }]);
+    expect(room.status.warnings).toEqual(['uplinks_rejected']);
+    expect(room.events.uplinks.at(-1)?.payload).toEqual({ kind: 'json', value: { n: 2 } });
   });
 
   it('of one device are stored in order, those of others side by side', async () => {
@@ -187,6 +208,100 @@ describe('commands', () => {
   });
 });
 
+describe('what a broker said of commands', () => {
+  it('is stored although the link is lost right behind it', async () => {
+    await opened();
+    let isAway = true;
+    room.events.onEvidence = async () => {
+      if (isAway) throw new DomainError('unavailable', 'database_unavailable', 'away');
+      return 'applied';
+    };
+    const { executionId } = await room.send();
+    await room.events.until(() => room.events.evidences.length === 1);
+    broker.cut();
+    await room.state('disconnected');
+    isAway = false;
+    await room.attached(1);
+    expect(room.events.evidences.at(-1)).toMatchObject({ executionId, evidence: { kind: 'transport_ok' } });
+    expect(room.log.of('mqtt.evidence_lost')).toEqual([]);
+  });
+
+  it('counts from when all has come that waited there before', async () => {
+    await opened();
+    const stored = gate<void>();
+    room.events.onUplink = async ({ clientDeviceId }) => {
+      if (clientDeviceId.startsWith('busy')) await stored.promise;
+      return { outcome: 'stored' };
+    };
+    for (let at = 0; at < 10; at++) broker.publish(`site/busy-${at}/up`, '{}');
+    await room.events.until(() => room.events.uplinks.length === 10);
+    broker.onPublish = ({ topic }) => {
+      if (topic === 'site/valve-1/down') setImmediate(() => broker.publish('site/valve-1/up', '{"old":true}')); // it was there before the command
+      return 0;
+    };
+    await room.send();
+    await room.events.until(() => room.events.evidences.length === 1);
+    stored.open();
+    const old = room.events.uplinks.find(({ clientDeviceId }) => clientDeviceId === 'valve-1');
+    expect(room.events.evidences[0]?.evidence.receivedAt).toBeGreaterThan(old?.receivedAt ?? Number.POSITIVE_INFINITY);
+  });
+});
+
+describe('topics', () => {
+  it.each([
+    ['that the broker would send back to us', { topic: 'site/{clientDeviceId}/up' }],
+    ['that answers come on', { topic: 'site/{clientDeviceId}/answer' }],
+    ['with a control character', { topic: 'site/{clientDeviceId}/a\u0001b' }],
+    ['that are the broker\'s own with the device in them', { topic: '{clientDeviceId}/x', clientDeviceId: '$SYS' }],
+  ])('%s are never published on', async (_, more) => {
+    await opened({ answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id' } });
+    expect((await room.send(more)).result).toBe('not_sent');
+    expect((await room.send()).result).toBe('sent');
+    await broker.until(() => broker.published.length > 0);
+    expect(broker.published.map(({ topic }) => topic)).toEqual(['site/valve-1/down']);
+  });
+});
+
+describe('the session at the broker', () => {
+  const answer = { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id' };
+
+  it('is kept when user or answers change, with all that waits in it', async () => {
+    await opened();
+    room.open({ username: 'u', answer });
+    await room.attached(1);
+    room.open({ username: 'u', answer: { ...answer, statusPath: 'status', okValues: ['ok'] } });
+    await room.attached(2);
+    expect(forgets()).toBe(0);
+  });
+
+  it('is forgotten when the devices publish elsewhere', async () => {
+    await opened();
+    room.open({ uplinkTopic: 'other/{clientDeviceId}/up' });
+    await room.attached(1);
+    expect(forgets()).toBe(1);
+  });
+
+  it('is forgotten with a connection that was switched off before', async () => {
+    await opened();
+    room.open({}, { enabled: false });
+    room.connector.connectionDeleted(room.connectionId);
+    await room.connector.stop();
+    expect(broker.kept).toEqual([]);
+  });
+
+  it('holds nobody up who moves away from a broker that is gone', async () => {
+    const gone = await new Mqtt5Broker().start();
+    room.open({ url: gone.url });
+    await room.attached();
+    gone.isMute = true;
+    gone.cut();
+    room.open();
+    await room.attached(1);
+    expect(room.log.of('broker.session_left')).toEqual([]); // it is still tried
+    await gone.stop();
+  });
+});
+
 describe('answers', () => {
   const STATUS = { statusPath: 'status', okValues: ['ok'], messagePath: 'text' };
 
@@ -203,15 +318,26 @@ describe('answers', () => {
 
   it('come on a topic of the device, good and bad, and unknown ones change nothing', async () => {
     await opened({ answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id', ...STATUS } });
-    room.events.onEvidence = async (id) => (id === 'nobody' ? 'unknown' : 'applied');
-    broker.publish('site/valve-1/answer', '{"id":"x-1","status":"stuck","text":"jammed"}');
-    broker.publish('site/valve-1/answer', '{"id":"nobody","status":"ok"}');
+    const [stuck, nobody, silent] = [newId(), newId(), newId()];
+    room.events.onEvidence = async (id) => (id === nobody ? 'unknown' : 'applied');
+    broker.publish('site/valve-1/answer', `{"id":"${stuck}","status":"stuck","text":"jammed"}`);
+    broker.publish('site/valve-1/answer', `{"id":"${nobody}","status":"ok"}`);
     broker.publish('site/valve-1/answer', '{"status":"ok"}');
-    broker.publish('site/valve-1/answer', '{"id":"x-2"}');
+    broker.publish('site/valve-1/answer', `{"id":"${silent}"}`);
     await broker.until(() => broker.acknowledged.length === 4);
-    expect(evidenceOf('x-1')).toMatchObject({ kind: 'negative', code: 'stuck', message: 'jammed' });
-    expect(evidenceOf('x-2')).toMatchObject({ kind: 'negative', code: 'no_status' });
+    expect(evidenceOf(stuck)).toMatchObject({ kind: 'negative', code: 'stuck', message: 'jammed', clientDeviceId: 'valve-1' });
+    expect(evidenceOf(silent)).toMatchObject({ kind: 'negative', code: 'no_status' });
     expect(room.log.lines.some(({ event }) => event === 'mqtt.execution_unknown')).toBe(true);
     expect(room.status.state).toBe('connected');
+  });
+
+  it('that cannot be read are acknowledged, logged, and not taken for bad ones', async () => {
+    await opened({ answer: { kind: 'response_topic', responseTopic: 'answers', ...STATUS } });
+    const deep = `{"status":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
+    const answers: readonly (readonly [string, string])[] = [[deep, newId()], ['no json', newId()], ['{"status":"ok"}', '\0x'], ['{"status":"ok"}', 'x'.repeat(36)]];
+    for (const [payload, id] of answers) broker.publish('answers', payload, { properties: { correlationData: Buffer.from(id) } });
+    await broker.until(() => broker.acknowledged.length === answers.length);
+    expect(room.log.of('mqtt.answer_unreadable')).toHaveLength(answers.length);
+    expect(room.events.evidences).toEqual([]);
   });
 });

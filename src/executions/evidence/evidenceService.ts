@@ -113,7 +113,7 @@ export class EvidenceService {
       const planned: Change[] = [];
       for (const { executionId, evidence } of all) {
         const execution = executions.get(executionId);
-        const here = execution?.connectionId === at.connectionId ? execution : undefined;
+        const here = execution && isAbout(execution, at, evidence) ? execution : undefined;
         outcomes.set(executionId, outcomeFor(here));
         const change = here && this.planned(here, at.source, evidence);
         if (change) planned.push(change);
@@ -148,13 +148,17 @@ async function withFreeSlots(executions: ExecutionRepository, changes: readonly 
   return fitting;
 }
 
+function isAbout(execution: Execution, { connectionId }: EvidencePlace, { clientDeviceId }: Evidence): boolean {
+  return execution.connectionId === connectionId && (clientDeviceId === undefined || execution.clientDeviceId === clientDeviceId);
+}
+
 function outcomeFor(execution: Execution | undefined): EvidenceOutcome {
   if (!execution) return 'unknown';
   return isFinal(execution.state) ? 'late' : 'applied';
 }
 
 function happened(evidence: Evidence, source: string): { event: ExecutionEvent; origin: EventOrigin } {
-  const { time, clock, receivedAt, fCnt, ...facts } = evidence;
+  const { time, clock, receivedAt, fCnt, clientDeviceId: _clientDeviceId, ...facts } = evidence;
   const tells = facts.kind === 'transport_ok' || facts.kind === 'ack' || facts.kind === 'no_answer';
   const event: ExecutionEvent = tells ? { ...facts, peerTime: time, peerClock: clock, toldAt: receivedAt, fCnt } : facts;
   return { event, origin: { source, ...(time !== undefined && { data: { reported_at: new Date(time).toISOString() } }) } };

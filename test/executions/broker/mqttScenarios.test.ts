@@ -202,6 +202,37 @@ describe.each(engines())('executions over MQTT, on $name', ({ createDatabase }) 
     expect(await events(executionId)).toEqual(['submitted', 'dispatch', 'ack', 'late_evidence', 'late_evidence']);
   });
 
+  it('takes no answer from another device, though that knows the execution', async () => {
+    const target = await valve(await connect(broker, { answer: { kind: 'topic', answerTopic: 'plant/{clientDeviceId}/answer', correlationPath: 'id' } }));
+    const { executionId } = await room.execute(target);
+    await room.until(executionId, 'delivered');
+    broker.publish('plant/somebody/answer', JSON.stringify({ id: executionId }));
+    await broker.until(() => broker.acknowledged.length === 1);
+    expect(await stored(executionId)).toMatchObject({ state: 'delivered' });
+    broker.publish(`plant/${target.clientDeviceId}/answer`, JSON.stringify({ id: executionId }));
+    expect(await ended(executionId)).toEqual(['accepted_no_l4', '']);
+  });
+
+  it('is not shown by its own command, which the broker sends back', async () => {
+    const connectionId = await connect();
+    const named = await valve(connectionId, { expects: true, levelPath: 'level', command: { mqttTopic: 'plant/{clientDeviceId}/up' } });
+    const { executionId } = await room.execute(named);
+    expect((await room.get(executionId)).violations.map(({ field }) => field)).toEqual(['command.mqttTopic']);
+    expect(broker.published).toEqual([]);
+  });
+
+  it('ignores answers that name no execution, with a NUL in it or as deep as a stack', async () => {
+    const connectionId = await connect(broker, { answer: { kind: 'topic', answerTopic: 'plant/{clientDeviceId}/answer', correlationPath: 'id', statusPath: 'status', okValues: ['ok'] } });
+    const target = await valve(connectionId);
+    broker.publish('plant/a/answer', '{"id":"\\u0000x","status":"ok"}');
+    broker.publish('plant/a/answer', `{"id":"${newId()}","status":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
+    await broker.until(() => broker.acknowledged.length === 2);
+    const { executionId } = await room.execute(target);
+    await room.until(executionId, 'delivered');
+    broker.publish(`plant/${target.clientDeviceId}/answer`, JSON.stringify({ id: executionId, status: 'ok' }));
+    expect(await ended(executionId)).toEqual(['accepted_no_l4', '']);
+  });
+
   it('says nothing more, and sends nothing twice, when the clock of the machine is put an hour forward', async () => {
     const target = await valve(await connect(), verified);
     const { executionId } = await room.execute(target);

@@ -1,3 +1,4 @@
+import { jsonProblem } from '../../../kernel/jsonValue';
 import type { Evidence } from '../../connector';
 import type { BrokerMessage } from '../broker/brokerLink';
 import { valueAt } from './jsonPath';
@@ -12,7 +13,7 @@ export interface MqttAnswer {
 }
 
 const MOST_BYTES = 64 * 1024;
-const LONGEST_ID = 64;
+const EXECUTION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const LONGEST_CODE = 64;
 const LONGEST_MESSAGE = 1000;
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]/gu;
@@ -43,13 +44,14 @@ export class MqttAnswers {
     return this.topics.read(topic) !== undefined;
   }
 
-  /** Undefined: it names no execution. */
-  read({ payload, correlationData, receivedAt }: BrokerMessage): MqttAnswer | undefined {
-    if (payload.length > MOST_BYTES) return undefined;
-    const json = parse(payload)?.value;
+  /** Undefined: it names no execution, or cannot be read, which does not mean that it is a negative one. */
+  read({ topic, payload, correlationData, receivedAt }: BrokerMessage): MqttAnswer | undefined {
+    const parsed = payload.length > MOST_BYTES ? undefined : parse(payload);
+    if (parsed ? jsonProblem(parsed.value) !== undefined : this.mapping.status.statusPath !== undefined) return undefined;
+    const json = parsed?.value;
     const id = this.mapping.kind === 'topic' ? valueAt(json, this.mapping.correlationPath) : correlationData?.toString();
-    if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID) return undefined;
-    return { executionId: id, evidence: { ...evidenceOf(this.mapping.status, json), receivedAt } };
+    if (typeof id !== 'string' || !EXECUTION_ID.test(id)) return undefined;
+    return { executionId: id, evidence: { ...evidenceOf(this.mapping.status, json), receivedAt, clientDeviceId: this.topics.read(topic) || undefined } };
   }
 }
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { effectivePolicy } from '../../connection';
 import type { ConnectionCheck, Connector, ConnectorEvents, Downlink, OpenConnection, Peer, SendResult } from '../../connector';
-import type { JsonObject } from '../../connectorType';
 import { MqttSession, type MqttSessionOptions } from './mqttSession';
 import { tryMqtt } from './mqttTrial';
 import { MQTT } from './mqttType';
@@ -12,9 +11,9 @@ export type MqttConnectorOptions = MqttSessionOptions;
 interface Seat {
   /** Of all that a link depends on; undefined: none shall run. */
   fingerprint: string | undefined;
-  /** Of what the session at the broker depends on: where it is, whose it is, and what it is subscribed to. */
-  place: string;
   session: MqttSession | undefined;
+  /** What ran last, also of a connection that is switched off by now: the broker still keeps its session. */
+  last: MqttSession | undefined;
   /** Resolves when the changes so far are carried out. */
   tail: Promise<void>;
 }
@@ -23,7 +22,7 @@ interface Seat {
 export class MqttConnector implements Connector {
   readonly id = MQTT.id;
   private readonly seats = new Map<string, Seat>();
-  /** Of connections that are deleted, until nothing of them is left. */
+  /** Of sessions that nobody needs any more, until nothing of them is left at their brokers. */
   private readonly leaving = new Set<Promise<void>>();
   private events: ConnectorEvents | undefined;
   private isStopped = false;
@@ -39,7 +38,7 @@ export class MqttConnector implements Connector {
   connectionChanged(open: OpenConnection): void {
     if (this.isStopped) return;
     const { id, enabled, policy } = open.connection;
-    const seat = this.seats.get(id) ?? { fingerprint: undefined, place: '', session: undefined, tail: Promise.resolve() };
+    const seat = this.seats.get(id) ?? { fingerprint: undefined, session: undefined, last: undefined, tail: Promise.resolve() };
     this.seats.set(id, seat);
     const fingerprint = enabled ? digestOf(open.settings) : undefined;
     if (fingerprint === seat.fingerprint) return seat.session?.setMaxInFlight(effectivePolicy(policy).maxInFlight);
@@ -52,14 +51,13 @@ export class MqttConnector implements Connector {
     const seat = this.seats.get(connectionId);
     if (!seat) return;
     this.seats.delete(connectionId);
-    const { session } = seat;
+    const { session, last } = seat;
     seat.session = undefined;
     this.enqueue(connectionId, seat, async () => {
       await session?.stop();
-      await session?.forget();
+      await last?.forget();
     });
-    this.leaving.add(seat.tail);
-    void seat.tail.finally(() => this.leaving.delete(seat.tail));
+    this.leave(seat.tail);
   }
 
   /** Who is there to take commands. */
@@ -97,15 +95,26 @@ export class MqttConnector implements Connector {
     if (!this.events) throw new Error('the MQTT connector is not started; call start before any connection is handed over');
     const previous = seat.session;
     const session = open && new MqttSession(open, this.options, this.events);
-    const place = open ? placeOf(open.settings) : seat.place;
-    const isElsewhere = seat.place !== place;
+    const stale = session && seat.last && isStale(seat.last, session) ? seat.last : undefined;
     seat.session = session;
-    seat.place = place;
+    seat.last = session ?? seat.last;
     this.enqueue(id, seat, async () => {
       await previous?.stop();
-      if (isElsewhere) await previous?.forget();
+      if (stale) await this.forget(id, stale, session);
       if (seat.session === session) session?.start();
     });
+  }
+
+  /** Waits only where the new session would have to share its name with it: a broker that was left may be gone. */
+  private async forget(id: string, stale: MqttSession, session: MqttSession | undefined): Promise<void> {
+    const forgotten = stale.forget().catch((err: unknown) => this.options.log.error({ connection_id: id, err }, 'mqtt.change_failed'));
+    if (isSamePlace(stale, session)) await forgotten;
+    else this.leave(forgotten);
+  }
+
+  private leave(done: Promise<void>): void {
+    this.leaving.add(done);
+    void done.finally(() => this.leaving.delete(done));
   }
 
   private enqueue(id: string, seat: Seat, job: () => Promise<void>): void {
@@ -117,6 +126,11 @@ function digestOf(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('base64url');
 }
 
-function placeOf({ url, clientId, username, uplinkTopic, answer }: JsonObject): string {
-  return digestOf([url, clientId, username, uplinkTopic, answer]);
+/** The broker would keep a session that is used no more, or send what nobody wants to read any more. What waits there gets lost then, so nothing else counts. */
+function isStale(last: MqttSession, next: MqttSession): boolean {
+  return !isSamePlace(last, next) || last.filters.some((filter) => !next.filters.includes(filter));
+}
+
+function isSamePlace(one: MqttSession, other: MqttSession | undefined): boolean {
+  return one.place.url === other?.place.url && one.place.clientId === other.place.clientId;
 }

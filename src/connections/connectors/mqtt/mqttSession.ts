@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../../kernel/clock';
-import { DomainError } from '../../../kernel/errors';
 import { newId } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
 import type { Arrivals } from '../../arrivals';
@@ -12,12 +10,13 @@ import { brokerSettingsOf } from '../broker/brokerConfiguration';
 import { BrokerLink, type BrokerBackoff, type BrokerMessage, type BrokerSession } from '../broker/brokerLink';
 import type { BrokerSettings } from '../broker/brokerSettings';
 import type { PublishOutcome } from '../broker/publishOutcome';
+import { Storing, type StoringOutcome } from '../broker/storing';
 import { MqttAnswers } from './mqttAnswers';
 import { MqttReader } from './mqttReader';
 import { mqttSettingsOf, type MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
 import { Rejections } from './rejections';
-import { fillTopic, filterOfTemplate } from './topicTemplate';
+import { fillTopic, filterOfTemplate, isPublishable } from './topicTemplate';
 
 /** What a session needs of the house. */
 export interface MqttSessionOptions {
@@ -32,25 +31,33 @@ export interface MqttSessionOptions {
   readonly retryMs?: number;
   /** See BrokerLink; 10 s unless given. */
   readonly connectTimeoutMs?: number;
+  /** How long what a broker said of commands is still tried to be stored when the link is lost; 5 s unless given. */
+  readonly drainMs?: number;
 }
 
 const SOURCE = 'mqtt';
-const RETRY_MS = 1000;
+const DRAIN_MS = 5000;
+const CANNOT_BE_STORED = 'cannot_be_stored: the log of the server says why, in the line before this one';
 /** Two sessions that were taken over within so long are no accident. */
 const RIVALRY_MS = 5 * 60_000;
 
 /** A connection at work with one configuration: its link to the broker, and all that comes and goes over it. */
 export class MqttSession {
+  /** Where the broker keeps our session, and by which name. */
+  readonly place: { readonly url: string; readonly clientId: string };
+  /** What it is subscribed to. */
+  readonly filters: readonly string[];
   private readonly settings: MqttSettings;
   private readonly link: BrokerLink;
   private readonly reader: MqttReader;
   private readonly answers: MqttAnswers | undefined;
   private readonly rejections: Rejections;
+  private readonly storing: Storing;
   /** What came in and is being stored, in order for each device; the link bounds how much. */
   private readonly work = new OrderedWork(Number.POSITIVE_INFINITY);
   private readonly organizationId: string;
   private readonly connectionId: string;
-  /** Of the attachment; aborts when it is over. */
+  /** Its signal aborts when it is over and what the broker said in it had its time to be stored. */
   private attachment: { readonly isMqtt5: boolean; readonly over: AbortController } | undefined;
   private ready: { readonly number: number; readonly bootId: string } | undefined;
   private bootId = '';
@@ -71,8 +78,10 @@ export class MqttSession {
     const settings = brokerSettingsOf(open.settings, `plantroom-${id}`);
     this.answers = answersOf(this.settings, settings);
     this.rejections = new Rejections(options.clock, options.log, this.fields);
-    const filters = [filterOfTemplate(this.settings.uplinkTopic), ...(this.answers ? [this.answers.filter] : [])];
-    this.link = new BrokerLink({ ...options, settings, filters: [...new Set(filters)], fields: this.fields, handlers: this.handlers() });
+    this.storing = new Storing({ log: options.log, fields: this.fields, component: SOURCE, retryMs: options.retryMs });
+    this.place = { url: settings.url, clientId: settings.clientId };
+    this.filters = [...new Set([filterOfTemplate(this.settings.uplinkTopic), ...(this.answers ? [this.answers.filter] : [])])];
+    this.link = new BrokerLink({ ...options, settings, filters: this.filters, fields: this.fields, handlers: this.handlers() });
   }
 
   /** Begins to connect; returns at once. */
@@ -121,10 +130,13 @@ export class MqttSession {
     return this.link.publish(message, (outcome) => this.settle(executionId, clientDeviceId, outcome, attachment.over.signal));
   }
 
-  /** Undefined: the connection was changed since the command was admitted, and has none for it. */
-  private topicOf({ topic, clientDeviceId }: Downlink): string | undefined {
-    const template = topic === '' ? this.settings.downlinkTopic : topic;
-    return template === undefined || MQTT.findClientDeviceId(clientDeviceId) === undefined ? undefined : fillTopic(template, clientDeviceId);
+  /** Undefined: the connection was changed since the command was admitted, and has none for it; or the broker would send it back to us. */
+  private topicOf({ topic: named, clientDeviceId }: Downlink): string | undefined {
+    const template = named === '' ? this.settings.downlinkTopic : named;
+    if (template === undefined || MQTT.findClientDeviceId(clientDeviceId) === undefined) return undefined;
+    const topic = fillTopic(template, clientDeviceId);
+    const isReadBack = this.reader.isFor(topic) || this.answers?.isFor(topic) === true;
+    return isPublishable(topic) && !isReadBack ? topic : undefined;
   }
 
   private handlers(): ConstructorParameters<typeof BrokerLink>[0]['handlers'] {
@@ -157,11 +169,12 @@ export class MqttSession {
     const { attachment } = this;
     this.ready = undefined;
     this.attachment = undefined;
-    attachment?.over.abort();
     if (code === 'session_taken_over') this.takenOver();
     if (isFatal) statuses.failed(this.connectionId, error);
     else statuses.detached(this.connectionId, error);
-    await this.work.idle(); // what it brought comes first
+    const timer = setTimeout(() => attachment?.over.abort(), this.options.drainMs ?? DRAIN_MS);
+    await this.work.idle(); // what it brought comes first, and what the broker said of commands
+    clearTimeout(timer);
     if (attachment) await this.events.detached(this.organizationId, this.connectionId);
   }
 
@@ -175,14 +188,21 @@ export class MqttSession {
   private async take(message: BrokerMessage): Promise<void> {
     if (message.retained) return this.options.log.debug({ ...this.fields, topic: message.topic }, 'mqtt.retained_ignored'); // it is no news
     this.options.statuses.messageReceived(this.connectionId);
-    await Promise.all([this.takeAnswer(message), this.takeUplink(message)]);
+    try {
+      await Promise.all([this.takeAnswer(message), this.takeUplink(message)]);
+    } catch (err) {
+      if (message.signal.aborted) throw err; // it comes again
+      this.options.log.error({ ...this.fields, topic: message.topic, err }, 'mqtt.message_failed');
+      this.reject(message.topic, CANNOT_BE_STORED);
+    }
   }
 
   private async takeAnswer(message: BrokerMessage): Promise<void> {
     if (this.answers?.isFor(message.topic) !== true) return;
     const answer = this.answers.read(message);
     if (!answer) return this.options.log.warn({ ...this.fields, topic: message.topic }, 'mqtt.answer_unreadable');
-    await this.add(`execution ${answer.executionId}`, message.signal, async () => await this.apply(answer.executionId, answer.evidence));
+    const outcome = await this.add(`execution ${answer.executionId}`, message.signal, async () => await this.apply(answer.executionId, answer.evidence));
+    if (outcome === 'given_up') this.reject(message.topic, CANNOT_BE_STORED);
   }
 
   private async takeUplink(message: BrokerMessage): Promise<void> {
@@ -192,10 +212,11 @@ export class MqttSession {
     const { organizationId, connectionId } = this;
     const { receivedAt, isBuffered, topic, signal } = message;
     const uplink = { ...read, organizationId, connectionId, receivedAt, isBuffered, clock: undefined, fPort: undefined };
-    await this.add(laneOf(read.clientDeviceId), signal, async () => {
-      const outcome = await this.events.uplink(uplink);
-      if (outcome.outcome === 'rejected') this.reject(topic, outcome.reason);
+    const outcome = await this.add(laneOf(read.clientDeviceId), signal, async () => {
+      const stored = await this.events.uplink(uplink);
+      if (stored.outcome === 'rejected') this.reject(topic, stored.reason);
     });
+    if (outcome === 'given_up') this.reject(topic, CANNOT_BE_STORED);
   }
 
   private reject(topic: string, reason: string): void {
@@ -203,11 +224,18 @@ export class MqttSession {
     this.warn();
   }
 
+  /** What the broker took counts as delivered from when all has come that it held for us before: a sample among that is older than the command. */
   private settle(executionId: string, clientDeviceId: string, outcome: PublishOutcome, signal: AbortSignal): void {
-    const evidence = { ...evidenceOf(outcome), receivedAt: this.options.arrivals.stamp() };
+    const caughtUp = outcome.kind === 'acknowledged' ? this.link.caughtUp() : undefined;
     this.events.ready(this.organizationId, this.connectionId);
-    this.add(laneOf(clientDeviceId), signal, async () => await this.apply(executionId, evidence)).catch((err: unknown) => {
-      this.options.log.warn({ ...this.fields, execution_id: executionId, err }, 'mqtt.evidence_lost'); // its deadline decides
+    void this.work.add(`outcome of ${executionId}`, async () => {
+      await caughtUp;
+      const evidence = { ...evidenceOf(outcome), receivedAt: this.options.arrivals.stamp() };
+      try {
+        await this.add(laneOf(clientDeviceId), signal, async () => await this.apply(executionId, evidence));
+      } catch (err) {
+        this.options.log.warn({ ...this.fields, execution_id: executionId, err }, 'mqtt.evidence_lost'); // its deadline decides
+      }
     });
   }
 
@@ -216,22 +244,9 @@ export class MqttSession {
     if (outcome === 'unknown') this.options.log.warn({ ...this.fields, execution_id: executionId, evidence: evidence.kind }, 'mqtt.execution_unknown');
   }
 
-  /** Resolves when the job is done, and rejects if the signal aborts before that. The job is tried until then: what is not stored is not acknowledged. */
-  private async add(lane: string, signal: AbortSignal, job: () => Promise<void>): Promise<void> {
-    await new Promise<void>((resolve, reject) => void this.work.add(lane, async () => await this.persist(signal, job).then(resolve, reject)));
-  }
-
-  private async persist(signal: AbortSignal, job: () => Promise<void>): Promise<void> {
-    for (;;) {
-      signal.throwIfAborted();
-      try {
-        return await job();
-      } catch (err) {
-        if (err instanceof DomainError && err.kind === 'not_found') return; // the connection was deleted meanwhile
-        this.options.log.error({ ...this.fields, err }, 'mqtt.message_failed');
-      }
-      await sleep(this.options.retryMs ?? RETRY_MS, undefined, { signal });
-    }
+  /** Resolves when the job is done or given up, and rejects if the signal aborts before that: what is not stored is not acknowledged. */
+  private async add(lane: string, signal: AbortSignal, job: () => Promise<void>): Promise<StoringOutcome> {
+    return await new Promise((resolve, reject) => void this.work.add(lane, async () => await this.storing.run(signal, job).then(resolve, reject)));
   }
 
   private warn(): void {
