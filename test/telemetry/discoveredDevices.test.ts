@@ -55,7 +55,7 @@ describe.each(engines())('devices that nobody has bound on $name', (engine) => {
     await knex('physical_devices').insert({ id: newId(), organization_id: 'org-1', device_id: id, connection_id: connectionId, client_device_id: clientDeviceId, configuration: '{}', created_at: 0, updated_at: 0 });
   }
 
-  it('are listed with what they sent last, the one seen last first', async () => {
+  it('are listed with what they sent last, the one discovered last first', async () => {
     const connection = await addConnection();
     const first = room.clock.now();
     for (const value of [{ v: 1 }, { v: 2 }]) await pipeline.handle(uplink(connection, 'one', value));
@@ -65,12 +65,12 @@ describe.each(engines())('devices that nobody has bound on $name', (engine) => {
     await pipeline.handle({ ...uplink(connection, 'one'), payload: { kind: 'bytes', bytes: Uint8Array.from([1, 255]) }, fPort: 3 });
     const { discoveredDevices } = await list(connection);
     expect(discoveredDevices.map((device) => ({ ...device, firstSeen: fromTimestamp(device.firstSeen!), lastSeen: fromTimestamp(device.lastSeen!) }))).toEqual([
-      { clientDeviceId: 'one', firstSeen: first, lastSeen: first + 10_000, uplinks: 3, lastPayload: '{"bytes":"01ff","fPort":3}', isCut: false },
       { clientDeviceId: 'two', firstSeen: first + 5000, lastSeen: first + 5000, uplinks: 1, lastPayload: '{"v":1}', isCut: false },
+      { clientDeviceId: 'one', firstSeen: first, lastSeen: first + 10_000, uplinks: 3, lastPayload: '{"bytes":"01ff","fPort":3}', isCut: false },
     ]);
   });
 
-  it('come in pages of which none is missed', async () => {
+  it('come in pages of which none is missed, though they send meanwhile', async () => {
     const connection = await addConnection();
     for (let at = 0; at < 7; at++) {
       room.clock.advance(at % 3); // some in one millisecond
@@ -82,6 +82,8 @@ describe.each(engines())('devices that nobody has bound on $name', (engine) => {
       const page = await list(connection, { pageSize: 2, pageToken });
       paged.push(...idsOf(page));
       pageToken = page.nextPageToken;
+      room.clock.advance(10);
+      for (const id of whole.toReversed()) await pipeline.handle(uplink(connection, id));
     }
     expect(paged).toEqual(whole);
     expect(paged.toSorted()).toEqual(Array.from({ length: 7 }, (_, at) => `device-${at}`));
@@ -122,10 +124,28 @@ describe.each(engines())('devices that nobody has bound on $name', (engine) => {
       room.clock.advance(1);
       await few.handle(uplink(connection, id));
     }
-    expect(idsOf(await list(connection))).toEqual(['e', 'd', 'a']);
+    expect(idsOf(await list(connection)).toSorted()).toEqual(['a', 'd', 'e']);
     await pipelineWith({ keys: 2, listed: 2 }).handle({ ...uplink(connection, 'f'), receivedAt: room.clock.now() + 1 });
     expect(idsOf(await list(connection))).toEqual(['f', 'e']);
     expect(room.log.of('telemetry.unbound_dropped').filter(({ connection_id: id, what, kept }) => id === connection && what === 'listed' && kept === 3)).toHaveLength(1);
+  });
+
+  it('keep connector keys of a few, whoever starts anew how often', async () => {
+    const connection = await addConnection();
+    const { knex } = room.test.database.db;
+    const withKeys = async () => (await knex('connector_keys').where('connection_id', connection).distinct<{ client_device_id: string }[]>('client_device_id')).map((row) => row.client_device_id).toSorted();
+    for (let start = 0; start < 4; start++) {
+      const few = pipelineWith({ keys: 3, listed: 9 });
+      for (const id of start === 0 ? ['adopted', 'a', 'b', 'c'] : ['a', 'b', 'c']) {
+        room.clock.advance(1);
+        await few.handle(uplink(connection, id === 'adopted' ? id : `${id}${start}`));
+        if (id === 'adopted') await bind(connection, id);
+      }
+      expect((await withKeys()).length).toBeLessThanOrEqual(9 + 1);
+    }
+    expect(await withKeys()).toContain('a1'); // a restart does not know of them
+    await pipelineWith({ keys: 3, listed: 9 }).sweep(room.clock.now());
+    expect(await withKeys()).toEqual(['a3', 'adopted', 'b3', 'c3']);
   });
 
   it('go with their connection', async () => {
@@ -148,11 +168,12 @@ describe.each(engines())('devices that nobody has bound on $name', (engine) => {
     const rows = Array.from({ length: 3000 }, (_, at) => ({ connection_id: `plan-${at % 3}`, client_device_id: `d-${at}`, organization_id: 'org-1', first_seen: at, last_seen: at, uplinks: 1, last_payload: '{}' }));
     for (let at = 0; at < rows.length; at += 500) await database.db.knex('discovered_devices').insert(rows.slice(at, at + 500));
     if (database.dialect.name === 'postgres') await database.db.knex.raw('vacuum analyze discovered_devices');
-    const page = await planOf(database, async (db) => await new DiscoveredDeviceRepository(db).list('org-1', 'plan-1', { lastSeen: 2000, clientDeviceId: 'x' }, 51));
+    const page = await planOf(database, async (db) => await new DiscoveredDeviceRepository(db).list('org-1', 'plan-1', { firstSeen: 2000, clientDeviceId: 'x' }, 51));
     expect(page).toMatch(/discovered_devices_page/);
     const drop = await planOf(database, async (db) => await new DiscoveredDeviceRepository(db).dropOldest('org-1', 'plan-1', 3));
-    expect(drop).toMatch(/discovered_devices_page/);
-    for (const plan of [page, drop]) expect(plan).not.toMatch(/SCAN (discovered_devices|d|p)\b|Seq Scan|TEMP B-TREE FOR ORDER/);
+    const seen = await planOf(database, async (db) => await new DiscoveredDeviceRepository(db).seenBefore('org-1', 'plan-1', 100, 500));
+    for (const plan of [drop, seen]) expect(plan).toMatch(/discovered_devices_seen/);
+    for (const plan of [page, drop, seen]) expect(plan).not.toMatch(/SCAN (discovered_devices|d|p)\b|Seq Scan|TEMP B-TREE FOR ORDER/);
     await database.db.knex('discovered_devices').whereLike('connection_id', 'plan-%').delete();
   });
 });

@@ -61,7 +61,8 @@ async function devices(knex: Knex): Promise<void> {
     t.bigInteger('uplinks').notNullable();
     t.text('last_payload').notNullable(); // JSON text, cut where it is long
     t.primary(['connection_id', 'client_device_id']);
-    t.index(['organization_id', 'connection_id', 'last_seen', 'client_device_id'], 'discovered_devices_page');
+    t.index(['organization_id', 'connection_id', 'first_seen', 'client_device_id'], 'discovered_devices_page');
+    t.index(['organization_id', 'connection_id', 'last_seen', 'client_device_id'], 'discovered_devices_seen');
   });
 }
 

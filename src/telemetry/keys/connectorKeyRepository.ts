@@ -39,9 +39,11 @@ const KEEP_NEWEST: HotStatement = {
       select k.name from connector_keys k where k.connection_id = ? and k.client_device_id = ? order by k.seen_at desc, k.name limit 1000000 offset ${MOST_PATHS})`,
 };
 
-const DELETE: HotStatement = {
-  name: 'connectorKeys.delete',
-  sql: () => 'delete from connector_keys where organization_id = ? and connection_id = ? and client_device_id = ?',
+const DELETE_UNBOUND: HotStatement = {
+  name: 'connectorKeys.deleteUnbound',
+  sql: () => `
+    delete from connector_keys where organization_id = ? and connection_id = ? and client_device_id = ?
+      and not exists (select 1 from physical_devices p where p.connection_id = connector_keys.connection_id and p.client_device_id = connector_keys.client_device_id)`,
 };
 
 const NEXT_CONNECTION: HotStatement = {
@@ -93,9 +95,9 @@ export class ConnectorKeyRepository {
     await this.db.all(KEEP_NEWEST, [organizationId, source.connectionId, source.clientDeviceId, source.connectionId, source.clientDeviceId]);
   }
 
-  /** Removes all keys of a physical device. */
-  async delete(organizationId: string, { connectionId, clientDeviceId }: Source): Promise<void> {
-    await this.db.all(DELETE, [organizationId, connectionId, clientDeviceId]);
+  /** Removes all keys of a physical device, unless it is bound. */
+  async deleteUnbound(organizationId: string, { connectionId, clientDeviceId }: Source): Promise<void> {
+    await this.db.all(DELETE_UNBOUND, [organizationId, connectionId, clientDeviceId]);
   }
 
   /** The first connection after `after` in the order of their ids that keys are kept of, and whether it was deleted; of all organizations. */

@@ -15,8 +15,14 @@ export interface DiscoveredDevice {
   readonly isCut: boolean;
 }
 
-/** A place in the list of discovered devices, which begins with the one seen last. */
-export interface SeenPosition {
+/** A place in the list of discovered devices, which begins with the one discovered last. By what changes while somebody turns the pages, devices would be missed. */
+export interface DiscoveryPlace {
+  readonly firstSeen: number;
+  readonly clientDeviceId: string;
+}
+
+/** A place in their order by when they were seen, the last one first. */
+export interface SeenPlace {
   readonly lastSeen: number;
   readonly clientDeviceId: string;
 }
@@ -41,9 +47,18 @@ const LIST: HotStatement = {
   name: 'discoveredDevices.list',
   sql: () => `
     select d.client_device_id as "clientDeviceId", d.first_seen as "firstSeen", d.last_seen as "lastSeen", d.uplinks, d.last_payload as "lastPayload" from discovered_devices d
-    where d.organization_id = ? and d.connection_id = ? and (d.last_seen, d.client_device_id) < (?, ?)
+    where d.organization_id = ? and d.connection_id = ? and (d.first_seen, d.client_device_id) < (?, ?)
       and not exists (select 1 from physical_devices p where p.connection_id = d.connection_id and p.client_device_id = d.client_device_id)
-    order by d.last_seen desc, d.client_device_id desc limit ?`,
+    order by d.first_seen desc, d.client_device_id desc limit ?`,
+};
+
+const WITH_KEYS: HotStatement = {
+  name: 'discoveredDevices.withKeys',
+  sql: () => `
+    select d.client_device_id as "clientDeviceId", d.last_seen as "lastSeen",
+      case when exists (select 1 from connector_keys k where k.connection_id = d.connection_id and k.client_device_id = d.client_device_id) then 1 else 0 end as "hasKeys"
+    from discovered_devices d where d.organization_id = ? and d.connection_id = ? and (d.last_seen, d.client_device_id) < (?, ?)
+    order by d.last_seen desc, d.client_device_id desc limit ? offset ?`,
 };
 
 const COUNT: HotStatement = {
@@ -55,7 +70,8 @@ const DROP_OLDEST: HotStatement = {
   name: 'discoveredDevices.dropOldest',
   sql: () => `
     delete from discovered_devices where (connection_id, client_device_id) in (
-      select d.connection_id, d.client_device_id from discovered_devices d where d.organization_id = ? and d.connection_id = ? order by d.last_seen, d.client_device_id limit ?)`,
+      select d.connection_id, d.client_device_id from discovered_devices d where d.organization_id = ? and d.connection_id = ? order by d.last_seen, d.client_device_id limit ?)
+    returning client_device_id as "clientDeviceId"`,
 };
 
 const NEXT_CONNECTION: HotStatement = {
@@ -76,9 +92,9 @@ export class DiscoveredDeviceRepository {
   }
 
   /** At most `limit` that are bound to no device, after a place in the list. */
-  async list(organizationId: string, connectionId: string, after: SeenPosition | undefined, limit: number): Promise<DiscoveredDevice[]> {
-    const { lastSeen, clientDeviceId } = after ?? { lastSeen: Number.MAX_SAFE_INTEGER, clientDeviceId: '' };
-    const rows = await this.db.all<Omit<DiscoveredDevice, 'isCut'>>(LIST, [organizationId, connectionId, lastSeen, clientDeviceId, limit]);
+  async list(organizationId: string, connectionId: string, after: DiscoveryPlace | undefined, limit: number): Promise<DiscoveredDevice[]> {
+    const { firstSeen, clientDeviceId } = after ?? { firstSeen: Number.MAX_SAFE_INTEGER, clientDeviceId: '' };
+    const rows = await this.db.all<Omit<DiscoveredDevice, 'isCut'>>(LIST, [organizationId, connectionId, firstSeen, clientDeviceId, limit]);
     return rows.map((row) => ({ ...row, isCut: row.lastPayload.endsWith(CUT_MARK) }));
   }
 
@@ -88,9 +104,17 @@ export class DiscoveredDeviceRepository {
     return row?.devices ?? 0;
   }
 
-  /** Removes the `surplus` of a connection's that were seen least recently. */
-  async dropOldest(organizationId: string, connectionId: string, surplus: number): Promise<void> {
-    await this.db.all(DROP_OLDEST, [organizationId, connectionId, surplus]);
+  /** At most `limit` of a connection's, bound by now or not, in their order by when they were seen: after a place, or after the first so many. `hasKeys`: connector keys of it are kept. */
+  async seenBefore(organizationId: string, connectionId: string, after: SeenPlace | number, limit: number): Promise<(SeenPlace & { readonly hasKeys: boolean })[]> {
+    const [place, skipped] = typeof after === 'number' ? [{ lastSeen: Number.MAX_SAFE_INTEGER, clientDeviceId: '' }, after] : [after, 0];
+    const rows = await this.db.all<SeenPlace & { hasKeys: number }>(WITH_KEYS, [organizationId, connectionId, place.lastSeen, place.clientDeviceId, limit, skipped]);
+    return rows.map((row) => ({ ...row, hasKeys: row.hasKeys === 1 }));
+  }
+
+  /** Removes the `surplus` of a connection's that were seen least recently; returns their ids. */
+  async dropOldest(organizationId: string, connectionId: string, surplus: number): Promise<string[]> {
+    const rows = await this.db.all<{ clientDeviceId: string }>(DROP_OLDEST, [organizationId, connectionId, surplus]);
+    return rows.map(({ clientDeviceId }) => clientDeviceId);
   }
 
   /** The first connection after `after` in the order of their ids that any are kept of, and whether it was deleted; of all organizations. */

@@ -1,8 +1,8 @@
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { UnitOfWork, type Database } from '../../database';
-import { UplinkRepository } from '../../devices';
 import type { Logger } from '../../kernel/logger';
 import { ConnectorKeyRepository, type Source } from '../keys/connectorKeyRepository';
-import { DiscoveredDeviceRepository } from './discoveredDeviceRepository';
+import { DiscoveredDeviceRepository, type SeenPlace } from './discoveredDeviceRepository';
 import { UnboundSources } from './unboundSources';
 
 /** Of how many physical devices of a connection that are bound to none something is kept. */
@@ -14,6 +14,7 @@ export interface UnknownLimits {
 }
 
 const LIMITS: UnknownLimits = { keys: 1000, listed: 10_000 };
+const LOOKED_AT_ONCE = 500;
 
 /** An uplink of a physical device that is bound to none. */
 export interface UnknownUplink extends Source {
@@ -35,7 +36,7 @@ export class UnknownDevices {
     private readonly limits = LIMITS,
   ) {
     this.sources = new UnboundSources(limits.keys);
-    this.work = new UnitOfWork(database, (db) => ({ devices: new UplinkRepository(db), keys: new ConnectorKeyRepository(db), discovered: new DiscoveredDeviceRepository(db) }));
+    this.work = new UnitOfWork(database, (db) => ({ keys: new ConnectorKeyRepository(db), discovered: new DiscoveredDeviceRepository(db) }));
   }
 
   /** One sent something, which is stored; `isDiscovery`: for the first time. What is too much by now is removed. */
@@ -55,6 +56,17 @@ export class UnknownDevices {
     this.sources.forget(connectionId);
   }
 
+  /** Removes the keys of devices of a connection that were seen less recently than the first so many: of those that were seen before the last start nothing else knows. */
+  async trimKeys(organizationId: string, connectionId: string): Promise<void> {
+    const { discovered, keys } = this.work.repos;
+    for (let after: SeenPlace | number | undefined = this.limits.keys; after !== undefined; ) {
+      const page: Awaited<ReturnType<typeof discovered.seenBefore>> = await discovered.seenBefore(organizationId, connectionId, after, LOOKED_AT_ONCE);
+      for (const { clientDeviceId, hasKeys } of page) if (hasKeys) await keys.deleteUnbound(organizationId, { connectionId, clientDeviceId });
+      await othersTurn();
+      after = page.at(-1);
+    }
+  }
+
   /** Others may have removed some: counts anew from now on, and tells of losses again. */
   recount(): void {
     this.listed.clear();
@@ -62,10 +74,7 @@ export class UnknownDevices {
   }
 
   private async dropKeys({ organizationId }: UnknownUplink, dropped: Source): Promise<void> {
-    await this.work.transaction(async ({ devices, keys }) => {
-      if (await devices.findBinding(organizationId, dropped.connectionId, dropped.clientDeviceId)) return;
-      await keys.delete(organizationId, dropped);
-    });
+    await this.work.repos.keys.deleteUnbound(organizationId, dropped);
     this.tell('keys', organizationId, dropped);
   }
 
@@ -75,7 +84,9 @@ export class UnknownDevices {
     const listed = known === undefined ? await this.work.repos.discovered.count(organizationId, connectionId) : known + 1;
     this.listed.set(connectionId, Math.min(listed, this.limits.listed));
     if (listed <= this.limits.listed) return;
-    await this.work.transaction(async ({ discovered }) => await discovered.dropOldest(organizationId, connectionId, listed - this.limits.listed));
+    await this.work.transaction(async ({ discovered, keys }) => {
+      for (const clientDeviceId of await discovered.dropOldest(organizationId, connectionId, listed - this.limits.listed)) await keys.deleteUnbound(organizationId, { connectionId, clientDeviceId });
+    });
     this.tell('listed', organizationId, uplink);
   }
 

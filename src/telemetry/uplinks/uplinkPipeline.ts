@@ -76,8 +76,8 @@ export class UplinkPipeline {
   }
 
   /**
-   * Forgets the ids of uplinks that are older than 7 days, what is kept of deleted connections, and that devices which are bound by now were
-   * once unknown; a few at a time, so that nobody waits long. `now` in Unix milliseconds.
+   * Forgets the ids of uplinks that are older than 7 days, what is kept of deleted connections, that devices which are bound by now were
+   * once unknown, and the connector keys of unknown ones that are too many; a few at a time, so that nobody waits long. `now` in Unix milliseconds.
    */
   async sweep(now: number): Promise<void> {
     await this.inPortions(({ seen }) => seen.forget(now - UPLINK_MEMORY_MS, FORGOTTEN_AT_ONCE));
@@ -91,6 +91,7 @@ export class UplinkPipeline {
     for (let found = await discovered.findConnection(''); found; found = await discovered.findConnection(found.connectionId)) {
       const { organizationId, ...connection } = found;
       await this.inPortions((repos) => repos.discovered.forget(organizationId, connection, FORGOTTEN_AT_ONCE));
+      await this.unknown.trimKeys(organizationId, found.connectionId);
       await othersTurn();
     }
     this.unknown.recount();
