@@ -39,6 +39,7 @@ describe('the configuration of a connection to ChirpStack', () => {
     [{ ...RIGHT, eventTopic: '+/{devEui}/{event}' }, ['configuration.eventTopic']],
     [{ ...RIGHT, eventTopic: '{tenant}/{devEui}/{event}', commandTopic: 'down' }, ['configuration.eventTopic', 'configuration.commandTopic']],
     [{ ...RIGHT, commandTopic: 'down/{devEui}/#' }, ['configuration.commandTopic']],
+    [{ ...RIGHT, eventTopic: '$share/plantroom/{devEui}/{event}', commandTopic: '$SYS/{devEui}' }, ['configuration.eventTopic', 'configuration.commandTopic']],
     [{ ...RIGHT, applicaton: APPLICATION }, ['configuration.applicaton']],
   ])('may not be %j', (configuration, fields) => {
     expect(faults(configuration)).toEqual(fields);

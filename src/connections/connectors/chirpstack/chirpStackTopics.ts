@@ -74,6 +74,7 @@ export function commandTopicFault(template: string): string | undefined {
 }
 
 function topicFault(template: string): string | undefined {
+  if (template.startsWith('$')) return 'must not begin with `$`; ChirpStack neither publishes nor listens there, and brokers keep such topics to themselves';
   return ILLEGAL.test(template) ? 'must hold no wildcard (`+` or `#`) and no control character' : undefined;
 }
 
