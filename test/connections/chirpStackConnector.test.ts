@@ -66,12 +66,26 @@ describe.each(['json', 'protobuf'] as const)('the ChirpStack connector with %s',
   });
 
   it('tells that a command expired in the queue, when the network server says so', async () => {
+    room.clock.advance(60_000);
     const executionId = await room.enqueue();
     room.clock.advance(60_000);
     await room.server.uplink(DEV_EUI);
     await evidences(1);
     expect(room.evidenceOf(executionId)).toMatchObject([{ kind: 'unreachable', code: 'expired' }]);
     expect(room.server.transmitted).toEqual([]);
+  });
+
+  it('does not take a command that expired for unsent, when a gateway may have sent it and its word was lost', async () => {
+    room.clock.advance(60_000);
+    const executionId = await room.enqueue();
+    room.clock.advance(1000);
+    await room.server.uplink(DEV_EUI);
+    await room.server.txAck(DEV_EUI, 'lost');
+    room.clock.advance(60_000);
+    await room.server.uplink(DEV_EUI);
+    await evidences(1);
+    expect(room.evidenceOf(executionId)).toMatchObject([{ kind: 'no_answer', code: 'expired' }]);
+    expect(room.server.transmitted).toEqual([executionId]);
   });
 
   it('tells that a command is too large', async () => {

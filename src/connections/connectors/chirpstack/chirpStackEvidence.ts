@@ -34,15 +34,18 @@ export function evidenceOfAck(event: AckEvent, receivedAt: number, deviceClass: 
   return { ...facts, time, clock: CLOCK, receivedAt: frame.receivedAt - BEFORE, fCnt };
 }
 
-/** What a log event tells of a downlink; undefined: nothing that settles one. DOWNLINK_GATEWAY names no queue item: the device has only one. */
-export function evidenceOfLog({ code, description, time }: LogEvent, receivedAt: number): Evidence | undefined {
+/**
+ * What a log event tells of a downlink; undefined: nothing that settles one. DOWNLINK_GATEWAY names no queue item: the device has only one.
+ * An item whose txack got lost stays in the queue and expires there, though the device heard it: only what is `isProvablyUnsent` reached nobody.
+ */
+export function evidenceOfLog({ code, description, time }: LogEvent, receivedAt: number, isProvablyUnsent: boolean): Evidence | undefined {
   const facts = { time, clock: CLOCK, receivedAt, code: code.toLowerCase(), message: printable(description) || code };
   switch (code) {
     case 'DOWNLINK_PAYLOAD_SIZE':
     case 'F_CNT_DOWN':
       return { kind: 'refused', ...facts };
     case 'EXPIRED':
-      return { kind: 'unreachable', ...facts };
+      return { kind: isProvablyUnsent ? 'unreachable' : 'no_answer', ...facts };
     case 'DOWNLINK_GATEWAY':
       return { kind: 'network_retry', ...facts };
     default:

@@ -1,12 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { DomainError } from '../../../kernel/errors';
+import type { Clock } from '../../../kernel/clock';
 import type { Logger } from '../../../kernel/logger';
 import type { ConnectorEvents, Evidence, UplinkIdentity, UplinkMessage } from '../../connector';
+import { Storing } from '../broker/storing';
 import type { ChirpStackEvent } from './chirpStackEvent';
 import { evidenceOfAck, evidenceOfLog, evidenceOfTxAck, type Frame } from './chirpStackEvidence';
 import type { ChirpStackReader, Unread } from './chirpStackReader';
 import { receptionTime, uplinkOfLocation, uplinkOfStatus, uplinkOfUp, type Arrival } from './chirpStackUplinks';
-import { HeldFrame, type HeldAck } from './heldFrame';
+import { HeldFrame, HeldFrames, type HeldAck } from './heldFrame';
+import { type CommandFacts, SentCommand, WINDOW_MS } from './sentCommand';
 import { UnusedEvents } from './unusedEvents';
 
 /** A message of the broker, as the inbox takes it. */
@@ -27,6 +28,7 @@ export interface ChirpStackInboxOptions {
   readonly connectionId: string;
   readonly reader: ChirpStackReader;
   readonly events: ConnectorEvents;
+  readonly clock: Clock;
   readonly log: Logger;
   /** Told whenever something came that can never be used. */
   readonly onRejected: () => void;
@@ -41,29 +43,43 @@ interface Device {
   tail: Promise<void>;
   underWay: number;
   frame: Frame | undefined;
+  /** When a frame came in last, by the monotonic clock. */
+  heardAt: number;
   held: HeldFrame | undefined;
-  /** The confirmed command that was sent to it last, while it may be acknowledged. */
-  awaitsAck: string | undefined;
+  /** The command that was sent to it last, while events may tell of it. */
+  command: SentCommand | undefined;
 }
 
 const SOURCE = 'chirpstack';
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const HOLD_MS = 5000;
-const RETRY_MS = 1000;
 const MOST_DEVICES = 20_000;
 
 /**
- * Takes in the events of one connection: of each device one after another, of different ones side by side. Which confirmed commands are
- * open is not known after a restart: then no uplink waits for its acknowledgement, and the executions judge it when that comes.
+ * Takes in the events of one connection: of each device one after another, of different ones side by side. Which commands are open is not
+ * known after a restart: then no uplink waits for its acknowledgement, and the executions judge it when that comes.
  */
 export class ChirpStackInbox {
   private readonly devices = new Map<string, Device>();
-  /** The devices whose acknowledgement of an execution may come. */
-  private readonly awaited = new Map<string, Device>();
+  /** The devices that executions were sent to, of which events may tell. */
+  private readonly commanded = new Map<string, Device>();
+  private readonly held = new HeldFrames();
   private readonly unused: UnusedEvents;
+  private readonly storing: Storing;
+  /** Since when all events come, by the monotonic clock. */
+  private linkedAt: number;
 
   constructor(private readonly options: ChirpStackInboxOptions) {
-    this.unused = new UnusedEvents(options.log, this.fields());
+    const { clock, log, retryMs } = options;
+    this.unused = new UnusedEvents(log, this.fields());
+    this.storing = new Storing({ log, fields: this.fields(), component: 'chirpstack', retryMs });
+    this.linkedAt = clock.monotonic();
+  }
+
+  /** There is a link again: what happened before it began may never be told. */
+  linked(): void {
+    this.linkedAt = this.options.clock.monotonic();
+    for (const { command } of this.devices.values()) command?.lostSight();
   }
 
   /** Resolves when what the message tells is on disk, or it was thrown away because it never can be. Rejects only if its signal aborted before that. */
@@ -75,28 +91,30 @@ export class ChirpStackInbox {
     this.options.log.debug({ connection_id: connectionId, dev_eui: devEui, event: event.kind }, 'chirpstack.event');
     const isBuffered = message.isBuffered || message.retained;
     const arrival: Arrival = { organizationId, connectionId, devEui, deviceClass: event.device.deviceClass, receivedAt: message.receivedAt, isBuffered, identity: message.identity };
-    await this.handle(this.device(devEui), arrival, event, message.signal);
-  }
-
-  /** A command is being sent to a device. A confirmed one may be acknowledged from now on. */
-  sending(devEui: string, executionId: string, confirmed: boolean): void {
     const device = this.device(devEui);
-    if (device.awaitsAck !== undefined) this.forget(device.awaitsAck); // it has one at a time
-    if (!confirmed) return;
-    device.awaitsAck = executionId;
-    this.awaited.set(executionId, device);
+    if (message.identity.kind === 'none') device.command?.lostSight(); // events of QoS 0 may get lost
+    await this.handle(device, arrival, event, message.signal);
   }
 
-  /** A command came to its end: no acknowledgement of it is waited for. */
+  /** A command is being sent to a device. */
+  sending(command: CommandFacts): void {
+    const device = this.device(command.clientDeviceId);
+    if (device.command) this.forget(device.command.executionId); // it has one at a time
+    const quietSince = Math.max(device.heardAt, this.linkedAt);
+    device.command = new SentCommand(command, this.options.clock.monotonic() - quietSince < WINDOW_MS);
+    this.commanded.set(command.executionId, device);
+  }
+
+  /** A command came to its end: nothing more of it is waited for. */
   forget(executionId: string): void {
-    const device = this.awaited.get(executionId);
-    if (device) device.awaitsAck = undefined;
-    this.awaited.delete(executionId);
+    const device = this.commanded.get(executionId);
+    if (device) device.command = undefined;
+    this.commanded.delete(executionId);
   }
 
   /** Resolves when all that came in is stored; no uplink waits for an acknowledgement any more. */
   async drained(): Promise<void> {
-    for (const { held } of this.devices.values()) held?.release();
+    this.held.releaseAll();
     await Promise.allSettled([...this.devices.values()].map(async ({ tail }) => await tail));
   }
 
@@ -113,11 +131,8 @@ export class ChirpStackInbox {
         return await this.takeUp(device, arrival, event, signal);
       case 'ack':
         return await this.takeAck(device, arrival, { event, receivedAt }, signal);
-      case 'txack': {
-        device.held?.release(); // the frame's acknowledgement would have come before
-        const evidence = evidenceOfTxAck(event, receivedAt, arrival.deviceClass, device.frame);
-        return await this.add(device, signal, async () => await this.settle(event.queueItemId, evidence));
-      }
+      case 'txack':
+        return await this.takeTxAck(device, arrival, event, signal);
       case 'log':
         return await this.takeLog(device, arrival, event, signal);
       case 'status':
@@ -126,6 +141,7 @@ export class ChirpStackInbox {
         return await this.add(device, signal, async () => await this.store(uplinkOfLocation(arrival, event)));
       case 'join':
         device.frame = undefined; // the frames are counted anew; the queue may be gone without a word
+        device.command?.lostSight();
         this.options.log.info({ ...this.fields(), dev_eui: devEui }, 'chirpstack.joined');
         return;
     }
@@ -136,14 +152,34 @@ export class ChirpStackInbox {
     const frame: Frame = { deduplicationId: event.deduplicationId, receivedAt: arrival.receivedAt, time: receptionTime(event), fCnt: event.fCnt };
     const isRepeated = device.frame?.deduplicationId === frame.deduplicationId;
     if (!isRepeated && !isOlder(frame, device.frame)) device.frame = frame;
-    const waits = device.awaitsAck !== undefined && !isRepeated && frame.deduplicationId !== '';
-    const held = waits ? new HeldFrame(frame.deduplicationId, this.options.holdMs ?? HOLD_MS) : undefined;
+    device.heardAt = this.options.clock.monotonic();
+    device.command?.heard(frame.time);
+    const held = isRepeated ? undefined : this.hold(device, frame);
     device.held = held;
     await this.add(device, signal, async () => {
       const ack = await held?.ack;
       if (ack) await this.acknowledge(arrival, ack, frame); // first: the frame is newer than what it acknowledges
       await this.store(uplinkOfUp(arrival, event));
     });
+  }
+
+  /** Undefined: no acknowledgement can come with this frame. */
+  private hold({ command }: Device, { deduplicationId }: Frame): HeldFrame | undefined {
+    if (command?.confirmed !== true || !command.isTransmitted || deduplicationId === '') return undefined;
+    const held = new HeldFrame(deduplicationId, this.options.holdMs ?? HOLD_MS);
+    this.held.add(held);
+    return held;
+  }
+
+  private async takeTxAck(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'txack' }, signal: AbortSignal): Promise<void> {
+    device.held?.release(); // the frame's acknowledgement would have come before
+    const { command } = device;
+    if (command?.executionId === event.queueItemId) {
+      command.isTransmitted = true;
+      if (!command.confirmed) this.forget(command.executionId); // it has left the queue, and the device will say nothing
+    }
+    const evidence = evidenceOfTxAck(event, arrival.receivedAt, arrival.deviceClass, device.frame);
+    await this.add(device, signal, async () => await this.settle(event.queueItemId, evidence));
   }
 
   private async takeAck(device: Device, arrival: Arrival, ack: HeldAck, signal: AbortSignal): Promise<void> {
@@ -155,14 +191,16 @@ export class ChirpStackInbox {
 
   private async acknowledge({ deviceClass }: Arrival, { event, receivedAt }: HeldAck, frame: Frame | undefined): Promise<void> {
     await this.settle(event.queueItemId, evidenceOfAck(event, receivedAt, deviceClass, frame));
-    this.forget(event.queueItemId);
   }
 
   private async takeLog(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'log' }, signal: AbortSignal): Promise<void> {
     const { code, queueItemId } = event;
-    const evidence = evidenceOfLog(event, arrival.receivedAt);
+    const { command } = device;
+    const isProvablyUnsent = arrival.deviceClass === 'A' && command?.executionId === queueItemId && command.isProvablyUnsent;
+    const evidence = evidenceOfLog(event, arrival.receivedAt, isProvablyUnsent);
     this.options.log.info({ ...this.fields(), dev_eui: arrival.devEui, code, queue_item_id: queueItemId }, 'chirpstack.log_event');
     if (!evidence) return;
+    device.held?.release(); // as for a txack: it tells of a downlink, and those come after acknowledgements
     await this.add(device, signal, async () => {
       if (evidence.kind === 'network_retry') await this.settleOfDevice(arrival.devEui, evidence);
       else await this.settle(queueItemId, evidence);
@@ -173,7 +211,7 @@ export class ChirpStackInbox {
     if (!UUID.test(executionId)) return; // a downlink of somebody else, or of nobody knows whom
     const { organizationId, connectionId, events, log } = this.options;
     const outcome = await events.evidence(organizationId, connectionId, executionId, SOURCE, evidence);
-    if (evidence.kind === 'refused' || evidence.kind === 'unreachable') this.forget(executionId);
+    if (evidence.kind !== 'transport_ok') this.forget(executionId);
     if (outcome === 'unknown') log.debug({ ...this.fields(), execution_id: executionId, evidence: evidence.kind }, 'chirpstack.execution_unknown');
   }
 
@@ -192,7 +230,7 @@ export class ChirpStackInbox {
   /** Does a job when all that came of the device before is stored. */
   private async add(device: Device, signal: AbortSignal, job: () => Promise<void>): Promise<void> {
     device.underWay += 1;
-    const done = device.tail.catch(() => {}).then(async () => await this.untilDone(job, signal));
+    const done = device.tail.catch(() => {}).then(async () => await this.untilDone(signal, job));
     device.tail = done;
     try {
       await done;
@@ -201,18 +239,9 @@ export class ChirpStackInbox {
     }
   }
 
-  /** The database may be away for a while: only then the job can succeed later. */
-  private async untilDone(job: () => Promise<void>, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      signal.throwIfAborted();
-      try {
-        return await job();
-      } catch (err) {
-        this.options.log.error({ ...this.fields(), err }, 'chirpstack.event_failed');
-        if (err instanceof DomainError && err.kind === 'not_found') return; // the connection is deleted
-        await sleep(this.options.retryMs ?? RETRY_MS, undefined, { signal });
-      }
-    }
+  /** What nothing can store is thrown away, so that it stops nothing that comes behind it. */
+  private async untilDone(signal: AbortSignal, job: () => Promise<void>): Promise<void> {
+    if ((await this.storing.run(signal, job)) === 'given_up') this.options.onRejected();
   }
 
   private refuse({ kind, why, detail }: Unread, topic: string): void {
@@ -222,7 +251,7 @@ export class ChirpStackInbox {
 
   private device(devEui: string): Device {
     const known = this.devices.get(devEui);
-    const device = known ?? { tail: Promise.resolve(), underWay: 0, frame: undefined, held: undefined, awaitsAck: undefined };
+    const device = known ?? { tail: Promise.resolve(), underWay: 0, frame: undefined, heardAt: Number.NEGATIVE_INFINITY, held: undefined, command: undefined };
     this.devices.delete(devEui); // it becomes the youngest
     if (!known && this.devices.size >= MOST_DEVICES) this.dropOldest();
     this.devices.set(devEui, device);
@@ -230,8 +259,8 @@ export class ChirpStackInbox {
   }
 
   private dropOldest(): void {
-    for (const [devEui, { underWay, awaitsAck }] of this.devices) {
-      if (underWay > 0 || awaitsAck !== undefined) continue;
+    for (const [devEui, { underWay, command }] of this.devices) {
+      if (underWay > 0 || command) continue;
       this.devices.delete(devEui);
       return;
     }

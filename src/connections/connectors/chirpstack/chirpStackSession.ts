@@ -55,7 +55,7 @@ export class ChirpStackSession {
     this.maxInFlight = effectivePolicy(policy).maxInFlight;
     this.settings = chirpStackSettings(open.settings);
     const { reader, topics } = this.settings;
-    this.inbox = new ChirpStackInbox({ organizationId, connectionId, reader, events, log, onRejected: () => this.rejected(), ...(holdMs !== undefined && { holdMs }) });
+    this.inbox = new ChirpStackInbox({ organizationId, connectionId, reader, events, clock, log, onRejected: () => this.rejected(), ...(holdMs !== undefined && { holdMs }) });
     this.link = new BrokerLink({
       settings: brokerSettingsOf(open.settings, `plantroom-${connectionId}`),
       filters: [topics.filter],
@@ -131,9 +131,9 @@ export class ChirpStackSession {
     if (peer?.session !== session || peer.capacity === 0) return 'not_sent';
     const command = commandOf(downlink);
     if ('code' in command) return this.refuse(downlink, command);
-    const { clientDeviceId, executionId, confirmed, deadline } = downlink;
+    const { clientDeviceId, executionId, deadline } = downlink;
     const { topics, codec } = this.settings;
-    this.inbox.sending(clientDeviceId, executionId, confirmed);
+    this.inbox.sending(downlink);
     const result = this.link.publish({ topic: topics.commandFor(clientDeviceId), payload: codec.encode(command), deadline }, (outcome) => this.published(downlink, outcome));
     if (result === 'not_sent') this.inbox.forget(executionId);
     return result;
@@ -147,6 +147,7 @@ export class ChirpStackSession {
   private async up({ number }: BrokerSession): Promise<void> {
     const { id: connectionId, organizationId } = this.connection;
     this.bootId = newId();
+    this.inbox.linked();
     await this.events.attached({ organizationId, connectionId, peerId: SOURCE, bootId: this.bootId, source: SOURCE, durable: false, known: [] });
     this.options.log.info({ ...this.fields(), session: number }, 'chirpstack.attached');
   }
@@ -182,7 +183,7 @@ export class ChirpStackSession {
   }
 
   private warn(): void {
-    this.options.statuses.warn(this.connection.id, [...(this.qos === 0 ? [QOS_0] : []), ...(this.hasRejected ? [REJECTED] : [])]);
+    this.options.statuses.warn(this.connection.id, [...(this.link.session?.isAtMostOnce === true ? ['subscribed_at_most_once'] : []), ...(this.qos === 0 ? [QOS_0] : []), ...(this.hasRejected ? [REJECTED] : [])]);
   }
 
   private async message(message: BrokerMessage): Promise<void> {

@@ -7,6 +7,8 @@ import type { AckEvent } from './chirpStackEvent';
 export class HeldFrame {
   /** The acknowledgement of the same frame; undefined: there is none. */
   readonly ack: Promise<HeldAck | undefined>;
+  /** Called at its end, whatever that is. */
+  onEnd: () => void = () => {};
   private readonly timer: NodeJS.Timeout;
   private settle: (ack: HeldAck | undefined) => void = () => {};
   private isOpen = true;
@@ -35,6 +37,7 @@ export class HeldFrame {
     this.isOpen = false;
     clearTimeout(this.timer);
     this.settle(ack);
+    this.onEnd();
   }
 }
 
@@ -43,4 +46,24 @@ export interface HeldAck {
   readonly event: AckEvent;
   /** The stamp of its arrival. */
   readonly receivedAt: number;
+}
+
+/** Brokers send only so many messages ahead of our acknowledgements, often 20 in all: more than these would keep up the events of all other devices. */
+const MOST_HELD = 8;
+
+/** The uplinks of one connection that wait. The oldest one has waited in vain when there are too many. */
+export class HeldFrames {
+  private readonly frames = new Set<HeldFrame>();
+
+  add(frame: HeldFrame): void {
+    const [oldest] = this.frames;
+    if (this.frames.size >= MOST_HELD) oldest?.release();
+    this.frames.add(frame);
+    frame.onEnd = () => this.frames.delete(frame);
+  }
+
+  /** Nothing is waited for any more. */
+  releaseAll(): void {
+    for (const frame of this.frames) frame.release();
+  }
 }
