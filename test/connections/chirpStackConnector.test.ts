@@ -256,6 +256,30 @@ describe('the ChirpStack connector', () => {
     expect(room.log.of('chirpstack.event_ignored')).toEqual([]);
   });
 
+  it.each([
+    ['deleted', (): void => room.connector.connectionDeleted(room.connectionId)],
+    ['moved to another client', (): void => room.open({ clientId: 'other' }, { enabled: false })],
+  ])('lets the broker forget a connection that was switched off and then %s', async (_, change) => {
+    await start('json');
+    room.open({}, { enabled: false });
+    await room.events.until(() => room.events.detachments.length === 1);
+    expect(await room.broker.keepsSession(`plantroom-${room.connectionId}`)).toBe(true);
+    change();
+    await room.connector.stop();
+    expect(await room.broker.keepsSession(`plantroom-${room.connectionId}`)).toBe(false);
+  });
+
+  it('lets the broker forget a connection that was switched off already when the server started', async () => {
+    await start('json');
+    await room.restart();
+    room.open({}, { enabled: false });
+    expect(room.connector.peer(room.connectionId)).toBeUndefined();
+    expect(await room.broker.keepsSession(`plantroom-${room.connectionId}`)).toBe(true);
+    room.connector.connectionDeleted(room.connectionId);
+    await room.connector.stop();
+    expect(await room.broker.keepsSession(`plantroom-${room.connectionId}`)).toBe(false);
+  });
+
   it('plays itself where it is told to', async () => {
     await start('protobuf', { auto: { reply: () => ({ open: true }) } });
     const executionId = await room.enqueue({ confirmed: true });

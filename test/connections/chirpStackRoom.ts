@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { Aedes, type Client } from 'aedes';
+import { connect } from 'mqtt';
 import { Arrivals } from '../../src/connections/arrivals';
 import type { Connection, Downlink } from '../../src/connections';
 import { ConnectionStatuses } from '../../src/connections';
@@ -22,6 +23,8 @@ export interface TestBroker {
   readonly url: string;
   /** Cuts the clients off whose id begins so. */
   cut(prefix: string): void;
+  /** Whether it keeps a session for this client. */
+  keepsSession(clientId: string): Promise<boolean>;
   stop(): Promise<void>;
 }
 
@@ -38,6 +41,15 @@ export async function startBroker(port = 0): Promise<TestBroker> {
     cut: (prefix) => {
       for (const client of clients) if (client.id.startsWith(prefix)) client.close();
     },
+    keepsSession: async (clientId) => {
+      const client = connect(`mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`, { clientId, clean: false, reconnectPeriod: 0 });
+      const isKept = await new Promise<boolean>((resolve, reject) => {
+        client.once('connect', ({ sessionPresent }) => resolve(sessionPresent));
+        client.once('error', reject);
+      });
+      await client.endAsync();
+      return isKept;
+    },
     stop: async () => {
       server.close();
       await new Promise<void>((resolve) => aedes.close(resolve));
@@ -52,19 +64,17 @@ export class ChirpStackRoom {
   readonly events = new FakeEvents();
   readonly statuses = new ConnectionStatuses(this.clock);
   readonly connectionId = newId();
-  readonly connector: ChirpStackConnector;
+  connector: ChirpStackConnector;
   readonly server: ChirpStackServer;
 
   private constructor(
     readonly broker: TestBroker,
     private readonly encoding: Encoding,
     options: Partial<ChirpStackOptions>,
-    holdMs: number,
+    private readonly holdMs: number,
   ) {
-    const { clock, log, statuses } = this;
-    this.connector = new ChirpStackConnector({ clock, log, statuses, arrivals: new Arrivals(clock), holdMs, backoff: { firstMs: 5, mostMs: 5, fatalMs: 5 } });
-    this.connector.start(this.events);
-    this.server = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding, now: () => clock.now(), ...options });
+    this.connector = this.makeConnector();
+    this.server = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding, now: () => this.clock.now(), ...options });
     this.server.addDevice(DEV_EUI);
   }
 
@@ -75,6 +85,19 @@ export class ChirpStackRoom {
     room.open();
     await room.events.until(() => room.events.readies.length > 0);
     return room;
+  }
+
+  /** Another one takes the connector's place, which knows nothing yet. */
+  async restart(): Promise<void> {
+    await this.connector.stop();
+    this.connector = this.makeConnector();
+  }
+
+  private makeConnector(): ChirpStackConnector {
+    const { clock, log, statuses, holdMs } = this;
+    const connector = new ChirpStackConnector({ clock, log, statuses, arrivals: new Arrivals(clock), holdMs, backoff: { firstMs: 5, mostMs: 5, fatalMs: 5 } });
+    connector.start(this.events);
+    return connector;
   }
 
   /** Hands the connection over as it is configured now. */

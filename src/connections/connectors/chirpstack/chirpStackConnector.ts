@@ -11,7 +11,8 @@ export type ChirpStackConnectorOptions = ChirpStackSessionOptions;
 /** ChirpStack v4 network servers, over the brokers of their MQTT integrations. */
 export class ChirpStackConnector implements Connector {
   readonly id = CHIRPSTACK.id;
-  private readonly sessions = new Map<string, ChirpStackSession>();
+  /** One for each connection, also for one that is switched off: the broker may still keep what that had subscribed to. */
+  private readonly sessions = new Map<string, Held>();
   /** The end of the session before, for each connection: the next one waits for it. */
   private readonly endings = new Map<string, Promise<void>>();
   /** Old sessions that brokers are being made to forget. */
@@ -30,9 +31,10 @@ export class ChirpStackConnector implements Connector {
   connectionChanged(open: OpenConnection): void {
     const { connection, settings } = open;
     const current = this.sessions.get(connection.id);
-    if (this.isStopped || (connection.enabled && current?.serves(settings))) return current?.applyPolicy(connection.policy);
-    this.end(connection.id, connection.enabled ? remainderOf(current, settings) : 'kept');
-    if (connection.enabled) this.begin(open);
+    const isAsBefore = current?.isEnabled === connection.enabled && current.session.serves(settings);
+    if (this.isStopped || isAsBefore) return current?.session.applyPolicy(connection.policy);
+    this.end(connection.id, remainderOf(current?.session, settings));
+    this.begin(open);
   }
 
   /** A connection was deleted and that is on disk. */
@@ -42,12 +44,12 @@ export class ChirpStackConnector implements Connector {
 
   /** The broker, while there is a session with it. */
   peer(connectionId: string): Peer | undefined {
-    return this.sessions.get(connectionId)?.peer;
+    return this.sessions.get(connectionId)?.session.peer;
   }
 
   /** Publishes a command on one session and on no other. */
   async send(downlink: Downlink, session: number): Promise<SendResult> {
-    return this.sessions.get(downlink.connectionId)?.send(downlink, session) ?? 'not_sent';
+    return this.sessions.get(downlink.connectionId)?.session.send(downlink, session) ?? 'not_sent';
   }
 
   /** What was handed to the broker may have left. */
@@ -57,7 +59,7 @@ export class ChirpStackConnector implements Connector {
 
   /** ChirpStack knows no way to take one command back; only its acknowledgement is not waited for any more. */
   withdraw(connectionId: string, executionId: string): void {
-    this.sessions.get(connectionId)?.forget(executionId);
+    this.sessions.get(connectionId)?.session.forget(executionId);
   }
 
   /** Tries the broker, and says what cannot be seen from here. */
@@ -78,7 +80,7 @@ export class ChirpStackConnector implements Connector {
   /** How the integration publishes shows only at its events. */
   private checkIntegration({ connection }: OpenConnection): ConnectionCheck {
     const name = 'integration';
-    const qos = this.sessions.get(connection.id)?.lastQos;
+    const qos = this.sessions.get(connection.id)?.session.lastQos;
     if (qos === 0) return { name, outcome: 'warning', message: 'events come with QoS 0, so those that are published while this server is away are lost; set `qos=1` in the MQTT integration of ChirpStack' };
     if (qos === undefined) return { name, outcome: 'warning', message: 'how ChirpStack publishes cannot be seen before an event has come; see that `qos=1` stands in its MQTT integration, for 0 is its default' };
     return { name, outcome: 'ok', message: 'events come with QoS 1' };
@@ -87,22 +89,23 @@ export class ChirpStackConnector implements Connector {
   private begin(open: OpenConnection): void {
     if (!this.events) throw new Error('the ChirpStack connector is not started; call start before connections are handed over');
     const session = new ChirpStackSession(open, this.events, this.options);
-    const { id } = open.connection;
-    this.sessions.set(id, session);
+    const { id, enabled } = open.connection;
+    this.sessions.set(id, { session, isEnabled: enabled });
+    if (!enabled) return;
     this.options.statuses.connecting(id);
     void this.startAfter(this.endings.get(id), id, session);
   }
 
   private async startAfter(before: Promise<void> | undefined, id: string, session: ChirpStackSession): Promise<void> {
     await before;
-    if (this.sessions.get(id) === session) session.start();
+    if (this.sessions.get(id)?.session === session) session.start();
   }
 
   private end(connectionId: string, remainder: Remainder): void {
-    const session = this.sessions.get(connectionId);
-    if (!session) return;
+    const held = this.sessions.get(connectionId);
+    if (!held) return;
     this.sessions.delete(connectionId);
-    const ending = this.stopAfter(this.endings.get(connectionId), session, remainder).finally(() => {
+    const ending = this.stopAfter(this.endings.get(connectionId), held.session, remainder).finally(() => {
       if (this.endings.get(connectionId) === ending) this.endings.delete(connectionId);
     });
     this.endings.set(connectionId, ending);
@@ -116,6 +119,12 @@ export class ChirpStackConnector implements Connector {
     const forgetting = session.forgetAtBroker().finally(() => this.forgetting.delete(forgetting));
     this.forgetting.add(forgetting);
   }
+}
+
+interface Held {
+  readonly session: ChirpStackSession;
+  /** False: it was never started, and is there to be forgotten. */
+  readonly isEnabled: boolean;
 }
 
 /** What the broker keeps of a session that ends: all; nothing, and the next one waits for that, because it is the same client; nothing, and nobody waits. */
