@@ -118,7 +118,10 @@ async function countUnknownDevice(state: UplinkState, repos: UplinkRepositories)
   return 'continue';
 }
 
-/** From here on the uplinks of one device wait for each other. */
+/**
+ * Nothing after it may count on uplinks of one device waiting for each other here: a connector hands them in one after the other, and on PostgreSQL
+ * only those wait that set the time anew. Of two at once one gap of the rhythm may be lost.
+ */
 async function touchLastSeen({ message, binding }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   if (binding) await repos.devices.received(message.organizationId, binding, { ...timesOf(message), isBuffered: message.isBuffered === true, deviceClass: message.deviceClass });
   return 'continue';
