@@ -7,9 +7,10 @@ function setUp(matters: (sensorId: string) => boolean = () => true) {
   const positions = new ReadingPositions(new TestClock());
   const end = new AbortController();
   const live = new LiveReadings(positions, 'org-1', matters, end.signal);
-  const store = (count: number, { position = positions.open(), sensorId = 's', organizationId = 'org-1' } = {}): number => {
+  const store = (count: number, { position = positions.open(), sensorId = 's', organizationId = 'org-1', text = '' } = {}): number => {
     positions.close(position);
-    positions.stored(organizationId, Array.from({ length: count }, (): StoredReading => ({ sensorId, valueType: 'number', value: 1, time: 0, position })));
+    const shown = text === '' ? ({ valueType: 'number', value: 1 } as const) : ({ valueType: 'string', value: text } as const);
+    positions.stored(organizationId, Array.from({ length: count }, (): StoredReading => ({ sensorId, ...shown, time: 0, position })));
     return position;
   };
   return { positions, live, store, end };
@@ -35,10 +36,10 @@ describe('live readings', () => {
   it('leave out what is too much, until the reader knows up to where it is on disk', async () => {
     const { positions, live, store } = setUp();
     const slow = positions.open();
-    store(3000);
-    store(3000);
+    store(30_000);
+    store(30_000);
     const left = store(1);
-    expect([live.isBehind, live.take().readings.length]).toEqual([true, 3000]);
+    expect([live.isBehind, live.take().readings.length]).toEqual([true, 30_000]);
     const restarting = live.restart();
     store(1, { position: slow });
     const until = await restarting;
@@ -46,6 +47,17 @@ describe('live readings', () => {
     expect(live.isBehind).toBe(false);
     store(2);
     expect(live.take().readings).toHaveLength(2);
+  });
+
+  it('leave out what is too long, not only too many, until some of it was taken', () => {
+    const { live, store } = setUp();
+    const text = 'x'.repeat(60_000);
+    store(60, { text });
+    expect(live.take().readings).toHaveLength(60);
+    store(60, { text });
+    expect(live.isBehind).toBe(false);
+    store(60, { text });
+    expect([live.isBehind, live.take().readings.length]).toEqual([true, 60]);
   });
 
   it('keep what comes after the position of the restart', async () => {

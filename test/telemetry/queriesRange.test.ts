@@ -67,11 +67,11 @@ describe.each(engines())('readings over a time on $name', (engine) => {
     }
   });
 
-  it('shows at most 10,000 readings in a page, and fewer where they are long', async () => {
+  it('shows at most 5,000 readings in a page, and fewer where they are long', async () => {
     const [many, long] = [await room.sensor(), await room.sensor('string')];
     await room.store(many, 'number', Array.from({ length: 10_001 }, (_, i) => [START + i, i]));
     await room.store(long, 'string', Array.from({ length: 40 }, (_, i) => [START + i, 'x'.repeat(60_000)]));
-    expect((await pages({ sensorIds: [many], ...span, pageSize: 1_000_000 })).map((page) => page.length)).toEqual([10_000, 1]);
+    expect((await pages({ sensorIds: [many], ...span, pageSize: 1_000_000 })).map((page) => page.length)).toEqual([5000, 5000, 1]);
     expect((await pages({ sensorIds: [many], ...span })).map((page) => page.length)).toEqual([...Array.from({ length: 10 }, () => 1000), 1]);
     const texts = await pages({ sensorIds: [long], ...span });
     expect(texts.map((page) => page.length)).toEqual([18, 18, 4]);
@@ -111,20 +111,22 @@ describe.each(engines())('readings over a time on $name', (engine) => {
 
   it.each([...Object.values(readingQueryStatements), ...Object.values(hourQueryStatements)].map((statement) => [statement.name, statement] as const))('%s reads its stretch of one series by an index', async (_, statement) => {
     const { db } = room.database;
-    const sensorId = await room.sensor();
-    const series = await room.store(sensorId, 'number', Array.from({ length: 2000 }, (__, i) => [START + i, i]));
+    const series = await room.store(await room.sensor(), 'number', Array.from({ length: 2000 }, (__, i) => [START + i, i]));
     const rows = Array.from({ length: 2000 }, (__, hour) => ({ series, hour: hour * 3_600_000, count: 1, sum: 1, min: 1, max: 1, first_time: hour, first: 1, last_time: hour, last: 1, area: 0 }));
-    for (let i = 0; i < rows.length; i += 50) await db.knex('reading_hours').insert(rows.slice(i, i + 50));
-    for (let i = 0; i < rows.length; i += 50) await db.knex('stale_hours').insert(rows.slice(i, i + 50).map(({ hour }) => ({ series, hour })));
+    for (let i = 0; i < rows.length; i += 50) {
+      await db.knex('reading_hours').insert(rows.slice(i, i + 50));
+      await db.knex('stale_hours').insert(rows.slice(i, i + 50).map(({ hour }) => ({ series, hour })));
+    }
     const sql = statement.sql();
     const prefix = engine.name === 'sqlite' ? 'explain query plan' : 'explain';
     if (engine.name === 'postgres') for (const table of ['readings', 'reading_hours', 'stale_hours']) await db.knex.raw(`analyze ${table}`);
     let next = 0;
-    const values = [series, START, START + 5, 7, 100];
+    const isOfMany = ['readings.stored', 'readings.withTexts'].includes(statement.name);
+    const values = isOfMany ? [series] : [series, START, START + 5, 7, 100];
     const filled = sql.replaceAll('?', () => String(values[Math.min((next += 1) - 1, values.length - 1)]));
     const plan = JSON.stringify(await db.all({ name: `plan ${statement.name}`, sql: () => `${prefix} ${filled}` }, []));
     // What was stored is put into its order once more: the stretch by time is only about the same.
-    expect(plan).not.toMatch(statement.name === 'readings.stored' ? /Seq Scan|SCAN / : /Seq Scan|SCAN |TEMP B-TREE|Sort/);
+    expect(plan).not.toMatch(isOfMany ? /Seq Scan|SCAN (?!wanted|w|r\b|\d)/ : /Seq Scan|SCAN |TEMP B-TREE|Sort/);
     expect(plan).toMatch(engine.name === 'sqlite' ? /SEARCH \w+ USING (PRIMARY KEY|INDEX|COVERING INDEX) .*\(series=\? AND / : /Index (Only )?Scan/);
     await db.knex('reading_hours').where({ series }).delete();
     await db.knex('stale_hours').where({ series }).delete();

@@ -27,6 +27,8 @@ export interface QueryRoom {
   readonly aggregate: Method<wire.QueryAggregateRequest, wire.QueryAggregateResponse>;
   stream(fields?: Asked<wire.StreamReadingsRequest>, as?: string): ClientReadableStream<wire.StreamReadingsResponse>;
   streamFails(fields: Asked<wire.StreamReadingsRequest>): Promise<SeenError>;
+  /** The id of a sensor template of this type. */
+  template(valueType: ValueType): Promise<string>;
   /** A device with sensors of these types, of org-1 unless said. */
   device(types: readonly ValueType[], organizationId?: string): Promise<{ readonly deviceId: string; readonly sensorIds: readonly string[] }>;
   /** A sensor of a device of its own. */
@@ -45,24 +47,27 @@ export async function startQueryRoom(engine: TestEngine): Promise<QueryRoom> {
   const queries = new SensorQueries({ database, clock: devices.clock, cursors: new Cursors(Buffer.alloc(32)), positions: devices.positions });
   const edge = await startEdge((server) => server.add(wire.SensorQueryServiceService, sensorQueryHandlers(queries)));
   for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
-  const client = edge.client(wire.SensorQueryServiceClient, { 'grpc.max_receive_message_length': 16 * 1024 * 1024 });
+  const client = edge.client(wire.SensorQueryServiceClient);
   const templates = new Map<ValueType, string>();
   let positions = 0;
+  const template: QueryRoom['template'] = async (valueType) => {
+    const id = templates.get(valueType) ?? (await insertTemplate(database, valueType));
+    templates.set(valueType, id);
+    return id;
+  };
   const device: QueryRoom['device'] = async (types, organizationId = 'org-1') => {
     const deviceId = newId();
     await database.db.knex('digital_devices').insert({ id: deviceId, organization_id: organizationId, name: deviceId, name_folded: deviceId, revision: 1, created_at: 0, updated_at: 0 });
     const sensors = [];
     for (const [position, valueType] of types.entries()) {
-      const template = templates.get(valueType) ?? (await insertTemplate(database, valueType));
-      templates.set(valueType, template);
-      sensors.push({ id: newId(), organization_id: organizationId, device_id: deviceId, sensor_template_id: template, position, created_at: 0, updated_at: 0 });
+      sensors.push({ id: newId(), organization_id: organizationId, device_id: deviceId, sensor_template_id: await template(valueType), position, created_at: 0, updated_at: 0 });
     }
     for (let at = 0; at < sensors.length; at += ROWS_AT_ONCE) await database.db.knex('sensors').insert(sensors.slice(at, at + ROWS_AT_ONCE));
     return { deviceId, sensorIds: sensors.map(({ id }) => id) };
   };
   const open: QueryRoom['stream'] = (fields = {}, as = 'org-1') => client.streamReadings(wire.StreamReadingsRequest.fromPartial(fields as never), headers(keyOf(as)));
   return {
-    devices, database, device,
+    devices, database, device, template,
     latest: method(wire.QueryLatestRequest, client.queryLatest.bind(client)),
     range: method(wire.QueryRangeRequest, client.queryRange.bind(client)),
     aggregate: method(wire.QueryAggregateRequest, client.queryAggregate.bind(client)),

@@ -1,8 +1,9 @@
 import type { UplinkMessage } from '../../src/connections';
 import { newId } from '../../src/kernel/ids';
+import type { ValueType } from '../../src/sensorTemplates';
 import type { QueryRoom } from './queryRoom';
 
-/** A device of org-1 with a sensor of numbers for each path, whose uplinks go the whole way. */
+/** A device of org-1 with a sensor, of numbers unless said, for each path, whose uplinks go the whole way. */
 export class SendingDevice {
   private constructor(
     private readonly room: QueryRoom,
@@ -12,11 +13,12 @@ export class SendingDevice {
   ) {}
 
   /** Makes it. */
-  static async create(room: QueryRoom, paths: readonly string[]): Promise<SendingDevice> {
-    const { api, connections, templates } = room.devices;
+  static async create(room: QueryRoom, paths: readonly string[], valueType: ValueType = 'number'): Promise<SendingDevice> {
+    const { api, connections } = room.devices;
+    const template = await room.template(valueType);
     const clientDeviceId = newId();
     const { id } = await api.create({ name: clientDeviceId, physicalDevice: { clientDeviceId, connectionId: connections[0] } });
-    const { sensors } = await api.addSensors({ id, sensorTemplateIds: paths.map(() => templates[0]) });
+    const { sensors } = await api.addSensors({ id, sensorTemplateIds: paths.map(() => template) });
     const sensorIds = sensors.map((sensor) => sensor.id);
     await api.setMappings({ id, mappings: paths.map((sourcePath, i) => ({ sensorId: sensorIds[i] ?? '', sourcePath })) });
     return new SendingDevice(room, id, clientDeviceId, sensorIds);

@@ -118,7 +118,7 @@ describe.each(engines())('readings on $name', (engine) => {
       const [series] = await repository.sensors('org-1', [sensors[0]]);
       const all = (await rowsOf(sensors[0])).map(({ position }) => position).toSorted((one, other) => one - other);
       const [after, until] = [all[Math.floor(from * (all.length - 1))]!, all[Math.floor(to * (all.length - 1))]!];
-      const stored = await repository.stored(sensors[0], series!.series!, after, until, 1000);
+      const stored = await repository.stored([series!.series!], { position: after, series: Number.MAX_SAFE_INTEGER }, until, 1000);
       expect(stored.map(({ position }) => position)).toEqual(all.filter((position) => position > after && position <= until));
     };
     await fc.assert(fc.asyncProperty(lateness, fc.double({ min: 0, max: 1, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true }), rule), { seed: SEED, numRuns: 15 });
@@ -194,6 +194,16 @@ describe.each(engines())('readings on $name', (engine) => {
     expect([await send('x', false, 1), await send('x', true, 2), await send('x', false, 3), await send('y', true, 4), await send('y', true, 5), await send('x', true, 6)]).toEqual(['stored', 'duplicate', 'stored', 'stored', 'duplicate', 'stored']);
     expect((await kept(sensors[0])).map(([, value]) => value)).toEqual([1, 3, 4, 6]);
     await expect(room.pipeline.handle(uplink(clientDeviceId, { a: 1 }, { connectionId: room.connections[1] }))).rejects.toMatchObject({ reason: 'connection_not_found' });
+  });
+
+  it('believe no repetition of what was acknowledged long ago: its first copy never came', async () => {
+    const { clientDeviceId, sensors } = await sensing();
+    const send = async (acknowledgedBefore: number, isRepetition: boolean): Promise<string> => (await room.pipeline.handle(uplink(clientDeviceId, { a: 1 }, { receivedAt: room.clock.now(), identity: { kind: 'delivery', slot: '1', digest: 'x', isRepetition, acknowledgedBefore } }))).outcome;
+    const first = room.clock.now();
+    expect(await send(0, false)).toBe('stored');
+    room.clock.advance(1000);
+    expect([await send(first, true), await send(first + 1, true), await send(first + 1, true)]).toEqual(['duplicate', 'stored', 'duplicate']);
+    expect(await kept(sensors[0])).toHaveLength(2);
   });
 
   it('of a message that waited at a broker are stored and touch lastSeen, but say nothing of how often the device sends', async () => {

@@ -4,10 +4,14 @@ import type { Clock } from '../../kernel/clock';
 import type { Cursors } from '../../kernel/pages';
 import { HourQueryRepository } from '../readings/hourQueryRepository';
 import { type AskedSensor, ReadingQueryRepository, thinnedBefore } from '../readings/readingQueryRepository';
+import type { StoredReading } from '../readings/storedReading';
 import { bucketEdges, type BucketLength, isWithinHours, MOST_BUCKETS } from './buckets';
-import { type AggregateFill, type AggregateFunction, type Bucket, type BucketValues, chosen, filledBuckets, valuesOfHeld, valuesOfNumbers, valuesOfTexts } from './bucketValues';
+import { type AggregateFill, type AggregateFunction, type Bucket, type BucketValues, chosen, filledBuckets, sizeOfTexts, valuesOfHeld, valuesOfNumbers, valuesOfTexts } from './bucketValues';
 import { NumberSums } from './numberSums';
-import { textSums } from './textSums';
+import { MOST_TEXT, textSums, tooMuchText } from './textSums';
+
+// A page of several sensors ends with so many bytes of texts.
+const TEXT_OF_PAGE = 512 * 1024;
 
 /** What is asked for; times in Unix milliseconds, `from` before `to`. */
 export interface AggregateQuery {
@@ -47,11 +51,17 @@ export class Aggregates {
     const first = this.options.cursors.decode<{ next: number }>(list, query.pageToken, 'pageToken')?.next ?? 0;
     const sensors = await this.readings.sensors(organizationId, query.sensorIds);
     const edges = await bucketEdges(query.from, query.to, query.bucket, query.timeZone);
-    const next = first + Math.max(1, Math.floor(MOST_BUCKETS / (edges.length - 1)));
+    const most = first + Math.max(1, Math.floor(MOST_BUCKETS / (edges.length - 1)));
     const page: { sensorId: string; buckets: Bucket[] }[] = [];
-    for (const sensor of sensors.slice(first, next)) {
+    let [next, text] = [first, 0];
+    for (; next < Math.min(most, sensors.length) && text < TEXT_OF_PAGE; next += 1) {
       signal.throwIfAborted();
-      page.push({ sensorId: sensor.sensorId, buckets: await this.bucketsOf(sensor, query, edges) });
+      const sensor = sensors[next] as AskedSensor;
+      const buckets = await this.bucketsOf(sensor, query, edges);
+      const size = sizeOfTexts(buckets);
+      if (size > MOST_TEXT) throw tooMuchText();
+      text += size;
+      page.push({ sensorId: sensor.sensorId, buckets });
       await othersTurn();
     }
     return { sensors: page, nextPageToken: next < sensors.length ? this.options.cursors.encode(list, { next }) : '', thinnedBefore: thinnedBefore(sensors, query.from) };
@@ -66,13 +76,18 @@ export class Aggregates {
   private async valuesOf(sensor: AskedSensor & { series: number }, query: AggregateQuery, edges: readonly number[]): Promise<Shown> {
     const { sensorId, series, valueType } = sensor;
     if (valueType === 'string' || valueType === 'json') {
-      const values = valuesOfTexts(await textSums(this.readings, sensor, edges));
-      const held = query.fill === 'previous' ? await this.readings.findTextBefore(sensorId, series, query.from) : undefined;
+      const values = valuesOfTexts(await textSums(this.readings, sensor, edges, query.functions));
+      const held = query.fill === 'previous' ? await this.textBefore(sensorId, series, query.from) : undefined;
       return { values, before: held && { firstText: held.value, lastText: held.value } };
     }
     const held = await this.numberBefore(series, query.from);
     const sums = await new NumberSums(this.readings, this.hours, { ...sensor, byHours: !isWithinHours(query.bucket) }, edges).sumUp();
     return { values: valuesOfNumbers(edges, sums, held, this.options.clock.now()), before: valuesOfHeld(held) };
+  }
+
+  private async textBefore(sensorId: string, series: number, time: number): Promise<StoredReading | undefined> {
+    const head = await this.readings.findTextBefore(series, time);
+    return head && (await this.readings.readings([head], () => sensorId))[0];
   }
 
   /** What held at a time; where the readings before it are thinned, the hours know. */

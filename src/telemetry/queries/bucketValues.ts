@@ -1,5 +1,6 @@
 import type { JsonValue } from '../../kernel/jsonValue';
 import { type Summary, timeWeightedAverage } from '../readings/hourSummary';
+import { sizeOfValue } from './readingSize';
 
 /** What can be told of a bucket. */
 export const AGGREGATE_FUNCTIONS = ['min', 'max', 'avg', 'sum', 'count', 'first', 'last', 'timeWeightedAverage'] as const;
@@ -26,8 +27,9 @@ export interface Bucket {
 /** The texts of a bucket. */
 export interface TextSummary {
   readonly count: number;
-  readonly first: JsonValue;
-  readonly last: JsonValue;
+  /** Undefined: not asked for. */
+  readonly first: JsonValue | undefined;
+  readonly last: JsonValue | undefined;
 }
 
 type Known = { -readonly [Name in keyof BucketValues]: BucketValues[Name] };
@@ -50,7 +52,7 @@ export function valuesOfNumbers(edges: readonly number[], sums: readonly (Summar
 
 /** The same of texts and JSON. */
 export function valuesOfTexts(sums: readonly (TextSummary | undefined)[]): (BucketValues | undefined)[] {
-  return sums.map((sum) => sum && { count: sum.count, firstText: sum.first, lastText: sum.last });
+  return sums.map((sum) => sum && { count: sum.count, ...(sum.first !== undefined && { firstText: sum.first }), ...(sum.last !== undefined && { lastText: sum.last }) });
 }
 
 /** What a value that held before the first bucket shows in those that come before any reading. */
@@ -64,6 +66,18 @@ export function filledBuckets(edges: readonly number[], values: readonly (Bucket
   if (fill === 'none') return values.flatMap((shown, at) => (shown ? [bucketOf(at, shown)] : []));
   const filler = FILLERS[fill](edges, values, before);
   return values.map((shown, at) => bucketOf(at, shown ?? { ...filler(at), count: 0 }));
+}
+
+/** How many bytes the texts of buckets take as they are sent; many buckets may show the same one. */
+export function sizeOfTexts(buckets: readonly Bucket[]): number {
+  const known = new Map<JsonValue, number>();
+  const sizeOf = (text: JsonValue | undefined): number => {
+    if (text === undefined) return 0;
+    const size = known.get(text) ?? sizeOfValue(text);
+    known.set(text, size);
+    return size;
+  };
+  return buckets.reduce((sum, { values }) => sum + sizeOf(values.firstText) + sizeOf(values.lastText), 0);
 }
 
 /** Only what was asked for; everything for an empty list. */
@@ -84,8 +98,8 @@ const FILLERS: Readonly<Record<Exclude<AggregateFill, 'none'>, FillerOf>> = {
   previous: (_edges, values, before) => {
     const lefts = nearestShown(values);
     return (at) => {
-      const previous = values[lefts[at] as number];
-      if (!previous) return before ?? {};
+      const previous: Known = { ...(values[lefts[at] as number] ?? before) };
+      delete previous.sum; // of no readings there is none
       return { ...previous, ...(previous.last !== undefined && { timeWeightedAverage: previous.last }) };
     };
   },
@@ -110,6 +124,7 @@ function nearestShown(values: readonly (BucketValues | undefined)[]): number[] {
 function between(left: BucketValues, right: BucketValues, share: number): BucketValues {
   const known: Known = {};
   for (const name of AGGREGATE_FUNCTIONS) {
+    if (name === 'sum') continue;
     const [from, to] = [left[name], right[name]];
     if (from !== undefined && to !== undefined) known[name] = from * (1 - share) + to * share;
   }

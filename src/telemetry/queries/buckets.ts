@@ -11,14 +11,15 @@ export interface BucketLength {
   readonly unit: BucketUnit;
 }
 
-/** The most buckets of one sensor. */
-export const MOST_BUCKETS = 20_000;
+/** The most buckets of one sensor: a year of hours, or a week of minutes, and a day when clocks change. */
+export const MOST_BUCKETS = 10_500;
 
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 const MOST_OF_CALENDAR = 1000;
 // To ask a zone for a day takes some microseconds.
 const DAYS_IN_A_TURN = 500;
-const CLOCK_MS: Readonly<Partial<Record<BucketUnit, number>>> = { second: 1000, minute: 60_000, hour: 3_600_000 };
+const CLOCK_MS: Readonly<Partial<Record<BucketUnit, number>>> = { second: 1000, minute: 60_000, hour: HOUR_MS };
 // The shortest that they can be: whoever asks for far too many is refused before they are counted.
 const SHORTEST_MS = { day: DAY_MS * 0.9, week: DAY_MS * 6.9, month: DAY_MS * 27.9 } as const;
 // The Monday of the week of 1970-01-01, in days from that.
@@ -37,9 +38,9 @@ export function isTimeZone(name: string): boolean {
   return IANAZone.isValidZone(name);
 }
 
-/** Whether buckets of this length lie within the hours of UTC, so that whole hours say nothing about them. */
-export function isWithinHours({ unit }: BucketLength): boolean {
-  return unit === 'second' || unit === 'minute';
+/** Whether buckets of this length begin and end within hours, so that whole hours say nothing about them. */
+export function isWithinHours({ count, unit }: BucketLength): boolean {
+  return (count * (CLOCK_MS[unit] ?? DAY_MS)) % HOUR_MS !== 0;
 }
 
 /**

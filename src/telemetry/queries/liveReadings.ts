@@ -1,12 +1,14 @@
 import type { ReadingPositions } from '../readings/readingPositions';
 import type { StoredReading } from '../readings/storedReading';
+import { sizeOfReading } from './readingSize';
 
-/** What a reader may leave lying before it has to catch up from the database. */
-const MOST_WAITING = 5000;
+// What a reader may leave lying before it has to catch up from the database, in bytes as it is sent: numbers of two seconds and more at 15,000 a second.
+const MOST_WAITING = 4 * 1024 * 1024;
 
 /** The readings of an organization as they are stored, for one reader. What is too much for it is only counted: it is in the database. */
 export class LiveReadings {
   private waiting: StoredReading[] = [];
+  private bytes = 0;
   /** The greatest position that was left out since the last catching up; 0: none. */
   private left = 0;
   private wake: (() => void) | undefined;
@@ -42,7 +44,7 @@ export class LiveReadings {
   /** Takes what waits. Everything up to `until` that was stored since the last taking is in it, unless the reader is behind. */
   take(): { readonly readings: StoredReading[]; readonly until: number } {
     const readings = this.waiting;
-    this.waiting = [];
+    [this.waiting, this.bytes] = [[], 0];
     return { readings, until: this.settledUntil() };
   }
 
@@ -53,6 +55,7 @@ export class LiveReadings {
     const until = this.settledUntil();
     if (this.left <= until) this.left = 0;
     this.waiting = this.waiting.filter(({ position }) => position > until);
+    this.bytes = sizeOf(this.waiting);
     return until;
   }
 
@@ -83,8 +86,10 @@ export class LiveReadings {
 
   private add(readings: readonly StoredReading[]): void {
     if (readings.length === 0) return;
-    if (this.isBehind || this.waiting.length + readings.length > MOST_WAITING) this.leaveOut(...readings.map(({ position }) => position));
-    else this.waiting.push(...readings);
+    const bytes = this.isBehind ? 0 : sizeOf(readings);
+    if (this.isBehind || this.bytes + bytes > MOST_WAITING) return this.leaveOut(...readings.map(({ position }) => position));
+    this.waiting.push(...readings);
+    this.bytes += bytes;
     this.wake?.();
   }
 
@@ -92,4 +97,8 @@ export class LiveReadings {
     this.left = Math.max(this.left, ...positions);
     this.wake?.();
   }
+}
+
+function sizeOf(readings: readonly StoredReading[]): number {
+  return readings.reduce((sum, reading) => sum + sizeOfReading(reading), 0);
 }

@@ -44,7 +44,7 @@ export function streamFromMessage({ sensorIds, deviceIds, resumeToken }: StreamR
 
 /** One reading. */
 export function readingToMessage({ sensorId, time, position, valueType, value }: StoredReading): ReadingMessage {
-  return { sensorId, time: toTimestamp(time), receivedAt: toTimestamp(receivedAtOf(position)), value: valueToMessage(valueType, value) };
+  return { sensorId, time: toTimestamp(time), receivedAt: toTimestamp(receivedAtOf(position)), value: valueToMessage(valueType, value), sequence: position };
 }
 
 /** What a sensor showed last. */
@@ -70,7 +70,7 @@ export function timeOf(message: TimestampMessage | undefined): number {
 function lastToMessage(sensorId: string, { valueType, value, ownTime, receivedAt }: LastValue): ReadingMessage {
   const received = Math.floor(receivedAt);
   const isUsable = ownTime !== undefined && ownTime >= EARLIEST_OWN_TIME && ownTime <= received;
-  return { sensorId, time: toTimestamp(isUsable ? ownTime : received), receivedAt: toTimestamp(received), value: valueToMessage(valueType, value) };
+  return { sensorId, time: toTimestamp(isUsable ? ownTime : received), receivedAt: toTimestamp(received), value: valueToMessage(valueType, value), sequence: 0 };
 }
 
 function valueToMessage(valueType: ValueType, value: JsonValue): ReadingMessage['value'] {

@@ -3,6 +3,8 @@ import type { Database } from '../../database';
 import type { Cursors } from '../../kernel/pages';
 import { type AskedSensor, type ReadingPlace, ReadingQueryRepository, thinnedBefore } from '../readings/readingQueryRepository';
 import type { StoredReading } from '../readings/storedReading';
+import { readingPortions } from './readingPortions';
+import { sizeOfReading } from './readingSize';
 
 /** What is asked for; times in Unix milliseconds, `from` before `to`. */
 export interface RangeQuery {
@@ -29,10 +31,10 @@ interface RangePosition extends Partial<ReadingPlace> {
 }
 
 const DEFAULT_PAGE = 1000;
-const LARGEST_PAGE = 10_000;
-// A text may be as long as an uplink: a page is read in portions, and ends when it holds so many characters.
+const LARGEST_PAGE = 5000;
 const PORTION = 500;
-const MOST_TEXT = 1024 * 1024;
+// A text may be as long as an uplink: a page ends when it holds so many bytes as it is sent. Ordinary clients take 4 MiB.
+const MOST_BYTES = 1024 * 1024;
 
 /** Reads readings over a time. */
 export class ReadingRanges {
@@ -65,13 +67,17 @@ export class ReadingRanges {
     let last = after;
     for (;;) {
       signal.throwIfAborted();
-      const portion = await this.readings.range(range, query.order, last, PORTION);
-      for (const reading of portion) {
-        if (page.isFull) return last ?? startOf(query);
-        page.add(reading);
-        last = reading;
+      const limit = Math.min(PORTION, page.room + 1);
+      const heads = await this.readings.range(range, query.order, last, limit);
+      for await (const portion of readingPortions(this.readings, heads, () => sensor.sensorId)) {
+        for (const reading of portion) {
+          if (page.isFull) return last ?? startOf(query);
+          page.add(reading);
+          last = reading;
+        }
       }
-      if (portion.length < PORTION) return 'done';
+      if (heads.length < limit) return 'done';
+      last = heads.at(-1);
       await othersTurn();
     }
   }
@@ -80,17 +86,21 @@ export class ReadingRanges {
 /** Readings until there are enough of them. */
 class PageOfReadings {
   readonly items: StoredReading[] = [];
-  private text = 0;
+  private bytes = 0;
 
   constructor(private readonly size: number) {}
 
+  get room(): number {
+    return this.size - this.items.length;
+  }
+
   get isFull(): boolean {
-    return this.items.length >= this.size || this.text >= MOST_TEXT;
+    return this.room <= 0 || this.bytes >= MOST_BYTES;
   }
 
   add(reading: StoredReading): void {
     this.items.push(reading);
-    if (reading.valueType === 'string' || reading.valueType === 'json') this.text += JSON.stringify(reading.value).length;
+    this.bytes += sizeOfReading(reading);
   }
 }
 

@@ -8,6 +8,8 @@ import { ReadingQueryRepository } from '../readings/readingQueryRepository';
 import { POSITIONS_PER_MS, type StoredReading } from '../readings/storedReading';
 import { RetentionTimes } from '../retention/retentionTimes';
 import { LiveReadings } from './liveReadings';
+import { readingPortions } from './readingPortions';
+import { sizeOfReading } from './readingSize';
 import { StreamScope } from './streamScope';
 
 /** What to watch; neither sensors nor devices: all of the organization. */
@@ -24,8 +26,10 @@ export interface StreamItem {
   readonly resumeToken: string;
 }
 
-const PAGE = 500;
-const SERIES_AT_ONCE = 100;
+// What a response holds: up to 16 of them wait in the transport.
+const MOST_READINGS = 500;
+const MOST_BYTES = 256 * 1024;
+const HEADS_AT_ONCE = 2000;
 // Where to resume is told after so many milliseconds without a reading.
 const LONGEST_SILENCE_MS = 30_000;
 // How much of the past is caught up with before it is told where to resume: it grows where little was stored, and shrinks where much was.
@@ -46,12 +50,12 @@ export class ReadingStreams {
   /** Yields until the signal aborts. Throws `sensor_not_found`, `device_not_found`, `validation_failed`, `resume_token_expired`. */
   async *watch(organizationId: string, query: StreamQuery, signal: AbortSignal): AsyncGenerator<StreamItem> {
     const list = [organizationId, 'reading stream', JSON.stringify([query.sensorIds, query.deviceIds])];
-    const given = this.options.cursors.decode<{ position: number }>(list, query.resumeToken, 'resumeToken');
+    const given = this.options.cursors.decode<ResumePosition>(list, query.resumeToken, 'resumeToken');
     const scope = await StreamScope.open(this.options.database.db, organizationId, query);
     const live = new LiveReadings(this.options.positions, organizationId, (sensorId) => scope.mayHold(sensorId), signal);
-    const tell = (readings: readonly StoredReading[], position: number): StreamItem => ({ readings, resumeToken: this.options.cursors.encode(list, { position }) });
+    const tell = (readings: readonly StoredReading[], position: number): StreamItem => ({ readings, resumeToken: this.options.cursors.encode(list, this.resumeAt(position)) });
     try {
-      const start = given ? await this.startAfter(organizationId, given.position) : await live.restart();
+      const start = given ? await this.startAfter(organizationId, given) : await live.restart();
       yield tell([], start);
       const now = given ? yield* this.catchUp(scope, live, start, tell, signal) : start;
       yield* this.follow(scope, live, now, tell, signal);
@@ -73,7 +77,7 @@ export class ReadingStreams {
       const shown = await scope.only(readings);
       const isQuiet = until > told && clock.monotonic() - toldAt >= LONGEST_SILENCE_MS;
       if (shown.length > 0 || isQuiet) {
-        yield* inPages(shown, tell, until);
+        yield* inPages(shown, () => tell([], until).resumeToken);
         [told, toldAt] = [until, clock.monotonic()];
       }
       await live.news(LONGEST_SILENCE_MS);
@@ -89,7 +93,7 @@ export class ReadingStreams {
       let stored = 0;
       for await (const readings of this.stored(scope, position, end, signal)) {
         stored += readings.length;
-        yield { readings, resumeToken: '' };
+        yield* inPages(readings, () => '');
       }
       if (signal.aborted) break;
       yield tell([], end);
@@ -100,50 +104,60 @@ export class ReadingStreams {
     return Math.max(position, until);
   }
 
-  /** What was stored after one position up to another, series by series. */
+  /** What was stored after one position up to another, some series at once. */
   private async *stored(scope: StreamScope, after: number, until: number, signal: AbortSignal): AsyncGenerator<readonly StoredReading[]> {
-    let page = await scope.series(0, SERIES_AT_ONCE);
-    while (page.length > 0) {
-      for (const { sensorId, number } of page) {
+    for await (const page of scope.series()) {
+      const sensors = new Map(page.map(({ number, sensorId }) => [number, sensorId]));
+      let last = { position: after, series: Number.MAX_SAFE_INTEGER };
+      for (;;) {
         if (signal.aborted) return;
-        yield* this.storedOf(sensorId, number, after, until);
+        const heads = await this.readings.stored([...sensors.keys()], last, until, HEADS_AT_ONCE);
+        yield* readingPortions(this.readings, heads, (series) => sensors.get(series) ?? '');
+        await othersTurn();
+        if (heads.length < HEADS_AT_ONCE) break;
+        last = heads.at(-1) ?? last;
       }
-      await othersTurn();
-      page = page.length < SERIES_AT_ONCE ? [] : await scope.series(page.at(-1)?.number ?? 0, SERIES_AT_ONCE);
     }
   }
 
-  private async *storedOf(sensorId: string, series: number, after: number, until: number): AsyncGenerator<readonly StoredReading[]> {
-    let last = after;
-    for (;;) {
-      const page = await this.readings.stored(sensorId, series, last, until, PAGE);
-      if (page.length > 0) yield page;
-      if (page.length < PAGE) return;
-      last = page.at(-1)?.position ?? until;
-      await othersTurn();
-    }
+  /** A position at which nothing was stored may be given anew after a start with an earlier clock: a token never goes beyond what is on disk. */
+  private resumeAt(position: number): ResumePosition {
+    return { position: Math.min(position, this.options.positions.lastStored()), seen: position };
   }
 
-  private async startAfter(organizationId: string, position: number): Promise<number> {
+  private async startAfter(organizationId: string, { position, seen }: ResumePosition): Promise<number> {
     const { positions, clock } = this.options;
     const last = positions.watermark();
-    // A position may be used for nothing, and is not remembered then: the clock knows better what has been.
+    // After a restart readings may have been removed, the last one with them: the clock knows better what has been.
     if (position > Math.max(last, clock.now() * POSITIONS_PER_MS)) {
       throw validationFailed([{ field: 'resumeToken', description: 'is of a time that has not been yet; the data may have been put back to an earlier day: watch without a token' }]);
     }
     const { keptSince, thinnedBefore } = await this.times.of(organizationId);
-    if (position < Math.max(keptSince, thinnedBefore ?? keptSince) * POSITIONS_PER_MS) throw expired();
+    if (seen < Math.max(keptSince, thinnedBefore ?? keptSince) * POSITIONS_PER_MS) throw expired();
     return Math.min(position, last);
   }
+}
+
+/** What a token holds: all up to `position` was shown, and nothing was stored after it up to `seen`. */
+interface ResumePosition {
+  readonly position: number;
+  readonly seen: number;
 }
 
 type Tell = (readings: readonly StoredReading[], position: number) => StreamItem;
 
 /** All of them in pages; the last one tells where to resume. */
-function* inPages(readings: readonly StoredReading[], tell: Tell, position: number): Generator<StreamItem> {
-  let at = 0;
-  for (; readings.length - at > PAGE; at += PAGE) yield { readings: readings.slice(at, at + PAGE), resumeToken: '' };
-  yield tell(readings.slice(at), position);
+function* inPages(readings: readonly StoredReading[], tokenOfLast: () => string): Generator<StreamItem> {
+  let [start, bytes] = [0, 0];
+  for (const [at, reading] of readings.entries()) {
+    const size = sizeOfReading(reading);
+    if (at > start && (at - start === MOST_READINGS || bytes + size > MOST_BYTES)) {
+      yield { readings: readings.slice(start, at), resumeToken: '' };
+      [start, bytes] = [at, 0];
+    }
+    bytes += size;
+  }
+  yield { readings: readings.slice(start), resumeToken: tokenOfLast() };
 }
 
 function expired(): DomainError {

@@ -1,4 +1,5 @@
 import type { Db } from '../../database';
+import { SERIES_AT_ONCE } from '../readings/readingQueryRepository';
 import { type SeriesOfSensor, StreamScopeRepository } from '../readings/streamScopeRepository';
 import type { StoredReading } from '../readings/storedReading';
 
@@ -47,8 +48,26 @@ export class StreamScope {
     return readings.filter(({ sensorId }) => this.known.has(sensorId));
   }
 
-  /** The series of its sensors after a number, in the order of their numbers; at most `limit`. */
-  async series(after: number, limit: number): Promise<SeriesOfSensor[]> {
-    return await this.repository.series(this.organizationId, this.sensorIds, this.deviceIds, after, limit);
+  /** The series of its sensors, at most SERIES_AT_ONCE at once, each once. */
+  async *series(): AsyncGenerator<readonly SeriesOfSensor[]> {
+    if (!this.isAll) {
+      yield* inPortions(await this.named());
+      return;
+    }
+    let page = await this.repository.all(this.organizationId, 0, SERIES_AT_ONCE);
+    while (page.length > 0) {
+      yield page;
+      page = page.length < SERIES_AT_ONCE ? [] : await this.repository.all(this.organizationId, page.at(-1)?.number ?? 0, SERIES_AT_ONCE);
+    }
   }
+
+  private async named(): Promise<SeriesOfSensor[]> {
+    const series = this.sensorIds.length === 0 ? [] : await this.repository.ofSensors(this.organizationId, this.sensorIds);
+    for (const deviceId of this.deviceIds) series.push(...(await this.repository.ofDevice(this.organizationId, deviceId)));
+    return [...new Map(series.map((each) => [each.number, each])).values()];
+  }
+}
+
+function* inPortions(series: readonly SeriesOfSensor[]): Generator<readonly SeriesOfSensor[]> {
+  for (let at = 0; at < series.length; at += SERIES_AT_ONCE) yield series.slice(at, at + SERIES_AT_ONCE);
 }

@@ -18,12 +18,19 @@ export class ReadingPositions {
   private readonly missed = new Set<MissedListener>();
   private readonly waiting = new Set<{ readonly position: number; readonly resolve: () => void }>();
   private last = 0;
+  private lastOnDisk = 0;
 
   constructor(private readonly clock: Clock) {}
 
   /** The greatest position that is stored, when the server starts: the clock may have been set back since. */
   startAfter(position: number): void {
     this.last = Math.max(this.last, position);
+    this.lastOnDisk = Math.max(this.lastOnDisk, position);
+  }
+
+  /** The greatest position that readings are known to be on disk with; the next start goes on after it, whatever the clock shows then. */
+  lastStored(): number {
+    return this.lastOnDisk;
   }
 
   /** A position greater than all before, for readings that are about to be stored. It has to be closed, or in doubt, whatever comes of them. */
@@ -78,6 +85,7 @@ export class ReadingPositions {
 
   /** Readings are on disk, and their position is closed: tells all who listen. */
   stored(organizationId: string, readings: readonly StoredReading[]): void {
+    for (const { position } of readings) this.lastOnDisk = Math.max(this.lastOnDisk, position);
     for (const listener of this.listeners) listener(organizationId, readings);
   }
 

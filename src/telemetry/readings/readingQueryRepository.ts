@@ -39,30 +39,51 @@ export interface NumberSample extends ReadingPlace {
   readonly num: number;
 }
 
-interface ReadingRow extends ReadingPlace, ValueColumns {}
+/** A reading without its text, which may be as long as an uplink: `readings` adds it. */
+export interface ReadingHead extends ReadingPlace, Omit<ValueColumns, 'txt'> {
+  readonly series: number;
+  /** How long its text is, in bytes; null: it has none. */
+  readonly size: number | null;
+}
 
-const ROW = 'r.time, r.position, r.kind, r.num, r.txt';
+/** How many series `stored` looks through at once. */
+export const SERIES_AT_ONCE = 64;
+/** How many texts `readings` adds at once. */
+export const TEXTS_AT_ONCE = 32;
+
+interface TextRow extends ReadingPlace, ValueColumns {
+  readonly series: number;
+}
+
+const ROW = 'r.series, r.time, r.position, r.kind, r.num, r.txt';
+const HEAD = 'r.series, r.time, r.position, r.kind, r.num, octet_length(r.txt) as size';
+const SERIES = Array.from({ length: SERIES_AT_ONCE }, () => '?').join(', ');
+const PLACES = Array.from({ length: TEXTS_AT_ONCE }, () => '(cast(? as bigint), cast(? as bigint), cast(? as bigint))').join(', ');
 const IS_LATE = `abs(r.position - r.time * 1024) > ${LATE_POSITIONS}`;
 const AFTER = 'r.series = ? and (r.time, r.position) > (?, ?) and r.time < ?';
 const BEFORE = 'r.series = ? and (r.time, r.position) < (?, ?) and r.time >= ?';
 
 /** The statements of this repository, for the test of their plans. */
 export const readingQueryStatements = {
-  ascending: { name: 'readings.ascending', sql: () => `select ${ROW} from readings r where ${AFTER} order by r.time, r.position limit ?` },
-  descending: { name: 'readings.descending', sql: () => `select ${ROW} from readings r where ${BEFORE} order by r.time desc, r.position desc limit ?` },
+  ascending: { name: 'readings.ascending', sql: () => `select ${HEAD} from readings r where ${AFTER} order by r.time, r.position limit ?` },
+  descending: { name: 'readings.descending', sql: () => `select ${HEAD} from readings r where ${BEFORE} order by r.time desc, r.position desc limit ?` },
   numbers: { name: 'readings.numbers', sql: () => `select r.time, r.position, r.num from readings r where ${AFTER} and r.num is not null order by r.time, r.position limit ?` },
-  texts: { name: 'readings.texts', sql: () => `select ${ROW} from readings r where ${AFTER} and r.txt is not null order by r.time, r.position limit ?` },
+  texts: { name: 'readings.texts', sql: () => `select ${HEAD} from readings r where ${AFTER} and r.txt is not null order by r.time, r.position limit ?` },
   lastNumber: { name: 'readings.lastNumber', sql: () => 'select r.time, r.position, r.num from readings r where r.series = ? and r.time < ? and r.num is not null order by r.time desc, r.position desc limit 1' },
-  lastText: { name: 'readings.lastText', sql: () => `select ${ROW} from readings r where r.series = ? and r.time < ? and r.txt is not null order by r.time desc, r.position desc limit 1` },
+  lastText: { name: 'readings.lastText', sql: () => `select ${HEAD} from readings r where r.series = ? and r.time < ? and r.txt is not null order by r.time desc, r.position desc limit 1` },
+  withTexts: {
+    name: 'readings.withTexts',
+    sql: () => `with wanted (series, time, position) as (values ${PLACES}) select ${ROW} from wanted w inner join readings r on r.series = w.series and r.time = w.time and r.position = w.position`,
+  },
   stored: {
     name: 'readings.stored',
     // The index holds what is late, and nothing else; the others are found by their time.
     sql: () => `
-      select ${ROW} from (
-        select ${ROW} from readings r where r.series = ? and r.time >= ? and r.time <= ? and r.position > ? and r.position <= ? and not (${IS_LATE})
+      select r.series, r.time, r.position, r.kind, r.num, r.size from (
+        select ${HEAD} from readings r where r.series in (${SERIES}) and r.time >= ? and r.time <= ? and r.position >= ? and r.position <= ? and not (${IS_LATE})
         union all
-        select ${ROW} from readings r where r.series = ? and r.position > ? and r.position <= ? and ${IS_LATE}
-      ) r order by r.position limit ?`,
+        select ${HEAD} from readings r where r.series in (${SERIES}) and r.position >= ? and r.position <= ? and ${IS_LATE}
+      ) r where (r.position, r.series) > (?, ?) order by r.position, r.series limit ?`,
   },
 } as const satisfies Record<string, HotStatement>;
 
@@ -82,12 +103,10 @@ export class ReadingQueryRepository {
   }
 
   /** The next page of a range after a place, undefined for the first one; at most `limit`. */
-  async range(range: SeriesRange, order: 'asc' | 'desc', after: ReadingPlace | undefined, limit: number): Promise<StoredReading[]> {
-    const { series, from, to, sensorId } = range;
+  async range({ series, from, to }: SeriesRange, order: 'asc' | 'desc', after: ReadingPlace | undefined, limit: number): Promise<ReadingHead[]> {
     const start = after ?? { time: order === 'asc' ? from : to, position: -1 };
     const statement = order === 'asc' ? readingQueryStatements.ascending : readingQueryStatements.descending;
-    const rows = await this.db.all<ReadingRow>(statement, [series, start.time, start.position, order === 'asc' ? to : from, limit]);
-    return rows.map((row) => readingOf(sensorId, row));
+    return await this.db.all<ReadingHead>(statement, [series, start.time, start.position, order === 'asc' ? to : from, limit]);
   }
 
   /** The next numbers of a range, oldest first. */
@@ -96,9 +115,8 @@ export class ReadingQueryRepository {
   }
 
   /** The next texts and JSON values of a range, oldest first. */
-  async texts({ series, from, to, sensorId }: SeriesRange, after: ReadingPlace | undefined, limit: number): Promise<StoredReading[]> {
-    const rows = await this.db.all<ReadingRow>(readingQueryStatements.texts, [series, after?.time ?? from, after?.position ?? -1, to, limit]);
-    return rows.map((row) => readingOf(sensorId, row));
+  async texts({ series, from, to }: SeriesRange, after: ReadingPlace | undefined, limit: number): Promise<ReadingHead[]> {
+    return await this.db.all<ReadingHead>(readingQueryStatements.texts, [series, after?.time ?? from, after?.position ?? -1, to, limit]);
   }
 
   /** The last number before a time. */
@@ -108,15 +126,30 @@ export class ReadingQueryRepository {
   }
 
   /** The last text or JSON value before a time. */
-  async findTextBefore(sensorId: string, series: number, time: number): Promise<StoredReading | undefined> {
-    const [row] = await this.db.all<ReadingRow>(readingQueryStatements.lastText, [series, time]);
-    return row && readingOf(sensorId, row);
+  async findTextBefore(series: number, time: number): Promise<ReadingHead | undefined> {
+    const [row] = await this.db.all<ReadingHead>(readingQueryStatements.lastText, [series, time]);
+    return row;
   }
 
-  /** What was stored of a series after a position, up to another, in this order; at most `limit`. */
-  async stored(sensorId: string, series: number, after: number, until: number, limit: number): Promise<StoredReading[]> {
-    const rows = await this.db.all<ReadingRow>(readingQueryStatements.stored, [series, receivedAtOf(after - LATE_POSITIONS), receivedAtOf(until + LATE_POSITIONS), after, until, series, after, until, limit]);
-    return rows.map((row) => readingOf(sensorId, row));
+  /** What was stored of at most SERIES_AT_ONCE series after a position and series, up to a position, in this order; at most `limit`. */
+  async stored(series: readonly number[], after: { readonly position: number; readonly series: number }, until: number, limit: number): Promise<ReadingHead[]> {
+    if (series.length === 0) return [];
+    const asked = filledUp(series, SERIES_AT_ONCE, series[0] as number);
+    const { position } = after;
+    const times = [receivedAtOf(position - LATE_POSITIONS), receivedAtOf(until + LATE_POSITIONS)];
+    return await this.db.all<ReadingHead>(readingQueryStatements.stored, [...asked, ...times, position, until, ...asked, position, until, position, after.series, limit]);
+  }
+
+  /** These readings with their values, in their order; what has been removed meanwhile is left out. At most TEXTS_AT_ONCE of them may have texts. */
+  async readings(heads: readonly ReadingHead[], sensorOf: (series: number) => string): Promise<StoredReading[]> {
+    const asked = heads.filter(({ size }) => size !== null);
+    const places = filledUp<ReadingHead | undefined>(asked, TEXTS_AT_ONCE, undefined).flatMap((head) => [head?.series ?? null, head?.time ?? null, head?.position ?? null]);
+    const rows = asked.length === 0 ? [] : await this.db.all<TextRow>(readingQueryStatements.withTexts, places);
+    const found = new Map(rows.map((row) => [keyOf(row), row]));
+    return heads.flatMap((head) => {
+      const columns = head.size === null ? { ...head, txt: null } : found.get(keyOf(head));
+      return columns ? [{ sensorId: sensorOf(head.series), time: head.time, position: head.position, ...valueOf(columns) }] : [];
+    });
   }
 
   private query(organizationId: string) {
@@ -135,6 +168,12 @@ export function thinnedBefore(sensors: readonly AskedSensor[], from: number): nu
   return until > from ? until : undefined;
 }
 
-function readingOf(sensorId: string, row: ReadingRow): StoredReading {
-  return { sensorId, time: row.time, position: row.position, ...valueOf(row) };
+/** Statements of one length stay prepared. */
+function filledUp<Item>(items: readonly Item[], length: number, filler: Item): Item[] {
+  if (items.length > length) throw new RangeError(`at most ${length} at once, not ${items.length}`);
+  return [...items, ...Array.from({ length: length - items.length }, () => filler)];
+}
+
+function keyOf({ series, time, position }: { readonly series: number } & ReadingPlace): string {
+  return `${series}/${time}/${position}`;
 }

@@ -10,6 +10,8 @@ export interface SeriesOfSensor {
 // PostgreSQL and SQLite both take more values in one statement.
 const MOST_VALUES = 500;
 
+const COLUMNS = { sensorId: 's.id', number: 'n.number' };
+
 /** Reads which sensors a stream of readings is about. */
 export class StreamScopeRepository {
   constructor(private readonly db: Db) {}
@@ -35,10 +37,24 @@ export class StreamScopeRepository {
     return found;
   }
 
-  /** The series after a number of these sensors and those of these devices, of all sensors if neither are named; in the order of their numbers, at most `limit`. */
-  async series(organizationId: string, sensorIds: readonly string[], deviceIds: readonly string[], after: number, limit: number): Promise<SeriesOfSensor[]> {
+  /** The series of these sensors, at most 500. */
+  async ofSensors(organizationId: string, sensorIds: readonly string[]): Promise<SeriesOfSensor[]> {
+    return await this.seriesOfSensors(organizationId).whereIn('s.id', [...sensorIds]).select<SeriesOfSensor[]>(COLUMNS);
+  }
+
+  /** The series of all sensors of a device. */
+  async ofDevice(organizationId: string, deviceId: string): Promise<SeriesOfSensor[]> {
+    return await this.seriesOfSensors(organizationId).where('s.device_id', deviceId).orderBy('s.position').select<SeriesOfSensor[]>(COLUMNS);
+  }
+
+  /** The series of all sensors after a number, in the order of their numbers, at most `limit`. */
+  async all(organizationId: string, after: number, limit: number): Promise<SeriesOfSensor[]> {
     const query = this.db.knex('reading_series as n').innerJoin('sensors as s', 's.id', 'n.sensor_id').where('n.organization_id', organizationId).where('n.number', '>', after);
-    if (sensorIds.length + deviceIds.length > 0) void query.where((either) => void either.whereIn('s.id', [...sensorIds]).orWhereIn('s.device_id', [...deviceIds]));
-    return await query.orderBy('n.number').limit(limit).select<SeriesOfSensor[]>({ sensorId: 's.id', number: 'n.number' });
+    return await query.orderBy('n.number').limit(limit).select<SeriesOfSensor[]>(COLUMNS);
+  }
+
+  // From the sensors, not from all the series of the organization.
+  private seriesOfSensors(organizationId: string) {
+    return this.db.knex('sensors as s').innerJoin('reading_series as n', 'n.sensor_id', 's.id').where('s.organization_id', organizationId);
   }
 }
