@@ -145,11 +145,11 @@ export interface UplinkMessage {
 /**
  * `id`: unique per connection for 7 days. `delivery`: for a transport whose messages have no ids of their own (MQTT QoS 1): the slot is
  * that of the transport (its packet identifier), and a message marked as a repetition is one if what came last in the slot had the
- * same digest. `none`: the transport never repeats it (QoS 0).
+ * same digest and came at `acknowledgedBefore` (Unix milliseconds) or later: the transport surely knows that it has all that came before. `none`: the transport never repeats it (QoS 0).
  */
 export type UplinkIdentity =
   | { readonly kind: 'id'; readonly uplinkId: string }
-  | { readonly kind: 'delivery'; readonly slot: string; readonly digest: string; readonly isRepetition: boolean }
+  | { readonly kind: 'delivery'; readonly slot: string; readonly digest: string; readonly isRepetition: boolean; readonly acknowledgedBefore?: number | undefined }
   | { readonly kind: 'none' };
 
 /** What became of an uplink; `rejected` ones can never be stored. */

@@ -3,12 +3,12 @@ import type { Db, HotStatement } from '../../database';
 
 const REMEMBER_DELIVERY: HotStatement = {
   name: 'uplinksSeen.rememberDelivery',
-  // What is no repetition takes the slot over; a repetition does so only if something else came last in it.
+  // What is no repetition takes the slot over; a repetition does so only if something else came last in it, or what came surely was acknowledged.
   sql: () => `
     insert into uplinks_seen (connection_id, uplink_id, digest, seen_at)
     select c.id, cast(? as text), cast(? as text), cast(? as bigint) from connections c where c.organization_id = ? and c.id = ?
     on conflict (connection_id, uplink_id) do update set digest = excluded.digest, seen_at = excluded.seen_at
-    where cast(? as smallint) = 0 or uplinks_seen.digest <> excluded.digest returning uplink_id`,
+    where cast(? as smallint) = 0 or uplinks_seen.digest <> excluded.digest or uplinks_seen.seen_at < cast(? as bigint) returning uplink_id`,
 };
 
 const REMEMBER: HotStatement = {
@@ -32,8 +32,8 @@ export class SeenUplinkRepository {
   async remember(organizationId: string, connectionId: string, identity: UplinkIdentity, seenAt: number): Promise<boolean> {
     if (identity.kind === 'none') return true;
     if (identity.kind === 'id') return (await this.db.all(REMEMBER, [identity.uplinkId, seenAt, organizationId, connectionId])).length > 0;
-    const { slot, digest, isRepetition } = identity;
-    const rows = await this.db.all(REMEMBER_DELIVERY, [`delivery:${slot}`, digest, seenAt, organizationId, connectionId, isRepetition ? 1 : 0]);
+    const { slot, digest, isRepetition, acknowledgedBefore = 0 } = identity;
+    const rows = await this.db.all(REMEMBER_DELIVERY, [`delivery:${slot}`, digest, seenAt, organizationId, connectionId, isRepetition ? 1 : 0, Math.floor(acknowledgedBefore)]);
     return rows.length > 0;
   }
 
