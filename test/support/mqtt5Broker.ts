@@ -28,8 +28,8 @@ export class Mqtt5Broker {
   onConnect: (packet: IConnectPacket) => number = () => 0;
   /** The reason code of a PUBACK; undefined: none is sent. */
   onPublish: (packet: IPublishPacket) => number | undefined = () => 0;
-  /** The reason code for a filter. */
-  onSubscribe: (filter: string) => number = () => 1;
+  /** The reason code for a filter; undefined: no SUBACK is sent. */
+  onSubscribe: (filter: string) => number | undefined = () => 1;
   /** Takes everything in and answers nothing. */
   isMute = false;
   /** What the CONNACK says of the broker. */
@@ -156,8 +156,13 @@ export class Mqtt5Broker {
 
   private subscribe(session: Session, packet: ISubscribePacket): void {
     this.subscribes.push(packet);
-    const granted = packet.subscriptions.map(({ topic }) => this.onSubscribe(topic));
-    packet.subscriptions.forEach(({ topic }, at) => (granted[at] ?? 128) < 128 && session.filters.set(topic, packet.properties?.subscriptionIdentifier));
+    const granted: number[] = [];
+    for (const { topic } of packet.subscriptions) {
+      const reason = this.onSubscribe(topic);
+      if (reason === undefined) return;
+      granted.push(reason);
+      if (reason < 128) session.filters.set(topic, packet.properties?.subscriptionIdentifier);
+    }
     this.send(session, { cmd: 'suback', messageId: packet.messageId ?? 0, granted });
   }
 

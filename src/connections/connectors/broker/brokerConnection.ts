@@ -2,9 +2,12 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { connect as connectMqtt, type MqttClient } from 'mqtt';
 import { generate, writeToStream, type IConnackPacket, type IPublishPacket, type Packet } from 'mqtt-packet';
-import { BrokerError, CLOSED, faultOfError, faultOfReason, type BrokerFault } from './brokerFaults';
+import { BrokerError, CLOSED, faultOfError, faultOfReason, NO_ACKNOWLEDGEMENT, packetTooLarge, refusedSubscription, unansweredSubscription, type BrokerFault } from './brokerFaults';
 import { clientOptionsOf, type BrokerSettings, type MqttVersion } from './brokerSettings';
-import { outcomeOfReason, tooLarge, type PublishOutcome } from './publishOutcome';
+import { IncomingFlow } from './incomingFlow';
+import { PacketSizes } from './packetSizes';
+import { tooLarge, type PublishOutcome } from './publishOutcome';
+import { Unacknowledged } from './unacknowledged';
 
 /** What came in, and its packet identifier if it must be acknowledged (QoS 1). */
 export interface Incoming {
@@ -16,7 +19,7 @@ export interface Incoming {
 export interface BrokerConnectionOptions {
   readonly settings: BrokerSettings;
   readonly version: MqttVersion;
-  /** From the first packet of TCP to the broker's answer. */
+  /** From the first packet of TCP to the broker's answer, and from a SUBSCRIBE to its answer. */
   readonly connectTimeoutMs: number;
   /** Called for each message in order, without waiting for those before; it is acknowledged when that resolves, and not if it rejects. */
   readonly message: (incoming: Incoming) => Promise<void>;
@@ -28,6 +31,8 @@ export interface BrokerConnectionOptions {
 export interface BrokerPublish {
   readonly topic: string;
   readonly payload: Buffer;
+  /** Unix milliseconds; none for what is no command. */
+  readonly deadline?: number | undefined;
   /** Whole seconds, with MQTT 5. */
   readonly expirySeconds?: number | undefined;
   readonly responseTopic?: string | undefined;
@@ -35,7 +40,10 @@ export interface BrokerPublish {
 }
 
 const MOST_UNDER_WAY = 500;
-const LARGEST_RECEIVE_MAXIMUM = 65_535;
+/** Of all messages that are under way, and of each packet. */
+const MOST_BYTES = 16 * 1024 * 1024;
+/** Below the number of packet identifiers, for subscriptions need some too. */
+const LARGEST_RECEIVE_MAXIMUM = 65_000;
 
 /**
  * One network connection to a broker, over one client of the library that is thrown away with it. The library acknowledges a message
@@ -46,22 +54,24 @@ export class BrokerConnection {
   readonly closed: Promise<BrokerFault>;
   private readonly over = new AbortController();
   private readonly client: MqttClient | undefined;
-  private readonly outcomes = new Map<number, (outcome: PublishOutcome) => void>();
-  private readonly waiting: { onIdle: () => void }[] = [];
+  private readonly unacknowledged = new Unacknowledged();
+  private readonly flow: IncomingFlow;
   private messageIds = new WeakMap<IPublishPacket, number>();
   private connack: IConnackPacket | undefined;
   private fault: BrokerFault | undefined;
   /** How far it came before the first packet of MQTT. */
   private progress: 'reached' | 'secured' | undefined;
-  private underWay = 0;
   private isDeaf = false;
-  private held: (() => void) | undefined;
-  private breathing: NodeJS.Timeout | undefined;
+  private readonly breatheMs: number;
+  private breathedAt = performance.now();
   private resolveClosed: (fault: BrokerFault) => void = () => {};
 
   /** Begins to connect. */
   constructor(private readonly options: BrokerConnectionOptions) {
     this.closed = new Promise((resolve) => (this.resolveClosed = resolve));
+    const { settings, mostUnderWay: mostMessages = MOST_UNDER_WAY } = options;
+    this.breatheMs = (settings.keepaliveSeconds * 1000) / 2;
+    this.flow = new IncomingFlow({ mostMessages, mostBytes: MOST_BYTES, breathe: () => this.breathe(), breatheMs: this.breatheMs });
     try {
       this.client = connectMqtt(clientOptionsOf(options.settings, options.version, options.connectTimeoutMs));
     } catch (error) {
@@ -109,39 +119,65 @@ export class BrokerConnection {
 
   /** How many messages of ours the broker takes at a time before it has acknowledged one. */
   get receiveMaximum(): number {
-    return this.connack?.properties?.receiveMaximum ?? LARGEST_RECEIVE_MAXIMUM;
+    return Math.min(this.connack?.properties?.receiveMaximum ?? LARGEST_RECEIVE_MAXIMUM, LARGEST_RECEIVE_MAXIMUM);
   }
 
-  /** How many messages of ours are not acknowledged yet. */
+  /** How many commands are not acknowledged yet. */
   get inFlight(): number {
-    return this.outcomes.size;
+    return this.unacknowledged.commandCount;
   }
 
-  /** Subscribes with QoS 1, without retained messages where that can be said. Rejects with a BrokerError if the broker refuses one. */
-  async subscribe(filters: readonly string[], subscriptionId: number | undefined): Promise<void> {
-    if (filters.length === 0) return;
+  /** How many more messages of ours the broker takes now. */
+  get room(): number {
+    return this.isOpen ? Math.max(0, this.receiveMaximum - this.unacknowledged.count) : 0;
+  }
+
+  /**
+   * Subscribes with QoS 1, without retained messages where that can be said. Answers those that the broker grants only with QoS 0.
+   * Rejects with a BrokerError if the broker refuses one, or does not answer in time.
+   */
+  async subscribe(filters: readonly string[], subscriptionId: number | undefined): Promise<string[]> {
+    if (filters.length === 0) {
+      this.flow.begin();
+      return [];
+    }
     const isMqtt5 = this.options.version === '5';
     const options = { qos: 1 as const, ...(isMqtt5 && { rh: 2 }), ...(isMqtt5 && subscriptionId !== undefined && { properties: { subscriptionIdentifier: subscriptionId } }) };
-    const subscribed = new Promise<void>((resolve, reject) => {
-      this.client?.subscribe([...filters], options, (error) => (error ? reject(new BrokerError(this.fault ?? refusedSubscription(filters))) : resolve()));
+    let timer: NodeJS.Timeout | undefined;
+    const subscribed = new Promise<string[]>((resolve, reject) => {
+      timer = setTimeout(() => reject(new BrokerError(unansweredSubscription(filters))), this.options.connectTimeoutMs);
+      this.client?.subscribe([...filters], options, (error, _, packet) => {
+        if (error) reject(new BrokerError(this.fault ?? refusedSubscription(filters)));
+        else resolve(filters.filter((_filter, at) => packet?.granted[at] === 0));
+      });
     });
-    await Promise.race([subscribed, this.closed.then((fault) => Promise.reject(new BrokerError(fault)))]);
+    try {
+      return await Promise.race([subscribed, this.closed.then((fault) => Promise.reject(new BrokerError(fault)))]);
+    } finally {
+      this.flow.begin();
+      clearTimeout(timer);
+    }
   }
 
   /** Publishes with QoS 1, not retained. False: not a byte left. `onOutcome` is never called once the connection is over. */
   publish(message: BrokerPublish, onOutcome: (outcome: PublishOutcome) => void): boolean {
-    const { client } = this;
-    if (!client || !this.isOpen || this.inFlight >= this.receiveMaximum) return false;
-    const { topic, payload } = message;
+    const { topic, payload, deadline } = message;
+    // What is no command leaves room for one.
+    if (!this.client || this.room <= (deadline === undefined ? 1 : 0)) return false;
     const properties = this.options.version === '5' ? propertiesOf(message) : undefined;
     const bytes = this.excess({ cmd: 'publish', topic, payload, qos: 1, dup: false, retain: false, messageId: 1, ...(properties && { properties }) });
     if (bytes) {
       setImmediate(() => this.isOpen && onOutcome(tooLarge(bytes.size, bytes.most)));
       return true;
     }
-    client.publish(topic, payload, { qos: 1, ...(properties && { properties }) }, () => {}); // its outcome is in the PUBACK
-    this.outcomes.set(client.getLastMessageId(), onOutcome);
+    this.client.publish(topic, payload, { qos: 1, ...(properties && { properties }) }, () => {}); // its outcome is in the PUBACK
+    this.unacknowledged.add(this.client.getLastMessageId(), onOutcome, deadline);
     return true;
+  }
+
+  /** Ends it if the broker owes an acknowledgement of a command past its deadline: those would use up what may be under way. */
+  demand(now: number): void {
+    if (this.unacknowledged.isOverdue(now, this.flow.isHeld)) this.fail(NO_ACKNOWLEDGEMENT);
   }
 
   /** Takes no more messages, waits at most `limitMs` for those under way, and says goodbye; the session stays at the broker. */
@@ -149,7 +185,7 @@ export class BrokerConnection {
     this.isDeaf = true;
     const { client } = this;
     if (client && !this.over.signal.aborted && client.connected) {
-      await this.idle(limitMs);
+      await this.flow.idle(limitMs);
       if (client.stream.writable) {
         writeToStream({ cmd: 'disconnect', reasonCode: 0 }, client.stream, { protocolVersion: client.options.protocolVersion });
         client.stream.end();
@@ -170,6 +206,8 @@ export class BrokerConnection {
     client.stream.once('connect', () => (this.progress = client.stream instanceof TLSSocket ? 'reached' : 'secured'));
     client.stream.once('secureConnect', () => (this.progress = 'secured'));
     client.handleMessage = (packet, done) => this.take(packet, () => done());
+    const sizes = new PacketSizes((bytes) => bytes > MOST_BYTES && this.fail(packetTooLarge(bytes, MOST_BYTES)));
+    client.stream.on('data', (piece: Uint8Array) => sizes.add(piece));
     client.on('packetreceive', (packet) => this.received(packet));
     client.on('error', (error) => {
       this.fault ??= this.refusal() ?? faultOfError(error, this.progress);
@@ -179,8 +217,9 @@ export class BrokerConnection {
   }
 
   private received(packet: Packet): void {
+    this.breatheIfDue();
     if (packet.cmd === 'publish') return this.conceal(packet);
-    if (packet.cmd === 'puback') return this.settle(packet.messageId ?? 0, packet.reasonCode);
+    if (packet.cmd === 'puback') return this.unacknowledged.settle(packet.messageId ?? 0, packet.reasonCode ?? 0);
     if (packet.cmd === 'connack') this.connack = packet;
     if (packet.cmd === 'disconnect') this.fault ??= faultOfReason(packet.reasonCode ?? 0, true);
   }
@@ -195,10 +234,7 @@ export class BrokerConnection {
   private take(packet: IPublishPacket, done: () => void): void {
     if (this.isDeaf || this.over.signal.aborted) return; // not acknowledged, so the broker keeps it
     const messageId = this.messageIds.get(packet);
-    this.underWay += 1;
-    void this.handle({ packet, messageId });
-    if (this.underWay < (this.options.mostUnderWay ?? MOST_UNDER_WAY)) done();
-    else this.hold(done);
+    void this.flow.pass(packet.payload.length, async () => await this.handle({ packet, messageId }), done);
   }
 
   private async handle(incoming: Incoming): Promise<void> {
@@ -208,9 +244,6 @@ export class BrokerConnection {
     } catch {
       // The link has written down why; the broker sends it again on the next connection.
     }
-    this.underWay -= 1;
-    this.release();
-    if (this.underWay === 0) for (const { onIdle } of this.waiting.splice(0)) onIdle();
   }
 
   private acknowledge(messageId: number): void {
@@ -219,28 +252,20 @@ export class BrokerConnection {
     writeToStream({ cmd: 'puback', messageId, reasonCode: 0 }, client.stream, { protocolVersion: client.options.protocolVersion });
   }
 
-  /** Reads no more, so that the broker must wait. What it answers waits too: the link breathes by itself meanwhile, for it is not dead. */
-  private hold(done: () => void): void {
-    this.held = done;
-    const every = (this.options.settings.keepaliveSeconds * 1000) / 2;
-    this.breathing = setInterval(() => {
-      this.client?.sendPing();
-      this.client?.reschedulePing(true);
-    }, every);
+  /** While nothing is read, or only what was sent long ago, what the broker answers waits too: the link breathes by itself, for it is not dead. */
+  private breathe(): void {
+    this.breathedAt = performance.now();
+    this.client?.sendPing();
+    this.client?.reschedulePing(true);
   }
 
-  private release(): void {
-    const { held } = this;
-    if (!held) return;
-    this.held = undefined;
-    clearInterval(this.breathing);
-    held();
+  private breatheIfDue(): void {
+    if (this.client?.connected === true && performance.now() - this.breathedAt > this.breatheMs) this.breathe();
   }
 
-  private settle(messageId: number, reason = 0): void {
-    const onOutcome = this.outcomes.get(messageId);
-    this.outcomes.delete(messageId);
-    onOutcome?.(outcomeOfReason(reason));
+  private fail(fault: BrokerFault): void {
+    this.fault ??= fault;
+    this.destroy();
   }
 
   /** What the CONNACK says, which is more than the library's error. */
@@ -256,15 +281,10 @@ export class BrokerConnection {
     return size > most ? { size, most } : undefined;
   }
 
-  private async idle(limitMs: number): Promise<void> {
-    if (this.underWay === 0) return;
-    await within(new Promise<void>((resolve) => this.waiting.push({ onIdle: resolve })), limitMs);
-  }
-
   private end(fault: BrokerFault): void {
     if (this.over.signal.aborted) return;
-    clearInterval(this.breathing);
-    this.outcomes.clear();
+    this.flow.end();
+    this.unacknowledged.clear();
     this.over.abort();
     this.resolveClosed(fault);
   }
@@ -276,11 +296,6 @@ function propertiesOf({ expirySeconds, responseTopic, correlationData }: BrokerP
     ...(responseTopic !== undefined && { responseTopic }),
     ...(correlationData !== undefined && { correlationData }),
   };
-}
-
-function refusedSubscription(filters: readonly string[]): BrokerFault {
-  const topics = filters.map((filter) => JSON.stringify(filter)).join(', ');
-  return { code: 'subscription_refused', message: `the broker refuses a subscription of ${topics}; give the user of the connection the right to subscribe to it`, isFatal: true };
 }
 
 async function within(promise: Promise<unknown>, limitMs: number): Promise<void> {

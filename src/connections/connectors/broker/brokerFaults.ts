@@ -19,6 +19,7 @@ const TAKEN_OVER: Row = ['session_taken_over', 'another client with the same cli
 
 const CONNACK_3: Readonly<Record<number, Row>> = { 1: VERSION, 2: CLIENT_ID, 3: UNAVAILABLE, 4: SIGN_IN, 5: NOT_AUTHORIZED };
 const REASONS: Readonly<Record<number, Row>> = {
+  0: ['broker_stopping', 'the broker ended the connection as if all were done; brokers do so when they stop', false],
   1: VERSION, // brokers that know 3.1.1 only answer as that does
   0x84: VERSION,
   0x85: CLIENT_ID,
@@ -109,6 +110,24 @@ export function faultOfError(error: unknown, progress?: 'reached' | 'secured'): 
 /** The broker ended the connection and did not say why. */
 export const CLOSED: BrokerFault = { code: 'closed', message: 'the broker closed the connection without a reason', isFatal: false };
 
+/** The broker does not acknowledge what we publish. */
+export const NO_ACKNOWLEDGEMENT: BrokerFault = { code: 'no_acknowledgement', message: 'the broker did not acknowledge a command until 10 s past its deadline; see that it is well', isFatal: false };
+
+/** What waits at the broker is too much to read. */
+export function packetTooLarge(bytes: number, most: number): BrokerFault {
+  return { code: 'packet_too_large', message: `a message of ${bytes} bytes waits at the broker, and this server reads at most ${most}; limit the size of messages at the broker, and give the connection another client id if the message stays there`, isFatal: true };
+}
+
+/** The broker answers the SUBSCRIBE with a no. */
+export function refusedSubscription(filters: readonly string[]): BrokerFault {
+  return { code: 'subscription_refused', message: `the broker refuses a subscription of ${listOf(filters)}; give the user of the connection the right to subscribe to it`, isFatal: true };
+}
+
+/** The broker does not answer the SUBSCRIBE. */
+export function unansweredSubscription(filters: readonly string[]): BrokerFault {
+  return { code: 'subscription_unanswered', message: `the broker does not answer the subscription of ${listOf(filters)}; see that it is well, and that the user of the connection has the right to subscribe to it`, isFatal: false };
+}
+
 /** An error that carries a fault. */
 export class BrokerError extends Error {
   constructor(readonly fault: BrokerFault) {
@@ -126,6 +145,10 @@ function codeOf(error: unknown): string {
   if (typeof code === 'string') return code;
   // Of several addresses each failed in its own way: the first stands for all.
   return error instanceof AggregateError && error.errors.length > 0 ? codeOf(error.errors[0]) : '';
+}
+
+function listOf(filters: readonly string[]): string {
+  return filters.map((filter) => JSON.stringify(filter)).join(', ');
 }
 
 function fault([code, message, isFatal]: Row): BrokerFault {

@@ -36,7 +36,7 @@ export interface BrokerMessage {
 export interface BrokerPublication {
   readonly topic: string;
   readonly payload: Buffer;
-  /** Unix milliseconds; after that it is not sent, and with MQTT 5 the broker drops it. */
+  /** Unix milliseconds; less than a second before it, it is not sent any more, and with MQTT 5 the broker drops it then. */
   readonly deadline: number;
   /** MQTT 5 only. */
   readonly responseTopic?: string | undefined;
@@ -50,6 +50,8 @@ export interface BrokerSession {
   readonly number: number;
   /** False: 3.1.1, which knows no expiry and no reasons. */
   readonly isMqtt5: boolean;
+  /** The broker grants some of the filters only with QoS 0: what comes while we are away, or as we are cut off, is lost. */
+  readonly isAtMostOnce: boolean;
 }
 
 /** What a link tells. `up`, `ready` and `down` come one after another, never two at once. */
@@ -79,7 +81,7 @@ export interface BrokerLinkOptions {
   readonly fields: object;
   readonly handlers: BrokerHandlers;
   readonly backoff?: BrokerBackoff;
-  /** 10 s unless given. */
+  /** For the broker to let us in, and then to answer the subscription; 10 s unless given. */
   readonly connectTimeoutMs?: number;
   /** How long `stop` waits for messages that are being stored; 5 s unless given. */
   readonly drainMs?: number;
@@ -100,6 +102,9 @@ interface Inbound {
   readonly fence: Fence;
   readonly backlog: Backlog;
   readonly waited: WaitedMessages;
+  /** When it began, and what of others the broker surely knows as acknowledged; stamps of Arrivals. */
+  readonly began: number;
+  readonly acknowledgedBefore: number;
 }
 
 /** A promise, and how to resolve it. */
@@ -116,6 +121,10 @@ class Gate {
 
 const CONNECT_TIMEOUT = 10_000;
 const DRAIN = 5000;
+/** How often acknowledgements that are owed are looked for. */
+const DEMAND = 1000;
+/** Within so long a broker has sent again all that it may not know as acknowledged of the connection before. */
+const REPEATED = 60_000;
 const DIGEST_LENGTH = 22;
 /** What brokers of 3.1.1 do when they are spoken to in MQTT 5. */
 const MEANS_OLDER: ReadonlySet<string> = new Set(['unsupported_protocol', 'closed', 'connection_lost', 'protocol_error']);
@@ -133,6 +142,7 @@ export class BrokerLink {
   private known: MqttVersion | undefined;
   /** Whether a fence ever came back from it. */
   private isFenceProven = false;
+  private acknowledgedBefore = 0;
 
   constructor(private readonly options: BrokerLinkOptions) {
     this.backOff = new BackOff(options.backoff);
@@ -168,22 +178,21 @@ export class BrokerLink {
     return this.current?.connection.isOpen === true ? this.current.session : undefined;
   }
 
-  /** How many messages were published and are not acknowledged. */
+  /** How many commands were published and are not acknowledged. */
   get inFlight(): number {
     return this.current?.connection.inFlight ?? 0;
   }
 
   /** How many more the broker takes now. */
   get room(): number {
-    const { connection } = this.current ?? {};
-    return connection?.isOpen === true ? Math.max(0, connection.receiveMaximum - connection.inFlight) : 0;
+    return this.current?.connection.room ?? 0;
   }
 
   /** Publishes on the session there is. `not_sent`: provably no byte left. `onOutcome` is never called once the session is over: then nobody knows. */
-  publish({ deadline, ...message }: BrokerPublication, onOutcome: (outcome: PublishOutcome) => void): SendResult {
-    const left = deadline - this.options.clock.now();
-    if (left <= 0 || !this.current) return 'not_sent';
-    const expirySeconds = Math.max(1, Math.floor(left / 1000));
+  publish(message: BrokerPublication, onOutcome: (outcome: PublishOutcome) => void): SendResult {
+    // An expiry is in whole seconds: what has less left than one would live past its deadline at the broker.
+    const expirySeconds = Math.floor((message.deadline - this.options.clock.now()) / 1000);
+    if (expirySeconds < 1 || !this.current) return 'not_sent';
     return this.current.connection.publish({ ...message, expirySeconds }, onOutcome) ? 'sent' : 'not_sent';
   }
 
@@ -218,9 +227,9 @@ export class BrokerLink {
     try {
       const gate = new Gate();
       const dialled = await this.connect(gate);
-      await dialled.connection.subscribe(this.options.filters, dialled.inbound.subscriptionId);
+      const atMostOnce = await dialled.connection.subscribe(this.options.filters, dialled.inbound.subscriptionId);
       dialled.inbound.waited.begin();
-      return await this.serve(dialled, gate.open);
+      return await this.serve(dialled, atMostOnce.length > 0, gate.open);
     } catch (error) {
       return this.faultOf(error);
     } finally {
@@ -229,18 +238,21 @@ export class BrokerLink {
     }
   }
 
-  private async serve(dialled: Dialled, open: () => void): Promise<BrokerFault> {
+  private async serve(dialled: Dialled, isAtMostOnce: boolean, open: () => void): Promise<BrokerFault> {
     const { handlers, log, fields } = this.options;
     const { connection, isMqtt5, inbound } = dialled;
     sessions += 1;
-    const session = { number: sessions, isMqtt5 };
-    log.info({ ...fields, session: session.number, is_mqtt_5: isMqtt5, is_resumed: connection.isSessionPresent }, 'broker.connected');
+    const session = { number: sessions, isMqtt5, isAtMostOnce };
+    log.info({ ...fields, session: session.number, is_mqtt_5: isMqtt5, is_at_most_once: isAtMostOnce, is_resumed: connection.isSessionPresent }, 'broker.connected');
     await handlers.up(session);
     this.current = { ...dialled, session };
     open();
     if (this.session) handlers.ready();
+    const demanding = setInterval(() => connection.demand(this.options.clock.now()), DEMAND);
     const fault = await connection.closed;
+    clearInterval(demanding);
     this.isFenceProven ||= inbound.fence.isProven;
+    if (this.options.arrivals.stamp() - inbound.began >= REPEATED) this.acknowledgedBefore = inbound.began;
     return fault;
   }
 
@@ -278,7 +290,8 @@ export class BrokerLink {
     const fence = new Fence(connection, settings.clientId, subscriptionId);
     const backlog = new Backlog(fence, clock, connection.signal);
     const onMissingIds = (): void => log.warn(fields, 'broker.no_subscription_ids');
-    return { subscriptionId, fence, backlog, waited: new WaitedMessages({ connection, subscriptionId, fence, backlog, isFenceProven: this.isFenceProven, clock, onMissingIds }) };
+    const [began, acknowledgedBefore] = [this.options.arrivals.stamp(), this.acknowledgedBefore];
+    return { subscriptionId, fence, backlog, began, acknowledgedBefore, waited: new WaitedMessages({ connection, subscriptionId, fence, backlog, isFenceProven: this.isFenceProven, clock, onMissingIds }) };
   }
 
   private dial(settings: BrokerSettings, version: MqttVersion, message: (incoming: Incoming) => Promise<void>): BrokerConnection {
@@ -286,10 +299,12 @@ export class BrokerLink {
     return new BrokerConnection({ settings, version, connectTimeoutMs, message, ...(mostUnderWay !== undefined && { mostUnderWay }) });
   }
 
-  private async take(connection: BrokerConnection, { fence, backlog, waited }: Inbound, { packet, messageId }: Incoming, gate: Gate): Promise<void> {
+  private async take(connection: BrokerConnection, { fence, backlog, waited, acknowledgedBefore }: Inbound, { packet, messageId }: Incoming, gate: Gate): Promise<void> {
     const { signal } = connection;
     if (fence.take(packet)) return;
-    const message = this.messageOf(packet, messageId, waited.hasWaited(packet), signal);
+    const isBuffered = waited.hasWaited(packet);
+    const identity = identityOf(packet, messageId, acknowledgedBefore);
+    const message = this.messageOf(packet, identity, isBuffered, signal);
     if (messageId !== undefined) backlog.enter();
     try {
       // A listener for each message would stay until the end of the link.
@@ -304,12 +319,11 @@ export class BrokerLink {
     }
   }
 
-  private messageOf(packet: IPublishPacket, messageId: number | undefined, isBuffered: boolean, signal: AbortSignal): BrokerMessage {
+  private messageOf(packet: IPublishPacket, identity: UplinkIdentity, isBuffered: boolean, signal: AbortSignal): BrokerMessage {
     const { topic, retain, properties } = packet;
-    const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
+    const payload = payloadOf(packet);
     const receivedAt = this.options.arrivals.stamp();
-    const identity = messageId === undefined ? ({ kind: 'none' } as const) : ({ kind: 'delivery', slot: String(messageId), digest: digestOf(topic, payload), isRepetition: packet.dup } as const);
-    return { topic, payload, qos: messageId === undefined ? packet.qos : 1, retained: retain, isBuffered, receivedAt, identity, correlationData: properties?.correlationData, signal };
+    return { topic, payload, qos: identity.kind === 'none' ? packet.qos : 1, retained: retain, isBuffered, receivedAt, identity, correlationData: properties?.correlationData, signal };
   }
 
   private faultOf(error: unknown): BrokerFault {
@@ -317,6 +331,15 @@ export class BrokerLink {
     this.options.log.error({ ...this.options.fields, err: error }, 'broker.session_failed');
     return { code: 'not_ready', message: 'the server could not take the session up; it tries again', isFatal: false };
   }
+}
+
+function identityOf(packet: IPublishPacket, messageId: number | undefined, acknowledgedBefore: number): UplinkIdentity {
+  if (messageId === undefined) return { kind: 'none' };
+  return { kind: 'delivery', slot: String(messageId), digest: digestOf(packet.topic, payloadOf(packet)), isRepetition: packet.dup, ...(acknowledgedBefore > 0 && { acknowledgedBefore }) };
+}
+
+function payloadOf({ payload }: IPublishPacket): Buffer {
+  return Buffer.isBuffer(payload) ? payload : Buffer.from(payload);
 }
 
 function digestOf(topic: string, payload: Buffer): string {

@@ -1,4 +1,4 @@
-import type { IClientOptions } from 'mqtt';
+import { UniqueMessageIdProvider, type IClientOptions } from 'mqtt';
 
 /** The protocol versions that a link can speak. */
 export type MqttVersion = '5' | '3.1.1';
@@ -53,6 +53,8 @@ export function clientOptionsOf(settings: BrokerSettings, version: MqttVersion, 
     reconnectPeriod: 0,
     resubscribe: false,
     queueQoSZero: false,
+    // Its usual one gives identifiers out again that are still in use.
+    messageIdProvider: new UniqueMessageIdProvider(),
     timerVariant: 'native',
   };
 }

@@ -23,23 +23,24 @@ export async function tryBroker(settings: BrokerSettings, filters: readonly stri
   let fault: BrokerFault | undefined;
   for (const version of versions) {
     const found = await attempt(trial, version, connectTimeoutMs, filters, signal);
-    if (!found) return checksOf(trial, version, undefined);
+    if (Array.isArray(found)) return checksOf(trial, version, undefined).map((check) => (check.name === 'subscribe' && found.length > 0 ? atMostOnce(found) : check));
     fault ??= found;
     if (!MEANS_OLDER.has(found.code)) return checksOf(trial, version, found);
   }
   return checksOf(trial, '5', fault);
 }
 
-async function attempt(trial: BrokerSettings, version: MqttVersion, connectTimeoutMs: number, filters: readonly string[], signal: AbortSignal): Promise<BrokerFault | undefined> {
+/** Answers the filters that the broker grants only with QoS 0, or why it does not work. */
+async function attempt(trial: BrokerSettings, version: MqttVersion, connectTimeoutMs: number, filters: readonly string[], signal: AbortSignal): Promise<BrokerFault | string[]> {
   const connection = new BrokerConnection({ settings: trial, version, connectTimeoutMs, message: async () => {} });
   const end = (): void => connection.destroy();
   signal.addEventListener('abort', end, { once: true });
   if (signal.aborted) end();
   try {
     await connection.opened();
-    await connection.subscribe(filters, undefined);
+    const granted = await connection.subscribe(filters, undefined);
     await connection.close(CLOSE);
-    return undefined;
+    return granted;
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;
     return error.fault;
@@ -77,9 +78,14 @@ function triedAs({ clientId }: BrokerSettings): string {
   return `; tried with the client id ${clientId}, not with that of the connection`;
 }
 
+function atMostOnce(filters: readonly string[]): ConnectionCheck {
+  const topics = filters.map((filter) => JSON.stringify(filter)).join(', ');
+  return { name: 'subscribe', outcome: 'warning', message: `subscribed_at_most_once: the broker grants ${topics} only with QoS 0, so that messages get lost while the server is away; allow QoS 1 there` };
+}
+
 function stageOf({ code }: BrokerFault): Stage {
   if (ADDRESS.has(code)) return 'address';
   if (code.includes('certificate') || code.includes('tls')) return 'tls';
-  if (code === 'subscription_refused') return 'subscribe';
+  if (code.startsWith('subscription_')) return 'subscribe';
   return PROTOCOL.has(code) ? 'protocol' : 'sign_in';
 }

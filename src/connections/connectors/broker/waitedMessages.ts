@@ -50,8 +50,11 @@ export class WaitedMessages {
     if (!connection.isSessionPresent || this.isBehindFence) return false;
     if (subscriptionId === undefined) return this.isBeforeFence();
     const ids = [properties?.subscriptionIdentifier].flat();
-    if (ids.includes(subscriptionId)) return false;
-    if (ids[0] !== undefined || this.areIdsProven) return true;
+    return !ids.includes(subscriptionId) && (ids[0] !== undefined || this.hasWaitedWithoutId());
+  }
+
+  private hasWaitedWithoutId(): boolean {
+    if (this.areIdsProven) return true;
     // By a subscription of an older version of MQTT, or the broker leaves them out.
     if (this.isSubscribed && !this.isRaised) this.raise();
     return !this.isRaised || this.isBeforeFence();

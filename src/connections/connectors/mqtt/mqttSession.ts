@@ -251,7 +251,8 @@ export class MqttSession {
 
   private warn(): void {
     const isOld = this.attachment?.isMqtt5 === false;
-    const warnings = [...(isOld ? ['no_message_expiry'] : []), ...(isOld && this.answers?.responseTopic !== undefined ? ['answers_need_mqtt_5'] : []), ...(this.rejections.count > 0 ? ['uplinks_rejected'] : [])];
+    const isAtMostOnce = this.link.session?.isAtMostOnce === true;
+    const warnings = [...(isAtMostOnce ? ['subscribed_at_most_once'] : []), ...(isOld ? ['no_message_expiry'] : []), ...(isOld && this.answers?.responseTopic !== undefined ? ['answers_need_mqtt_5'] : []), ...(this.rejections.count > 0 ? ['uplinks_rejected'] : [])];
     this.options.statuses.warn(this.connectionId, warnings);
   }
 
