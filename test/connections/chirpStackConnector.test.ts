@@ -280,6 +280,22 @@ describe('the ChirpStack connector', () => {
     expect(await room.broker.keepsSession(`plantroom-${room.connectionId}`)).toBe(false);
   });
 
+  it('stores and acknowledges a frame that waits for the word of its device, before it stops', async () => {
+    await start('json');
+    room.server.addDevice(OTHER, 'CLASS_C');
+    await room.enqueue({ clientDeviceId: OTHER, confirmed: true });
+    await room.server.schedule(OTHER);
+    await room.server.txAck(OTHER);
+    await room.server.uplink(OTHER); // class C: no word about the acknowledgement comes with it
+    await room.log.until('chirpstack.event', 2);
+    await room.restart();
+    expect(room.events.uplinks).toHaveLength(1);
+    room.open();
+    await room.server.uplink(DEV_EUI);
+    await room.events.until(() => room.events.uplinks.at(-1)?.clientDeviceId === DEV_EUI);
+    expect(room.events.uplinks).toHaveLength(2); // the first one was acknowledged
+  });
+
   it('plays itself where it is told to', async () => {
     await start('protobuf', { auto: { reply: () => ({ open: true }) } });
     const executionId = await room.enqueue({ confirmed: true });

@@ -112,9 +112,14 @@ export class ChirpStackInbox {
     this.commanded.delete(executionId);
   }
 
-  /** Resolves when all that came in is stored; no uplink waits for an acknowledgement any more. */
-  async drained(): Promise<void> {
+  /** No uplink that is here waits for an acknowledgement any more. */
+  release(): void {
     this.held.releaseAll();
+  }
+
+  /** Releases, and resolves when all that came in is stored. */
+  async drained(): Promise<void> {
+    this.release();
     await Promise.allSettled([...this.devices.values()].map(async ({ tail }) => await tail));
   }
 

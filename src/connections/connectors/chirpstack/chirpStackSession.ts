@@ -82,6 +82,7 @@ export class ChirpStackSession {
   /** Resolves when the link is closed and what came over it is stored, or left to be sent again. */
   async stop(): Promise<void> {
     this.stopping.abort();
+    this.inbox.release(); // the link waits for what it brought
     await this.link.stop();
   }
 
