@@ -82,6 +82,19 @@ it('stays while the database is slow, and reads no more than it can hold', async
   expect(broker.connects).toHaveLength(1);
 });
 
+it('takes a session up whose answer to the subscription stands behind all that waited', async () => {
+  const room = roomAt(broker.url);
+  room.open();
+  await room.attached();
+  broker.onSubscribe = () => {
+    for (let n = 0; n < 700; n++) broker.publish(`site/device-${n}/up`, '{"n":1}', { qos: 0 });
+    return 1;
+  };
+  broker.cut();
+  await room.attached(1);
+  await room.events.until(() => room.events.uplinks.length === 700);
+});
+
 it.each([
   [0x86, 'user name or the password'],
   [0x87, 'right to connect'],
