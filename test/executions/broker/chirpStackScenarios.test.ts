@@ -6,6 +6,7 @@ import { ChirpStackField, chirpStackConfiguration } from './chirpStackField';
 import { JumpClock } from './jumpClock';
 import { SiteBroker } from './siteBroker';
 
+const MINUTE = 60_000;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const COMMAND = { directPayload: '{"on": true}', fPort: 10 };
@@ -171,6 +172,35 @@ describe.each(engines())('executions over ChirpStack, on $name', ({ createDataba
     expect(await stored(executionId)).toMatchObject({ state: 'in_transit', detail: 'downlink_gateway', detailMessage: 'TOO_LATE' });
     await pass(DAY);
     expect(await ended(executionId)).toEqual(['unconfirmed', 'downlink_gateway']);
+  });
+
+  describe('when the network server says that a command expired', () => {
+    let target: Target;
+    let executionId: string;
+    const expire = async (): Promise<void> => {
+      clock.advance(DAY);
+      await field.show(target.clientDeviceId, { level: 1 });
+    };
+
+    beforeEach(async () => {
+      target = await valve();
+      clock.advance(MINUTE); // events of all that may have happened before have come
+      executionId = await queued(target);
+    });
+
+    it('takes it for unsent, if the device was not heard in its time', async () => {
+      await expire();
+      expect(await ended(executionId)).toEqual(['transport_unreachable', 'expired']);
+      expect(field.server.transmitted).toEqual([]);
+    });
+
+    it('claims nothing, if a gateway may have sent it', async () => {
+      await field.show(target.clientDeviceId, { level: 1 });
+      await field.server.txAck(target.clientDeviceId, 'lost');
+      await expire();
+      expect(await ended(executionId)).toEqual(['unconfirmed', 'expired']);
+      expect(field.server.transmitted).toEqual([executionId]);
+    });
   });
 
   it('ends what does not fit into a frame', async () => {
