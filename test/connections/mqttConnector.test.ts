@@ -27,6 +27,11 @@ function forgets(): number {
   return broker.connects.filter(({ clean }) => clean === true).length;
 }
 
+/** Matches a time that is not later. */
+function before(time = 0): unknown {
+  return { asymmetricMatch: (other: unknown) => typeof other === 'number' && other <= time };
+}
+
 function evidenceOf(executionId: string) {
   return room.events.evidences.find((one) => one.executionId === executionId)?.evidence;
 }
@@ -51,6 +56,23 @@ describe('uplinks', () => {
     const [first, second] = room.events.uplinks.map(({ identity }) => identity);
     expect(first).toMatchObject({ kind: 'delivery', slot: '1', isRepetition: false });
     expect(second).toEqual({ ...first, isRepetition: true });
+  });
+
+  it('that are repeated are no repetition of what was acknowledged before the connection before', async () => {
+    await opened();
+    for (let session = 1; session <= 3; session++) {
+      broker.publish('site/meter-1/up', '{"on":true}');
+      await broker.until(() => broker.acknowledged.length === session);
+      room.clock.advance(60_001);
+      broker.cut();
+      await room.attached(session);
+    }
+    const came = room.events.uplinks.map(({ receivedAt }) => receivedAt);
+    const [first, second, third] = room.events.uplinks.map(({ identity }) => identity);
+    expect(first).not.toHaveProperty('acknowledgedBefore');
+    expect(second).toMatchObject({ acknowledgedBefore: before(came[0]) }); // the acknowledgement of the first may be lost
+    expect(third).toMatchObject({ acknowledgedBefore: before(came[1]) });
+    expect(third).not.toMatchObject({ acknowledgedBefore: before(came[0]) });
   });
 
   it('are tried again while the database is away, and then acknowledged', async () => {
