@@ -132,6 +132,16 @@ describe('uplinks', () => {
     expect(room.events.uplinks.map(({ isBuffered }) => isBuffered)).toEqual([true, false]);
   });
 
+  it('on topics that only the filter fits are told, and are no fault', async () => {
+    await opened({ uplinkTopic: 'site/dev-{clientDeviceId}/up' });
+    broker.publish('site/other/up', '{"n":1}');
+    broker.publish('site/dev-1/up', '{"n":2}');
+    await broker.until(() => broker.acknowledged.length === 2);
+    expect(room.log.of('mqtt.topic_unread')).toMatchObject([{ topic: 'site/other/up', rejected: 1 }]);
+    expect(room.events.uplinks.map(({ clientDeviceId }) => clientDeviceId)).toEqual(['1']);
+    expect(room.status.state).toBe('connected');
+  });
+
   it('that are retained are no news', async () => {
     await opened();
     broker.publish('site/meter-1/up', '{"n":1}', { retain: true });

@@ -52,6 +52,8 @@ export class MqttSession {
   private readonly reader: MqttReader;
   private readonly answers: MqttAnswers | undefined;
   private readonly rejections: Rejections;
+  /** Filters are wider than templates, such as `+/up` for `dev-{clientDeviceId}/up`; it may also be a template that no device has. */
+  private readonly unread: Rejections;
   private readonly storing: Storing;
   /** What came in and is being stored, in order for each device; the link bounds how much. */
   private readonly work = new OrderedWork(Number.POSITIVE_INFINITY);
@@ -78,6 +80,7 @@ export class MqttSession {
     const settings = brokerSettingsOf(open.settings, `plantroom-${id}`);
     this.answers = answersOf(this.settings, settings);
     this.rejections = new Rejections(options.clock, options.log, this.fields);
+    this.unread = new Rejections(options.clock, options.log, this.fields, 'mqtt.topic_unread');
     this.storing = new Storing({ log: options.log, fields: this.fields, component: SOURCE, retryMs: options.retryMs });
     this.place = { url: settings.url, clientId: settings.clientId };
     this.filters = [...new Set([filterOfTemplate(this.settings.uplinkTopic), ...(this.answers ? [this.answers.filter] : [])])];
@@ -188,6 +191,7 @@ export class MqttSession {
   private async take(message: BrokerMessage): Promise<void> {
     if (message.retained) return this.options.log.debug({ ...this.fields, topic: message.topic }, 'mqtt.retained_ignored'); // it is no news
     this.options.statuses.messageReceived(this.connectionId);
+    if (!this.reader.isFor(message.topic) && this.answers?.isFor(message.topic) !== true) return this.unread.add(message.topic, 'topic_unread: it is neither one of uplinks nor one of answers');
     try {
       await Promise.all([this.takeAnswer(message), this.takeUplink(message)]);
     } catch (err) {

@@ -3,7 +3,7 @@ import type { Logger } from '../../../kernel/logger';
 
 const EVERY = 10_000;
 
-/** Counts uplinks that can never be stored. The log names one of them every 10 seconds, and how many there were. */
+/** Counts what can never be stored. The log names one of them every 10 seconds, and how many there were. */
 export class Rejections {
   /** Since the connection was started. */
   count = 0;
@@ -13,6 +13,7 @@ export class Rejections {
     private readonly clock: Clock,
     private readonly log: Logger,
     private readonly fields: object,
+    private readonly event = 'mqtt.uplink_rejected',
   ) {}
 
   /** One more. */
@@ -21,6 +22,6 @@ export class Rejections {
     const now = this.clock.monotonic();
     if (now - this.toldAt < EVERY) return;
     this.toldAt = now;
-    this.log.warn({ ...this.fields, topic: topic.slice(0, 255), reason, rejected: this.count }, 'mqtt.uplink_rejected');
+    this.log.warn({ ...this.fields, topic: topic.slice(0, 255), reason, rejected: this.count }, this.event);
   }
 }
