@@ -6,7 +6,7 @@ import { fitsFilter } from '../../src/connections/connectors/mqtt/topicTemplate'
 /** A client's session at the broker. */
 interface Session {
   readonly filters: Map<string, number | undefined>;
-  /** Sent or to be sent, and not acknowledged. */
+  /** Of QoS 1, not acknowledged, in order: the first ones were sent, as many as fit the window. */
   readonly open: Map<number, IPublishPacket>;
   socket: Socket | undefined;
   version: number;
@@ -30,6 +30,10 @@ export class Mqtt5Broker {
   onPublish: (packet: IPublishPacket) => number | undefined = () => 0;
   /** The reason code for a filter; undefined: no SUBACK is sent. */
   onSubscribe: (filter: string) => number | undefined = () => 1;
+  /** How many messages of QoS 1 a client gets before it has acknowledged one; the others wait, as real brokers do it. What the broker answers overtakes them. */
+  window = 65_535;
+  /** Leaves the identifiers of subscriptions out, though it says that it tells them. */
+  isForgetful = false;
   /** Takes everything in and answers nothing. */
   isMute = false;
   /** What the CONNACK says of the broker. */
@@ -76,11 +80,11 @@ export class Mqtt5Broker {
       const filter = [...session.filters.keys()].find((one) => fitsFilter(topic, one));
       if (filter === undefined) continue;
       session.lastId += 1;
-      const subscriptionIdentifier = session.filters.get(filter);
+      const subscriptionIdentifier = this.isForgetful ? undefined : session.filters.get(filter);
       const properties = { ...more.properties, ...(subscriptionIdentifier !== undefined && { subscriptionIdentifier }) };
       const packet: IPublishPacket = { cmd: 'publish', topic, payload, qos: 1, dup: false, retain: false, messageId: session.lastId, ...more, ...(session.version === 5 && { properties }) };
-      session.open.set(session.lastId, packet);
-      this.send(session, packet);
+      if (packet.qos === 1) session.open.set(session.lastId, packet);
+      if (packet.qos !== 1 || session.open.size <= this.window) this.send(session, packet);
     }
   }
 
@@ -133,7 +137,7 @@ export class Mqtt5Broker {
     session.socket = socket;
     session.version = version;
     this.sessions.set(clientId, session);
-    for (const packetToRepeat of session.open.values()) this.send(session, { ...packetToRepeat, dup: true });
+    for (const packetToRepeat of [...session.open.values()].slice(0, this.window)) this.send(session, { ...packetToRepeat, dup: true });
     if (clean) session.socket.once('close', () => this.sessions.delete(clientId));
     return clientId;
   }
@@ -142,11 +146,15 @@ export class Mqtt5Broker {
     if (packet.cmd === 'subscribe') this.subscribe(session, packet);
     if (packet.cmd === 'pingreq') this.pong(session);
     if (packet.cmd === 'disconnect') this.farewells.push(clientId);
-    if (packet.cmd === 'puback') {
-      this.acknowledged.push(packet.messageId ?? 0);
-      session.open.delete(packet.messageId ?? 0);
-    }
+    if (packet.cmd === 'puback') this.acknowledge(session, packet.messageId ?? 0);
     if (packet.cmd === 'publish') this.take(session, packet);
+  }
+
+  private acknowledge(session: Session, messageId: number): void {
+    this.acknowledged.push(messageId);
+    const isOpen = session.open.delete(messageId);
+    const next = isOpen && session.open.size >= this.window ? [...session.open.values()][this.window - 1] : undefined;
+    if (next) this.send(session, next);
   }
 
   private pong(session: Session): void {
@@ -171,7 +179,7 @@ export class Mqtt5Broker {
     const reasonCode = this.onPublish(packet);
     if (reasonCode === undefined) return;
     this.send(session, { cmd: 'puback', messageId: packet.messageId ?? 0, reasonCode });
-    this.publish(packet.topic, packet.payload);
+    if (reasonCode < 128) this.publish(packet.topic, packet.payload);
   }
 
   private send(session: Session, packet: Packet): void {
