@@ -27,6 +27,8 @@ export interface RetentionRoom {
   /** Work in the background with steps of so many rows; with `steps` it is ended before the next one. */
   work(rows?: number, steps?: number): BackgroundWork;
   retain(retentionDays: number, thinAfterDays: number | null): Promise<void>;
+  /** As if all readings until now had come so many days earlier. */
+  age(days: number): Promise<void>;
   /** The hours of a sensor as they are on disk. */
   hours(sensorId: string): Promise<SummedHour[]>;
   /** The numbers and texts of a sensor as they are on disk, by time. */
@@ -62,6 +64,7 @@ export async function startRetentionRoom(engine: TestEngine): Promise<RetentionR
       await summariser.redo(work());
     },
     retain: async (retentionDays, thinAfterDays) => void (await knex('organizations').where('id', 'org-1').update({ reading_retention_days: retentionDays, thin_readings_after_days: thinAfterDays })),
+    age: async (days) => void (await knex('readings').update({ position: knex.raw('position - ?', [days * DAY * 1024]) })),
     hours: async (sensorId) =>
       await knex('reading_hours as h').join('reading_series as s', 's.number', 'h.series').where('s.sensor_id', sensorId).orderBy('h.hour')
         .select({ hour: 'h.hour', count: 'h.count', sum: 'h.sum', min: 'h.min', max: 'h.max', firstTime: 'h.first_time', first: 'h.first', lastTime: 'h.last_time', last: 'h.last', area: 'h.area' }),

@@ -57,8 +57,9 @@ export class HourSummariser {
       const last = page.at(-1);
       if (!last) return hours;
       await positions.settled();
-      await this.redoWhole(page.filter(({ isThinned }) => !isThinned), positions.watermark(), work);
-      for (const stale of page) if (stale.isThinned) await this.addLate(stale, work);
+      const position = positions.watermark();
+      await this.redoWhole(page.filter(({ isThinned }) => !isThinned), position, work);
+      for (const stale of page) if (stale.isThinned) await this.addLate(stale, position, work);
       hours += page.length;
       after = last;
     }
@@ -155,20 +156,22 @@ export class HourSummariser {
     }
   }
 
-  /** Of a thinned hour the late numbers are added to the sum, and then are gone as well. */
-  private async addLate(stale: StaleHour, work: BackgroundWork): Promise<void> {
+  /** Of a thinned hour the late numbers up to a position are added to the sum. They stay until they are thinned themselves: whoever resumes a stream has not seen them yet. */
+  private async addLate(stale: StaleHour, until: number, work: BackgroundWork): Promise<void> {
     let isAll = false;
     while (!isAll) {
       isAll = await work.step(async (db, rows) => {
         const repository = new HourSummaryRepository(db);
         await repository.hold(stale);
-        const taken = await repository.take(stale, rows);
         const before = await repository.find(stale);
-        const { position = -1 } = before ?? {}; // thinning may not be done with the hour: what is left of it counts already
-        const summary = withLate(before, taken.numbers.filter((one) => one.position > position));
-        if (summary) await repository.store([{ ...summary, series: stale.series, hour: stale.hour, position }]);
-        if (taken.isAll) await repository.settle(stale, Number.MAX_SAFE_INTEGER);
-        return taken.isAll;
+        const { position = -1 } = before ?? {};
+        const late = await repository.late(stale, position, until, rows);
+        const last = late.length < rows ? until : (late.at(-1)?.position ?? until);
+        const summary = withLate(before, late.toSorted((one, other) => one.time - other.time || one.position - other.position));
+        if (summary) await repository.store([{ ...summary, series: stale.series, hour: stale.hour, position: Math.max(position, last) }]);
+        if (late.length === rows) return false;
+        await repository.settle(stale, until);
+        return true;
       });
     }
   }

@@ -26,8 +26,8 @@ export interface SummedReading {
   readonly num: number | null;
 }
 
-/** A number that is gone from the readings. */
-export interface TakenNumber {
+/** A number that came after its hour was thinned. */
+export interface LateNumber {
   readonly time: number;
   readonly position: number;
   readonly num: number;
@@ -92,13 +92,9 @@ export const hourSummaryStatements = {
     name: 'readingHours.find',
     sql: () => 'select h.series, h.position, h.hour, h.count, h.sum, h.min, h.max, h.first_time as "firstTime", h.first, h.last_time as "lastTime", h.last, h.area from reading_hours h where h.series = ? and h.hour = ?',
   },
-  boundary: {
-    name: 'readings.lateBoundary',
-    sql: () => 'select r.time, r.position from readings r where r.series = ? and r.time >= ? and r.time < ? and r.num is not null order by r.time, r.position limit 1 offset ?',
-  },
-  take: {
-    name: 'readings.takeLate',
-    sql: () => 'delete from readings where series = ? and time >= ? and (time, position) < (?, ?) and num is not null returning time, position, num',
+  late: {
+    name: 'readings.lateOfHour',
+    sql: () => 'select r.time, r.position, r.num from readings r where r.series = ? and r.time >= ? and r.time < ? and r.position + 0 > ? and r.position + 0 <= ? and r.num is not null order by r.position limit ?',
   },
 } as const satisfies Record<string, HotStatement>;
 
@@ -155,12 +151,9 @@ export class HourSummaryRepository {
     return found;
   }
 
-  /** Takes the numbers of an hour away, the oldest `limit` of them, and hands them over in their order; `isAll`: none is left. */
-  async take({ series, hour }: StaleHour, limit: number): Promise<{ readonly numbers: readonly TakenNumber[]; readonly isAll: boolean }> {
-    const end = hour + HOUR_MS;
-    const [boundary] = await this.db.all<{ time: number; position: number }>(ALL.boundary, [series, hour, end, limit]);
-    const rows = await this.db.all<TakenNumber>(ALL.take, [series, hour, boundary?.time ?? end, boundary?.position ?? -1]);
-    return { numbers: rows.toSorted((one, other) => one.time - other.time || one.position - other.position), isAll: boundary === undefined };
+  /** The next numbers of an hour after one position, up to another, in the order in which they were stored; at most `limit`. */
+  async late({ series, hour }: StaleHour, after: number, until: number, limit: number): Promise<LateNumber[]> {
+    return await this.db.all<LateNumber>(ALL.late, [series, hour, hour + HOUR_MS, after, until, limit]);
   }
 
   private async inRows(statement: HotStatement, rows: readonly (readonly SqlValue[])[], columns: number): Promise<void> {

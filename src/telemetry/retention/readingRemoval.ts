@@ -3,6 +3,7 @@ import type { Clock } from '../../kernel/clock';
 import { HOUR_MS } from '../readings/hourSummary';
 import type { ReadingPositions } from '../readings/readingPositions';
 import type { SeriesNumbers } from '../readings/seriesNumbers';
+import { POSITIONS_PER_MS } from '../readings/storedReading';
 import type { BackgroundWork } from './backgroundWork';
 import { ReadingRemovalRepository, type AgingSeries, type Place, type Removed } from './readingRemovalRepository';
 import { readingTimes } from './readingTimes';
@@ -28,7 +29,7 @@ export interface RemovalReport {
   largestStep: number;
 }
 
-type Kind = 'readings' | 'thinned' | 'hours' | 'series';
+type Kind = 'readings' | 'thinned' | 'late' | 'hours' | 'series';
 
 /** One thing to do with a series: remove what is before a time. */
 interface Job {
@@ -36,6 +37,8 @@ interface Job {
   readonly series: number;
   readonly before: number;
   readonly from: Place;
+  /** Readings with a greater position stay: a stream may be resumed before them. */
+  readonly until: number;
 }
 
 const START: Place = { time: 0, position: -1 };
@@ -92,7 +95,7 @@ export class ReadingRemoval {
     while (left.length > 0) {
       const step = await work.step(async (db, limit, isLate) => await removeSome(new ReadingRemovalRepository(db), left, position, { limit, isLate }));
       left = step.left;
-      for (const [kind, rows] of step.removed) report[kind] += rows;
+      for (const [kind, rows] of step.removed) report[kind === 'late' ? 'thinned' : kind] += rows;
       report.largestStep = Math.max(report.largestStep, step.rows);
     }
   }
@@ -125,26 +128,34 @@ async function removeSome(repository: ReadingRemovalRepository, jobs: readonly J
   return { left: [], removed, rows };
 }
 
-function removeOne(repository: ReadingRemovalRepository, { kind, series, before, from }: Job, position: number, limit: number): Promise<Removed> {
+function removeOne(repository: ReadingRemovalRepository, { kind, series, before, from, until }: Job, position: number, limit: number): Promise<Removed> {
   if (kind === 'readings') return repository.removeReadings(series, before, limit);
   if (kind === 'hours') return repository.removeHours(series, before, limit);
-  if (kind === 'thinned') return repository.thin(series, from, before, position, limit);
+  if (kind === 'thinned') return repository.thin(series, from, before, Math.min(position, until), limit);
+  if (kind === 'late') return repository.thinLate(series, from, before, Math.min(position, until), limit);
   return repository.removeSeries(series);
 }
 
 function jobsOf(series: AgingSeries, now: number): Job[] {
-  const { number, sensor, summedUntil, thinnedUntil, oldestReading, oldestHour, oldestUnthinned } = series;
+  const { number, sensor, summedUntil, thinnedUntil, oldestReading, oldestHour, oldestUnthinned, oldestLate } = series;
   if (sensor === null) return wholeOf(number);
   const { keptSince, thinnedBefore = 0 } = readingTimes(series, now);
+  const until = thinnedBefore * POSITIONS_PER_MS;
   const jobs: Job[] = [];
-  if (oldestReading !== null && oldestReading < keptSince) jobs.push({ kind: 'readings', series: number, before: keptSince, from: START });
-  if (oldestHour !== null && oldestHour < keptSince) jobs.push({ kind: 'hours', series: number, before: keptSince, from: START });
+  if (isBefore(oldestReading, keptSince)) jobs.push({ kind: 'readings', series: number, before: keptSince, from: START, until });
+  if (isBefore(oldestHour, keptSince)) jobs.push({ kind: 'hours', series: number, before: keptSince, from: START, until });
+  // First those that came after their hour was thinned: the next job moves on the place from which these are looked for.
+  if (isBefore(oldestLate, until)) jobs.push({ kind: 'late', series: number, before: thinnedUntil, from: { time: 0, position: (thinnedUntil - HOUR_MS) * POSITIONS_PER_MS }, until });
   const thin = Math.min(thinnedBefore, summedUntil);
   // One hour back, because a run that was ended may have left some of the last hour.
-  if (oldestUnthinned !== null && oldestUnthinned < thin) jobs.push({ kind: 'thinned', series: number, before: thin, from: { time: Math.max(0, thinnedUntil - HOUR_MS), position: -1 } });
+  if (isBefore(oldestUnthinned, thin)) jobs.push({ kind: 'thinned', series: number, before: thin, from: { time: Math.max(0, thinnedUntil - HOUR_MS), position: -1 }, until });
   return jobs;
 }
 
+function isBefore(oldest: number | null, end: number): boolean {
+  return oldest !== null && oldest < end;
+}
+
 function wholeOf(series: number): Job[] {
-  return (['readings', 'hours', 'series'] as const).map((kind) => ({ kind, series, before: END_OF_TIME, from: START }));
+  return (['readings', 'hours', 'series'] as const).map((kind) => ({ kind, series, before: END_OF_TIME, from: START, until: END_OF_TIME }));
 }

@@ -1,5 +1,6 @@
 import type { Db, HotStatement } from '../../database';
 import { HOUR_MS, hourOf } from '../readings/hourSummary';
+import { LATE_POSITIONS, POSITIONS_PER_MS } from '../readings/storedReading';
 import type { RetentionDays } from './readingTimes';
 
 /** A series and how old what it holds is. Times are Unix milliseconds; null where there is nothing. */
@@ -14,6 +15,8 @@ export interface AgingSeries extends RetentionDays {
   readonly oldestHour: number | null;
   /** Of the readings that thinning has not yet looked at, and of one hour before. */
   readonly oldestUnthinned: number | null;
+  /** The position of the first of the late readings that thinning has not yet looked at. */
+  readonly oldestLate: number | null;
 }
 
 /** A place among the readings of a series. */
@@ -28,6 +31,8 @@ export interface Removed {
   readonly next: Place | undefined;
 }
 
+const isLate = (table: string): string => `abs(${table}.position - ${table}.time * 1024) > ${LATE_POSITIONS}`;
+
 /** The statements of this repository, for the test of their plans. */
 export const readingRemovalStatements = {
   aging: {
@@ -37,7 +42,8 @@ export const readingRemovalStatements = {
         o.reading_retention_days as "retentionDays", o.thin_readings_after_days as "thinAfterDays", (select x.id from sensors x where x.id = s.sensor_id) as sensor,
         (select r.time from readings r where r.series = s.number order by r.time limit 1) as "oldestReading",
         (select h.hour from reading_hours h where h.series = s.number order by h.hour limit 1) as "oldestHour",
-        (select r.time from readings r where r.series = s.number and r.time >= s.thinned_until - ${HOUR_MS} order by r.time limit 1) as "oldestUnthinned"
+        (select r.time from readings r where r.series = s.number and r.time >= s.thinned_until - ${HOUR_MS} order by r.time limit 1) as "oldestUnthinned",
+        (select r.position from readings r where r.series = s.number and r.position > (s.thinned_until - ${HOUR_MS}) * ${POSITIONS_PER_MS} and ${isLate('r')} order by r.position limit 1) as "oldestLate"
       from reading_series s join organizations o on o.id = s.organization_id where s.number > ? order by s.number limit ?`,
   },
   boundary: {
@@ -48,6 +54,16 @@ export const readingRemovalStatements = {
   thin: {
     name: 'readings.thin',
     sql: () => 'delete from readings where series = ? and (time, position) >= (?, ?) and (time, position) < (?, ?) and num is not null and position + 0 <= ? returning 1 as one',
+  },
+  lateBoundary: {
+    name: 'readings.lateBoundary',
+    sql: () => `select r.time, r.position from readings r where r.series = ? and r.position > ? and r.position <= ? and ${isLate('r')} order by r.position limit 1 offset ?`,
+  },
+  thinLate: {
+    name: 'readings.thinLate',
+    sql: () => `
+      delete from readings where series = ? and position > ? and position <= ? and ${isLate('readings')} and time + 0 < ? and num is not null
+        and exists (select 1 from reading_hours h where h.series = readings.series and h.hour = readings.time - readings.time % ${HOUR_MS} and h.position >= readings.position) returning 1 as one`,
   },
   hourBoundary: { name: 'readingHours.boundary', sql: () => 'select h.hour from reading_hours h where h.series = ? and h.hour < ? order by h.hour limit 1 offset ?' },
   removeHours: { name: 'readingHours.remove', sql: () => 'delete from reading_hours where series = ? and hour < ? returning 1 as one' },
@@ -111,6 +127,16 @@ export class ReadingRemovalRepository {
     await this.db.all(ALL.thinned, [until, series, until]); // with the first number that is gone from an hour, not with the last
     const rows = await this.db.all(ALL.thin, [series, from.time, from.position, next?.time ?? end, next?.position ?? -1, position]);
     return { rows: rows.length, next };
+  }
+
+  /**
+   * Looks at the next `limit` late readings of a series after a place, in the order in which they were stored up to a position, and removes the numbers
+   * among them whose hours begin before `before`, are thinned and count them.
+   */
+  async thinLate(series: number, from: Place, before: number, position: number, limit: number): Promise<Removed> {
+    const [last] = await this.db.all<Place>(ALL.lateBoundary, [series, from.position, position, limit - 1]);
+    const rows = await this.db.all(ALL.thinLate, [series, from.position, last?.position ?? position, before]);
+    return { rows: rows.length, next: last };
   }
 
   /** Removes a series that has no readings any more, with what is known of its hours. */
