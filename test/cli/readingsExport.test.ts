@@ -109,6 +109,7 @@ describe('plantroom readings export', () => {
     expect([existsSync(output), readdirSync(folder).filter((name) => name.includes('.part'))]).toEqual([false, []]);
     expect(await exported(...FROM, '--output', join(folder, 'no', 'such', 'x.csv'))).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written (ENOENT)') });
     expect(await exported('--from', 'yesterday')).toMatchObject({ code: 2, stderr: expect.stringContaining('7d') });
+    expect(await exported('--from', '1000000000d')).toMatchObject({ code: 2, stderr: expect.stringContaining('365d') });
     expect(await exported('--from', '2026-02-31T25:00Z')).toMatchObject({ code: 2 });
     expect(await exported('--from', '2026-01-02', '--to', '2026-01-01')).toMatchObject({ code: 2, stderr: 'plantroom: --to must be after --from\n' });
     expect(await exported(...FROM, '--json')).toMatchObject({ code: 2, stderr: expect.stringContaining('--output') });

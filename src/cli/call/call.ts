@@ -1,5 +1,4 @@
 import { text } from 'node:stream/consumers';
-import type { ServiceError } from '@grpc/grpc-js';
 import { DomainError } from '../../kernel/errors';
 import { Reported, UsageError } from '../exit';
 import { note, say, showTable } from '../output';
@@ -7,7 +6,7 @@ import { exchange } from './exchange';
 import { messageFromJson, messageToJson } from './jsonMapping';
 import { getMethod, serverMethods, type ServerMethod } from './serverMethods';
 import { targetOf, type Target, type TargetFlags } from './target';
-import { wireErrorOf, wireErrorText } from './wireError';
+import { isServiceError, wireErrorOf, wireErrorText } from './wireError';
 
 /** What `plantroom call` is given. */
 export interface CallFlags extends TargetFlags {
@@ -73,8 +72,4 @@ function listMethods(methods: readonly ServerMethod[], flags: CallFlags): void {
     response: `${definition.responseStream ? 'stream ' : ''}${output.typeName}`,
   }));
   showTable(rows, ['method', 'request', 'response'], flags);
-}
-
-function isServiceError(error: unknown): error is ServiceError {
-  return error instanceof Error && 'code' in error && 'details' in error && 'metadata' in error;
 }

@@ -10,15 +10,18 @@ export interface Exchange {
   readonly requests: readonly object[];
   /** Undefined: none. */
   readonly deadline: number | undefined;
-  /** Ends a stream of answers in peace. */
+  /** Ends a stream of answers in peace; a call with one answer fails with CANCELLED. */
   readonly signal?: AbortSignal;
   /** Called with each answer as it comes. */
   readonly onAnswer: (answer: object) => void;
 }
 
+// More than any answer about readings holds.
+const MOST_BYTES = 16 * 1024 * 1024;
+
 /** Makes the call; resolves at its end, rejects with the ServiceError of a failed one. */
 export async function exchange(call: Exchange): Promise<void> {
-  const client = new Client(call.target.address, call.target.credentials);
+  const client = new Client(call.target.address, call.target.credentials, { 'grpc.max_receive_message_length': MOST_BYTES });
   try {
     await (call.method.definition.requestStream ? sendMany(client, call) : sendOne(client, call));
   } finally {
@@ -32,7 +35,7 @@ function sendOne(client: Client, { target, method, requests, deadline, signal, o
   return new Promise((resolve, reject) => {
     const [request = {}] = requests;
     if (responseStream) follow(client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadataOf(target), options), signal, onAnswer, resolve, reject);
-    else client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadataOf(target), options, lastAnswer(onAnswer, resolve, reject));
+    else cancelBy(signal, client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadataOf(target), options, lastAnswer(onAnswer, resolve, reject)));
   });
 }
 
@@ -53,11 +56,18 @@ function writeAll(requests: readonly object[], call: { write(request: object): u
 }
 
 function follow(call: ClientReadableStream<object>, signal: AbortSignal | undefined, onAnswer: (answer: object) => void, resolve: () => void, reject: (error: Error) => void): void {
-  signal?.addEventListener('abort', () => call.cancel(), { once: true });
+  cancelBy(signal, call);
   call
     .on('data', onAnswer)
     .on('end', resolve)
     .on('error', (error) => (signal?.aborted ? resolve() : reject(error)));
+}
+
+function cancelBy(signal: AbortSignal | undefined, call: { cancel(): void; on(event: 'status', listener: () => void): unknown }): void {
+  const cancel = (): void => call.cancel();
+  if (signal?.aborted) return cancel();
+  signal?.addEventListener('abort', cancel, { once: true });
+  call.on('status', () => signal?.removeEventListener('abort', cancel));
 }
 
 function lastAnswer(onAnswer: (answer: object) => void, resolve: () => void, reject: (error: Error) => void): (error: ServiceError | null, answer?: object) => void {

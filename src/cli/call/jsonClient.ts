@@ -20,10 +20,10 @@ export class JsonClient {
     return new JsonClient(target, await serverMethods(target));
   }
 
-  /** Calls a unary method, for example `ConnectionService/GetConnection`. Throws `validation_failed` for JSON that does not fit. */
-  async call(name: string, request: Json): Promise<Json> {
+  /** Calls a unary method, for example `ConnectionService/GetConnection`. `signal` ends it with CANCELLED. Throws `validation_failed` for JSON that does not fit. */
+  async call(name: string, request: Json, signal?: AbortSignal): Promise<Json> {
     let answered: Json = {};
-    await this.run(name, request, Date.now() + DEADLINE_MS, undefined, (answer) => (answered = answer));
+    await this.run(name, request, Date.now() + DEADLINE_MS, signal, (answer) => (answered = answer));
     return answered;
   }
 

@@ -18,6 +18,11 @@ export interface WireError {
   readonly retryAfterSeconds?: number;
 }
 
+/** Whether it is the error of a failed call. */
+export function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && 'code' in error && 'details' in error && 'metadata' in error;
+}
+
 /** What a failed call tells. */
 export function wireErrorOf(error: ServiceError): WireError {
   const parts = detailsOf(error.metadata);

@@ -28,6 +28,9 @@ Example:
     .action((flags: ExportFlags) => lazyExport().runExport(flags));
 }
 
+// No reading is older.
+const FIRST_YEAR = 0;
+
 function time(text: string): number {
   if (!ISO.test(text)) return Date.now() - ago(text);
   const at = Date.parse(text);
@@ -36,6 +39,8 @@ function time(text: string): number {
 }
 
 function ago(text: string): number {
-  if (!/\d(?:ms|s|m|h|d)$/.test(text)) throw new InvalidArgumentError('give a day such as 2026-01-31 (of UTC), a time with its zone such as 2026-01-31T12:00Z or 2026-01-31T13:00+01:00, or so long ago, for example 7d');
+  const isSpan = /\d(?:ms|s|m|h|d)$/.test(text);
+  if (isSpan && Date.now() - duration(text) < FIRST_YEAR) throw new InvalidArgumentError('is longer ago than 1970; give a shorter time, for example 365d, or a day such as 2026-01-31');
+  if (!isSpan) throw new InvalidArgumentError('give a day such as 2026-01-31 (of UTC), a time with its zone such as 2026-01-31T12:00Z or 2026-01-31T13:00+01:00, or so long ago, for example 7d');
   return duration(text);
 }

@@ -1,7 +1,7 @@
-import { status, type ServiceError } from '@grpc/grpc-js';
+import { status } from '@grpc/grpc-js';
 import { JsonClient } from '../call/jsonClient';
 import { type Target, targetOf, type TargetFlags } from '../call/target';
-import { wireErrorOf, wireErrorText } from '../call/wireError';
+import { isServiceError, wireErrorOf, wireErrorText } from '../call/wireError';
 import { Reported, UsageError } from '../exit';
 import { note, showRecord } from '../output';
 import { Progress } from '../progress';
@@ -27,12 +27,25 @@ export async function runExport(flags: ExportFlags): Promise<void> {
   const target = targetOf(flags);
   try {
     const client = await JsonClient.connect(target);
-    const source = await ReadingSource.open(client, { deviceIds: flags.device ?? [], sensorIds: flags.sensor ?? [], from, to });
-    const exported = await writeAll(source, flags.format === 'csv' ? csv : jsonl, output);
+    const exported = await exportAll(client, { ...flags, to });
     if (output !== undefined) showRecord({ output, ...exported, from: new Date(from).toISOString(), to: new Date(to).toISOString() }, flags);
   } catch (error) {
     throw reported(error, target, flags);
   }
+}
+
+async function exportAll(client: JsonClient, { device: deviceIds = [], sensor: sensorIds = [], from, to, format, output }: ExportFlags & { readonly to: number }): Promise<Exported> {
+  const end = interruption();
+  try {
+    const source = await ReadingSource.open({ client, end, onGone: noteGone }, { deviceIds, sensorIds, from, to });
+    return await writeAll(source, format === 'csv' ? csv : jsonl, output, end);
+  } catch (error) {
+    throw end.aborted ? end.reason : error;
+  }
+}
+
+function noteGone(sensorId: string): void {
+  note(`plantroom: sensor ${sensorId} was deleted meanwhile; its readings are left out from there on`);
 }
 
 /** A failed call is told as `plantroom call` tells it. */
@@ -49,10 +62,9 @@ interface Exported {
   readonly readings: number;
 }
 
-async function writeAll(source: ReadingSource, format: RowFormat, output: string | undefined): Promise<Exported> {
+async function writeAll(source: ReadingSource, format: RowFormat, output: string | undefined, end: AbortSignal): Promise<Exported> {
   const { count, devices } = await source.devices();
-  const target = output === undefined ? stdoutTarget() : await openFile(output);
-  const end = interruption();
+  const target = output === undefined ? stdoutTarget(end) : await openFile(output);
   const progress = new Progress(count, process.stderr);
   const exported = { devices: 0, sensors: 0, readings: 0 };
   try {
@@ -87,14 +99,10 @@ async function openFile(output: string): Promise<ExportTarget> {
   }
 }
 
-/** Aborted by the first signal to stop, so that no half of a file stays. */
+/** Aborted by the first signal to stop, so that no half of a file stays; another one changes nothing. */
 function interruption(): AbortSignal {
   const controller = new AbortController();
   const stop = (): void => controller.abort(new Error('stopped before the end; nothing was kept of the file'));
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  process.on('SIGINT', stop).on('SIGTERM', stop);
   return controller.signal;
-}
-
-function isServiceError(error: unknown): error is ServiceError {
-  return error instanceof Error && 'code' in error && 'details' in error && 'metadata' in error;
 }

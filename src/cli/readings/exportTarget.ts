@@ -12,11 +12,11 @@ export interface ExportTarget {
   discard(): Promise<void>;
 }
 
-/** The standard output; what is written there stays. */
-export function stdoutTarget(): ExportTarget {
+/** The standard output; what is written there stays. `signal` ends the waiting for whoever reads it. */
+export function stdoutTarget(signal: AbortSignal): ExportTarget {
   return {
     write: async (text) => {
-      if (text !== '' && !process.stdout.write(text)) await once(process.stdout, 'drain');
+      if (text !== '' && !process.stdout.write(text)) await once(process.stdout, 'drain', { signal });
     },
     finish: async () => {},
     discard: async () => {},
