@@ -84,7 +84,7 @@ describe.each(['json', 'protobuf'] as const)('the ChirpStack connector with %s',
     room.clock.advance(60_000);
     await room.server.uplink(DEV_EUI);
     await evidences(1);
-    expect(room.evidenceOf(executionId)).toMatchObject([{ kind: 'no_answer', code: 'expired' }]);
+    expect(room.evidenceOf(executionId)).toMatchObject([{ kind: 'network_retry', code: 'expired' }]);
     expect(room.server.transmitted).toEqual([executionId]);
   });
 

@@ -153,7 +153,7 @@ describe('events of ChirpStack, one device', () => {
   it.each([
     ['DOWNLINK_PAYLOAD_SIZE', 'refused E'],
     ['F_CNT_DOWN', 'refused E'],
-    ['EXPIRED', 'no_answer E'],
+    ['EXPIRED', 'network_retry E'],
   ] as const)('tells of a log event %s by its queue item', async (code, seen) => {
     const room = new Room();
     await room.take(log(code));
@@ -225,11 +225,11 @@ describe('a command that expired in the queue', () => {
     ['this server has not sent it since it started', (): void => {}],
     ['another one was sent', (room: Room): void => room.send({ executionId: '01900000-0000-7000-8000-000000000002' })],
   ])('may have reached the device, when %s', async (_, happened) => {
-    expect(await endAfter(happened)).toEqual(['no_answer E']);
+    expect(await endAfter(happened)).toEqual(['network_retry E']);
   });
 
   it.each(['CLASS_B', 'CLASS_C'] as const)('may have reached a device of %s, which needs no frame to listen', async (deviceClassEnabled) => {
-    expect(await endAfter((room) => room.send(), { deviceInfo: { ...INFO, deviceClassEnabled } })).toEqual(['no_answer E']);
+    expect(await endAfter((room) => room.send(), { deviceInfo: { ...INFO, deviceClassEnabled } })).toEqual(['network_retry E']);
   });
 });
 

@@ -198,6 +198,9 @@ describe.each(engines())('executions over ChirpStack, on $name', ({ createDataba
       await field.show(target.clientDeviceId, { level: 1 });
       await field.server.txAck(target.clientDeviceId, 'lost');
       await expire();
+      await untilEvent(room.executions, executionId, 'network_retry');
+      expect(await stored(executionId)).toMatchObject({ state: 'in_transit', detail: 'expired', deliveredAt: undefined });
+      await pass(DAY);
       expect(await ended(executionId)).toEqual(['unconfirmed', 'expired']);
       expect(field.server.transmitted).toEqual([executionId]);
     });

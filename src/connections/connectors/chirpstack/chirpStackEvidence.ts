@@ -45,7 +45,7 @@ export function evidenceOfLog({ code, description, time }: LogEvent, receivedAt:
     case 'F_CNT_DOWN':
       return { kind: 'refused', ...facts };
     case 'EXPIRED':
-      return { kind: isProvablyUnsent ? 'unreachable' : 'no_answer', ...facts };
+      return { kind: isProvablyUnsent ? 'unreachable' : 'network_retry', ...facts };
     case 'DOWNLINK_GATEWAY':
       return { kind: 'network_retry', ...facts };
     default:

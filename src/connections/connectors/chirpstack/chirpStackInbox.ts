@@ -207,7 +207,7 @@ export class ChirpStackInbox {
     if (!evidence) return;
     device.held?.release(); // as for a txack: it tells of a downlink, and those come after acknowledgements
     await this.add(device, signal, async () => {
-      if (evidence.kind === 'network_retry') await this.settleOfDevice(arrival.devEui, evidence);
+      if (code === 'DOWNLINK_GATEWAY') await this.settleOfDevice(arrival.devEui, evidence);
       else await this.settle(queueItemId, evidence);
     });
   }
