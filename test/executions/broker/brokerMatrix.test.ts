@@ -130,7 +130,9 @@ describe.each(engines())('what an execution over a broker comes to, on $name', (
     room.clock.advance(1000);
     await fieldOf(one.kind).answer(command, false, { level: 20 });
     await untilEvent(room.executions, executionId, onMqtt(one.kind) ? 'negative' : 'no_answer');
-    expect(await endedInTime(executionId)).toEqual(refusedEnd(one));
+    const end = refusedEnd(one);
+    // The uplink of the same frame may still be on its way: no time passes before it.
+    expect(end.includes('l4_mismatch') ? await ended(executionId) : await endedInTime(executionId)).toEqual(end);
   });
 
   it.each(CASES)('$kind $strategy expecting $expects: no sign of delivery', async (one) => {
