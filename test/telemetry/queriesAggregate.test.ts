@@ -46,7 +46,16 @@ function daysAround(zone: string, time: number): { day: number; start: number }[
   return found;
 }
 
-function naiveEdges(known: readonly { day: number; start: number }[], from: number, to: number, count: number, unit: BucketUnit): number[] {
+/** When the clock of a zone shows each step of a day, or a later time, for the first time. */
+function stepsByClock(zone: string, { day, start }: { day: number; start: number }, end: number, size: number): number[] {
+  const shown = Array.from({ length: (end - start) / MINUTE }, (_, minute) => shownIn(zone, start + minute * MINUTE));
+  return Array.from({ length: Math.ceil(DAY / size) }, (_, step) => {
+    const at = shown.findIndex((each) => each.day > day || (each.day === day && each.second * 1000 >= step * size));
+    return at === -1 ? end : start + at * MINUTE;
+  });
+}
+
+function naiveEdges(zone: string, known: readonly { day: number; start: number }[], from: number, to: number, count: number, unit: BucketUnit): number[] {
   const stepOf = (day: number): number => {
     if (unit === BucketUnit.BUCKET_UNIT_DAY) return Math.floor(day / count);
     if (unit === BucketUnit.BUCKET_UNIT_WEEK) return Math.floor(Math.floor((day + 3) / 7) / count);
@@ -56,8 +65,9 @@ function naiveEdges(known: readonly { day: number; start: number }[], from: numb
   const size = { [BucketUnit.BUCKET_UNIT_MINUTE]: MINUTE, [BucketUnit.BUCKET_UNIT_HOUR]: HOUR_MS }[unit as number];
   const edges = size === undefined
     ? known.filter(({ day }, i) => i > 0 && stepOf(day) !== stepOf(known[i - 1]?.day ?? 0)).map(({ start }) => start)
-    : known.flatMap(({ start }, i) => {
+    : known.flatMap(({ day, start }, i) => {
         const end = known[i + 1]?.start ?? to;
+        if (size * count > HOUR_MS && known[i + 1] && end - start !== DAY) return stepsByClock(zone, { day, start }, end, size * count);
         return Array.from({ length: Math.ceil((end - start) / (size * count)) }, (_, step) => start + step * size * count);
       });
   return [from, ...edges.filter((edge) => edge > from && edge < to), to];
@@ -152,7 +162,7 @@ describe.each(engines())('aggregates on $name', (engine) => {
         await sumUp(series, readings, start + summed * HOUR_MS, new Set(stale.map((hour) => start + hour * HOUR_MS)));
         const { sensors } = await room.aggregate({ sensorIds: [sensorId], from: at(from), to: at(to), bucket: { count, unit }, timeZone: zone, fill: AggregateFill.AGGREGATE_FILL_NULL });
         const told = sensors[0]?.buckets ?? [];
-        const expected = naive(naiveEdges(daysAround(zone, start), from, to, count, unit), readings);
+        const expected = naive(naiveEdges(zone, daysAround(zone, start), from, to, count, unit), readings);
         expect(told.map(({ start: one, end }) => [timeOf(one), timeOf(end)])).toEqual(expected.map(({ start: one, end }) => [one, end]));
         let held = readings.findLast(([time]) => time < from)?.[1];
         for (const [i, bucket] of expected.entries()) {
@@ -184,6 +194,18 @@ describe.each(engines())('aggregates on $name', (engine) => {
     expect(linear.map(([, count]) => count)).toEqual([0, 2, 0, 0, 1, 0]);
     for (const [i, expected] of [15, 26 + 2 / 3, 38 + 1 / 3, 50].entries()) close(linear[i + 1]?.[0] ?? undefined, expected);
     expect([linear[0]?.[0], linear[5]?.[0]]).toEqual([undefined, undefined]);
+    const sums = async (fill: AggregateFill) => (await filled(fill)).map(({ sum }) => sum);
+    for (const fill of [AggregateFill.AGGREGATE_FILL_LINEAR, AggregateFill.AGGREGATE_FILL_PREVIOUS]) expect(await sums(fill)).toEqual([undefined, 30, undefined, undefined, 50, undefined]);
+  });
+
+  it('of some hours begin by the clock of the zone also on days when it changes, however the zone is spelled', async () => {
+    const sensorIds = [await room.sensor()];
+    const edges = async (day: number, timeZone: string) => {
+      const { sensors } = await room.aggregate({ sensorIds, from: at(day), to: at(day + DAY), bucket: { count: 6, unit: BucketUnit.BUCKET_UNIT_HOUR }, timeZone, fill: AggregateFill.AGGREGATE_FILL_NULL });
+      return (sensors[0]?.buckets ?? []).slice(1).map(({ start }) => new Date(timeOf(start)).toISOString().slice(8, 13));
+    };
+    expect(await edges(Date.UTC(2026, 2, 28, 23), 'Europe/Rome')).toEqual(['29T04', '29T10', '29T16', '29T22']);
+    expect(await edges(Date.UTC(2026, 9, 24, 22), 'europe/ROME')).toEqual(['25T05', '25T11', '25T17']);
   });
 
   it('say what held as the average over time of a filled bucket', async () => {
@@ -223,6 +245,10 @@ describe.each(engines())('aggregates on $name', (engine) => {
     const { sensors, thinnedBefore } = await room.aggregate(ask);
     expect(sensors[0]?.buckets).toEqual([expect.objectContaining({ count: 3, min: 1, max: 5, first: 1, last: 5 })]);
     expect(timeOf(thinnedBefore)).toBe(START + 2 * HOUR_MS);
+    for (const bucket of [{ count: 1, unit: BucketUnit.BUCKET_UNIT_HOUR }, { count: 60, unit: BucketUnit.BUCKET_UNIT_MINUTE }, { count: 3600, unit: BucketUnit.BUCKET_UNIT_SECOND }]) {
+      const told = await room.aggregate({ ...ask, timeZone: '', from: at(START), bucket });
+      expect(told.sensors[0]?.buckets.map(({ count, last }) => [count, last])).toEqual([[2, 3], [1, 5]]);
+    }
     const later = await room.aggregate({ ...ask, from: at(START + 2 * HOUR_MS), fill: AggregateFill.AGGREGATE_FILL_PREVIOUS });
     expect([later.thinnedBefore, later.sensors[0]?.buckets[0]?.last]).toEqual([undefined, 5]);
   });

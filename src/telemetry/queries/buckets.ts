@@ -38,6 +38,20 @@ export function isTimeZone(name: string): boolean {
   return IANAZone.isValidZone(name);
 }
 
+// Luxon keeps what it ever made of a zone, under each spelling of its name.
+const MOST_ZONES = 100;
+const zones = new Set<string>();
+
+function zoneOf(name: string): IANAZone {
+  const { timeZone } = new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions();
+  if (zones.size >= MOST_ZONES && !zones.has(timeZone)) {
+    zones.clear();
+    IANAZone.resetCache();
+  }
+  zones.add(timeZone);
+  return IANAZone.create(timeZone);
+}
+
 /** Whether buckets of this length begin and end within hours, so that whole hours say nothing about them. */
 export function isWithinHours({ count, unit }: BucketLength): boolean {
   return (count * (CLOCK_MS[unit] ?? DAY_MS)) % HOUR_MS !== 0;
@@ -72,7 +86,7 @@ async function calendarEdges(from: number, to: number, { unit, count }: BucketLe
   return [...edges, to];
 }
 
-/** From each midnight on in equal steps; what is left of a day of 23 or 25 hours is a step of its own. */
+/** From each midnight on in equal steps; of more than an hour by the clocks of the zone, so that one of a day of 23 or 25 hours is shorter or longer. */
 async function clockEdges(from: number, to: number, size: number, calendar: Calendar): Promise<number[]> {
   const edges = [from];
   let day = calendar.dayOf(from) + 1;
@@ -80,8 +94,12 @@ async function clockEdges(from: number, to: number, size: number, calendar: Cale
   let start = calendar.startOfDay(day);
   while (start < to && edges.length <= MOST_BUCKETS) {
     const next = calendar.startOfDay(day + 1);
-    const first = start + Math.max(0, Math.ceil((from + 1 - start) / size)) * size;
-    for (let edge = first; edge < Math.min(next, to); edge += size) edges.push(edge);
+    const isByClock = size > HOUR_MS && next - start !== DAY_MS;
+    const edgeAt = (step: number): number => (isByClock ? calendar.startOf(day * DAY_MS + step * size) : start + step * size);
+    const first = Math.max(0, isByClock ? 0 : Math.ceil((from + 1 - start) / size));
+    for (let step = first, edge = edgeAt(step); edge < Math.min(next, to); edge = edgeAt((step += 1))) {
+      if (edge > (edges.at(-1) as number)) edges.push(edge);
+    }
     start = next;
     day += 1;
     if (day % DAYS_IN_A_TURN === 0) await othersTurn();
@@ -111,7 +129,7 @@ class Calendar {
   private readonly probed = new Map<number, number>();
 
   constructor(timeZone: string) {
-    this.zone = timeZone === 'UTC' ? undefined : IANAZone.create(timeZone);
+    this.zone = timeZone === 'UTC' ? undefined : zoneOf(timeZone);
   }
 
   /** The day that the calendar shows at a time. */
@@ -121,19 +139,23 @@ class Calendar {
 
   /** When the calendar shows this day or a later one for the first time; the first midnight, where clocks show two. */
   startOfDay(day: number): number {
-    const midnight = day * DAY_MS;
-    const [before, after] = [this.probe(midnight - DAY_MS), this.probe(midnight + DAY_MS)];
-    if (before === after) return midnight - before;
-    const guesses = [midnight - Math.max(before, after), midnight - Math.min(before, after)] as const;
-    return guesses.find((guess) => this.local(guess) === midnight) ?? this.leap(midnight, ...guesses);
+    return this.startOf(day * DAY_MS);
   }
 
-  /** The clocks leap over this midnight between two times: when. */
-  private leap(midnight: number, before: number, after: number): number {
+  /** When the clocks show this time of their own or a later one for the first time. */
+  startOf(shown: number): number {
+    const [before, after] = [this.probe(shown - DAY_MS), this.probe(shown + DAY_MS)];
+    if (before === after) return shown - before;
+    const guesses = [shown - Math.max(before, after), shown - Math.min(before, after)] as const;
+    return guesses.find((guess) => this.local(guess) === shown) ?? this.leap(shown, ...guesses);
+  }
+
+  /** The clocks leap over what they would show between two times: when. */
+  private leap(shown: number, before: number, after: number): number {
     let [low, high] = [before - 1, after];
     while (high - low > 1) {
       const middle = Math.floor((low + high) / 2);
-      if (this.local(middle) >= midnight) high = middle;
+      if (this.local(middle) >= shown) high = middle;
       else low = middle;
     }
     return high;
