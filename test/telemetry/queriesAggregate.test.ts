@@ -194,8 +194,7 @@ describe.each(engines())('aggregates on $name', (engine) => {
     expect(linear.map(([, count]) => count)).toEqual([0, 2, 0, 0, 1, 0]);
     for (const [i, expected] of [15, 26 + 2 / 3, 38 + 1 / 3, 50].entries()) close(linear[i + 1]?.[0] ?? undefined, expected);
     expect([linear[0]?.[0], linear[5]?.[0]]).toEqual([undefined, undefined]);
-    const sums = async (fill: AggregateFill) => (await filled(fill)).map(({ sum }) => sum);
-    for (const fill of [AggregateFill.AGGREGATE_FILL_LINEAR, AggregateFill.AGGREGATE_FILL_PREVIOUS]) expect(await sums(fill)).toEqual([undefined, 30, undefined, undefined, 50, undefined]);
+    for (const fill of [AggregateFill.AGGREGATE_FILL_LINEAR, AggregateFill.AGGREGATE_FILL_PREVIOUS]) expect((await filled(fill)).map(({ sum }) => sum)).toEqual([undefined, 30, undefined, undefined, 50, undefined]);
   });
 
   it('of some hours begin by the clock of the zone also on days when it changes, however the zone is spelled', async () => {

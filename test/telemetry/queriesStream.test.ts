@@ -1,5 +1,10 @@
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import type { StreamReadingsResponse } from '../../src/gen/sensorquery/v1/sensor_query_service';
+import { Cursors } from '../../src/kernel/pages';
+import { ReadingStreams } from '../../src/telemetry/queries/readingStream';
+import { ReadingPositions } from '../../src/telemetry/readings/readingPositions';
+import { SeriesRepository } from '../../src/telemetry/readings/seriesRepository';
+import { columnsOf } from '../../src/telemetry/readings/storedReading';
 import { engines } from '../support/engines';
 import { type QueryRoom, startQueryRoom, valueOf } from './queryRoom';
 import { SendingDevice } from './sendingDevice';
@@ -93,14 +98,18 @@ describe.each(engines())('the stream of readings on $name', (engine) => {
     expect(items.every(({ readings }) => readings.length <= 500)).toBe(true);
   });
 
-  it('lets a reader that falls behind catch up from the database', async () => {
+  it('lets a reader that stands still go on, and another one find the same in the database', async () => {
     const stream = room.stream({ deviceIds: [one.deviceId] });
     const many = range(0, 3000);
-    const items = await read(stream, 6000, async () => {
+    const items = await read(stream, 6001, async () => {
       stream.pause();
+      await one.send({ a: 0 }); // so that pages of the database end between readings of one position
       for (const n of many) await one.send({ a: n, b: n });
     });
     expect(new Set(values(items))).toEqual(new Set(many));
+    const again = await read(room.stream({ deviceIds: [one.deviceId], resumeToken: items[0]?.resumeToken ?? '' }), 6001);
+    const keys = again.flatMap(({ readings }) => readings.map(({ sensorId, sequence }) => `${sensorId}/${sequence}`));
+    expect([keys.length, new Set(keys).size]).toEqual([6001, 6001]);
     await one.send({ a: 1 });
     const more = room.stream({ deviceIds: [one.deviceId], resumeToken: items.at(-1)?.resumeToken ?? '' });
     expect(values(await read(more, 1))).toEqual([1]);
@@ -119,6 +128,28 @@ describe.each(engines())('the stream of readings on $name', (engine) => {
     expect(values(await read(room.stream({ resumeToken }), 1))).toEqual([1]);
     room.devices.clock.advance(2 * DAY);
     expect(await room.streamFails({ resumeToken })).toMatchObject({ code: 11, reason: 'resume_token_expired' });
+  });
+
+  it('resumes after what is on disk, though nothing was stored for long and the clock was set back before a restart', async () => {
+    const { database, devices: { clock } } = room;
+    await one.send({ a: 1 });
+    clock.advance(DAY);
+    const resumeToken = await token({ deviceIds: [one.deviceId] });
+    clock.advance(-DAY / 2);
+    const restarted = new ReadingPositions(clock);
+    restarted.startAfter(await new SeriesRepository(database.db).lastPosition());
+    const position = restarted.open();
+    const { number: series } = await database.db.knex('reading_series').where({ sensor_id: one.sensorIds[0] }).first<{ number: number }>('number');
+    await database.db.knex('readings').insert({ series, time: clock.now(), position, ...columnsOf('number', 2) });
+    restarted.close(position);
+    const end = new AbortController();
+    const streams = new ReadingStreams({ database, clock, positions: restarted, cursors: new Cursors(Buffer.alloc(32)) });
+    const shown = [];
+    for await (const { readings } of streams.watch('org-1', { sensorIds: [], deviceIds: [one.deviceId], resumeToken }, end.signal)) {
+      shown.push(...readings.map(({ value }) => value));
+      if (shown.length > 0) break;
+    }
+    expect(shown).toEqual([2]);
   });
 
   it('does not find what is not there', async () => {
