@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Database } from '../database';
 import type { Logger } from '../kernel/logger';
+import { pause } from '../kernel/pause';
 import type { Connection } from './connection';
 import type { ConnectionOpener } from './connectionOpener';
 import { ConnectionRepository } from './connectionRepository';
@@ -88,17 +89,4 @@ export class ConnectionStarter {
       this.options.log.error({ err: error, organization_id: connection.organizationId, connection_id: connection.id }, 'connection.not_started');
     }
   }
-}
-
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds);
-    signal.addEventListener('abort', end, { once: true });
-  });
 }

@@ -1,6 +1,7 @@
 import { connectAsync, type MqttClient } from 'mqtt';
 import { Arrivals } from '../../src/connections/arrivals';
-import { BrokerLink, type BrokerMessage } from '../../src/connections/connectors/broker/brokerLink';
+import { BrokerLink } from '../../src/connections/connectors/broker/brokerLink';
+import type { BrokerMessage } from '../../src/connections/connectors/broker/brokerTraffic';
 import type { BrokerSettings } from '../../src/connections/connectors/broker/brokerSettings';
 import type { PublishOutcome } from '../../src/connections/connectors/broker/publishOutcome';
 import { systemClock, steadyClock } from '../../src/kernel/clock';

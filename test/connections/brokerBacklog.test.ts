@@ -1,5 +1,6 @@
 import { Arrivals } from '../../src/connections/arrivals';
-import { BrokerLink, type BrokerMessage } from '../../src/connections/connectors/broker/brokerLink';
+import { BrokerLink } from '../../src/connections/connectors/broker/brokerLink';
+import type { BrokerMessage } from '../../src/connections/connectors/broker/brokerTraffic';
 import type { BrokerSettings } from '../../src/connections/connectors/broker/brokerSettings';
 import { MemoryLog } from '../support/edge';
 import { Mqtt5Broker } from '../support/mqtt5Broker';

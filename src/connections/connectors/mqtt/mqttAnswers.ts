@@ -1,6 +1,6 @@
 import { jsonProblem } from '../../../kernel/jsonValue';
 import type { Evidence } from '../../connector';
-import type { BrokerMessage } from '../broker/brokerLink';
+import type { BrokerMessage } from '../broker/brokerTraffic';
 import { valueAt } from './jsonPath';
 import { parse } from './mqttReader';
 import type { AnswerMapping, AnswerStatus } from './mqttSettings';

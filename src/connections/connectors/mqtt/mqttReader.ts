@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { jsonProblem } from '../../../kernel/jsonValue';
 import type { UplinkIdentity, UplinkMessage } from '../../connector';
-import type { BrokerMessage } from '../broker/brokerLink';
+import type { BrokerMessage } from '../broker/brokerTraffic';
 import { valueAt } from './jsonPath';
 import type { MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
