@@ -79,7 +79,8 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
     const clock = { now: () => (asked.resolve(), now()), monotonic: now };
     const service = new ExecutionService({ database: db.database, encoder: noEncoder, clock, cursors: new Cursors(Buffer.alloc(32)), ledger: new Ledger({ clock: room.clock, onCommitted: () => {} }) });
     const given = await room.target();
-    const editing = db.database.transaction(async ({ knex }) => {
+    const editing = db.database.transaction(async ({ knex, dialect }) => {
+      await dialect.lockForUpdate(knex('digital_devices').where('id', given.deviceId)).first('id'); // so that it surely waits
       await knex('commands').where('id', given.commandId).update({ revision: 7 });
       const outcome = service.execute('org-1', { ...given, params: {}, triggerId: undefined, requestId: 'r' });
       await asked.promise; // it was judged by what was there before, and waits for this transaction
