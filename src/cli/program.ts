@@ -37,12 +37,18 @@ export function makeProgram(): Command {
 export async function runProgram(args: readonly string[]): Promise<void> {
   // Deprecations inside our dependencies are ours to mend; who runs the program can do nothing about them.
   process.noDeprecation = true;
-  // A reader that goes away ("| head") is no failure.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  process.stdout.on('error', stdoutFailed);
   try {
     await makeProgram().parseAsync([...args], { from: 'user' });
   } catch (error) {
     process.stderr.write(errorText(error, process.env['PLANTROOM_LOG_LEVEL'] === 'debug'));
     process.exitCode = exitCodeOf(error);
   }
+}
+
+/** A reader that goes away ("| head") is no failure; a full disk is one, and must be told. */
+function stdoutFailed({ code }: NodeJS.ErrnoException): never {
+  if (code === 'EPIPE') process.exit(0);
+  process.stderr.write(`plantroom: stdout cannot be written (${code ?? 'unknown'})${code === 'ENOSPC' ? ': the disk that it goes to is full; make room there' : ''}; what was written to it is not all\n`);
+  process.exit(1);
 }

@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { columnsOf } from '../../src/telemetry/readings/storedReading';
 import { openDatabase } from '../../src/database';
 import { silentLogger } from '../../src/kernel/logger';
-import { plantroom, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
+import { plantroom, plantroomInShell, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
 
 const START = Date.UTC(2026, 0, 31);
 const FROM = ['--from', '2026-01-31', '--to', '2026-02-01T00:00:01+00:00'];
@@ -18,6 +18,7 @@ describe('plantroom readings export', () => {
 
   const call = async (method: string, request: object): Promise<Record<string, unknown>> => JSON.parse((await plantroom(['call', method, JSON.stringify(request)], env)).stdout) as Record<string, unknown>;
   const exported = async (...args: string[]): Promise<Ended> => await plantroom(['readings', 'export', ...args], env);
+  const shell = async (script: string): Promise<Ended> => await plantroomInShell(script, ['readings', 'export', ...FROM], env);
 
   const rowsBetween = async (from: number, to: number): Promise<string[]> => {
     const { stdout } = await exported('--from', new Date(START + from).toISOString(), '--to', new Date(START + to).toISOString(), '--device', other.id);
@@ -107,12 +108,42 @@ describe('plantroom readings export', () => {
     expect(await exported(...FROM, '--device', other.id, '--sensor', 'nobody', '--output', output)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('NOT_FOUND sensor_not_found') });
     expect(await exported(...FROM, '--device', `${other.id},nobody`, '--output', output)).toMatchObject({ code: 1, stderr: expect.stringContaining('device_not_found') });
     expect([existsSync(output), readdirSync(folder).filter((name) => name.includes('.part'))]).toEqual([false, []]);
-    expect(await exported(...FROM, '--output', join(folder, 'no', 'such', 'x.csv'))).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written (ENOENT)') });
+    expect(await exported(...FROM, '--output', join(folder, 'no', 'such', 'x.csv'))).toMatchObject({ code: 2, stderr: expect.stringContaining('there is no folder') });
     expect(await exported('--from', 'yesterday')).toMatchObject({ code: 2, stderr: expect.stringContaining('7d') });
     expect(await exported('--from', '1000000000d')).toMatchObject({ code: 2, stderr: expect.stringContaining('365d') });
     expect(await exported('--from', '2026-02-31T25:00Z')).toMatchObject({ code: 2 });
     expect(await exported('--from', '2026-01-02', '--to', '2026-01-01')).toMatchObject({ code: 2, stderr: 'plantroom: --to must be after --from\n' });
     expect(await exported(...FROM, '--json')).toMatchObject({ code: 2, stderr: expect.stringContaining('--output') });
     expect((await exported('--from', '1h')).stdout).toBe('device_id,device_name,sensor_id,key,unit,time,value\r\n');
+  });
+
+  it('refuses a file that cannot be one before it asks anybody', async () => {
+    const nobody = ['--address', '127.0.0.1:1', '--plaintext'];
+    expect(await exported(...FROM, '--output', folder, ...nobody)).toEqual({ code: 2, stdout: '', stderr: `plantroom: --output ${folder} is a folder; give a file in it, for example ${join(folder, 'readings.csv')}\n` });
+    expect(await exported(...FROM, '--output', join(folder, 'no', 'x.csv'), ...nobody)).toMatchObject({ code: 2, stderr: expect.stringContaining(`there is no folder ${join(folder, 'no')}; make it first`) });
+    expect(await exported(...FROM, '--output', join(folder, 'key.json', 'x.csv'), ...nobody)).toMatchObject({ code: 2, stderr: expect.stringContaining(`${join(folder, 'key.json')} is a file`) });
+    const locked = join(folder, 'locked');
+    mkdirSync(locked, { mode: 0o500 });
+    // Root may write everywhere, so that for it only the server is missing.
+    expect(await exported(...FROM, '--output', join(locked, 'x.csv'), ...nobody)).toMatchObject(process.getuid?.() === 0 ? { code: 1 } : { code: 2, stderr: expect.stringContaining('(EACCES)') });
+    expect([readdirSync(locked), readdirSync(folder).filter((name) => name.includes('.part'))]).toEqual([[], []]);
+  });
+
+  it('says which file a full disk left no room for, and keeps nothing of it', async () => {
+    expect(await exported(...FROM, '--output', '/dev/full')).toEqual({ code: 1, stdout: '', stderr: 'plantroom: the readings cannot be written to /dev/full: its disk is full (ENOSPC); make room there, or give --output on another disk\n' });
+    expect(statSync('/dev/full').isCharacterDevice()).toBe(true);
+    const output = join(folder, 'large.csv');
+    const limited = await shell(`ulimit -f 64; exec "$@" --output '${output}'`);
+    expect(limited).toMatchObject({ code: 1, stderr: expect.stringContaining(`cannot be written to ${output}: it would be larger than a file may be there (EFBIG); ask for a shorter time`) });
+    expect(readdirSync(folder).filter((name) => name.includes('large.csv'))).toEqual([]);
+    expect(await shell('exec "$@" >/dev/full')).toEqual({ code: 1, stdout: '', stderr: 'plantroom: stdout cannot be written (ENOSPC): the disk that it goes to is full; make room there; what was written to it is not all\n' });
+  });
+
+  it('keeps a link that it writes through', async () => {
+    const [output, link] = [join(folder, 'real.csv'), join(folder, 'link.csv')];
+    writeFileSync(output, 'old');
+    symlinkSync(output, link);
+    expect(await exported('--from', '1h', '--output', link)).toMatchObject({ code: 0 });
+    expect([lstatSync(link).isSymbolicLink(), readFileSync(output, 'utf8')]).toEqual([true, 'device_id,device_name,sensor_id,key,unit,time,value\r\n']);
   });
 });

@@ -15,7 +15,15 @@ export interface Ended {
 
 /** Runs `plantroom` with these arguments to its end, with only these PLANTROOM_ variables. */
 export async function plantroom(args: readonly string[], env: Readonly<Record<string, string>> = {}, input = ''): Promise<Ended> {
-  const child = start(args, env);
+  return await endOf(start(args, env), input);
+}
+
+/** The same from a script of `sh`, in which `"$@"` is the command: for limits and where its output goes. */
+export async function plantroomInShell(script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  return await endOf(spawned('sh', ['-c', script, 'sh', process.execPath, MAIN, ...args], env), '');
+}
+
+async function endOf(child: ChildProcess, input: string): Promise<Ended> {
   child.stdin?.end(input);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout as NodeJS.ReadableStream), text(child.stderr as NodeJS.ReadableStream), once(child, 'exit')]);
   return { code: code as number | null, stdout, stderr };
@@ -58,6 +66,10 @@ export async function plantroomServe(env: Readonly<Record<string, string>>): Pro
 }
 
 function start(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+  return spawned(process.execPath, [MAIN, ...args], env);
+}
+
+function spawned(program: string, args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('PLANTROOM_'));
-  return spawn(process.execPath, [MAIN, ...args], { env: { ...Object.fromEntries(inherited), ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  return spawn(program, [...args], { env: { ...Object.fromEntries(inherited), ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
 }

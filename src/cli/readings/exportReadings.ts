@@ -5,7 +5,7 @@ import { isServiceError, wireErrorOf, wireErrorText } from '../call/wireError';
 import { Reported, UsageError } from '../exit';
 import { note, showRecord } from '../output';
 import { Progress } from '../progress';
-import { type ExportTarget, fileTarget, stdoutTarget } from './exportTarget';
+import { fileTarget, requireWritable, stdoutTarget } from './exportTarget';
 import { ReadingSource } from './readingSource';
 import { csv, jsonl, type RowFormat } from './rows';
 
@@ -24,6 +24,7 @@ export async function runExport(flags: ExportFlags): Promise<void> {
   const { from, to = Date.now(), output } = flags;
   if (from >= to) throw new UsageError('--to must be after --from');
   if (flags.json && output === undefined) throw new UsageError('--json tells how it went on stdout, where the readings go too; give --output');
+  if (output !== undefined) await requireWritable(output);
   const target = targetOf(flags);
   try {
     const client = await JsonClient.connect(target);
@@ -64,7 +65,7 @@ interface Exported {
 
 async function writeAll(source: ReadingSource, format: RowFormat, output: string | undefined, end: AbortSignal): Promise<Exported> {
   const { count, devices } = await source.devices();
-  const target = output === undefined ? stdoutTarget(end) : await openFile(output);
+  const target = output === undefined ? stdoutTarget(end) : await fileTarget(output);
   const progress = new Progress(count, process.stderr);
   const exported = { devices: 0, sensors: 0, readings: 0 };
   try {
@@ -88,14 +89,6 @@ async function writeAll(source: ReadingSource, format: RowFormat, output: string
     throw error;
   } finally {
     progress.clear();
-  }
-}
-
-async function openFile(output: string): Promise<ExportTarget> {
-  try {
-    return await fileTarget(output);
-  } catch (error) {
-    throw new UsageError(`--output ${output} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'unknown'}); give a file in a folder that is there and may be written to`, { cause: error });
   }
 }
 
