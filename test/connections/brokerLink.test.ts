@@ -155,6 +155,19 @@ it('shows two that keep taking the session over from each other', async () => {
   expect(room.status.warnings).toEqual(['contested']);
 });
 
+it('shows that its sessions are closed as soon as they are up, as another client of the same id may do', async () => {
+  const room = roomAt(broker.url);
+  room.open({ clientId: 'same-id' });
+  for (const before of [0, 1, 2]) {
+    await room.attached(before);
+    expect(room.status.warnings).toEqual([]);
+    broker.cut();
+    expect((await room.state('disconnected')).lastError).toMatch(/closed the connection .* another client uses the client id "same-id"/);
+  }
+  await room.attached(3);
+  expect(room.status.warnings).toEqual(['contested']);
+});
+
 it('connects anew for changed settings only, and leaves nothing behind when the connection is deleted', async () => {
   const room = roomAt(broker.url);
   room.open();

@@ -49,7 +49,7 @@ class Room {
   constructor(holdMs = 3_600_000) {
     const topics = new ChirpStackTopics(DEFAULT_TOPICS.eventTopic, DEFAULT_TOPICS.commandTopic, APPLICATION);
     const reader = new ChirpStackReader(topics, JSON_CODEC, APPLICATION);
-    this.inbox = new ChirpStackInbox({ organizationId: 'org-1', connectionId: 'connection-1', reader, events: this.events, clock: this.clock, log: this.log, onRejected: () => (this.rejections += 1), holdMs, retryMs: 1 });
+    this.inbox = new ChirpStackInbox({ organizationId: 'org-1', connectionId: 'connection-1', reader, events: this.events, clock: this.clock, log: this.log, onRejected: () => (this.rejections += 1), onStalled: () => {}, holdMs, retryMs: 1 });
   }
 
   async take(event: Event, overrides: Partial<EventMessage> = {}): Promise<void> {

@@ -1,6 +1,7 @@
 import { Arrivals } from '../../src/connections/arrivals';
 import { type Connection, ConnectionStatuses, type Downlink } from '../../src/connections';
 import { ChirpStackConnector } from '../../src/connections/connectors/chirpstack/chirpStackConnector';
+import { DomainError } from '../../src/kernel/errors';
 import { newId } from '../../src/kernel/ids';
 import type { Event } from '../support/chirpStack/events';
 import { readCommand, write } from '../support/chirpStack/wire';
@@ -119,6 +120,33 @@ describe('the ChirpStack connector with a broker of MQTT 5', () => {
       await events.until(() => events.readies.length === readies);
     }
     expect(statuses.of(connection)).toMatchObject({ state: 'degraded', warnings: ['contested'] });
+  });
+
+  it('shows that its sessions are closed as soon as they are up', async () => {
+    await ready();
+    for (const readies of [2, 3, 4]) {
+      expect(statuses.of(connection)).toMatchObject({ state: 'connected', warnings: [] });
+      broker.cut();
+      await events.until(() => events.readies.length === readies);
+    }
+    expect(statuses.of(connection)).toMatchObject({ state: 'degraded', warnings: ['contested'] });
+  });
+
+  it('shows that events wait for the database', async () => {
+    const degraded = new Promise<void>((resolve) => statuses.watch(() => statuses.of(connection).state === 'degraded' && resolve()));
+    let isAway = true;
+    events.onUplink = async () => {
+      clock.advance(5000);
+      if (isAway) throw new DomainError('unavailable', 'database_unavailable', 'away');
+      return { outcome: 'stored' };
+    };
+    await ready();
+    publish({ kind: 'up', deduplicationId: 'd-1', time: clock.now(), nsTime: clock.now(), deviceInfo: INFO, fCnt: 1, fPort: 1, data: Buffer.alloc(1), rssi: 0, snr: 0 });
+    await degraded;
+    expect(statuses.of(connection)).toMatchObject({ warnings: ['storing_stalled'] });
+    isAway = false;
+    await broker.until(() => broker.acknowledged.length === 1);
+    expect(statuses.of(connection)).toMatchObject({ state: 'connected', warnings: [] });
   });
 
   it('makes the broker forget it when it is deleted, not when it is switched off', async () => {

@@ -88,6 +88,22 @@ describe('uplinks', () => {
     expect(room.events.uplinks).toHaveLength(3);
   });
 
+  it('that wait for the database for some seconds show in the status until they are stored', async () => {
+    await opened();
+    let isAway = true;
+    room.events.onUplink = async () => {
+      room.clock.advance(2500);
+      if (isAway) throw new DomainError('unavailable', 'database_unavailable', 'away');
+      return { outcome: 'stored' };
+    };
+    broker.publish('site/meter-1/up', '{"t":1}');
+    expect(await room.state('degraded')).toMatchObject({ warnings: ['storing_stalled'] });
+    expect(broker.acknowledged).toEqual([]);
+    isAway = false;
+    expect(await room.state('connected')).toMatchObject({ warnings: [] });
+    await broker.until(() => broker.acknowledged.length === 1);
+  });
+
   it('that the database refuses are counted and given up, and those behind them come through', async () => {
     await opened();
     room.events.onUplink = async ({ payload }) => {
@@ -98,7 +114,7 @@ describe('uplinks', () => {
     broker.publish('site/a/up', '{"n":2}');
     await broker.until(() => broker.acknowledged.length === 2);
     expect(room.log.of('mqtt.storing_given_up')).toHaveLength(1);
-    expect(room.log.of('mqtt.uplink_rejected')).toMatchObject([{ topic: 'site/a/up' }]);
+    expect(room.log.of('mqtt.uplink_rejected')).toMatchObject([{ reasons: [{ topic: 'site/a/up' }] }]);
     expect(room.status.warnings).toEqual(['uplinks_rejected']);
     expect(room.events.uplinks.at(-1)?.payload).toEqual({ kind: 'json', value: { n: 2 } });
   });
@@ -137,7 +153,7 @@ describe('uplinks', () => {
     broker.publish('site/other/up', '{"n":1}');
     broker.publish('site/dev-1/up', '{"n":2}');
     await broker.until(() => broker.acknowledged.length === 2);
-    expect(room.log.of('mqtt.topic_unread')).toMatchObject([{ topic: 'site/other/up', rejected: 1 }]);
+    expect(room.log.of('mqtt.topic_unread')).toMatchObject([{ rejected: 1, reasons: [{ topic: 'site/other/up' }] }]);
     expect(room.events.uplinks.map(({ clientDeviceId }) => clientDeviceId)).toEqual(['1']);
     expect(room.status.state).toBe('connected');
   });
@@ -152,6 +168,8 @@ describe('uplinks', () => {
   it.each([
     ['21.5', { kind: 'json', value: { value: 21.5 } }],
     ['[1]', { kind: 'json', value: { value: [1] } }],
+    ['\uFEFF{"t":21.5}', { kind: 'json', value: { t: 21.5 } }],
+    ['\uFEFFnot json', { kind: 'bytes', bytes: Buffer.from('\uFEFFnot json') }],
     ['not json', { kind: 'bytes', bytes: Buffer.from('not json') }],
     ['', { kind: 'bytes', bytes: Buffer.alloc(0) }],
   ])('%s becomes something that can be stored', async (text, payload) => {
@@ -161,7 +179,7 @@ describe('uplinks', () => {
     expect(room.events.uplinks[0]?.payload).toEqual(payload);
   });
 
-  it.each(['{"__proto__":{"a":1}}', `${'['.repeat(40)}${']'.repeat(40)}`, JSON.stringify('x'.repeat(70_000))])('that can never be stored are acknowledged and counted: %.20s', async (text) => {
+  it.each(['{"__proto__":{"a":1}}', '{"t":1e400}', `${'['.repeat(40)}${']'.repeat(40)}`, JSON.stringify('x'.repeat(70_000))])('that can never be stored are acknowledged and counted: %.20s', async (text) => {
     await opened();
     broker.publish('site/meter-1/up', text);
     await broker.until(() => broker.acknowledged.length === 1);

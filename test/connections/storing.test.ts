@@ -1,12 +1,15 @@
 import { Storing } from '../../src/connections/connectors/broker/storing';
 import { DomainError, notFound } from '../../src/kernel/errors';
 import { MemoryLog } from '../support/edge';
+import { TestClock } from '../support/testClock';
 
 const away = new DomainError('unavailable', 'database_unavailable', 'away');
 
 describe('storing what came over a link', () => {
   const log = new MemoryLog();
-  const storing = new Storing({ log, fields: {}, component: 'mqtt', retryMs: 0 });
+  const clock = new TestClock();
+  const told: boolean[] = [];
+  const storing: Storing = new Storing({ clock, log, fields: {}, component: 'mqtt', retryMs: 0, onStalled: () => told.push(storing.isStalled) });
   const link = new AbortController();
 
   async function run(failures: readonly Error[]) {
@@ -20,7 +23,10 @@ describe('storing what came over a link', () => {
     return { outcome, tries };
   }
 
-  beforeEach(() => log.lines.splice(0));
+  beforeEach(() => {
+    log.lines.splice(0);
+    told.splice(0);
+  });
 
   it('goes on for as long as the database is away, and says so seldom', async () => {
     expect(await run(Array.from({ length: 40 }, () => away))).toEqual({ outcome: 'done', tries: 41 });
@@ -40,6 +46,34 @@ describe('storing what came over a link', () => {
 
   it('is done with a connection that is deleted', async () => {
     expect(await run([notFound('connection', 'x')])).toEqual({ outcome: 'gone', tries: 1 });
+  });
+
+  it('tells when something waits for the database for some seconds, and when nothing does any more', async () => {
+    const waiting = [3, 2].map(async (attempts) => {
+      await storing.run(link.signal, async () => {
+        attempts -= 1;
+        clock.advance(5000);
+        if (attempts >= 0) throw away;
+      });
+    });
+    await run([]); // what others store meanwhile, or find stored, is no proof
+    await Promise.all(waiting);
+    expect(told).toEqual([true, false]);
+    await run([away, away, away]);
+    expect(told).toHaveLength(2);
+  });
+
+  it('tells no more of what came over a link that is lost', async () => {
+    const lost = new AbortController();
+    let tries = 0;
+    const waiting = storing.run(lost.signal, async () => {
+      tries += 1;
+      if (tries === 3) lost.abort();
+      clock.advance(5000);
+      throw away;
+    });
+    await expect(waiting).rejects.toThrow('aborted');
+    expect(told).toEqual([true, false]);
   });
 
   it('ends with the link', async () => {

@@ -110,6 +110,11 @@ export function faultOfError(error: unknown, progress?: 'reached' | 'secured'): 
 /** The broker ended the connection and did not say why. */
 export const CLOSED: BrokerFault = { code: 'closed', message: 'the broker closed the connection without a reason', isFatal: false };
 
+/** The same after it had let us in. Mosquitto does so to a client that another one with its id replaces, and tells it nothing. */
+export function closedOn(clientId: string): BrokerFault {
+  return { ...CLOSED, message: `${CLOSED.message}: it stopped, or another client uses the client id ${JSON.stringify(clientId)}` };
+}
+
 /** The broker does not acknowledge what we publish. */
 export const NO_ACKNOWLEDGEMENT: BrokerFault = { code: 'no_acknowledgement', message: 'the broker did not acknowledge a command until 10 s past its deadline; see that it is well', isFatal: false };
 

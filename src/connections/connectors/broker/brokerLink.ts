@@ -8,7 +8,7 @@ import type { SendResult, UplinkIdentity } from '../../connector';
 import { BackOff, type BrokerBackoff } from './backOff';
 import { Backlog } from './backlog';
 import { BrokerConnection, type Incoming } from './brokerConnection';
-import { BrokerError, type BrokerFault } from './brokerFaults';
+import { BrokerError, CLOSED, closedOn, type BrokerFault } from './brokerFaults';
 import type { BrokerSettings, MqttVersion } from './brokerSettings';
 import type { BrokerHandlers, BrokerMessage, BrokerPublication, BrokerSession } from './brokerTraffic';
 import { Fence } from './fence';
@@ -154,7 +154,7 @@ export class BrokerLink {
     const { log, fields, handlers } = this.options;
     while (!this.stopping.signal.aborted) {
       const begun = this.options.clock.monotonic();
-      const fault = await this.attend();
+      const fault = this.explained(await this.attend());
       const isStopped = this.stopping.signal.aborted;
       try {
         await handlers.down(isStopped ? '' : fault.message, !isStopped && fault.isFatal, isStopped ? '' : fault.code);
@@ -166,6 +166,10 @@ export class BrokerLink {
       log.warn({ ...fields, reason: fault.code, retry_ms: Math.round(retryMs) }, 'broker.lost');
       await pause(retryMs, this.stopping.signal);
     }
+  }
+
+  private explained(fault: BrokerFault): BrokerFault {
+    return fault === CLOSED && this.connection?.isAnswered === true ? closedOn(this.options.settings.clientId) : fault;
   }
 
   /** One session, from the first attempt to its end; answers why it is over. */

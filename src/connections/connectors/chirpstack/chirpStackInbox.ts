@@ -32,6 +32,8 @@ export interface ChirpStackInboxOptions {
   readonly log: Logger;
   /** Told whenever something came that can never be used. */
   readonly onRejected: () => void;
+  /** Told whenever `isStalled` changed. */
+  readonly onStalled: () => void;
   /** How long an uplink waits for the acknowledgement that its frame may have brought; 5 s unless given. */
   readonly holdMs?: number;
   /** After a failure of the database; 1 s unless given. */
@@ -70,10 +72,15 @@ export class ChirpStackInbox {
   private linkedAt: number;
 
   constructor(private readonly options: ChirpStackInboxOptions) {
-    const { clock, log, retryMs } = options;
+    const { clock, log, retryMs, onStalled } = options;
     this.unused = new UnusedEvents(log, this.fields());
-    this.storing = new Storing({ log, fields: this.fields(), component: 'chirpstack', retryMs });
+    this.storing = new Storing({ clock, log, fields: this.fields(), component: 'chirpstack', retryMs, onStalled });
     this.linkedAt = clock.monotonic();
+  }
+
+  /** Whether something has waited for the database for some seconds. */
+  get isStalled(): boolean {
+    return this.storing.isStalled;
   }
 
   /** There is a link again: what happened before it began may never be told. */

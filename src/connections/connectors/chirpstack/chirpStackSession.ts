@@ -10,6 +10,7 @@ import { brokerSettingsOf } from '../broker/brokerConfiguration';
 import { BrokerLink } from '../broker/brokerLink';
 import type { BrokerMessage, BrokerSession } from '../broker/brokerTraffic';
 import type { PublishOutcome } from '../broker/publishOutcome';
+import { Rivalry } from '../broker/rivalry';
 import { commandOf, type Unwritable } from './chirpStackCommand';
 import { ChirpStackInbox } from './chirpStackInbox';
 import { chirpStackSettings, type ChirpStackSettings } from './chirpStackSettings';
@@ -29,10 +30,10 @@ export interface ChirpStackSessionOptions {
 const SOURCE = 'chirpstack';
 /** A warning: events come with QoS 0, so what is published while this server is away is lost. */
 const QOS_0 = 'integration_qos_0';
+/** A warning: events are not acknowledged, for the database does not take them. */
+const STALLED = 'storing_stalled';
 /** A warning: something came that can never be stored; the log says what. */
 const REJECTED = 'uplinks_rejected';
-/** Two sessions that were taken over within so long are no accident. */
-const RIVALRY_MS = 5 * 60_000;
 
 /** One connection as it is configured now: its link to the broker, and what goes to and comes from the network server behind it. */
 export class ChirpStackSession {
@@ -44,7 +45,7 @@ export class ChirpStackSession {
   private bootId = '';
   private qos: number | undefined;
   private hasRejected = false;
-  private takenOverAt: number | undefined;
+  private readonly rivalry: Rivalry;
 
   constructor(
     private readonly open: OpenConnection,
@@ -56,7 +57,8 @@ export class ChirpStackSession {
     this.maxInFlight = effectivePolicy(policy).maxInFlight;
     this.settings = chirpStackSettings(open.settings);
     const { reader, topics } = this.settings;
-    this.inbox = new ChirpStackInbox({ organizationId, connectionId, reader, events, clock, log, onRejected: () => this.rejected(), ...(holdMs !== undefined && { holdMs }) });
+    this.rivalry = new Rivalry(clock);
+    this.inbox = new ChirpStackInbox({ organizationId, connectionId, reader, events, clock, log, onRejected: () => this.rejected(), onStalled: () => this.warn(), ...(holdMs !== undefined && { holdMs }) });
     this.link = new BrokerLink({
       settings: brokerSettingsOf(open.settings, `plantroom-${connectionId}`),
       filters: [topics.filter],
@@ -149,6 +151,7 @@ export class ChirpStackSession {
   private async up({ number }: BrokerSession): Promise<void> {
     const { id: connectionId, organizationId } = this.connection;
     this.bootId = newId();
+    this.rivalry.up();
     this.inbox.linked();
     await this.events.attached({ organizationId, connectionId, peerId: SOURCE, bootId: this.bootId, source: SOURCE, durable: false, known: [] });
     this.options.log.info({ ...this.fields(), session: number }, 'chirpstack.attached');
@@ -163,7 +166,7 @@ export class ChirpStackSession {
 
   private async down(error: string, isFatal: boolean, code: string): Promise<void> {
     const { id: connectionId, organizationId } = this.connection;
-    if (code === 'session_taken_over') this.takenOver();
+    if (this.rivalry.ended(code) && this.options.statuses.contested(connectionId)) this.options.log.error(this.fields(), 'chirpstack.contested');
     if (isFatal) this.options.statuses.failed(connectionId, error);
     else this.options.statuses.detached(connectionId, error);
     await this.inbox.drained(); // what it brought comes first
@@ -172,20 +175,13 @@ export class ChirpStackSession {
     await this.events.detached(organizationId, connectionId);
   }
 
-  private takenOver(): void {
-    const now = this.options.clock.monotonic();
-    const isRivalry = this.takenOverAt !== undefined && now - this.takenOverAt < RIVALRY_MS;
-    this.takenOverAt = now;
-    if (isRivalry && this.options.statuses.contested(this.connection.id)) this.options.log.error(this.fields(), 'chirpstack.contested');
-  }
-
   private rejected(): void {
     this.hasRejected = true;
     this.warn();
   }
 
   private warn(): void {
-    this.options.statuses.warn(this.connection.id, [...(this.link.session?.isAtMostOnce === true ? ['subscribed_at_most_once'] : []), ...(this.qos === 0 ? [QOS_0] : []), ...(this.hasRejected ? [REJECTED] : [])]);
+    this.options.statuses.warn(this.connection.id, [...(this.inbox.isStalled ? [STALLED] : []), ...(this.link.session?.isAtMostOnce === true ? ['subscribed_at_most_once'] : []), ...(this.qos === 0 ? [QOS_0] : []), ...(this.hasRejected ? [REJECTED] : [])]);
   }
 
   private async message(message: BrokerMessage): Promise<void> {

@@ -14,6 +14,7 @@ const MOST_BYTES = 64 * 1024;
 /** Larger numbers are milliseconds: as seconds they would be later than the year 5000. */
 const MOST_SECONDS = 100_000_000_000;
 const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?) ?(z|[+-]\d\d:\d\d)?)?$/i;
+const BYTE_ORDER_MARK = /^\uFEFF/;
 const EARLIEST_TIME = Date.UTC(1, 0, 1);
 const LATEST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
@@ -56,10 +57,10 @@ export function readPayload(bytes: Buffer): UplinkMessage['payload'] | { readonl
   return problem === undefined ? { kind: 'json', value } : { reason: `payload_invalid: it ${problem}` };
 }
 
-/** Parsed JSON; undefined: it is none. */
+/** Parsed JSON, with a byte order mark or without; undefined: it is none. */
 export function parse(bytes: Buffer): { readonly value: unknown } | undefined {
   try {
-    return { value: JSON.parse(bytes.toString()) as unknown };
+    return { value: JSON.parse(bytes.toString().replace(BYTE_ORDER_MARK, '')) as unknown };
   } catch {
     return undefined; // devices send all sorts of things
   }

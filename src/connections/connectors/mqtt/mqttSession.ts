@@ -12,6 +12,7 @@ import { BrokerLink } from '../broker/brokerLink';
 import type { BrokerMessage, BrokerSession } from '../broker/brokerTraffic';
 import type { BrokerSettings } from '../broker/brokerSettings';
 import type { PublishOutcome } from '../broker/publishOutcome';
+import { Rivalry } from '../broker/rivalry';
 import { Storing, type StoringOutcome } from '../broker/storing';
 import { MqttAnswers } from './mqttAnswers';
 import { MqttReader } from './mqttReader';
@@ -40,8 +41,6 @@ export interface MqttSessionOptions {
 const SOURCE = 'mqtt';
 const DRAIN_MS = 5000;
 const CANNOT_BE_STORED = 'cannot_be_stored: the log of the server says why, in the line before this one';
-/** Two sessions that were taken over within so long are no accident. */
-const RIVALRY_MS = 5 * 60_000;
 
 /** A connection at work with one configuration: its link to the broker, and all that comes and goes over it. */
 export class MqttSession {
@@ -65,7 +64,7 @@ export class MqttSession {
   private attachment: { readonly isMqtt5: boolean; readonly over: AbortController } | undefined;
   private ready: { readonly number: number; readonly bootId: string } | undefined;
   private bootId = '';
-  private takenOverAt: number | undefined;
+  private readonly rivalry: Rivalry;
   private maxInFlight: number;
 
   constructor(
@@ -81,9 +80,10 @@ export class MqttSession {
     this.reader = new MqttReader(this.settings);
     const settings = brokerSettingsOf(open.settings, `plantroom-${id}`);
     this.answers = answersOf(this.settings, settings);
-    this.rejections = new Rejections(options.clock, options.log, this.fields);
-    this.unread = new Rejections(options.clock, options.log, this.fields, 'mqtt.topic_unread');
-    this.storing = new Storing({ log: options.log, fields: this.fields, component: SOURCE, retryMs: options.retryMs });
+    this.rejections = new Rejections(options.log, this.fields);
+    this.unread = new Rejections(options.log, this.fields, 'mqtt.topic_unread');
+    this.rivalry = new Rivalry(options.clock);
+    this.storing = new Storing({ clock: options.clock, log: options.log, fields: this.fields, component: SOURCE, retryMs: options.retryMs, onStalled: () => this.warn() });
     this.place = { url: settings.url, clientId: settings.clientId };
     this.filters = [...new Set([filterOfTemplate(this.settings.uplinkTopic), ...(this.answers ? [this.answers.filter] : [])])];
     this.link = new BrokerLink({ ...options, settings, filters: this.filters, fields: this.fields, handlers: this.handlers() });
@@ -98,6 +98,8 @@ export class MqttSession {
   /** Resolves when the link is closed and all that came over it is stored or left to come again. */
   async stop(): Promise<void> {
     await this.link.stop();
+    this.rejections.end();
+    this.unread.end();
   }
 
   /** Makes the broker forget us. Call it after `stop`. */
@@ -155,6 +157,7 @@ export class MqttSession {
 
   private async up({ isMqtt5 }: BrokerSession): Promise<void> {
     const { organizationId, connectionId } = this;
+    this.rivalry.up();
     this.attachment = { isMqtt5, over: new AbortController() };
     this.bootId = newId();
     await this.events.attached({ organizationId, connectionId, peerId: SOURCE, bootId: this.bootId, source: SOURCE, durable: false, known: [] });
@@ -174,20 +177,13 @@ export class MqttSession {
     const { attachment } = this;
     this.ready = undefined;
     this.attachment = undefined;
-    if (code === 'session_taken_over') this.takenOver();
+    if (this.rivalry.ended(code) && statuses.contested(this.connectionId)) this.options.log.error(this.fields, 'mqtt.contested');
     if (isFatal) statuses.failed(this.connectionId, error);
     else statuses.detached(this.connectionId, error);
     const timer = setTimeout(() => attachment?.over.abort(), this.options.drainMs ?? DRAIN_MS);
     await this.work.idle(); // what it brought comes first, and what the broker said of commands
     clearTimeout(timer);
     if (attachment) await this.events.detached(this.organizationId, this.connectionId);
-  }
-
-  private takenOver(): void {
-    const now = this.options.clock.monotonic();
-    const isRivalry = this.takenOverAt !== undefined && now - this.takenOverAt < RIVALRY_MS;
-    this.takenOverAt = now;
-    if (isRivalry && this.options.statuses.contested(this.connectionId)) this.options.log.error(this.fields, 'mqtt.contested');
   }
 
   private async take(message: BrokerMessage): Promise<void> {
@@ -258,8 +254,14 @@ export class MqttSession {
   private warn(): void {
     const isOld = this.attachment?.isMqtt5 === false;
     const isAtMostOnce = this.link.session?.isAtMostOnce === true;
-    const warnings = [...(isAtMostOnce ? ['subscribed_at_most_once'] : []), ...(isOld ? ['no_message_expiry'] : []), ...(isOld && this.answers?.responseTopic !== undefined ? ['answers_need_mqtt_5'] : []), ...(this.rejections.count > 0 ? ['uplinks_rejected'] : [])];
-    this.options.statuses.warn(this.connectionId, warnings);
+    const warnings: readonly (readonly [boolean, string])[] = [
+      [this.storing.isStalled, 'storing_stalled'],
+      [isAtMostOnce, 'subscribed_at_most_once'],
+      [isOld, 'no_message_expiry'],
+      [isOld && this.answers?.responseTopic !== undefined, 'answers_need_mqtt_5'],
+      [this.rejections.count > 0, 'uplinks_rejected'],
+    ];
+    this.options.statuses.warn(this.connectionId, warnings.filter(([isSo]) => isSo).map(([, warning]) => warning));
   }
 
   private get fields(): object {
