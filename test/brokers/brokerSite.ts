@@ -75,6 +75,14 @@ export class BrokerSite {
     return await this.watched('ConnectionService/WatchConnectionStatus', { ids: [connectionId] }, ({ status }) => (states.includes((status as Json | null | undefined)?.['state'] as string) ? (status as Json) : undefined));
   }
 
+  /** Resolves with the status once it holds this warning. */
+  async warned(connectionId: string, warning: string): Promise<Json> {
+    return await this.watched('ConnectionService/WatchConnectionStatus', { ids: [connectionId] }, ({ status }) => {
+      const { warnings } = (status ?? {}) as Json;
+      return Array.isArray(warnings) && warnings.includes(warning) ? (status as Json) : undefined;
+    });
+  }
+
   /** A bound device with a sensor on `sourcePath`, and a command that sends the position. */
   async valve(connectionId: string, { clientDeviceId = 'valve-1', sourcePath = 'position', command = {} }: { readonly clientDeviceId?: string; readonly sourcePath?: string; readonly command?: Json } = {}): Promise<Valve> {
     const deviceId = idOf(await this.api.call('DigitalDeviceService/CreateDigitalDevice', { name: clientDeviceId, physicalDevice: { clientDeviceId, connectionId } }));

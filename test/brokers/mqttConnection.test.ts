@@ -108,6 +108,15 @@ describe('a connection to a real broker', () => {
     expect(await site.reaches(executionId, 'transport_rejected')).toMatchObject({ detail: 'not_authorized' });
   });
 
+  it.each(['5', '3.1.1'])('shows that another client has the same client id (%s)', async (protocol) => {
+    site = await BrokerSite.start();
+    const configuration = { protocol, clientId: 'same-id' };
+    const ids = [await site.mqtt({ ...configuration, uplinkTopic: 'one/{clientDeviceId}/up' }), await site.mqtt({ ...configuration, uplinkTopic: 'two/{clientDeviceId}/up' })];
+    const lost = await site.status(ids[0] ?? '', 'disconnected');
+    expect(lost['lastError']).toContain('another client uses the client id "same-id"');
+    for (const id of ids) expect(await site.warned(id, 'contested')).toMatchObject({ warnings: expect.arrayContaining(['contested']) as string[] });
+  });
+
   it('works by WebSocket', async () => {
     site = await BrokerSite.start({ webSocket: true });
     await play(site);
