@@ -3,9 +3,9 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { type App, startApp } from '../../src/app';
 import { loadConfig } from '../../src/config';
-import { type Connection, ConnectionServiceClient, ConnectionState, type ConnectionStatus, type CreateConnectionRequest, type WatchConnectionStatusResponse } from '../../src/gen/connection/connection_service';
+import { type Connection, ConnectionServiceClient, ConnectionState, type ConnectionStatus, type CreateConnectionRequest } from '../../src/gen/connection/connection_service';
 import { systemClock } from '../../src/kernel/clock';
-import { call, headers, MemoryLog } from '../support/edge';
+import { answersOf, call, headers, MemoryLog } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
 import { as } from '../support/testApp';
 
@@ -44,7 +44,7 @@ describe.each(engines())('connections of a server that starts, on $name', (engin
   /** Watches a connection until it is so. */
   const until = async (id: string, isSo: (status: ConnectionStatus) => boolean): Promise<ConnectionStatus> => {
     const stream = client.watchConnectionStatus({ organizationId: '', ids: [id] }, headers(caller));
-    for await (const { status } of stream as AsyncIterable<WatchConnectionStatusResponse>) if (status && isSo(status)) return status; // leaving the loop ends the stream
+    for await (const { status } of answersOf(stream)) if (status && isSo(status)) return status;
     throw new Error('the stream ended');
   };
 

@@ -1,6 +1,6 @@
 import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
 import type { WatchExecutionsRequest, WatchExecutionsResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
-import { headers, seen, type SeenError } from '../support/edge';
+import { answersOf, headers, seen, type SeenError } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
 import { AS_ONE, AS_TWO, type ExecutionRoom } from './executionRoom';
 import { roomForAll } from './executionSuite';
@@ -14,8 +14,8 @@ const namesOf = (items: readonly WatchExecutionsResponse[]): string[] => items.f
 /** Reads so many answers, then hangs up. */
 async function read(stream: ClientReadableStream<WatchExecutionsResponse>, count: number): Promise<WatchExecutionsResponse[]> {
   const items: WatchExecutionsResponse[] = [];
-  for await (const item of stream) {
-    items.push(item as WatchExecutionsResponse);
+  for await (const item of answersOf(stream)) {
+    items.push(item);
     if (items.length === count) break;
   }
   return items;

@@ -1,4 +1,4 @@
-import { ChannelCredentials, Metadata, type ChannelOptions, type ServiceError } from '@grpc/grpc-js';
+import { ChannelCredentials, type ClientReadableStream, Metadata, type ChannelOptions, type ServiceError } from '@grpc/grpc-js';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -170,6 +170,18 @@ export async function callFails<Request, Response>(method: Unary<Request, Respon
   return await new Promise((resolve, reject) =>
     method(request, headers(fields), (error, response) => (error ? resolve(seen(error)) : reject(new Error(`the call succeeded: ${JSON.stringify(response)}`)))),
   );
+}
+
+/**
+ * What a stream of answers shows. Leaving the loop cancels the call, which grpc-js does not do by itself: a call whose answers nobody
+ * reads keeps its connection, and jest, half a minute after both sides were closed.
+ */
+export async function* answersOf<Response>(stream: ClientReadableStream<Response>): AsyncGenerator<Response> {
+  try {
+    for await (const answer of stream) yield answer as Response;
+  } finally {
+    stream.on('error', () => {}).cancel();
+  }
 }
 
 /** An empty folder that is removed at the end. */

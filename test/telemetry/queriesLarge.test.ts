@@ -1,5 +1,6 @@
 import { AggregateFill, AggregateFunction, BucketUnit, QueryRangeResponse, StreamReadingsResponse } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { sizeOfReading } from '../../src/telemetry/queries/readingSize';
+import { answersOf } from '../support/edge';
 import { engines } from '../support/engines';
 import { at, type QueryRoom, startQueryRoom } from './queryRoom';
 import { SendingDevice } from './sendingDevice';
@@ -83,8 +84,8 @@ describe.each(engines())('large values on $name', (engine) => {
     const device = await SendingDevice.create(room, ['t'], 'string');
     const read = async (fields: Parameters<QueryRoom['stream']>[0], onFirst: () => Promise<void>): Promise<StreamReadingsResponse[]> => {
       const items: StreamReadingsResponse[] = [];
-      for await (const item of room.stream(fields)) {
-        items.push(item as StreamReadingsResponse);
+      for await (const item of answersOf(room.stream(fields))) {
+        items.push(item);
         if (items.length === 1) await onFirst();
         if (items.reduce((sum, { readings }) => sum + readings.length, 0) >= 200 && items.at(-1)?.resumeToken !== '') break;
       }

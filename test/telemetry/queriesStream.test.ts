@@ -5,6 +5,7 @@ import { ReadingStreams } from '../../src/telemetry/queries/readingStream';
 import { ReadingPositions } from '../../src/telemetry/readings/readingPositions';
 import { SeriesRepository } from '../../src/telemetry/readings/seriesRepository';
 import { columnsOf } from '../../src/telemetry/readings/storedReading';
+import { answersOf } from '../support/edge';
 import { engines } from '../support/engines';
 import { type QueryRoom, startQueryRoom, valueOf } from './queryRoom';
 import { SendingDevice } from './sendingDevice';
@@ -15,8 +16,7 @@ const DAY = 24 * 3_600_000;
 async function read(stream: ClientReadableStream<StreamReadingsResponse>, count: number, onFirst?: () => Promise<void>): Promise<StreamReadingsResponse[]> {
   const items: StreamReadingsResponse[] = [];
   let readings = 0;
-  for await (const each of stream) {
-    const item = each as StreamReadingsResponse;
+  for await (const item of answersOf(stream)) {
     items.push(item);
     readings += item.readings.length;
     if (items.length === 1) await onFirst?.();
