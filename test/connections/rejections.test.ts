@@ -26,6 +26,15 @@ describe('what can never be stored', () => {
     expect(log.of(EVENT)[1]).toEqual({ connection_id: 'c-1', rejected: 4, reasons });
   });
 
+  it('is told although no more comes, and then no more', async () => {
+    rejections = new Rejections(log, {}, EVENT, 1);
+    rejections.add('site/a/up', 'cannot_be_stored');
+    rejections.add('site/b/up', 'payload_invalid: it is deep');
+    await log.until(EVENT, 2);
+    rejections.end();
+    expect(log.of(EVENT)).toMatchObject([{ rejected: 1 }, { rejected: 2, reasons: [{ topic: 'site/b/up' }] }]);
+  });
+
   it('takes two lines at most at a time, however much of it comes', () => {
     for (let n = 0; n < 1000; n++) rejections.add(`site/${n}/up`, `reason_${n % 7}: ${'x'.repeat(1000)}`);
     rejections.end();

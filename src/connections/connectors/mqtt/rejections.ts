@@ -25,6 +25,8 @@ export class Rejections {
     private readonly log: Logger,
     private readonly fields: object,
     private readonly event = 'mqtt.uplink_rejected',
+    /** Milliseconds between two lines. */
+    private readonly everyMs = EVERY_MS,
   ) {}
 
   /** One more. `reason`: a code, a colon, and more for people. */
@@ -54,7 +56,7 @@ export class Rejections {
     this.timer = setTimeout(() => {
       this.timer = undefined;
       if (this.untold.size > 0) this.tell();
-    }, EVERY_MS).unref();
+    }, this.everyMs).unref();
   }
 
   private write(): void {
