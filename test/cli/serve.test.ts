@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,6 +40,20 @@ describe('plantroom serve', () => {
     const second = await serve();
     expect(second.stderr()).not.toContain('plr_');
     expect(await second.stop('SIGINT')).toBe(0);
+  });
+
+  it('ends though a frozen client keeps its connection', async () => {
+    const server = await serve({ PLANTROOM_TLS_MODE: 'off', PLANTROOM_LIMITS_STOP_MS: '500' });
+    const [host, port] = String(server.ready['grpc']).split(':');
+    const client = connect({ host: String(host), port: Number(port), allowHalfOpen: true }).resume();
+    client.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
+    await once(client, 'data');
+    try {
+      expect(await server.stop()).toBe(0);
+      expect(server.stdout()).toContain('"server.stopped"');
+    } finally {
+      client.destroy();
+    }
   });
 
   it('writes the first key to a file of this user alone instead', async () => {

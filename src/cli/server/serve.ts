@@ -11,6 +11,8 @@ import { stopSignals } from './stopSignals';
 
 // What a stop may take beyond the time that calls in flight are given.
 const BEYOND_STOP_MS = 5000;
+// What connections may take to end after the stop.
+const LINGER_MS = 1000;
 
 /** `plantroom serve`: from the lock of the data folder to a stop in peace. */
 export async function runServe(flags: ConfigFlags): Promise<void> {
@@ -42,6 +44,7 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
   } finally {
     signals.remove();
     flush();
+    setTimeout(() => process.exit(), LINGER_MS).unref(); // a frozen client does not end its connection, which would keep the process alive
   }
 }
 
