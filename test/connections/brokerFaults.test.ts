@@ -1,8 +1,9 @@
 import { BrokerConnection } from '../../src/connections/connectors/broker/brokerConnection';
 import { clientOptionsOf } from '../../src/connections/connectors/broker/brokerSettings';
 import { PacketSizes } from '../../src/connections/connectors/broker/packetSizes';
+import { Unacknowledged } from '../../src/connections/connectors/broker/unacknowledged';
 import { Mqtt5Broker } from '../support/mqtt5Broker';
-import { gate } from './fakeEvents';
+import { type Gate, gate } from './fakeEvents';
 import { MqttRoom, TOPICS } from './mqttRoom';
 
 let broker: Mqtt5Broker;
@@ -33,7 +34,15 @@ describe('a broker that owes acknowledgements', () => {
     expect(await room.send()).toMatchObject({ result: 'sent' });
   });
 
-  it('is excused while this server reads nothing', async () => {
+  it('is excused while this server reads nothing, and for 10 s after', () => {
+    const owed = new Unacknowledged();
+    owed.add(1, () => {}, 1000);
+    expect([owed.isOverdue(10_999, false), owed.isOverdue(11_000, false)]).toEqual([false, true]);
+    expect(owed.isOverdue(3_600_000, true)).toBe(false);
+    expect([owed.isOverdue(3_609_999, false), owed.isOverdue(3_610_000, false)]).toEqual([false, true]);
+  });
+
+  it('keeps its link while this server reads nothing', async () => {
     room.open();
     await room.attached();
     const stored = gate<void>();
@@ -45,8 +54,6 @@ describe('a broker that owes acknowledgements', () => {
     await room.events.until(() => room.events.uplinks.length === 500);
     const { executionId } = await room.send();
     await broker.until(() => broker.published.length === 1);
-    room.clock.advance(3_600_000);
-    await new Promise((resolve) => setTimeout(resolve, 1500)); // the link looks once a second
     stored.open();
     await room.events.until(() => room.events.evidences.some((one) => one.executionId === executionId));
     expect(broker.connects).toHaveLength(1);
@@ -99,29 +106,33 @@ it('gives no packet identifier out that is in use', () => {
 
 describe('large messages', () => {
   it('are no more than 16 MiB under way', async () => {
-    const stored = gate<void>();
-    const messages: number[] = [];
     const settings = { url: broker.url, clientId: 'c', keepaliveSeconds: 30, sessionExpirySeconds: 60 };
-    const arrived = gate<void>();
+    const storing: Gate<void>[] = [];
+    let arrived = gate<void>();
     const connection = new BrokerConnection({
       settings,
       version: '3.1.1',
       connectTimeoutMs: 5000,
-      message: async ({ packet }) => {
-        if (messages.push(packet.payload.length) === 16) arrived.open();
+      message: async () => {
+        const stored = gate<void>();
+        if (storing.push(stored) >= 16) arrived.open();
         await stored.promise;
       },
     });
     await connection.opened();
     await connection.subscribe(['up'], undefined);
     for (let n = 0; n < 20; n++) broker.publish('up', Buffer.alloc(1024 * 1024), { qos: 0 });
-    await arrived.promise;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(messages).toHaveLength(16);
-    stored.open();
+    for (let n = 16; n <= 20; n++) {
+      await arrived.promise;
+      expect(storing).toHaveLength(n); // each that is stored lets in one more
+      arrived = gate<void>();
+      storing[n - 16]?.open();
+    }
     broker.publish('up', 'the last', { qos: 1 });
+    await arrived.promise;
+    for (const stored of storing) stored.open();
     await broker.until(() => broker.acknowledged.length === 1);
-    expect(messages).toHaveLength(21);
+    expect(storing).toHaveLength(21);
     await connection.close(1000);
   });
 
