@@ -5,6 +5,6 @@ export type { DeviceHooks } from './deviceHooks';
 export { DeviceRepository } from './deviceRepository';
 export { DeviceService, type DeviceChange, type DeviceOptions, type DevicePage, type DeviceQuery, type NewDevice } from './deviceService';
 export { SensorService, type MappingInput } from './sensorService';
-export { formatSourcePath, itemPath, LONGEST_SOURCE_PATH, memberPath, parseSourcePath, type PathStep } from './sourcePath';
+export { formatSourcePath, itemPath, LONGEST_SOURCE_PATH, memberPath, parseSourcePath } from './sourcePath';
 export { medianUplinkGap, type UplinkTimes } from './uplinkGaps';
 export { UplinkRepository, type Binding, type MappedSensor, type ReceivedUplink } from './uplinkRepository';

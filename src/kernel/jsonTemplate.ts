@@ -1,6 +1,6 @@
 import type { Violation } from './errors';
-import { jsonDepth, jsonProblem, LARGEST_DEPTH, type JsonValue } from './jsonValue';
-import { valueAt, type Placeholder } from './placeholders';
+import { jsonDepth, jsonProblem, LARGEST_DEPTH, valueAt, type JsonValue } from './jsonValue';
+import type { Placeholder } from './placeholders';
 import { shortened } from './shortened';
 import { LONGEST_NAMED, placeholdersOf, templateKeyProblem, textNode, type TemplateNode } from './templateNodes';
 import { TemplateReader } from './templateReader';

@@ -71,3 +71,15 @@ function scalarProblem(value: unknown): string | undefined {
   if (value === null || typeof value === 'boolean') return undefined;
   return 'holds something that is not a JSON value; give null, true, false, a number, a text, a list or an object';
 }
+
+/** The value at a path; undefined if there is none. Only own properties and items count. */
+export function valueAt(scope: JsonValue | undefined, steps: readonly (string | number)[]): JsonValue | undefined {
+  let value = scope;
+  for (const step of steps) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    // A name is no way into a list: `length` is not a value of it.
+    if (Array.isArray(value) !== (typeof step === 'number') || !Object.hasOwn(value, step)) return undefined;
+    value = (value as Readonly<Record<string | number, JsonValue>>)[step];
+  }
+  return value;
+}

@@ -1,5 +1,3 @@
-import type { JsonValue } from './jsonValue';
-
 /** A `{{path}}` of a template. */
 export interface Placeholder {
   /** As it was written, less the blanks around it: `params.list[0]`. */
@@ -45,18 +43,6 @@ export function splitText(text: string, roots: readonly string[], placeAt: (inde
   }
   if (from < text.length) parts.push(text.slice(from));
   return parts;
-}
-
-/** The value at a path; undefined if there is none. Only own properties and items count. */
-export function valueAt(scope: JsonValue | undefined, steps: readonly (string | number)[]): JsonValue | undefined {
-  let value = scope;
-  for (const step of steps) {
-    if (typeof value !== 'object' || value === null) return undefined;
-    // A name is no way into a list: `length` is not a value of it.
-    if (Array.isArray(value) !== (typeof step === 'number') || !Object.hasOwn(value, step)) return undefined;
-    value = (value as Readonly<Record<string | number, JsonValue>>)[step];
-  }
-  return value;
 }
 
 function stepsOf(path: string): readonly (string | number)[] | undefined {

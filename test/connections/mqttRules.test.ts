@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { checkConfiguration } from '../../src/connections/configurationCheck';
-import { valueAt } from '../../src/connections/connectors/mqtt/jsonPath';
+import { valueAtPath } from '../../src/connections/connectors/mqtt/jsonPath';
 import { MQTT } from '../../src/connections/connectors/mqtt/mqttType';
 import { MqttReader } from '../../src/connections/connectors/mqtt/mqttReader';
 import { doTemplatesOverlap, fillTopic, filterOfTemplate, fitsFilter, TopicReader } from '../../src/connections/connectors/mqtt/topicTemplate';
@@ -152,5 +152,5 @@ it.each([
   ['__proto__', undefined],
   ['toString', undefined],
 ])('the path %s', (path, value) => {
-  expect(valueAt({ a: { b: [1, 2] } }, path)).toBe(value);
+  expect(valueAtPath({ a: { b: [1, 2] } }, path)).toBe(value);
 });

@@ -1,6 +1,6 @@
-import { type MappedSensor, parseSourcePath, type PathStep } from '../../devices';
+import { type MappedSensor, parseSourcePath } from '../../devices';
 import type { SampleTimes } from '../../executions';
-import type { JsonValue } from '../../kernel/jsonValue';
+import { type JsonValue, valueAt } from '../../kernel/jsonValue';
 import { typedValue } from '../../sensorTemplates';
 
 /** A value of an uplink, and the sensor that it goes to. */
@@ -27,7 +27,7 @@ export function readingsOf(payload: Readonly<Record<string, unknown>>, mapped: r
   const taken: MappedValue[] = [];
   const refused: MappedValue[] = [];
   for (const sensor of mapped) {
-    const found = valueAt(payload, parseSourcePath(sensor.sourcePath) ?? []);
+    const found = valueAt(payload as JsonValue, parseSourcePath(sensor.sourcePath) ?? []);
     if (found === undefined || (found === null && sensor.valueType !== 'json')) continue;
     const value = typedValue(sensor.valueType, found);
     if (value === undefined) refused.push({ ...sensor, value: found });
@@ -39,14 +39,4 @@ export function readingsOf(payload: Readonly<Record<string, unknown>>, mapped: r
 /** The time that readings are stored under: their own one if it can be, else that of their receipt. Whole Unix milliseconds. */
 export function readingTime({ ownTime, receivedAt }: SampleTimes): number {
   return ownTime !== undefined && ownTime >= FIRST_TIME && ownTime <= receivedAt ? ownTime : Math.floor(receivedAt);
-}
-
-function valueAt(root: unknown, steps: readonly PathStep[]): JsonValue | undefined {
-  let value = root;
-  for (const step of steps) {
-    const holds = typeof value === 'object' && value !== null && (typeof step === 'number') === Array.isArray(value) && Object.hasOwn(value, step);
-    if (!holds) return undefined;
-    value = (value as Record<PathStep, unknown>)[step];
-  }
-  return value as JsonValue;
 }

@@ -1,7 +1,7 @@
 import { jsonProblem } from '../../../kernel/jsonValue';
 import type { Evidence } from '../../connector';
 import type { BrokerMessage } from '../broker/brokerTraffic';
-import { valueAt } from './jsonPath';
+import { valueAtPath } from './jsonPath';
 import { parse } from './mqttReader';
 import type { AnswerMapping, AnswerStatus } from './mqttSettings';
 import { filterOfTemplate, TopicReader } from './topicTemplate';
@@ -49,16 +49,16 @@ export class MqttAnswers {
     const parsed = payload.length > MOST_BYTES ? undefined : parse(payload);
     if (parsed ? jsonProblem(parsed.value) !== undefined : this.mapping.status.statusPath !== undefined) return undefined;
     const json = parsed?.value;
-    const id = this.mapping.kind === 'topic' ? valueAt(json, this.mapping.correlationPath) : correlationData?.toString();
+    const id = this.mapping.kind === 'topic' ? valueAtPath(json, this.mapping.correlationPath) : correlationData?.toString();
     if (typeof id !== 'string' || !EXECUTION_ID.test(id)) return undefined;
     return { executionId: id, evidence: { ...evidenceOf(this.mapping.status, json), receivedAt, clientDeviceId: this.topics.read(topic) || undefined } };
   }
 }
 
 function evidenceOf({ statusPath, okValues, messagePath }: AnswerStatus, json: unknown): Evidence {
-  const message = messagePath === undefined ? '' : textOf(valueAt(json, messagePath), LONGEST_MESSAGE);
+  const message = messagePath === undefined ? '' : textOf(valueAtPath(json, messagePath), LONGEST_MESSAGE);
   if (statusPath === undefined) return { kind: 'ack', message };
-  const status = valueAt(json, statusPath);
+  const status = valueAtPath(json, statusPath);
   const code = textOf(status, LONGEST_CODE);
   if (okValues.includes(status)) return { kind: 'ack', code, message };
   return { kind: 'negative', code: code || 'no_status', message: message || (status === undefined ? `the answer has no ${statusPath}` : 'the device answered negatively') };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { jsonProblem } from '../../../kernel/jsonValue';
 import type { UplinkIdentity, UplinkMessage } from '../../connector';
 import type { BrokerMessage } from '../broker/brokerTraffic';
-import { valueAt } from './jsonPath';
+import { valueAtPath } from './jsonPath';
 import type { MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
 import { TopicReader } from './topicTemplate';
@@ -41,8 +41,8 @@ export class MqttReader {
     if ('reason' in payload) return payload;
     const { timePath, uplinkIdPath } = this.settings;
     const json = payload.kind === 'json' ? payload.value : {};
-    const time = timePath === undefined ? undefined : timeOf(valueAt(json, timePath));
-    const id = uplinkIdPath === undefined ? undefined : identityOf(clientDeviceId, valueAt(json, uplinkIdPath));
+    const time = timePath === undefined ? undefined : timeOf(valueAtPath(json, timePath));
+    const id = uplinkIdPath === undefined ? undefined : identityOf(clientDeviceId, valueAtPath(json, uplinkIdPath));
     return { clientDeviceId, identity: id ?? message.identity, payload, time };
   }
 }
