@@ -3,6 +3,9 @@ import type { Violation } from '../kernel/errors';
 /** A free-form JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** The dialect that the schemas of connectors are written in. */
+export const SCHEMA_DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+
 /** What carries a command; decides which evidence there can be. */
 export const CONNECTOR_KINDS = ['gateway', 'mqtt', 'mqtt_answer', 'chirpstack', 'chirpstack_confirmed'] as const;
 

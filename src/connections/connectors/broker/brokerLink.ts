@@ -129,9 +129,9 @@ export class BrokerLink {
     return this.current?.connection.inFlight ?? 0;
   }
 
-  /** How many more the broker takes now. */
-  get room(): number {
-    return this.current?.connection.room ?? 0;
+  /** How many more commands may be published now, where at most so many shall be unacknowledged; no more than the broker takes. */
+  capacity(maxInFlight: number): number {
+    return Math.max(0, Math.min(maxInFlight - this.inFlight, this.current?.connection.room ?? 0));
   }
 
   /** Publishes on the session there is. `not_sent`: provably no byte left. `onOutcome` is never called once the session is over: then nobody knows. */

@@ -120,8 +120,7 @@ export class ChirpStackSession {
   get peer(): Peer | undefined {
     const { session } = this.link;
     if (!session) return undefined;
-    const capacity = Math.max(0, Math.min(this.maxInFlight - this.link.inFlight, this.link.room));
-    return { peerId: SOURCE, bootId: this.bootId, session: session.number, capacity };
+    return { peerId: SOURCE, bootId: this.bootId, session: session.number, capacity: this.link.capacity(this.maxInFlight) };
   }
 
   /** With which QoS the last event came; undefined: none came yet. */
@@ -186,8 +185,10 @@ export class ChirpStackSession {
 
   private async message(message: BrokerMessage): Promise<void> {
     this.options.statuses.messageReceived(this.connection.id);
-    this.qos = message.qos;
-    this.warn();
+    if (message.qos !== this.qos) {
+      this.qos = message.qos;
+      this.warn();
+    }
     await this.inbox.take(message);
   }
 

@@ -1,10 +1,9 @@
 import type { Violation } from '../../../kernel/errors';
-import type { ConnectorType, JsonObject, RoutedCommand } from '../../connectorType';
+import { type ConnectorType, type JsonObject, type RoutedCommand, SCHEMA_DIALECT } from '../../connectorType';
 import { BROKER_PLACE, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
 import { commandTopicFault, DEFAULT_TOPICS, eventTopicFault } from './chirpStackTopics';
 import { findDevEui } from './devEui';
 
-const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 const LARGEST_PORT = 223;
 
 /** ChirpStack v4, the network server of LoRaWAN sites, over its MQTT integration. Commands expire there since ChirpStack 4.14.0. */
@@ -15,7 +14,7 @@ export const CHIRPSTACK: ConnectorType = {
   description: "The devices of one application of a ChirpStack v4 (4.14 or later, so that commands expire), over the broker of its MQTT integration. Set the integration's QoS to 1, else events get lost while this server is away.",
   capabilities: ['uplink', 'downlink', 'native_ack'],
   configurationSchema: {
-    $schema: DIALECT,
+    $schema: SCHEMA_DIALECT,
     type: 'object',
     properties: {
       ...BROKER_PROPERTIES,
@@ -28,7 +27,7 @@ export const CHIRPSTACK: ConnectorType = {
     additionalProperties: false,
   },
   deviceConfigurationSchema: {
-    $schema: DIALECT,
+    $schema: SCHEMA_DIALECT,
     type: 'object',
     properties: {
       deviceClass: { enum: ['A', 'B', 'C'], title: 'Class', description: 'When the device listens: after it has sent (A), at agreed times (B), always (C). Unless given, what ChirpStack says.' },

@@ -1,6 +1,5 @@
-import type { ConnectorType } from '../../connectorType';
+import { type ConnectorType, SCHEMA_DIALECT } from '../../connectorType';
 
-const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
 const LONGEST_ID = 255;
 
@@ -11,8 +10,8 @@ export const GATEWAY: ConnectorType = {
   name: 'Gateway over gRPC',
   description: 'Gateway software of the site attaches by one stream (gateway.v1.GatewayService/Attach): it takes commands for the devices behind it, and brings their answers and uplinks.',
   capabilities: ['uplink', 'downlink', 'native_ack', 'withdraw'],
-  configurationSchema: { $schema: DIALECT, type: 'object', properties: {}, additionalProperties: false },
-  deviceConfigurationSchema: { $schema: DIALECT, type: 'object' },
+  configurationSchema: { $schema: SCHEMA_DIALECT, type: 'object', properties: {}, additionalProperties: false },
+  deviceConfigurationSchema: { $schema: SCHEMA_DIALECT, type: 'object' },
   secretFields: [],
   secretPlaceFields: [],
   checkConfiguration: () => [],

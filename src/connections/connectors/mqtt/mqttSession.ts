@@ -111,7 +111,7 @@ export class MqttSession {
   get peer(): Peer | undefined {
     const { ready } = this;
     if (!ready || this.link.session?.number !== ready.number) return undefined;
-    return { peerId: SOURCE, bootId: ready.bootId, session: ready.number, capacity: Math.max(0, Math.min(this.maxInFlight - this.link.inFlight, this.link.room)) };
+    return { peerId: SOURCE, bootId: ready.bootId, session: ready.number, capacity: this.link.capacity(this.maxInFlight) };
   }
 
   /** A changed policy; what is under way stays. */

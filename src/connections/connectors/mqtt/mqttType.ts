@@ -1,10 +1,9 @@
 import type { Violation } from '../../../kernel/errors';
-import type { ConnectorType, JsonObject, RoutedCommand } from '../../connectorType';
+import { type ConnectorType, type JsonObject, type RoutedCommand, SCHEMA_DIALECT } from '../../connectorType';
 import { BROKER_PLACE, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
 import { mqttSettingsOf, type MqttSettings } from './mqttSettings';
 import { countDevices, DEVICE, doTemplatesOverlap, fillTopic, fitsFilter, isPublishable, UNUSABLE_IN_TOPIC } from './topicTemplate';
 
-const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 const LONGEST_ID = 255;
 const UNUSABLE_IN_ID = /[+#/]/;
 const topic = (title: string, description: string): JsonObject => ({ type: 'string', minLength: 1, maxLength: 1024, title, description });
@@ -51,7 +50,7 @@ export const MQTT: ConnectorType = {
   description: 'Devices that publish to an MQTT broker of the site (5 or 3.1.1): their messages come in by a topic template, commands go out with QoS 1, and answers come back where an answer mapping is configured.',
   capabilities: ['uplink', 'downlink', 'native_ack'],
   configurationSchema: {
-    $schema: DIALECT,
+    $schema: SCHEMA_DIALECT,
     type: 'object',
     properties: {
       ...BROKER_PROPERTIES,
@@ -65,7 +64,7 @@ export const MQTT: ConnectorType = {
     required: ['url', 'uplinkTopic'],
     additionalProperties: false,
   },
-  deviceConfigurationSchema: { $schema: DIALECT, type: 'object' },
+  deviceConfigurationSchema: { $schema: SCHEMA_DIALECT, type: 'object' },
   secretFields: BROKER_SECRETS,
   secretPlaceFields: BROKER_PLACE,
   checkConfiguration,
