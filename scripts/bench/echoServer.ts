@@ -21,6 +21,7 @@ const answer: DigitalDevice = {
     updatedAt: now,
   },
   sensors: [1, 2, 3].map(() => ({ id, sensorTemplateId: id, createdAt: now, updatedAt: now })),
+  images: [],
   dataSendingInterval: undefined,
   createdAt: now,
   updatedAt: now,

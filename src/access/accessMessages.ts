@@ -40,5 +40,6 @@ export function organizationToMessage(organization: Organization): OrganizationM
     updatedAt: toTimestamp(organization.updatedAt),
     readingRetentionDays: organization.readingRetentionDays,
     thinReadingsAfterDays: organization.thinReadingsAfterDays ?? 0,
+    etag: '',
   };
 }

@@ -26,9 +26,13 @@ export const list = (): z.ZodType<readonly string[]> =>
     z.array(z.string('must be a list of texts'), 'must be a list, or one text with commas between'),
   );
 
-/** `host:port`. */
-export const listenAddress = (): z.ZodType<string> =>
-  text().refine((value) => findHostPort(value) !== undefined, 'must be host:port with a port from 0 to 65535, for example 0.0.0.0:50051 or [::]:50051');
+/** `host:port`, or a word that may stand for none. */
+export const listenAddress = (none?: string): z.ZodType<string> =>
+  text().refine((value) => value === none || findHostPort(value) !== undefined, 'must be host:port with a port from 0 to 65535, for example 0.0.0.0:50051 or [::]:50051');
+
+/** The beginning of addresses, without a slash at its end, or nothing. */
+export const baseUrl = (): z.ZodType<string> =>
+  text().refine((value) => value === '' || (/^https?:\/\/[^?#]*[^/?#]$/.test(value) && URL.canParse(value)), 'must be empty or the beginning of an address without a slash at its end, for example https://plant.example:8443');
 
 /** A database URL, or nothing for SQLite. */
 export const databaseUrl = (): z.ZodType<string> =>

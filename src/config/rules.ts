@@ -31,6 +31,12 @@ export const CONFIG_RULES: readonly ConfigRule[] = [
     mistake: ({ codec }) => `is ${codec.hardMs}: must be at least ${Math.ceil(codec.scriptMs / 0.8)}: codec.scriptMs (${codec.scriptMs}), after which a script is stopped without its thread, is at most 80 % of it`,
   },
   {
+    settings: ['tls.mode', 'http.listen'],
+    holds: ({ tls, http }) => tls.mode !== 'off' || tls.allowPlaintextNetwork || http.listen === 'off' || isLoopback(findHostPort(http.listen)?.host ?? ''),
+    mistake: ({ http }) =>
+      `is off while REST listens on ${http.listen}: plain text is for loopback only; set PLANTROOM_HTTP_LISTEN=127.0.0.1:8443, or allow it with PLANTROOM_TLS_ALLOW_PLAINTEXT_NETWORK=true`,
+  },
+  {
     settings: ['tls.mode', 'grpc.listen'],
     holds: ({ tls, grpc }) => tls.mode !== 'off' || tls.allowPlaintextNetwork || isLoopback(findHostPort(grpc.listen)?.host ?? ''),
     mistake: ({ grpc }) =>

@@ -17,7 +17,7 @@ export interface Layer {
 }
 
 /** Variables that begin with PLANTROOM_ and are no settings: what `call` reads, and a name that is kept for later. */
-export const OTHER_VARIABLES: readonly string[] = ['PLANTROOM_API_KEY', 'PLANTROOM_ORGANIZATION_ID', 'PLANTROOM_HTTP_LISTEN'];
+export const OTHER_VARIABLES: readonly string[] = ['PLANTROOM_API_KEY', 'PLANTROOM_ORGANIZATION_ID'];
 
 // Container platforms set these by themselves for a service that is called "plantroom".
 const FROM_THE_PLATFORM = /^PLANTROOM_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_(ADDR|PORT|PROTO))?)?|NAME|ENV_\w+)$/;

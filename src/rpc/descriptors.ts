@@ -9,6 +9,26 @@ export interface HttpRoute {
   readonly body: string;
 }
 
+/** Another HTTP status of an answer: `plantroom.v1.StatusRule`. */
+export interface StatusRule {
+  readonly status: number;
+  /** The JSON name of a field of the answer. */
+  readonly field: string;
+  /** Its value as JSON text without quotes. */
+  readonly value: string;
+}
+
+/** How a field looks in JSON over HTTP: `plantroom.v1.JsonForm`. */
+export interface JsonForm {
+  readonly orNull: boolean;
+  readonly nullSets: string;
+  readonly emptySets: string;
+  readonly only: readonly string[];
+}
+
+/** What takes the place of JSON over HTTP: `plantroom.v1.HttpContent`. */
+export type HttpContent = 'json' | 'upload' | 'download';
+
 /** What the protos say about one method. */
 export interface MethodFacts {
   /** `/package.Service/Method`. */
@@ -19,10 +39,14 @@ export interface MethodFacts {
   readonly scope: Scope | 'any' | 'none';
   /** The HTTP status of success. */
   readonly successStatus: number;
+  /** Other statuses, by what stands in the answer; the first that fits. */
+  readonly statusRules: readonly StatusRule[];
+  readonly content: HttpContent;
   /** Its HTTP routes, the main one first; empty for a method that only gRPC has. */
   readonly routes: readonly HttpRoute[];
   readonly kind: DescMethod['methodKind'];
   readonly request: DescMessage;
+  readonly response: DescMessage;
   /** Whether the request names the organization in a field of its own. */
   readonly namesOrganization: boolean;
 }
@@ -56,12 +80,14 @@ export class Descriptors {
   /** Every method by its path. */
   readonly methods: ReadonlyMap<string, MethodFacts>;
   private readonly rulesOption: DescExtension;
+  private readonly jsonOption: DescExtension;
 
   /** Throws when a method has no scope, or one that this server does not know. */
   constructor(image: Uint8Array) {
     this.files = fromBinary(FileDescriptorSetSchema, image);
     this.registry = createFileRegistry(this.files);
     this.rulesOption = this.extension('plantroom.v1.rules');
+    this.jsonOption = this.extension('plantroom.v1.json');
     this.methods = this.readMethods();
   }
 
@@ -70,11 +96,18 @@ export class Descriptors {
     return hasOption(field, this.rulesOption) ? (getOption(field, this.rulesOption) as FieldRules) : undefined;
   }
 
+  /** The form of a field in JSON; undefined when it is what the proto alone says. */
+  jsonFormOf(field: DescField): JsonForm | undefined {
+    return hasOption(field, this.jsonOption) ? (getOption(field, this.jsonOption) as JsonForm) : undefined;
+  }
+
   private readMethods(): Map<string, MethodFacts> {
     const options = {
       scope: this.extension('plantroom.v1.required_scope'),
       status: this.extension('plantroom.v1.success_status'),
       http: this.extension('google.api.http'),
+      statusRules: this.extension('plantroom.v1.status_rules'),
+      content: this.extension('plantroom.v1.http_content'),
     };
     const methods = [...this.registry.files].flatMap((file) => file.services).flatMap((service) => service.methods);
     const facts = methods.map((method) => factsOf(method, options));
@@ -92,15 +125,21 @@ export class Descriptors {
   }
 }
 
-function factsOf(method: DescMethod, options: Record<'scope' | 'status' | 'http', DescExtension>): MethodFacts {
+// By the numbers of the enum.
+const CONTENT: readonly HttpContent[] = ['json', 'upload', 'download'];
+
+function factsOf(method: DescMethod, options: Record<'scope' | 'status' | 'http' | 'statusRules' | 'content', DescExtension>): MethodFacts {
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     service: method.parent.typeName,
     scope: getOption(method, options.scope) as MethodFacts['scope'],
     successStatus: (getOption(method, options.status) as number) || 200,
+    statusRules: getOption(method, options.statusRules) as StatusRule[],
+    content: CONTENT[getOption(method, options.content) as number] ?? 'json',
     routes: hasOption(method, options.http) ? routesOf(getOption(method, options.http) as HttpRule) : [],
     kind: method.methodKind,
     request: method.input,
+    response: method.output,
     namesOrganization: method.input.fields.some((field) => field.name === 'organization_id' && field.fieldKind === 'scalar'),
   };
 }

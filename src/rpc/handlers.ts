@@ -18,7 +18,34 @@ export interface UnaryHandler<Request, Response> {
 export type References<Request> = (request: Request, context: CallContext) => Promise<Violation[]>;
 
 /** Yields answers until it is done or the context's signal aborts; the adapter waits while the reader is slow. */
-export type ServerStreamHandler<Request, Response> = (request: Request, context: CallContext) => AsyncIterable<Response>;
+export interface ServerStreamHandler<Request, Response> {
+  (request: Request, context: CallContext): AsyncIterable<Response>;
+  /** What HTTP answers instead, for a method whose `http_content` is DOWNLOAD. */
+  content?: (request: Request, context: CallContext) => Promise<Content>;
+}
+
+/** Bytes that HTTP answers as they are, whole or a range of them. */
+export interface Content {
+  /** For example `image/png`. */
+  readonly contentType: string;
+  readonly sizeBytes: number;
+  /** Names these bytes among all others; without quotes. */
+  readonly etag: string;
+  /** Unix milliseconds. */
+  readonly lastModified: number;
+  /** The name to save it under; empty: none. */
+  readonly filename: string;
+  /** The bytes from `start` to before `end`. */
+  read(start: number, end: number): AsyncIterable<Uint8Array>;
+}
+
+/** Content that a link opens without a key: the link itself says that it may. */
+export interface LinkedContent {
+  /** Where it stands, for example `/media/:id`. */
+  readonly path: string;
+  /** Throws not_found for a link that is forged, changed or too old. */
+  open(params: Readonly<Record<string, string>>, query: URLSearchParams): Promise<Content>;
+}
 
 /** Takes the messages of a stream, each after its field rules were checked; the answer ends it with OK, a DomainError with a status. */
 export type ClientStreamHandler<Request, Response> = (requests: AsyncIterable<Request>, context: CallContext) => Promise<Response>;

@@ -23,6 +23,13 @@ export class NormalizedKeyService {
     return key;
   }
 
+  /** Own or system. Throws `normalized_key_not_found`. */
+  async get(organizationId: string, id: string): Promise<NormalizedKey> {
+    const key = await this.deps.uow.repos.keys.find(organizationId, id);
+    if (!key) throw notFound('normalized_key', id);
+    return key;
+  }
+
   /** Own keys newest first, then the system's; all unless `size` or `token` is given. Throws `validation_failed` for a token that is not of this list. */
   async list(organizationId: string, size: number | undefined, token: string): Promise<ListPage<NormalizedKey>> {
     const { uow, cursors } = this.deps;

@@ -16,6 +16,8 @@ export function sensorTemplateHandlers(templates: SensorTemplateService, keys: N
       return { sensorTemplates: items.map(templateToMessage), nextPageToken };
     },
 
+    getSensorTemplate: async (request, context) => templateToMessage(await templates.get(context.organizationId, request.id)),
+
     createSensorTemplate: checked(unitCheck<CreateSensorTemplateRequest>, async (request, context) => {
       const { keyNameId, sensorType, description, unitMeasurementId } = request;
       const fields = { keyNameId, sensorType, valueType: request.valueType as ValueType, description, unitMeasurementId };
@@ -37,6 +39,8 @@ export function sensorTemplateHandlers(templates: SensorTemplateService, keys: N
       const { items, nextPageToken } = await keys.list(context.organizationId, request.pageSize, request.pageToken);
       return { normalizedKeys: items.map(keyToMessage), nextPageToken };
     },
+
+    getNormalizedKey: async (request, context) => keyToMessage(await keys.get(context.organizationId, request.id)),
 
     createNormalizedKey: async (request, context) => keyToMessage(await keys.create(context.organizationId, request.name)),
 

@@ -16,6 +16,7 @@ export function templateToMessage(template: SensorTemplate): SensorTemplateMessa
     valueType: template.valueType,
     createdAt: toTimestamp(template.createdAt),
     updatedAt: toTimestamp(template.updatedAt),
+    etag: '',
   };
 }
 
@@ -28,5 +29,6 @@ export function keyToMessage(key: NormalizedKey): NormalizedKeyMessage {
     isSystem: key.organizationId === undefined,
     createdAt: toTimestamp(key.createdAt),
     updatedAt: toTimestamp(key.updatedAt),
+    etag: '',
   };
 }

@@ -42,6 +42,13 @@ export class SensorTemplateService {
     return template;
   }
 
+  /** Own or system. Throws `sensor_template_not_found`. */
+  async get(organizationId: string, id: string): Promise<SensorTemplate> {
+    const template = await this.options.uow.repos.templates.find(organizationId, id);
+    if (!template) throw notFound('sensor_template', id);
+    return template;
+  }
+
   /** What is wrong with the key that a template names. */
   async checkKey(organizationId: string, keyNameId: string): Promise<Violation[]> {
     return keyViolations(keyNameId, await findKey(this.options.uow.repos, organizationId, keyNameId));

@@ -73,16 +73,17 @@ describe('loadConfig', () => {
   });
 
   it.each([
-    ['plain text on the network', { PLANTROOM_TLS_MODE: 'off' }, /PLANTROOM_TLS_MODE is off while gRPC listens on 0\.0\.0\.0:50051/],
+    ['plain text over REST on the network', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' }, /PLANTROOM_TLS_MODE is off while REST listens on 0\.0\.0\.0:8443/],
+    ['plain text on the network', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_HTTP_LISTEN: 'off' }, /PLANTROOM_TLS_MODE is off while gRPC listens on 0\.0\.0\.0:50051/],
     ['a certificate that nobody uses', { PLANTROOM_TLS_CERT_FILE: '/c.pem' }, /PLANTROOM_TLS_CERT_FILE has no effect with tls\.mode auto/],
     ['an encoder stopped by the clock before it computed long enough', { PLANTROOM_CODEC_SCRIPT_MS: '900', PLANTROOM_CODEC_HARD_MS: '1000' }, /PLANTROOM_CODEC_HARD_MS is 1000: must be at least 1125: codec\.scriptMs \(900\)/],
-    ['client certificates without TLS', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_TLS_CLIENT_CA_FILE: '/c.pem' }, /PLANTROOM_TLS_CLIENT_CA_FILE has no effect/],
+    ['client certificates without TLS', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: 'off', PLANTROOM_TLS_CLIENT_CA_FILE: '/c.pem' }, /PLANTROOM_TLS_CLIENT_CA_FILE has no effect/],
   ])('refuses %s', (_, env, line) => {
     expect(mistakes({ env })).toEqual([expect.stringMatching(line)]);
   });
 
   it.each([
-    ['on loopback', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_GRPC_LISTEN: '[::1]:0' }],
+    ['on loopback', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_GRPC_LISTEN: '[::1]:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0' }],
     ['where it is allowed', { PLANTROOM_TLS_MODE: 'off', PLANTROOM_TLS_ALLOW_PLAINTEXT_NETWORK: 'true' }],
   ])('takes plain text %s', (_, env) => {
     expect(mistakes({ env })).toEqual([]);

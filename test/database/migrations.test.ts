@@ -197,7 +197,7 @@ async function furnish(database: Database): Promise<void> {
 }
 
 type Row = Readonly<Record<string, unknown>>;
-const CHANGED = ['organizations', 'connections', 'digital_devices', 'physical_devices', 'sensors', 'latest_readings', 'executions', 'uplinks_seen'] as const;
+const CHANGED = ['organizations', 'normalized_keys', 'sensor_templates', 'connections', 'digital_devices', 'physical_devices', 'sensors', 'latest_readings', 'executions', 'uplinks_seen'] as const;
 type Rows = Record<(typeof CHANGED)[number], Row[]>;
 
 async function rowsOf({ db }: Database): Promise<Rows> {
@@ -211,7 +211,9 @@ function withNewColumns(rows: Rows): Rows {
   const add = (table: keyof Rows, columns: Row): Row[] => rows[table].map((row) => ({ ...row, ...columns }));
   return {
     sensors: rows.sensors,
-    organizations: add('organizations', { reading_retention_days: 365, thin_readings_after_days: null }),
+    organizations: add('organizations', { reading_retention_days: 365, thin_readings_after_days: null, revision: 1 }),
+    normalized_keys: add('normalized_keys', { revision: 1 }),
+    sensor_templates: add('sensor_templates', { revision: 1 }),
     connections: add('connections', { secrets: '' }),
     digital_devices: rows.digital_devices.map((row) => ({ ...row, seen_hour: row['id'] === 'seen' ? 8 : 5 })),
     physical_devices: add('physical_devices', { reported_class: null }),

@@ -12,8 +12,8 @@ import {
 import { UserProfileServiceClient, UserProfileServiceService, type UserProfileServiceServer } from '../../src/gen/userprofile/user_profile_service';
 import { call, callFails, headers, startEdge, type TestEdge } from '../support/edge';
 
-const TEMPLATE: SensorTemplate = { id: 't', organizationId: 'org-1', description: '', isSystem: false, keyNameId: 'k', keyName: 'k', sensorType: 's', unitMeasurementId: '', valueType: 'number', createdAt: undefined, updatedAt: undefined };
-const KEY: NormalizedKey = { id: 'k', organizationId: 'org-1', name: 'n', isSystem: false, createdAt: undefined, updatedAt: undefined };
+const TEMPLATE: SensorTemplate = { id: 't', organizationId: 'org-1', description: '', isSystem: false, keyNameId: 'k', keyName: 'k', sensorType: 's', unitMeasurementId: '', valueType: 'number', createdAt: undefined, updatedAt: undefined, etag: '' };
+const KEY: NormalizedKey = { id: 'k', organizationId: 'org-1', name: 'n', isSystem: false, createdAt: undefined, updatedAt: undefined, etag: '' };
 
 describe('a unary call', () => {
   let edge: TestEdge;
@@ -35,6 +35,7 @@ describe('a unary call', () => {
           return keyNameId === 'k' ? [] : ['keyNameId', 'description'].map((field) => ({ field, description: 'is no reference' }));
         },
       ),
+      getSensorTemplate: async () => TEMPLATE,
       updateSensorTemplate: async () => TEMPLATE,
       deleteSensorTemplate: async () => ({}),
       listNormalizedKeys: async () => ({ normalizedKeys: [], nextPageToken: '' }),
@@ -42,6 +43,7 @@ describe('a unary call', () => {
         await behave(name);
         return { ...KEY, name };
       },
+      getNormalizedKey: async () => KEY,
       updateNormalizedKey: () => {
         throw new Error('secret');
       },

@@ -11,6 +11,7 @@ import * as connections from '../../src/gen/connection/connection_service';
 import * as connectors from '../../src/gen/connector/connector_service';
 import * as devices from '../../src/gen/digitaldevice/v2/digital_device_service';
 import * as gateways from '../../src/gen/gateway/v1/gateway_service';
+import * as media from '../../src/gen/media/v1/media_service';
 import * as organizations from '../../src/gen/organizations_service';
 import * as readings from '../../src/gen/sensorquery/v1/sensor_query_service';
 import * as templates from '../../src/gen/sensor_template/v2/sensor_template_service';
@@ -31,6 +32,7 @@ const PACKAGES: Record<string, object> = {
   connector: connectors,
   'digitaldevice.v2': devices,
   'gateway.v1': gateways,
+  'media.v1': media,
   'sensor_template.v2': templates,
   'sensorquery.v1': readings,
   '': organizations,

@@ -3,6 +3,7 @@ import type { Dialect } from '../engines/dialect';
 import * as firstLight from './0001_first_light';
 import * as executionsInFull from './0002_executions_in_full';
 import * as transportsAndTelemetry from './0003_transports_and_telemetry';
+import * as imagesAndEtags from './0004_images_and_etags';
 
 /** One change of the schema. Never edited once it has been released. */
 export interface Migration {
@@ -14,4 +15,4 @@ export interface Migration {
 }
 
 /** All migrations, oldest first. Append only. */
-export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry];
+export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry, imagesAndEtags];

@@ -74,7 +74,7 @@ export function methodsOf(descriptors: Descriptors, checks: FieldRuleChecks, def
 /** A method that the server does not have: a call of it is answered and logged like any other. */
 export function missingMethod(path: string, checks: FieldRuleChecks): GrpcMethod {
   const shown = path.slice(0, 200); // a caller can send far more
-  return new GrpcMethod({ path: shown, service: '', scope: 'none', successStatus: 200, routes: [], kind: 'unary', request: EmptySchema, namesOrganization: false }, checks, nobody);
+  return new GrpcMethod({ path: shown, service: '', scope: 'none', successStatus: 200, statusRules: [], content: 'json', routes: [], kind: 'unary', request: EmptySchema, response: EmptySchema, namesOrganization: false }, checks, nobody);
 }
 
 /** Throws method_unknown for a method that the server does not have. */
