@@ -42,6 +42,7 @@ import { DomainError } from './kernel/errors';
 import type { Logger } from './kernel/logger';
 import type { Cursors } from './kernel/pages';
 import { GrpcServer } from './rpc/grpc/server';
+import { Services } from './rpc/services';
 import { ServerTls } from './rpc/tls/serverTls';
 import { NormalizedKeyService, seedSystemRecords, sensorTemplateHandlers, sensorTemplateRepositories, SensorTemplateService } from './sensorTemplates';
 import { connectorKeyHandlers, ConnectorKeyService, discoveredDeviceHandlers, DiscoveredDeviceService, ReadingPositions, ReadingUpkeep, SensorQueries, sensorQueryHandlers, SeriesNumbers, UplinkPipeline } from './telemetry';
@@ -150,13 +151,13 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   closing.push(() => tls.stop());
 
   compileSchemas();
-  const server = new GrpcServer({ authenticator: authentication, tls, limits: config.limits, reflection: config.grpc.reflection, ...outside });
-  authentication.onKeyChanged((keyId) => server.keyChanged(keyId));
+  const services = new Services({ authenticator: authentication, reflection: config.grpc.reflection, ...outside });
+  authentication.onKeyChanged((keyId) => services.keyChanged(keyId));
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
   const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
-  const { executions, uplinks, upkeep, hub, opener } = addServices(server, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, ...outside });
+  const { executions, uplinks, upkeep, hub, opener } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, ...outside });
   await uplinks.start();
   await executions.start();
   closing.push(async () => await executions.stop());
@@ -168,8 +169,9 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const sweeping = setInterval(() => void forgetOld(executions, uplinks, outside), EVERY_HOUR).unref();
   closing.push(() => clearInterval(sweeping));
 
+  const server = new GrpcServer({ services, tls, limits: config.limits });
+  closing.push(async () => await services.stop(config.limits.stopMs, [server]));
   const { address } = await server.start(config.grpc.listen);
-  closing.push(async () => await server.stop(config.limits.stopMs));
   const people = administration(database, outside, keyChanged);
   return { ...people, addresses: { grpc: address }, ca: tls.caFile };
 }
@@ -183,7 +185,7 @@ interface House extends Outside {
 }
 
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
-function addServices(server: GrpcServer, house: House): { executions: Executions; uplinks: UplinkPipeline; upkeep: ReadingUpkeep; hub: ConnectorHub; opener: ConnectionOpener } {
+function addServices(server: Services, house: House): { executions: Executions; uplinks: UplinkPipeline; upkeep: ReadingUpkeep; hub: ConnectorHub; opener: ConnectionOpener } {
   const { database, clock } = house;
   const uow = new UnitOfWork(database, accessRepositories);
   const access = new AccessService({ ...house, uow, missingConnections: missingGateways(database) });

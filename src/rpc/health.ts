@@ -9,6 +9,11 @@ export class Health {
 
   constructor(private readonly services: ReadonlySet<string>) {}
 
+  /** Whether the server serves. */
+  get isServing(): boolean {
+    return this.serving;
+  }
+
   /** From now on nothing serves; those who watch are told. */
   stopServing(): void {
     this.serving = false;

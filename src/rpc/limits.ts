@@ -16,8 +16,6 @@ export interface GrpcLimits {
   readonly resetBurst: number;
   /** How many of them it is given back each second. */
   readonly resetsPerSecond: number;
-  /** How often the key of an open stream is looked at again, in milliseconds; at most 4000, so that a stream ends within 5 s. */
-  readonly keyRecheckMs: number;
 }
 
 /** The limits that a server has where nothing else is said. */
@@ -30,5 +28,4 @@ export const DEFAULT_LIMITS: GrpcLimits = {
   keepaliveTimeoutMs: 10_000,
   resetBurst: 400,
   resetsPerSecond: 50,
-  keyRecheckMs: 2_000,
 };

@@ -17,6 +17,8 @@ export class OpenCall implements CallContext {
     readonly path: string,
     readonly peer: string,
     readonly log: Logger,
+    /** When it began, on the monotonic clock. */
+    readonly startedAt: number,
   ) {}
 
   get signal(): AbortSignal {

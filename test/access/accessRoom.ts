@@ -4,7 +4,7 @@ import { AccessControlServiceClient, AccessControlServiceService } from '../../s
 import { OrganizationsServiceClient, OrganizationsServiceService } from '../../src/gen/organizations_service';
 import { UserProfileServiceClient, UserProfileServiceService } from '../../src/gen/userprofile/user_profile_service';
 import type { Logger } from '../../src/kernel/logger';
-import type { GrpcServer } from '../../src/rpc/grpc/server';
+import type { Services } from '../../src/rpc/services';
 import { MemoryLog, startEdge, type TestEdge } from '../support/edge';
 import type { TestDatabase, TestEngine } from '../support/engines';
 import { TestClock } from '../support/testClock';
@@ -57,7 +57,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const { authentication, uow, users, keys } = room;
   const first = (await bootstrap(uow, clock)) as Bootstrapped;
   const access = new AccessService({ uow, clock, cursors: await openCursors(uow), missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
-  const services = (server: GrpcServer): void => {
+  const services = (server: Services): void => {
     server.add(AccessControlServiceService, accessControlHandlers(access));
     server.add(UserProfileServiceService, userProfileHandlers(users));
     server.add(OrganizationsServiceService, organizationHandlers(room.organizations));

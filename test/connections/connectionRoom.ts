@@ -19,7 +19,7 @@ import {
 import { ConnectionServiceService } from '../../src/gen/connection/connection_service';
 import { ConnectorServiceService } from '../../src/gen/connector/connector_service';
 import { Cursors } from '../../src/kernel/pages';
-import type { GrpcServer } from '../../src/rpc/grpc/server';
+import type { Services } from '../../src/rpc/services';
 import { discoveredDeviceHandlers, DiscoveredDeviceService } from '../../src/telemetry';
 import { engines, type TestDatabase, type TestEngine } from '../support/engines';
 import { MemoryLog, startEdge, type TestEdge } from '../support/edge';
@@ -75,7 +75,7 @@ export async function openRoom(engine: TestEngine = engines()[0] as TestEngine, 
 
 /** A server in front of the room. */
 export async function serveRoom(room: ConnectionRoom): Promise<TestEdge> {
-  return await startEdge((server: GrpcServer) => {
+  return await startEdge((server: Services) => {
     server.add(ConnectorServiceService, connectorHandlers(new Cursors(Buffer.from('a secret of the test'))));
     const discovered = new DiscoveredDeviceService({ database: room.test.database, cursors: new Cursors(Buffer.from('a secret of the test')) });
     server.add(ConnectionServiceService, { ...connectionHandlers({ ...room, connections: room.service }), ...discoveredDeviceHandlers(discovered) });

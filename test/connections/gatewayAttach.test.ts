@@ -136,7 +136,7 @@ describe('attaching a gateway', () => {
   it('ends the stream when the server stops', async () => {
     const gateway = room.open();
     await gateway.attach(hello());
-    const stopped = room.edge.server.stop(1000);
+    const stopped = room.edge.server.stop(1000, [room.edge.door]);
     expect(await gateway.ended).toMatchObject({ code: status.UNAVAILABLE, reason: 'shutting_down' });
     await stopped;
   });

@@ -6,13 +6,13 @@ import { ServerReflectionClient as AlphaClient } from '../../src/gen/grpc/reflec
 import { FileDescriptorProto } from '../../src/gen/google/protobuf/descriptor';
 import { call, callFails, headers, seen, startEdge, type TestEdge } from '../support/edge';
 import type { ServiceError } from '@grpc/grpc-js';
-import type { GrpcServer } from '../../src/rpc/grpc/server';
+import type { Services } from '../../src/rpc/services';
 
 const FIELDS = { 'x-api-key': 'key', 'x-organization-id': 'org-1' };
 type Question = NonNullable<ServerReflectionRequest['messageRequest']>;
 
 const USERS = 'userprofile.UserProfileService';
-const addUsers = (getPersonalUser: () => Promise<void>) => (server: GrpcServer) =>
+const addUsers = (getPersonalUser: () => Promise<void>) => (server: Services) =>
   server.add(UserProfileServiceService, {
     getPersonalUser: async () => {
       await getPersonalUser();
@@ -115,7 +115,7 @@ describe('health and stop', () => {
     const entered = new Promise<void>((resolve) => (answering = async () => (resolve(), await gate.promise)));
     const running = call(users.getPersonalUser.bind(users), {}, FIELDS);
     await entered;
-    const stopped = edge.server.stop(20_000);
+    const stopped = edge.server.stop(20_000, [edge.door]);
     expect(seen(await watchEnd)).toMatchObject({ code: status.UNAVAILABLE, reason: 'shutting_down' });
     expect(watched).toEqual([Serving.SERVING, Serving.NOT_SERVING]);
     expect(await callFails(users.getPersonalUser.bind(users), {}, FIELDS)).toMatchObject({ code: status.UNAVAILABLE, reason: 'shutting_down' });
@@ -130,7 +130,7 @@ describe('health and stop', () => {
     const entered = new Promise<void>((resolve) => (answering = async () => (resolve(), await new Promise(() => {}))));
     const running = callFails(users.getPersonalUser.bind(users), {}, FIELDS);
     await entered;
-    await edge.server.stop(10);
+    await edge.server.stop(10, [edge.door]);
     expect(await running).toMatchObject({ code: status.UNAVAILABLE, reason: 'shutting_down' });
   });
 });

@@ -39,7 +39,7 @@ describe('streams', () => {
         server.add({ watchExecutions: ActuatorCommandServiceService.watchExecutions }, { watchExecutions: (request, context) => watching(request, context) });
         server.add(GatewayServiceService, { attach: (stream, context) => attaching(stream, context) });
       },
-      { limits: { keyRecheckMs: 20 } },
+      { keyRecheckMs: 20 },
     );
     edge.keys.add('key');
     watches = edge.client(ActuatorCommandServiceClient);

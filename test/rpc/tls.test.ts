@@ -8,6 +8,7 @@ import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { systemClock } from '../../src/kernel/clock';
 import { HealthClient, HealthCheckResponse_ServingStatus as Serving } from '../../src/gen/grpc/health/v1/health';
 import { GrpcServer } from '../../src/rpc/grpc/server';
+import { Services } from '../../src/rpc/services';
 import { makeCa, makeServerCertificate } from '../../src/rpc/tls/certificates';
 import { ServerTls, type ServerTlsOptions } from '../../src/rpc/tls/serverTls';
 import { call, callFails, FakeAuthenticator, MemoryLog, temporaryFolder } from '../support/edge';
@@ -54,9 +55,10 @@ describe('TLS', () => {
     return tls;
   };
   const serve = async (tls: ServerTls, listen = '127.0.0.1:0'): Promise<string> => {
-    const server = new GrpcServer({ authenticator: new FakeAuthenticator(), log, clock: systemClock, tls, reflection: false });
+    const services = new Services({ authenticator: new FakeAuthenticator(), log, clock: systemClock, reflection: false });
+    const server = new GrpcServer({ services, tls });
     const { address } = await server.start(listen);
-    ends.push(() => server.stop(1000));
+    ends.push(() => services.stop(1000, [server]));
     return address;
   };
   const health = (address: string, credentials: ChannelCredentials): HealthClient['check'] => {

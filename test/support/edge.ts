@@ -8,7 +8,9 @@ import type { Logger } from '../../src/kernel/logger';
 import type { Principal } from '../../src/kernel/principal';
 import { SCOPES } from '../../src/kernel/scopes';
 import type { Authenticator } from '../../src/rpc/authenticator';
-import { GrpcServer, type GrpcServerOptions } from '../../src/rpc/grpc/server';
+import { GrpcServer } from '../../src/rpc/grpc/server';
+import type { GrpcLimits } from '../../src/rpc/limits';
+import { Services, type Door, type ServicesOptions } from '../../src/rpc/services';
 import { ServerTls } from '../../src/rpc/tls/serverTls';
 import { Status } from '../../src/gen/google/rpc/status';
 import { BadRequest, ErrorInfo, RequestInfo, RetryInfo } from '../../src/gen/google/rpc/error_details';
@@ -79,7 +81,8 @@ export class FakeAuthenticator implements Authenticator {
 
 /** A server without TLS on a free port of loopback, and what a test needs around it. */
 export interface TestEdge {
-  readonly server: GrpcServer;
+  readonly server: Services;
+  readonly door: Door;
   readonly keys: FakeAuthenticator;
   readonly log: MemoryLog;
   readonly address: string;
@@ -89,16 +92,17 @@ export interface TestEdge {
 }
 
 /** Starts such a server; `add` gives it its services. */
-export async function startEdge(add: (server: GrpcServer) => void, overrides: Partial<GrpcServerOptions> = {}): Promise<TestEdge> {
+export async function startEdge(add: (server: Services) => void, { limits = {}, tls, ...overrides }: Partial<ServicesOptions> & { limits?: Partial<GrpcLimits>; tls?: ServerTls } = {}): Promise<TestEdge> {
   const log = new MemoryLog();
   const keys = new FakeAuthenticator();
-  const tls = new ServerTls({ mode: 'off', dataDir: '', names: [], allowPlaintextNetwork: false, clock: systemClock, log });
-  const server = new GrpcServer({ authenticator: keys, log, clock: systemClock, tls, reflection: true, ...overrides });
+  const server = new Services({ authenticator: keys, log, clock: systemClock, reflection: true, ...overrides });
   add(server);
-  const { address } = await server.start('127.0.0.1:0');
+  const door = new GrpcServer({ services: server, tls: tls ?? plainText(log), limits });
+  const { address } = await door.start('127.0.0.1:0');
   const clients: { close(): void }[] = [];
   return {
     server,
+    door,
     keys,
     log,
     address,
@@ -109,9 +113,14 @@ export async function startEdge(add: (server: GrpcServer) => void, overrides: Pa
     },
     stop: async () => {
       for (const client of clients) client.close();
-      await server.stop(1000);
+      await server.stop(1000, [door]);
     },
   };
+}
+
+/** No TLS, on loopback. */
+export function plainText(log: Logger): ServerTls {
+  return new ServerTls({ mode: 'off', dataDir: '', names: [], allowPlaintextNetwork: false, clock: systemClock, log });
 }
 
 /** Metadata of a call. */

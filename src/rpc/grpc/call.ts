@@ -1,15 +1,14 @@
 import { Metadata, ServerInterceptingCall, status, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
-import { DomainError } from '../../kernel/errors';
 import type { Principal } from '../../kernel/principal';
 import { admit, enter } from '../admission';
+import type { Edge } from '../calls/edge';
+import { exchangeOf } from '../calls/exchange';
+import type { Exchange, ServedCall } from '../calls/servedCall';
+import { requireKnown, type ServedMethod } from '../calls/servedMethod';
 import { encodeDetails, fittingMessage } from '../errorDetails';
-import { toWire, type WireError } from '../errorTable';
+import type { WireError } from '../errorTable';
 import { callerGone, deadlineExceeded, OpenCall, shuttingDown } from '../openCall';
 import { requestIdFrom } from '../requestId';
-import type { Edge } from './edge';
-import { exchangeOf } from './exchange';
-import { requireKnown, type GrpcMethod } from './method';
-import type { Exchange, ServedCall } from './servedCall';
 import { asFault } from './transportFaults';
 
 type Status = Parameters<ServerInterceptingCallInterface['sendStatus']>[0];
@@ -21,7 +20,6 @@ type Status = Parameters<ServerInterceptingCallInterface['sendStatus']>[0];
  */
 export class GrpcCall extends ServerInterceptingCall implements ServedCall {
   readonly context: OpenCall;
-  private readonly startedAt: number;
   private readonly deadline: number;
   private readonly endBare: (status: Status) => void;
   private readonly unsent = new Set<(reason: Error) => void>();
@@ -32,16 +30,15 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
 
   constructor(
     private readonly edge: Edge,
-    readonly method: GrpcMethod,
+    readonly method: ServedMethod,
     private readonly wire: ServerInterceptingCallInterface,
   ) {
     super(wire);
-    this.startedAt = edge.clock.monotonic();
     this.endBare = wire.sendStatus.bind(wire);
     // grpc-js ends calls through this method too; so the end is shaped and logged here.
     wire.sendStatus = (given) => this.endAsTold(given);
     this.deadline = deadlineOf(wire);
-    this.context = new OpenCall(method.facts.path, peerOf(wire), edge.log);
+    this.context = new OpenCall(method.facts.path, peerOf(wire), edge.log, edge.clock.monotonic());
   }
 
   /** Called by grpc-js with the listener of its own handler, which is left out: the events come here. */
@@ -117,12 +114,11 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
 
   fail(error: unknown): void {
     const reason = this.context.aborted ?? error; // the first reason to end is the one that the caller is told
-    if (this.finished || reason !== error) this.noteLate(error);
+    if (this.finished || reason !== error) this.edge.failedLate(this, error);
     if (this.finished) return;
-    const wire = toWire(reason, this.context.requestId);
+    const wire = this.edge.told(this, reason);
     const told = this.statusOf(wire);
     this.close(wire.grpc, wire.reason);
-    if (wire.cause !== undefined) this.edge.log.error({ method: this.context.path, request_id: this.context.requestId, reason: wire.reason, err: wire.cause }, 'rpc.failed');
     this.endBare(told);
     this.abort(reason instanceof Error ? reason : new Error('the handler failed', { cause: reason }));
   }
@@ -166,12 +162,6 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     this.wire.sendMetadata(headers);
   }
 
-  /** A handler that was told to end may end by any error of ours or of its signal; another one is a fault. */
-  private noteLate(err: unknown): void {
-    if (err instanceof DomainError || (err instanceof Error && err.name === 'AbortError')) return;
-    this.edge.log.error({ method: this.context.path, request_id: this.context.requestId, err }, 'rpc.failed_after_end');
-  }
-
   private endAsTold(given: Status): void {
     if (given.code === status.DEADLINE_EXCEEDED && this.deadline === Infinity) return;
     const fault = asFault(given);
@@ -186,20 +176,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
 
   private close(code: status, reason: string | undefined): void {
     this.finished = true;
-    this.edge.closed(this);
-    const { path, requestId, peer, organizationId } = this.context;
-    const principal = this.context.principal as Principal | undefined;
-    const fields = {
-      method: path,
-      code: status[code],
-      reason,
-      duration_ms: Math.round((this.edge.clock.monotonic() - this.startedAt) * 1000) / 1000,
-      request_id: requestId,
-      key_prefix: principal?.keyPrefix,
-      organization_id: organizationId,
-      peer,
-    };
-    this.edge.log.info(fields, 'rpc.call');
+    this.edge.closed(this, code, reason);
   }
 }
 

@@ -1,4 +1,4 @@
-import { DomainError } from '../../kernel/errors';
+import { DomainError } from '../kernel/errors';
 
 const ADVICE: readonly (readonly [string, string])[] = [
   ['EADDRINUSE', 'another program listens there; stop it or choose another port'],

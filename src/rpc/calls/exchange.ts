@@ -1,4 +1,4 @@
-import { validationFailed } from '../../kernel/errors';
+import { validationFailed, type Violation } from '../../kernel/errors';
 import type { BidiHandler, ClientStreamHandler, ServerStreamHandler, UnaryHandler } from '../handlers';
 import { deadlineExceeded } from '../openCall';
 import { BidiExchange } from './bidi';
@@ -9,17 +9,14 @@ export function exchangeOf(call: ServedCall): Exchange {
   const { facts, handler } = call.method;
   if (facts.kind === 'bidi_streaming') return new BidiExchange(call, handler as BidiHandler<unknown, unknown>);
   if (facts.kind === 'client_streaming') return new BidiExchange(call, answerAtEnd(call, handler as ClientStreamHandler<unknown, unknown>));
-  return new OneRequest(call, facts.kind === 'unary' ? answerOnce : answerMany);
+  return new OneRequest(call);
 }
 
 /** One message from the caller, then the handler. */
 class OneRequest implements Exchange {
   private request: unknown;
 
-  constructor(
-    private readonly call: ServedCall,
-    private readonly run: (call: ServedCall, request: unknown) => void,
-  ) {}
+  constructor(private readonly call: ServedCall) {}
 
   start(): void {
     this.call.read();
@@ -39,15 +36,24 @@ class OneRequest implements Exchange {
     try {
       if (request === undefined) throw validationFailed([{ field: '', description: 'the call holds no message; send exactly one' }]);
       if (call.isLate()) throw deadlineExceeded();
-      const refused = call.method.accept(call.context, request);
-      if (refused) refused.catch((error: unknown) => call.fail(error));
-      else this.run(call, request);
+      serve(call, request);
     } catch (error) {
       call.fail(error);
     }
   }
 
   onAbort(): void {} // the handler has the signal
+}
+
+/**
+ * Takes in the one message of a call and lets the handler answer it, once or with a stream. `found`: what is wrong with the message
+ * already. Throws what `accept` throws.
+ */
+export function serve(call: ServedCall, request: unknown, found?: readonly Violation[]): void {
+  const refused = call.method.accept(call.context, request, found);
+  if (refused) refused.catch((error: unknown) => call.fail(error));
+  else if (call.method.isUnary) answerOnce(call, request);
+  else answerMany(call, request);
 }
 
 function answerOnce(call: ServedCall, request: unknown): void {

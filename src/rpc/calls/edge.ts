@@ -1,6 +1,10 @@
+import { status } from '@grpc/grpc-js';
 import type { Clock } from '../../kernel/clock';
+import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
+import type { Principal } from '../../kernel/principal';
 import type { Authenticator } from '../authenticator';
+import { toWire, type WireError } from '../errorTable';
 import { shuttingDown } from '../openCall';
 import { KeyWatch } from './keyWatch';
 import type { ServedCall } from './servedCall';
@@ -33,11 +37,39 @@ export class Edge {
     this.keys.add(call);
   }
 
-  /** A call has ended. */
-  closed(call: ServedCall): void {
+  /** A call has ended: one line in the log. `http`: the status that went out, where it was one of HTTP. */
+  closed(call: ServedCall, code: status, reason: string | undefined, http?: number): void {
     this.calls.delete(call);
     if (!call.method.isUnary) this.keys.delete(call);
     if (this.calls.size === 0) this.idle?.();
+    const { path, requestId, peer, organizationId, startedAt } = call.context;
+    const principal = call.context.principal as Principal | undefined;
+    const fields = {
+      method: path,
+      code: status[code],
+      http,
+      reason,
+      duration_ms: Math.round((this.clock.monotonic() - startedAt) * 1000) / 1000,
+      request_id: requestId,
+      key_prefix: principal?.keyPrefix,
+      organization_id: organizationId,
+      peer,
+    };
+    this.log.info(fields, 'rpc.call');
+  }
+
+  /** What a caller is told of a failure; what it is not told goes to the log. */
+  told(call: ServedCall, error: unknown): WireError {
+    const { path, requestId } = call.context;
+    const wire = toWire(error, requestId);
+    if (wire.cause !== undefined) this.log.error({ method: path, request_id: requestId, reason: wire.reason, err: wire.cause }, 'rpc.failed');
+    return wire;
+  }
+
+  /** A handler failed after its call had ended. One that was told to end may end by any error of ours or of its signal; another is a fault. */
+  failedLate(call: ServedCall, err: unknown): void {
+    if (err instanceof DomainError || (err instanceof Error && err.name === 'AbortError')) return;
+    this.log.error({ method: call.context.path, request_id: call.context.requestId, err }, 'rpc.failed_after_end');
   }
 
   /** Looks at a key at once, because somebody changed it in this process. */

@@ -1,9 +1,9 @@
 import type { OpenCall } from '../openCall';
-import type { GrpcMethod } from './method';
+import type { ServedMethod } from './servedMethod';
 
 /** What the parts of the edge see of a call: its exchange answers through it, the edge ends it. */
 export interface ServedCall {
-  readonly method: GrpcMethod;
+  readonly method: ServedMethod;
   readonly context: OpenCall;
   /** Asks for the next message. */
   read(): void;
