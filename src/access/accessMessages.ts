@@ -1,6 +1,7 @@
 import type { ApiKey as ApiKeyMessage } from '../gen/organization_access_control/access_control_service';
 import type { Organization as OrganizationMessage } from '../gen/organizations_service';
 import type { User as UserMessage } from '../gen/userprofile/user_profile_service';
+import { etagOf } from '../kernel/etags';
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import type { ApiKey } from './apiKey';
 import type { Organization } from './organization';
@@ -40,6 +41,6 @@ export function organizationToMessage(organization: Organization): OrganizationM
     updatedAt: toTimestamp(organization.updatedAt),
     readingRetentionDays: organization.readingRetentionDays,
     thinReadingsAfterDays: organization.thinReadingsAfterDays ?? 0,
-    etag: '',
+    etag: etagOf(organization.revision),
   };
 }

@@ -23,7 +23,7 @@ export async function bootstrap(uow: UnitOfWork<AccessRepositories>, clock: Cloc
     const now = clock.now();
     // Others wait here until this transaction is done, and then find it taken.
     if (!(await repos.settings.claim('bootstrapped_at', String(now)))) return undefined;
-    const organization = { id: newId(), name: 'Plantroom', createdAt: now, updatedAt: now, ...NEW_RETENTION };
+    const organization = { id: newId(), name: 'Plantroom', createdAt: now, updatedAt: now, revision: 1, ...NEW_RETENTION };
     const user = { id: newId(), name: 'Administrator', email: '', createdAt: now, updatedAt: now };
     await repos.organizations.create(organization);
     await repos.users.create(user);

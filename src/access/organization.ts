@@ -7,6 +7,8 @@ export interface Organization extends ReadingRetention {
   readonly name: string;
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** Counts the changes from 1; the etag is made of it. */
+  readonly revision: number;
 }
 
 /** How long an organization keeps its readings. */
@@ -40,7 +42,7 @@ export function retentionViolations({ readingRetentionDays, thinReadingsAfterDay
   return violations;
 }
 
-/** The organization with the change, its name as given. */
+/** The organization with the change, its name as given: the next revision. */
 export function changedOrganization(organization: Organization, change: OrganizationChange, now: number): Organization {
   const { thinReadingsAfterDays = organization.thinReadingsAfterDays } = change;
   return {
@@ -49,6 +51,7 @@ export function changedOrganization(organization: Organization, change: Organiza
     readingRetentionDays: change.readingRetentionDays ?? organization.readingRetentionDays,
     thinReadingsAfterDays: thinReadingsAfterDays === 0 ? undefined : thinReadingsAfterDays,
     updatedAt: now,
+    revision: organization.revision + 1,
   };
 }
 

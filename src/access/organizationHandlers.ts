@@ -12,7 +12,7 @@ export function organizationHandlers(organizations: OrganizationService): Handle
     },
     updateOrganization: async (request, context) => {
       const { name, readingRetentionDays, thinReadingsAfterDays } = request;
-      const organization = await organizations.updateOwn(context.organizationId, request.id, { name, readingRetentionDays, thinReadingsAfterDays });
+      const organization = await organizations.updateOwn(context.organizationId, request.id, { name, readingRetentionDays, thinReadingsAfterDays }, request.etag);
       return organizationToMessage(organization);
     },
   };

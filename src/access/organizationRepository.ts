@@ -7,6 +7,7 @@ interface OrganizationRow {
   name: string;
   created_at: number;
   updated_at: number;
+  revision: number;
   reading_retention_days: number;
   thin_readings_after_days: number | null;
 }
@@ -54,8 +55,8 @@ export class OrganizationRepository {
   }
 }
 
-function changeableOf({ name, updatedAt, readingRetentionDays, thinReadingsAfterDays }: Organization) {
-  return { name, name_folded: foldName(name), updated_at: updatedAt, reading_retention_days: readingRetentionDays, thin_readings_after_days: thinReadingsAfterDays ?? null };
+function changeableOf({ name, updatedAt, revision, readingRetentionDays, thinReadingsAfterDays }: Organization) {
+  return { name, name_folded: foldName(name), updated_at: updatedAt, revision, reading_retention_days: readingRetentionDays, thin_readings_after_days: thinReadingsAfterDays ?? null };
 }
 
 function organizationFromRow(row: OrganizationRow): Organization {
@@ -64,6 +65,7 @@ function organizationFromRow(row: OrganizationRow): Organization {
     name: row.name,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    revision: row.revision,
     readingRetentionDays: row.reading_retention_days,
     thinReadingsAfterDays: row.thin_readings_after_days ?? undefined,
   };

@@ -1,6 +1,7 @@
 import type { UnitOfWork } from '../database';
 import type { Clock } from '../kernel/clock';
 import { DomainError, throwIfAny } from '../kernel/errors';
+import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import type { AccessRepositories } from './accessRepositories';
 import { cleanName } from './name';
@@ -13,7 +14,7 @@ export class OrganizationService {
   /** Throws `validation_failed`, `name_taken`. */
   async create(name: string): Promise<Organization> {
     const now = this.deps.clock.now();
-    const organization = { id: newId(), name: cleanName(name, 'name'), createdAt: now, updatedAt: now, ...NEW_RETENTION };
+    const organization = { id: newId(), name: cleanName(name, 'name'), createdAt: now, updatedAt: now, revision: 1, ...NEW_RETENTION };
     await this.deps.uow.repos.organizations.create(organization);
     return organization;
   }
@@ -25,16 +26,18 @@ export class OrganizationService {
   }
 
   /** Changes the organization of the caller. Throws `organization_not_found` for any other, and what update throws. */
-  async updateOwn(ownId: string, id: string, change: OrganizationChange): Promise<Organization> {
+  async updateOwn(ownId: string, id: string, change: OrganizationChange, etag: string | undefined): Promise<Organization> {
     if (id !== ownId) throw notTheOwn(id);
-    return await this.update(id, change);
+    return await this.update(id, change, etag);
   }
 
-  /** Changes the given fields of any organization. Throws `organization_not_found`, `validation_failed`, `name_taken`. */
-  async update(id: string, change: OrganizationChange): Promise<Organization> {
+  /** Changes the given fields of any organization. Throws `organization_not_found`, `changed_meanwhile`, `validation_failed`, `name_taken`. */
+  async update(id: string, change: OrganizationChange, etag?: string): Promise<Organization> {
     const name = change.name === undefined ? undefined : cleanName(change.name, 'name');
     return await this.deps.uow.transaction(async ({ organizations }) => {
-      const organization = changedOrganization(await organizations.lock(id), { ...change, name }, this.deps.clock.now());
+      const before = await organizations.lock(id);
+      checkEtag('organization', before.revision, etag);
+      const organization = changedOrganization(before, { ...change, name }, this.deps.clock.now());
       throwIfAny(retentionViolations(organization));
       await organizations.update(organization);
       return organization;

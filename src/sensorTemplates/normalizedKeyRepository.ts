@@ -9,6 +9,7 @@ interface NormalizedKeyRow {
   id: string;
   organization_id: string | null;
   name: string;
+  revision: number;
   created_at: number;
   updated_at: number;
 }
@@ -19,7 +20,7 @@ export class NormalizedKeyRepository {
 
   /** Throws `name_taken`. */
   async create(organizationId: string, key: NormalizedKey): Promise<void> {
-    const row = { id: key.id, organization_id: organizationId, owner: organizationId, name: key.name, name_folded: foldName(key.name), created_at: key.createdAt, updated_at: key.updatedAt };
+    const row = { id: key.id, organization_id: organizationId, owner: organizationId, name: key.name, name_folded: foldName(key.name), revision: key.revision, created_at: key.createdAt, updated_at: key.updatedAt };
     await uniqueOr(this.db.dialect, () => keyNameTaken(key.name), () => this.db.knex('normalized_keys').insert(row));
   }
 
@@ -27,6 +28,12 @@ export class NormalizedKeyRepository {
   async find(organizationId: string, id: string): Promise<NormalizedKey | undefined> {
     const row = await this.visible(organizationId).where({ id }).first<NormalizedKeyRow | undefined>();
     return row && keyFromRow(row);
+  }
+
+  /** As find; nobody else changes an own one until the end of the transaction. */
+  async lock(organizationId: string, id: string): Promise<NormalizedKey | undefined> {
+    await this.db.dialect.lockForUpdate(this.own(organizationId, id).select('id'));
+    return await this.find(organizationId, id);
   }
 
   /** Whether a system key has this name, whatever the case. */
@@ -41,10 +48,10 @@ export class NormalizedKeyRepository {
     return rows.map(keyFromRow);
   }
 
-  /** Renames an own key. Throws `name_taken`. */
-  async rename(organizationId: string, id: string, name: string, at: number): Promise<void> {
-    const own = this.db.knex('normalized_keys').where({ owner: organizationId, id });
-    await uniqueOr(this.db.dialect, () => keyNameTaken(name), () => own.update({ name, name_folded: foldName(name), updated_at: at }));
+  /** Writes the name of an own key that is locked. Throws `name_taken`. */
+  async update(organizationId: string, { id, name, revision, updatedAt }: NormalizedKey): Promise<void> {
+    const row = { name, name_folded: foldName(name), revision, updated_at: updatedAt };
+    await uniqueOr(this.db.dialect, () => keyNameTaken(name), () => this.own(organizationId, id).update(row));
   }
 
   /** The keys that came with this server or an earlier one. */
@@ -56,7 +63,14 @@ export class NormalizedKeyRepository {
   /** Writes keys of the system, new or changed; at least one. */
   async putSystem(keys: readonly SystemKey[], at: number): Promise<void> {
     const rows = keys.map(({ id, name }) => ({ id, organization_id: null, owner: SYSTEM_OWNER, name, name_folded: foldName(name), created_at: at, updated_at: at }));
-    await this.db.knex('normalized_keys').insert(rows).onConflict('id').merge(['name', 'name_folded', 'updated_at']);
+    const insert = () => this.db.knex('normalized_keys').insert(rows);
+    // The name is unique too, and PostgreSQL waits for another server that writes the same rows only if no conflict target is named.
+    await insert().onConflict().ignore();
+    await insert().onConflict('id').merge(['name', 'name_folded', 'updated_at']);
+  }
+
+  private own(organizationId: string, id: string): Knex.QueryBuilder {
+    return this.db.knex('normalized_keys').where({ owner: organizationId, id });
   }
 
   private visible(organizationId: string): Knex.QueryBuilder {
@@ -74,5 +88,5 @@ export function keyNameTaken(name: string): DomainError {
 }
 
 function keyFromRow(row: NormalizedKeyRow): NormalizedKey {
-  return { id: row.id, organizationId: row.organization_id ?? undefined, name: row.name, createdAt: row.created_at, updatedAt: row.updated_at };
+  return { id: row.id, organizationId: row.organization_id ?? undefined, name: row.name, createdAt: row.created_at, updatedAt: row.updated_at, revision: row.revision };
 }

@@ -1,6 +1,7 @@
 import type { UnitOfWork } from '../database';
 import type { Clock } from '../kernel/clock';
 import { notFound } from '../kernel/errors';
+import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import type { Cursors } from '../kernel/pages';
 import { listPage, type ListPage } from './listPage';
@@ -16,7 +17,7 @@ export class NormalizedKeyService {
   /** Throws `name_taken`. */
   async create(organizationId: string, name: string): Promise<NormalizedKey> {
     const now = this.deps.clock.now();
-    const key = { id: newId(), organizationId, name, createdAt: now, updatedAt: now };
+    const key = { id: newId(), organizationId, name, createdAt: now, updatedAt: now, revision: 1 };
     const { keys } = this.deps.uow.repos;
     await refuseSystemName(keys, name);
     await keys.create(organizationId, key);
@@ -36,17 +37,18 @@ export class NormalizedKeyService {
     return await listPage(cursors, [organizationId, 'normalized_keys'], size, token, async (after, limit) => await uow.repos.keys.list(organizationId, after, limit));
   }
 
-  /** Renames a key. Throws `normalized_key_not_found`, `system_record`, `name_taken`. */
-  async rename(organizationId: string, id: string, name: string): Promise<NormalizedKey> {
+  /** Renames a key. Throws `normalized_key_not_found`, `system_record`, `changed_meanwhile`, `name_taken`. */
+  async rename(organizationId: string, id: string, name: string, etag?: string): Promise<NormalizedKey> {
     const { uow, clock } = this.deps;
     return await uow.transaction(async ({ keys }) => {
-      const key = await keys.find(organizationId, id);
+      const key = await keys.lock(organizationId, id);
       if (!key) throw notFound('normalized_key', id);
       if (key.organizationId === undefined) throw systemRecord('normalized key', id);
+      checkEtag('normalized_key', key.revision, etag);
       await refuseSystemName(keys, name);
-      const updatedAt = clock.now();
-      await keys.rename(organizationId, id, name, updatedAt);
-      return { ...key, name, updatedAt };
+      const renamed = { ...key, name, updatedAt: clock.now(), revision: key.revision + 1 };
+      await keys.update(organizationId, renamed);
+      return renamed;
     });
   }
 }

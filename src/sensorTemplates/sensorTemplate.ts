@@ -18,6 +18,8 @@ export interface SensorTemplate {
   readonly description: string;
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** Counts the changes from 1; the etag is made of it. */
+  readonly revision: number;
 }
 
 /** The name of a measured thing, the same across devices of all makers. Times are Unix milliseconds. */
@@ -29,6 +31,8 @@ export interface NormalizedKey {
   readonly name: string;
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** Counts the changes from 1; the etag is made of it. */
+  readonly revision: number;
 }
 
 /** What the `owner` column holds for records that come with the server. */

@@ -4,7 +4,7 @@ import { pageOfFixed, type Cursors } from '../kernel/pages';
 import { checked, type HandlersOf, type References } from '../rpc/handlers';
 import type { NormalizedKeyService } from './normalizedKeyService';
 import type { ValueType } from './sensorTemplate';
-import { keyToMessage, templateToMessage } from './sensorTemplateMessages';
+import { keyToMessage, listedKeyToMessage, listedTemplateToMessage, templateToMessage } from './sensorTemplateMessages';
 import type { SensorTemplateService } from './sensorTemplateService';
 import { UNITS, unitViolations } from './units';
 
@@ -13,7 +13,7 @@ export function sensorTemplateHandlers(templates: SensorTemplateService, keys: N
   return {
     listSensorTemplates: async (request, context) => {
       const { items, nextPageToken } = await templates.list(context.organizationId, request.pageSize, request.pageToken);
-      return { sensorTemplates: items.map(templateToMessage), nextPageToken };
+      return { sensorTemplates: items.map(listedTemplateToMessage), nextPageToken };
     },
 
     getSensorTemplate: async (request, context) => templateToMessage(await templates.get(context.organizationId, request.id)),
@@ -27,24 +27,24 @@ export function sensorTemplateHandlers(templates: SensorTemplateService, keys: N
     updateSensorTemplate: checked(unitCheck<UpdateSensorTemplateRequest>, async (request, context) => {
       const { id, keyNameId, sensorType, description, unitMeasurementId } = request;
       const fields = { keyNameId, sensorType, valueType: request.valueType as ValueType | undefined, description, unitMeasurementId };
-      return templateToMessage(await templates.update(context.organizationId, id, fields));
+      return templateToMessage(await templates.update(context.organizationId, id, fields, request.etag));
     }, keyCheck(templates)),
 
     deleteSensorTemplate: async (request, context) => {
-      await templates.delete(context.organizationId, request.id);
+      await templates.delete(context.organizationId, request.id, request.etag);
       return {};
     },
 
     listNormalizedKeys: async (request, context) => {
       const { items, nextPageToken } = await keys.list(context.organizationId, request.pageSize, request.pageToken);
-      return { normalizedKeys: items.map(keyToMessage), nextPageToken };
+      return { normalizedKeys: items.map(listedKeyToMessage), nextPageToken };
     },
 
     getNormalizedKey: async (request, context) => keyToMessage(await keys.get(context.organizationId, request.id)),
 
     createNormalizedKey: async (request, context) => keyToMessage(await keys.create(context.organizationId, request.name)),
 
-    updateNormalizedKey: async (request, context) => keyToMessage(await keys.rename(context.organizationId, request.id, request.name)),
+    updateNormalizedKey: async (request, context) => keyToMessage(await keys.rename(context.organizationId, request.id, request.name, request.etag)),
 
     listUnitMeasurements: async ({ pageSize, pageToken }, { organizationId }) => {
       const { items, nextPageToken } = pageOfFixed(cursors, [organizationId, 'units'], UNITS, pageSize, pageToken);

@@ -1,4 +1,5 @@
 import type { NormalizedKey as NormalizedKeyMessage, SensorTemplate as SensorTemplateMessage } from '../gen/sensor_template/v2/sensor_template_service';
+import { etagOf } from '../kernel/etags';
 import { toTimestamp } from '../kernel/timestamps';
 import type { NormalizedKey, SensorTemplate } from './sensorTemplate';
 
@@ -16,8 +17,13 @@ export function templateToMessage(template: SensorTemplate): SensorTemplateMessa
     valueType: template.valueType,
     createdAt: toTimestamp(template.createdAt),
     updatedAt: toTimestamp(template.updatedAt),
-    etag: '',
+    etag: etagOfOwn(template),
   };
+}
+
+/** A template as lists show it. */
+export function listedTemplateToMessage(template: SensorTemplate): SensorTemplateMessage {
+  return { ...templateToMessage(template), etag: '' };
 }
 
 /** A normalized key on the wire. */
@@ -29,6 +35,16 @@ export function keyToMessage(key: NormalizedKey): NormalizedKeyMessage {
     isSystem: key.organizationId === undefined,
     createdAt: toTimestamp(key.createdAt),
     updatedAt: toTimestamp(key.updatedAt),
-    etag: '',
+    etag: etagOfOwn(key),
   };
+}
+
+/** A normalized key as lists show it. */
+export function listedKeyToMessage(key: NormalizedKey): NormalizedKeyMessage {
+  return { ...keyToMessage(key), etag: '' };
+}
+
+/** Nobody changes what comes with the server. */
+function etagOfOwn({ organizationId, revision }: SensorTemplate | NormalizedKey): string {
+  return organizationId === undefined ? '' : etagOf(revision);
 }

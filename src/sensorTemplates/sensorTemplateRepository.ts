@@ -13,6 +13,7 @@ interface SensorTemplateRow {
   value_type: ValueType;
   unit_measurement_id: string;
   description: string;
+  revision: number;
   created_at: number;
   updated_at: number;
 }
@@ -37,6 +38,7 @@ export class SensorTemplateRepository {
       id: template.id,
       organization_id: organizationId,
       owner: organizationId,
+      revision: template.revision,
       created_at: template.createdAt,
       updated_at: template.updatedAt,
     });
@@ -46,6 +48,12 @@ export class SensorTemplateRepository {
   async find(organizationId: string, id: string): Promise<SensorTemplate | undefined> {
     const [template] = await this.findTemplates(organizationId, [id]);
     return template;
+  }
+
+  /** As find; nobody else changes an own one until the end of the transaction. */
+  async lock(organizationId: string, id: string): Promise<SensorTemplate | undefined> {
+    await this.db.dialect.lockForUpdate(this.own(organizationId, id).select('id'));
+    return await this.find(organizationId, id);
   }
 
   /** Those of the ids that the organization sees, own or system, in no order. */
@@ -60,16 +68,20 @@ export class SensorTemplateRepository {
     return rows.map(templateFromRow);
   }
 
-  /** Changes an own template. */
+  /** Changes an own template, and counts the change: a new revision. */
   async update(organizationId: string, id: string, fields: TemplateFields, at: number): Promise<void> {
-    await this.db.knex('sensor_templates').where({ owner: organizationId, id }).update({ ...columns(fields), updated_at: at });
+    await this.own(organizationId, id).update({ ...columns(fields), revision: this.db.knex.raw('revision + 1'), updated_at: at });
   }
 
-  /** Deletes an own template; `in_use` if a sensor refers to it, and then nothing happened. Not inside a transaction: a refusal would break it. */
-  async delete(organizationId: string, id: string): Promise<'deleted' | 'in_use'> {
+  /**
+   * Deletes an own template, of this revision if one is given: `missing` if there is none; `in_use` if a sensor refers to it, and then nothing
+   * happened. Not inside a transaction: a refusal would break it.
+   */
+  async delete(organizationId: string, id: string, revision: number | undefined): Promise<'deleted' | 'missing' | 'in_use'> {
+    const wanted = this.own(organizationId, id);
+    if (revision !== undefined) wanted.where({ revision });
     try {
-      await this.db.knex('sensor_templates').where({ owner: organizationId, id }).delete();
-      return 'deleted';
+      return (await wanted.delete()) > 0 ? 'deleted' : 'missing';
     } catch (error) {
       if (this.db.dialect.isForeignKeyViolation(error)) return 'in_use';
       throw error;
@@ -86,6 +98,10 @@ export class SensorTemplateRepository {
   async putSystem(templates: readonly SystemTemplate[], at: number): Promise<void> {
     const rows = templates.map((template) => ({ ...columns(template), id: template.id, organization_id: null, owner: SYSTEM_OWNER, created_at: at, updated_at: at }));
     await this.db.knex('sensor_templates').insert(rows).onConflict('id').merge([...COLUMNS, 'updated_at']);
+  }
+
+  private own(organizationId: string, id: string) {
+    return this.db.knex('sensor_templates').where({ owner: organizationId, id });
   }
 
   private rows(): Knex.QueryBuilder {
@@ -118,5 +134,6 @@ function templateFromRow(row: SensorTemplateRow): SensorTemplate {
     description: row.description,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    revision: row.revision,
   };
 }

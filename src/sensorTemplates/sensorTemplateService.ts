@@ -1,6 +1,7 @@
 import type { Db, UnitOfWork } from '../database';
 import type { Clock } from '../kernel/clock';
 import { DomainError, notFound, throwIfAny, type Violation } from '../kernel/errors';
+import { checkEtag } from '../kernel/etags';
 import { isId, newId } from '../kernel/ids';
 import type { Cursors } from '../kernel/pages';
 import { listPage, type ListPage } from './listPage';
@@ -37,7 +38,7 @@ export class SensorTemplateService {
     const keyName = await checkFields(uow.repos, organizationId, fields);
     const now = clock.now();
     const { unitMeasurementId = '', description = '' } = fields;
-    const template = { ...fields, id: newId(), organizationId, keyName, unitMeasurementId, description, createdAt: now, updatedAt: now };
+    const template = { ...fields, id: newId(), organizationId, keyName, unitMeasurementId, description, createdAt: now, updatedAt: now, revision: 1 };
     await uow.repos.templates.create(organizationId, template);
     return template;
   }
@@ -65,33 +66,38 @@ export class SensorTemplateService {
     return await listPage(cursors, [organizationId, 'sensor_templates'], size, token, async (after, limit) => await uow.repos.templates.list(organizationId, after, limit));
   }
 
-  /** Throws `sensor_template_not_found`, `system_record`, `validation_failed`, `template_in_use` (the type of values, while a command expects one). */
-  async update(organizationId: string, id: string, fields: TemplateFields): Promise<SensorTemplate> {
+  /** Throws `sensor_template_not_found`, `system_record`, `changed_meanwhile`, `validation_failed`, `template_in_use` (the type of values, while a command expects one). */
+  async update(organizationId: string, id: string, fields: TemplateFields, etag?: string): Promise<SensorTemplate> {
     const { uow, clock, valueTypeUses } = this.options;
     return await uow.transaction(async (repos, db) => {
-      const old = await getOwn(repos, organizationId, id);
+      const old = ownOf(await repos.templates.lock(organizationId, id), id);
+      checkEtag('sensor_template', old.revision, etag);
       await checkFields(repos, organizationId, fields);
       if (fields.valueType !== undefined && fields.valueType !== old.valueType) {
         const uses = await valueTypeUses(db, organizationId, id);
         if (uses > 0) throw templateInUse(id, uses, `${uses} commands expect a state of its valueType; change those commands first, or create another template`);
       }
       await repos.templates.update(organizationId, id, fields, clock.now());
-      return await getOwn(repos, organizationId, id);
+      return ownOf(await repos.templates.find(organizationId, id), id);
     });
   }
 
-  /** Throws `sensor_template_not_found`, `system_record`, `template_in_use`. */
-  async delete(organizationId: string, id: string): Promise<void> {
+  /** Throws `sensor_template_not_found`, `system_record`, `changed_meanwhile`, `template_in_use`. */
+  async delete(organizationId: string, id: string, etag?: string): Promise<void> {
     const { uow, sensorUses } = this.options;
-    await getOwn(uow.repos, organizationId, id);
-    if ((await uow.repos.templates.delete(organizationId, id)) === 'deleted') return;
+    const { templates } = uow.repos;
+    const { revision } = ownOf(await templates.find(organizationId, id), id);
+    checkEtag('sensor_template', revision, etag);
+    const outcome = await templates.delete(organizationId, id, etag === undefined ? undefined : revision);
+    if (outcome === 'deleted') return;
+    if (outcome === 'missing') return checkEtag('sensor_template', ownOf(await templates.find(organizationId, id), id).revision, etag); // somebody was faster
     const uses = await sensorUses(organizationId, id);
     throw templateInUse(id, uses, `${uses} sensors use it; remove them or give them another template first`);
   }
 }
 
-async function getOwn(repos: SensorTemplateRepositories, organizationId: string, id: string): Promise<SensorTemplate> {
-  const template = await repos.templates.find(organizationId, id);
+/** What was found, if it may be changed. Throws `sensor_template_not_found`, `system_record`. */
+function ownOf(template: SensorTemplate | undefined, id: string): SensorTemplate {
   if (!template) throw notFound('sensor_template', id);
   if (template.organizationId === undefined) throw systemRecord('sensor template', id);
   return template;

@@ -4,7 +4,7 @@ import { call, callFails, type SeenError } from '../support/edge';
 import { engines } from '../support/engines';
 import { startAccessRoom, type AccessRoom } from './accessRoom';
 
-const NOTHING: UpdateOrganizationRequest = { id: '', organizationId: '', name: undefined, readingRetentionDays: undefined, thinReadingsAfterDays: undefined };
+const NOTHING: UpdateOrganizationRequest = { id: '', organizationId: '', name: undefined, readingRetentionDays: undefined, thinReadingsAfterDays: undefined, etag: undefined };
 
 describe.each(engines())('the organization of a key on $name', (engine) => {
   let room: AccessRoom;
@@ -21,7 +21,7 @@ describe.each(engines())('the organization of a key on $name', (engine) => {
   const updateFails = async (change: Partial<UpdateOrganizationRequest>): Promise<SeenError> => await callFails(room.organizationsClient.updateOrganization.bind(room.organizationsClient), { ...NOTHING, id, ...change }, room.as());
 
   it('is shown, with a year of readings to begin with', async () => {
-    expect(await get()).toMatchObject({ id, name: 'Plantroom', readingRetentionDays: 365, thinReadingsAfterDays: 0 });
+    expect(await get()).toMatchObject({ id, name: 'Plantroom', readingRetentionDays: 365, thinReadingsAfterDays: 0, etag: '"1"' });
   });
 
   it('changes what is given and leaves the rest', async () => {
@@ -60,6 +60,18 @@ describe.each(engines())('the organization of a key on $name', (engine) => {
       expect(await callFails(room.organizationsClient.getOrganization.bind(room.organizationsClient), { id: foreign, organizationId: '' }, room.as())).toMatchObject({ code: status.NOT_FOUND, reason: 'organization_not_found' });
     }
     expect(await room.organizations.list()).toMatchObject([{ name: 'Plantroom' }, { name: 'Nord' }]);
+  });
+
+  it('refuses a change on an etag that no longer fits, and takes one that does', async () => {
+    const { etag } = await get();
+    expect(await update({ name: 'Faster', etag })).toMatchObject({ etag: '"2"' });
+    expect(await updateFails({ name: 'Slower', etag })).toMatchObject({ code: status.ABORTED, reason: 'changed_meanwhile', metadata: { etag: '"2"' } });
+    expect(await updateFails({ readingRetentionDays: 10, thinReadingsAfterDays: 11, etag })).toMatchObject({ reason: 'changed_meanwhile' });
+    await room.organizations.update(id, { name: 'By hand' });
+    expect(await get()).toMatchObject({ name: 'By hand', etag: '"3"' });
+    const ends = await Promise.allSettled(['a', 'b', 'c'].map(async (name) => await update({ name, etag: '"3"' })));
+    expect(ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as { code: number }).code] : []))).toEqual([status.ABORTED, status.ABORTED]);
+    expect(await get()).toMatchObject({ etag: '"4"' });
   });
 
   it('needs a scope of its own for each', async () => {

@@ -2,6 +2,8 @@ import { status } from '@grpc/grpc-js';
 import type {
   CreateNormalizedKeyRequest,
   CreateSensorTemplateRequest,
+  GetNormalizedKeyRequest,
+  GetSensorTemplateRequest,
   ListNormalizedKeysRequest,
   ListNormalizedKeysResponse,
   ListSensorTemplatesRequest,
@@ -38,9 +40,10 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
   const createKey = async (name: string, organization = ORG): Promise<NormalizedKey> =>
     await call<CreateNormalizedKeyRequest, NormalizedKey>(room.client.createNormalizedKey.bind(room.client), { organizationId: '', name }, as(organization));
   const createKeyFails = async (name: string): Promise<SeenError> => await callFails(room.client.createNormalizedKey.bind(room.client), { organizationId: '', name }, as());
-  const rename = async (id: string, name: string): Promise<NormalizedKey> =>
-    await call<UpdateNormalizedKeyRequest, NormalizedKey>(room.client.updateNormalizedKey.bind(room.client), { id, name, organizationId: '' }, as());
-  const renameFails = async (id: string, name: string): Promise<SeenError> => await callFails(room.client.updateNormalizedKey.bind(room.client), { id, name, organizationId: '' }, as());
+  const rename = async (id: string, name: string, etag?: string): Promise<NormalizedKey> =>
+    await call<UpdateNormalizedKeyRequest, NormalizedKey>(room.client.updateNormalizedKey.bind(room.client), { id, name, organizationId: '', etag }, as());
+  const renameFails = async (id: string, name: string, etag?: string): Promise<SeenError> => await callFails(room.client.updateNormalizedKey.bind(room.client), { id, name, organizationId: '', etag }, as());
+  const getKey = async (id: string): Promise<NormalizedKey> => await call<GetNormalizedKeyRequest, NormalizedKey>(room.client.getNormalizedKey.bind(room.client), { id, organizationId: '' }, as());
   const systemKey = async (name: string): Promise<NormalizedKey> => (await listKeys()).find((key) => key.isSystem && key.name === name) as NormalizedKey;
   const wanted = async (overrides: Partial<CreateSensorTemplateRequest> = {}): Promise<CreateSensorTemplateRequest> => ({ organizationId: '', keyNameId: (await systemKey('temperature')).id, sensorType: 'probe', valueType: 'number', ...overrides });
   const create = async (overrides: Partial<CreateSensorTemplateRequest> = {}, organization = ORG): Promise<SensorTemplate> =>
@@ -49,8 +52,9 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
     await call<UpdateSensorTemplateRequest, SensorTemplate>(room.client.updateSensorTemplate.bind(room.client), { id: template.id, keyNameId: template.keyNameId, organizationId: '', ...overrides }, as());
   const updateFails = async (template: SensorTemplate, overrides: Partial<UpdateSensorTemplateRequest>): Promise<SeenError> =>
     await callFails(room.client.updateSensorTemplate.bind(room.client), { id: template.id, keyNameId: template.keyNameId, organizationId: '', ...overrides }, as());
-  const remove = async (id: string): Promise<object> => await call(room.client.deleteSensorTemplate.bind(room.client), { id, organizationId: '' }, as()) as object;
-  const removeFails = async (id: string): Promise<SeenError> => await callFails(room.client.deleteSensorTemplate.bind(room.client), { id, organizationId: '' }, as());
+  const get = async (id: string): Promise<SensorTemplate> => await call<GetSensorTemplateRequest, SensorTemplate>(room.client.getSensorTemplate.bind(room.client), { id, organizationId: '' }, as());
+  const remove = async (id: string, etag?: string): Promise<object> => await call(room.client.deleteSensorTemplate.bind(room.client), { id, organizationId: '', etag }, as()) as object;
+  const removeFails = async (id: string, etag?: string): Promise<SeenError> => await callFails(room.client.deleteSensorTemplate.bind(room.client), { id, organizationId: '', etag }, as());
 
   it('shows the shipped templates and keys to every organization, the same to each', async () => {
     const mine = (await listTemplates()).sensorTemplates;
@@ -64,13 +68,14 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
   it('creates, changes and deletes a template', async () => {
     const created = await create({ unitMeasurementId: 'Cel', description: 'In the duct' });
     expect(created).toMatchObject({ organizationId: ORG, isSystem: false, keyName: 'temperature', sensorType: 'probe', valueType: 'number', unitMeasurementId: 'Cel', description: 'In the duct' });
-    expect((await listTemplates()).sensorTemplates[0]).toEqual(created);
+    expect(await get(created.id)).toEqual(created);
+    expect((await listTemplates()).sensorTemplates[0]).toEqual({ ...created, etag: '' });
     room.clock.advance(1000);
     const key = await createKey('duct_temperature');
     const updated = await update(created, { keyNameId: key.id, sensorType: 'thermometer', valueType: 'integer', unitMeasurementId: '', description: '' });
     const { seconds = 0, nanos = 0 } = created.createdAt ?? {};
-    expect(updated).toEqual({ ...created, keyNameId: key.id, keyName: 'duct_temperature', sensorType: 'thermometer', valueType: 'integer', unitMeasurementId: '', description: '', updatedAt: { seconds: seconds + 1, nanos } });
-    expect(await update(updated, {})).toEqual(updated);
+    expect(updated).toEqual({ ...created, keyNameId: key.id, keyName: 'duct_temperature', sensorType: 'thermometer', valueType: 'integer', unitMeasurementId: '', description: '', updatedAt: { seconds: seconds + 1, nanos }, etag: '"2"' });
+    expect(await update(updated, {})).toEqual({ ...updated, etag: '"3"' });
     expect(await remove(created.id)).toEqual({});
     expect(await removeFails(created.id)).toMatchObject({ code: status.NOT_FOUND, reason: 'sensor_template_not_found' });
   });
@@ -87,7 +92,7 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
     expect(await updateFails(template, { keyNameId: 'no\0such', sensorType: '' })).toMatchObject({ reason: 'validation_failed', violations: { keyNameId: expect.stringContaining('NUL') } });
     expect((await updateFails(template, { keyNameId: 'no-such' })).fields).toEqual(['keyNameId']);
     expect((await updateFails(template, { unitMeasurementId: 'cel' })).fields).toEqual(['unitMeasurementId']);
-    expect((await listTemplates()).sensorTemplates.filter(({ isSystem }) => !isSystem)).toEqual([template]);
+    expect((await listTemplates()).sensorTemplates.filter(({ isSystem }) => !isSystem)).toEqual([{ ...template, etag: '' }]);
   });
 
   it('takes no key and finds no template of another organization', async () => {
@@ -97,6 +102,8 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
     expect((await updateFails(template, { sensorType: 'x' })).reason).toBe('sensor_template_not_found');
     expect((await removeFails(template.id)).reason).toBe('sensor_template_not_found');
     expect((await renameFails(theirs.id, 'mine')).reason).toBe('normalized_key_not_found');
+    for (const id of [template.id, 'no-such']) expect(await callFails(room.client.getSensorTemplate.bind(room.client), { id, organizationId: '' }, as())).toMatchObject({ code: status.NOT_FOUND, reason: 'sensor_template_not_found' });
+    for (const id of [theirs.id, 'no-such']) expect(await callFails(room.client.getNormalizedKey.bind(room.client), { id, organizationId: '' }, as())).toMatchObject({ code: status.NOT_FOUND, reason: 'normalized_key_not_found' });
     expect(await room.templates.findTemplates(ORG, [template.id])).toEqual([]);
     expect((await listKeys()).some(({ id }) => id === theirs.id)).toBe(false);
     expect((await createKey('theirs')).organizationId).toBe(ORG);
@@ -105,7 +112,16 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
   it('lets nobody change what comes with the server', async () => {
     const template = (await listTemplates()).sensorTemplates[0] as SensorTemplate;
     const key = await systemKey('humidity');
-    const refusals = [await updateFails(template, { description: 'mine' }), await removeFails(template.id), await renameFails(key.id, 'mine')];
+    expect(await get(template.id)).toEqual({ ...template, etag: '' });
+    expect(await getKey(key.id)).toEqual({ ...key, etag: '' });
+    const refusals = [
+      await updateFails(template, { description: 'mine' }),
+      await removeFails(template.id),
+      await renameFails(key.id, 'mine'),
+      await updateFails(template, { description: 'mine', etag: '"1"' }),
+      await removeFails(template.id, '"9"'),
+      await renameFails(key.id, 'mine', '"9"'),
+    ];
     for (const refusal of refusals) expect(refusal).toMatchObject({ code: status.FAILED_PRECONDITION, reason: 'system_record' });
     expect(await room.templates.findTemplates(ORG, [template.id, 'no-such'])).toMatchObject([{ id: template.id }]);
   });
@@ -126,6 +142,40 @@ describe.each(engines())('sensor templates over gRPC on $name', (engine) => {
   it('creates one of two keys that ask for the same name at once', async () => {
     const outcomes = await Promise.allSettled([createKey('Same'), createKey('same')]);
     expect(outcomes.map((one) => one.status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('refuses a change on an etag that no longer fits, and takes one that does', async () => {
+    const [template, key] = [await create(), await createKey('my level')];
+    expect([template.etag, key.etag]).toEqual(['"1"', '"1"']);
+    await update(template, { sensorType: 'faster', etag: template.etag });
+    expect(await rename(key.id, 'fill', key.etag)).toMatchObject({ name: 'fill', etag: '"2"' });
+    const refusals = [
+      await updateFails(template, { sensorType: 'slower', etag: template.etag }),
+      await updateFails(template, { keyNameId: 'no-such', etag: template.etag }),
+      await removeFails(template.id, template.etag),
+      await renameFails(key.id, 'slower', key.etag),
+      await renameFails(key.id, 'slower', 'W/"2"'),
+    ];
+    for (const refusal of refusals) expect(refusal).toMatchObject({ code: status.ABORTED, reason: 'changed_meanwhile', metadata: { etag: '"2"' } });
+    expect(await get(template.id)).toMatchObject({ sensorType: 'faster', etag: '"2"' });
+    expect(await getKey(key.id)).toMatchObject({ name: 'fill', etag: '"2"' });
+    expect((await listKeys())[0]).toMatchObject({ id: key.id, etag: '' });
+    expect(await remove(template.id, '"2"')).toEqual({});
+    expect((await removeFails(template.id, '"2"')).reason).toBe('sensor_template_not_found');
+  });
+
+  it('lets one of several changes on the same etag win', async () => {
+    const [template, key] = [await create(), await createKey('race')];
+    const reasonsOf = (ends: PromiseSettledResult<unknown>[]) => ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as { code: number }).code] : []));
+    const four = ['a', 'b', 'c', 'd'];
+    const updates = await Promise.allSettled(four.map(async (sensorType) => await update(template, { sensorType, etag: template.etag })));
+    expect(reasonsOf(updates)).toEqual([status.ABORTED, status.ABORTED, status.ABORTED]);
+    const renames = await Promise.allSettled(four.map(async (name) => await rename(key.id, name, key.etag)));
+    expect(reasonsOf(renames)).toEqual([status.ABORTED, status.ABORTED, status.ABORTED]);
+    const [removed, changed] = await Promise.allSettled([remove(template.id, '"2"'), update(template, { sensorType: 'e', etag: '"2"' })]);
+    const loser = removed.status === 'fulfilled' ? [changed, status.NOT_FOUND] : [removed, status.ABORTED];
+    expect(loser[0]).toMatchObject({ status: 'rejected', reason: { code: loser[1] } });
+    expect([removed.status, changed.status].toSorted()).toEqual(['fulfilled', 'rejected']);
   });
 
   it('keeps a template that a sensor uses, and says how many do', async () => {
