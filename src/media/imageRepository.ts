@@ -1,5 +1,6 @@
 import type { Db, Dialect } from '../database';
 import { throwIfAny, type Violation } from '../kernel/errors';
+import { isId } from '../kernel/ids';
 import { placed, unknownImages, type DeviceImage, type ImageInput } from './deviceImage';
 
 /** SQL of a column of a statement over `digital_devices d`: the pictures of the device as JSON text, for imagesFromJson. */
@@ -30,11 +31,13 @@ export function imagesFromJson(text: string): readonly DeviceImage[] {
 export class ImageRepository {
   constructor(private readonly db: Db) {}
 
-  /** What is wrong with the references: pictures that the organization does not have. */
+  /** What is wrong with the references: pictures that the organization does not have. What can be no id at all is told elsewhere. */
   async check(organizationId: string, images: readonly ImageInput[]): Promise<Violation[]> {
-    if (images.length === 0) return [];
-    const rows: { id: string }[] = await this.media(organizationId, wanted(images)).select('m.id');
-    return unknownImages(images, missing(images, rows));
+    const ids = wanted(images).filter(isId);
+    if (ids.length === 0) return [];
+    const rows: { id: string }[] = await this.media(organizationId, ids).select('m.id');
+    const unknown = missing(images, rows);
+    return unknownImages(images, new Set(ids.filter((id) => unknown.has(id))));
   }
 
   /** Replaces the pictures of a device. Throws `validation_failed` for those that the organization does not have. */

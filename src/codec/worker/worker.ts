@@ -1,27 +1,9 @@
-import { readlinkSync } from 'node:fs';
-import { setPriority } from 'node:os';
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { lowerPriority } from '../../kernel/lowerPriority';
 import { CellStock } from './cellStock';
 import { startEngine } from './engine';
 import type { Job, Report, WorkerStart } from './messages';
 import { runScript } from './runScript';
-
-const NICE = 10;
-
-/**
- * Scripts get the time that the server leaves. Elsewhere than on Linux a thread has no priority of its own to be set from here. Answers the
- * thread's id as the system has it, if it does.
- */
-function lowerPriority(): number | undefined {
-  if (process.platform !== 'linux') return undefined;
-  try {
-    const tid = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-    setPriority(tid, NICE);
-    return tid;
-  } catch {
-    return undefined; // a container without /proc: scripts then share the processor evenly with the server
-  }
-}
 
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();

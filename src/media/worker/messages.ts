@@ -1,0 +1,21 @@
+/** What a thread is to look at. */
+export interface WorkerStart {
+  /** The file that holds the bytes. */
+  readonly file: string;
+  /** The longer side of the small picture at most, in pixels. */
+  readonly thumbnailPixels: number;
+}
+
+/** What the bytes are. */
+export interface Picture {
+  /** For example `image/png`. */
+  readonly contentType: string;
+  /** In pixels, as it is shown. */
+  readonly width: number;
+  readonly height: number;
+  /** The small picture as WebP. */
+  readonly thumbnail: Uint8Array;
+}
+
+/** What a thread says, once: what the picture is, or what is wrong with it. */
+export type Report = { readonly picture: Picture } | { readonly refused: string };
