@@ -1,4 +1,5 @@
 import { DomainError, type Violation } from '../kernel/errors';
+import type { DeviceImage } from '../media';
 import { formatSourcePath, LONGEST_SOURCE_PATH, parseSourcePath, SOURCE_PATH_FORM } from './sourcePath';
 
 const HOUR_MS = 3_600_000;
@@ -14,6 +15,8 @@ export interface Device {
   readonly physicalDevice: PhysicalDevice | undefined;
   /** In the order in which they were attached. */
   readonly sensors: readonly Sensor[];
+  /** By position. */
+  readonly images: readonly DeviceImage[];
   /** How often it is expected to send. */
   readonly dataSendingInterval: DataSendingInterval | undefined;
   readonly createdAt: number;

@@ -1,7 +1,7 @@
-import type { DigitalDeviceServiceServer } from '../gen/digitaldevice/v2/digital_device_service';
-import { checked, referring, type HandlersOf } from '../rpc/handlers';
-import { checkMappings, MOST_SENSORS } from './device';
-import { checkListRequest, checkUpdateRequest, deviceChangeFromMessage, devicePageToMessage, deviceQueryFromMessage, deviceToMessage, newDeviceFromMessage } from './deviceMessages';
+import type { CreateDigitalDeviceRequest, DigitalDevice, DigitalDeviceServiceServer, ImageInput } from '../gen/digitaldevice/v2/digital_device_service';
+import { checked, referring, type HandlersOf, type References } from '../rpc/handlers';
+import { checkMappings, MOST_SENSORS, type Device } from './device';
+import { checkImages, checkListRequest, checkUpdateRequest, deviceChangeFromMessage, devicePageToMessage, deviceQueryFromMessage, deviceToMessage, imageFromMessage, newDeviceFromMessage, type ImageLinks } from './deviceMessages';
 import type { DeviceService } from './deviceService';
 import type { SensorService } from './sensorService';
 
@@ -10,23 +10,26 @@ export type DigitalDeviceHandlers = Omit<HandlersOf<DigitalDeviceServiceServer>,
 
 // As many as the proto allows: of a list that is too long the rest is not looked at.
 const MOST_ADDED = 100;
+const MOST_IMAGES = 50;
 
 /** Devices, and the sensors on them. */
-export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorService): DigitalDeviceHandlers {
+export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorService, links: ImageLinks = { of: () => ({ url: '', thumbnailUrl: '' }) }): DigitalDeviceHandlers {
+  const message = (device: Device): DigitalDevice => deviceToMessage(device, links);
+  const images = imageReferences(devices);
   return {
     listDigitalDevices: checked(checkListRequest, async (request, context) => {
       const page = await devices.list(context.organizationId, deviceQueryFromMessage(request));
       return devicePageToMessage(page);
     }),
-    createDigitalDevice: async (request, context) => {
+    createDigitalDevice: checked<CreateDigitalDeviceRequest, DigitalDevice>(checkImages, async (request, context) => {
       const device = await devices.create(context.organizationId, newDeviceFromMessage(request));
-      return deviceToMessage(device);
-    },
-    getDigitalDevice: async (request, context) => deviceToMessage(await devices.get(context.organizationId, request.id)),
+      return message(device);
+    }, images),
+    getDigitalDevice: async (request, context) => message(await devices.get(context.organizationId, request.id)),
     updateDigitalDevice: checked(checkUpdateRequest, async (request, context) => {
       const device = await devices.update(context.organizationId, request.id, deviceChangeFromMessage(request), request.etag);
-      return deviceToMessage(device);
-    }),
+      return message(device);
+    }, images),
     deleteDigitalDevice: async (request, context) => {
       await devices.delete(context.organizationId, request.id, request.etag);
       return {};
@@ -34,26 +37,26 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
     addSensorsToDevice: referring(
       async (request, context) => {
         const device = await sensors.add(context.organizationId, request.id, request.sensorTemplateIds);
-        return deviceToMessage(device);
+        return message(device);
       },
       async (request, context) => await sensors.checkAdded(context.organizationId, request.id, request.sensorTemplateIds.slice(0, MOST_ADDED)),
     ),
     removeSensorsFromDevice: referring(
       async (request, context) => {
         const device = await sensors.remove(context.organizationId, request.id, request.sensorIds);
-        return deviceToMessage(device);
+        return message(device);
       },
       async (request, context) => await sensors.checkOwn(context.organizationId, request.id, request.sensorIds.slice(0, MOST_SENSORS), 'removed'),
     ),
     updateDeviceSensor: async (request, context) => {
       const device = await sensors.setTemplate(context.organizationId, request.id, request.sensorId, request.sensorTemplateId);
-      return deviceToMessage(device);
+      return message(device);
     },
     setSensorMappings: checked(
       ({ mappings }) => checkMappings(mappings),
       async (request, context) => {
         const device = await sensors.setMappings(context.organizationId, request.id, request.mappings);
-        return deviceToMessage(device);
+        return message(device);
       },
       async (request, context) => {
         const sensorIds = request.mappings.slice(0, MOST_SENSORS).map(({ sensorId }) => sensorId);
@@ -61,4 +64,8 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
       },
     ),
   };
+}
+
+function imageReferences(devices: DeviceService): References<{ images: ImageInput[] }> {
+  return async ({ images }, context) => await devices.checkImages(context.organizationId, images.slice(0, MOST_IMAGES).map(imageFromMessage));
 }

@@ -1,7 +1,8 @@
-import { DataSendingIntervalUnit, type CreateDigitalDeviceRequest, type DigitalDevice, type ListDigitalDevicesRequest, type ListDigitalDevicesResponse, type PhysicalDevice as PhysicalDeviceMessage, type UpdateDigitalDeviceRequest } from '../gen/digitaldevice/v2/digital_device_service';
+import { DataSendingIntervalUnit, type CreateDigitalDeviceRequest, type DigitalDevice, type Image, type ImageInput as ImageInputMessage, type ListDigitalDevicesRequest, type ListDigitalDevicesResponse, type PhysicalDevice as PhysicalDeviceMessage, type UpdateDigitalDeviceRequest } from '../gen/digitaldevice/v2/digital_device_service';
 import type { Violation } from '../kernel/errors';
 import { etagOf } from '../kernel/etags';
 import { fromTimestamp, optionalTimestamp, toTimestamp } from '../kernel/timestamps';
+import { imageListViolations, type DeviceImage, type ImageInput, type MediaLinks } from '../media';
 import type { DataSendingInterval, Device, IntervalUnit, ListedDevice, PhysicalDevice } from './device';
 import type { DeviceChange, DevicePage, DeviceQuery, NewDevice } from './deviceService';
 
@@ -14,8 +15,11 @@ const UNIT_TO_WIRE: Readonly<Record<IntervalUnit, DataSendingIntervalUnit>> = {
 };
 const UNITS = Object.keys(UNIT_TO_WIRE) as IntervalUnit[];
 
+/** Makes the links by which browsers get pictures. */
+export type ImageLinks = Pick<MediaLinks, 'of'>;
+
 /** A device in full. */
-export function deviceToMessage(device: Device): DigitalDevice {
+export function deviceToMessage(device: Device, links: ImageLinks): DigitalDevice {
   const { dataSendingInterval, lastSeenAt, physicalDevice } = device;
   return {
     id: device.id,
@@ -24,12 +28,17 @@ export function deviceToMessage(device: Device): DigitalDevice {
     lastSeen: optionalTimestamp(lastSeenAt),
     physicalDevice: physicalDevice && physicalDeviceToMessage(physicalDevice),
     sensors: device.sensors.map((sensor) => ({ id: sensor.id, sensorTemplateId: sensor.sensorTemplateId, createdAt: toTimestamp(sensor.createdAt), updatedAt: toTimestamp(sensor.updatedAt) })),
-    images: [],
+    images: device.images.map((image) => imageToMessage(image, links.of(device.organizationId, image.id))),
     dataSendingInterval: intervalToMessage(dataSendingInterval),
     createdAt: toTimestamp(device.createdAt),
     updatedAt: toTimestamp(device.updatedAt),
     etag: etagOf(device.revision),
   };
+}
+
+function imageToMessage(image: DeviceImage, { url, thumbnailUrl }: ReturnType<ImageLinks['of']>): Image {
+  const { id, filename, contentType, isCover, position, sizeBytes } = image;
+  return { id, filename, contentType, url, isCover, position, sizeBytes, createdAt: toTimestamp(image.createdAt), thumbnailUrl };
 }
 
 function physicalDeviceToMessage(physicalDevice: PhysicalDevice): PhysicalDeviceMessage {
@@ -80,7 +89,7 @@ export function deviceQueryFromMessage(request: ListDigitalDevicesRequest): Devi
 
 /** What to create. */
 export function newDeviceFromMessage(request: CreateDigitalDeviceRequest): NewDevice {
-  return { name: request.name, physicalDevice: request.physicalDevice };
+  return { name: request.name, physicalDevice: request.physicalDevice, images: request.images.map(imageFromMessage) };
 }
 
 /** What to change. */
@@ -90,7 +99,13 @@ export function deviceChangeFromMessage(request: UpdateDigitalDeviceRequest): De
     name: request.name,
     physicalDevice: request.unbindPhysicalDevice ? null : physicalDevice && { clientDeviceId: physicalDevice.clientDeviceId, connectionId: physicalDevice.connectionId, configuration: physicalDevice.configuration },
     dataSendingInterval: request.clearDataSendingInterval ? null : intervalFromMessage(request.dataSendingInterval),
+    images: request.clearImages || request.images.length > 0 ? request.images.map(imageFromMessage) : undefined,
   };
+}
+
+/** A picture to show. */
+export function imageFromMessage({ mediaId, isCover, position }: ImageInputMessage): ImageInput {
+  return { mediaId, isCover, position };
 }
 
 function intervalToMessage(interval: DataSendingInterval | undefined): DigitalDevice['dataSendingInterval'] {
@@ -107,10 +122,16 @@ export function checkListRequest(request: ListDigitalDevicesRequest): Violation[
   return request.offset && request.pageToken ? [{ field: 'offset', description: 'goes not together with pageToken; give one of them' }] : [];
 }
 
+/** A device has one cover, and shows a picture once. */
+export function checkImages({ images }: { readonly images: readonly ImageInputMessage[] }): Violation[] {
+  return imageListViolations(images.map(imageFromMessage));
+}
+
 /** A field cannot be removed and set at once. */
 export function checkUpdateRequest(request: UpdateDigitalDeviceRequest): Violation[] {
-  const violations: Violation[] = [];
+  const violations = checkImages(request);
   if (request.unbindPhysicalDevice && request.physicalDevice) violations.push({ field: 'unbindPhysicalDevice', description: 'goes not together with physicalDevice; give one of them' });
   if (request.clearDataSendingInterval && request.dataSendingInterval) violations.push({ field: 'clearDataSendingInterval', description: 'goes not together with dataSendingInterval; give one of them' });
+  if (request.clearImages && request.images.length > 0) violations.push({ field: 'clearImages', description: 'goes not together with images; give one of them' });
   return violations;
 }

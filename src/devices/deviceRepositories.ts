@@ -1,5 +1,6 @@
 import { ConnectionRepository } from '../connections';
 import type { Db } from '../database';
+import { ImageRepository } from '../media';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import { BindingRepository } from './bindingRepository';
 import { DeviceCounterRepository } from './deviceCounterRepository';
@@ -14,6 +15,7 @@ export interface DeviceRepositories {
   readonly counters: DeviceCounterRepository;
   readonly bindings: BindingRepository;
   readonly sensors: SensorRepository;
+  readonly images: ImageRepository;
   readonly connections: ConnectionRepository;
   readonly templates: SensorTemplateRepository;
 }
@@ -26,6 +28,7 @@ export function deviceRepositories(db: Db): DeviceRepositories {
     counters: new DeviceCounterRepository(db),
     bindings: new BindingRepository(db),
     sensors: new SensorRepository(db),
+    images: new ImageRepository(db),
     connections: new ConnectionRepository(db),
     templates: new SensorTemplateRepository(db),
   };

@@ -1,9 +1,10 @@
 import { foldName, type Db, type Dialect, type HotStatement } from '../database';
 import { notFound } from '../kernel/errors';
+import { imagesFromJson, imagesOfDeviceSql } from '../media';
 import { seenHour, type DataSendingInterval, type Device, type IntervalUnit, type Sensor, type SensorMapping } from './device';
 import { ALL_DEVICES, boundTo, DeviceCounterRepository } from './deviceCounterRepository';
 
-/** What a device is made of beside its binding, sensors and mappings. */
+/** What a device is made of beside its binding, sensors, mappings and pictures. */
 export type DeviceRecord = Pick<Device, 'id' | 'name' | 'createdAt'>;
 
 interface DeviceRow {
@@ -28,6 +29,8 @@ interface DeviceRow {
   /** JSON arrays whose items are the domain's own objects. */
   readonly sensors: string;
   readonly mappings: string;
+  /** For imagesFromJson. */
+  readonly images: string;
 }
 
 const GET: HotStatement = {
@@ -35,7 +38,7 @@ const GET: HotStatement = {
   sql: (dialect) => `
     select d.id, d.organization_id, d.name, d.last_seen_at, d.interval_unit, d.interval_value, d.revision, d.created_at, d.updated_at,
       p.id as physical_id, p.client_device_id, p.connection_id, p.configuration, p.uplink_gaps, p.reported_class, p.created_at as bound_at, p.updated_at as binding_updated_at,
-      ${sensorsOf(dialect)} as sensors, ${mappingsOf(dialect)} as mappings
+      ${sensorsOf(dialect)} as sensors, ${mappingsOf(dialect)} as mappings, ${imagesOfDeviceSql(dialect)} as images
     from digital_devices d left join physical_devices p on p.device_id = d.id
     where d.organization_id = ? and d.id = ?`,
 };
@@ -70,7 +73,7 @@ export class DeviceRepository {
     return device;
   }
 
-  /** The whole device: binding, mappings and sensors, in one statement. */
+  /** The whole device: binding, mappings, sensors and pictures, in one statement. */
   async find(organizationId: string, id: string): Promise<Device | undefined> {
     const [row] = await this.db.all<DeviceRow>(GET, [organizationId, id]);
     return row && deviceFromRow(row);
@@ -139,6 +142,7 @@ function deviceFromRow(row: DeviceRow): Device {
     lastSeenAt: row.last_seen_at ?? undefined,
     physicalDevice: row.physical_id === null ? undefined : physicalDeviceFromRow(row, row.physical_id),
     sensors: JSON.parse(row.sensors) as Sensor[],
+    images: imagesFromJson(row.images),
     dataSendingInterval: row.interval_unit && row.interval_value ? { unit: row.interval_unit, value: row.interval_value } : undefined,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -1,9 +1,12 @@
 import { foldName, UnitOfWork, type Database, type Db } from '../database';
 import type { Clock } from '../kernel/clock';
+import { DomainError, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
+import type { ImageInput } from '../media';
 import { checkedBinding, isSamePhysicalDevice, patchedBinding, type BindingInput, type BindingPatch } from './binding';
+import type { BindingRecord } from './bindingRepository';
 import type { DataSendingInterval, Device, ListedDevice } from './device';
 import type { DeviceHooks } from './deviceHooks';
 import { deviceRepositories, type DeviceRepositories } from './deviceRepositories';
@@ -12,6 +15,7 @@ import { deviceRepositories, type DeviceRepositories } from './deviceRepositorie
 export interface NewDevice {
   readonly name: string;
   readonly physicalDevice: BindingInput | undefined;
+  readonly images?: readonly ImageInput[] | undefined;
 }
 
 /** What to change on a device; undefined stays as it is, null removes. */
@@ -19,6 +23,8 @@ export interface DeviceChange {
   readonly name: string | undefined;
   readonly physicalDevice: BindingPatch | null | undefined;
   readonly dataSendingInterval: DataSendingInterval | null | undefined;
+  /** All pictures from now on. */
+  readonly images?: readonly ImageInput[] | undefined;
 }
 
 /** What to list. An empty search or token is none; offset and token exclude each other. */
@@ -46,6 +52,14 @@ export interface DeviceOptions {
   readonly hooks: DeviceHooks;
 }
 
+/** An update of a device, inside its transaction; nobody else changes the device meanwhile. */
+interface DeviceUpdate {
+  readonly repos: DeviceRepositories;
+  readonly db: Db;
+  readonly device: Device;
+  readonly now: number;
+}
+
 /** Digital devices and what they are bound to. Assumes that the field rules of the proto hold. */
 export class DeviceService {
   private readonly work: UnitOfWork<DeviceRepositories>;
@@ -58,9 +72,13 @@ export class DeviceService {
   async create(organizationId: string, device: NewDevice): Promise<Device> {
     const id = newId();
     const now = this.options.clock.now();
+    const { name, physicalDevice, images = [] } = device;
     return await this.work.transaction(async (repos) => {
-      await repos.devices.create(organizationId, { id, name: device.name, createdAt: now });
-      if (device.physicalDevice) await repos.bindings.create(organizationId, id, await checkedBinding(repos.connections, organizationId, device.physicalDevice, now));
+      const wrong = await repos.images.check(organizationId, images);
+      const binding = await together(wrong, async () => physicalDevice && (await checkedBinding(repos.connections, organizationId, physicalDevice, now)));
+      await repos.devices.create(organizationId, { id, name, createdAt: now });
+      if (binding) await repos.bindings.create(organizationId, id, binding);
+      if (images.length > 0) await repos.images.set(organizationId, id, images, now);
       return await repos.devices.get(organizationId, id);
     });
   }
@@ -68,6 +86,11 @@ export class DeviceService {
   /** Throws `device_not_found`. */
   get(organizationId: string, id: string): Promise<Device> {
     return this.work.repos.devices.get(organizationId, id);
+  }
+
+  /** Names those of the pictures that the organization does not have. */
+  checkImages(organizationId: string, images: readonly ImageInput[]): Promise<Violation[]> {
+    return this.work.repos.images.check(organizationId, images);
   }
 
   /** Newest created first. Throws `validation_failed` for a token that this list did not give out. */
@@ -91,20 +114,22 @@ export class DeviceService {
       const device = await repos.devices.lock(organizationId, id);
       checkEtag('device', device.revision, etag);
       const now = this.options.clock.now();
-      if (change.physicalDevice === null) await this.unbind(repos, db, device);
-      else if (change.physicalDevice) await this.bind(repos, db, device, change.physicalDevice, now);
+      const { images } = change;
+      await this.rebind({ repos, db, device, now }, change.physicalDevice, images ? await repos.images.check(organizationId, images) : []);
+      if (images) await repos.images.set(organizationId, id, images, now);
       const dataSendingInterval = change.dataSendingInterval === undefined ? device.dataSendingInterval : (change.dataSendingInterval ?? undefined);
       await repos.devices.update(organizationId, id, { name: change.name ?? device.name, dataSendingInterval }, now);
       return await repos.devices.get(organizationId, id);
     });
   }
 
-  /** Deletes a device with its binding, sensors, mappings and commands. Throws `device_not_found`, `changed_meanwhile`. */
+  /** Deletes a device with its binding, sensors, mappings and commands, and takes its pictures from it. Throws `device_not_found`, `changed_meanwhile`. */
   async delete(organizationId: string, id: string, etag: string | undefined): Promise<void> {
     await this.work.transaction(async (repos, db) => {
       const device = await repos.devices.lock(organizationId, id);
       checkEtag('device', device.revision, etag);
       await this.options.hooks.onDeviceDeleted(db, organizationId, id);
+      await repos.images.remove(organizationId, id, this.options.clock.now());
       await repos.devices.delete(organizationId, device);
     });
   }
@@ -114,9 +139,17 @@ export class DeviceService {
     return this.work.repos.counters.boundTo(organizationId, connectionIds);
   }
 
-  private async bind(repos: DeviceRepositories, db: Db, device: Device, patch: BindingPatch, now: number): Promise<void> {
+  /** Binds (null: unbinds, undefined: does not). Throws, together with what is `wrong` already, what is wrong with the binding. */
+  private async rebind(update: DeviceUpdate, patch: BindingPatch | null | undefined, wrong: readonly Violation[]): Promise<void> {
+    const { repos, device, now } = update;
+    const { organizationId, physicalDevice } = device;
+    const binding = await together(wrong, async () => patch && (await checkedBinding(repos.connections, organizationId, patchedBinding(physicalDevice, patch), now)));
+    if (binding) await this.bind(update, binding);
+    else if (binding === null) await this.unbind(update);
+  }
+
+  private async bind({ repos, db, device, now }: DeviceUpdate, wanted: BindingRecord): Promise<void> {
     const { id, organizationId, physicalDevice } = device;
-    const wanted = await checkedBinding(repos.connections, organizationId, patchedBinding(physicalDevice, patch), now);
     if (isSamePhysicalDevice(physicalDevice, wanted)) return await repos.bindings.setConfiguration(organizationId, id, wanted.configuration, now);
     if (physicalDevice) {
       await repos.bindings.delete(organizationId, id, physicalDevice.connectionId);
@@ -125,10 +158,19 @@ export class DeviceService {
     return await repos.bindings.create(organizationId, id, wanted); // the mappings stay: they belong to the digital device
   }
 
-  private async unbind(repos: DeviceRepositories, db: Db, device: Device): Promise<void> {
+  private async unbind({ repos, db, device }: DeviceUpdate): Promise<void> {
     if (!device.physicalDevice) return;
     await repos.sensors.setMappings(device.organizationId, device.id, []);
     await repos.bindings.delete(device.organizationId, device.id, device.physicalDevice.connectionId);
     await this.options.hooks.onBindingChanged(db, device.organizationId, device.id);
   }
+}
+
+/** What the work gives, if nothing is wrong; else all that is: what was found before, and what the work finds. */
+async function together<T>(found: readonly Violation[], work: () => Promise<T>): Promise<T> {
+  const result = await work().catch((error: unknown) => {
+    throw error instanceof DomainError && error.reason === 'validation_failed' ? validationFailed([...error.violations, ...found]) : error;
+  });
+  throwIfAny(found);
+  return result;
 }

@@ -1,6 +1,7 @@
 export type { BindingInput, BindingPatch } from './binding';
 export type { DataSendingInterval, Device, IntervalUnit, ListedDevice, PhysicalDevice, Sensor, SensorMapping, SensorUse } from './device';
 export { digitalDeviceHandlers, type DigitalDeviceHandlers } from './deviceHandlers';
+export type { ImageLinks } from './deviceMessages';
 export type { DeviceHooks } from './deviceHooks';
 export { DeviceRepository } from './deviceRepository';
 export { DeviceService, type DeviceChange, type DeviceOptions, type DevicePage, type DeviceQuery, type NewDevice } from './deviceService';

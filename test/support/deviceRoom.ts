@@ -5,6 +5,7 @@ import type { SensedUplink } from '../../src/executions';
 import * as wire from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { newId } from '../../src/kernel/ids';
 import { Cursors } from '../../src/kernel/pages';
+import { MediaLinks } from '../../src/media';
 import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
 import { connectorKeyHandlers, ConnectorKeyService, ReadingPositions, SeriesNumbers, UplinkPipeline } from '../../src/telemetry';
 import { call, callFails, MemoryLog, startEdge, type SeenError } from './edge';
@@ -25,6 +26,8 @@ export interface DeviceRoom {
   readonly api: DeviceApi;
   readonly devices: DeviceService;
   readonly sensors: SensorService;
+  /** By which devices show their pictures. */
+  readonly links: MediaLinks;
   readonly pipeline: UplinkPipeline;
   /** Of the readings of the pipeline. */
   readonly positions: ReadingPositions;
@@ -60,14 +63,15 @@ export async function startDeviceRoom(engine: TestEngine): Promise<DeviceRoom> {
   const cursors = new Cursors(Buffer.alloc(32));
   const devices = new DeviceService({ database, clock, cursors, hooks });
   const sensors = new SensorService({ database, clock, hooks });
+  const links = new MediaLinks(Buffer.alloc(32), () => 'https://plantroom.test', clock);
   const positions = new ReadingPositions(clock);
   const pipeline = new UplinkPipeline({ database, log, positions, series: new SeriesNumbers(), judge: async (_db, uplink) => void judged.push(uplink) });
-  const handlers = { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) };
+  const handlers = { ...digitalDeviceHandlers(devices, sensors, links), ...connectorKeyHandlers(new ConnectorKeyService(database)) };
   const edge = await startEdge((server) => server.add(wire.DigitalDeviceServiceService, handlers));
   for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
   const addConnection = async (organizationId = 'org-1') => await insertConnection(database.db, organizationId);
   return {
-    test, clock, log, devices, sensors, pipeline, positions, judged, told, uses, addConnection,
+    test, clock, log, devices, sensors, links, pipeline, positions, judged, told, uses, addConnection,
     api: deviceApi(edge.client(wire.DigitalDeviceServiceClient)),
     connections: [await addConnection(), await addConnection('org-2')],
     templates: await makeTemplates(test, clock, cursors),
