@@ -95,7 +95,7 @@ function scriptOf(blocks, { key, grpc, port, folder }) {
 async function follow({ file, hasBroker }) {
   const blocks = [...readFileSync(file, 'utf8').matchAll(/<!-- tour(?::([^>]+?))? -->\n```sh\n([\s\S]*?)```/g)].map(([, kind, script]) => ({ kind: kind ?? 'run', script }));
   const folder = mkdtempSync(join(tmpdir(), 'plantroom-tour-'));
-  const env = { ...process.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
+  const env = { ...process.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0' };
   const { broker, port } = hasBroker ? await startBroker() : {};
   const { server, key, grpc } = await startServer(env);
   try {

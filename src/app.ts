@@ -42,6 +42,7 @@ import { DomainError } from './kernel/errors';
 import type { Logger } from './kernel/logger';
 import type { Cursors } from './kernel/pages';
 import { GrpcServer } from './rpc/grpc/server';
+import { RestServer } from './rpc/rest/server';
 import { Services } from './rpc/services';
 import { ServerTls } from './rpc/tls/serverTls';
 import { NormalizedKeyService, seedSystemRecords, sensorTemplateHandlers, sensorTemplateRepositories, SensorTemplateService } from './sensorTemplates';
@@ -64,7 +65,8 @@ export interface Core {
 
 /** A server that serves. */
 export interface App extends Pick<Core, 'organizations' | 'users' | 'keys'> {
-  readonly addresses: { readonly grpc: string };
+  /** `host:port` as each port listens; `http` is undefined when it is switched off. */
+  readonly addresses: { readonly grpc: string; readonly http: string | undefined };
   /** The file of the CA that clients have to trust; undefined unless the server made it itself. */
   readonly ca: string | undefined;
   /** What the first start on an empty database made; undefined on any other. */
@@ -169,11 +171,13 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const sweeping = setInterval(() => void forgetOld(executions, uplinks, outside), EVERY_HOUR).unref();
   closing.push(() => clearInterval(sweeping));
 
-  const server = new GrpcServer({ services, tls, limits: config.limits });
-  closing.push(async () => await services.stop(config.limits.stopMs, [server]));
-  const { address } = await server.start(config.grpc.listen);
+  const grpcServer = new GrpcServer({ services, tls, limits: config.limits });
+  const restServer = config.http.listen === 'off' ? undefined : new RestServer({ services, tls, ...config.http });
+  closing.push(async () => await services.stop(config.limits.stopMs, restServer ? [grpcServer, restServer] : [grpcServer]));
+  const grpc = await grpcServer.start(config.grpc.listen);
+  const http = await restServer?.start(config.http.listen);
   const people = administration(database, outside, keyChanged);
-  return { ...people, addresses: { grpc: address }, ca: tls.caFile };
+  return { ...people, addresses: { grpc: grpc.address, http: http?.address }, ca: tls.caFile };
 }
 
 interface House extends Outside {

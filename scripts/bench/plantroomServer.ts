@@ -63,5 +63,5 @@ export class PlantroomServer {
 }
 
 function settings(folder: string): NodeJS.ProcessEnv {
-  return { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
+  return { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0' };
 }

@@ -6,6 +6,7 @@ import { DomainError } from '../kernel/errors';
 export interface RunFile {
   /** `host:port` as it listens. */
   readonly grpc: string;
+  /** As grpc; null when it is switched off. */
   readonly http: string | null;
   readonly tls: boolean;
   /** Where the CA certificate is that clients check it with; null without TLS or with your own certificate. */

@@ -9,7 +9,7 @@ describe('plantroom call', () => {
   let server: ServeProcess;
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-call-'));
-    env = { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'key.json') };
+    env = { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'key.json') };
     server = await plantroomServe(env);
   });
   afterAll(async () => {

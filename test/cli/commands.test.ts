@@ -14,7 +14,7 @@ describe('plantroom', () => {
   let env: Record<string, string>;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-cli-'));
-    env = { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
+    env = { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0' };
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -84,7 +84,7 @@ describe('doctor', () => {
   });
 
   it('finds the server that has the data folder, and changes nothing there', async () => {
-    const config = configOf({ 'data.dir': folder, 'grpc.listen': '127.0.0.1:0' });
+    const config = configOf({ 'data.dir': folder, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0' });
     const lock = await lockDataFolder(folder);
     const held = contents();
     expect((await server(config))[0]).toMatchObject({ check: 'server', state: 'ok', found: expect.stringContaining(`process ${process.pid}`) });
@@ -150,7 +150,7 @@ describe('doctor', () => {
   });
 
   it('warns of plain text', () => {
-    expect(states(certificates(configOf({ 'data.dir': folder, 'tls.mode': 'off', 'grpc.listen': '127.0.0.1:0' })))).toEqual(['TLS: warn']);
+    expect(states(certificates(configOf({ 'data.dir': folder, 'tls.mode': 'off', 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0' })))).toEqual(['TLS: warn']);
   });
 
   function contents(): [string, string][] {

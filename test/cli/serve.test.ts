@@ -15,7 +15,7 @@ describe('plantroom serve', () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-serve-'));
     data = join(folder, 'data');
-    env = { PLANTROOM_DATA_DIR: data, PLANTROOM_GRPC_LISTEN: '127.0.0.1:0' };
+    env = { PLANTROOM_DATA_DIR: data, PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0' };
     running = [];
   });
   afterEach(async () => {

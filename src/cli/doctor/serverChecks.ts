@@ -10,21 +10,26 @@ import { fail, ok, warn, type Finding } from './check';
 /** Whether a server has the data folder: then whether it answers, else whether its port is free. */
 export async function server(config: Config): Promise<Finding[]> {
   const holder = findDataFolderHolder(config.data.dir);
-  if (holder === undefined) return [ok('server', 'none runs on the data folder'), await port(config.grpc.listen)];
+  if (holder === undefined) return [ok('server', 'none runs on the data folder'), ...(await ports(config))];
   return [ok('server', `one runs on the data folder (process ${holder})`), await health(config)];
 }
 
-async function port(listen: string): Promise<Finding> {
+async function ports({ grpc, http }: Config): Promise<Finding[]> {
+  const ofGrpc = await port('gRPC port', 'PLANTROOM_GRPC_LISTEN', grpc.listen);
+  return http.listen === 'off' ? [ofGrpc, ok('HTTP port', 'switched off')] : [ofGrpc, await port('HTTP port', 'PLANTROOM_HTTP_LISTEN', http.listen)];
+}
+
+async function port(name: string, variable: string, listen: string): Promise<Finding> {
   const { host, port } = findHostPort(listen) as HostPort;
   const code = await new Promise<string | undefined>((resolve) => {
     const probe = createServer();
     probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
     probe.listen({ host, port }, () => probe.close(() => resolve(undefined)));
   });
-  if (code === undefined) return ok('gRPC port', `${listen} is free`);
-  if (code === 'EADDRINUSE') return fail('gRPC port', `${listen} is used by another program`, `stop it, or set PLANTROOM_GRPC_LISTEN=${hostPortText({ host, port: port + 1 })}`);
-  if (code === 'EACCES') return fail('gRPC port', `this user may not listen on ${listen}`, 'choose a port above 1023');
-  return fail('gRPC port', `cannot listen on ${listen} (${code})`, 'choose an address of this machine, or 0.0.0.0 for all');
+  if (code === undefined) return ok(name, `${listen} is free`);
+  if (code === 'EADDRINUSE') return fail(name, `${listen} is used by another program`, `stop it, or set ${variable}=${hostPortText({ host, port: port + 1 })}`);
+  if (code === 'EACCES') return fail(name, `this user may not listen on ${listen}`, 'choose a port above 1023');
+  return fail(name, `cannot listen on ${listen} (${code})`, 'choose an address of this machine, or 0.0.0.0 for all');
 }
 
 async function health(config: Config): Promise<Finding> {

@@ -79,7 +79,7 @@ function tellFirstKey(config: Config, app: App, keyFile: FirstKeyFile | undefine
 
 /** Says that the server is ready: in run.json for commands, in the log for those who started it, whatever the level. */
 function announce(config: Config, app: App, { always }: ProcessLog): void {
-  const facts = { grpc: app.addresses.grpc, http: null, tls: config.tls.mode !== 'off', ca: app.ca ?? null };
+  const facts = { grpc: app.addresses.grpc, http: app.addresses.http ?? null, tls: config.tls.mode !== 'off', ca: app.ca ?? null };
   const run: RunFile = { ...facts, organizationId: app.onlyOrganizationId ?? null, pid: process.pid, startedAt: new Date().toISOString() };
   writeRunFile(config.data.dir, run);
   const { version, commit } = programVersion();

@@ -22,7 +22,7 @@ function sizesIn(details: string): string[] {
 
 function tooLarge(reason: string, advice: string, actual?: number | string, limit?: number | string): DomainError {
   const sizes = limit ? ` (${actual} bytes; at most ${limit} are allowed)` : '';
-  return new DomainError('exhausted', reason, `the message is too large${sizes}; ${advice}`);
+  return new DomainError('too_large', reason, `the message is too large${sizes}; ${advice}`);
 }
 
 function internalFault(details: string): DomainError {

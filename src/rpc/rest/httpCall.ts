@@ -1,0 +1,166 @@
+import { status } from '@grpc/grpc-js';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Violation } from '../../kernel/errors';
+import type { Principal } from '../../kernel/principal';
+import { admit, enter } from '../admission';
+import type { Edge } from '../calls/edge';
+import { serve } from '../calls/exchange';
+import type { ServedCall } from '../calls/servedCall';
+import type { ServedMethod } from '../calls/servedMethod';
+import type { AnswerWriter } from '../json/answerWriter';
+import type { RequestReader } from '../json/requestReader';
+import { parseStrict } from '../json/strictJson';
+import { callerGone, OpenCall, shuttingDown } from '../openCall';
+import { requestIdFrom } from '../requestId';
+import { sendJson } from './conditional';
+import { errorJson, sendError } from './errorAnswer';
+import { refuseKeys } from './headers';
+import { takeIfMatch } from './conditional';
+import { openStream, type StreamAnswer } from './streams';
+
+/** What a route knows of its method. */
+export interface CallShape {
+  readonly method: ServedMethod;
+  readonly reader: RequestReader;
+  readonly writer: AnswerWriter;
+  readonly bodyRule: string;
+}
+
+/** One call over HTTP, from its headers to its end. */
+export class HttpCall implements ServedCall {
+  readonly context: OpenCall;
+  readonly method: ServedMethod;
+  private finished = false;
+  private stream: StreamAnswer | undefined;
+
+  constructor(
+    private readonly edge: Edge,
+    private readonly shape: CallShape,
+    private readonly request: FastifyRequest,
+    private readonly reply: FastifyReply,
+  ) {
+    this.method = shape.method;
+    this.context = new OpenCall(shape.method.facts.path, request.ip, edge.log, edge.clock.monotonic());
+  }
+
+  /** The headers are here: everything that they decide is decided before the body is read. Then `next`. */
+  begin(next: () => void): void {
+    const { request, reply, context, method } = this;
+    this.edge.open(this);
+    context.requestId = requestIdFrom(request.headers['x-request-id']);
+    reply.raw.setHeader('x-request-id', context.requestId);
+    reply.raw.once('close', () => this.onClose());
+    try {
+      refuseKeys(request);
+      if (this.edge.draining) throw shuttingDown();
+      const principal = admit(this.edge.authenticator, method.facts, headerOf(request, 'x-api-key'), context.peer);
+      if (principal instanceof Promise) principal.then((known) => this.enter(known, next)).catch((error: unknown) => this.fail(error));
+      else this.enter(principal, next);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** The body is here, whole. */
+  receive(body: Buffer | undefined): void {
+    if (this.finished) return;
+    const { request, shape } = this;
+    const found: Violation[] = [];
+    try {
+      const json = body && body.length > 0 ? parseStrict(body) : undefined;
+      const message = shape.reader.read({ path: request.params as Record<string, string>, query: request.query as URLSearchParams, body: json, bodyRule: shape.bodyRule }, found);
+      takeIfMatch(request, this.method.facts, message, found);
+      serve(this, message, found);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  read(): void {} // the one message comes by itself
+
+  answer(response: unknown): void {
+    if (this.finished) return;
+    try {
+      const { facts } = this.method;
+      const http = this.statusOf(response);
+      const text = facts.successStatus === 204 ? '' : this.shape.writer.text(response);
+      this.close(status.OK, undefined, http);
+      sendJson(this.request, this.reply, http, text, (response as { etag?: string }).etag);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  async send(response: unknown): Promise<void> {
+    if (this.finished || this.context.aborted) throw this.context.aborted ?? callerGone();
+    this.stream ??= openStream(this.request, this.reply);
+    await this.stream.send(this.shape.writer.text(response), response);
+  }
+
+  succeed(): void {
+    if (this.context.aborted) this.fail(this.context.aborted);
+    if (this.finished) return;
+    this.stream ??= openStream(this.request, this.reply);
+    this.close(status.OK, undefined, 200);
+    this.stream.end();
+  }
+
+  fail(error: unknown): void {
+    const reason = this.context.aborted ?? error; // the first reason to end is the one that the caller is told
+    if (this.finished || reason !== error) this.edge.failedLate(this, error);
+    if (this.finished) return;
+    const wire = this.edge.told(this, reason);
+    this.close(wire.grpc, wire.reason, wire.http);
+    if (this.stream) this.stream.fail(JSON.stringify(errorJson(wire)));
+    else if (!this.reply.raw.destroyed) sendError(this.reply, wire);
+    this.context.abort(reason instanceof Error ? reason : new Error('the handler failed', { cause: reason }));
+  }
+
+  abort(reason: Error): void {
+    this.context.abort(reason);
+    this.stream?.abort(reason);
+  }
+
+  isLate(): boolean {
+    return false;
+  }
+
+  private enter(principal: Principal | undefined, next: () => void): void {
+    if (this.finished) return;
+    const isStream = !this.method.isUnary;
+    if (principal) enter(this.context, principal, organizationsOf(this.request), isStream);
+    if (isStream) this.edge.streamOpened(this);
+    next();
+  }
+
+  /** The connection was closed, or the answer was sent. */
+  private onClose(): void {
+    if (this.finished) return;
+    const reason = callerGone();
+    this.close(status.CANCELLED, reason.reason, 499);
+    this.abort(reason);
+  }
+
+  private statusOf(response: unknown): number {
+    const { statusRules, successStatus } = this.method.facts;
+    if (statusRules.length === 0) return successStatus;
+    const json = this.shape.writer.json(response) as Readonly<Record<string, unknown>>;
+    return statusRules.find(({ field, value }) => String(json[field]) === value)?.status ?? successStatus;
+  }
+
+  private close(code: status, reason: string | undefined, http: number): void {
+    this.finished = true;
+    this.edge.closed(this, code, reason, http);
+  }
+}
+
+function headerOf(request: FastifyRequest, name: string): string | undefined {
+  const given = request.headers[name];
+  return Array.isArray(given) ? given.join(',') : given;
+}
+
+// A name that is given twice is joined by a comma, which no organization's id holds.
+function organizationsOf(request: FastifyRequest): string[] {
+  const inHeader = headerOf(request, 'x-organization-id');
+  return [...(inHeader ? [inHeader] : []), ...(request.query as URLSearchParams).getAll('organizationId')].filter((one) => one !== '');
+}

@@ -1,0 +1,52 @@
+import type { FastifyInstance, HTTPMethods } from 'fastify';
+import type { ServedMethod } from '../calls/servedMethod';
+import type { HttpRoute } from '../descriptors';
+import type { Services } from '../services';
+
+/** One way to a method over HTTP. */
+export interface RestRoute {
+  readonly verb: HTTPMethods;
+  /** In the words of the router: `/api/v2/devices/:id`. */
+  readonly pattern: string;
+  /** What the body stands for: `*` the request, empty: there is none, else the field of that name. */
+  readonly bodyRule: string;
+  readonly method: ServedMethod;
+}
+
+/** Every route of the services: those that the protos name, and for what takes one message also POST at the gRPC path. */
+export function restRoutes(services: Services): RestRoute[] {
+  return [...services.methods.values()].flatMap((method) => {
+    const { routes, path, kind } = method.facts;
+    const named = routes.map((route) => ({ verb: route.verb as HTTPMethods, pattern: patternOf(route, method), bodyRule: route.body, method }));
+    const takesOne = kind === 'unary' || kind === 'server_streaming';
+    return takesOne ? [...named, { verb: 'POST' as const, pattern: path, bodyRule: '*', method }] : named;
+  });
+}
+
+// `{execution_id}` takes all up to the next slash, or to the verb that follows it as in `{execution_id}:cancel`.
+function patternOf({ route }: HttpRoute, { facts }: ServedMethod): string {
+  const nameOf = (field: string): string => facts.request.fields.find(({ name }) => name === field)?.jsonName ?? field;
+  return route.replaceAll(':', '::').replaceAll(/\{(\w+)\}(::)?/g, (_, field: string, verb: string | undefined) => (verb ? `:${nameOf(field)}(^[^:]+)::` : `:${nameOf(field)}`));
+}
+
+const VERBS: readonly HTTPMethods[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** Answers the verbs that a known path does not take: OPTIONS with what it takes, others by `refuse`. */
+export function addOtherVerbs(app: FastifyInstance, taken: ReadonlyMap<string, readonly HTTPMethods[]>, refuse: (allow: string) => never): void {
+  for (const [url, verbs] of taken) {
+    const allow = [...verbs, ...(verbs.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+    const others = VERBS.filter((verb) => !verbs.includes(verb));
+    app.route({ method: 'OPTIONS', url, handler: async (_, reply) => await reply.code(204).header('allow', allow).send() });
+    if (others.length === 0) continue;
+    app.route({
+      method: others,
+      url,
+      exposeHeadRoute: false,
+      onRequest: (_, reply) => {
+        void reply.header('allow', allow);
+        refuse(allow);
+      },
+      handler: () => refuse(allow),
+    });
+  }
+}

@@ -1,0 +1,158 @@
+import type { AddressInfo, Socket } from 'node:net';
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify';
+import { DomainError, validationFailed } from '../../kernel/errors';
+import { findHostPort, hostPortText } from '../../config';
+import { toWire } from '../errorTable';
+import { AnswerWriters } from '../json/answerWriter';
+import { RequestReaders } from '../json/requestReader';
+import { listenFault } from '../listenFault';
+import { requestIdFrom } from '../requestId';
+import type { Door, Services } from '../services';
+import type { ServerTls } from '../tls/serverTls';
+import { sendError } from './errorAnswer';
+import { HttpCall } from './httpCall';
+import { addOtherVerbs, restRoutes, type RestRoute } from './routes';
+
+/** What the REST server needs. */
+export interface RestServerOptions {
+  readonly services: Services;
+  readonly tls: ServerTls;
+  /** Addresses and networks of proxies whose X-Forwarded-* headers are believed. */
+  readonly trustedProxies: readonly string[];
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The call that the request became; undefined for what is no call. */
+    call: HttpCall | undefined;
+  }
+}
+
+/** The largest JSON body, in bytes. */
+export const LARGEST_BODY = 1024 * 1024;
+const NO_QUERY = new URLSearchParams();
+
+/** The HTTP port: REST by the routes of the protos, in the same process and through the same handlers as gRPC. */
+export class RestServer implements Door {
+  private readonly app: FastifyInstance;
+  // A server of HTTP/2 cannot cut those of its connections that speak HTTP/1.1 by itself.
+  private readonly sockets = new Set<Socket>();
+
+  constructor(private readonly options: RestServerOptions) {
+    this.app = appOf(options);
+    this.app.decorateRequest('call', undefined);
+    this.app.removeAllContentTypeParsers();
+    this.app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    this.app.setErrorHandler((error: FastifyError, request, reply) => this.onError(error, request, reply));
+    this.app.setNotFoundHandler((request) => {
+      throw new DomainError('not_found', 'route_unknown', `there is no ${request.method} ${pathOf(request)}; /openapi.json lists all that there is`);
+    });
+    this.app.server.on('connection', (socket: Socket) => {
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+    });
+    this.addHealth();
+  }
+
+  /** Listens on `host:port` (port 0: any that is free), for the services that are there by now. Throws a DomainError that says what to change. */
+  async start(listen: string): Promise<{ address: string }> {
+    const { tls, services } = this.options;
+    tls.requireAllowed(listen);
+    const routes = restRoutes(services);
+    const readers = new RequestReaders(services.descriptors);
+    const writers = new AnswerWriters(services.descriptors);
+    for (const route of routes) this.addRoute(route, readers, writers);
+    addOtherVerbs(this.app, verbsOf(routes), methodNotAllowed);
+    const { host, port } = findHostPort(listen) ?? { host: listen, port: 0 };
+    try {
+      await this.app.listen({ host, port });
+    } catch (error) {
+      throw listenFault(listen, error as Error);
+    }
+    tls.onChange(() => (this.app.server as { setSecureContext?(context: object): void }).setSecureContext?.(tls.context()));
+    return { address: hostPortText({ host, port: (this.app.server.address() as AddressInfo).port }) };
+  }
+
+  async close(): Promise<void> {
+    await this.app.close();
+  }
+
+  cut(): void {
+    for (const socket of this.sockets) socket.destroy();
+    void this.app.close();
+  }
+
+  private addRoute(route: RestRoute, readers: RequestReaders, writers: AnswerWriters): void {
+    const { method, verb, pattern, bodyRule } = route;
+    const { edge } = this.options.services;
+    const shape = { method, reader: readers.of(method.facts), writer: writers.of(method.facts.response), bodyRule };
+    this.app.route({
+      method: verb,
+      url: pattern,
+      bodyLimit: LARGEST_BODY,
+      exposeHeadRoute: method.isUnary,
+      onRequest: (request, reply, done) => {
+        request.call = new HttpCall(edge, shape, request, reply);
+        request.call.begin(done);
+      },
+      handler: (request) => request.call?.receive(request.body as Buffer | undefined),
+    });
+  }
+
+  private addHealth(): void {
+    const { health } = this.options.services;
+    this.app.get('/healthz', async () => ({ status: 'ok' }));
+    this.app.get('/readyz', async (_, reply) => await reply.code(health.isServing ? 200 : 503).send({ status: health.isServing ? 'ready' : 'stopping' }));
+  }
+
+  /** What fastify found wrong, and what a route threw. */
+  private onError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+    const reason = error instanceof DomainError ? error : domainErrorOf(error);
+    if (request.call) return request.call.fail(reason);
+    const requestId = requestIdFrom(request.headers['x-request-id']);
+    const wire = toWire(reason, requestId);
+    const fields = { verb: request.method, path: pathOf(request), http: wire.http, reason: wire.reason, request_id: requestId, peer: request.ip };
+    if (wire.cause === undefined) this.options.services.edge.log.info(fields, 'http.refused');
+    else this.options.services.edge.log.error({ ...fields, err: wire.cause }, 'http.failed');
+    sendError(reply.header('x-request-id', requestId), wire);
+  }
+}
+
+function appOf({ tls, trustedProxies }: RestServerOptions): FastifyInstance {
+  const common = {
+    logger: false,
+    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
+    bodyLimit: LARGEST_BODY,
+    routerOptions: { maxParamLength: 512, querystringParser: (text: string) => (text === '' ? NO_QUERY : new URLSearchParams(text)) as never },
+    forceCloseConnections: 'idle' as const,
+    return503OnClosing: false,
+  };
+  if (!tls.isOn) return fastify(common);
+  // The types of an HTTP/2 server differ in what nobody here asks it for.
+  return fastify({ ...common, http2: true, https: { allowHTTP1: true, ...tls.serverOptions, ...tls.context() } }) as unknown as FastifyInstance;
+}
+
+function verbsOf(routes: readonly RestRoute[]): Map<string, HTTPMethods[]> {
+  const verbs = new Map<string, HTTPMethods[]>();
+  for (const { pattern, verb } of routes) verbs.set(pattern, [...(verbs.get(pattern) ?? []), verb]);
+  return verbs;
+}
+
+function methodNotAllowed(allow: string): never {
+  throw new DomainError('method_not_allowed', 'method_not_allowed', `this address takes ${allow}; use one of these`);
+}
+
+function pathOf(request: FastifyRequest): string {
+  return (request.url.split('?')[0] ?? '').slice(0, 200);
+}
+
+function domainErrorOf(error: FastifyError): unknown {
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new DomainError('too_large', 'message_too_large', `the body is too large; at most ${LARGEST_BODY} bytes are allowed`);
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new DomainError('unsupported_media_type', 'media_type_unsupported', 'the body is of a type that this address does not take; send JSON with Content-Type: application/json');
+    default:
+      return error.statusCode !== undefined && error.statusCode < 500 ? validationFailed([{ field: '', description: error.message }]) : error;
+  }
+}
