@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { findKeyIn } from '../kernel/findKeyIn';
 import { findHostPort } from './listen';
@@ -33,6 +34,27 @@ export const listenAddress = (none?: string): z.ZodType<string> =>
 /** The beginning of addresses, without a slash at its end, or nothing. */
 export const baseUrl = (): z.ZodType<string> =>
   text().refine((value) => value === '' || (/^https?:\/\/[^?#]*[^/?#]$/.test(value) && URL.canParse(value)), 'must be empty or the beginning of an address without a slash at its end, for example https://plant.example:8443');
+
+/** Origins of web pages, or `*` for all. */
+export const origins = (): z.ZodType<readonly string[]> =>
+  list().refine((values) => values.every(isOrigin), 'must be a list of origins as browsers send them, scheme://host or scheme://host:port in lower case, without a path and without the usual port, for example https://console.example; or * for all');
+
+/** Addresses and networks. */
+export const networks = (): z.ZodType<readonly string[]> =>
+  list().refine((values) => values.every(isNetwork), 'must be a list of addresses or networks, for example 192.0.2.10 or 192.0.2.0/24 or 2001:db8::/32; not of everything (/0), which would believe everybody');
+
+function isOrigin(value: string): boolean {
+  if (value === '*') return true;
+  if (/^https?:/.test(value)) return URL.canParse(value) && new URL(value).origin === value;
+  return /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(value);
+}
+
+function isNetwork(value: string): boolean {
+  const [address = '', bits, ...more] = value.split('/');
+  const version = address.includes('%') ? 0 : isIP(address);
+  if (version === 0 || more.length > 0) return false;
+  return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}
 
 /** A database URL, or nothing for SQLite. */
 export const databaseUrl = (): z.ZodType<string> =>

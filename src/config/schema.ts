@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { baseUrl, choice, count, databaseUrl, flag, list, listenAddress, secretKey, text } from './fields';
+import { baseUrl, choice, count, databaseUrl, flag, list, listenAddress, networks, origins, secretKey, text } from './fields';
 
 /**
  * Every setting: section, name, default, what it is. A setting's variable is PLANTROOM_<SECTION>_<NAME>, its flag --section-name,
@@ -17,8 +17,8 @@ export const configSchema = z.strictObject({
     listen: listenAddress('off').default('0.0.0.0:8443').describe('where REST is served; port 0 lets the machine choose; off: nowhere'),
     publicUrl: baseUrl().default('').describe('the address at which browsers reach it, for the links to images; empty: https:// and the name of this machine'),
     docs: flag().default(true).describe('whether /docs and /openapi.json are shown, to everybody'),
-    corsOrigins: list().default([]).describe('origins whose pages may call it, for example https://console.example; * for all; empty: none'),
-    trustedProxies: list().default([]).describe('addresses or networks of proxies whose X-Forwarded-* headers are believed; empty: none'),
+    corsOrigins: origins().default([]).describe('origins whose pages may call it, for example https://console.example; * for all; empty: none'),
+    trustedProxies: networks().default([]).describe('addresses or networks of proxies whose X-Forwarded-* headers are believed; empty: none'),
   }),
   tls: z.strictObject({
     mode: choice(['auto', 'files', 'off']).default('auto').describe('auto: a private CA in the data folder; files: your own certificate; off: plain text'),

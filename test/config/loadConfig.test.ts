@@ -89,6 +89,25 @@ describe('loadConfig', () => {
     expect(mistakes({ env })).toEqual([]);
   });
 
+  it.each([
+    ['an origin with a path', 'CORS_ORIGINS', 'https://console.example/'],
+    ['an origin with the port that it has anyway', 'CORS_ORIGINS', 'https://console.example:443'],
+    ['an origin that is no address', 'CORS_ORIGINS', 'https://a.example, console'],
+    ['a proxy by its name', 'TRUSTED_PROXIES', 'proxy.example'],
+    ['a network that is wider than its addresses', 'TRUSTED_PROXIES', '192.0.2.0/33'],
+    ['everybody as a proxy', 'TRUSTED_PROXIES', '10.0.0.1,0.0.0.0/0'],
+    ['an address of one link', 'TRUSTED_PROXIES', 'fe80::1%eth0'],
+  ])('refuses %s', (_, name, value) => {
+    expect(mistakes({ env: { [`PLANTROOM_HTTP_${name}`]: value } })).toEqual([expect.stringContaining(`PLANTROOM_HTTP_${name} is ${JSON.stringify(value)}: must be a list of`)]);
+  });
+
+  it('takes origins as browsers send them, and addresses and networks of proxies', () => {
+    const corsOrigins = ['*', 'https://console.example', 'http://localhost:5173', 'http://[::1]:3000', 'app://console'];
+    const trustedProxies = ['127.0.0.1', '::1', '10.0.0.0/8', '2001:db8::/32'];
+    const { config } = loadConfig({ file: file(`http: ${JSON.stringify({ corsOrigins, trustedProxies })}`), env: {} });
+    expect(config.http).toMatchObject({ corsOrigins, trustedProxies });
+  });
+
   it('leaves alone what others put into the environment', () => {
     expect(mistakes({ env: { PATH: '/bin', PLANTROOM_API_KEY: 'x', PLANTROOM_SERVICE_HOST: '10.0.0.1', PLANTROOM_PORT_50051_TCP_ADDR: '10.0.0.1', PLANTROOM_SERVICE_PORT_GRPC: '1' } })).toEqual([]);
   });
