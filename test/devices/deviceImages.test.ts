@@ -27,7 +27,6 @@ describe.each(engines())('pictures of devices on $name', (engine) => {
     const rows = await room.test.database.db.knex<{ id: string; unused_since: number | null }>('media').whereIn('id', [...ids]);
     return ids.map((id) => rows.find((row) => row.id === id)?.unused_since ?? null);
   };
-  const orderOf = ({ images }: DigitalDevice): [string, number][] => images.map(({ id, position }) => [id, position]);
 
   it('shows what a picture is and where to get it, and is not in lists', async () => {
     const [id] = await media(1);
@@ -137,3 +136,7 @@ describe.each(engines())('pictures of devices on $name', (engine) => {
     expect(await unusedSince(ids)).toEqual(ids.map(() => room.clock.now()));
   });
 });
+
+function orderOf({ images }: DigitalDevice): [string, number][] {
+  return images.map(({ id, position }) => [id, position]);
+}
