@@ -7,6 +7,14 @@ const SECRET_BYTES = 32;
 
 /** Page tokens signed with the installation's own secret, which is made the first time; tokens survive a restart. */
 export async function openCursors(uow: UnitOfWork<AccessRepositories>): Promise<Cursors> {
-  const secret = await uow.repos.settings.getOrCreate('page_token_secret', () => randomBytes(SECRET_BYTES).toString('base64'));
-  return new Cursors(Buffer.from(secret, 'base64'));
+  return new Cursors(await secret(uow, 'page_token_secret'));
+}
+
+/** The secret that links to pictures are signed with; as lasting. */
+export async function openLinkSecret(uow: UnitOfWork<AccessRepositories>): Promise<Buffer> {
+  return await secret(uow, 'media_link_secret');
+}
+
+async function secret(uow: UnitOfWork<AccessRepositories>, name: string): Promise<Buffer> {
+  return Buffer.from(await uow.repos.settings.getOrCreate(name, () => randomBytes(SECRET_BYTES).toString('base64')), 'base64');
 }

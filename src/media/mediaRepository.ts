@@ -1,0 +1,117 @@
+import type { Db } from '../database';
+import { DomainError } from '../kernel/errors';
+import { mediaNotFound, type Media } from './media';
+
+interface MediaRow {
+  readonly id: string;
+  readonly organization_id: string;
+  readonly sha256: string;
+  readonly filename: string;
+  readonly content_type: string;
+  readonly size_bytes: number;
+  readonly thumbnail_bytes: number;
+  readonly width: number;
+  readonly height: number;
+  readonly created_at: number;
+  readonly unused_since: number | null;
+  readonly device_count: number | string;
+}
+
+/** A picture that is to be removed. */
+export interface UnusedMedia {
+  readonly id: string;
+  readonly organizationId: string;
+}
+
+/** What is known of pictures; their bytes are files. Assumes validated input and a caller allowed to act in `organizationId`. */
+export class MediaRepository {
+  constructor(private readonly db: Db) {}
+
+  /** Throws `organization_not_found` if it was deleted meanwhile. */
+  async create(media: Media): Promise<void> {
+    const row = {
+      id: media.id,
+      organization_id: media.organizationId,
+      sha256: media.sha256,
+      filename: media.filename,
+      content_type: media.contentType,
+      size_bytes: media.sizeBytes,
+      thumbnail_bytes: media.thumbnailBytes,
+      width: media.width,
+      height: media.height,
+      created_at: media.createdAt,
+      unused_since: media.unusedSince ?? null,
+    };
+    try {
+      await this.db.knex('media').insert(row);
+    } catch (error) {
+      throw this.db.dialect.isForeignKeyViolation(error) ? organizationGone(media.organizationId) : error;
+    }
+  }
+
+  /** Throws `media_not_found`. */
+  async get(organizationId: string, id: string): Promise<Media> {
+    const uses = this.db.knex('device_images as i').where('i.media_id', this.db.knex.ref('m.id')).count().as('device_count');
+    const row = await this.one(organizationId, id).first<MediaRow | undefined>('m.*', uses);
+    if (!row) throw mediaNotFound(id);
+    return mediaFromRow(row);
+  }
+
+  /** The picture, which nobody gives to a device or takes from one until the end of the transaction. Throws `media_not_found`. */
+  async lock(organizationId: string, id: string): Promise<Media> {
+    await this.db.dialect.lockForUpdate(this.one(organizationId, id).select('m.id'));
+    return await this.get(organizationId, id); // counts the devices only now that nobody adds one
+  }
+
+  /** Forgets a picture that is locked and that no device shows. */
+  async delete(organizationId: string, id: string): Promise<void> {
+    await this.one(organizationId, id).delete();
+  }
+
+  /** Which of these contents the organization has pictures of. */
+  async contents(organizationId: string, hashes: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows: { sha256: string }[] = await this.of(organizationId).whereIn('m.sha256', hashes).distinct('m.sha256');
+    return new Set(rows.map(({ sha256 }) => sha256));
+  }
+
+  /** Of all organizations: those that no device has shown since `time` or longer, by id, after `afterId`. */
+  async unusedSince(time: number, afterId: string, limit: number): Promise<readonly UnusedMedia[]> {
+    const rows: { id: string; organization_id: string }[] = await this.db
+      .knex('media as m')
+      .where('m.unused_since', '<=', time)
+      .where('m.id', '>', afterId)
+      .orderBy('m.id')
+      .limit(limit)
+      .select('m.id', 'm.organization_id');
+    return rows.map((row) => ({ id: row.id, organizationId: row.organization_id }));
+  }
+
+  private one(organizationId: string, id: string) {
+    return this.of(organizationId).where('m.id', id);
+  }
+
+  private of(organizationId: string) {
+    return this.db.knex('media as m').where('m.organization_id', organizationId);
+  }
+}
+
+function mediaFromRow(row: MediaRow): Media {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    sha256: row.sha256,
+    filename: row.filename,
+    contentType: row.content_type,
+    sizeBytes: row.size_bytes,
+    thumbnailBytes: row.thumbnail_bytes,
+    width: row.width,
+    height: row.height,
+    createdAt: row.created_at,
+    unusedSince: row.unused_since ?? undefined,
+    deviceCount: Number(row.device_count),
+  };
+}
+
+function organizationGone(id: string): DomainError {
+  return new DomainError('not_found', 'organization_not_found', `organization ${JSON.stringify(id)} was deleted meanwhile`, { metadata: { organization_id: id } });
+}
