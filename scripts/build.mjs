@@ -3,6 +3,7 @@ import { build } from 'esbuild';
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { layOpenApi } from './openapi.mjs';
 import { capMemory } from './capMemory.mjs';
 
 const assets = 'dist/assets';
@@ -50,6 +51,8 @@ const codecs = {
   avifDecoder: 'avif/codec/dec/avif_dec.wasm',
 };
 for (const [name, file] of Object.entries(codecs)) writeFileSync(`${assets}/${name}.wasm`, capMemory(readFileSync(`node_modules/@jsquash/${file}`), 768 * 1024 * 1024));
+
+await layOpenApi(assets, buf);
 
 // Renamed into place: a process that runs has the old file mapped, and would crash if it were written over.
 copyFileSync(`node_modules/better-sqlite3/prebuilds/${process.platform}-${process.arch}.node`, `${assets}/better_sqlite3.node.new`);

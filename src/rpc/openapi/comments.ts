@@ -7,7 +7,10 @@ type Described = DescEnum | DescEnumValue | DescField | DescMessage | DescMethod
 
 // The numbers of google.protobuf.FileDescriptorProto and the messages in it, as source info counts them.
 const IN_FILE = { message: 4, enum: 5, service: 6 } as const;
-const IN_PARENT = { field: 2, nestedMessage: 3, nestedEnum: 4, value: 2, rpc: 2 } as const;
+const IN_PARENT = { field: 2, nestedMessage: 3, nestedEnum: 4, enum_value: 2, rpc: 2 } as const;
+
+// `GetDevice`, not `Attach`: that is a word of any sentence.
+const TWO_WORDS = /[a-z][A-Z]/;
 
 /** The comments of the protos, worded for who reads JSON over HTTP: field, method and status names as they are there. */
 export class Comments {
@@ -16,14 +19,12 @@ export class Comments {
 
   /** Throws when the image was built without comments. */
   constructor(descriptors: Descriptors) {
-    for (const file of descriptors.registry.files) {
-      for (const { path, leadingComments } of file.proto.sourceCodeInfo?.location ?? []) {
-        if (leadingComments) this.texts.set(`${file.proto.name}:${path.join('.')}`, leadingComments);
-      }
-      for (const message of file.messages) for (const field of message.fields) if (field.name !== field.jsonName) this.words.set(field.name, field.jsonName);
-      for (const service of file.services) for (const method of service.methods) this.words.set(method.name, method.localName);
+    for (const { proto, messages, services } of descriptors.registry.files) {
+      for (const { path, leadingComments } of proto.sourceCodeInfo?.location ?? []) this.texts.set(`${proto.name}:${path.join('.')}`, leadingComments);
+      for (const { name, jsonName } of messages.flatMap(({ fields }) => fields)) this.words.set(name, jsonName);
+      for (const { name, localName } of services.flatMap(({ methods }) => methods)) if (TWO_WORDS.test(name)) this.words.set(name, localName);
     }
-    if (this.texts.size === 0) throw new Error('the descriptor image holds no comments; build it with source info');
+    if (![...this.texts.values()].some((text) => text !== '')) throw new Error('the descriptor image holds no comments; build it with source info');
     for (const { grpc, http } of Object.values(STATUS_OF)) this.words.set(status[grpc], String(http));
   }
 
@@ -37,27 +38,31 @@ export class Comments {
   private reworded(text: string): string {
     return text
       .replaceAll('the metadata `x-organization-id`', 'the header `X-Organization-Id`')
-      .replaceAll(/[A-Za-z]+(?:_[a-z0-9]+)*(?:_[A-Z]+)*/g, (word) => this.words.get(word) ?? word);
+      .replaceAll(/[A-Za-z]+(?:_[A-Za-z0-9]+)*/g, (word) => this.words.get(word) ?? word);
   }
 }
 
 function fileOf(thing: Described): string {
-  return 'parent' in thing && !('file' in thing) ? (thing.parent as { file: { proto: { name: string } } }).file.proto.name : (thing as { file: { proto: { name: string } } }).file.proto.name;
+  return ('file' in thing ? thing.file : thing.parent.file).proto.name;
 }
 
 function pathOf(thing: Described): number[] {
   switch (thing.kind) {
     case 'message':
-      return thing.parent ? [...pathOf(thing.parent), IN_PARENT.nestedMessage, thing.parent.nestedMessages.indexOf(thing)] : [IN_FILE.message, thing.file.messages.indexOf(thing)];
+      return thing.parent ? [...pathOf(thing.parent), IN_PARENT.nestedMessage, thing.parent.proto.nestedType.indexOf(thing.proto)] : [IN_FILE.message, thing.file.proto.messageType.indexOf(thing.proto)];
     case 'enum':
-      return thing.parent ? [...pathOf(thing.parent), IN_PARENT.nestedEnum, thing.parent.nestedEnums.indexOf(thing)] : [IN_FILE.enum, thing.file.enums.indexOf(thing)];
+      return thing.parent ? [...pathOf(thing.parent), IN_PARENT.nestedEnum, thing.parent.proto.enumType.indexOf(thing.proto)] : [IN_FILE.enum, thing.file.proto.enumType.indexOf(thing.proto)];
     case 'service':
-      return [IN_FILE.service, thing.file.services.indexOf(thing)];
+      return [IN_FILE.service, thing.file.proto.service.indexOf(thing.proto)];
     case 'field':
-      return [...pathOf(thing.parent), IN_PARENT.field, thing.parent.fields.indexOf(thing)];
     case 'enum_value':
-      return [...pathOf(thing.parent), IN_PARENT.value, thing.parent.values.indexOf(thing)];
     case 'rpc':
-      return [...pathOf(thing.parent), IN_PARENT.rpc, thing.parent.methods.indexOf(thing)];
+      break;
   }
+  return [...pathOf(thing.parent), IN_PARENT[thing.kind], placeIn(thing)];
+}
+
+function placeIn(thing: DescField | DescEnumValue | DescMethod): number {
+  if (thing.kind === 'field') return thing.parent.proto.field.indexOf(thing.proto);
+  return thing.kind === 'rpc' ? thing.parent.proto.method.indexOf(thing.proto) : thing.parent.proto.value.indexOf(thing.proto);
 }

@@ -1,0 +1,112 @@
+import { status } from '@grpc/grpc-js';
+import type { ErrorKind } from '../../kernel/errors';
+import { STATUS_OF } from '../errorTable';
+import type { SharedExamples } from './examples';
+import { ref, type JsonObject, type Schema } from './json';
+import type { Reason } from './reasons';
+import type { Place } from './routes';
+
+/** The shape of every failure (contract.md, section 4). */
+export const ERROR_SCHEMA: Schema = {
+  type: 'object',
+  description: 'Why a request failed.',
+  properties: {
+    error: {
+      type: 'object',
+      properties: {
+        code: { type: 'string', description: 'The reason, for a program: one of those that the operation names. Never renamed.' },
+        message: { type: 'string', description: 'What was wrong and what would be right, for people.' },
+        status: { type: 'string', description: 'The status by its gRPC name.', enum: [...new Set(Object.values(STATUS_OF).map(({ grpc }) => status[grpc]))] },
+        requestId: { type: 'string', description: 'As the header x-request-id; the log of the server tells more under it.' },
+        details: {
+          type: 'array',
+          description:
+            'Facts for a program; the `@type` of each says what it is: ErrorInfo (`reason`, `domain`, `metadata`), BadRequest (`fieldViolations`: `field` and `description` of everything that is wrong), RetryInfo (`retryDelay`).',
+          items: { type: 'object', properties: { '@type': { type: 'string' } }, required: ['@type'], additionalProperties: true },
+        },
+      },
+      required: ['code', 'message', 'status', 'requestId', 'details'],
+    },
+  },
+  required: ['error'],
+};
+
+type Cause = Pick<Reason, 'reason' | 'kind' | 'when'>;
+
+const cause = (kind: ErrorKind, reason: string, when: string): Cause => ({ kind, reason, when });
+
+// What any operation may answer that needs it, whatever else it does.
+const USUAL = {
+  BadRequest: [cause('invalid_argument', 'validation_failed', 'a field, a parameter or the JSON itself is wrong; everything that is wrong is named at once, by its path')],
+  Unauthorized: [
+    cause('unauthenticated', 'api_key_missing', 'there is no header X-API-Key'),
+    cause('unauthenticated', 'api_key_invalid', 'nobody knows the key'),
+    cause('unauthenticated', 'api_key_revoked', 'the key was revoked'),
+    cause('unauthenticated', 'api_key_expired', 'its time is over'),
+    cause('unauthenticated', 'organization_missing', 'neither the header X-Organization-Id nor the request names the organization'),
+    cause('unauthenticated', 'organization_mismatch', 'an organization that is named is not the one of the key'),
+  ],
+  Forbidden: [cause('permission_denied', 'scope_missing', 'the key does not hold the scope of the operation')],
+  ContentTooLarge: [cause('too_large', 'message_too_large', 'the body has more than 1 MiB (a picture: 10 MiB)')],
+  UnsupportedMediaType: [cause('unsupported_media_type', 'media_type_unsupported', 'the body is of a type that the operation does not take')],
+  InternalError: [cause('internal', 'internal', 'the server failed; its log names the cause under the request id')],
+  Unavailable: [cause('unavailable', 'database_unavailable', 'safe to repeat'), cause('unavailable', 'shutting_down', 'safe to repeat')],
+} as const satisfies Readonly<Record<string, readonly Cause[]>>;
+
+type UsualName = keyof typeof USUAL;
+
+/** The responses that many operations share. */
+export function sharedResponses(examples: SharedExamples): JsonObject {
+  return Object.fromEntries(Object.entries(USUAL).map(([name, causes]) => [name, errorResponse(causes, examples)]));
+}
+
+/** The failures of a place by their HTTP status. */
+export function errorsOf(place: Place, named: readonly Reason[], examples: SharedExamples): Map<number, JsonObject> {
+  const usual = usualOf(place);
+  const statuses = new Set([...usual.map((name) => statusOf(USUAL[name])), ...named.map(({ status }) => status)]);
+  return new Map([...statuses].toSorted((a, b) => a - b).map((code) => [code, responseOf(usual.find((name) => statusOf(USUAL[name]) === code), named.filter((one) => one.status === code), examples)]));
+}
+
+function usualOf({ facts, notInBody }: Place): UsualName[] {
+  const hasBody = notInBody !== undefined || facts.content === 'upload';
+  const needsKey = facts.scope !== 'none';
+  return ['BadRequest', ...(needsKey ? (['Unauthorized', 'Forbidden'] as const) : []), ...(hasBody ? (['ContentTooLarge', 'UnsupportedMediaType'] as const) : []), 'InternalError', 'Unavailable'];
+}
+
+function responseOf(usual: UsualName | undefined, named: readonly Reason[], examples: SharedExamples): JsonObject {
+  const known: readonly Cause[] = usual ? USUAL[usual] : [];
+  const more = named.filter(({ reason, when }) => when !== '' || !known.some((one) => one.reason === reason));
+  if (usual && more.length === 0) return ref('responses', usual);
+  const others = known.filter(({ reason }) => !more.some((one) => one.reason === reason));
+  return errorResponse([...more, ...others], examples);
+}
+
+function errorResponse(causes: readonly Cause[], examples: SharedExamples): JsonObject {
+  const retry = causes.some(({ kind }) => kind === 'exhausted' || kind === 'unavailable');
+  const first = causes[0] as Cause;
+  return {
+    description: causes.map(({ reason, when }) => (when === '' ? `\`${reason}\`` : `\`${reason}\`: ${when}`)).join('\n\n'),
+    headers: { 'x-request-id': ref('headers', 'RequestId'), ...(retry && { 'retry-after': ref('headers', 'RetryAfter') }) },
+    content: { 'application/json': { schema: ref('schemas', 'Error'), examples: examples.ref(first.reason, errorExample(first)) } },
+  };
+}
+
+function statusOf(causes: readonly Cause[]): number {
+  return STATUS_OF[(causes[0] as Cause).kind].http;
+}
+
+const TYPE = 'type.googleapis.com/google.rpc.';
+
+/** A failure as a client sees it. */
+export function errorExample({ reason, kind }: Pick<Reason, 'reason' | 'kind'>): JsonObject {
+  const info = { '@type': `${TYPE}ErrorInfo`, reason, domain: 'plantroom', metadata: {} };
+  const invalid = { '@type': `${TYPE}BadRequest`, fieldViolations: [{ field: 'name', description: 'is required; give a value' }] };
+  const retry = { '@type': `${TYPE}RetryInfo`, retryDelay: '1s' };
+  const details = [info, ...(kind === 'invalid_argument' ? [invalid] : []), ...(kind === 'exhausted' || kind === 'unavailable' ? [retry] : [])];
+  return { error: { code: reason, message: messageOf(kind), status: status[STATUS_OF[kind].grpc], requestId: '0199a3c4-5d10-7c3e-9f21-6b7a8c9d0e1f', details } };
+}
+
+function messageOf(kind: ErrorKind): string {
+  if (kind === 'invalid_argument') return 'name: is required; give a value';
+  return kind === 'internal' ? 'something went wrong on the server; its log names the cause under request 0199a3c4-5d10-7c3e-9f21-6b7a8c9d0e1f' : 'what was wrong, and what would be right';
+}

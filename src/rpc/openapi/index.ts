@@ -1,0 +1,1 @@
+export { DOCS_CSP, docsFiles, openApiText, type DocsFile } from './docs';

@@ -1,0 +1,63 @@
+import type { DescField } from '@bufbuild/protobuf';
+import type { Comments } from './comments';
+import { compact, ref, type JsonObject } from './json';
+import type { Place } from './routes';
+import type { Schemas } from './schemas';
+
+/** The headers that every operation takes, or those of one kind. */
+export const HEADER_PARAMETERS: Readonly<Record<string, JsonObject>> = {
+  RequestId: {
+    name: 'x-request-id',
+    in: 'header',
+    description: 'Your own id for the request, at most 128 printable characters. The answer carries it, the log of the server too.',
+    schema: { type: 'string', minLength: 1, maxLength: 128 },
+  },
+  IfMatch: {
+    name: 'If-Match',
+    in: 'header',
+    description: 'The `etag` that was read with the record, in double quotes. 412 `changed_meanwhile` when somebody was faster. The field `etag` of the request says the same.',
+    schema: { type: 'string' },
+  },
+  IfNoneMatch: {
+    name: 'If-None-Match',
+    in: 'header',
+    description: 'The header `ETag` of an answer that you still have; 304 without a body when it is the same now.',
+    schema: { type: 'string' },
+  },
+  Range: {
+    name: 'Range',
+    in: 'header',
+    description: 'Only some of the bytes, for example `bytes=0-1023`; the answer is 206 then.',
+    schema: { type: 'string' },
+  },
+};
+
+/** The parameters of a place: path, query, headers. */
+export function parametersOf(place: Place, { comments, schemas }: { readonly comments: Comments; readonly schemas: Schemas }): JsonObject[] {
+  const described = (field: DescField, where: 'path' | 'query', name: string, needed: boolean): JsonObject => {
+    const list = field.fieldKind === 'list' ? { style: 'form', explode: true } : {};
+    return compact({ name, in: where, required: needed || undefined, description: comments.of(field), ...list, schema: schemas.parameter(field) });
+  };
+  const inQuery = (field: DescField): JsonObject[] => {
+    const needed = schemas.isNeeded(field) || place.neededInQuery.has(field.name);
+    // A message of ours is taken apart: `bucket.count`.
+    if (field.fieldKind === 'message' && !field.message.typeName.startsWith('google.')) return field.message.fields.map((one) => described(one, 'query', `${field.jsonName}.${one.jsonName}`, needed && schemas.isNeeded(one)));
+    return [described(field, 'query', field.jsonName, needed)];
+  };
+  return [...place.pathFields.map((field) => described(field, 'path', field.jsonName, true)), ...place.queryFields.flatMap(inQuery), ...headersOf(place)];
+}
+
+function headersOf({ facts, verb, kind }: Place): JsonObject[] {
+  const conditional = facts.response.fields.some(({ name }) => name === 'etag') || facts.content === 'download';
+  const names = [
+    'RequestId',
+    ...(takesEtag(facts.request.fields) && kind !== 'grpc' ? ['IfMatch'] : []),
+    ...(verb === 'get' && conditional ? ['IfNoneMatch'] : []),
+    ...(facts.content === 'download' ? ['Range'] : []),
+  ];
+  return names.map((name) => ref('parameters', name));
+}
+
+function takesEtag(fields: readonly DescField[]): boolean {
+  return fields.some(({ name }) => name === 'etag');
+}
