@@ -1,7 +1,8 @@
-import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { hostname } from 'node:os';
+import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
-import type { Config } from './config';
+import { findHostPort, hostPortText, isLoopback, type Config } from './config';
 import {
   Arrivals,
   ChirpStackConnector,
@@ -33,6 +34,7 @@ import { ConnectionServiceService } from './gen/connection/connection_service';
 import { ConnectorServiceService } from './gen/connector/connector_service';
 import { DigitalDeviceServiceService } from './gen/digitaldevice/v2/digital_device_service';
 import { AccessControlServiceService } from './gen/organization_access_control/access_control_service';
+import { MediaServiceService } from './gen/media/v1/media_service';
 import { OrganizationsServiceService } from './gen/organizations_service';
 import { SensorTemplateServiceService } from './gen/sensor_template/v2/sensor_template_service';
 import { SensorQueryServiceService } from './gen/sensorquery/v1/sensor_query_service';
@@ -41,6 +43,7 @@ import { steadyClock, type Clock } from './kernel/clock';
 import { DomainError } from './kernel/errors';
 import type { Logger } from './kernel/logger';
 import type { Cursors } from './kernel/pages';
+import { linkedMedia, mediaHandlers, MediaLinks, MediaService } from './media';
 import { GrpcServer } from './rpc/grpc/server';
 import { RestServer } from './rpc/rest/server';
 import { Services } from './rpc/services';
@@ -159,7 +162,12 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
   const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
-  const { executions, uplinks, upkeep, hub, opener } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, ...outside });
+  const media = new MediaService({ database, dataDir: config.data.dir, ...outside });
+  await media.start();
+  closing.push(async () => await media.stop());
+  let publicUrl = config.http.publicUrl; // else known once the port is open
+  const mediaLinks = new MediaLinks(await openLinkSecret(uow), () => publicUrl, outside.clock);
+  const { executions, uplinks, upkeep, hub, opener } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, media, mediaLinks, ...outside });
   await uplinks.start();
   await executions.start();
   closing.push(async () => await executions.stop());
@@ -168,14 +176,15 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   starter.start();
   upkeep.start();
   closing.push(async () => await upkeep.stop());
-  const sweeping = setInterval(() => void forgetOld(executions, uplinks, outside), EVERY_HOUR).unref();
+  const sweeping = setInterval(() => void forgetOld(executions, uplinks, media, outside), EVERY_HOUR).unref();
   closing.push(() => clearInterval(sweeping));
 
   const grpcServer = new GrpcServer({ services, tls, limits: config.limits });
-  const restServer = config.http.listen === 'off' ? undefined : new RestServer({ services, tls, ...config.http });
+  const restServer = config.http.listen === 'off' ? undefined : new RestServer({ services, tls, links: [linkedMedia(media, mediaLinks)], ...config.http });
   closing.push(async () => await services.stop(config.limits.stopMs, restServer ? [grpcServer, restServer] : [grpcServer]));
   const grpc = await grpcServer.start(config.grpc.listen);
   const http = await restServer?.start(config.http.listen);
+  publicUrl ||= defaultPublicUrl(http?.address ?? config.http.listen, tls.isOn);
   const people = administration(database, outside, keyChanged);
   return { ...people, addresses: { grpc: grpc.address, http: http?.address }, ca: tls.caFile };
 }
@@ -186,6 +195,8 @@ interface House extends Outside {
   readonly keyChanged: (keyId: string) => void;
   readonly encoder: Encoder;
   readonly secretKey: SecretKey;
+  readonly media: MediaService;
+  readonly mediaLinks: MediaLinks;
 }
 
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
@@ -215,9 +226,10 @@ function addServices(server: Services, house: House): { executions: Executions; 
   server.add(ConnectorServiceService, connectorHandlers(house.cursors));
   const connectionRooms = { connections, trials: new ConnectionTrials({ database, hub, secrets }), watch: new ConnectionWatch({ database, statuses, clock }) };
   server.add(ConnectionServiceService, { ...connectionHandlers(connectionRooms), ...discoveredDeviceHandlers(new DiscoveredDeviceService(house)) });
-  server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
+  server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors, house.mediaLinks), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
   server.add(ActuatorCommandServiceService, { ...commandHandlers(commands, new EncoderPreviews(house)), ...executionHandlers(executions) });
   server.add(SensorQueryServiceService, sensorQueryHandlers(new SensorQueries({ ...house, positions })));
+  server.add(MediaServiceService, mediaHandlers(house.media, house.mediaLinks));
   server.add(gatewayDefinition, gatewayHandlers(gateway));
   hub.start({
     uplink: async (message) => await uplinks.handle(message),
@@ -245,7 +257,7 @@ function endsExecutions(executions: Executions, reason: 'device_deleted' | 'phys
   return async (db: Db, organizationId: string, deviceId: string): Promise<void> => await executions.targetRemoved(db, organizationId, deviceId, reason);
 }
 
-async function forgetOld(executions: Executions, uplinks: UplinkPipeline, { log, clock }: Outside): Promise<void> {
+async function forgetOld(executions: Executions, uplinks: UplinkPipeline, media: MediaService, { log, clock }: Outside): Promise<void> {
   try {
     await uplinks.sweep(clock.now());
   } catch (error) {
@@ -256,6 +268,11 @@ async function forgetOld(executions: Executions, uplinks: UplinkPipeline, { log,
   } catch (error) {
     log.warn({ err: error }, 'executions.retention_failed');
   }
+  try {
+    await media.sweep(clock.now());
+  } catch (error) {
+    log.warn({ err: error }, 'media.sweep_failed');
+  }
 }
 
 function administration(database: Database, { clock }: Outside, keyChanged: (keyId: string) => void): Pick<Core, 'organizations' | 'users' | 'keys'> {
@@ -263,6 +280,13 @@ function administration(database: Database, { clock }: Outside, keyChanged: (key
   const users = new UserService({ uow, clock });
   const keys = new KeyAdministration({ uow, clock, users, missingConnections: missingGateways(database), keyChanged });
   return { organizations: new OrganizationService({ uow, clock }), users, keys };
+}
+
+/** How browsers reach this server where nobody said it. */
+function defaultPublicUrl(listens: string, tls: boolean): string {
+  const { host, port } = findHostPort(listens) ?? { host: 'localhost', port: 0 };
+  const everywhere = host === '0.0.0.0' || host === '::';
+  return `http${tls ? 's' : ''}://${hostPortText({ host: everywhere ? hostname() : isLoopback(host) ? 'localhost' : host, port })}`;
 }
 
 function schemaNotCurrent(schema: string): DomainError {

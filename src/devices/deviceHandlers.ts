@@ -13,7 +13,7 @@ const MOST_ADDED = 100;
 const MOST_IMAGES = 50;
 
 /** Devices, and the sensors on them. */
-export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorService, links: ImageLinks = { of: () => ({ url: '', thumbnailUrl: '' }) }): DigitalDeviceHandlers {
+export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorService, links: ImageLinks): DigitalDeviceHandlers {
   const message = (device: Device): DigitalDevice => deviceToMessage(device, links);
   const images = imageReferences(devices);
   return {

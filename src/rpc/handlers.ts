@@ -71,7 +71,7 @@ export type HandlersOf<Server> = {
 type HandlerOf<Call, Rest> =
   Call extends ServerDuplexStream<infer Request, infer Response> ? BidiHandler<Request, Response>
   : Call extends { request: infer Request; _write(chunk: infer Response, encoding: string, callback: (error?: Error) => void): void } ? ServerStreamHandler<Request, Response>
-  : Call extends ServerReadableStream<infer Request, infer Response> ? ClientStreamHandler<Request, Response>
+  : [Call, Rest] extends [ServerReadableStream<infer Request, unknown>, [sendUnaryData<infer Response>]] ? ClientStreamHandler<Request, Response>
   : [Call, Rest] extends [{ request: infer Request }, [sendUnaryData<infer Response>]] ? UnaryHandler<Request, Response>
   : never;
 

@@ -31,10 +31,11 @@ describe('plantroom serve', () => {
 
   it('shows the first key once, says where it listens, and stops in peace', async () => {
     const first = await serve();
-    expect(first.ready).toMatchObject({ grpc: expect.stringMatching(/^127\.0\.0\.1:\d+$/), http: null, tls: true, ca: join(data, 'tls', 'ca.pem') });
-    expect(JSON.parse(readFileSync(join(data, 'run.json'), 'utf8'))).toMatchObject({ grpc: first.ready['grpc'], http: null, tls: true, ca: join(data, 'tls', 'ca.pem'), pid: first.child.pid, startedAt: expect.any(String) });
+    expect(first.ready).toMatchObject({ grpc: expect.stringMatching(/^127\.0\.0\.1:\d+$/), http: expect.stringMatching(/^127\.0\.0\.1:\d+$/), tls: true, ca: join(data, 'tls', 'ca.pem') });
+    expect(JSON.parse(readFileSync(join(data, 'run.json'), 'utf8'))).toMatchObject({ grpc: first.ready['grpc'], http: first.ready['http'], tls: true, ca: join(data, 'tls', 'ca.pem'), pid: first.child.pid, startedAt: expect.any(String) });
     expect(first.stderr()).toMatch(/API key +plr_[0-9A-Za-z]{49}\n/);
     expect(first.stderr()).toContain(`grpcurl -cacert ${join(data, 'tls', 'ca.pem')} -H 'x-api-key: plr_`);
+    expect(first.stderr()).toContain(`https://${String(first.ready['http'])}/api/v2/who-am-i`);
     expect(await first.stop()).toBe(0);
     expect(existsSync(join(data, 'run.json'))).toBe(false);
     const second = await serve();

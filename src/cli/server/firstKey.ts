@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import type { Bootstrapped } from '../../access';
+import type { App } from '../../app';
 import { findHostPort, hostPortText, reachableHost } from '../../config';
 import { DomainError } from '../../kernel/errors';
 import { note } from '../output';
@@ -48,9 +49,7 @@ function notWritable(file: string, error: unknown, more: string): DomainError {
 }
 
 /** Shows the key of the first start on the terminal, this once, with a call to copy. `ca`: undefined without a private CA. */
-export function showFirstKey({ organization, user, key }: Bootstrapped, grpc: string, tls: boolean, ca: string | undefined): void {
-  const { host, port } = findHostPort(grpc) ?? { host: 'localhost', port: 0 };
-  const address = hostPortText({ host: reachableHost(host), port });
+export function showFirstKey({ organization, user, key }: Bootstrapped, { grpc, http }: App['addresses'], tls: boolean, ca: string | undefined): void {
   const trust = tls ? (ca === undefined ? '' : ` -cacert ${ca}`) : ' -plaintext';
   note(`
 Plantroom is new here. It made an organization, a user and one API key, which is shown this once. Keep it.
@@ -66,6 +65,19 @@ Try it from another terminal:
 
 or with grpcurl:
 
-  grpcurl${trust} -H 'x-api-key: ${key}' -H 'x-organization-id: ${organization.id}' ${address} organization_access_control.AccessControlService/WhoAmI
-`);
+  grpcurl${trust} -H 'x-api-key: ${key}' -H 'x-organization-id: ${organization.id}' ${reachable(grpc)} organization_access_control.AccessControlService/WhoAmI
+${http === undefined ? '' : curlCall(reachable(http), tls, ca, key, organization.id)}`);
+}
+
+function curlCall(address: string, tls: boolean, ca: string | undefined, key: string, organizationId: string): string {
+  return `
+or with curl:
+
+  curl${ca === undefined ? '' : ` --cacert ${ca}`} -H 'X-API-Key: ${key}' -H 'X-Organization-Id: ${organizationId}' http${tls ? 's' : ''}://${address}/api/v2/who-am-i
+`;
+}
+
+function reachable(listens: string): string {
+  const { host, port } = findHostPort(listens) ?? { host: 'localhost', port: 0 };
+  return hostPortText({ host: reachableHost(host), port });
 }

@@ -67,7 +67,7 @@ async function start(config: Config, { log, flush }: ProcessLog, keyFile: FirstK
 function tellFirstKey(config: Config, app: App, keyFile: FirstKeyFile | undefined): void {
   const made = app.bootstrapped;
   if (!made) return keyFile?.discard();
-  const show = (): void => showFirstKey(made, app.addresses.grpc, config.tls.mode !== 'off', app.ca);
+  const show = (): void => showFirstKey(made, app.addresses, config.tls.mode !== 'off', app.ca);
   if (!keyFile) return show();
   try {
     keyFile.keep(made);
