@@ -11,6 +11,7 @@ interface Things {
   readonly template: string;
   readonly keyName: string;
   readonly connection: string;
+  readonly media: string;
   readonly command: string;
   readonly execution: string;
   readonly apiKey: string;
@@ -19,6 +20,7 @@ interface Things {
 
 const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
 const TEMPLATES = '/sensor_template.v2.SensorTemplateService';
+const MEDIA = '/media.v1.MediaService';
 const COMMANDS = '/actuator_command.v2.ActuatorCommandService';
 const CONNECTIONS = '/connection.ConnectionService';
 const ACCESS = '/organization_access_control.AccessControlService';
@@ -26,6 +28,7 @@ const ORGANIZATIONS = '/OrganizationsService';
 const READINGS = '/sensorquery.v1.SensorQueryService';
 const span = { from: { seconds: 0n, nanos: 0 }, to: { seconds: 3600n, nanos: 0 } };
 const definition = { name: 'Command', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}' };
+const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
 const template = { sensorType: 'relay', valueType: 'boolean' };
 
 /** For each method that takes ids: a request that is right but for whose things it names. `their` is of the other organization, or of nobody; `own` is the caller's. */
@@ -45,6 +48,9 @@ const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => Fields>>
   [`${TEMPLATES}/UpdateSensorTemplate`]: (their, own) => ({ id: their.template, keyNameId: own.keyName }),
   [`${TEMPLATES}/DeleteSensorTemplate`]: (their) => ({ id: their.template }),
   [`${TEMPLATES}/UpdateNormalizedKey`]: (their) => ({ id: their.keyName, name: 'mine now' }),
+  [`${MEDIA}/GetMedia`]: (their) => ({ id: their.media }),
+  [`${MEDIA}/DownloadMedia`]: (their) => ({ id: their.media, variant: 2 }),
+  [`${MEDIA}/DeleteMedia`]: (their) => ({ id: their.media }),
   [`${CONNECTIONS}/GetConnection`]: (their) => ({ id: their.connection }),
   [`${CONNECTIONS}/ListDiscoveredDevices`]: (their) => ({ id: their.connection }),
   [`${CONNECTIONS}/UpdateConnection`]: (their) => ({ id: their.connection, enabled: false }),
@@ -81,12 +87,14 @@ const REFERENCES: readonly [string, (their: Things, own: Things) => Fields][] = 
   [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Expect', verificationStrategy: 2, expectedSensorStates: [{ sensorId: their.sensor, valueTemplate: 'true' }] } })],
   [`${DEVICES}/UpdateDeviceSensor`, (their, own) => ({ id: own.device, sensorId: own.sensor, sensorTemplateId: their.template })],
   [`${DEVICES}/UpdateDigitalDevice`, (their, own) => ({ id: own.device, physicalDevice: { connectionId: their.connection } })],
+  [`${DEVICES}/CreateDigitalDevice`, (their, own) => ({ name: 'Device', images: [{ mediaId: own.media }, { mediaId: their.media }] })],
+  [`${DEVICES}/UpdateDigitalDevice`, (their, own) => ({ id: own.device, images: [{ mediaId: their.media }] })],
   [`${READINGS}/QueryLatest`, (their) => ({ sensorIds: [their.sensor] })],
   [`${READINGS}/StreamReadings`, (their, own) => ({ sensorIds: [own.sensor], deviceIds: [their.device] })],
 ];
 
 const takesIds = (facts: MethodFacts): boolean => JSON.stringify(fieldNames(facts.request.typeName)).match(/Ids?"/) !== null || fieldNames(facts.request.typeName).includes('id');
-const nobody: Things = Object.fromEntries(['device', 'sensor', 'template', 'keyName', 'connection', 'command', 'execution', 'apiKey', 'organization'].map((thing, at) => [thing, `0190a0a0-0000-7000-8000-00000000000${at}`])) as unknown as Things;
+const nobody: Things = Object.fromEntries(['device', 'sensor', 'template', 'keyName', 'connection', 'media', 'command', 'execution', 'apiKey', 'organization'].map((thing, at) => [thing, `0190a0a0-0000-7000-8000-00000000000${at}`])) as unknown as Things;
 
 function fieldNames(typeName: string): string[] {
   const message = descriptors.registry.getMessage(typeName);
@@ -126,25 +134,28 @@ describe.each(engines())('what belongs to another organization, on $name', (engi
     const connection = await make(`${CONNECTIONS}/CreateConnection`, { connectorId: 'gateway', name: 'Gateway' });
     const keyName = await make(`${TEMPLATES}/CreateNormalizedKey`, { name: 'relay of ours' });
     const templateId = await make(`${TEMPLATES}/CreateSensorTemplate`, { ...template, keyNameId: keyName });
-    const device = await make(`${DEVICES}/CreateDigitalDevice`, { name: 'Device', physicalDevice: { clientDeviceId: 'client', connectionId: connection } });
+    const media = await make(`${MEDIA}/UploadMedia`, { filename: 'pump.png', chunk: PNG });
+    const device = await make(`${DEVICES}/CreateDigitalDevice`, { name: 'Device', physicalDevice: { clientDeviceId: 'client', connectionId: connection }, images: [{ mediaId: media }] });
     const { sensors } = (await ask(`${DEVICES}/AddSensorsToDevice`, { id: device, sensorTemplateIds: [templateId] }, headers)) as { sensors: { id: string }[] };
     const command = await make(`${COMMANDS}/CreateCommand`, { id: device, command: { ...definition, name: 'First' } });
     const { executionId } = (await ask(`${COMMANDS}/ExecuteCommand`, { id: device, commandId: command }, headers)) as { executionId: string };
     const { apiKey } = (await ask(`${ACCESS}/CreateApiKey`, { name: 'Key', scopes: ['users:read'] }, headers)) as { apiKey: { id: string } };
-    return { connection, keyName, template: templateId, device, sensor: sensors[0]?.id ?? '', command, execution: executionId, apiKey: apiKey.id, organization: headers['x-organization-id'] ?? '' };
+    return { connection, media, keyName, template: templateId, device, sensor: sensors[0]?.id ?? '', command, execution: executionId, apiKey: apiKey.id, organization: headers['x-organization-id'] ?? '' };
   };
 
   /** All that the other organization would see change. */
   const snapshot = async (): Promise<string> => {
     const headers = as(server.key, server.organizationId);
-    return JSON.stringify([
+    const all = JSON.stringify([
       await ask(`${DEVICES}/GetDigitalDevice`, { id: theirs.device }, headers),
       await ask(`${COMMANDS}/ListCommands`, { id: theirs.device }, headers),
       await ask(`${CONNECTIONS}/GetConnection`, { id: theirs.connection }, headers),
       await ask(`${TEMPLATES}/ListSensorTemplates`, { pageSize: 5 }, headers),
       await ask(`${ACCESS}/ListApiKeys`, {}, headers),
       await ask(`${COMMANDS}/GetExecution`, { executionId: theirs.execution }, headers),
+      await ask(`${MEDIA}/GetMedia`, { id: theirs.media }, headers),
     ]);
+    return all.replaceAll(/\?organization=[^"]+/g, ''); // a link says until when it is valid
   };
 
   /** The answer with every id of it taken out: what is left must not tell whether the thing exists. */

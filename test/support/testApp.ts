@@ -35,7 +35,7 @@ export interface TestApp {
   organization(name: string): Promise<string>;
   /** A key; of all scopes and gateway connections unless said. */
   newKey(organizationId: string, overrides?: { scopes?: readonly string[]; expiresAt?: number }): Promise<{ key: string; id: string }>;
-  /** Calls a method with these bytes; of a stream it waits for the first answer or the end. */
+  /** Calls a method with these bytes, of a stream of requests the only one; of a stream of answers it waits for the first or the end. */
   send(facts: MethodFacts, message: Uint8Array, fields: Readonly<Record<string, string>>): Promise<Outcome>;
   stop(): Promise<void>;
 }
@@ -87,6 +87,10 @@ async function send(client: Client, facts: MethodFacts, message: Buffer, metadat
     const answered = (answer: Buffer | undefined): void => resolve({ code: 0, answer, error: undefined });
     if (facts.kind === 'unary') {
       client.makeUnaryRequest(facts.path, same, same, message, metadata, (error, answer) => (error ? failed(error) : answered(answer)));
+      return;
+    }
+    if (facts.kind === 'client_streaming') {
+      client.makeClientStreamRequest(facts.path, same, same, metadata, (error, answer) => (error ? failed(error) : answered(answer))).end(message);
       return;
     }
     const stream = facts.kind === 'server_streaming' ? client.makeServerStreamRequest(facts.path, same, same, message, metadata) : opened(client.makeBidiStreamRequest(facts.path, same, same, metadata), message);
