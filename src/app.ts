@@ -180,7 +180,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   closing.push(() => clearInterval(sweeping));
 
   const grpcServer = new GrpcServer({ services, tls, limits: config.limits });
-  const restServer = config.http.listen === 'off' ? undefined : new RestServer({ services, tls, links: [linkedMedia(media, mediaLinks)], ...config.http });
+  const restServer = config.http.listen === 'off' ? undefined : new RestServer({ services, tls, links: [linkedMedia(media, mediaLinks)], ...config.http, limits: config.limits });
   closing.push(async () => await services.stop(config.limits.stopMs, restServer ? [grpcServer, restServer] : [grpcServer]));
   const grpc = await grpcServer.start(config.grpc.listen);
   const http = await restServer?.start(config.http.listen);

@@ -12,10 +12,10 @@ import type { RequestReader } from '../json/requestReader';
 import { parseStrict } from '../json/strictJson';
 import { callerGone, OpenCall, shuttingDown } from '../openCall';
 import { requestIdFrom } from '../requestId';
-import { sendJson } from './conditional';
 import { errorJson, sendError } from './errorAnswer';
 import { refuseKeys } from './headers';
-import { takeIfMatch } from './conditional';
+import { jsonAnswer, sendJson, takeConditions } from './conditional';
+import { peerOf } from './peer';
 import { openStream, type StreamAnswer } from './streams';
 
 /** What a route knows of its method. */
@@ -40,7 +40,7 @@ export class HttpCall implements ServedCall {
     private readonly reply: FastifyReply,
   ) {
     this.method = shape.method;
-    this.context = new OpenCall(shape.method.facts.path, request.ip, edge.log, edge.clock.monotonic());
+    this.context = new OpenCall(shape.method.facts.path, peerOf(request), edge.log, edge.clock.monotonic());
   }
 
   /** The headers are here: everything that they decide is decided before the body is read. Then `next`. */
@@ -48,7 +48,7 @@ export class HttpCall implements ServedCall {
     const { request, reply, context, method } = this;
     this.edge.open(this);
     context.requestId = requestIdFrom(request.headers['x-request-id']);
-    reply.raw.setHeader('x-request-id', context.requestId);
+    void reply.header('x-request-id', context.requestId);
     reply.raw.once('close', () => this.onClose());
     try {
       refuseKeys(request);
@@ -69,7 +69,7 @@ export class HttpCall implements ServedCall {
     try {
       const json = body && body.length > 0 ? parseStrict(body) : undefined;
       const message = shape.reader.read({ path: request.params as Record<string, string>, query: request.query as URLSearchParams, body: json, bodyRule: shape.bodyRule }, found);
-      takeIfMatch(request, this.method.facts, message, found);
+      takeConditions(request, this.method.facts, message, found);
       serve(this, message, found);
     } catch (error) {
       this.fail(error);
@@ -84,8 +84,9 @@ export class HttpCall implements ServedCall {
       const { facts } = this.method;
       const http = this.statusOf(response);
       const text = facts.successStatus === 204 ? '' : this.shape.writer.text(response);
-      this.close(status.OK, undefined, http);
-      sendJson(this.request, this.reply, http, text, (response as { etag?: string }).etag);
+      const json = jsonAnswer(this.request, facts, http, text, (response as { etag?: string }).etag);
+      this.close(status.OK, undefined, json.http);
+      sendJson(this.reply, json);
     } catch (error) {
       this.fail(error);
     }

@@ -1,5 +1,5 @@
-import type { AddressInfo, Socket } from 'node:net';
-import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify';
+import type { AddressInfo } from 'node:net';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { DomainError, validationFailed } from '../../kernel/errors';
 import { findHostPort, hostPortText } from '../../config';
 import { toWire } from '../errorTable';
@@ -10,7 +10,11 @@ import { requestIdFrom } from '../requestId';
 import type { Door, Services } from '../services';
 import type { ServerTls } from '../tls/serverTls';
 import { sendError } from './errorAnswer';
+import type { Connections } from './connections';
 import { HttpCall } from './httpCall';
+import type { HttpLimits } from './httpLimits';
+import { peerOf } from './peer';
+import { portOf } from './port';
 import { addOtherVerbs, restRoutes, type RestRoute } from './routes';
 
 /** What the REST server needs. */
@@ -19,6 +23,10 @@ export interface RestServerOptions {
   readonly tls: ServerTls;
   /** Addresses and networks of proxies whose X-Forwarded-* headers are believed. */
   readonly trustedProxies: readonly string[];
+  /** Origins whose pages may call, `*` for all; where nothing is said: none. */
+  readonly corsOrigins?: readonly string[];
+  /** Where nothing is said: DEFAULT_HTTP_LIMITS. */
+  readonly limits?: Partial<HttpLimits>;
 }
 
 declare module 'fastify' {
@@ -30,26 +38,21 @@ declare module 'fastify' {
 
 /** The largest JSON body, in bytes. */
 export const LARGEST_BODY = 1024 * 1024;
-const NO_QUERY = new URLSearchParams();
 
 /** The HTTP port: REST by the routes of the protos, in the same process and through the same handlers as gRPC. */
 export class RestServer implements Door {
   private readonly app: FastifyInstance;
-  // A server of HTTP/2 cannot cut those of its connections that speak HTTP/1.1 by itself.
-  private readonly sockets = new Set<Socket>();
+  private readonly connections: Connections;
 
   constructor(private readonly options: RestServerOptions) {
-    this.app = appOf(options);
+    const port = portOf({ ...options, log: options.services.edge.log }, (error, request, reply) => this.onError(error, request, reply));
+    ({ app: this.app, connections: this.connections } = port);
     this.app.decorateRequest('call', undefined);
     this.app.removeAllContentTypeParsers();
     this.app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     this.app.setErrorHandler((error: FastifyError, request, reply) => this.onError(error, request, reply));
     this.app.setNotFoundHandler((request) => {
       throw new DomainError('not_found', 'route_unknown', `there is no ${request.method} ${pathOf(request)}; /openapi.json lists all that there is`);
-    });
-    this.app.server.on('connection', (socket: Socket) => {
-      this.sockets.add(socket);
-      socket.once('close', () => this.sockets.delete(socket));
     });
     this.addHealth();
   }
@@ -78,7 +81,7 @@ export class RestServer implements Door {
   }
 
   cut(): void {
-    for (const socket of this.sockets) socket.destroy();
+    this.connections.cut();
     void this.app.close();
   }
 
@@ -111,25 +114,11 @@ export class RestServer implements Door {
     if (request.call) return request.call.fail(reason);
     const requestId = requestIdFrom(request.headers['x-request-id']);
     const wire = toWire(reason, requestId);
-    const fields = { verb: request.method, path: pathOf(request), http: wire.http, reason: wire.reason, request_id: requestId, peer: request.ip };
+    const fields = { verb: request.method, path: pathOf(request), http: wire.http, reason: wire.reason, request_id: requestId, peer: peerOf(request) };
     if (wire.cause === undefined) this.options.services.edge.log.info(fields, 'http.refused');
     else this.options.services.edge.log.error({ ...fields, err: wire.cause }, 'http.failed');
     sendError(reply.header('x-request-id', requestId), wire);
   }
-}
-
-function appOf({ tls, trustedProxies }: RestServerOptions): FastifyInstance {
-  const common = {
-    logger: false,
-    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
-    bodyLimit: LARGEST_BODY,
-    routerOptions: { maxParamLength: 512, querystringParser: (text: string) => (text === '' ? NO_QUERY : new URLSearchParams(text)) as never },
-    forceCloseConnections: 'idle' as const,
-    return503OnClosing: false,
-  };
-  if (!tls.isOn) return fastify(common);
-  // The types of an HTTP/2 server differ in what nobody here asks it for.
-  return fastify({ ...common, http2: true, https: { allowHTTP1: true, ...tls.serverOptions, ...tls.context() } }) as unknown as FastifyInstance;
 }
 
 function verbsOf(routes: readonly RestRoute[]): Map<string, HTTPMethods[]> {

@@ -1,0 +1,63 @@
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Socket } from 'node:net';
+import type { Logger } from '../../kernel/logger';
+import type { ServerTls } from '../tls/serverTls';
+import { Browsers } from './browsers';
+import { Connections } from './connections';
+import { DEFAULT_HTTP_LIMITS, httpServerOf, type HttpLimits } from './httpLimits';
+import { headersTooLarge, refuseMalformed } from './malformed';
+import { sendError } from './errorAnswer';
+import { peerOf } from './peer';
+
+/** What the port is opened with. */
+export interface PortOptions {
+  readonly tls: ServerTls;
+  readonly log: Logger;
+  /** Addresses and networks of proxies whose X-Forwarded-* headers are believed. */
+  readonly trustedProxies: readonly string[];
+  /** Origins whose pages may call, `*` for all; where nothing is said: none. */
+  readonly corsOrigins?: readonly string[];
+  /** Where nothing is said: DEFAULT_HTTP_LIMITS. */
+  readonly limits?: Partial<HttpLimits> | undefined;
+}
+
+/** The port before it has routes: what holds for every request, whatever it asks for. */
+export interface Port {
+  readonly app: FastifyInstance;
+  readonly connections: Connections;
+}
+
+const NO_QUERY = new URLSearchParams();
+const LONGEST_PARAMETER = 512;
+
+/** Makes it. `onError` answers what fastify finds wrong with an address, before there is a route. */
+export function portOf({ tls, log, trustedProxies, corsOrigins = [], ...given }: PortOptions, onError: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => void): Port {
+  const limits = { ...DEFAULT_HTTP_LIMITS, ...given.limits };
+  const browsers = new Browsers(corsOrigins);
+  const app: FastifyInstance = fastify({
+    logger: false,
+    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
+    routerOptions: { maxParamLength: LONGEST_PARAMETER, querystringParser: (text: string) => (text === '' ? NO_QUERY : new URLSearchParams(text)) as never },
+    // The types of an HTTP/2 server differ in what nobody here asks it for.
+    serverFactory: (listener) => httpServerOf(tls, limits, listener) as never,
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) => {
+      const wire = refuseMalformed(error, socket, connections.isAnswering(socket));
+      if (wire) log.info({ http: wire.http, reason: wire.reason, request_id: wire.requestId, peer: socket.remoteAddress }, 'http.refused');
+    },
+    frameworkErrors: (error, request, reply) => {
+      browsers.open(request, reply as FastifyReply);
+      onError(error, request, reply as FastifyReply);
+    },
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+  });
+  const connections = new Connections(app.server, limits, tls.isOn);
+  app.addHook('onRequest', (request, reply, done) => {
+    if (browsers.open(request, reply)) return;
+    if (request.raw.rawHeaders.length <= limits.headerPairs * 2) return void done();
+    const wire = headersTooLarge();
+    log.info({ http: wire.http, reason: wire.reason, request_id: wire.requestId, peer: peerOf(request) }, 'http.refused');
+    sendError(reply.header('x-request-id', wire.requestId), wire);
+  });
+  return { app, connections };
+}
