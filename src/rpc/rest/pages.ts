@@ -1,0 +1,42 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { DOCS_CSP, docsFiles, openApiText } from '../openapi';
+import { compressed, encodingFor, type Encoding } from './compression';
+import { knows, tagOf } from './conditional';
+import { JSON_TYPE } from './errorAnswer';
+
+// What is compressed once and sent often is worth the effort.
+const BEST_BROTLI = 9;
+const DAY_S = 86_400;
+
+interface Page {
+  readonly contentType: string;
+  readonly body: Buffer;
+  readonly etag: string;
+  readonly cacheControl: string;
+  /** What was sent compressed before. */
+  readonly encoded: Map<Encoding, Promise<Buffer>>;
+}
+
+/** Shows the OpenAPI document and the pages that make it readable, to everybody. `baseUrl`: how clients reach this server; empty: as they did. */
+export function addPages(app: FastifyInstance, baseUrl: string): void {
+  const text = Buffer.from(openApiText(baseUrl));
+  const document = { contentType: JSON_TYPE, body: text, etag: tagOf(text, undefined, false), cacheControl: 'no-cache', encoded: new Map() };
+  app.get('/openapi.json', (request, reply) => send(request, reply, document));
+  app.get('/docs', (_, reply) => reply.redirect('/docs/', 308));
+  for (const [name, file] of docsFiles()) {
+    const page = { ...file, cacheControl: name.endsWith('.html') ? 'no-cache' : `public, max-age=${DAY_S}`, encoded: new Map() };
+    app.get(`/docs/${name === 'index.html' ? '' : name}`, (request, reply) => send(request, reply.header('content-security-policy', DOCS_CSP), page));
+  }
+}
+
+async function send(request: FastifyRequest, reply: FastifyReply, page: Page): Promise<FastifyReply> {
+  const { contentType, body, etag, cacheControl, encoded } = page;
+  const encoding = encodingFor(request.headers['accept-encoding'], body.length);
+  void reply.header('etag', encoding === undefined ? etag : `W/${etag}`).header('cache-control', cacheControl);
+  if (knows(request.headers['if-none-match'], etag)) return await reply.code(304).send();
+  void reply.header('content-type', contentType);
+  if (encoding === undefined) return await reply.send(body);
+  const bytes = encoded.get(encoding) ?? compressed(body, encoding, BEST_BROTLI);
+  encoded.set(encoding, bytes);
+  return await reply.header('content-encoding', encoding).send(await bytes);
+}
