@@ -25,7 +25,8 @@ export class Comments {
       for (const { name, localName } of services.flatMap(({ methods }) => methods)) if (TWO_WORDS.test(name)) this.words.set(name, localName);
     }
     if (![...this.texts.values()].some((text) => text !== '')) throw new Error('the descriptor image holds no comments; build it with source info');
-    for (const { grpc, http } of Object.values(STATUS_OF)) this.words.set(status[grpc], String(http));
+    // The first of a name says it; those that HTTP alone has come later.
+    for (const { grpc, http } of Object.values(STATUS_OF).toReversed()) this.words.set(status[grpc], String(http));
   }
 
   /** What the protos say of a thing; empty: nothing. */

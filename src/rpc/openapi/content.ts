@@ -18,7 +18,6 @@ export function downloadResponses(headers: JsonObject): Map<number, JsonObject> 
     [200, { description: 'The picture.', headers: all, content: pictures() }],
     [206, { description: 'The bytes of the range.', headers: { ...all, 'content-range': plainHeader('Which bytes these are, and of how many.') }, content: pictures() }],
     [304, { description: 'It is still what If-None-Match says.', headers: all }],
-    [416, { description: 'No byte of the picture lies in the range.', headers: { ...headers, 'content-range': plainHeader('How many bytes there are.') }, content: { 'application/json': { schema: ref('schemas', 'Error') } } }],
   ]);
 }
 

@@ -49,6 +49,8 @@ const USUAL = {
   Forbidden: [cause('permission_denied', 'scope_missing', 'the key does not hold the scope of the operation')],
   ContentTooLarge: [cause('too_large', 'message_too_large', 'the body has more than 1 MiB (a picture: 10 MiB)')],
   UnsupportedMediaType: [cause('unsupported_media_type', 'media_type_unsupported', 'the body is of a type that the operation does not take')],
+  NotAcceptable: [cause('not_acceptable', 'not_acceptable', 'the header Accept allows none of the types that the answer comes as')],
+  RangeNotSatisfiable: [cause('range_not_satisfiable', 'range_not_satisfiable', 'no byte of the picture lies in the range; the header content-range says how many there are')],
   InternalError: [cause('internal', 'internal', 'the server failed; its log names the cause under the request id')],
   Unavailable: [cause('unavailable', 'database_unavailable', 'safe to repeat'), cause('unavailable', 'shutting_down', 'safe to repeat')],
 } as const satisfies Readonly<Record<string, readonly Cause[]>>;
@@ -67,10 +69,10 @@ export function errorsOf(place: Place, named: readonly Reason[], examples: Share
   return new Map([...statuses].toSorted((a, b) => a - b).map((code) => [code, responseOf(usual.find((name) => statusOf(USUAL[name]) === code), named.filter((one) => one.status === code), examples)]));
 }
 
-function usualOf({ facts, notInBody }: Place): UsualName[] {
+function usualOf({ facts, notInBody, verb }: Place): UsualName[] {
   const hasBody = notInBody !== undefined || facts.content === 'upload';
   const needsKey = facts.scope !== 'none';
-  return ['BadRequest', ...(needsKey ? (['Unauthorized', 'Forbidden'] as const) : []), ...(hasBody ? (['ContentTooLarge', 'UnsupportedMediaType'] as const) : []), 'InternalError', 'Unavailable'];
+  return ['BadRequest', ...(needsKey ? (['Unauthorized', 'Forbidden'] as const) : []), ...(hasBody ? (['ContentTooLarge', 'UnsupportedMediaType'] as const) : []), ...(facts.content === 'download' && verb === 'get' ? (['RangeNotSatisfiable'] as const) : []), ...(facts.kind === 'server_streaming' && facts.content === 'json' ? (['NotAcceptable'] as const) : []), 'InternalError', 'Unavailable'];
 }
 
 function responseOf(usual: UsualName | undefined, named: readonly Reason[], examples: SharedExamples): JsonObject {

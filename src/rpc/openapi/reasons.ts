@@ -20,10 +20,10 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   sensor_in_use: 'conflict',
   system_record: 'conflict',
   template_in_use: 'conflict',
-  storage_full: 'exhausted',
   rate_limited: 'exhausted',
   sandbox_busy: 'exhausted',
   resume_token_expired: 'out_of_range',
+  storage_full: 'unavailable',
   sandbox_unavailable: 'unavailable',
   encoder_interrupted: 'unavailable',
 };

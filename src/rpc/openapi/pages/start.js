@@ -7,7 +7,7 @@ SwaggerUIBundle({
   docExpansion: 'list',
   defaultModelsExpandDepth: 0,
   defaultModelExpandDepth: 3,
-  defaultModelRendering: 'model',
+  defaultModelRendering: 'example',
   displayOperationId: true,
   displayRequestDuration: true,
   filter: true,
