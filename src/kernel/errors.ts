@@ -11,6 +11,7 @@ export type ErrorKind =
   | 'too_large'
   | 'unsupported_media_type'
   | 'method_not_allowed'
+  | 'not_acceptable'
   | 'range_not_satisfiable'
   | 'out_of_range'
   | 'unavailable'

@@ -14,6 +14,7 @@ export const STATUS_OF: Readonly<Record<ErrorKind, { readonly grpc: status; read
   too_large: { grpc: status.RESOURCE_EXHAUSTED, http: 413 },
   unsupported_media_type: { grpc: status.INVALID_ARGUMENT, http: 415 },
   method_not_allowed: { grpc: status.UNIMPLEMENTED, http: 405 },
+  not_acceptable: { grpc: status.INVALID_ARGUMENT, http: 406 },
   range_not_satisfiable: { grpc: status.OUT_OF_RANGE, http: 416 },
   out_of_range: { grpc: status.OUT_OF_RANGE, http: 410 },
   unavailable: { grpc: status.UNAVAILABLE, http: 503 },

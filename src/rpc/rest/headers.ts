@@ -1,4 +1,5 @@
-import type { FastifyRequest } from 'fastify';
+import { constants, type Http2ServerResponse } from 'node:http2';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { validationFailed } from '../../kernel/errors';
 
 const KEY_NAMES = new Set(['apikey', 'api_key', 'api-key', 'x-api-key', 'key', 'token', 'access_token']);
@@ -9,4 +10,17 @@ export function refuseKeys(request: FastifyRequest): void {
     if (!KEY_NAMES.has(name.toLowerCase()) && !value.startsWith('plr_')) continue;
     throw validationFailed([{ field: KEY_NAMES.has(name.toLowerCase()) ? name : '', description: 'a key does not belong in an address, where others can read it; send it in the header X-API-Key, and replace this one' }]);
   }
+}
+
+/** Says that the answer depends on a header of the request, beside those that it depends on already. */
+export function addVary(reply: FastifyReply, ...names: readonly string[]): void {
+  const known = String(reply.getHeader('vary') ?? '').split(',').map((one) => one.trim()).filter((one) => one !== '');
+  void reply.header('vary', [...new Set([...known, ...names])].join(', '));
+}
+
+/** Breaks an answer off, so that the caller cannot take it for a whole one. */
+export function cut(reply: FastifyReply): void {
+  const { stream } = reply.raw as unknown as Partial<Http2ServerResponse>;
+  if (stream) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  else reply.raw.destroy();
 }

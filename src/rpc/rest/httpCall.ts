@@ -10,13 +10,15 @@ import type { ServedMethod } from '../calls/servedMethod';
 import type { AnswerWriter } from '../json/answerWriter';
 import type { RequestReader } from '../json/requestReader';
 import { parseStrict } from '../json/strictJson';
+import type { WireError } from '../errorTable';
 import { callerGone, OpenCall, shuttingDown } from '../openCall';
 import { requestIdFrom } from '../requestId';
 import { errorJson, sendError } from './errorAnswer';
-import { refuseKeys } from './headers';
+import { cut, refuseKeys } from './headers';
 import { jsonAnswer, sendJson, takeConditions } from './conditional';
 import { peerOf } from './peer';
-import { openStream, type StreamAnswer } from './streams';
+import type { AnswerForm } from './routes';
+import { StreamAnswer, type StreamTimes } from './streams';
 
 /** What a route knows of its method. */
 export interface CallShape {
@@ -24,6 +26,8 @@ export interface CallShape {
   readonly reader: RequestReader;
   readonly writer: AnswerWriter;
   readonly bodyRule: string;
+  readonly form: AnswerForm;
+  readonly times: StreamTimes;
 }
 
 /** One call over HTTP, from its headers to its end. */
@@ -70,6 +74,8 @@ export class HttpCall implements ServedCall {
       const json = body && body.length > 0 ? parseStrict(body) : undefined;
       const message = shape.reader.read({ path: request.params as Record<string, string>, query: request.query as URLSearchParams, body: json, bodyRule: shape.bodyRule }, found);
       takeConditions(request, this.method.facts, message, found);
+      this.stream?.takeLastEventId(this.method.facts, message);
+      this.stream?.begin();
       serve(this, message, found);
     } catch (error) {
       this.fail(error);
@@ -94,16 +100,14 @@ export class HttpCall implements ServedCall {
 
   async send(response: unknown): Promise<void> {
     if (this.finished || this.context.aborted) throw this.context.aborted ?? callerGone();
-    this.stream ??= openStream(this.request, this.reply);
-    await this.stream.send(this.shape.writer.text(response), response);
+    await this.stream?.send(this.shape.writer.text(response), (response as { resumeToken?: string }).resumeToken);
   }
 
   succeed(): void {
     if (this.context.aborted) this.fail(this.context.aborted);
     if (this.finished) return;
-    this.stream ??= openStream(this.request, this.reply);
     this.close(status.OK, undefined, 200);
-    this.stream.end();
+    this.stream?.end();
   }
 
   fail(error: unknown): void {
@@ -111,10 +115,9 @@ export class HttpCall implements ServedCall {
     if (this.finished || reason !== error) this.edge.failedLate(this, error);
     if (this.finished) return;
     const wire = this.edge.told(this, reason);
-    this.close(wire.grpc, wire.reason, wire.http);
-    if (this.stream) this.stream.fail(JSON.stringify(errorJson(wire)));
-    else if (!this.reply.raw.destroyed) sendError(this.reply, wire);
-    this.context.abort(reason instanceof Error ? reason : new Error('the handler failed', { cause: reason }));
+    this.close(wire.grpc, wire.reason, this.isOut ? this.reply.raw.statusCode : wire.http);
+    this.abort(reason instanceof Error ? reason : new Error('the handler failed', { cause: reason }));
+    this.tell(wire);
   }
 
   abort(reason: Error): void {
@@ -126,11 +129,24 @@ export class HttpCall implements ServedCall {
     return false;
   }
 
+  /** Whether the status of the answer is decided. */
+  private get isOut(): boolean {
+    return this.stream?.isOpen === true || this.reply.raw.headersSent;
+  }
+
+  private tell(error: WireError): void {
+    if (this.reply.raw.destroyed) return;
+    if (this.stream?.isOpen) this.stream.fail(JSON.stringify(errorJson(error)));
+    else if (this.isOut) cut(this.reply);
+    else sendError(this.reply, error);
+  }
+
   private enter(principal: Principal | undefined, next: () => void): void {
     if (this.finished) return;
     const isStream = !this.method.isUnary;
     if (principal) enter(this.context, principal, organizationsOf(this.request), isStream);
     if (isStream) this.edge.streamOpened(this);
+    if (this.shape.form === 'stream') this.stream = new StreamAnswer(this.request, this.reply, this.shape.times);
     next();
   }
 

@@ -11,16 +11,26 @@ export interface RestRoute {
   /** What the body stands for: `*` the request, empty: there is none, else the field of that name. */
   readonly bodyRule: string;
   readonly method: ServedMethod;
+  readonly form: AnswerForm;
 }
+
+/** In what form a route takes and answers: JSON, a stream of JSON, bytes that are answered, bytes that are taken. */
+export type AnswerForm = 'json' | 'stream' | 'download' | 'upload';
 
 /** Every route of the services: those that the protos name, and for what takes one message also POST at the gRPC path. */
 export function restRoutes(services: Services): RestRoute[] {
   return [...services.methods.values()].flatMap((method) => {
     const { routes, path, kind } = method.facts;
-    const named = routes.map((route) => ({ verb: route.verb as HTTPMethods, pattern: patternOf(route, method), bodyRule: route.body, method }));
+    const named = routes.map((route) => ({ verb: route.verb, pattern: patternOf(route, method), bodyRule: route.body, method, form: formOf(method) }));
     const takesOne = kind === 'unary' || kind === 'server_streaming';
-    return takesOne ? [...named, { verb: 'POST' as const, pattern: path, bodyRule: '*', method }] : named;
+    return takesOne ? [...named, { verb: 'POST' as const, pattern: path, bodyRule: '*', method, form: kind === 'unary' ? ('json' as const) : ('stream' as const) }] : named;
   });
+}
+
+// At the gRPC path a download is the stream of messages that it is there.
+function formOf({ facts: { content, kind } }: ServedMethod): AnswerForm {
+  if (content !== 'json') return content;
+  return kind === 'unary' ? 'json' : 'stream';
 }
 
 // `{execution_id}` takes all up to the next slash, or to the verb that follows it as in `{execution_id}:cancel`.
@@ -29,12 +39,19 @@ function patternOf({ route }: HttpRoute, { facts }: ServedMethod): string {
   return route.replaceAll(':', '::').replaceAll(/\{(\w+)\}(::)?/g, (_, field: string, verb: string | undefined) => (verb ? `:${nameOf(field)}(^[^:]+)::` : `:${nameOf(field)}`));
 }
 
-const VERBS: readonly HTTPMethods[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+/** The verbs of each path. A stream has no HEAD: it would have to open to say what it is. */
+export function verbsOf(routes: readonly Pick<RestRoute, 'pattern' | 'verb' | 'form'>[]): Map<string, HTTPMethods[]> {
+  const verbs = new Map<string, HTTPMethods[]>();
+  for (const { pattern, verb, form } of routes) verbs.set(pattern, [...(verbs.get(pattern) ?? []), verb, ...(verb === 'GET' && form !== 'stream' ? ['HEAD'] : [])]);
+  return verbs;
+}
+
+const VERBS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** Answers the verbs that a known path does not take: OPTIONS with what it takes, others by `refuse`. */
 export function addOtherVerbs(app: FastifyInstance, taken: ReadonlyMap<string, readonly HTTPMethods[]>, refuse: (allow: string) => never): void {
   for (const [url, verbs] of taken) {
-    const allow = [...verbs, ...(verbs.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+    const allow = [...verbs, 'OPTIONS'].join(', ');
     const others = VERBS.filter((verb) => !verbs.includes(verb));
     app.route({ method: 'OPTIONS', url, handler: async (_, reply) => await reply.code(204).header('allow', allow).send() });
     if (others.length === 0) continue;

@@ -1,8 +1,9 @@
 import type { AddressInfo } from 'node:net';
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { DomainError, validationFailed } from '../../kernel/errors';
 import { findHostPort, hostPortText } from '../../config';
 import { toWire } from '../errorTable';
+import type { LinkedContent } from '../handlers';
 import { AnswerWriters } from '../json/answerWriter';
 import { RequestReaders } from '../json/requestReader';
 import { listenFault } from '../listenFault';
@@ -15,7 +16,8 @@ import { HttpCall } from './httpCall';
 import type { HttpLimits } from './httpLimits';
 import { peerOf } from './peer';
 import { portOf } from './port';
-import { addOtherVerbs, restRoutes, type RestRoute } from './routes';
+import { addOtherVerbs, restRoutes, verbsOf, type RestRoute } from './routes';
+import { STREAM_TIMES, type StreamTimes } from './streams';
 
 /** What the REST server needs. */
 export interface RestServerOptions {
@@ -27,6 +29,10 @@ export interface RestServerOptions {
   readonly corsOrigins?: readonly string[];
   /** Where nothing is said: DEFAULT_HTTP_LIMITS. */
   readonly limits?: Partial<HttpLimits>;
+  /** Content that links open without a key. */
+  readonly links: readonly LinkedContent[];
+  /** Where nothing is said: STREAM_TIMES. */
+  readonly streamTimes?: StreamTimes;
 }
 
 declare module 'fastify' {
@@ -86,14 +92,15 @@ export class RestServer implements Door {
   }
 
   private addRoute(route: RestRoute, readers: RequestReaders, writers: AnswerWriters): void {
-    const { method, verb, pattern, bodyRule } = route;
-    const { edge } = this.options.services;
-    const shape = { method, reader: readers.of(method.facts), writer: writers.of(method.facts.response), bodyRule };
+    const { method, verb, pattern, bodyRule, form } = route;
+    const { services, streamTimes: times = STREAM_TIMES } = this.options;
+    const { edge } = services;
+    const shape = { method, reader: readers.of(method.facts), writer: writers.of(method.facts.response), bodyRule, form, times };
     this.app.route({
       method: verb,
       url: pattern,
       bodyLimit: LARGEST_BODY,
-      exposeHeadRoute: method.isUnary,
+      exposeHeadRoute: form === 'json',
       onRequest: (request, reply, done) => {
         request.call = new HttpCall(edge, shape, request, reply);
         request.call.begin(done);
@@ -119,12 +126,6 @@ export class RestServer implements Door {
     else this.options.services.edge.log.error({ ...fields, err: wire.cause }, 'http.failed');
     sendError(reply.header('x-request-id', requestId), wire);
   }
-}
-
-function verbsOf(routes: readonly RestRoute[]): Map<string, HTTPMethods[]> {
-  const verbs = new Map<string, HTTPMethods[]>();
-  for (const { pattern, verb } of routes) verbs.set(pattern, [...(verbs.get(pattern) ?? []), verb]);
-  return verbs;
 }
 
 function methodNotAllowed(allow: string): never {
