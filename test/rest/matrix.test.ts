@@ -1,0 +1,141 @@
+import { request } from 'node:https';
+import { readFileSync } from 'node:fs';
+import { SCOPES } from '../../src/kernel/scopes';
+import { engines, type TestEngine } from '../support/engines';
+import { HttpClient, seenHttp, type HttpAnswer } from '../support/http';
+import { anyPath, HTTP_WAYS, type HttpWay } from '../support/restCalls';
+import { as, startTestApp, type TestApp } from '../support/testApp';
+import { missingFields, unknownFields, wrongQuery, wrongTypes } from './wrongRequests';
+
+// Every way to every method over HTTP, and what each must refuse, from what the protos say.
+
+const LATER = new Set(['media.v1.MediaService']); // the application does not serve it yet
+const WAYS = HTTP_WAYS.filter(([, { facts }]) => !LATER.has(facts.service));
+const guarded = WAYS.filter(([, { facts }]) => facts.scope !== 'none');
+const withBody = guarded.filter(([, { body }]) => body === '*');
+const withQuery = guarded.filter(([, { body, inPath, facts }]) => body === '' && facts.request.fields.length > inPath.length);
+const withPath = guarded.filter(([, { inPath }]) => inPath.length > 0);
+const routes = [...new Set(WAYS.map(([, { route }]) => route))].map((route) => [route, WAYS.map(([, way]) => way).filter((way) => way.route === route)] as const);
+const VERBS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const LARGEST_BODY = 1024 * 1024;
+
+let server: TestApp;
+let http: HttpClient;
+const keyWithout: Record<string, string> = {};
+
+beforeAll(async () => {
+  server = await startTestApp(engines()[0] as TestEngine);
+  http = new HttpClient(server.app.addresses.http as string, server.app.ca, as(server.key, server.organizationId));
+  for (const scope of SCOPES) keyWithout[scope] = (await server.newKey(server.organizationId, { scopes: SCOPES.filter((one) => one !== scope) })).key;
+});
+afterAll(async () => {
+  http.close();
+  await server.stop();
+});
+
+const refused = async (way: HttpWay, body: unknown, path = anyPath(way)): Promise<ReturnType<typeof seenHttp>> => seenHttp(await http.send(way.verb, path, { body }));
+
+/** The head of a call alone, and what it is answered. */
+async function head(verb: string, path: string, headers: Record<string, string>): Promise<{ status: number | undefined }> {
+  const { hostname, port } = new URL(`http://${server.app.addresses.http}`);
+  const asked = request({ host: hostname, port, method: verb, path, headers: { ...as(server.key, server.organizationId), ...headers }, agent: false, ca: readFileSync(server.app.ca as string) });
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    asked.on('response', (answer) => resolve(answer.statusCode)).on('error', reject);
+    asked.flushHeaders();
+  });
+  asked.on('error', () => {}).destroy();
+  return { status };
+}
+
+describe('the request as a whole', () => {
+  it.each(guarded.filter(([, { facts }]) => facts.scope !== 'any'))('%s needs its scope', async (_name, way) => {
+    const { scope } = way.facts;
+    const answer = await http.send(way.verb, anyPath(way), { headers: as(keyWithout[scope] as string, server.organizationId) });
+    expect(seenHttp(answer)).toMatchObject({ status: 403, code: 'scope_missing', grpc: 'PERMISSION_DENIED', metadata: { required_scope: scope } });
+  });
+
+  it.each(withBody)('%s takes JSON and no other type', async (_name, way) => {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/xml', 'multipart/form-data; boundary=x', 'application/jsonp', 'nonsense']) {
+      const answer = await http.send(way.verb, anyPath(way), { headers: { 'content-type': type }, body: Buffer.from('{}') });
+      expect([type, seenHttp(answer)]).toMatchObject([type, { status: 415, code: 'media_type_unsupported' }]);
+    }
+  });
+
+  it.each(withBody)('%s refuses a body that is too large by its head alone', async (_name, way) => {
+    expect(await head(way.verb, anyPath(way), { 'content-type': 'application/json', 'content-length': String(LARGEST_BODY + 1) })).toEqual({ status: 413 });
+  });
+
+  it.each(withBody)('%s takes an object and nothing else', async (_name, way) => {
+    for (const body of ['null', '[]', '7', '"text"', 'true', ' ', '{', 'undefined', "{'a': 1}", '{"a": 1,}', '{} {}']) {
+      const answer = await http.send(way.verb, anyPath(way), { headers: { 'content-type': 'application/json' }, body: Buffer.from(body) });
+      expect([body, seenHttp(answer)]).toMatchObject([body, { status: 400, code: 'validation_failed' }]);
+    }
+  });
+
+  it.each(routes)('%s names the verbs that it takes to others', async (_route, ways) => {
+    const taken = ways.map(({ verb }) => verb);
+    const path = anyPath(ways[0] as HttpWay);
+    for (const verb of VERBS.filter((one) => !taken.includes(one))) {
+      const answer = await http.send(verb, path);
+      expect([verb, seenHttp(answer)]).toMatchObject([verb, { status: 405, code: 'method_not_allowed', grpc: 'UNIMPLEMENTED' }]);
+      expect(allowedBy(answer)).toEqual(expect.arrayContaining(taken));
+      expect(allowedBy(answer)).not.toContain(verb);
+    }
+    const options = await http.send('OPTIONS', path);
+    expect([options.status, options.body.length]).toEqual([204, 0]);
+    expect(allowedBy(options)).toEqual(expect.arrayContaining([...taken, 'OPTIONS']));
+  });
+});
+
+describe('the fields of the request', () => {
+  it.each(withBody)('%s wants each field of each message in its type, and names it by its path', async (_name, way) => {
+    for (const { what, body, fields } of wrongTypes(way.facts.request, way.inPath)) {
+      const seen = await refused(way, body);
+      expect([what, seen]).toMatchObject([what, { status: 400, code: 'validation_failed', grpc: 'INVALID_ARGUMENT', fields: expect.arrayContaining([...fields]) as unknown }]);
+    }
+  });
+
+  it.each(withBody)('%s knows its fields, in the body and in the query', async (_name, way) => {
+    for (const { what, body, fields } of unknownFields(way.facts.request)) expect([what, await refused(way, body)]).toMatchObject([what, { status: 400, fields: expect.arrayContaining([...fields]) as unknown }]);
+    expect(await refused(way, {}, `${anyPath(way)}?nope=1`)).toMatchObject({ status: 400, fields: expect.arrayContaining(['nope']) as unknown });
+  });
+
+  it.each(withBody)('%s names what is required and not there', async (_name, way) => {
+    for (const { what, body, fields } of missingFields(way.facts.request, way.inPath)) expect([what, await refused(way, body)]).toMatchObject([what, { status: 400, fields: expect.arrayContaining([...fields]) as unknown }]);
+  });
+
+  it.each(withQuery)('%s wants each name of the query in its type, and knows its names', async (_name, way) => {
+    const wrong = [...wrongQuery(way.facts.request, way.inPath), ['nope', '1'] as const];
+    for (const pairs of [wrong, ...wrong.map((pair) => [pair])]) {
+      const query = new URLSearchParams(Object.fromEntries(pairs)).toString();
+      const seen = await refused(way, undefined, `${anyPath(way)}?${query}`);
+      expect([query, seen.status, pairs.filter(([name]) => !seen.fields.some((field) => field.startsWith(name)))]).toEqual([query, 400, []]);
+    }
+  });
+
+  it.each(withQuery)('%s takes a name of the query once', async (_name, way) => {
+    const { jsonName } = way.facts.request.fields.find((field) => field.fieldKind === 'scalar' && !way.inPath.includes(field) && field.name !== 'organization_id') ?? {};
+    if (jsonName === undefined) return;
+    expect((await refused(way, undefined, `${anyPath(way)}?${jsonName}=1&${jsonName}=1`)).fields).toContain(jsonName);
+  });
+
+  it.each(guarded.filter(([, { verb, body }]) => verb === 'DELETE' && body === ''))('%s takes no body', async (_name, way) => {
+    expect(await refused(way, { nope: 1 })).toMatchObject({ status: 400, code: 'validation_failed' });
+  });
+
+  it.each(withPath)('%s takes ids in its path and nothing else', async (_name, way) => {
+    for (const id of ['a b', 'a\u0000b', 'a\u0007', 'x'.repeat(129), ' ']) {
+      const seen = await refused(way, way.body === '*' ? {} : undefined, anyPath(way, id));
+      expect([id, seen.status]).toEqual([id, 400]);
+      expect([id, seen.fields]).toEqual([id, expect.arrayContaining(way.inPath.map(({ jsonName }) => jsonName))]);
+    }
+  });
+});
+
+function allowedBy(answer: HttpAnswer): string[] {
+  return (answer.headers.allow ?? '').split(', ');
+}
+
+it('logged no fault of its own', () => {
+  expect(server.log.lines.filter(({ level }) => level === 'error').slice(0, 3)).toEqual([]);
+});
