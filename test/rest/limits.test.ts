@@ -1,0 +1,223 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect as connectHttp2, constants, type ClientHttp2Session } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { buffer } from 'node:stream/consumers';
+import { DigitalDeviceServiceService, type DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import type { HttpLimits } from '../../src/rpc/rest/httpLimits';
+import { HttpClient } from '../support/http';
+import { FIELDS, startRestEdge, type RestEdge } from './restEdge';
+
+const { getDigitalDevice, createDigitalDevice } = DigitalDeviceServiceService;
+const DEVICE = '/api/v2/devices/d1';
+const HEAD = Object.entries({ host: 'x', ...FIELDS }).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+const QUICK: Partial<HttpLimits> = { handshakeMs: 300, headersMs: 300, requestMs: 600, checkMs: 50, lingerMs: 200 };
+
+/** A socket, a session or a stream. */
+interface Closing {
+  readonly destroyed: boolean;
+  resume?(): unknown;
+  once(event: 'close', listener: () => void): unknown;
+}
+
+describe.each([['with TLS', true], ['without TLS', false]])('the limits of the HTTP port, %s', (_, isSecure) => {
+  let edge: RestEdge;
+  let client: HttpClient;
+  const sockets: Socket[] = [];
+
+  const serve = async (limits: Partial<HttpLimits>): Promise<void> => {
+    edge = await startRestEdge((server) => {
+      const device = { id: 'd1', name: 'Valve', sensors: [], images: [], etag: '"1"' } as unknown as DigitalDevice;
+      server.add({ getDigitalDevice, createDigitalDevice }, { getDigitalDevice: async () => device, createDigitalDevice: async () => device });
+    }, { isSecure, rest: { limits } });
+    client = new HttpClient(edge.address, edge.ca, FIELDS);
+  };
+  const port = (): number => Number(edge.address.split(':').at(-1));
+  /** A connection that is ready to speak HTTP/1.1. */
+  const open = async (): Promise<Socket> => {
+    const socket = isSecure ? connectTls({ host: '127.0.0.1', port: port(), ca: readFileSync(String(edge.ca)), servername: 'localhost', ALPNProtocols: ['http/1.1'] }) : connect(port(), '127.0.0.1');
+    sockets.push(socket);
+    socket.on('error', () => {});
+    await once(socket, isSecure ? 'secureConnect' : 'connect');
+    return socket;
+  };
+  const send = async (text: string): Promise<string> => {
+    const socket = await open();
+    socket.write(text);
+    return (await buffer(socket)).toString();
+  };
+  const closed = async (one: Closing): Promise<void> => {
+    if (one.destroyed) return;
+    one.resume?.();
+    await new Promise<void>((resolve) => one.once('close', resolve));
+  };
+  const isServed = async (): Promise<void> => expect((await client.get(DEVICE)).status).toBe(200);
+
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    client.close();
+    await edge.stop();
+  });
+
+  it('serves others while a thousand connections are idle, and lets those go that never ask', async () => {
+    await serve({ ...QUICK, headersMs: 1500, requestMs: 1500 });
+    const idle = await Promise.all(Array.from({ length: isSecure ? 200 : 1000 }, open));
+    for (let n = 0; n < 5; n += 1) await isServed();
+    await Promise.all(idle.map(closed));
+    await isServed();
+  });
+
+  it('serves others while headers come byte by byte, and ends those', async () => {
+    await serve(QUICK);
+    const slow = await Promise.all(Array.from({ length: 200 }, open));
+    const texts = slow.map(async (socket) => (await buffer(socket)).toString());
+    const dripping = setInterval(() => slow.forEach((socket) => socket.writable && socket.write('x')), 20);
+    for (const socket of slow) socket.write(`GET ${DEVICE} HTTP/1.1\r\n${HEAD}x-slow: `);
+    await isServed();
+    const answers = await Promise.all(texts);
+    clearInterval(dripping);
+    expect(answers.filter((text) => text.startsWith('HTTP/1.1 408 ') && text.includes('"code":"request_timeout"'))).toHaveLength(200);
+    await isServed();
+  });
+
+  it('ends a request whose body does not end', async () => {
+    await serve(QUICK);
+    const slow = await open();
+    slow.write(`POST /api/v2/devices HTTP/1.1\r\n${HEAD}content-type: application/json\r\ncontent-length: 100\r\n\r\n{`);
+    await isServed();
+    await closed(slow);
+    await edge.log.until('rpc.call', 2);
+    expect(edge.log.of('rpc.call').map(({ http }) => http).toSorted()).toEqual([200, 499]);
+  });
+
+  it.each([
+    ['what is no HTTP', 'HELLO\r\n\r\n', 400, 'request_malformed'],
+    ['two lengths', `POST /x HTTP/1.1\r\n${HEAD}content-length: 1\r\ncontent-length: 2\r\n\r\n`, 400, 'request_malformed'],
+    ['a length beside chunks', `POST /x HTTP/1.1\r\n${HEAD}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n`, 400, 'request_malformed'],
+    ['headers that are too large', `GET ${DEVICE} HTTP/1.1\r\n${HEAD}x-large: ${'x'.repeat(17_000)}\r\n\r\n`, 431, 'headers_too_large'],
+    ['too many headers', `GET ${DEVICE} HTTP/1.1\r\n${HEAD}${'a: b\r\n'.repeat(98)}connection: close\r\n\r\n`, 431, 'headers_too_large'],
+  ])('answers %s in the shape of every error', async (_what, text, status, code) => {
+    await serve({});
+    const [head = '', body = ''] = (await send(text)).split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(JSON.parse(body)).toMatchObject({ error: { code, requestId: expect.any(String), details: [expect.objectContaining({ reason: code })] } });
+    expect(edge.log.of('http.refused')).toEqual([expect.objectContaining({ http: status, reason: code, peer: '127.0.0.1' })]);
+    await isServed();
+  });
+
+  it('answers a body that is too large before it is whole, and closes the connection when it goes on', async () => {
+    await serve(QUICK);
+    for (const length of ['content-length: 9999999999', 'transfer-encoding: chunked']) {
+      const large = await open();
+      const text = buffer(large);
+      large.write(`POST /api/v2/devices HTTP/1.1\r\n${HEAD}content-type: application/json\r\n${length}\r\n\r\n`);
+      const piece = length.startsWith('content') ? ' '.repeat(65_536) : `10000\r\n${' '.repeat(65_536)}\r\n`;
+      const pouring = setInterval(() => large.writable && large.write(piece), 5);
+      expect((await text.catch(() => '')).toString()).toMatch(/^HTTP\/1.1 413 /);
+      clearInterval(pouring);
+      await closed(large);
+    }
+    await isServed();
+  });
+
+  it('keeps a connection for the next call, and closes one that is idle for long', async () => {
+    await serve({ ...QUICK, idleMs: 100 });
+    const socket = await open();
+    const text = buffer(socket);
+    socket.write(`GET ${DEVICE} HTTP/1.1\r\n${HEAD}\r\nGET ${DEVICE} HTTP/1.1\r\n${HEAD}\r\n`);
+    expect((await text).toString().match(/HTTP\/1.1 200 /g)).toHaveLength(2);
+  });
+
+  if (!isSecure) return;
+
+  describe('over HTTP/2', () => {
+    const session = async (): Promise<ClientHttp2Session> => {
+      const made = connectHttp2(`https://${edge.address}`, { ca: readFileSync(String(edge.ca)) });
+      made.on('error', () => {});
+      await once(made, 'connect');
+      return made;
+    };
+
+    it('cuts handshakes that do not end, and takes others meanwhile', async () => {
+      await serve(QUICK);
+      const silent = await Promise.all(Array.from({ length: 50 }, async () => {
+        const socket = connect(port(), '127.0.0.1').on('error', () => {});
+        sockets.push(socket);
+        await once(socket, 'connect');
+        return socket;
+      }));
+      await isServed();
+      await Promise.all(silent.map(closed));
+    });
+
+    it('tells its limits, and closes a connection that is idle for long but no stream that is open', async () => {
+      await serve({ ...QUICK, idleMs: 100, concurrentStreams: 7 });
+      const made = await session();
+      await once(made, 'remoteSettings');
+      expect(made.remoteSettings).toMatchObject({ maxConcurrentStreams: 7, maxHeaderListSize: 16 * 1024 });
+      await closed(made);
+    });
+
+    it('ends a request whose body does not end', async () => {
+      await serve(QUICK);
+      const made = await session();
+      const stream = made.request({ ':method': 'POST', ':path': '/api/v2/devices', 'content-type': 'application/json', ...FIELDS }, { endStream: false });
+      stream.on('error', () => {});
+      stream.write('{');
+      await closed(stream);
+      expect(stream.rstCode).toBe(constants.NGHTTP2_CANCEL);
+      await isServed();
+      made.close();
+    });
+
+    it('closes a connection that opens and resets calls without end', async () => {
+      await serve({ ...QUICK, resetBurst: 20, resetsPerSecond: 1 });
+      const made = await session();
+      const ended = closed(made);
+      const flooding = setInterval(() => {
+        for (let n = 0; n < 50 && !made.destroyed && !made.closed; n += 1) {
+          const stream = made.request({ ':path': DEVICE, ...FIELDS });
+          stream.on('error', () => {});
+          stream.close(constants.NGHTTP2_CANCEL);
+        }
+      }, 5);
+      await ended;
+      clearInterval(flooding);
+      await isServed();
+    });
+
+    it('refuses headers that are too many or too large, and goes on', async () => {
+      await serve({});
+      const made = await session();
+      for (const headers of [Object.fromEntries(Array.from({ length: 120 }, (_one, n) => [`x-${n}`, 'y'])), { 'x-large': 'x'.repeat(17_000) }]) {
+        const stream = made.request({ ':path': DEVICE, ...FIELDS, ...headers });
+        const refused = new Promise<unknown>((resolve) => stream.on('response', ({ ':status': status }) => resolve(status)).on('error', () => resolve('reset')));
+        expect([431, 'reset']).toContain(await refused);
+        stream.close();
+      }
+      await isServed();
+      made.destroy();
+    });
+
+    it('holds out against a flood of SETTINGS and PING', async () => {
+      await serve(QUICK);
+      const socket = connectTls({ host: '127.0.0.1', port: port(), ca: readFileSync(String(edge.ca)), servername: 'localhost', ALPNProtocols: ['h2'] });
+      sockets.push(socket);
+      socket.on('error', () => {});
+      await once(socket, 'secureConnect');
+      socket.pause(); // it reads none of the acknowledgements
+      const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+      const ping = Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+      const ended = new Promise((resolve) => socket.once('close', resolve).once('error', resolve));
+      socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+      const flood = Buffer.concat(Array.from({ length: 2000 }, () => Buffer.concat([settings, ping])));
+      const flooding = setInterval(() => socket.writable && socket.writableLength < 4_000_000 && socket.write(flood), 2);
+      await isServed();
+      socket.resume();
+      await ended;
+      clearInterval(flooding);
+      await isServed();
+    });
+  });
+});
