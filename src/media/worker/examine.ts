@@ -44,7 +44,7 @@ export async function examine(bytes: Buffer, thumbnailPixels: number, complaints
   const problem = headerProblem(header, bytes);
   if (problem !== undefined) return { refused: problem };
   const pixels = await decoded(kind, bytes, complaints);
-  if (!pixels) return { refused: `begins as a ${kind.name}, but cannot be decoded: it is cut off or damaged; give one that is whole` };
+  if (!pixels) return { refused: `begins as ${kind.name}, but cannot be decoded: it is cut off or damaged; give one that is whole` };
   const found = sizeProblem(pixels); // a header may have lied
   if (found !== undefined) return { refused: found };
   return { picture: { contentType: kind.contentType, ...(await shown(pixels, orientationOf(header), thumbnailPixels)) } };
@@ -83,7 +83,7 @@ function sizeProblem({ width, height }: { width: number; height: number }): stri
 
 function jpegProblem(bytes: Buffer): string | undefined {
   const frame = readJpeg(bytes);
-  if (!frame?.isWhole) return 'begins as a JPEG, but its end is missing; give one that is whole';
+  if (!frame?.isWhole) return 'begins as JPEG, but its end is missing; give one that is whole';
   if (frame.channels === 4) return 'is a JPEG in the colours of print (CMYK), which browsers show in different ways; save it in RGB';
   return sizeProblem(frame);
 }

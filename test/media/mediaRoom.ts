@@ -1,0 +1,115 @@
+import type { ServiceError } from '@grpc/grpc-js';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DownloadMediaRequest, MediaServiceClient, MediaServiceService, type DownloadMediaResponse, type Media } from '../../src/gen/media/v1/media_service';
+import { newId } from '../../src/kernel/ids';
+import { ImageRepository, mediaHandlers, MediaLinks, MediaService } from '../../src/media';
+import { answersOf, call, callFails, headers, MemoryLog, seen, startEdge, type SeenError } from '../support/edge';
+import type { TestDatabase, TestEngine } from '../support/engines';
+import { TestClock } from '../support/testClock';
+
+/** How a picture is sent. */
+export interface Sending {
+  readonly filename?: string;
+  /** The organization, which is also its key. */
+  readonly as?: string;
+  readonly chunkBytes?: number;
+}
+
+/** A server of the room media, with the organizations org-1 and org-2. */
+export interface MediaRoom {
+  readonly test: TestDatabase;
+  readonly clock: TestClock;
+  readonly log: MemoryLog;
+  readonly service: MediaService;
+  readonly links: MediaLinks;
+  readonly client: MediaServiceClient;
+  upload(bytes: Buffer, sending?: Sending): Promise<Media>;
+  uploadFails(bytes: Buffer, sending?: Sending): Promise<SeenError>;
+  get(id: string, as?: string): Promise<Media>;
+  getFails(id: string, as?: string): Promise<SeenError>;
+  delete(id: string): Promise<unknown>;
+  deleteFails(id: string, as?: string): Promise<SeenError>;
+  /** All answers of a download. */
+  download(id: string, fields?: Partial<DownloadMediaRequest>, as?: string): Promise<DownloadMediaResponse[]>;
+  /** Makes a device of org-1. */
+  device(): Promise<string>;
+  /** Gives a device of org-1 these pictures. */
+  show(deviceId: string, ids: readonly string[]): Promise<void>;
+  /** The names of the files, without folders. */
+  files(): string[];
+  /** Another service on the same files and rows, as after a restart; its clock is as the files' own. */
+  restarted(): MediaService;
+  stop(): Promise<void>;
+}
+
+/** Starts such a server on a database of its own. */
+export async function startMediaRoom(engine: TestEngine, decodeMs?: number): Promise<MediaRoom> {
+  const test = await engine.createDatabase();
+  const { database, dataDir } = test;
+  const clock = new TestClock(Date.now());
+  const log = new MemoryLog();
+  await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
+  const options = { database, dataDir, clock, log, decodeMs };
+  const service = new MediaService(options);
+  const links = new MediaLinks(Buffer.alloc(32, 7), () => 'https://plantroom.test:8443', clock);
+  const edge = await startEdge((server) => server.add(MediaServiceService, mediaHandlers(service, links)));
+  for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
+  const client = edge.client(MediaServiceClient);
+  const deleteMedia = client.deleteMedia.bind(client);
+  const getMedia = client.getMedia.bind(client);
+  return {
+    test, clock, log, service, links, client,
+    upload: async (bytes, sending) => {
+      const answer = await sent(client, bytes, sending);
+      if ('reason' in answer) throw new Error(`the upload failed: ${answer.message}`);
+      return answer;
+    },
+    uploadFails: async (bytes, sending) => {
+      const answer = await sent(client, bytes, sending);
+      if ('reason' in answer) return answer;
+      throw new Error(`the upload succeeded: ${JSON.stringify(answer)}`);
+    },
+    get: async (id, as = 'org-1') => await call(getMedia, { id, organizationId: '' }, keyOf(as)),
+    getFails: async (id, as = 'org-1') => await callFails(getMedia, { id, organizationId: '' }, keyOf(as)),
+    delete: async (id) => await call(deleteMedia, { id, organizationId: '' }, keyOf('org-1')),
+    deleteFails: async (id, as = 'org-1') => await callFails(deleteMedia, { id, organizationId: '' }, keyOf(as)),
+    download: async (id, fields = {}, as = 'org-1') => await all(answersOf(client.downloadMedia(DownloadMediaRequest.fromPartial({ id, ...fields }), headers(keyOf(as))))),
+    device: async () => await makeDevice(test),
+    show: async (deviceId, ids) => await database.transaction(async (db) => await new ImageRepository(db).set('org-1', deviceId, ids.map((mediaId) => ({ mediaId, isCover: false, position: undefined })), clock.now())),
+    files: () => readdirSync(join(dataDir, 'media'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => entry.name),
+    restarted: () => new MediaService({ ...options, clock: new TestClock(Date.now()) }),
+    stop: async () => {
+      await service.stop();
+      await edge.stop();
+      await test.drop();
+    },
+  };
+}
+
+/** All that comes. */
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const taken: T[] = [];
+  for await (const item of items) taken.push(item);
+  return taken;
+}
+
+function keyOf(organizationId: string): Record<string, string> {
+  return { 'x-api-key': organizationId, 'x-organization-id': organizationId };
+}
+
+async function sent(client: MediaServiceClient, bytes: Buffer, { filename, as = 'org-1', chunkBytes = 1024 * 1024 }: Sending = {}): Promise<Media | SeenError> {
+  return await new Promise((resolve) => {
+    const stream = client.uploadMedia(headers(keyOf(as)), (error: ServiceError | null, answer: Media) => resolve(error ? seen(error) : answer));
+    stream.on('error', () => {}); // the callback is told
+    if (filename !== undefined) stream.write({ organizationId: '', filename, chunk: Buffer.alloc(0) });
+    for (let at = 0; at < bytes.length; at += chunkBytes) stream.write({ organizationId: '', filename: undefined, chunk: bytes.subarray(at, at + chunkBytes) });
+    stream.end();
+  });
+}
+
+async function makeDevice({ database }: TestDatabase): Promise<string> {
+  const id = newId();
+  await database.db.knex('digital_devices').insert({ id, organization_id: 'org-1', name: id, name_folded: id, revision: 1, seen_hour: 0, created_at: 0, updated_at: 0 });
+  return id;
+}
