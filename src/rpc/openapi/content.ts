@@ -23,7 +23,7 @@ export function downloadResponses(headers: JsonObject): Map<number, JsonObject> 
 
 /** A stream of answers: a line of JSON each, or an event each. */
 export function streamContent(schema: Schema, examples: JsonObject): JsonObject {
-  return { 'application/x-ndjson': { schema, examples }, 'text/event-stream': { schema, examples } };
+  return { 'text/event-stream': { schema, examples }, 'application/x-ndjson': { schema, examples } };
 }
 
 function pictures(): JsonObject {

@@ -28,7 +28,7 @@ export function openApiDocument(descriptors: Descriptors, version: string): Json
   const examples = new SharedExamples();
   const workshop = { comments, schemas, examples };
   const responses = sharedResponses(examples);
-  schemas.named('Error', ERROR_SCHEMA);
+  schemas.named('Failure', ERROR_SCHEMA);
   const paths: Record<string, JsonObject> = {};
   const tags = new Set<string>();
   const places = [...descriptors.methods.values()].flatMap(placesOf).toSorted((a, b) => Number(a.kind === 'grpc') - Number(b.kind === 'grpc'));
@@ -61,5 +61,5 @@ export function openApiDocument(descriptors: Descriptors, version: string): Json
 const HEADERS: JsonObject = {
   RequestId: { description: 'The id of the request: the caller\'s, where it gave one.', schema: { type: 'string' } },
   RetryAfter: { description: 'When it is worth trying again, in seconds.', schema: { type: 'integer', minimum: 1 } },
-  ETag: { description: 'The `etag` of the record, in double quotes: for If-None-Match on reads, for If-Match on update and delete.', schema: { type: 'string' } },
+  ETag: { description: 'What was answered, as it is now: for If-None-Match on reads, and that of a record for If-Match on update and delete.', schema: { type: 'string' } },
 };

@@ -89,7 +89,7 @@ function errorResponse(causes: readonly Cause[], examples: SharedExamples): Json
   return {
     description: causes.map(({ reason, when }) => (when === '' ? `\`${reason}\`` : `\`${reason}\`: ${when}`)).join('\n\n'),
     headers: { 'x-request-id': ref('headers', 'RequestId'), ...(retry && { 'retry-after': ref('headers', 'RetryAfter') }) },
-    content: { 'application/json': { schema: ref('schemas', 'Error'), examples: examples.ref(first.reason, errorExample(first)) } },
+    content: { 'application/json': { schema: ref('schemas', 'Failure'), examples: examples.ref(first.reason, errorExample(first)) } },
   };
 }
 

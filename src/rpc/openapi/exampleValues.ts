@@ -1,4 +1,4 @@
-const ETAG = '3k1f9a0c';
+const ETAG = '"3"';
 const URL = 'https://plantroom.example:8443/media/';
 
 /** What fields hold in examples: by `Message.field`, else by the field. `undefined`: left out. */

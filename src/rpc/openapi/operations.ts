@@ -51,18 +51,19 @@ function descriptionOf({ kind, facts, neededInQuery }: Place, { text }: MethodTe
   const scope = { none: 'Needs no key.', any: 'Needs a valid key, of whatever scope.' }[facts.scope as string] ?? `Scope: \`${facts.scope}\`.`;
   if (kind === 'grpc') return [`The same as \`${operationName(facts)}\`, with the whole request as JSON in the body.`, scope].join('\n\n');
   const other = kind === 'additional' ? `As \`${operationName(facts)}\`, with ${[...neededInQuery].map((name) => `\`${name}\``).join(', ')} in the query.` : '';
-  return [text, streamNote(facts.kind), other, scope].filter((part) => part !== '').join('\n\n');
+  return [text, streamNote(facts), other, scope].filter((part) => part !== '').join('\n\n');
 }
 
-function streamNote(kind: Place['facts']['kind']): string {
-  if (kind !== 'server_streaming') return '';
-  return 'A stream: one answer a line (`application/x-ndjson`), or with `Accept: text/event-stream` one an event. Where it fails midway, the last line or event is an error as any other operation answers it. The header X-Organization-Id is needed.';
+function streamNote({ kind, content }: Place['facts']): string {
+  if (kind !== 'server_streaming' || content !== 'json') return '';
+  return 'A stream: one answer a line (`application/x-ndjson`), or with `Accept: text/event-stream` one an event. Where it fails midway, the last line, or an event `error`, is a failure as any other operation answers it.';
 }
 
-function securityOf({ facts }: Place): JsonObject[] {
+function securityOf({ facts, kind }: Place): JsonObject[] {
   if (facts.scope === 'none') return [];
   const both = { ApiKey: [], OrganizationId: [] };
-  return facts.namesOrganization && facts.kind === 'unary' ? [both, { ApiKey: [] }] : [both];
+  // The headers of a stream are looked at before a message is read, and its query with them.
+  return facts.namesOrganization && (facts.kind === 'unary' || kind !== 'grpc') ? [both, { ApiKey: [] }] : [both];
 }
 
 function bodyOf({ facts, notInBody, kind, operationId }: Place, schemas: Schemas, examples: Examples): JsonObject | undefined {
@@ -94,10 +95,10 @@ function successOf({ facts, verb }: Place, workshop: Workshop, examples: Example
   const shared = workshop.examples.ref(facts.response.name, example);
   if (facts.kind === 'server_streaming') return new Map([[200, { description: 'The stream.', headers, content: streamContent(schema, shared) }]]);
   const hasEtag = facts.response.fields.some(({ name }) => name === 'etag');
-  const withEtag = hasEtag ? { ...headers, ETag: ref('headers', 'ETag') } : headers;
+  const withEtag = hasEtag || verb === 'get' ? { ...headers, ETag: ref('headers', 'ETag') } : headers;
   const answers = new Map<number, JsonObject>([[facts.successStatus, { description: answerWords(facts.successStatus), headers: withEtag, content: { 'application/json': { schema, examples: shared } } }]]);
   for (const { status, field, value } of facts.statusRules) answers.set(status, { description: `The answer with \`${field}\` \`${value}\`.`, headers, content: { 'application/json': { schema, examples: { [value]: { value: { ...(example as JsonObject), ...exampleFor(field, value) } } } } } });
-  if (verb === 'get' && hasEtag) answers.set(304, { description: 'It is still what If-None-Match says.', headers: withEtag });
+  if (verb === 'get') answers.set(304, { description: 'It is still what If-None-Match says.', headers: withEtag });
   return answers;
 }
 

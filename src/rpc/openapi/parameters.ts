@@ -15,13 +15,19 @@ export const HEADER_PARAMETERS: Readonly<Record<string, JsonObject>> = {
   IfMatch: {
     name: 'If-Match',
     in: 'header',
-    description: 'The `etag` that was read with the record, in double quotes. 412 `changed_meanwhile` when somebody was faster. The field `etag` of the request says the same.',
+    description: 'The header `ETag` of the record as it was read: 412 `changed_meanwhile` when somebody was faster. The field `etag` of the request says the same.',
     schema: { type: 'string' },
   },
   IfNoneMatch: {
     name: 'If-None-Match',
     in: 'header',
     description: 'The header `ETag` of an answer that you still have; 304 without a body when it is the same now.',
+    schema: { type: 'string' },
+  },
+  LastEventId: {
+    name: 'Last-Event-ID',
+    in: 'header',
+    description: 'Stands for `resumeToken`: readers of Server-Sent Events send it by themselves when they come again.',
     schema: { type: 'string' },
   },
   Range: {
@@ -47,17 +53,15 @@ export function parametersOf(place: Place, { comments, schemas }: { readonly com
   return [...place.pathFields.map((field) => described(field, 'path', field.jsonName, true)), ...place.queryFields.flatMap(inQuery), ...headersOf(place)];
 }
 
-function headersOf({ facts, verb, kind }: Place): JsonObject[] {
-  const conditional = facts.response.fields.some(({ name }) => name === 'etag') || facts.content === 'download';
+function headersOf({ facts, verb }: Place): JsonObject[] {
+  const takes = (name: string): boolean => facts.request.fields.some((field) => field.name === name);
+  const isStream = facts.kind === 'server_streaming' && facts.content === 'json';
   const names = [
     'RequestId',
-    ...(takesEtag(facts.request.fields) && kind !== 'grpc' ? ['IfMatch'] : []),
-    ...(verb === 'get' && conditional ? ['IfNoneMatch'] : []),
-    ...(facts.content === 'download' ? ['Range'] : []),
+    ...(takes('etag') ? ['IfMatch'] : []),
+    ...(verb === 'get' && !isStream ? ['IfNoneMatch'] : []),
+    ...(isStream && takes('resume_token') ? ['LastEventId'] : []),
+    ...(facts.content === 'download' && verb === 'get' ? ['Range'] : []),
   ];
   return names.map((name) => ref('parameters', name));
-}
-
-function takesEtag(fields: readonly DescField[]): boolean {
-  return fields.some(({ name }) => name === 'etag');
 }
