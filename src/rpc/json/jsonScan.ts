@@ -45,12 +45,26 @@ const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
+const PLUS = 0x2b;
+const MINUS = 0x2d;
+const POINT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const LETTER_A = 0x61;
+const LETTER_E = 0x65;
+const LETTER_F = 0x66;
+const LETTER_N = 0x6e;
+const LETTER_T = 0x74;
 const LETTER_U = 0x75;
+// Or'ed to a capital letter, it makes the small one.
+const SMALL = 0x20;
 
 const ESCAPED = new Set(['"', '\\', '/', 'b', 'f', 'n', 'r', 't'].map((letter) => letter.charCodeAt(0)));
-const HEX = /^[\dA-Fa-f]{4}$/;
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const LITERALS: readonly (readonly [first: number, text: string])[] = ['true', 'false', 'null'].map((text) => [text.charCodeAt(0), text]);
+
+const VALUE_EXPECTED = 'a value is expected: an object, a list, a text in double quotes, a number, true, false or null';
+
+// A number of so few characters without an exponent has no more digits than a double holds.
+const SURELY_HELD = 15;
 
 /** One look through a JSON text, without building its value and without recursion. */
 export class JsonScan {
@@ -63,7 +77,7 @@ export class JsonScan {
 
   /** What JSON.parse would take without a word though it loses something, by path. Throws `validation_failed` for what is no JSON, or nested too deep. */
   run(): Violation[] {
-    this.space();
+    if (Number.isNaN(this.skipSpace())) throw this.failed('is empty; send JSON');
     while (this.violations.length < MOST_VIOLATIONS) if (this.value() && this.isOver()) break;
     return this.violations;
   }
@@ -73,8 +87,11 @@ export class JsonScan {
     const code = this.text.charCodeAt(this.at);
     if (code === QUOTE) this.string();
     else if (code === OPEN_OBJECT || code === OPEN_LIST) return this.open(code === OPEN_OBJECT);
-    else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) this.number();
-    else this.literal(code);
+    else if (code === MINUS || isDigit(code)) this.number(code);
+    else if (code === LETTER_T) this.literal('true');
+    else if (code === LETTER_F) this.literal('false');
+    else if (code === LETTER_N) this.literal('null');
+    else throw this.wrong(VALUE_EXPECTED);
     return true;
   }
 
@@ -84,8 +101,7 @@ export class JsonScan {
     frame.open(isObject);
     this.depth += 1;
     this.at += 1;
-    this.space();
-    if (this.text.charCodeAt(this.at) === (isObject ? CLOSE_OBJECT : CLOSE_LIST)) {
+    if (this.skipSpace() === (isObject ? CLOSE_OBJECT : CLOSE_LIST)) {
       this.at += 1;
       this.depth -= 1;
       return true;
@@ -97,13 +113,12 @@ export class JsonScan {
   /** After a value: what closes, and whether that was all. */
   private isOver(): boolean {
     for (;;) {
-      this.space();
+      const code = this.skipSpace();
       if (this.depth === 0) {
         if (this.at < this.text.length) throw this.wrong('nothing may follow here');
         return true;
       }
       const frame = this.frames[this.depth - 1] as Frame;
-      const code = this.text.charCodeAt(this.at);
       if (code === COMMA) {
         this.next(frame);
         return false;
@@ -116,7 +131,7 @@ export class JsonScan {
 
   private next(frame: Frame): void {
     this.at += 1;
-    this.space();
+    this.skipSpace();
     if (frame.isObject) this.key(frame);
     else frame.index += 1;
   }
@@ -131,10 +146,9 @@ export class JsonScan {
     frame.key = key;
     if (isDouble) this.fault('is given twice; give it once');
     else if (key === '__proto__') this.fault('is no name that is kept; choose another');
-    this.space();
-    if (this.text.charCodeAt(this.at) !== COLON) throw this.wrong('a colon is expected');
+    if (this.skipSpace() !== COLON) throw this.wrong('a colon is expected');
     this.at += 1;
-    this.space();
+    this.skipSpace();
   }
 
   /** Reads a string; true when it stands in the text as it is meant. */
@@ -174,30 +188,62 @@ export class JsonScan {
   }
 
   private hex(at: number): number {
-    const digits = this.text.slice(at + 2, at + 6);
-    if (HEX.test(digits)) return Number.parseInt(digits, 16);
-    this.at = at;
-    throw this.wrong('four hexadecimal digits are expected after \\u');
+    let value = 0;
+    for (let place = at + 2; place < at + 6; place += 1) {
+      const digit = hexDigit(this.text.charCodeAt(place));
+      if (digit < 0) {
+        this.at = at;
+        throw this.wrong('four hexadecimal digits are expected after \\u');
+      }
+      value = value * 16 + digit;
+    }
+    return value;
   }
 
-  private number(): void {
-    NUMBER.lastIndex = this.at;
-    const found = NUMBER.exec(this.text);
-    if (!found) throw this.wrong('a digit is expected after the minus');
-    this.at += found[0].length;
-    const fault = numberFault(found[0]);
+  private number(first: number): void {
+    const from = this.at;
+    if (first === MINUS) this.at += 1;
+    if (this.text.charCodeAt(this.at) === ZERO) this.at += 1;
+    else this.digits();
+    if (this.text.charCodeAt(this.at) === POINT) {
+      this.at += 1;
+      this.digits();
+    }
+    const hasExponent = (this.text.charCodeAt(this.at) | SMALL) === LETTER_E;
+    if (hasExponent) this.exponent();
+    if (!hasExponent && this.at - from <= SURELY_HELD) return;
+    const fault = numberFault(this.text.slice(from, this.at));
     if (fault) this.fault(fault);
   }
 
-  private literal(code: number): void {
-    const found = LITERALS.find(([first, text]) => first === code && this.text.startsWith(text, this.at));
-    if (!found) throw this.wrong('a value is expected: an object, a list, a text in double quotes, a number, true, false or null');
-    this.at += found[1].length;
+  private exponent(): void {
+    const sign = this.text.charCodeAt(this.at + 1);
+    this.at += sign === PLUS || sign === MINUS ? 2 : 1;
+    this.digits();
   }
 
-  private space(): void {
+  private digits(): void {
     const { text } = this;
-    for (let code = text.charCodeAt(this.at); code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09; code = text.charCodeAt(this.at)) this.at += 1;
+    let { at } = this;
+    while (isDigit(text.charCodeAt(at))) at += 1;
+    const isNone = at === this.at;
+    this.at = at;
+    if (isNone) throw this.wrong('a digit is expected');
+  }
+
+  private literal(word: string): void {
+    if (!this.text.startsWith(word, this.at)) throw this.wrong(VALUE_EXPECTED);
+    this.at += word.length;
+  }
+
+  /** Goes to the next character that is no white space, and gives its code: NaN at the end. */
+  private skipSpace(): number {
+    const { text } = this;
+    let { at } = this;
+    let code = text.charCodeAt(at);
+    while (code <= 0x20 && isSpace(code)) code = text.charCodeAt(++at);
+    this.at = at;
+    return code;
   }
 
   private fault(description: string): void {
@@ -211,12 +257,31 @@ export class JsonScan {
   }
 
   private wrong(expected: string): DomainError {
-    const before = this.text.slice(0, this.at);
-    const line = before.split('\n').length;
-    return this.failed(`is not JSON at line ${line}, column ${this.at - before.lastIndexOf('\n')}: ${expected}`);
+    let line = 1;
+    let start = 0;
+    for (let end = this.text.indexOf('\n'); end !== -1 && end < this.at; end = this.text.indexOf('\n', start)) {
+      line += 1;
+      start = end + 1;
+    }
+    return this.failed(`is not JSON at line ${line}, column ${this.at - start + 1}: ${expected}`);
   }
 
   private failed(description: string): DomainError {
     return validationFailed([...this.violations, { field: this.path(), description }]);
   }
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE;
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
+/** The value of a hexadecimal digit; -1 for any other character. */
+function hexDigit(code: number): number {
+  if (isDigit(code)) return code - ZERO;
+  const small = code | SMALL;
+  return small >= LETTER_A && small <= LETTER_F ? small - LETTER_A + 10 : -1;
 }

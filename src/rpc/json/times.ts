@@ -44,21 +44,22 @@ function nanosOf(digits = ''): number {
   return Number(digits.padEnd(9, '0'));
 }
 
-const KEPT_SECONDS = 4096;
+const KEPT_TEXTS = 4096;
 const texts = new Map<number, string>();
 
 /** A time in UTC after RFC 3339, with milliseconds, or as many digits more as it takes. */
 export function timestampText({ seconds, nanos }: SecondsAndNanos): string {
-  return `${secondText(seconds)}.${nanos === 0 ? '000' : fraction(nanos, 3)}Z`;
+  const text = millisecondText(seconds * 1000 + Math.floor(nanos / 1_000_000));
+  return nanos % 1_000_000 === 0 ? text : `${text.slice(0, -4)}${fraction(nanos, 3)}Z`;
 }
 
-// Answers name the same seconds again and again: of one record, of a page of them.
-function secondText(seconds: number): string {
-  const known = texts.get(seconds);
+// Answers name the same times again and again: of one record, of the records of a page.
+function millisecondText(milliseconds: number): string {
+  const known = texts.get(milliseconds);
   if (known !== undefined) return known;
-  const text = new Date(seconds * 1000).toISOString().slice(0, -5);
-  if (texts.size >= KEPT_SECONDS) texts.clear();
-  texts.set(seconds, text);
+  const text = new Date(milliseconds).toISOString();
+  if (texts.size >= KEPT_TEXTS) texts.clear();
+  texts.set(milliseconds, text);
   return text;
 }
 
