@@ -9,7 +9,6 @@ import { OPERATIONS, type Row } from './specTable';
 
 const rows = OPERATIONS.map((row) => [row.operation, row] as const);
 const FOREIGN = '0190a0a0-0000-7000-8000-000000000001';
-const NONE = { 'x-organization-id': '' };
 
 /** The request with the member of this path left out, in the query or in the body. */
 function without(asked: Asked, path: string): Asked {
@@ -19,6 +18,11 @@ function without(asked: Asked, path: string): Asked {
   const holder = steps.slice(0, -1).reduce<Record<string, unknown>>((inside, step) => inside[step] as Record<string, unknown>, body);
   delete holder[steps.at(-1) as string];
   return { ...asked, body };
+}
+
+/** The organization where the specification has it. */
+function named({ organization }: Row, id: string): { query?: string; body?: string } {
+  return organization === 'none' ? {} : { [organization]: id };
 }
 
 describe.each(engines())('the operations of the specification over HTTP, on $name', (engine) => {
@@ -40,7 +44,8 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
     const { url, parts } = callOf(path, asked, organization);
     return await room.http.send(verb, url, { ...parts, headers: { 'x-api-key': key, ...(organization.header !== undefined && { 'x-organization-id': organization.header }) } });
   };
-  const named = ({ organization }: Row, id: string): { query?: string; body?: string } => (organization === 'none' ? {} : { [organization]: id });
+  const execute = async (id: string, body: JsonObject): Promise<HttpAnswer> => await room.ask('POST', `/api/v2/devices/${id}/actuator-executions`, body);
+  const search = async (name: string, query = ''): Promise<JsonObject> => await room.made('GET', `/api/v2/devices?search=${encodeURIComponent(name)}${query}`);
 
   describe.each(rows)('%s', (_operation, row) => {
     it('answers with the status and the fields of the specification, by its scope alone', async () => {
@@ -90,8 +95,6 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
   });
 
   describe('what the tables say in words', () => {
-    const execute = async (id: string, body: JsonObject): Promise<HttpAnswer> => await room.ask('POST', `/api/v2/devices/${id}/actuator-executions`, body);
-
     it('answers 202 to a new execution and 200 with duplicate to an identical one in flight', async () => {
       const { id, commandId } = await room.command();
       expect(await execute(id, { commandId, params: { on: true } })).toMatchObject({ status: 202, json: { accepted: true, duplicate: false } });
@@ -115,7 +118,7 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
       const second = await room.made('GET', `/api/v2/devices/${id}/actuator-executions?limit=1&before=${encodeURIComponent(first['nextCursor'] as string)}`);
       expect(second['nextCursor']).toBeNull();
       const times = [first, second].map(({ items }) => (items as JsonObject[])[0]?.['updatedAt'] as string);
-      expect(times).toEqual([...times].sort().reverse());
+      expect(times).toEqual(times.toSorted().toReversed());
     });
 
     it('writes commandId as null once the command is gone', async () => {
@@ -151,10 +154,9 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
       const name = 'Ångström tank';
       const ids = [];
       for (const one of ['a', 'b', 'c']) ids.push((await room.made('POST', '/api/v2/devices', { name: `${name} ${one}` }))['id']);
-      const list = async (query: string): Promise<JsonObject> => await room.made('GET', `/api/v2/devices?search=${encodeURIComponent('ÅNGSTRÖM')}${query}`);
-      const idsOf = ({ devices }: JsonObject): unknown[] => (devices as JsonObject[]).map(({ id }) => id);
-      expect(await list('')).toMatchObject({ total: 3 });
-      expect([...idsOf(await list('&limit=2')), ...idsOf(await list('&limit=2&offset=2'))]).toEqual([...ids].reverse());
+      const pages = [await search('ÅNGSTRÖM', '&limit=2'), await search('ÅNGSTRÖM', '&limit=2&offset=2')];
+      expect(pages).toMatchObject([{ total: 3 }, { total: 3 }]);
+      expect(pages.flatMap(({ devices }) => devices as JsonObject[]).map(({ id }) => id)).toEqual(ids.toReversed());
     });
 
     it('knows the devices that it is asked for, and 404 for others', async () => {

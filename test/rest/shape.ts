@@ -20,12 +20,16 @@ const SCALARS: Readonly<Record<string, (value: unknown) => boolean>> = {
 export function misfits(value: unknown, shape: Shape, path = '$'): string[] {
   if (typeof shape === 'string') return SCALARS[shape]?.(value) ? [] : [`${path} is no ${shape}: ${JSON.stringify(value)}`];
   if ('orNull' in shape) return value === null ? [] : misfits(value, shape.orNull, path);
-  if ('list' in shape) return Array.isArray(value) ? value.flatMap((item, at) => misfits(item, shape.list, `${path}[${at}]`)) : [`${path} is no list: ${JSON.stringify(value)}`];
-  if (!isObject(value)) return [`${path} is no object: ${JSON.stringify(value)}`];
+  if ('list' in shape) return ofList(value, shape.list, path);
   return 'exact' in shape ? ofObject(value, shape.exact, true, path) : ofObject(value, shape.atLeast, false, path);
 }
 
-function ofObject(value: Readonly<Record<string, unknown>>, fields: Fields, isExact: boolean, path: string): string[] {
+function ofList(value: unknown, shape: Shape, path: string): string[] {
+  return Array.isArray(value) ? value.flatMap((item, at) => misfits(item, shape, `${path}[${at}]`)) : [`${path} is no list: ${JSON.stringify(value)}`];
+}
+
+function ofObject(value: unknown, fields: Fields, isExact: boolean, path: string): string[] {
+  if (!isObject(value)) return [`${path} is no object: ${JSON.stringify(value)}`];
   const known = new Map(Object.entries(fields).map(([name, shape]) => [name.replace('?', ''), { shape, isOptional: name.endsWith('?') }]));
   const extra = isExact ? Object.keys(value).filter((name) => !known.has(name)) : [];
   const wrong = [...known].flatMap(([name, { shape, isOptional }]) => {

@@ -1,4 +1,4 @@
-import { Client, credentials } from '@grpc/grpc-js';
+import { type Client, credentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
 import { GatewayClient } from '../connections/gatewayClient';

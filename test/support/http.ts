@@ -84,10 +84,12 @@ function objectOf(content: Buffer): JsonObject {
 /** An error of section 4 of the contract, as a client reads it. */
 export interface SeenHttpError {
   readonly status: number;
-  readonly code: unknown;
-  readonly grpc: unknown;
-  readonly message: unknown;
-  readonly requestId: unknown;
+  /** What is wrong, for a program. */
+  readonly code: string;
+  /** The name of the gRPC status. */
+  readonly grpc: string;
+  readonly message: string;
+  readonly requestId: string;
   /** The paths of the wrong fields. */
   readonly fields: readonly string[];
   readonly metadata: JsonObject;
@@ -96,17 +98,18 @@ export interface SeenHttpError {
 /** Takes an error apart. Throws where an answer is not in the shape of the contract. */
 export function seenHttp(answer: HttpAnswer): SeenHttpError {
   const { status, headers, json, body } = answer;
-  const wrong = (what: string): Error => new Error(`${what}: ${status} ${JSON.stringify(headers)} ${body.toString().slice(0, 500)}`);
-  const error = json['error'] as JsonObject | undefined;
-  if (Object.keys(json).join() !== 'error' || typeof error !== 'object') throw wrong('not an error of the contract');
-  if (Object.keys(error).join() !== 'code,message,status,requestId,details') throw wrong('other fields than the contract has');
-  if (!/^application\/json/.test(headers['content-type'] ?? '')) throw wrong('not answered as JSON');
-  const { code, message, status: grpc, requestId, details } = error;
-  if (typeof code !== 'string' || !/^[a-z][a-z0-9_]*$/.test(code) || typeof message !== 'string' || message === '') throw wrong('no code or message');
-  if (requestId !== headers['x-request-id'] || typeof requestId !== 'string') throw wrong('x-request-id and requestId differ');
-  const found = (details as JsonObject[]).find((one) => one['@type'] === 'type.googleapis.com/google.rpc.BadRequest');
-  const info = (details as JsonObject[]).find((one) => one['@type'] === 'type.googleapis.com/google.rpc.ErrorInfo');
-  if (info?.['reason'] !== code || info?.['domain'] !== 'plantroom') throw wrong('no ErrorInfo');
-  const fields = ((found?.['fieldViolations'] ?? []) as { field: string }[]).map(({ field }) => field);
-  return { status, code, grpc, message, requestId, fields, metadata: (info['metadata'] ?? {}) as JsonObject };
+  const error = (json['error'] ?? {}) as Readonly<{ code: string; message: string; status: string; requestId: string; details: readonly JsonObject[] }>;
+  const detail = (name: string): JsonObject => error.details?.find((one) => one['@type'] === `type.googleapis.com/google.rpc.${name}`) ?? {};
+  const rules: readonly (readonly [what: string, holds: boolean])[] = [
+    ['an object with error alone', Object.keys(json).join() === 'error'],
+    ['an error with these fields', Object.keys(error).join() === 'code,message,status,requestId,details'],
+    ['JSON by its content type', String(headers['content-type']).startsWith('application/json')],
+    ['a code and a message', /^[a-z][a-z0-9_]*$/.test(error.code) && /./.test(error.message)],
+    ['the id of the request in its header', typeof error.requestId === 'string' && error.requestId === headers['x-request-id']],
+    ['an ErrorInfo', detail('ErrorInfo')['reason'] === error.code && detail('ErrorInfo')['domain'] === 'plantroom'],
+  ];
+  const broken = rules.filter(([, holds]) => !holds).map(([what]) => what);
+  if (broken.length > 0) throw new Error(`the answer lacks ${broken.join(', ')}: ${status} ${JSON.stringify(headers)} ${body.toString().slice(0, 500)}`);
+  const fields = ((detail('BadRequest')['fieldViolations'] ?? []) as { field: string }[]).map(({ field }) => field);
+  return { status, code: error.code, grpc: error.status, message: error.message, requestId: error.requestId, fields, metadata: (detail('ErrorInfo')['metadata'] ?? {}) as JsonObject };
 }
