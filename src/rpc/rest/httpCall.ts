@@ -1,18 +1,20 @@
 import { status } from '@grpc/grpc-js';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Violation } from '../../kernel/errors';
+import { DomainError, type Violation } from '../../kernel/errors';
 import type { Principal } from '../../kernel/principal';
 import { admit, enter } from '../admission';
 import type { Edge } from '../calls/edge';
 import { serve } from '../calls/exchange';
 import type { ServedCall } from '../calls/servedCall';
 import type { ServedMethod } from '../calls/servedMethod';
+import type { ServerStreamHandler } from '../handlers';
 import type { AnswerWriter } from '../json/answerWriter';
 import type { RequestReader } from '../json/requestReader';
 import { parseStrict } from '../json/strictJson';
 import type { WireError } from '../errorTable';
 import { callerGone, OpenCall, shuttingDown } from '../openCall';
 import { requestIdFrom } from '../requestId';
+import { sendContent } from './content';
 import { errorJson, sendError } from './errorAnswer';
 import { cut, refuseKeys } from './headers';
 import { jsonAnswer, sendJson, takeConditions } from './conditional';
@@ -76,7 +78,8 @@ export class HttpCall implements ServedCall {
       takeConditions(request, this.method.facts, message, found);
       this.stream?.takeLastEventId(this.method.facts, message);
       this.stream?.begin();
-      serve(this, message, found);
+      if (shape.form === 'download') this.download(message, found);
+      else serve(this, message, found);
     } catch (error) {
       this.fail(error);
     }
@@ -121,12 +124,26 @@ export class HttpCall implements ServedCall {
   }
 
   abort(reason: Error): void {
+    if (!this.finished && this.shape.form === 'download' && reason instanceof DomainError && reason.reason === 'shutting_down') return; // it has an end of its own, like a unary call
     this.context.abort(reason);
     this.stream?.abort(reason);
   }
 
   isLate(): boolean {
     return false;
+  }
+
+  /** Answers with the bytes themselves. */
+  private download(message: unknown, found: readonly Violation[]): void {
+    const { request, reply, context, method } = this;
+    const refused = method.accept(context, message, found);
+    const { content } = method.handler as ServerStreamHandler<unknown, unknown>;
+    if (!content) throw new Error(`${method.facts.path} is a download without content`);
+    const sent = (refused ?? Promise.resolve()).then(async () => await sendContent(request, reply, await content(message, context)));
+    sent.then(
+      (http) => this.finished || this.close(status.OK, undefined, http),
+      (error: unknown) => this.fail(error),
+    );
   }
 
   /** Whether the status of the answer is decided. */

@@ -14,8 +14,10 @@ import { sendError } from './errorAnswer';
 import type { Connections } from './connections';
 import { HttpCall } from './httpCall';
 import type { HttpLimits } from './httpLimits';
+import { addLinks } from './links';
 import { peerOf } from './peer';
 import { portOf } from './port';
+import { addPages } from './pages';
 import { addOtherVerbs, restRoutes, verbsOf, type RestRoute } from './routes';
 import { STREAM_TIMES, type StreamTimes } from './streams';
 
@@ -29,6 +31,10 @@ export interface RestServerOptions {
   readonly corsOrigins?: readonly string[];
   /** Where nothing is said: DEFAULT_HTTP_LIMITS. */
   readonly limits?: Partial<HttpLimits>;
+  /** Whether /openapi.json and /docs are shown. */
+  readonly docs: boolean;
+  /** The address at which clients reach this server; empty: not told. */
+  readonly publicUrl: string;
   /** Content that links open without a key. */
   readonly links: readonly LinkedContent[];
   /** Where nothing is said: STREAM_TIMES. */
@@ -61,17 +67,19 @@ export class RestServer implements Door {
       throw new DomainError('not_found', 'route_unknown', `there is no ${request.method} ${pathOf(request)}; /openapi.json lists all that there is`);
     });
     this.addHealth();
+    if (options.docs) addPages(this.app, options.publicUrl);
   }
 
   /** Listens on `host:port` (port 0: any that is free), for the services that are there by now. Throws a DomainError that says what to change. */
   async start(listen: string): Promise<{ address: string }> {
-    const { tls, services } = this.options;
+    const { tls, services, links } = this.options;
     tls.requireAllowed(listen);
     const routes = restRoutes(services);
     const readers = new RequestReaders(services.descriptors);
     const writers = new AnswerWriters(services.descriptors);
     for (const route of routes) this.addRoute(route, readers, writers);
-    addOtherVerbs(this.app, verbsOf(routes), methodNotAllowed);
+    addLinks(this.app, links, services.edge);
+    addOtherVerbs(this.app, verbsOf([...routes, ...links.map(({ path }) => ({ verb: 'GET', pattern: path, form: 'download' as const }))]), methodNotAllowed);
     const { host, port } = findHostPort(listen) ?? { host: listen, port: 0 };
     try {
       await this.app.listen({ host, port });
@@ -97,7 +105,7 @@ export class RestServer implements Door {
     const { edge } = services;
     const shape = { method, reader: readers.of(method.facts), writer: writers.of(method.facts.response), bodyRule, form, times };
     this.app.route({
-      method: verb,
+      method: form === 'download' ? [verb, 'HEAD'] : verb,
       url: pattern,
       bodyLimit: LARGEST_BODY,
       exposeHeadRoute: form === 'json',
