@@ -77,7 +77,7 @@ export class MessageReader {
   /** What a JSON object gives; undefined when it is none. */
   given(json: unknown, path: string, out: Violation[]): Given | undefined {
     if (!isObject(json)) {
-      report(out, path, () => `must be a JSON object${path === '' ? '' : ` (${this.desc.name})`}, not ${kindOf(json)}`);
+      report(out, path, () => `must be a JSON object, not ${kindOf(json)}`);
       return undefined;
     }
     const given: Given = new Map();
@@ -97,7 +97,7 @@ export class MessageReader {
     report(out, pathTo(path, name), () => {
       const names = [...this.byJsonName.keys()];
       const near = name.length > LONGEST_TYPO ? undefined : nearest(name, names);
-      return `there is no such field; ${near === undefined ? `${this.desc.name} has ${names.join(', ') || 'none'}` : `did you mean ${near}?`}`;
+      return `there is no such field; ${near === undefined ? `there are ${names.join(', ') || 'none'}` : `did you mean ${near}?`}`;
     });
   }
 

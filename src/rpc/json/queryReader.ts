@@ -30,8 +30,8 @@ export function readQuery(query: URLSearchParams, message: MessageReader, bodyRu
 function readName(name: string, texts: readonly string[], top: Level, bodyRule: string, out: Violation[]): void {
   const found = locate(name, top, out);
   if (!found) return;
-  const { level, field } = found;
-  const fault = placeFault(field, texts.length, level !== top, bodyRule);
+  const { level, field, first } = found;
+  const fault = bodyRule === first.name ? 'is part of the body; leave it out of the query' : placeFault(field, texts.length, level !== top, bodyRule);
   if (fault) return report(out, name, fault);
   const read = field.single?.fromText;
   if (!read) return;
@@ -46,14 +46,18 @@ function readName(name: string, texts: readonly string[], top: Level, bodyRule: 
 
 function placeFault(field: FieldReader, count: number, isInner: boolean, bodyRule: string): string | undefined {
   if (bodyRule === '*' && (isInner || field.isList || !field.single)) return 'belongs into the body, not into the query';
-  if (bodyRule === field.name) return 'is the body itself; leave it out of the query';
   if (!field.single) return field.inner ? `has fields of its own; give them as ${field.jsonName}.name=value` : 'cannot be given in a query';
   return count > 1 && !field.isList ? `is given ${count} times; give it once` : undefined;
 }
 
-/** The field that a name with dots means. */
-function locate(name: string, top: Level, out: Violation[]): { level: Level; field: FieldReader } | undefined {
-  const steps = name.split('.', MOST_STEPS);
+/** The field that a name with dots means, and the one that the name begins with. */
+function locate(name: string, top: Level, out: Violation[]): { level: Level; field: FieldReader; first: FieldReader } | undefined {
+  const steps = name.split('.', MOST_STEPS + 1);
+  const first = top.message.find(steps[0] as string);
+  if (!first || steps.length > MOST_STEPS) {
+    top.message.unknown(first ? name : (steps[0] as string), '', out);
+    return undefined;
+  }
   let level = top;
   let path = '';
   for (const [at, step] of steps.entries()) {
@@ -63,7 +67,7 @@ function locate(name: string, top: Level, out: Violation[]): { level: Level; fie
       else level.message.unknown(step, path, out);
       return undefined;
     }
-    if (at === steps.length - 1) return { level, field };
+    if (at === steps.length - 1) return { level, field, first };
     path = pathTo(path, step);
     level = innerLevel(level, field);
   }

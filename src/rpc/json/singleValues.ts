@@ -26,7 +26,7 @@ export function singleValue(field: DescField): SingleValue | undefined {
 function wellKnown({ typeName }: DescMessage): SingleValue | undefined {
   switch (typeName) {
     case 'google.protobuf.Timestamp':
-      return ofText({ parse: timestampOf, form: TIME_FORM, zero: () => ({ seconds: 0, nanos: 0 }) });
+      return ofText({ parse: timestampOf, form: TIME_FORM, hint: PLUS_HINT, zero: () => ({ seconds: 0, nanos: 0 }) });
     case 'google.protobuf.Duration':
       return ofText({ parse: durationOf, form: DURATION_FORM, zero: () => ({ seconds: 0, nanos: 0 }) });
     case 'google.protobuf.Struct':
@@ -41,7 +41,7 @@ function wellKnown({ typeName }: DescMessage): SingleValue | undefined {
   }
 }
 
-function ofScalar({ fromJson, fromText, form, zero }: Scalar, shown: (json: unknown) => string): SingleValue {
+function ofScalar({ fromJson, fromText, form, zero }: Scalar, shown: (json: unknown) => string, hint = ''): SingleValue {
   return {
     fromJson: (json, path, out) => {
       const value = fromJson(json);
@@ -50,7 +50,7 @@ function ofScalar({ fromJson, fromText, form, zero }: Scalar, shown: (json: unkn
     },
     fromText: (text, path, out) => {
       const value = fromText(text);
-      if (value === undefined) report(out, path, () => `must be ${form}, not ${quoted(text)}`);
+      if (value === undefined) report(out, path, () => `must be ${form}${hint}, not ${quoted(text)}`);
       return value;
     },
     takesNull: false,
@@ -58,15 +58,20 @@ function ofScalar({ fromJson, fromText, form, zero }: Scalar, shown: (json: unkn
   };
 }
 
+// A plus as it is means a space there, and gets lost so.
+const PLUS_HINT = ' (in a query + is written %2B)';
+
 /** What a text stands for in JSON too. */
 interface TextForm {
   readonly parse: (text: string) => unknown;
   readonly form: string;
+  /** What a query needs to be told more. */
+  readonly hint?: string;
   readonly zero: () => unknown;
 }
 
-function ofText({ parse, form, zero }: TextForm): SingleValue {
-  return ofScalar({ fromJson: (json) => (typeof json === 'string' ? parse(json) : undefined), fromText: parse, form, zero }, shownText);
+function ofText({ parse, form, hint, zero }: TextForm): SingleValue {
+  return ofScalar({ fromJson: (json) => (typeof json === 'string' ? parse(json) : undefined), fromText: parse, form, zero }, shownText, hint);
 }
 
 function shownText(json: unknown): string {

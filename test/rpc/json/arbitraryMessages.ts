@@ -2,6 +2,7 @@ import { ScalarType, type DescField, type DescMessage } from '@bufbuild/protobuf
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import type { Descriptors } from '../../../src/rpc/descriptors';
+import { INTEGER_RANGES, scalarOf } from '../../../src/rpc/json/scalars';
 
 type Fields = Record<string, unknown>;
 type Arbitrary = fc.Arbitrary<unknown>;
@@ -25,38 +26,33 @@ const WELL_KNOWN: Readonly<Record<string, Arbitrary>> = {
   'google.protobuf.Value': freeJson,
 };
 
+const SCALARS: Readonly<Partial<Record<ScalarType, Arbitrary>>> = {
+  [ScalarType.STRING]: text,
+  [ScalarType.BOOL]: fc.boolean(),
+  [ScalarType.BYTES]: fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes)),
+  [ScalarType.DOUBLE]: double,
+  [ScalarType.FLOAT]: fc.float({ noNaN: true, noDefaultInfinity: true, min: -(2 ** 24), max: 2 ** 24 }).map((value) => value + 0),
+};
+
 function scalar(type: ScalarType): Arbitrary {
-  switch (type) {
-    case ScalarType.STRING:
-      return text;
-    case ScalarType.BOOL:
-      return fc.boolean();
-    case ScalarType.BYTES:
-      return fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes));
-    case ScalarType.DOUBLE:
-      return double;
-    case ScalarType.FLOAT:
-      return fc.float({ noNaN: true, noDefaultInfinity: true, min: -(2 ** 24), max: 2 ** 24 }).map((value) => value + 0);
-    case ScalarType.INT64:
-    case ScalarType.SINT64:
-    case ScalarType.SFIXED64:
-      return fc.maxSafeInteger();
-    case ScalarType.UINT64:
-    case ScalarType.FIXED64:
-      return fc.maxSafeNat();
-    case ScalarType.UINT32:
-    case ScalarType.FIXED32:
-      return fc.integer({ min: 0, max: 2 ** 32 - 1 });
-    default:
-      return fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
-  }
+  const [min, max] = INTEGER_RANGES[type] ?? [0, 0];
+  return SCALARS[type] ?? fc.integer({ min, max });
 }
 
 /** Messages of a type as ts-proto holds them, of what JSON can carry: no enum that is 0 where it is optional or in a list, and of fields that `only` limits no others. */
 export class ArbitraryMessages {
+  private readonly known = new Map<string, fc.Arbitrary<Fields>>();
+
   constructor(private readonly descriptors: Descriptors) {}
 
   of(desc: DescMessage, only: readonly string[] = [], depth = DEEPEST): fc.Arbitrary<Fields> {
+    const key = `${desc.typeName} ${depth} ${only.join(',')}`;
+    const known = this.known.get(key) ?? this.made(desc, only, depth);
+    this.known.set(key, known);
+    return known;
+  }
+
+  private made(desc: DescMessage, only: readonly string[], depth: number): fc.Arbitrary<Fields> {
     const members = desc.members.map((member): readonly [string, Arbitrary] => [member.localName, member.kind === 'oneof' ? this.oneof(member.fields, depth) : this.field(member, only, depth)]);
     return fc.record(Object.fromEntries(members), { noNullPrototype: true }).map((message) => this.withFlags(desc, message));
   }
@@ -67,21 +63,19 @@ export class ArbitraryMessages {
 
   private field(field: DescField, only: readonly string[], depth: number): Arbitrary {
     const isLeftOut = only.length > 0 && !only.some((path) => path === field.name || path.startsWith(`${field.name}.`));
-    const most = isLeftOut || depth === 0 ? 0 : 3;
+    if (isLeftOut || depth === 0) return fc.constant(zeroOf(field));
     const inner = only.filter((path) => path.startsWith(`${field.name}.`)).map((path) => path.slice(field.name.length + 1));
-    if (field.fieldKind === 'list') return fc.array(most === 0 ? fc.constant(0) : this.value(field, inner, depth), { maxLength: most });
-    if (field.fieldKind === 'map') return fc.dictionary(name, most === 0 ? fc.constant(0) : this.value(field, inner, depth), { maxKeys: most, noNullPrototype: true });
-    const isOptional = field.fieldKind === 'message' || field.presence !== FeatureSet_FieldPresence.IMPLICIT;
-    if (isOptional) return most === 0 ? fc.constant(undefined) : fc.option(this.value(field, inner, depth), { nil: undefined });
-    if (isLeftOut) return fc.constant(field.enum || field.scalar !== ScalarType.STRING ? (field.scalar === ScalarType.BOOL ? false : 0) : '');
-    return field.enum ? fc.oneof(fc.constant(0), this.value(field, inner, depth)) : this.value(field, inner, depth);
+    const value = this.value(field, inner, depth);
+    if (field.fieldKind === 'list') return fc.array(value, { maxLength: 3 });
+    if (field.fieldKind === 'map') return fc.dictionary(name, value, { maxKeys: 3, noNullPrototype: true });
+    return fc.oneof(fc.constant(zeroOf(field)), value);
   }
 
   private value(field: DescField, only: readonly string[], depth: number): Arbitrary {
     const form = this.descriptors.jsonFormOf(field);
     if (field.message) return WELL_KNOWN[field.message.typeName] ?? this.of(field.message, form && form.only.length > 0 ? form.only : only, depth - 1);
     if (field.enum) return fc.constantFrom(...field.enum.values.map(({ number }) => number).filter((number) => number !== 0));
-    return scalar(field.scalar as ScalarType);
+    return scalar(field.scalar ?? ScalarType.INT32);
   }
 
   // An empty list that is written means the flag.
@@ -92,4 +86,11 @@ export class ArbitraryMessages {
     }
     return message;
   }
+}
+
+function zeroOf(field: DescField): unknown {
+  if (field.fieldKind === 'list') return [];
+  if (field.fieldKind === 'map') return {};
+  if (field.fieldKind === 'message' || field.presence !== FeatureSet_FieldPresence.IMPLICIT) return undefined;
+  return field.enum ? 0 : scalarOf(field.scalar).zero();
 }
