@@ -9,6 +9,8 @@ const READ_BYTES = 64 * 1024;
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
 const CONTENT_NAME = /^[0-9a-f]{64}$/;
 const SMALL = '.small';
+/** How many contents are looked for in one statement. */
+const AT_ONCE = 200;
 
 /** Bytes that have arrived and are on disk, under a name of their own. */
 export interface Received {
@@ -104,19 +106,21 @@ export class MediaFiles {
     await rm(this.incoming, { recursive: true, force: true });
   }
 
-  /** What there is of contents that were last written before `time` (Unix milliseconds): one folder's at a time. */
-  async *contents(time: number): AsyncGenerator<{ readonly organizationId: string; readonly hashes: readonly string[] }> {
+  /** Whether a content was last written before `time` (Unix milliseconds), or is not there any more. */
+  async isOlder(name: ContentName, time: number): Promise<boolean> {
+    const facts = [await found(stat(this.fileOf(name, 'original'))), await found(stat(this.fileOf(name, 'thumbnail')))];
+    return facts.every((one) => one === undefined || one.mtimeMs < time);
+  }
+
+  /** All contents that there are, some at a time. */
+  async *contents(): AsyncGenerator<{ readonly organizationId: string; readonly hashes: readonly string[] }> {
     for (const organizationId of await names(this.root)) {
       if (organizationId === 'incoming') continue;
       for (const digits of await names(join(this.root, organizationId))) {
-        const folder = join(this.root, organizationId, digits);
-        const old = new Set<string>();
-        for (const name of await names(folder)) {
-          const facts = await found(stat(join(folder, name)));
-          const sha256 = name.endsWith(SMALL) ? name.slice(0, -SMALL.length) : name;
-          if (facts && facts.mtimeMs < time && CONTENT_NAME.test(sha256)) old.add(sha256);
-        }
-        if (old.size > 0) yield { organizationId, hashes: [...old] };
+        const files = await names(join(this.root, organizationId, digits));
+        const hashes = new Set(files.map((file) => (file.endsWith(SMALL) ? file.slice(0, -SMALL.length) : file)));
+        const known = [...hashes].filter((hash) => CONTENT_NAME.test(hash));
+        for (let at = 0; at < known.length; at += AT_ONCE) yield { organizationId, hashes: known.slice(at, at + AT_ONCE) };
       }
     }
   }

@@ -169,11 +169,17 @@ export class MediaService {
   }
 
   private async sweepFiles(before: number): Promise<void> {
-    for await (const { organizationId, hashes } of this.files.contents(before)) {
+    for await (const { organizationId, hashes } of this.files.contents()) {
       if (this.stopped) return;
       const named = await this.uow.repos.contents(organizationId, hashes);
-      for (const sha256 of hashes) if (!named.has(sha256)) await this.inTurn({ organizationId, sha256 }, async () => await this.removeUnnamed({ organizationId, sha256 }));
+      for (const sha256 of hashes) if (!named.has(sha256)) await this.sweepFile({ organizationId, sha256 }, before);
     }
+  }
+
+  private async sweepFile(name: ContentName, before: number): Promise<void> {
+    await this.inTurn(name, async () => {
+      if (await this.files.isOlder(name, before)) await this.removeUnnamed(name);
+    });
   }
 
   /** Where nobody knows whether the row was committed, the turn lasts until it is known: else the file could be removed before the row appears. */

@@ -49,7 +49,7 @@ describe.each(engines())('uploads on $name', (engine) => {
     const { id } = await room.upload(bytes);
     const answers = await room.download(id, { offset: 1000 });
     expect(answers.length).toBe(4);
-    expect(Buffer.concat(answers.map(({ chunk }) => chunk))).toEqual(bytes.subarray(1000));
+    expect(Buffer.concat(answers.map(({ chunk }) => chunk)).equals(bytes.subarray(1000))).toBe(true); // jest compares byte by byte, slowly
     expect(await room.download(id, { offset: bytes.length })).toMatchObject([{ media: { id }, chunk: Buffer.alloc(0) }]);
     await expect(room.download(id, { offset: bytes.length + 1 })).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
   });
