@@ -2,13 +2,16 @@ import { constants, type Http2ServerResponse } from 'node:http2';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { validationFailed } from '../../kernel/errors';
 
-const KEY_NAMES = new Set(['apikey', 'api_key', 'api-key', 'x-api-key', 'key', 'token', 'access_token']);
+// As they are without their case, and all that is no letter.
+const KEY_NAMES = new Set(['apikey', 'xapikey', 'key', 'token', 'accesstoken', 'authorization']);
+const LIKE_A_KEY = /plr_\w{6}/i;
 
 /** Throws validation_failed for a query that carries a key: it would stand in logs, histories and referrers. */
 export function refuseKeys(request: FastifyRequest): void {
   for (const [name, value] of request.query as URLSearchParams) {
-    if (!KEY_NAMES.has(name.toLowerCase()) && !value.startsWith('plr_')) continue;
-    throw validationFailed([{ field: KEY_NAMES.has(name.toLowerCase()) ? name : '', description: 'a key does not belong in an address, where others can read it; send it in the header X-API-Key, and replace this one' }]);
+    const isNamedSo = KEY_NAMES.has(name.toLowerCase().replaceAll(/[^a-z]/g, ''));
+    if (!isNamedSo && !LIKE_A_KEY.test(value) && !LIKE_A_KEY.test(name)) continue;
+    throw validationFailed([{ field: isNamedSo ? name : '', description: 'a key does not belong in an address, where others can read it; send it in the header X-API-Key, and replace this one' }]);
   }
 }
 

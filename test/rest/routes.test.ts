@@ -1,0 +1,201 @@
+import { readFileSync } from 'node:fs';
+import { connect, type ClientHttp2Session } from 'node:http2';
+import { text } from 'node:stream/consumers';
+import { engines, type TestEngine } from '../support/engines';
+import { HttpClient, seenHttp, type HttpAnswer, type JsonObject } from '../support/http';
+import { as, startTestApp, type TestApp } from '../support/testApp';
+import { head, rawAnswer } from './rawHttp';
+
+// Addresses and connections as real clients write and use them.
+
+let server: TestApp;
+let http: HttpClient;
+let device: string;
+
+const made = async (path: string, body: unknown): Promise<JsonObject> => (await http.send('POST', path, { body })).json;
+
+beforeAll(async () => {
+  server = await startTestApp(engines()[0] as TestEngine);
+  http = new HttpClient(server.app.addresses.http as string, server.app.ca, as(server.key, server.organizationId));
+  device = (await made('/api/v2/devices', { name: 'Device' }))['id'] as string;
+});
+afterAll(async () => {
+  http.close();
+  await server.stop();
+});
+
+const headers = (): Record<string, string> => as(server.key, server.organizationId);
+
+describe('addresses', () => {
+  it('answers HEAD as GET without the body', async () => {
+    const [got, headed] = [await http.get(`/api/v2/devices/${device}`), await http.send('HEAD', `/api/v2/devices/${device}`)];
+    expect(headed).toMatchObject({ status: 200, body: Buffer.alloc(0) });
+    expect(headed.headers).toMatchObject({ 'content-type': got.headers['content-type'], 'content-length': String(got.body.length), etag: got.headers.etag });
+    expect(await http.send('HEAD', '/api/v2/devices/nobody')).toMatchObject({ status: 404, body: Buffer.alloc(0) });
+  });
+
+  it('decodes what stands for an id', async () => {
+    const encoded = [...device].map((sign) => `%${(sign.codePointAt(0) as number).toString(16)}`).join('');
+    expect(await http.get(`/api/v2/devices/${encoded}`)).toMatchObject({ status: 200, json: { id: device } });
+    expect(await http.get(`/api/v2/devices/${encoded}?organizationId=${server.organizationId}`)).toMatchObject({ status: 200 });
+    expect(seenHttp(await http.get('/api/v2/devices/a%2Fb'))).toMatchObject({ status: 404, code: 'device_not_found', metadata: { device_id: 'a/b' } });
+    expect(seenHttp(await http.get('/api/v2/devices/caf%C3%A9'))).toMatchObject({ status: 404, metadata: { device_id: 'café' } });
+  });
+
+  it.each(['%', '%zz', '%ff', '%C3', '%E0%A4%A', 'a%'])('refuses the id %s, which is no text', async (id) => {
+    expect(seenHttp(await http.get(`/api/v2/devices/${id}`))).toMatchObject({ status: 400, code: 'validation_failed' });
+  });
+
+  it.each(['/api/v2//devices', '//api/v2/devices', '/API/v2/devices', '/api/v2/Devices', '/api/v2/devices/x/', '/api/v2/devices/../devices', '/', '/api', '/nope', '/api/v2/readings%3Alatest', '/api/v2/readings:nope', '/digitaldevice.v2.DigitalDeviceService', '/digitaldevice.v2.DigitalDeviceService/Nope'])(
+    'has nothing at %s',
+    async (path) => {
+      for (const verb of ['GET', 'POST', 'DELETE']) expect(seenHttp(await http.send(verb, path)).status).toBe(404);
+    },
+  );
+
+  it.each(['/api/v2/devices/', '/api/v2/devices//sensors', '/api/v2/devices/%20'])('does nothing at %s, where an id is missing', async (path) => {
+    for (const verb of ['GET', 'POST', 'PATCH', 'DELETE']) expect([400, 404, 405]).toContain(seenHttp(await http.send(verb, path)).status);
+    expect((await http.get(`/api/v2/devices/${device}`)).status).toBe(200);
+  });
+
+  it.each([129, 512, 513, 5000, 12_000])('refuses an id of %d characters', async (length) => {
+    const seen = seenHttp(await http.get(`/api/v2/devices/${'x'.repeat(length)}`));
+    expect(seen.status).toBeGreaterThanOrEqual(400);
+    expect(seen.status).toBeLessThan(500);
+    expect(seen.message.length).toBeLessThan(1000);
+  });
+
+  it('cancels by a verb behind a colon, and reads ids with colons', async () => {
+    const { id: connectionId } = await made('/api/v2/connections', { connectorId: 'gateway', name: 'Plant room' });
+    const { id } = await made('/api/v2/devices', { name: 'Valve', physicalDevice: { clientDeviceId: 'valve', connectionId } });
+    const { id: commandId } = await made(`/api/v2/devices/${id}/commands`, { command: { name: 'Open', mode: 'direct', verificationStrategy: 'no_verification', directPayload: '{}' } });
+    const { executionId } = await made(`/api/v2/devices/${id}/actuator-executions`, { commandId });
+    expect(await http.send('POST', `/api/v2/actuator-executions/${executionId}:cancel`)).toMatchObject({ status: 200, json: { id: executionId, detail: 'cancelled' } });
+    expect(await http.get(`/api/v2/actuator-executions/${executionId}`)).toMatchObject({ status: 200, json: { id: executionId } });
+    expect(seenHttp(await http.get('/api/v2/actuator-executions/a:b'))).toMatchObject({ status: 404, code: 'execution_not_found' });
+    expect(seenHttp(await http.get(`/api/v2/actuator-executions/${executionId}:cancel`))).toMatchObject({ status: 405 });
+    expect(seenHttp(await http.send('POST', `/api/v2/actuator-executions/${executionId}:open`)).status).toBeGreaterThanOrEqual(404);
+    expect(await http.get(`/api/v2/readings:latest?deviceIds=${id}`)).toMatchObject({ status: 200, json: { sensors: [] } });
+  });
+
+  it('shows health without a key', async () => {
+    const stranger = new HttpClient(server.app.addresses.http as string, server.app.ca);
+    expect([(await stranger.get('/healthz')).status, (await stranger.get('/readyz')).status]).toEqual([200, 200]);
+    stranger.close();
+  });
+});
+
+describe('headers', () => {
+  it.each(['mine', '0', 'x'.repeat(128), 'with blanks, and signs: {}"~'])('gives back the request id %s', async (id) => {
+    const answers = [await http.get('/api/v2/devices', { 'x-request-id': id }), await http.get('/api/v2/devices/nobody', { 'x-request-id': id }), await http.get('/nope', { 'x-request-id': id })];
+    expect(answers.map((answer) => answer.headers['x-request-id'])).toEqual([id, id, id]);
+    expect(answers.slice(1).map((answer) => seenHttp(answer).requestId)).toEqual([id, id]);
+  });
+
+  it.each(['', 'x'.repeat(129), 'caf\u00E9', 'tab\there'])('makes an id of its own instead of %j', async (id) => {
+    const { headers: answered } = await http.get('/api/v2/devices', { 'x-request-id': id });
+    expect(answered['x-request-id']).toMatch(/^[\w-]{8,128}$/);
+    expect(answered['x-request-id']).not.toBe(id);
+  });
+
+  it.each(['application/json', 'application/json; charset=utf-8', 'APPLICATION/JSON;charset=UTF-8'])('takes JSON as %s', async (type) => {
+    expect((await http.send('POST', '/api/v2/devices', { headers: { 'content-type': type }, body: Buffer.from('{"name": "Typed"}') })).status).toBe(200);
+  });
+
+  it('takes no body with GET for a request, and stays in step', async () => {
+    for (const body of ['{"limit": 0}', 'no JSON']) expect(await http.send('GET', '/api/v2/devices?search=Device', { body: Buffer.from(body) })).toMatchObject({ status: 200, json: { total: 1 } });
+    expect((await http.get('/api/v2/devices')).status).toBe(200);
+  });
+
+  it('lets a caller ask before it sends a body', async () => {
+    const body = '{"name": "Asked"}';
+    const answer = await rawAnswer(server, head('POST', '/api/v2/devices', { ...headers(), 'content-type': 'application/json', 'content-length': String(body.length), expect: '100-continue', connection: 'close' }), body);
+    expect(answer).toMatch(/^HTTP\/1\.1 100 [\s\S]*HTTP\/1\.1 200 OK/);
+  });
+
+  it('refuses a key that is given twice', async () => {
+    expect((await http.get('/api/v2/devices', {})).status).toBe(200);
+    expect(seenHttp(await http.send('GET', '/api/v2/devices', { headers: { 'x-api-key': [server.key, server.key] } })).status).toBe(401);
+    expect(seenHttp(await http.send('GET', '/api/v2/devices', { headers: { 'x-organization-id': [server.organizationId, server.organizationId] } })).code).toBe('organization_mismatch');
+  });
+});
+
+describe('a key in a query string', () => {
+  const SPELLINGS = ['x-api-key', 'X-API-Key', 'x_api_key', 'xApiKey', 'apiKey', 'api_key', 'api-key', 'APIKEY', 'key', 'token', 'access_token', 'authorization', 'x%2Dapi%2Dkey', '%78-api-key', 'x-api-key[]', '%20x-api-key', 'search', 'nope', 'organizationId'];
+
+  it.each(SPELLINGS)('is refused as %s, never used and never logged', async (name) => {
+    const { key } = await server.newKey(server.organizationId);
+    const stranger = new HttpClient(server.app.addresses.http as string, server.app.ca);
+    const answers: HttpAnswer[] = [];
+    for (const value of [key, `%20${key}`, `%70${key.slice(1)}`, `Bearer+${key}`]) {
+      const query = `?${name}=${value}`;
+      answers.push(await stranger.get(`/api/v2/devices${query}&organizationId=${server.organizationId}`), await http.get(`/api/v2/devices${query}`), await http.send('POST', `/api/v2/devices${query}`, { body: { name: 'By a key in the query' } }));
+      answers.push(await http.get(`/api/v2/actuator-executions:watch${query}`));
+    }
+    stranger.close();
+    expect(answers.map((answer) => seenHttp(answer)).map(({ status, code }) => `${status} ${code}`)).toEqual(answers.map(() => '400 validation_failed'));
+    expect(answers.map(({ body }) => body.toString()).join('')).not.toContain(key.slice(10));
+    for (const path of ['/nope', '/healthz', '/api/v2/devices%3F']) await http.get(`${path}?${name}=${key}`);
+    for (const path of [`/api/v2/devices%3F${name}=${key}`, `/${key}`, `/%70${key.slice(1)}`, `/api/v2/devices/${key}`, `/api/v2/devices/%zz${key}`]) await http.get(path);
+    expect(JSON.stringify(server.log.lines)).not.toContain(key.slice(10));
+  });
+
+  it('makes nothing', async () => {
+    expect((await http.get('/api/v2/devices?search=query')).json).toMatchObject({ total: 0 });
+  });
+});
+
+describe('connections', () => {
+  it('answers ten calls that are sent at once on one connection, in order', async () => {
+    const call = (at: number, connection: string): string => head('GET', at % 3 === 2 ? '/api/v2/devices/nobody' : `/api/v2/devices/${device}`, { ...headers(), 'x-request-id': `call-${at}`, connection });
+    const answer = await rawAnswer(server, Array.from({ length: 10 }, (_, at) => call(at, at === 9 ? 'close' : 'keep-alive')).join(''));
+    expect([...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(Array.from({ length: 10 }, (_, at) => (at % 3 === 2 ? '404' : '200')));
+    expect([...answer.matchAll(/x-request-id: (call-\d)/g)].map(([, id]) => id)).toEqual(Array.from({ length: 10 }, (_, at) => `call-${at}`));
+  });
+
+  it('answers changes that are sent at once in order', async () => {
+    const change = (at: number, connection: string): string => {
+      const body = JSON.stringify({ name: `Name ${at}` });
+      return head('PATCH', `/api/v2/devices/${device}`, { ...headers(), 'content-type': 'application/json', 'content-length': String(body.length), connection }) + body;
+    };
+    const answer = await rawAnswer(server, Array.from({ length: 5 }, (_, at) => change(at, at === 4 ? 'close' : 'keep-alive')).join(''));
+    expect([...answer.matchAll(/"name":"(Name \d)"/g)].map(([, name]) => name)).toEqual(['Name 0', 'Name 1', 'Name 2', 'Name 3', 'Name 4']);
+  });
+
+  it('speaks HTTP/1.0', async () => {
+    const fields = Object.entries(headers()).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+    const answer = await rawAnswer(server, `GET /api/v2/devices/${device} HTTP/1.0\r\n${fields}\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.\d 200 OK/);
+    expect(answer).not.toMatch(/transfer-encoding/i);
+    expect(answer).toContain(`"id":"${device}"`);
+  });
+
+  describe('of HTTP/2', () => {
+    let session: ClientHttp2Session;
+    beforeAll(() => (session = connect(`https://${server.app.addresses.http}`, { ca: readFileSync(server.app.ca as string) })));
+    afterAll(() => session.close());
+
+    const ask = async (verb: string, path: string, body?: string): Promise<{ status: unknown; requestId: unknown; json: JsonObject }> => {
+      const stream = session.request({ ...headers(), ':method': verb, ':path': path, ...(body !== undefined && { 'content-type': 'application/json' }) });
+      const answered = new Promise<Record<string, unknown>>((resolve, reject) => stream.on('response', resolve).on('error', reject));
+      stream.end(body);
+      const fields = await answered;
+      const content = await text(stream);
+      return { status: fields[':status'], requestId: fields['x-request-id'], json: content === '' ? {} : (JSON.parse(content) as JsonObject) };
+    };
+
+    it('reads, makes, refuses and deletes, many at once', async () => {
+      const [got, created, unknown, wrong, verb, headed] = await Promise.all([
+        ask('GET', `/api/v2/devices/${device}`), ask('POST', '/api/v2/devices', '{"name": "Two"}'), ask('GET', '/nope'), ask('POST', '/api/v2/devices', '{"name": 7}'), ask('PUT', '/api/v2/devices'), ask('HEAD', '/api/v2/devices'),
+      ]);
+      expect([got, created, unknown, wrong, verb, headed].map(({ status }) => status)).toEqual([200, 200, 404, 400, 405, 200]);
+      expect(wrong.json).toMatchObject({ error: { code: 'validation_failed', requestId: wrong.requestId } });
+      expect(await ask('DELETE', `/api/v2/devices/${created.json['id'] as string}`)).toMatchObject({ status: 200, json: {} });
+      expect((await ask('POST', '/digitaldevice.v2.DigitalDeviceService/GetDigitalDevice', JSON.stringify({ id: device }))).json).toEqual(got.json);
+    });
+  });
+});
+
+it('logged no fault of its own', () => {
+  expect(server.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+});
