@@ -75,6 +75,24 @@ export function turnedJpeg(orientation: number): Buffer {
   return Buffer.concat([JPEG.subarray(0, 2), head, exif, JPEG.subarray(2)]);
 }
 
+/** The AVIF with properties more, which are its own: `irot` and the quarters, `imir` and the axis. */
+export function turnedAvif(...properties: readonly (readonly [type: 'irot' | 'imir', value: number])[]): Buffer {
+  const added = Buffer.concat(properties.map(([type, value]) => Buffer.concat([number32(9), Buffer.from(type), Buffer.from([value])])));
+  const owned = Buffer.from(properties.map((_, index) => 0x80 | (5 + index)));
+  const list = AVIF.indexOf('ipma') - 4;
+  const end = list + AVIF.readUInt32BE(list);
+  const bytes = Buffer.concat([AVIF.subarray(0, list), added, AVIF.subarray(list, end), owned, AVIF.subarray(end)]);
+  const more = added.length + owned.length;
+  for (const [name, by] of [['meta', more], ['iprp', more], ['ipco', added.length], ['ipma', owned.length]] as const) grow(bytes, bytes.indexOf(name) - 4, by);
+  bytes.writeUInt8(bytes.readUInt8(bytes.indexOf('ipma') + 14) + properties.length, bytes.indexOf('ipma') + 14);
+  grow(bytes, bytes.indexOf('iloc') + 18, more); // where the data begins
+  return bytes;
+}
+
+function grow(bytes: Buffer, at: number, by: number): void {
+  bytes.writeUInt32BE(bytes.readUInt32BE(at) + by, at);
+}
+
 /** A WebP that moves: the frame of the still one on a larger canvas. */
 export function movingWebp(width: number, height: number, x: number, y: number): Buffer {
   const frame = Buffer.concat([number24(x / 2), number24(y / 2), number24(23), number24(15), number24(100), Buffer.from([0]), stillFrame()]);

@@ -1,4 +1,5 @@
 import { disableTypes, imageSize, types } from 'image-size';
+import { avifOrientation } from './avif';
 import { DECODERS, encodeWebp, type Decode } from './codecs';
 import { decodeGif } from './gif';
 import { readJpeg } from './jpeg';
@@ -47,7 +48,7 @@ export async function examine(bytes: Buffer, thumbnailPixels: number, complaints
   if (!pixels) return { refused: `begins as ${kind.name}, but cannot be decoded: it is cut off or damaged; give one that is whole` };
   const found = sizeProblem(pixels); // a header may have lied
   if (found !== undefined) return { refused: found };
-  return { picture: { contentType: kind.contentType, ...(await shown(pixels, orientationOf(header), thumbnailPixels)) } };
+  return { picture: { contentType: kind.contentType, ...(await shown(pixels, orientationOf(header, bytes), thumbnailPixels)) } };
 }
 
 async function decoded(kind: Kind, bytes: Buffer, complaints: readonly string[]): Promise<Pixels | undefined> {
@@ -88,7 +89,8 @@ function jpegProblem(bytes: Buffer): string | undefined {
   return sizeProblem(frame);
 }
 
-function orientationOf({ orientation }: Header): Orientation {
+function orientationOf({ type, orientation }: Header, bytes: Buffer): Orientation {
+  if (type === 'avif') return avifOrientation(bytes);
   return orientation !== undefined && orientation >= 1 && orientation <= 8 ? (orientation as Orientation) : 1;
 }
 

@@ -1,0 +1,73 @@
+import type { Orientation } from './pixels';
+
+interface Box {
+  readonly type: string;
+  /** Where its content begins and ends. */
+  readonly start: number;
+  readonly end: number;
+}
+
+// By the quarters that it is turned against the clock; not mirrored, top and bottom swapped, left and right swapped.
+const PLAIN: readonly Orientation[] = [1, 8, 3, 6];
+const UPSIDE_DOWN: readonly Orientation[] = [4, 5, 2, 7];
+const MIRRORED: readonly Orientation[] = [2, 7, 4, 5];
+
+/** How an AVIF asks to be turned and mirrored; the decoder leaves that to its caller, and EXIF does not count here. */
+export function avifOrientation(bytes: Buffer): Orientation {
+  try {
+    return orientationOf(propertiesOfPrimary(bytes), bytes);
+  } catch {
+    return 1; // a box that does not hold what it should: the decoder has the last word on the rest
+  }
+}
+
+function orientationOf(properties: readonly Box[], bytes: Buffer): Orientation {
+  const turn = properties.find(({ type }) => type === 'irot');
+  const mirror = properties.find(({ type }) => type === 'imir');
+  const table = mirror ? [UPSIDE_DOWN, MIRRORED][bytes.readUInt8(mirror.start) & 1] : PLAIN;
+  return table?.[turn ? bytes.readUInt8(turn.start) & 3 : 0] ?? 1;
+}
+
+/** The properties of the picture that is shown: a file may hold others, each with its own. */
+function propertiesOfPrimary(bytes: Buffer): readonly Box[] {
+  const meta = child(bytes, { start: 0, end: bytes.length }, 'meta');
+  const inside = { start: meta.start + 4, end: meta.end };
+  const primary = child(bytes, inside, 'pitm');
+  const id = bytes.readUInt8(primary.start) === 0 ? bytes.readUInt16BE(primary.start + 4) : bytes.readUInt32BE(primary.start + 4);
+  const properties = child(bytes, inside, 'iprp');
+  const all = [...boxes(bytes, child(bytes, properties, 'ipco'))];
+  const indexes = associations(bytes, child(bytes, properties, 'ipma')).get(id) ?? [];
+  return indexes.flatMap((index) => all[index - 1] ?? []);
+}
+
+/** By the number of the picture: its properties, counted from 1. */
+function associations(bytes: Buffer, box: Box): Map<number, readonly number[]> {
+  const found = new Map<number, readonly number[]>();
+  const wideIds = bytes.readUInt8(box.start) >= 1;
+  const wideIndexes = (bytes.readUInt8(box.start + 3) & 1) === 1;
+  let at = box.start + 8;
+  while (at < box.end) {
+    const id = wideIds ? bytes.readUInt32BE(at) : bytes.readUInt16BE(at);
+    at += wideIds ? 4 : 2;
+    const count = bytes.readUInt8(at);
+    at += 1;
+    const width = wideIndexes ? 2 : 1;
+    found.set(id, Array.from({ length: count }, (_, index) => bytes.readUIntBE(at + index * width, width) & (wideIndexes ? 0x7fff : 0x7f)));
+    at += count * width;
+  }
+  return found;
+}
+
+function child(bytes: Buffer, parent: { readonly start: number; readonly end: number }, type: string): Box {
+  for (const box of boxes(bytes, parent)) if (box.type === type) return box;
+  throw new Error(`there is no ${type}`);
+}
+
+function* boxes(bytes: Buffer, { start, end }: { readonly start: number; readonly end: number }): Generator<Box> {
+  for (let at = start; at + 8 <= end; ) {
+    const size = bytes.readUInt32BE(at);
+    if (size < 8) return; // to the end of the file, or larger than any of ours
+    yield { type: bytes.toString('latin1', at + 4, at + 8), start: at + 8, end: Math.min(end, at + size) };
+    at += size;
+  }
+}
