@@ -10,10 +10,11 @@ const LARGE = '/api/v2/devices/large';
 const SMALL = '/api/v2/devices/small';
 const DECODED: Readonly<Record<string, (body: Buffer) => Buffer>> = { br: brotliDecompressSync, gzip: gunzipSync, none: (body) => body };
 
+const device = (id: string): DigitalDevice => ({ id, name: id === 'large' ? 'long '.repeat(1000) : 'short', organizationId: 'org-1', lastSeen: undefined, physicalDevice: undefined, sensors: [], images: [], dataSendingInterval: undefined, createdAt: undefined, updatedAt: undefined, etag: '"7"' });
+
 describe('compression', () => {
   let edge: RestEdge;
   let client: HttpClient;
-  const device = (id: string): DigitalDevice => ({ id, name: id === 'large' ? 'long '.repeat(1000) : 'short', organizationId: 'org-1', lastSeen: undefined, physicalDevice: undefined, sensors: [], images: [], dataSendingInterval: undefined, createdAt: undefined, updatedAt: undefined, etag: '"7"' });
 
   beforeAll(async () => {
     edge = await startRestEdge((server) => {

@@ -17,6 +17,7 @@ export interface RestEdge {
   readonly address: string;
   /** The file of the CA; undefined without TLS. */
   readonly ca: string | undefined;
+  readonly tls: ServerTls;
   /** Stops the server in peace, within the limit. */
   stop(limitMs?: number): Promise<void>;
 }
@@ -46,5 +47,5 @@ export async function startRestEdge(add: (server: Services) => void, { isSecure 
     tls.stop();
     await folder.remove();
   };
-  return { server, door, keys, log, address, ca: tls.caFile, stop };
+  return { server, door, keys, log, address, ca: tls.caFile, tls, stop };
 }

@@ -69,14 +69,24 @@ export class Connections {
     if (request.httpVersionMajor === 2) return this.receives(request as unknown as Http2ServerRequest);
     const { socket } = request;
     this.answering.set(socket, (this.answering.get(socket) ?? 0) + 1);
-    response.once('close', () => this.answered(socket));
+    response.once('close', () => this.answered(request));
   }
 
-  private answered(socket: Socket): void {
+  private answered(request: IncomingMessage): void {
+    const { socket } = request;
+    if (!request.complete && !socket.destroyed) this.forgetRest(request);
     const left = (this.answering.get(socket) ?? 1) - 1;
     if (left > 0) return void this.answering.set(socket, left);
     this.answering.delete(socket);
     if (this.isClosing) socket.destroySoon();
+  }
+
+  // A caller that was refused before its body was here reads the answer when it has sent it: to close at once would take that from it.
+  private forgetRest(request: IncomingMessage): void {
+    const { socket } = request;
+    request.resume();
+    const lingering = setTimeout(() => request.complete || socket.destroy(), this.limits.lingerMs).unref();
+    socket.once('close', () => clearTimeout(lingering));
   }
 
   private watch(session: ServerHttp2Session): void {

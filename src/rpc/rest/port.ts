@@ -45,8 +45,7 @@ export function portOf({ tls, log, trustedProxies, corsOrigins = [], ...given }:
       if (wire) log.info({ http: wire.http, reason: wire.reason, request_id: wire.requestId, peer: socket.remoteAddress }, 'http.refused');
     },
     frameworkErrors: (error, request, reply) => {
-      browsers.open(request, reply as FastifyReply);
-      onError(error, request, reply as FastifyReply);
+      if (!browsers.open(request, reply)) onError(error, request, reply);
     },
     forceCloseConnections: 'idle',
     return503OnClosing: false,
@@ -54,10 +53,14 @@ export function portOf({ tls, log, trustedProxies, corsOrigins = [], ...given }:
   const connections = new Connections(app.server, limits, tls.isOn);
   app.addHook('onRequest', (request, reply, done) => {
     if (browsers.open(request, reply)) return;
-    if (request.raw.rawHeaders.length <= limits.headerPairs * 2) return void done();
-    const wire = headersTooLarge();
-    log.info({ http: wire.http, reason: wire.reason, request_id: wire.requestId, peer: peerOf(request) }, 'http.refused');
-    sendError(reply.header('x-request-id', wire.requestId), wire);
+    if (request.raw.rawHeaders.length > limits.headerPairs * 2) refuseHeaders(request, reply, log);
+    else done();
   });
   return { app, connections };
+}
+
+function refuseHeaders(request: FastifyRequest, reply: FastifyReply, log: Logger): void {
+  const wire = headersTooLarge();
+  log.info({ http: wire.http, reason: wire.reason, request_id: wire.requestId, peer: peerOf(request) }, 'http.refused');
+  sendError(reply.header('x-request-id', wire.requestId), wire);
 }
