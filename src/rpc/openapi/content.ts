@@ -7,7 +7,16 @@ const BYTES: JsonObject = { schema: { type: 'string', format: 'binary' } };
 
 /** What an upload may be: the bytes themselves, or a form with one file. */
 export function uploadContent(): JsonObject {
-  const form: Schema = { type: 'object', properties: { file: { type: 'string', format: 'binary', description: 'The picture.' }, filename: { type: 'string', maxLength: 1024, description: 'Its name, if not that of the file.' } }, required: ['file'] };
+  const form: Schema = {
+    type: 'object',
+    properties: {
+      organizationId: { type: 'string', maxLength: 128, description: 'The organization, if neither the header nor the query names it. Before the file.' },
+      filename: { type: 'string', maxLength: 1024, description: 'The name of the file, if it is not its own. Before the file.' },
+      file: { type: 'string', format: 'binary', description: 'The picture: one, as the last part.' },
+    },
+    required: ['file'],
+    additionalProperties: false,
+  };
   return { 'multipart/form-data': { schema: form, encoding: { file: { contentType: PICTURES.join(', ') } } }, ...pictures(), 'application/octet-stream': BYTES };
 }
 

@@ -31,7 +31,10 @@ export const ERROR_SCHEMA: Schema = {
   required: ['error'],
 };
 
-type Cause = Pick<Reason, 'reason' | 'kind' | 'when'>;
+interface Cause extends Pick<Reason, 'reason' | 'kind' | 'when'> {
+  /** Where it is not the one of the kind. */
+  readonly status?: number;
+}
 
 const cause = (kind: ErrorKind, reason: string, when: string): Cause => ({ kind, reason, when });
 
@@ -51,6 +54,7 @@ const USUAL = {
   UnsupportedMediaType: [cause('unsupported_media_type', 'media_type_unsupported', 'the body is of a type that the operation does not take')],
   NotAcceptable: [cause('not_acceptable', 'not_acceptable', 'the header Accept allows none of the types that the answer comes as')],
   RangeNotSatisfiable: [cause('range_not_satisfiable', 'range_not_satisfiable', 'no byte of the picture lies in the range; the header content-range says how many there are')],
+  HeadersTooLarge: [{ ...cause('too_large', 'headers_too_large', 'the address and the headers have more than 16 KiB together'), status: 431 }],
   InternalError: [cause('internal', 'internal', 'the server failed; its log names the cause under the request id')],
   Unavailable: [cause('unavailable', 'database_unavailable', 'safe to repeat'), cause('unavailable', 'shutting_down', 'safe to repeat')],
 } as const satisfies Readonly<Record<string, readonly Cause[]>>;
@@ -72,7 +76,7 @@ export function errorsOf(place: Place, named: readonly Reason[], examples: Share
 function usualOf({ facts, notInBody, verb }: Place): UsualName[] {
   const hasBody = notInBody !== undefined || facts.content === 'upload';
   const needsKey = facts.scope !== 'none';
-  return ['BadRequest', ...(needsKey ? (['Unauthorized', 'Forbidden'] as const) : []), ...(hasBody ? (['ContentTooLarge', 'UnsupportedMediaType'] as const) : []), ...(facts.content === 'download' && verb === 'get' ? (['RangeNotSatisfiable'] as const) : []), ...(facts.kind === 'server_streaming' && facts.content === 'json' ? (['NotAcceptable'] as const) : []), 'InternalError', 'Unavailable'];
+  return ['BadRequest', ...(needsKey ? (['Unauthorized', 'Forbidden'] as const) : []), ...(hasBody ? (['ContentTooLarge', 'UnsupportedMediaType'] as const) : []), ...(facts.content === 'download' && verb === 'get' ? (['RangeNotSatisfiable'] as const) : []), ...(facts.kind === 'server_streaming' && facts.content === 'json' ? (['NotAcceptable'] as const) : []), 'HeadersTooLarge', 'InternalError', 'Unavailable'];
 }
 
 function responseOf(usual: UsualName | undefined, named: readonly Reason[], examples: SharedExamples): JsonObject {
@@ -94,7 +98,8 @@ function errorResponse(causes: readonly Cause[], examples: SharedExamples): Json
 }
 
 function statusOf(causes: readonly Cause[]): number {
-  return STATUS_OF[(causes[0] as Cause).kind].http;
+  const { kind, status: own } = causes[0] as Cause;
+  return own ?? STATUS_OF[kind].http;
 }
 
 const TYPE = 'type.googleapis.com/google.rpc.';

@@ -10,7 +10,7 @@ export const HEADER_PARAMETERS: Readonly<Record<string, JsonObject>> = {
     name: 'x-request-id',
     in: 'header',
     description: 'Your own id for the request, at most 128 printable characters. The answer carries it, the log of the server too.',
-    schema: { type: 'string', minLength: 1, maxLength: 128 },
+    schema: { type: 'string' }, // a longer one is no mistake: the server takes one of its own then
   },
   IfMatch: {
     name: 'If-Match',

@@ -20,6 +20,7 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   sensor_in_use: 'conflict',
   system_record: 'conflict',
   template_in_use: 'conflict',
+  media_busy: 'exhausted',
   rate_limited: 'exhausted',
   sandbox_busy: 'exhausted',
   resume_token_expired: 'out_of_range',
