@@ -2,6 +2,8 @@ import { ScalarType, type DescEnum, type DescField, type DescMessage } from '@bu
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { throwIfAny, type Violation } from '../../kernel/errors';
 import { nearest } from '../../kernel/nearest';
+import { enumWord } from '../../rpc/json/enumWords';
+import { INTEGER_RANGES } from '../../rpc/json/scalars';
 import { WELL_KNOWN } from './wellKnownJson';
 
 // The JSON of contract.md, section 1: camelCase names, enum values without their prefix in lower case, 64-bit integers as
@@ -11,11 +13,6 @@ import { WELL_KNOWN } from './wellKnownJson';
 type PlainMessage = Record<string, unknown>;
 type MapEntry = { readonly key?: string | number | boolean; readonly value?: unknown };
 type Scalar = { readonly read: (json: unknown) => unknown; readonly form: string };
-
-const INT32: readonly [number, number] = [-(2 ** 31), 2 ** 31 - 1];
-const UINT32: readonly [number, number] = [0, 2 ** 32 - 1];
-const INT64: readonly [number, number] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
-const UINT64: readonly [number, number] = [0, Number.MAX_SAFE_INTEGER];
 
 const integer = ([least, most]: readonly [number, number]): Scalar => ({
   read: (json) => {
@@ -28,23 +25,16 @@ const NOT_FINITE: Readonly<Record<string, number>> = { NaN: Number.NaN, Infinity
 const float: Scalar = { read: (json) => (typeof json === 'string' ? NOT_FINITE[json] : typeof json === 'number' ? json : undefined), form: 'a number' };
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 
-const SCALARS: Readonly<Record<ScalarType, Scalar>> = {
+const OTHERS: Readonly<Partial<Record<ScalarType, Scalar>>> = {
   [ScalarType.STRING]: { read: (json) => (typeof json === 'string' ? json : undefined), form: 'a text' },
   [ScalarType.BOOL]: { read: (json) => (typeof json === 'boolean' ? json : undefined), form: 'true or false' },
   [ScalarType.BYTES]: { read: (json) => (typeof json === 'string' && BASE64.test(json) ? Buffer.from(json, 'base64') : undefined), form: 'bytes in base64' },
-  [ScalarType.DOUBLE]: float,
-  [ScalarType.FLOAT]: float,
-  [ScalarType.INT32]: integer(INT32),
-  [ScalarType.SINT32]: integer(INT32),
-  [ScalarType.SFIXED32]: integer(INT32),
-  [ScalarType.UINT32]: integer(UINT32),
-  [ScalarType.FIXED32]: integer(UINT32),
-  [ScalarType.INT64]: integer(INT64),
-  [ScalarType.SINT64]: integer(INT64),
-  [ScalarType.SFIXED64]: integer(INT64),
-  [ScalarType.UINT64]: integer(UINT64),
-  [ScalarType.FIXED64]: integer(UINT64),
 };
+
+function scalarOf(type: ScalarType): Scalar {
+  const range = INTEGER_RANGES[type];
+  return range ? integer(range) : (OTHERS[type] ?? float);
+}
 
 /** The message of a JSON value. Throws `validation_failed` with every mistake by its path. */
 export function messageFromJson(type: DescMessage, json: unknown): PlainMessage {
@@ -64,8 +54,7 @@ export function messageToJson(type: DescMessage, message: object): unknown {
 
 /** An enum value as JSON: its name less the prefix of the enum, in lower case; its number if it has no name here. */
 export function enumToJson(type: DescEnum, value: number): string | number {
-  const name = type.value[value]?.name.toLowerCase();
-  return name?.slice(type.sharedPrefix?.length ?? 0) ?? value;
+  return enumWord(type, value) ?? value;
 }
 
 function readMessage(type: DescMessage, json: unknown, path: string, violations: Violation[]): object | undefined {
@@ -122,7 +111,7 @@ function readOne(field: DescField, json: unknown, path: string, violations: Viol
   if (field.message) return readMessage(field.message, json, path, violations);
   const { enum: words } = field;
   if (words) return accept(readEnum(words, json), `one of ${words.values.slice(1).map((v) => enumToJson(words, v.number)).join(', ')}`, json, path, violations);
-  const scalar = SCALARS[field.scalar as ScalarType];
+  const scalar = scalarOf(field.scalar);
   return accept(scalar.read(json), scalar.form, json, path, violations);
 }
 

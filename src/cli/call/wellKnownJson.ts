@@ -1,3 +1,5 @@
+import { durationText, timestampText } from '../../rpc/json/times';
+
 /** A well-known type of protobuf that has a JSON form of its own. Objects are as in jsonMapping.ts. */
 export interface WellKnown {
   /** The object of a JSON value; undefined if it is none of this type. */
@@ -42,9 +44,7 @@ function timestampFromJson(json: unknown): object | undefined {
 
 function timestampToJson(message: object): string {
   const { seconds = 0, nanos = 0 } = message as SecondsAndNanos;
-  const date = new Date(seconds * 1000);
-  if (Number.isNaN(date.getTime())) return `${seconds}s after 1970`;
-  return `${date.toISOString().slice(0, 19)}.${fraction(nanos, 3)}Z`;
+  return Math.abs(seconds) > LAST_SECOND ? `${seconds}s after 1970` : timestampText({ seconds, nanos });
 }
 
 function durationFromJson(json: unknown): object | undefined {
@@ -57,16 +57,7 @@ function durationFromJson(json: unknown): object | undefined {
 
 function durationToJson(message: object): string {
   const { seconds = 0, nanos = 0 } = message as SecondsAndNanos;
-  const sign = seconds < 0 || nanos < 0 ? '-' : '';
-  const digits = nanos === 0 ? '' : `.${fraction(Math.abs(nanos), 0)}`;
-  return `${sign}${Math.abs(seconds)}${digits}s`;
-}
-
-/** Nanoseconds as 3, 6 or 9 digits, at least `least`. */
-function fraction(nanos: number, least: number): string {
-  const digits = String(nanos).padStart(9, '0');
-  const length = [3, 6, 9].find((n) => n >= least && digits.slice(n) === '0'.repeat(9 - n)) ?? 9;
-  return digits.slice(0, length);
+  return durationText({ seconds, nanos });
 }
 
 function structFromJson(json: unknown): object | undefined {

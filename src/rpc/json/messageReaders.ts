@@ -1,5 +1,6 @@
 import { ScalarType, type DescField, type DescMessage } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
+import type { Violation } from '../../kernel/errors';
 import type { Descriptors } from '../descriptors';
 import { isObject, kindOf, pathTo, report } from './faults';
 import { MessageReader, type FieldReader, type Read } from './messageReader';
@@ -32,13 +33,17 @@ export class MessageReaders {
       key: field.localName,
       oneof: field.oneof,
       isList: field.fieldKind === 'list',
-      fromJson: readOf(field, single, inner),
+      fromJson: readOf(field, single, inner, this.mostItems(field)),
       single: field.fieldKind === 'map' || !single?.fromText ? undefined : single,
       inner: isSingular ? inner : undefined,
       takesNull: isSingular && single?.takesNull === true,
       ...this.setsOf(field),
       zero: zeroOf(field),
     };
+  }
+
+  private mostItems(field: DescField): number {
+    return this.descriptors.rulesOf(field)?.maxItems || Infinity;
   }
 
   private setsOf(field: DescField): Pick<FieldReader, 'nullSets' | 'emptySets'> {
@@ -50,19 +55,20 @@ export class MessageReaders {
   }
 }
 
-function readOf(field: DescField, single: SingleValue | undefined, inner: MessageReader | undefined): Read {
+function readOf(field: DescField, single: SingleValue | undefined, inner: MessageReader | undefined, most: number): Read {
   const one: Read = single ? single.fromJson : (json, path, out) => (inner as MessageReader).read(json, path, out);
-  if (field.fieldKind === 'list') return listOf(one, single ? single.standIn : () => (inner as MessageReader).assembled(new Map()));
-  return field.fieldKind === 'map' ? mapOf(one, scalarOf(field.mapKey)) : one;
+  if (field.fieldKind === 'list') return listOf(one, single ? single.standIn : () => (inner as MessageReader).assembled(new Map()), most);
+  return field.fieldKind === 'map' ? mapOf(one, scalarOf(field.mapKey), most) : one;
 }
 
 // Where an item is wrong another stands for it, so that the places of the rest stay right in what else is said.
-function listOf(one: Read, standIn: () => unknown): Read {
+function listOf(one: Read, standIn: () => unknown, most: number): Read {
   return (json, path, out) => {
     if (!Array.isArray(json)) {
       report(out, path, () => `must be a list, not ${kindOf(json)}`);
       return undefined;
     }
+    if (tooMany(json.length, most, path, out)) return undefined;
     return json.map((item: unknown, at) => {
       const value = one(item, `${path}[${at}]`, out);
       return value === undefined ? standIn() : value;
@@ -70,19 +76,27 @@ function listOf(one: Read, standIn: () => unknown): Read {
   };
 }
 
-function mapOf(one: Read, key: Scalar): Read {
+function mapOf(one: Read, key: Scalar, most: number): Read {
   return (json, path, out) => {
     if (!isObject(json)) {
       report(out, path, () => `must be a JSON object, not ${kindOf(json)}`);
       return undefined;
     }
-    const entries = Object.entries(json).map(([name, value]) => {
+    const names = Object.keys(json);
+    if (tooMany(names.length, most, path, out)) return undefined;
+    const entries = names.map((name) => {
       const at = pathTo(path, name);
       if (key.fromText(name) === undefined) report(out, at, () => `has a name that must be ${key.form}`);
-      return [name, one(value, at, out)] as const;
+      return [name, one(json[name], at, out)] as const;
     });
     return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
   };
+}
+
+// The field rules say the same, but only after each of a million items was made into a message.
+function tooMany(count: number, most: number, path: string, out: Violation[]): boolean {
+  if (count > most) report(out, path, `holds ${count} items; at most ${most} are allowed`);
+  return count > most;
 }
 
 function zeroOf(field: DescField): () => unknown {

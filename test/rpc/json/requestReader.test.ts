@@ -103,6 +103,8 @@ describe('a body is refused for', () => {
     ['two cases of a oneof', 'sensorquery.v1.Reading', { number: 1, text: 'x' }, ['text: stands beside number; give only one of them']],
     ['a flag against its field', UPDATE, { images: [], clearImages: false }, ['clearImages: is false, but images as it is given means true; give one of them']],
     ['a list', UPDATE, [], [': must be a JSON object, not a list']],
+    ['more items than its rules allow, whatever they are', UPDATE, { images: Array.from({ length: 300_000 }, () => 1) }, ['images: holds 300000 items; at most 50 are allowed']],
+    ['more entries than its rules allow', COMMAND, { paramsSchema: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [at, {}])) }, ['paramsSchema: holds 65 items; at most 64 are allowed']],
     ['null', UPDATE, null, [': must be a JSON object, not null']],
     ['a text', UPDATE, 'x', [': must be a JSON object, not a text']],
   ])('%s', (_, type, body, wrong) => {
