@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { DOCS_CSP, docsFiles, openApiText } from '../../../src/rpc/openapi';
+
+describe('the pages at /docs', () => {
+  const files = docsFiles();
+  const text = (name: string): string => files.get(name)?.body.toString('utf8') ?? '';
+
+  test('refer to nothing but to themselves and to the document', () => {
+    const referred = [...text('index.html').matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address = '']) => address);
+    expect(referred.length).toBeGreaterThan(4);
+    for (const address of referred) expect(address === '/openapi.json' || files.has(address.replace(/^\/docs\//, ''))).toBe(true);
+    expect(text('start.js')).toContain("url: '/openapi.json'");
+    for (const name of ['index.html', 'start.js', 'style.css']) expect(text(name)).not.toMatch(/https?:\/\//);
+    expect(text('swagger-ui.css')).not.toMatch(/url\((?!["']?data:)|@import/);
+  });
+
+  test('hold no script and no handler in the page, which their policy would refuse', () => {
+    expect(text('index.html')).not.toMatch(/<script>|<style|\son[a-z]+=/);
+    expect(DOCS_CSP).toContain("default-src 'none'; script-src 'self';");
+    expect(DOCS_CSP).not.toMatch(/https?:|unsafe-eval|script-src[^;]*unsafe|\*/);
+  });
+
+  test('come with the licences of what is in them', () => {
+    expect(text('LICENSE.txt')).toContain('Apache License');
+    expect(text('NOTICE.txt')).toContain('swagger-ui');
+    expect(text('THIRD-PARTY.txt')).toContain('MIT');
+  });
+
+  test('have a type and a tag that is theirs', () => {
+    for (const { contentType, body, etag } of files.values()) {
+      expect(contentType).toMatch(/^(?:text\/(?:html|javascript|css|plain); charset=utf-8|image\/png)$/);
+      expect(etag).toBe(`"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`);
+    }
+  });
+});
+
+describe('the document that is shown', () => {
+  test('names the address at which the server is reached', () => {
+    const servers = (baseUrl: string): unknown => (JSON.parse(openApiText(baseUrl)) as { servers: unknown }).servers;
+    expect(servers('')).toEqual([{ url: '/' }]);
+    expect(servers('https://plantroom.example:8443')).toEqual([{ url: 'https://plantroom.example:8443' }]);
+  });
+});
