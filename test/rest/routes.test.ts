@@ -26,6 +26,12 @@ afterAll(async () => {
 
 const headers = (): Record<string, string> => as(server.key, server.organizationId);
 
+const call = (at: number, connection: string): string => head('GET', at % 3 === 2 ? '/api/v2/devices/nobody' : `/api/v2/devices/${device}`, { ...headers(), 'x-request-id': `call-${at}`, connection });
+const change = (at: number, connection: string): string => {
+  const body = JSON.stringify({ name: `Name ${at}` });
+  return head('PATCH', `/api/v2/devices/${device}`, { ...headers(), 'content-type': 'application/json', 'content-length': String(body.length), connection }) + body;
+};
+
 describe('addresses', () => {
   it('answers HEAD as GET without the body', async () => {
     const [got, headed] = [await http.get(`/api/v2/devices/${device}`), await http.send('HEAD', `/api/v2/devices/${device}`)];
@@ -35,7 +41,7 @@ describe('addresses', () => {
   });
 
   it('decodes what stands for an id', async () => {
-    const encoded = [...device].map((sign) => `%${(sign.codePointAt(0) as number).toString(16)}`).join('');
+    const encoded = Array.from(device, (sign) => `%${(sign.codePointAt(0) as number).toString(16)}`).join('');
     expect(await http.get(`/api/v2/devices/${encoded}`)).toMatchObject({ status: 200, json: { id: device } });
     expect(await http.get(`/api/v2/devices/${encoded}?organizationId=${server.organizationId}`)).toMatchObject({ status: 200 });
     expect(seenHttp(await http.get('/api/v2/devices/a%2Fb'))).toMatchObject({ status: 404, code: 'device_not_found', metadata: { device_id: 'a/b' } });
@@ -147,17 +153,12 @@ describe('a key in a query string', () => {
 
 describe('connections', () => {
   it('answers ten calls that are sent at once on one connection, in order', async () => {
-    const call = (at: number, connection: string): string => head('GET', at % 3 === 2 ? '/api/v2/devices/nobody' : `/api/v2/devices/${device}`, { ...headers(), 'x-request-id': `call-${at}`, connection });
     const answer = await rawAnswer(server, Array.from({ length: 10 }, (_, at) => call(at, at === 9 ? 'close' : 'keep-alive')).join(''));
     expect([...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(Array.from({ length: 10 }, (_, at) => (at % 3 === 2 ? '404' : '200')));
     expect([...answer.matchAll(/x-request-id: (call-\d)/g)].map(([, id]) => id)).toEqual(Array.from({ length: 10 }, (_, at) => `call-${at}`));
   });
 
   it('answers changes that are sent at once in order', async () => {
-    const change = (at: number, connection: string): string => {
-      const body = JSON.stringify({ name: `Name ${at}` });
-      return head('PATCH', `/api/v2/devices/${device}`, { ...headers(), 'content-type': 'application/json', 'content-length': String(body.length), connection }) + body;
-    };
     const answer = await rawAnswer(server, Array.from({ length: 5 }, (_, at) => change(at, at === 4 ? 'close' : 'keep-alive')).join(''));
     expect([...answer.matchAll(/"name":"(Name \d)"/g)].map(([, name]) => name)).toEqual(['Name 0', 'Name 1', 'Name 2', 'Name 3', 'Name 4']);
   });
