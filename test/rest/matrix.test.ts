@@ -9,13 +9,11 @@ import { missingFields, unknownFields, wrongQuery, wrongTypes } from './wrongReq
 
 // Every way to every method over HTTP, and what each must refuse, from what the protos say.
 
-const LATER = new Set(['media.v1.MediaService']); // the application does not serve it yet
-const WAYS = HTTP_WAYS.filter(([, { facts }]) => !LATER.has(facts.service));
-const guarded = WAYS.filter(([, { facts }]) => facts.scope !== 'none');
+const guarded = HTTP_WAYS.filter(([, { facts }]) => facts.scope !== 'none');
 const withBody = guarded.filter(([, { body }]) => body === '*');
 const withQuery = guarded.filter(([, { body, inPath, facts }]) => body === '' && facts.request.fields.length > inPath.length);
 const withPath = guarded.filter(([, { inPath }]) => inPath.length > 0);
-const routes = [...new Set(WAYS.map(([, { route }]) => route))].map((route) => [route, WAYS.map(([, way]) => way).filter((way) => way.route === route)] as const);
+const routes = [...new Set(HTTP_WAYS.map(([, { route }]) => route))].map((route) => [route, HTTP_WAYS.map(([, way]) => way).filter((way) => way.route === route)] as const);
 const VERBS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const LARGEST_BODY = 1024 * 1024;
 
