@@ -83,8 +83,9 @@ function responseOf(usual: UsualName | undefined, named: readonly Reason[], exam
   const known: readonly Cause[] = usual ? USUAL[usual] : [];
   const more = named.filter(({ reason, when }) => when !== '' || !known.some((one) => one.reason === reason));
   if (usual && more.length === 0) return ref('responses', usual);
+  const whole = more.map((one) => ({ ...one, when: [known.find(({ reason }) => reason === one.reason)?.when ?? '', one.when].filter((text) => text !== '').join('; ') }));
   const others = known.filter(({ reason }) => !more.some((one) => one.reason === reason));
-  return errorResponse([...more, ...others], examples);
+  return errorResponse([...whole, ...others], examples);
 }
 
 function errorResponse(causes: readonly Cause[], examples: SharedExamples): JsonObject {

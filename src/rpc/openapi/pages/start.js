@@ -20,5 +20,6 @@ SwaggerUIBundle({
 // They are the other operations once more, so they begin closed.
 function closeGrpcPaths() {
   const tag = document.querySelector('#operations-tag-gRPC_paths');
-  if (tag && tag.getAttribute('data-is-open') === 'true') tag.click();
+  const isAskedFor = location.hash.startsWith('#/gRPC');
+  if (tag && !isAskedFor && tag.getAttribute('data-is-open') === 'true') tag.click();
 }
