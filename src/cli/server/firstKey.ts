@@ -61,6 +61,7 @@ Plantroom is new here. It made an organization, a user and one API key, which is
 Try it from another terminal:
 
   export PLANTROOM_API_KEY=${key}
+  export PLANTROOM_ORGANIZATION_ID=${organization.id}
   npm run --silent plantroom -- call AccessControlService/WhoAmI
 
 or with grpcurl:
