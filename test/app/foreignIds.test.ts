@@ -2,6 +2,8 @@ import { fromBinary, toJson } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import type { MethodFacts } from '../../src/rpc/descriptors';
 import { engines } from '../support/engines';
+import { HttpClient, seenHttp } from '../support/http';
+import { httpWays, onWay, requestJson, type HttpWay } from '../support/restCalls';
 import { as, descriptors, encode, startTestApp, type Fields, type TestApp } from '../support/testApp';
 
 /** One of everything that an organization can have. */
@@ -105,6 +107,8 @@ function fieldNames(typeName: string): string[] {
   });
 }
 
+const overHttp = [...Object.entries(REQUESTS), ...REFERENCES].flatMap(([path, request]) => httpWays(descriptors.methods.get(path) as MethodFacts).map((way) => [`${way.verb} ${way.route}`, way, request] as const));
+
 describe('the table of this test', () => {
   it('knows every method that takes ids', () => {
     const withIds = [...descriptors.methods.values()].filter((facts) => !facts.service.startsWith('grpc.') && takesIds(facts)).map((facts) => facts.path);
@@ -114,6 +118,7 @@ describe('the table of this test', () => {
 
 describe.each(engines())('what belongs to another organization, on $name', (engine) => {
   let server: TestApp;
+  let http: HttpClient;
   let caller: Record<string, string>;
   let own: Things;
   let theirs: Things;
@@ -168,13 +173,17 @@ describe.each(engines())('what belongs to another organization, on $name', (engi
 
   beforeAll(async () => {
     server = await startTestApp(engine);
+    http = new HttpClient(server.app.addresses.http as string, server.app.ca);
     theirs = await furnish(as(server.key, server.organizationId));
     const organizationId = await server.organization('The caller');
     caller = as((await server.newKey(organizationId)).key, organizationId);
     own = await furnish(caller);
     before = await snapshot();
   });
-  afterAll(() => server.stop());
+  afterAll(async () => {
+    http.close();
+    await server.stop();
+  });
 
   it.each(Object.entries(REQUESTS))('%s does not find it', async (path, request) => {
     const facts = descriptors.methods.get(path) as MethodFacts;
@@ -187,6 +196,20 @@ describe.each(engines())('what belongs to another organization, on $name', (engi
     const toTheirs = await answerTo(path, request, theirs);
     expect(toTheirs).toEqual(await answerTo(path, request, nobody));
     expect(toTheirs).not.toContain('"code":0');
+  });
+
+  /** What a call over HTTP is refused with, every id of it taken out. */
+  const refusal = async (way: HttpWay, request: (their: Things, own: Things) => Fields, things: Things): Promise<unknown> => {
+    const { url, body } = onWay(way, requestJson(way.facts, request(things, own)));
+    const { requestId: _, ...seen } = seenHttp(await http.send(way.verb, url, { headers: caller, ...(body && { body }) }));
+    const text = JSON.stringify(seen);
+    return Object.values(things).reduce((told, id) => told.replaceAll(id, 'ID'), text);
+  };
+
+  it.each(overHttp)('%s over HTTP answers as if nobody had it', async (_name, way, request) => {
+    const toTheirs = await refusal(way, request, theirs);
+    expect(toTheirs).toEqual(await refusal(way, request, nobody));
+    expect(toTheirs).toMatch(/^\{"status":(404,"code":"\w+_not_found"|400,"code":"validation_failed")/);
   });
 
   it('shows none of it in a list', async () => {
