@@ -6,12 +6,14 @@ import { benchHistory } from './history';
 import { argument, say, short } from './measure';
 import { benchPreviews } from './previews';
 import { benchReadingQueries } from './readingQueries';
+import { benchRest } from './rest';
 import { pinSelf } from './serverProcess';
 import { benchUplinkGrowth } from './uplinkGrowth';
 import { benchUplinks } from './uplinks';
 
 const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   calls: benchCalls,
+  rest: benchRest,
   executions: benchExecutions,
   history: benchHistory,
   previews: benchPreviews,

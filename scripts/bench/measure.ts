@@ -23,7 +23,8 @@ export const turnMs = short ? 300 : 1000;
 export interface Subject {
   readonly name: string;
   readonly server: ServerProcess;
-  readonly load: Load;
+  /** Calls of gRPC, or what else is done for so many milliseconds. */
+  readonly load: Load | ((milliseconds: number) => Promise<Measured>);
 }
 
 /** What came of it, as the median of all turns. */
@@ -47,16 +48,20 @@ export function quantile(values: readonly number[], share: number): number {
 /** Measures in turns and takes the medians: the machine's own ups and downs meet all alike. */
 export async function compare(subjects: readonly Subject[], rounds: number): Promise<Row[]> {
   const turns = new Map(subjects.map((subject) => [subject, [] as Row[]]));
-  for (const { load } of subjects) await run({ ...load, milliseconds: turnMs });
+  for (const { load } of subjects) await once(load);
   for (let round = 0; round < rounds; round += 1) {
     for (const subject of subjects) turns.get(subject)?.push(await turn(subject));
   }
   return subjects.map((subject) => row(subject.name, turns.get(subject) ?? []));
 }
 
+async function once(load: Subject['load']): Promise<Measured> {
+  return typeof load === 'function' ? await load(turnMs) : await run({ ...load, milliseconds: turnMs });
+}
+
 async function turn({ name, server, load }: Subject): Promise<Row> {
   const before = server.cpuMilliseconds();
-  const measured = await run({ ...load, milliseconds: turnMs });
+  const measured = await once(load);
   return { name, ...measured, cpu: ((server.cpuMilliseconds() - before) * 1000) / measured.calls };
 }
 

@@ -6,6 +6,8 @@ import { createInterface } from 'node:readline';
 /** The ready line of a server. */
 export interface Ready {
   readonly grpc: string;
+  /** Of servers that speak HTTP. */
+  readonly http?: string;
   readonly ca?: string;
 }
 
