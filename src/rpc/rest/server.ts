@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { DomainError, validationFailed } from '../../kernel/errors';
+import { shortened } from '../../kernel/shortened';
 import { findHostPort, hostPortText } from '../../config';
 import { toWire } from '../errorTable';
 import type { LinkedContent } from '../handlers';
@@ -50,6 +51,9 @@ declare module 'fastify' {
 
 /** The largest JSON body, in bytes. */
 export const LARGEST_BODY = 1024 * 1024;
+
+const LONGEST_PATH = 200;
+const LIKE_A_KEY = /_[\dA-Za-z%]{20,}/g;
 
 /** The HTTP port: REST by the routes of the protos, in the same process and through the same handlers as gRPC. */
 export class RestServer implements Door {
@@ -140,8 +144,9 @@ function methodNotAllowed(allow: string): never {
   throw new DomainError('method_not_allowed', 'method_not_allowed', `this address takes ${allow}; use one of these`);
 }
 
+/** The path as the log and the caller are told of it: not all of a long one, and no key that somebody wrote into it. */
 function pathOf(request: FastifyRequest): string {
-  return (request.url.split('?')[0] ?? '').slice(0, 200);
+  return (request.url.split('?')[0] ?? '').slice(0, LONGEST_PATH).replaceAll(LIKE_A_KEY, '_...');
 }
 
 function domainErrorOf(error: FastifyError): unknown {
@@ -151,6 +156,6 @@ function domainErrorOf(error: FastifyError): unknown {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new DomainError('unsupported_media_type', 'media_type_unsupported', 'the body is of a type that this address does not take; send JSON with Content-Type: application/json');
     default:
-      return error.statusCode !== undefined && error.statusCode < 500 ? validationFailed([{ field: '', description: error.message }]) : error;
+      return error.statusCode !== undefined && error.statusCode < 500 ? validationFailed([{ field: '', description: shortened(error.message, LONGEST_PATH) }]) : error;
   }
 }
