@@ -34,9 +34,10 @@ describe('the pages at /docs', () => {
   });
 });
 
+const servers = (baseUrl: string): unknown => (JSON.parse(openApiText(baseUrl)) as { servers: unknown }).servers;
+
 describe('the document that is shown', () => {
   test('names the address at which the server is reached', () => {
-    const servers = (baseUrl: string): unknown => (JSON.parse(openApiText(baseUrl)) as { servers: unknown }).servers;
     expect(servers('')).toEqual([{ url: '/' }]);
     expect(servers('https://plantroom.example:8443')).toEqual([{ url: 'https://plantroom.example:8443' }]);
   });
