@@ -86,7 +86,7 @@ export class Connections {
     const { socket } = request;
     request.resume();
     const lingering = setTimeout(() => request.complete || socket.destroy(), this.limits.lingerMs).unref();
-    socket.once('close', () => clearTimeout(lingering));
+    request.once('close', () => clearTimeout(lingering));
   }
 
   private watch(session: ServerHttp2Session): void {

@@ -4,8 +4,8 @@ import { DomainError, type Violation } from '../../kernel/errors';
 import type { Principal } from '../../kernel/principal';
 import { admit, enter } from '../admission';
 import type { Edge } from '../calls/edge';
-import { serve } from '../calls/exchange';
-import type { ServedCall } from '../calls/servedCall';
+import { exchangeOf, serve } from '../calls/exchange';
+import type { Exchange, ServedCall } from '../calls/servedCall';
 import type { ServedMethod } from '../calls/servedMethod';
 import type { ServerStreamHandler } from '../handlers';
 import type { AnswerWriter } from '../json/answerWriter';
@@ -16,11 +16,13 @@ import { callerGone, OpenCall, shuttingDown } from '../openCall';
 import { requestIdFrom } from '../requestId';
 import { sendContent } from './content';
 import { errorJson, sendError } from './errorAnswer';
+import { sendContinue } from './expectations';
 import { cut, refuseKeys } from './headers';
 import { jsonAnswer, sendJson, takeConditions } from './conditional';
 import { peerOf } from './peer';
 import type { AnswerForm } from './routes';
 import { StreamAnswer, type StreamTimes } from './streams';
+import { Upload } from './upload';
 
 /** What a route knows of its method. */
 export interface CallShape {
@@ -38,6 +40,8 @@ export class HttpCall implements ServedCall {
   readonly method: ServedMethod;
   private finished = false;
   private stream: StreamAnswer | undefined;
+  private upload: Upload | undefined;
+  private exchange: Exchange | undefined;
 
   constructor(
     private readonly edge: Edge,
@@ -85,7 +89,26 @@ export class HttpCall implements ServedCall {
     }
   }
 
-  read(): void {} // the one message comes by itself
+  /** The body is on its way. */
+  receiveUpload(): void {
+    const { request, shape, method } = this;
+    if (this.finished) return;
+    try {
+      this.upload = new Upload({ request, facts: method.facts, reader: shape.reader, fail: (error) => this.fail(error) });
+      this.exchange = exchangeOf(this);
+      this.exchange.start();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Of one message nothing is to be asked for: it comes by itself. */
+  read(): void {
+    this.upload?.next().then(
+      (message) => (message ? this.exchange?.onMessage(message) : this.exchange?.onHalfClose()),
+      (error: unknown) => this.fail(error),
+    );
+  }
 
   answer(response: unknown): void {
     if (this.finished) return;
@@ -127,6 +150,7 @@ export class HttpCall implements ServedCall {
     if (!this.finished && this.shape.form === 'download' && reason instanceof DomainError && reason.reason === 'shutting_down') return; // it has an end of its own, like a unary call
     this.context.abort(reason);
     this.stream?.abort(reason);
+    this.exchange?.onAbort(reason);
   }
 
   isLate(): boolean {
@@ -164,6 +188,7 @@ export class HttpCall implements ServedCall {
     if (principal) enter(this.context, principal, organizationsOf(this.request), isStream);
     if (isStream) this.edge.streamOpened(this);
     if (this.shape.form === 'stream') this.stream = new StreamAnswer(this.request, this.reply, this.shape.times);
+    sendContinue(this.reply);
     next();
   }
 
@@ -184,6 +209,7 @@ export class HttpCall implements ServedCall {
 
   private close(code: status, reason: string | undefined, http: number): void {
     this.finished = true;
+    this.upload?.stop();
     this.edge.closed(this, code, reason, http);
   }
 }

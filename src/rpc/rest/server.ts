@@ -13,6 +13,7 @@ import type { Door, Services } from '../services';
 import type { ServerTls } from '../tls/serverTls';
 import { sendError } from './errorAnswer';
 import type { Connections } from './connections';
+import { holdBodies } from './expectations';
 import { HttpCall } from './httpCall';
 import type { HttpLimits } from './httpLimits';
 import { addLinks } from './links';
@@ -21,6 +22,7 @@ import { portOf } from './port';
 import { addPages } from './pages';
 import { addOtherVerbs, restRoutes, verbsOf, type RestRoute } from './routes';
 import { STREAM_TIMES, type StreamTimes } from './streams';
+import { takeFiles } from './uploadForm';
 
 /** What the REST server needs. */
 export interface RestServerOptions {
@@ -70,6 +72,7 @@ export class RestServer implements Door {
     this.app.setNotFoundHandler((request) => {
       throw new DomainError('not_found', 'route_unknown', `there is no ${request.method} ${pathOf(request)}; /openapi.json lists all that there is`);
     });
+    holdBodies(this.app.server);
     this.addHealth();
     if (options.docs) addPages(this.app, options.publicUrl);
   }
@@ -81,7 +84,11 @@ export class RestServer implements Door {
     const routes = restRoutes(services);
     const readers = new RequestReaders(services.descriptors);
     const writers = new AnswerWriters(services.descriptors);
-    for (const route of routes) this.addRoute(route, readers, writers);
+    for (const route of routes) if (route.form !== 'upload') this.addRoute(this.app, route, readers, writers);
+    void this.app.register(async (scope) => {
+      await takeFiles(scope);
+      for (const route of routes) if (route.form === 'upload') this.addRoute(scope, route, readers, writers);
+    });
     addLinks(this.app, links, services.edge);
     addOtherVerbs(this.app, verbsOf([...routes, ...links.map(({ path }) => ({ verb: 'GET', pattern: path, form: 'download' as const }))]), methodNotAllowed);
     const { host, port } = findHostPort(listen) ?? { host: listen, port: 0 };
@@ -103,12 +110,12 @@ export class RestServer implements Door {
     void this.app.close();
   }
 
-  private addRoute(route: RestRoute, readers: RequestReaders, writers: AnswerWriters): void {
+  private addRoute(app: FastifyInstance, route: RestRoute, readers: RequestReaders, writers: AnswerWriters): void {
     const { method, verb, pattern, bodyRule, form } = route;
     const { services, streamTimes: times = STREAM_TIMES } = this.options;
     const { edge } = services;
     const shape = { method, reader: readers.of(method.facts), writer: writers.of(method.facts.response), bodyRule, form, times };
-    this.app.route({
+    app.route({
       method: form === 'download' ? [verb, 'HEAD'] : verb,
       url: pattern,
       bodyLimit: LARGEST_BODY,
@@ -117,7 +124,7 @@ export class RestServer implements Door {
         request.call = new HttpCall(edge, shape, request, reply);
         request.call.begin(done);
       },
-      handler: (request) => request.call?.receive(request.body as Buffer | undefined),
+      handler: ({ call, body }) => (form === 'upload' ? call?.receiveUpload() : call?.receive(body as Buffer | undefined)),
     });
   }
 
