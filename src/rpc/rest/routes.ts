@@ -46,7 +46,7 @@ export function verbsOf(routes: readonly Pick<RestRoute, 'pattern' | 'verb' | 'f
   return verbs;
 }
 
-const VERBS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const VERBS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'QUERY'];
 
 /** Answers the verbs that a known path does not take: OPTIONS with what it takes, others by `refuse`. */
 export function addOtherVerbs(app: FastifyInstance, taken: ReadonlyMap<string, readonly HTTPMethods[]>, refuse: (allow: string) => never): void {
