@@ -172,6 +172,13 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
       expect(await room.made('PATCH', `/api/v2/devices/${id}`, { physicalDevice: null })).not.toHaveProperty('physicalDevice');
     });
 
+    it('shows the pictures of a device with all that the specification has of them', async () => {
+      const { id } = await room.wholeDevice();
+      const { images } = await room.made('GET', `/api/v2/devices/${id}`);
+      expect(images).toEqual([expect.objectContaining({ id: room.picture, filename: 'dot.png', contentType: 'image/png', isCover: true, position: 1, sizeBytes: 70 })]);
+      expect((images as JsonObject[])[0]?.['url']).toMatch(/^https:\/\//);
+    });
+
     it.each(['minute', 'hour', 'day', 'week', 'month'])('takes the interval unit %s', async (unit) => {
       const id = await room.device();
       expect(await room.made('PATCH', `/api/v2/devices/${id}`, { dataSendingInterval: { unit, value: 2 } })).toMatchObject({ dataSendingInterval: { unit, value: 2 } });

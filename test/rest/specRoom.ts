@@ -1,10 +1,14 @@
 import { type Client, credentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
+import { MediaServiceClient, type Media } from '../../src/gen/media/v1/media_service';
+import { headers } from '../support/edge';
 import { GatewayClient } from '../connections/gatewayClient';
 import type { TestEngine } from '../support/engines';
 import { HttpClient, type HttpAnswer, type HttpParts, type JsonObject } from '../support/http';
 import { as, startTestApp, type TestApp } from '../support/testApp';
+
+const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
 
 /** A site as an integrator finds it: a server, a key, a gateway that is attached, and devices that are made by calls alone. */
 export class SpecRoom {
@@ -16,6 +20,8 @@ export class SpecRoom {
     readonly connection: string,
     /** A connection on which no gateway is, so that what is sent to its devices stays where it is; it holds two executions a device. */
     readonly quietConnection: string,
+    /** An uploaded picture. */
+    readonly picture: string,
     private readonly gateway: GatewayClient,
     private readonly gateways: Client,
   ) {
@@ -29,10 +35,14 @@ export class SpecRoom {
     const connection = await connect({ connectorId: 'gateway', name: 'Plant room' });
     const quiet = await connect({ connectorId: 'gateway', name: 'Cellar', policy: { queueLimit: 2 } });
     http.close();
-    const gateways = new GatewayServiceClient(server.app.addresses.grpc.replace('127.0.0.1', 'localhost'), credentials.createSsl(readFileSync(server.app.ca as string)));
+    const [address, trust] = [server.app.addresses.grpc.replace('127.0.0.1', 'localhost'), credentials.createSsl(readFileSync(server.app.ca as string))] as const;
+    const media = new MediaServiceClient(address, trust);
+    const picture = await upload(media, server);
+    media.close();
+    const gateways = new GatewayServiceClient(address, trust);
     const gateway = new GatewayClient(gateways, server.key, server.organizationId);
     await gateway.attach({ connectionId: connection });
-    return new SpecRoom(server, connection, quiet, gateway, gateways);
+    return new SpecRoom(server, connection, quiet, picture.id, gateway, gateways);
   }
 
   get organizationId(): string {
@@ -69,12 +79,12 @@ export class SpecRoom {
     return { id: made['id'] as string, clientDeviceId };
   }
 
-  /** A device that has been heard, with a sensor whose values are mapped and an interval. */
+  /** A device that has been heard, with a sensor whose values are mapped, an interval and a picture. */
   async wholeDevice(): Promise<{ id: string; clientDeviceId: string; sensorId: string }> {
     const { id, clientDeviceId } = await this.boundDevice();
     const sensorId = await this.sensor(id);
     await this.made('PUT', `/api/v2/devices/${id}/sensor-mappings`, { mappings: [{ sensorId, sourcePath: 't' }] });
-    await this.made('PATCH', `/api/v2/devices/${id}`, { dataSendingInterval: { unit: 'minute', value: 5 } });
+    await this.made('PATCH', `/api/v2/devices/${id}`, { dataSendingInterval: { unit: 'minute', value: 5 }, images: [{ mediaId: this.picture, isCover: true, position: 1 }] });
     const uplinkId = this.name();
     this.gateway.uplink(uplinkId, { clientDeviceId, payload: { $case: 'json', value: { t: 21.5 } } });
     await this.gateway.next('uplinkAck');
@@ -115,6 +125,14 @@ export class SpecRoom {
     this.gateways.close();
     await this.server.stop();
   }
+}
+
+async function upload(media: MediaServiceClient, { key, organizationId }: TestApp): Promise<Media> {
+  return await new Promise((resolve, reject) => {
+    const stream = media.uploadMedia(headers(as(key, organizationId)), (error, made) => (error ? reject(error) : resolve(made)));
+    stream.write({ organizationId, filename: 'dot.png', chunk: PNG });
+    stream.end();
+  });
 }
 
 function idOf({ json, body }: HttpAnswer): string {

@@ -85,8 +85,8 @@ export const OPERATIONS: readonly Row[] = [
     },
   },
   {
-    operation: 'createDigitalDevice', verb: 'POST', path: '/api/v2/devices', scope: 'devices:write', organization: 'query', status: 200, required: ['name', 'physicalDevice.clientDeviceId', 'physicalDevice.connectionId'], answer: BOUND,
-    ask: async (room) => ({ body: { name: room.name(), physicalDevice: { clientDeviceId: room.name(), connectionId: room.connection, configuration: {} }, images: [] } }),
+    operation: 'createDigitalDevice', verb: 'POST', path: '/api/v2/devices', scope: 'devices:write', organization: 'query', status: 200, required: ['name', 'physicalDevice.clientDeviceId', 'physicalDevice.connectionId', 'images[0].mediaId'], answer: BOUND,
+    ask: async (room) => ({ body: { name: room.name(), physicalDevice: { clientDeviceId: room.name(), connectionId: room.connection, configuration: {} }, images: [{ mediaId: room.picture, isCover: true, position: 3 }] } }),
   },
   { operation: 'getDigitalDevice', verb: 'GET', path: '/api/v2/devices/{id}', scope: 'devices:read', organization: 'query', status: 200, required: [], answer: WHOLE, ask: onDevice },
   {
