@@ -89,7 +89,7 @@ async function opened(address: string, ca: Buffer | undefined): Promise<Socket> 
 /** One request and its answer, which tells its length or has none. */
 async function ask(socket: Socket, text: string): Promise<{ head: string; body: Buffer }> {
   return await new Promise((resolve, reject) => {
-    let received = Buffer.alloc(0);
+    let received: Buffer = Buffer.alloc(0);
     const onData = (chunk: Buffer): void => {
       received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
       const end = received.indexOf('\r\n\r\n');

@@ -158,6 +158,23 @@ describe.each([['with TLS', true], ['without TLS', false]])('the limits of the H
     return made;
   };
 
+  /** A connection that speaks HTTP/2 by hand, and pours the same bytes until it is closed. */
+  const pour = async (bytesOf: (round: number) => Buffer): Promise<void> => {
+    const socket = connectTls({ host: '127.0.0.1', port: port(), ca: readFileSync(String(edge.ca)), servername: 'localhost', ALPNProtocols: ['h2'] });
+    sockets.push(socket);
+    const ended = new Promise((resolve) => socket.once('close', resolve).once('error', resolve));
+    await once(socket, 'secureConnect');
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    socket.write(frame(4, 0, 0));
+    let round = 0;
+    const pouring = setInterval(() => socket.writable && socket.writableLength < 4_000_000 && socket.write(bytesOf((round += 1))), 2);
+    await isServed();
+    socket.resume();
+    await ended;
+    clearInterval(pouring);
+    await isServed();
+  };
+
   if (!isSecure) return;
 
   describe('over HTTP/2', () => {
@@ -193,23 +210,6 @@ describe.each([['with TLS', true], ['without TLS', false]])('the limits of the H
       await isServed();
       made.close();
     });
-
-    /** A connection that speaks HTTP/2 by hand, and pours the same bytes until it is closed. */
-    const pour = async (bytesOf: (round: number) => Buffer): Promise<void> => {
-      const socket = connectTls({ host: '127.0.0.1', port: port(), ca: readFileSync(String(edge.ca)), servername: 'localhost', ALPNProtocols: ['h2'] });
-      sockets.push(socket);
-      const ended = new Promise((resolve) => socket.once('close', resolve).once('error', resolve));
-      await once(socket, 'secureConnect');
-      socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-      socket.write(frame(4, 0, 0));
-      let round = 0;
-      const pouring = setInterval(() => socket.writable && socket.writableLength < 4_000_000 && socket.write(bytesOf((round += 1))), 2);
-      await isServed();
-      socket.resume();
-      await ended;
-      clearInterval(pouring);
-      await isServed();
-    };
 
     it('closes a connection that opens and resets calls without end', async () => {
       await serve({ ...QUICK, resetBurst: 20, resetsPerSecond: 1 });

@@ -12,7 +12,7 @@ import { FIELDS, startRestEdge, type RestEdge } from './restEdge';
 const { getDigitalDevice } = DigitalDeviceServiceService;
 const { streamReadings } = SensorQueryServiceService;
 const HEAD = Object.entries({ host: 'x', ...FIELDS }).map(([name, value]) => `${name}: ${value}\r\n`).join('');
-const MANY = 32 * 1024 * 1024;
+const MANY = 16 * 1024 * 1024; // more than the buffers of a connection hold
 
 describe.each([['with TLS', true], ['without TLS', false]])('the stop of a server with two ports, %s', (_, isSecure) => {
   let edge: RestEdge;
