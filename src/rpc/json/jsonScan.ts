@@ -5,6 +5,13 @@ import { numberFault } from './numberTexts';
 /** The greatest depth of objects and lists in each other. */
 export const LARGEST_JSON_DEPTH = 32;
 
+/**
+ * How many names, and how many values, a text may hold. A MiB of the shortest ones keeps JSON.parse busy for 80 ms; no request needs more
+ * than a tenth of this.
+ */
+const MOST_NAMES = 10_000;
+const MOST_VALUES = 100_000;
+
 /** An object or a list that is open. Kept and used again, so that a million small ones cost no memory. */
 class Frame {
   isObject = false;
@@ -70,6 +77,8 @@ const SURELY_HELD = 15;
 export class JsonScan {
   private at = 0;
   private depth = 0;
+  private names = 0;
+  private values = 0;
   private readonly frames: Frame[] = [];
   private readonly violations: Violation[] = [];
 
@@ -84,6 +93,8 @@ export class JsonScan {
 
   /** Reads a value; false when it only opened an object or a list, and the first value in it is next. */
   private value(): boolean {
+    this.values += 1;
+    if (this.values > MOST_VALUES) throw this.tooMany(MOST_VALUES, 'values');
     const code = this.text.charCodeAt(this.at);
     if (code === QUOTE) this.string();
     else if (code === OPEN_OBJECT || code === OPEN_LIST) return this.open(code === OPEN_OBJECT);
@@ -137,6 +148,8 @@ export class JsonScan {
   }
 
   private key(frame: Frame): void {
+    this.names += 1;
+    if (this.names > MOST_NAMES) throw this.tooMany(MOST_NAMES, 'names');
     if (this.text.charCodeAt(this.at) !== QUOTE) throw this.wrong('a name in double quotes is expected');
     const from = this.at;
     const isPlain = this.string();
@@ -264,6 +277,10 @@ export class JsonScan {
       start = end + 1;
     }
     return this.failed(`is not JSON at line ${line}, column ${this.at - start + 1}: ${expected}`);
+  }
+
+  private tooMany(most: number, what: string): DomainError {
+    return validationFailed([...this.violations, { field: '', description: `holds more than ${most} ${what}; send less in one request` }]);
   }
 
   private failed(description: string): DomainError {

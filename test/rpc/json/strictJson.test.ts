@@ -127,6 +127,15 @@ describe('strict JSON refuses', () => {
     expect(long?.field.length).toBeLessThan(200);
   });
 
+  it('more names or values than any request needs, before the parser is busy with them', () => {
+    const names = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"k${at}":1`).join(',')}}`;
+    const values = (count: number): string => `[${'1,'.repeat(count - 1)}1]`;
+    expect(refusal(names(10_000))).toBeUndefined();
+    expect(refusal(names(10_001))).toEqual([{ field: '', description: 'holds more than 10000 names; send less in one request' }]);
+    expect(refusal(values(99_999))).toBeUndefined();
+    expect(refusal(values(100_000))).toEqual([{ field: '', description: 'holds more than 100000 values; send less in one request' }]);
+  });
+
   it('keys as they are meant: an object has no foreign prototype', () => {
     const value = parseStrict(bytesOf('{"constructor":{"prototype":{"x":1}}}')) as object;
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
