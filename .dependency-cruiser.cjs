@@ -56,7 +56,6 @@ module.exports = {
     only('mqtt-in-connectors', 'the MQTT client lives in the broker connectors, and in the devices that cli/simulate plays', `${brokers}|^src/cli/simulate/`, own('(mqtt|mqtt-packet)')),
     only('ajv-in-connections', 'JSON Schema is checked in connections/', inside('connections'), own('(ajv|ajv-formats)')),
     only('http-in-rest', 'the HTTP server lives in rpc/rest/', inside('rpc/rest'), own('(fastify|@fastify/[^/]+|range-parser)')),
-    only('json-tokens-in-rpc', 'JSON of strangers is read in rpc/json/', inside('rpc/json'), own('jsonc-parser')),
     only('pictures-in-media', 'the codecs of pictures live in the worker of media/', inside('media/worker'), own('(@jsquash/[^/]+|omggif|image-size)')),
     only('luxon-in-telemetry', 'calendars and time zones live in telemetry/', inside('telemetry'), own('luxon')),
     only('pino-in-app', 'everybody else takes the Logger', '^src/app\\.ts$|^src/kernel/logger|^src/cli/log', own('pino')),
