@@ -2,12 +2,13 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2SecureServer } from 'node:http2';
 import type { FastifyReply } from 'fastify';
 
-const waiting = new WeakSet<object>();
+/** Who waits to be told to go on, and whether the connection is to be kept then. */
+const waiting = new WeakMap<object, boolean>();
 
 /** Lets callers that ask first (`Expect: 100-continue`) wait with their body until `sendContinue`: node by itself would tell everybody to go on. */
 export function holdBodies(server: Server | Http2SecureServer): void {
   (server as Server).on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    waiting.add(response);
+    waiting.set(response, response.shouldKeepAlive);
     // A caller that is refused sends no body, or sends it all the same: what comes next on the connection could be either.
     if (request.httpVersionMajor === 1) response.shouldKeepAlive = false;
     server.emit('request', request, response);
@@ -16,7 +17,9 @@ export function holdBodies(server: Server | Http2SecureServer): void {
 
 /** The body is wanted. */
 export function sendContinue({ raw }: FastifyReply): void {
-  if (!waiting.delete(raw)) return;
-  raw.shouldKeepAlive = true;
+  const isKept = waiting.get(raw);
+  if (isKept === undefined) return;
+  waiting.delete(raw);
+  raw.shouldKeepAlive = isKept;
   raw.writeContinue();
 }
