@@ -81,7 +81,7 @@ async function isOpen(port) {
 
 /** The blocks as one script. What differs from a newcomer's machine: the ports, the data folder, and that it stops at the first mistake. */
 function scriptOf(blocks, { key, organization, grpc, http, port, folder }) {
-  const lines = ['set -euo pipefail', `STREAMS=; trap '[ -z "$STREAMS" ] || kill -- $STREAMS 2>/dev/null || true' EXIT`];
+  const lines = ['set -euo pipefail', `STREAMS=; trap 'kill -- \${SIMULATOR:-} $STREAMS 2>/dev/null || true' EXIT`];
   const streams = [];
   const local = (address) => address.replace('127.0.0.1', 'localhost');
   for (const { kind: name, text: given } of blocks) {
