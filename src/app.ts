@@ -184,7 +184,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   closing.push(async () => await services.stop(config.limits.stopMs, restServer ? [grpcServer, restServer] : [grpcServer]));
   const grpc = await grpcServer.start(config.grpc.listen);
   const http = await restServer?.start(config.http.listen);
-  publicUrl ||= defaultPublicUrl(http?.address ?? config.http.listen, tls.isOn);
+  if (http) publicUrl ||= defaultPublicUrl(http.address, tls.isOn);
   const people = administration(database, outside, keyChanged);
   return { ...people, addresses: { grpc: grpc.address, http: http?.address }, ca: tls.caFile };
 }

@@ -14,7 +14,7 @@ export interface OpenedLink {
 
 /** Links by which a browser gets a picture without a key: signed, for one picture of one organization, for an hour at least. */
 export class MediaLinks {
-  /** `publicUrl`: how browsers reach this server, without a slash at its end; known only once the port is bound. */
+  /** `publicUrl`: how browsers reach this server, without a slash at its end, known only once the port is bound; empty: they do not, and there are no links. */
   constructor(
     private readonly secret: Buffer,
     private readonly publicUrl: () => string,
@@ -23,6 +23,7 @@ export class MediaLinks {
 
   /** Both links of a picture. */
   of(organizationId: string, id: string): { readonly url: string; readonly thumbnailUrl: string } {
+    if (this.publicUrl() === '') return { url: '', thumbnailUrl: '' };
     const expires = String((Math.ceil((this.clock.now() + VALID_MS) / ROUND_MS) * ROUND_MS) / 1000);
     const link = (variant: Variant): string => {
       const query = new URLSearchParams({ organization: organizationId, variant, expires, signature: this.sign(organizationId, id, variant, expires) });

@@ -103,9 +103,9 @@ export class PictureReader {
   }
 }
 
-/** What is wrong with the bytes of a picture; `chunk` is where they come from. */
+/** What is wrong with the bytes of a picture, which are no field where HTTP brings them. */
 export function refusal(description: string): DomainError {
-  return validationFailed([{ field: 'chunk', description: `the picture ${description}` }]);
+  return validationFailed([{ field: '', description: `the picture ${description}` }]);
 }
 
 const busy = (): DomainError => new DomainError('exhausted', 'media_busy', 'too many pictures wait to be looked at; try again in some seconds', { retryAfterMs: RETRY_MS });

@@ -41,5 +41,5 @@ function requireSame(principal: Principal, organization: string): void {
 }
 
 function organizationMissing(): DomainError {
-  return new DomainError('unauthenticated', 'organization_missing', 'the call names no organization; give its id as x-organization-id (on a stream always there) or as organization_id in the request');
+  return new DomainError('unauthenticated', 'organization_missing', 'the call names no organization; give its id as x-organization-id (on a stream always there) or as organization_id in the request (in JSON and queries organizationId)');
 }

@@ -36,6 +36,7 @@ describe('plantroom serve', () => {
     expect(first.stderr()).toMatch(/API key +plr_[0-9A-Za-z]{49}\n/);
     expect(first.stderr()).toContain(`grpcurl -cacert ${join(data, 'tls', 'ca.pem')} -H 'x-api-key: plr_`);
     expect(first.stderr()).toContain(`https://${String(first.ready['http'])}/api/v2/who-am-i`);
+    expect(first.stderr()).toContain(`https://${String(first.ready['http'])}/docs/`);
     expect(await first.stop()).toBe(0);
     expect(existsSync(join(data, 'run.json'))).toBe(false);
     const second = await serve();
@@ -82,7 +83,7 @@ describe('plantroom serve', () => {
     const listen = `127.0.0.1:${(other.address() as AddressInfo).port}`;
     try {
       const refused = await plantroom(['serve'], { ...env, PLANTROOM_GRPC_LISTEN: listen });
-      expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(new RegExp(`^plantroom: cannot listen on ${listen}: [^\\n]+\\n$`)) });
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(new RegExp(`^plantroom: cannot listen on ${listen} \\(PLANTROOM_GRPC_LISTEN\\): [^\\n]+\\n$`)) });
     } finally {
       other.close();
     }

@@ -1,4 +1,4 @@
-import { linkedMedia } from '../../src/media';
+import { linkedMedia, MediaLinks } from '../../src/media';
 import type { LinkedContent } from '../../src/rpc/handlers';
 import { engines } from '../support/engines';
 import { all, startMediaRoom, type MediaRoom } from './mediaRoom';
@@ -27,6 +27,10 @@ describe.each(engines().slice(0, 1))('links to pictures', (engine) => {
     expect(content).toMatchObject({ contentType: 'image/png', sizeBytes: bytes.length, etag: sha256, lastModified: room.clock.now(), filename: 'hall.png' });
     expect(Buffer.concat(await all(content.read(1, 9)))).toEqual(bytes.subarray(1, 9));
     expect(await open(thumbnailUrl)).toMatchObject({ contentType: 'image/webp', etag: `${sha256}-small`, filename: 'hall.png.webp' });
+  });
+
+  it('are none where no browser reaches the server', () => {
+    expect(new MediaLinks(Buffer.from('secret'), () => '', room.clock).of('org-1', 'a')).toEqual({ url: '', thumbnailUrl: '' });
   });
 
   it('hold for an hour at least, and are the same for a while', async () => {

@@ -75,6 +75,8 @@ function curlCall(address: string, tls: boolean, ca: string | undefined, key: st
 or with curl:
 
   curl${ca === undefined ? '' : ` --cacert ${ca}`} -H 'X-API-Key: ${key}' -H 'X-Organization-Id: ${organizationId}' http${tls ? 's' : ''}://${address}/api/v2/who-am-i
+
+All that it can do: http${tls ? 's' : ''}://${address}/docs/
 `;
 }
 

@@ -41,7 +41,7 @@ export class GrpcServer implements Door {
     }
     const credentials = tls.isOn ? new ReloadableCredentials(tls, http2Options(this.limits)) : ServerCredentials.createInsecure();
     const port = await new Promise<number>((resolve, reject) => {
-      this.server.bindAsync(listen, credentials, (error, bound) => (error ? reject(listenFault(listen, error)) : resolve(bound)));
+      this.server.bindAsync(listen, credentials, (error, bound) => (error ? reject(listenFault(listen, 'PLANTROOM_GRPC_LISTEN', error)) : resolve(bound)));
     });
     return { address: `${listen.slice(0, listen.lastIndexOf(':'))}:${port}` };
   }

@@ -22,7 +22,7 @@ export function addPages(app: FastifyInstance, baseUrl: string): void {
   const text = Buffer.from(openApiText(baseUrl));
   const document = { contentType: JSON_TYPE, body: text, etag: tagOf(text, undefined, false), cacheControl: 'no-cache', encoded: new Map() };
   app.get('/openapi.json', (request, reply) => send(request, reply, document));
-  app.get('/docs', (_, reply) => reply.redirect('/docs/', 308));
+  for (const path of ['/', '/docs']) app.get(path, (_, reply) => reply.redirect('/docs/', 308));
   for (const [name, file] of docsFiles()) {
     const page = { ...file, cacheControl: name.endsWith('.html') ? 'no-cache' : `public, max-age=${DAY_S}`, encoded: new Map() };
     app.get(`/docs/${name === 'index.html' ? '' : name}`, (request, reply) => send(request, reply.header('content-security-policy', DOCS_CSP), page));

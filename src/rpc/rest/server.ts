@@ -95,7 +95,7 @@ export class RestServer implements Door {
     try {
       await this.app.listen({ host, port });
     } catch (error) {
-      throw listenFault(listen, error as Error);
+      throw listenFault(listen, 'PLANTROOM_HTTP_LISTEN', error as Error);
     }
     tls.onChange(() => (this.app.server as { setSecureContext?(context: object): void }).setSecureContext?.(tls.context()));
     return { address: hostPortText({ host, port: (this.app.server.address() as AddressInfo).port }) };

@@ -20,6 +20,8 @@ export const STREAM_TIMES: StreamTimes = { openMs: 1000, commentMs: 15_000, ling
 
 const NDJSON = 'application/x-ndjson';
 const EVENTS = 'text/event-stream';
+// What many clients ask for whatever they call; lines of JSON are near enough.
+const JSON_LINES = 'application/json';
 /** How long a reader of events waits before it comes again. */
 const RETRY_MS = 3000;
 
@@ -49,7 +51,8 @@ export class StreamAnswer {
     private readonly reply: FastifyReply,
     private readonly times: StreamTimes,
   ) {
-    this.type = preferredType(request.headers.accept, [NDJSON, EVENTS]);
+    const type = preferredType(request.headers.accept, [NDJSON, EVENTS, JSON_LINES]);
+    this.type = type === JSON_LINES ? NDJSON : type;
   }
 
   /** Whether the status is out. */
