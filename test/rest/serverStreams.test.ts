@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { request, type IncomingMessage } from 'node:https';
+import { request, type Agent } from 'node:https';
 import { onePixel } from '../media/pictures';
 import { engines, type TestEngine } from '../support/engines';
 import { HttpClient, seenHttp } from '../support/http';
