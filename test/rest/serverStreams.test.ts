@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { request, type Agent } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { onePixel } from '../media/pictures';
 import { engines, type TestEngine } from '../support/engines';
 import { HttpClient, seenHttp } from '../support/http';
