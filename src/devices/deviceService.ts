@@ -108,11 +108,12 @@ export class DeviceService {
     return { devices: page.items, total, nextPageToken: page.next ? this.options.cursors.encode(name, page.next) : '' };
   }
 
-  /** Changes the given fields. Throws `device_not_found`, `changed_meanwhile`, and what create throws. */
+  /** Changes the given fields; where none is given, the device stays as it is. Throws `device_not_found`, `changed_meanwhile`, and what create throws. */
   async update(organizationId: string, id: string, change: DeviceChange, etag: string | undefined): Promise<Device> {
     return await this.work.transaction(async (repos, db) => {
       const device = await repos.devices.lock(organizationId, id);
       checkEtag('device', device.revision, etag);
+      if (Object.values(change).every((value) => value === undefined)) return device;
       const now = this.options.clock.now();
       const { images } = change;
       await this.rebind({ repos, db, device, now }, change.physicalDevice, images ? await repos.images.check(organizationId, images) : []);

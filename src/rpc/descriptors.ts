@@ -24,6 +24,7 @@ export interface JsonForm {
   readonly nullSets: string;
   readonly emptySets: string;
   readonly only: readonly string[];
+  readonly mustBeGiven: boolean;
 }
 
 /** What takes the place of JSON over HTTP: `plantroom.v1.HttpContent`. */

@@ -179,6 +179,29 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
       expect((images as JsonObject[])[0]?.['url']).toMatch(/^https:\/\//);
     });
 
+    it.each<[string, JsonObject | Buffer | undefined]>([
+      ['is left out', {}],
+      ['is null', { mappings: null }],
+      ['got lost with its body', undefined],
+      ['got lost with its body behind a Content-Type', Buffer.alloc(0)],
+    ])('keeps the mappings of a device where the list of new ones %s', async (_, body) => {
+      const { id } = await room.wholeDevice();
+      const address = `/api/v2/devices/${id}/sensor-mappings`;
+      const answer = await room.ask('PUT', address, body);
+      expect(seenHttp(answer)).toMatchObject({ status: 400, code: 'validation_failed' });
+      const mappings = async (): Promise<unknown> => ((await room.made('GET', `/api/v2/devices/${id}`))['physicalDevice'] as JsonObject)['sensorMappings'];
+      expect(await mappings()).toHaveLength(1);
+      await room.made('PUT', address, { mappings: [] });
+      expect(await mappings()).toEqual([]);
+    });
+
+    it('refuses a change without a body, and changes nothing for an empty one', async () => {
+      const id = await room.device();
+      const before = await room.made('GET', `/api/v2/devices/${id}`);
+      for (const body of [undefined, Buffer.alloc(0)]) expect(seenHttp(await room.ask('PATCH', `/api/v2/devices/${id}`, body))).toMatchObject({ status: 400, code: 'validation_failed', fields: [''] });
+      expect(await room.made('PATCH', `/api/v2/devices/${id}`, {})).toEqual(before);
+    });
+
     it.each(['minute', 'hour', 'day', 'week', 'month'])('takes the interval unit %s', async (unit) => {
       const id = await room.device();
       expect(await room.made('PATCH', `/api/v2/devices/${id}`, { dataSendingInterval: { unit, value: 2 } })).toMatchObject({ dataSendingInterval: { unit, value: 2 } });

@@ -121,7 +121,7 @@ export const OPERATIONS: readonly Row[] = [
     },
   },
   {
-    operation: 'setSensorMappings', verb: 'PUT', path: '/api/v2/devices/{id}/sensor-mappings', scope: 'sensors:write', organization: 'query', status: 200, required: ['mappings[0].sensorId', 'mappings[0].sourcePath'], answer: WHOLE,
+    operation: 'setSensorMappings', verb: 'PUT', path: '/api/v2/devices/{id}/sensor-mappings', scope: 'sensors:write', organization: 'query', status: 200, required: ['mappings', 'mappings[0].sensorId', 'mappings[0].sourcePath'], answer: WHOLE,
     ask: async (room) => {
       const { id, sensorId } = await room.wholeDevice();
       return { path: { id }, body: { mappings: [{ sensorId, sourcePath: 'object.t' }] } };

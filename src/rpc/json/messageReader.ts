@@ -34,6 +34,8 @@ export interface FieldReader {
   readonly nullSets: string;
   /** The boolean field that an empty list sets. */
   readonly emptySets: string;
+  /** Whether it must stand there, be it empty. */
+  readonly mustBeGiven: boolean;
   /** Its value in a message where it is not given. */
   readonly zero: () => unknown;
 }
@@ -46,6 +48,7 @@ export class MessageReader {
   private members: readonly (FieldReader | DescOneof)[] = [];
   private readonly byJsonName = new Map<string, FieldReader>();
   private readonly byName = new Map<string, FieldReader>();
+  private needed: readonly FieldReader[] = [];
 
   constructor(readonly desc: DescMessage) {}
 
@@ -55,6 +58,7 @@ export class MessageReader {
       this.byJsonName.set(field.jsonName, field);
       this.byName.set(field.name, field);
     }
+    this.needed = fields.filter(({ mustBeGiven }) => mustBeGiven);
     this.members = this.desc.members.map((member) => (member.kind === 'oneof' ? member : (this.byJsonName.get(member.jsonName) as FieldReader)));
   }
 
@@ -71,6 +75,7 @@ export class MessageReader {
   /** The message of a JSON object. */
   read(json: unknown, path: string, out: Violation[]): Message | undefined {
     const given = this.given(json, path, out);
+    if (given) this.checkNeeded(given, path, out);
     return given && this.assembled(given);
   }
 
@@ -110,6 +115,15 @@ export class MessageReader {
       const other = first.get(field.oneof);
       if (other) report(out, pathTo(path, field.jsonName), `stands beside ${other.jsonName}; give only one of them`);
       else first.set(field.oneof, field);
+    }
+  }
+
+  /** Says which fields must be given and are not; nothing where something else is wrong with them. */
+  checkNeeded(given: Given, path: string, out: Violation[]): void {
+    for (const field of this.needed) {
+      const at = pathTo(path, field.jsonName);
+      const isTold = out.some((one) => one.field === '' || one.field === at || one.field.startsWith(`${at}[`));
+      if (!given.has(field) && !isTold) report(out, at, `is required; give ${field.isList ? 'a list, an empty one to remove all' : 'a value'}`);
     }
   }
 

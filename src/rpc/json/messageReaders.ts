@@ -37,7 +37,7 @@ export class MessageReaders {
       single: field.fieldKind === 'map' || !single?.fromText ? undefined : single,
       inner: isSingular ? inner : undefined,
       takesNull: isSingular && single?.takesNull === true,
-      ...this.setsOf(field),
+      ...this.formOf(field),
       zero: zeroOf(field),
     };
   }
@@ -46,12 +46,12 @@ export class MessageReaders {
     return this.descriptors.rulesOf(field)?.maxItems || Infinity;
   }
 
-  private setsOf(field: DescField): Pick<FieldReader, 'nullSets' | 'emptySets'> {
-    const { nullSets, emptySets } = this.descriptors.jsonFormOf(field) ?? { nullSets: '', emptySets: '' };
+  private formOf(field: DescField): Pick<FieldReader, 'nullSets' | 'emptySets' | 'mustBeGiven'> {
+    const { nullSets, emptySets, mustBeGiven } = this.descriptors.jsonFormOf(field) ?? { nullSets: '', emptySets: '', mustBeGiven: false };
     for (const name of [nullSets, emptySets]) {
       if (name !== '' && !field.parent.fields.some((other) => other.name === name && other.scalar === ScalarType.BOOL)) throw new Error(`${field.parent.typeName} has no boolean field ${name}, which ${field.name} sets`);
     }
-    return { nullSets, emptySets };
+    return { nullSets, emptySets, mustBeGiven };
   }
 }
 

@@ -15,6 +15,8 @@ export interface RequestParts {
   readonly body: unknown;
   /** `body` of the HTTP route: `*`, a field of the request, or empty for none. */
   readonly bodyRule: string;
+  /** Whether a body must be sent, though each of its fields may be left out. */
+  readonly needsBody?: boolean;
 }
 
 /** Makes requests of methods out of what came over HTTP. */
@@ -43,12 +45,16 @@ export class RequestReader {
     const given = this.fromBody(parts, out);
     this.addQuery(parts, given, out);
     this.addPath(parts, given, out);
+    this.message.checkNeeded(given, '', out);
     return this.message.assembled(given);
   }
 
-  private fromBody({ body, bodyRule }: RequestParts, out: Violation[]): Given {
+  private fromBody({ body, bodyRule, needsBody }: RequestParts, out: Violation[]): Given {
     const nothing: Given = new Map();
-    if (body === undefined) return nothing;
+    if (body === undefined) {
+      if (needsBody) report(out, '', 'has no body; send a JSON object');
+      return nothing;
+    }
     if (bodyRule === '*') return this.message.given(body, '', out) ?? nothing;
     const field = bodyRule === '' ? undefined : this.message.findByProtoName(bodyRule);
     if (!field) {

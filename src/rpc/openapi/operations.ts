@@ -66,7 +66,7 @@ function securityOf({ facts, kind }: Place): JsonObject[] {
   return facts.namesOrganization && (facts.kind === 'unary' || kind !== 'grpc') ? [both, { ApiKey: [] }] : [both];
 }
 
-function bodyOf({ facts, notInBody, kind, operationId }: Place, schemas: Schemas, examples: Examples): JsonObject | undefined {
+function bodyOf({ facts, notInBody, kind, verb, operationId }: Place, schemas: Schemas, examples: Examples): JsonObject | undefined {
   if (facts.content === 'upload' && kind === 'main') return { required: true, content: uploadContent() };
   if (!notInBody) return undefined;
   const { request } = facts;
@@ -74,7 +74,7 @@ function bodyOf({ facts, notInBody, kind, operationId }: Place, schemas: Schemas
   const schema = schemas.body(request, notInBody, name);
   if (!schema) return { required: false, content: { 'application/json': { schema: schemas.empty(), example: {} } } };
   const needed = request.fields.some((field) => !notInBody.has(field.name) && schemas.isNeeded(field));
-  return { required: needed, content: { 'application/json': { schema, examples: { [operationId]: { value: examples.request(schema) } } } } };
+  return { required: needed || verb === 'put' || verb === 'patch', content: { 'application/json': { schema, examples: { [operationId]: { value: examples.request(schema) } } } } };
 }
 
 function responsesOf(place: Place, { errors }: MethodText, workshop: Workshop, examples: Examples): JsonObject {

@@ -52,7 +52,8 @@ export class Schemas {
   /** Whether a request has to give a field; a number that is 0 where nobody gives it has to be given where that is too little. */
   isNeeded(field: DescField): boolean {
     const rules = this.descriptors.rulesOf(field);
-    return (rules?.required ?? false) || (field.fieldKind === 'scalar' && field.presence === FeatureSet_FieldPresence.IMPLICIT && (rules?.min ?? 0) > 0);
+    const isAsked = rules?.required === true || this.descriptors.jsonFormOf(field)?.mustBeGiven === true;
+    return isAsked || (field.fieldKind === 'scalar' && field.presence === FeatureSet_FieldPresence.IMPLICIT && (rules?.min ?? 0) > 0);
   }
 
   /** The reference to the schema of what has no field. */

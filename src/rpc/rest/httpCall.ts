@@ -30,6 +30,7 @@ export interface CallShape {
   readonly reader: RequestReader;
   readonly writer: AnswerWriter;
   readonly bodyRule: string;
+  readonly needsBody: boolean;
   readonly form: AnswerForm;
   readonly times: StreamTimes;
 }
@@ -78,7 +79,7 @@ export class HttpCall implements ServedCall {
     const found: Violation[] = [];
     try {
       const json = body && body.length > 0 ? parseStrict(body) : undefined;
-      const message = shape.reader.read({ path: request.params as Record<string, string>, query: request.query as URLSearchParams, body: json, bodyRule: shape.bodyRule }, found);
+      const message = shape.reader.read({ path: request.params as Record<string, string>, query: request.query as URLSearchParams, body: json, bodyRule: shape.bodyRule, needsBody: shape.needsBody }, found);
       takeConditions(request, this.method.facts, message, found);
       this.stream?.takeLastEventId(this.method.facts, message);
       this.stream?.begin();

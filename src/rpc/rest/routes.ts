@@ -10,6 +10,8 @@ export interface RestRoute {
   readonly pattern: string;
   /** What the body stands for: `*` the request, empty: there is none, else the field of that name. */
   readonly bodyRule: string;
+  /** What changes or replaces a record must say to what: a body that got lost is no change. */
+  readonly needsBody: boolean;
   readonly method: ServedMethod;
   readonly form: AnswerForm;
 }
@@ -17,13 +19,15 @@ export interface RestRoute {
 /** In what form a route takes and answers: JSON, a stream of JSON, bytes that are answered, bytes that are taken. */
 export type AnswerForm = 'json' | 'stream' | 'download' | 'upload';
 
+const CHANGING: ReadonlySet<string> = new Set(['PUT', 'PATCH']);
+
 /** Every route of the services: those that the protos name, and for what takes one message also POST at the gRPC path. */
 export function restRoutes(services: Services): RestRoute[] {
   return [...services.methods.values()].flatMap((method) => {
     const { routes, path, kind } = method.facts;
-    const named = routes.map((route) => ({ verb: route.verb, pattern: patternOf(route, method), bodyRule: route.body, method, form: formOf(method) }));
+    const named = routes.map((route) => ({ verb: route.verb, pattern: patternOf(route, method), bodyRule: route.body, needsBody: route.body !== '' && CHANGING.has(route.verb), method, form: formOf(method) }));
     const takesOne = kind === 'unary' || kind === 'server_streaming';
-    return takesOne ? [...named, { verb: 'POST' as const, pattern: path, bodyRule: '*', method, form: kind === 'unary' ? ('json' as const) : ('stream' as const) }] : named;
+    return takesOne ? [...named, { verb: 'POST' as const, pattern: path, bodyRule: '*', needsBody: false, method, form: kind === 'unary' ? ('json' as const) : ('stream' as const) }] : named;
   });
 }
 

@@ -111,10 +111,10 @@ export class RestServer implements Door {
   }
 
   private addRoute(app: FastifyInstance, route: RestRoute, readers: RequestReaders, writers: AnswerWriters): void {
-    const { method, verb, pattern, bodyRule, form } = route;
+    const { method, verb, pattern, bodyRule, needsBody, form } = route;
     const { services, streamTimes: times = STREAM_TIMES } = this.options;
     const { edge } = services;
-    const shape = { method, reader: readers.of(method.facts), writer: writers.of(method.facts.response), bodyRule, form, times };
+    const shape = { method, reader: readers.of(method.facts), writer: writers.of(method.facts.response), bodyRule, needsBody, form, times };
     app.route({
       method: form === 'download' ? [verb, 'HEAD'] : verb,
       url: pattern,

@@ -22,6 +22,7 @@ function read(type: string, parts: Partial<Omit<RequestParts, 'query'>> & { read
 }
 
 const UPDATE = 'digitaldevice.v2.UpdateDigitalDeviceRequest';
+const MAPPINGS = 'digitaldevice.v2.SetSensorMappingsRequest';
 const COMMAND = 'actuator_command.v2.CommandDefinition';
 const AGGREGATE = 'sensorquery.v1.QueryAggregateRequest';
 const UPLINK = 'gateway.v1.Uplink';
@@ -105,6 +106,9 @@ describe('a body is refused for', () => {
     ['a list', UPDATE, [], [': must be a JSON object, not a list']],
     ['more items than its rules allow, whatever they are', UPDATE, { images: Array.from({ length: 300_000 }, () => 1) }, ['images: holds 300000 items; at most 50 are allowed']],
     ['more entries than its rules allow', COMMAND, { paramsSchema: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [at, {}])) }, ['paramsSchema: holds 65 items; at most 64 are allowed']],
+    ['a list that must be given', MAPPINGS, {}, ['mappings: is required; give a list, an empty one to remove all']],
+    ['null for a list that must be given', MAPPINGS, { mappings: null }, ['mappings: is required; give a list, an empty one to remove all']],
+    ['a list that must be given and is none, only once', MAPPINGS, { mappings: {} }, ['mappings: must be a list, not an object']],
     ['null', UPDATE, null, [': must be a JSON object, not null']],
     ['a text', UPDATE, 'x', [': must be a JSON object, not a text']],
   ])('%s', (_, type, body, wrong) => {
