@@ -215,6 +215,15 @@ describe('content over HTTP', () => {
       expect(seenHttp(await stranger.get(LINK))).toMatchObject({ status: 500, code: 'internal' });
     });
 
+    it('opens though it looks like a key by chance, and is refused with a whole one', async () => {
+      const key = `plr_${'4kQz7Bt'.repeat(7)}`;
+      for (const chance of ['plr_4kQz7B', `_plr_${'x'.repeat(38)}`, `${key}-`, `A${key}`, `${key}A`]) expect((await stranger.get(`${LINK}&more=${chance}`)).status).toBe(200);
+      for (const query of [`more=${key}`, `more=Bearer%20${key}`, `${key}=1`, `more=(${key})`]) {
+        const refused = await stranger.get(`${LINK}&${query}`);
+        expect([refused.status, refused.body.includes(key)]).toEqual([400, false]);
+      }
+    });
+
     it('is broken off when it cannot be read to its end', async () => {
       opening = async () => content({ read: () => unreadable(1) });
       await expect(stranger.get(LINK)).rejects.toThrow(/aborted|hang up|ECONNRESET/);

@@ -4,7 +4,8 @@ import { validationFailed } from '../../kernel/errors';
 
 // As they are without their case, and all that is no letter.
 const KEY_NAMES = new Set(['apikey', 'xapikey', 'key', 'token', 'accesstoken', 'authorization']);
-const LIKE_A_KEY = /plr_\w{6}/i;
+// A whole key by itself: signatures and page tokens are random, and hold `plr_` and some letters by chance.
+const LIKE_A_KEY = /(?<![\w-])plr_[0-9A-Za-z]{49}(?![\w-])/;
 
 /** Throws validation_failed for a query that carries a key: it would stand in logs, histories and referrers. */
 export function refuseKeys(request: FastifyRequest): void {
