@@ -1,4 +1,5 @@
 import type { CreateDigitalDeviceRequest, DigitalDevice, DigitalDeviceServiceServer, ImageInput } from '../gen/digitaldevice/v2/digital_device_service';
+import { repeated } from '../kernel/repeated';
 import { checked, referring, type HandlersOf, type References } from '../rpc/handlers';
 import { checkMappings, MOST_SENSORS, type Device } from './device';
 import { checkImages, checkListRequest, checkUpdateRequest, deviceChangeFromMessage, devicePageToMessage, deviceQueryFromMessage, deviceToMessage, imageFromMessage, newDeviceFromMessage, type ImageLinks } from './deviceMessages';
@@ -15,6 +16,14 @@ const MOST_IMAGES = 50;
 /** Devices, and the sensors on them. */
 export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorService, links: ImageLinks): DigitalDeviceHandlers {
   const message = (device: Device): DigitalDevice => deviceToMessage(device, links);
+  const messages = new WeakMap<Device, DigitalDevice>();
+  // A device that did not change is the same object as before. Links to pictures change by themselves.
+  const again = (device: Device): DigitalDevice => {
+    if (device.images.length > 0) return message(device);
+    const known = messages.get(device) ?? repeated(message(device));
+    messages.set(device, known);
+    return known;
+  };
   const images = imageReferences(devices);
   return {
     listDigitalDevices: checked(checkListRequest, async (request, context) => {
@@ -25,7 +34,7 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
       const device = await devices.create(context.organizationId, newDeviceFromMessage(request));
       return message(device);
     }, images),
-    getDigitalDevice: async (request, context) => message(await devices.get(context.organizationId, request.id)),
+    getDigitalDevice: async (request, context) => again(await devices.get(context.organizationId, request.id)),
     updateDigitalDevice: checked(checkUpdateRequest, async (request, context) => {
       const device = await devices.update(context.organizationId, request.id, deviceChangeFromMessage(request), request.etag);
       return message(device);

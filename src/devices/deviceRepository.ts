@@ -43,6 +43,11 @@ const GET: HotStatement = {
     where d.organization_id = ? and d.id = ?`,
 };
 
+const VERSION: HotStatement = {
+  name: 'devices.version',
+  sql: () => 'select d.revision, d.last_seen_at from digital_devices d where d.organization_id = ? and d.id = ?',
+};
+
 const LOCK: HotStatement = {
   name: 'devices.lock',
   sql: (dialect) => `select d.id from digital_devices d where d.organization_id = ? and d.id = ? ${dialect.forUpdate}`,
@@ -77,6 +82,12 @@ export class DeviceRepository {
   async find(organizationId: string, id: string): Promise<Device | undefined> {
     const [row] = await this.db.all<DeviceRow>(GET, [organizationId, id]);
     return row && deviceFromRow(row);
+  }
+
+  /** Whether the device is still what it was when it was read. */
+  async isAt(organizationId: string, id: string, { revision, lastSeenAt }: Pick<Device, 'revision' | 'lastSeenAt'>): Promise<boolean> {
+    const [row] = await this.db.all<Pick<DeviceRow, 'revision' | 'last_seen_at'>>(VERSION, [organizationId, id]);
+    return row?.revision === revision && (row.last_seen_at ?? undefined) === lastSeenAt;
   }
 
   /** Nobody else changes the device until the end of the transaction, if there is one. */

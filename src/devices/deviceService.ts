@@ -9,6 +9,7 @@ import { checkedBinding, isSamePhysicalDevice, patchedBinding, type BindingInput
 import type { BindingRecord } from './bindingRepository';
 import type { DataSendingInterval, Device, ListedDevice } from './device';
 import type { DeviceHooks } from './deviceHooks';
+import { DeviceReads } from './deviceReads';
 import { deviceRepositories, type DeviceRepositories } from './deviceRepositories';
 
 /** The device to create; the name is trimmed. */
@@ -63,9 +64,11 @@ interface DeviceUpdate {
 /** Digital devices and what they are bound to. Assumes that the field rules of the proto hold. */
 export class DeviceService {
   private readonly work: UnitOfWork<DeviceRepositories>;
+  private readonly reads: DeviceReads;
 
   constructor(private readonly options: DeviceOptions) {
     this.work = new UnitOfWork(options.database, deviceRepositories);
+    this.reads = new DeviceReads(this.work.repos.devices);
   }
 
   /** Creates a device, bound to a physical device where one is given. Throws `connection_not_found`, `physical_device_already_bound`, `validation_failed`. */
@@ -83,9 +86,9 @@ export class DeviceService {
     });
   }
 
-  /** Throws `device_not_found`. */
+  /** The same object as before where nothing changed. Throws `device_not_found`. */
   get(organizationId: string, id: string): Promise<Device> {
-    return this.work.repos.devices.get(organizationId, id);
+    return this.reads.get(organizationId, id);
   }
 
   /** Names those of the pictures that the organization does not have. */

@@ -1,6 +1,7 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { validationFailed } from '../../kernel/errors';
 import { PROTO_KEY } from '../../kernel/jsonValue';
+import { encodedOf } from '../../kernel/repeated';
 import type { MethodDefinition } from '../calls/definitions';
 import { Undecodable } from '../calls/undecodable';
 import type { Descriptors } from '../descriptors';
@@ -15,7 +16,8 @@ export function guarded(definition: Readonly<Record<string, MethodDefinition>>, 
       const plain = facts !== undefined && facts.kind !== 'bidi_streaming' && holdsKeys(facts.request, new Set());
       const responseSerialize = (message: never): Buffer => {
         try {
-          return method.responseSerialize(message);
+          const encoded = encodedOf(message);
+          return encoded ? (encoded.bytes ??= method.responseSerialize(message)) : method.responseSerialize(message);
         } catch (cause) {
           onFault(method.path, cause);
           throw cause;

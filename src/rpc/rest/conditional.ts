@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hash } from 'node:crypto';
 import type { Violation } from '../../kernel/errors';
+import type { Encoded } from '../../kernel/repeated';
 import type { MethodFacts } from '../descriptors';
 import { compressed, encodingFor, type Encoding } from './compression';
 import { JSON_TYPE } from './errorAnswer';
@@ -15,20 +16,29 @@ export interface JsonAnswer {
   readonly cacheControl: string;
 }
 
+/** What an answer says. */
+export interface AnswerText {
+  readonly text: string;
+  /** Of the record in it, if it is one. */
+  readonly etag: string | undefined;
+  /** Where the digest of the text is kept for the next time. */
+  readonly encoded: Encoded;
+}
+
 // May be kept by the reader alone, and is asked for again each time: that costs a 304.
 const ASK_AGAIN = 'private, no-cache';
 const KEEP_NOT = 'no-store';
 
 /**
- * Decides it. `etag` is that of the record in the answer, if it is one. The tag of a read is that etag and a hash of the text, since the
+ * Decides it. The tag of a read is the record's etag and a hash of the text, since the
  * text may change without the record: when a device was last seen, signed links. Compressed, it is weak: the same record in other bytes.
  * Only what is read is compressed, so that no answer has a new key next to what a caller chose (BREACH).
  */
-export function jsonAnswer(request: FastifyRequest, { scope }: MethodFacts, http: number, text: string, etag: string | undefined): JsonAnswer {
+export function jsonAnswer(request: FastifyRequest, { scope }: MethodFacts, http: number, { text, etag, encoded }: AnswerText): JsonAnswer {
   if (http === 204) return { http, text: '', tag: undefined, encoding: undefined, cacheControl: KEEP_NOT };
   const isGet = isRead(request);
   const encoding = isGet || scope.endsWith(':read') ? encodingFor(request.headers['accept-encoding'], text.length) : undefined;
-  const tag = isGet || etag ? tagOf(text, etag, encoding !== undefined) : undefined;
+  const tag = isGet || etag ? tagOf((encoded.digest ??= digestOf(text)), etag, encoding !== undefined) : undefined;
   const isKnown = isGet && tag !== undefined && knows(request.headers['if-none-match'], tag);
   return { http: isKnown ? 304 : http, text, tag, encoding, cacheControl: isGet ? ASK_AGAIN : KEEP_NOT };
 }
@@ -88,9 +98,13 @@ function opaque(tag: string): string {
   return tag.slice(tag.indexOf('"') + 1, -1);
 }
 
-/** The tag of a text; `etag` that of the record that it shows. */
-export function tagOf(text: string | Buffer, etag: string | undefined, isWeak: boolean): string {
-  const digest = hash('sha256', text, 'base64url').slice(0, 16);
+/** What names a text among all others. */
+export function digestOf(text: string | Buffer): string {
+  return hash('sha256', text, 'base64url').slice(0, 16);
+}
+
+/** The tag of a text with this digest; `etag` that of the record that it shows. */
+export function tagOf(digest: string, etag: string | undefined, isWeak: boolean): string {
   const tag = etag ? `${etag.slice(0, -1)}.${digest}"` : `"${digest}"`;
   return isWeak ? `W/${tag}` : tag;
 }

@@ -1,6 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DomainError, type Violation } from '../../kernel/errors';
+import { encodedOf } from '../../kernel/repeated';
 import type { Principal } from '../../kernel/principal';
 import { admit, enter } from '../admission';
 import type { Edge } from '../calls/edge';
@@ -116,8 +117,9 @@ export class HttpCall implements ServedCall {
     try {
       const { facts } = this.method;
       const http = this.statusOf(response);
-      const text = facts.successStatus === 204 ? '' : this.shape.writer.text(response);
-      const json = jsonAnswer(this.request, facts, http, text, (response as { etag?: string }).etag);
+      const encoded = encodedOf(response) ?? {};
+      const text = facts.successStatus === 204 ? '' : (encoded.text ??= this.shape.writer.text(response));
+      const json = jsonAnswer(this.request, facts, http, { text, etag: (response as { etag?: string }).etag, encoded });
       this.close(status.OK, undefined, json.http);
       sendJson(this.reply, json);
     } catch (error) {

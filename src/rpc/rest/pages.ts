@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { DOCS_CSP, docsFiles, openApiText } from '../openapi';
 import { compressed, encodingFor, type Encoding } from './compression';
-import { knows, tagOf } from './conditional';
+import { digestOf, knows, tagOf } from './conditional';
 import { JSON_TYPE } from './errorAnswer';
 
 // What is compressed once and sent often is worth the effort.
@@ -20,7 +20,7 @@ interface Page {
 /** Shows the OpenAPI document and the pages that make it readable, to everybody. `baseUrl`: how clients reach this server; empty: as they did. */
 export function addPages(app: FastifyInstance, baseUrl: string): void {
   const text = Buffer.from(openApiText(baseUrl));
-  const document = { contentType: JSON_TYPE, body: text, etag: tagOf(text, undefined, false), cacheControl: 'no-cache', encoded: new Map() };
+  const document = { contentType: JSON_TYPE, body: text, etag: tagOf(digestOf(text), undefined, false), cacheControl: 'no-cache', encoded: new Map() };
   app.get('/openapi.json', (request, reply) => send(request, reply, document));
   for (const path of ['/', '/docs']) app.get(path, (_, reply) => reply.redirect('/docs/', 308));
   for (const [name, file] of docsFiles()) {
