@@ -35,11 +35,14 @@ export function imageListViolations(images: readonly ImageInput[]): Violation[] 
   });
 }
 
-/** The same with all positions: one that is left out comes after the highest before it. */
+/** As the field rule of `position` has it: what is answered may be sent back. */
+const HIGHEST_POSITION = 9999;
+
+/** The same with all positions: one that is left out comes after the highest before it; equal ones keep the order of the list. */
 export function placed(images: readonly ImageInput[]): readonly (ImageInput & { readonly position: number })[] {
   let highest = -1;
   return images.map((image) => {
-    const position = image.position ?? highest + 1;
+    const position = image.position ?? Math.min(highest + 1, HIGHEST_POSITION);
     highest = Math.max(highest, position);
     return { ...image, position };
   });

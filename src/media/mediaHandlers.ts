@@ -64,7 +64,11 @@ function download(service: MediaService, links: MediaLinks): ServerStreamHandler
     }
     if (media) yield { media, chunk: Buffer.alloc(0) };
   }
-  return Object.assign(answer, { content: async (request: DownloadMediaRequest, context: CallContext) => contentOf(await open(request, context)) });
+  const content = async (request: DownloadMediaRequest, context: CallContext): Promise<Content> => {
+    if (request.offset !== 0) throw validationFailed([{ field: 'offset', description: `is not taken over HTTP; say it with the header Range: bytes=${request.offset}-` }]);
+    return contentOf(await open(request, context));
+  };
+  return Object.assign(answer, { content });
 }
 
 function variantOf(variant: MediaVariant): Variant {

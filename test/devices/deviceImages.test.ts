@@ -53,6 +53,14 @@ describe.each(engines())('pictures of devices on $name', (engine) => {
     expect((await room.api.update({ id: device.id, images: again })).images).toEqual(device.images);
   });
 
+  it('places none where a request may not', async () => {
+    const [a, b, c] = (await media(3)) as [string, string, string];
+    const device = await room.api.create({ name: 'Full', images: [{ mediaId: a, position: 9999 }, { mediaId: b }, { mediaId: c }] });
+    expect(orderOf(device)).toEqual([[a, 9999], [b, 9999], [c, 9999]]);
+    const again = device.images.map(({ id, isCover, position }) => ({ mediaId: id, isCover, position }));
+    expect((await room.api.update({ id: device.id, images: again })).images).toEqual(device.images);
+  });
+
   it('replaces them all, leaves them, or removes them: a change of the device', async () => {
     const [a, b] = (await media(2)) as [string, string];
     const device = await room.api.create({ name: 'Changed', images: [{ mediaId: a }] });

@@ -35,6 +35,8 @@ describe.each(engines())('pictures over HTTP on $name', (engine) => {
     expect((await browser.get(pathOf(image!.url), { 'if-none-match': String(shown.headers.etag) })).status).toBe(304);
     const part = await browser.get(pathOf(image!.url), { range: 'bytes=2-5' });
     expect([part.status, part.body]).toEqual([206, JPEG.subarray(2, 6)]);
+    expect(seenHttp(await http.get(`/api/v2/media/${id}/content?offset=2`))).toMatchObject({ status: 400, code: 'validation_failed', fields: ['offset'] });
+    expect((await http.get(`/api/v2/media/${id}/content?offset=0`)).status).toBe(200);
     expect(seenHttp(await browser.get(pathOf(image!.url).replace('original', 'thumbnail')))).toMatchObject({ status: 404, code: 'media_not_found' });
 
     expect(seenHttp(await http.send('DELETE', `/api/v2/media/${id}`))).toMatchObject({ status: 409, code: 'media_in_use' });
