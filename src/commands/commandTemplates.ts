@@ -1,6 +1,6 @@
 import type { Violation } from '../kernel/errors';
 import { type InsertionRoom, parseJsonText, parseJsonValue, parseValueText, renderTemplate, type JsonTemplate, type TemplateParse } from '../kernel/jsonTemplate';
-import { isSurelyLarger, type JsonObject, type JsonValue } from '../kernel/jsonValue';
+import type { JsonObject, JsonValue } from '../kernel/jsonValue';
 import type { Placeholder } from '../kernel/placeholders';
 import type { Command, CommandDraft } from './command';
 import type { ParamsSchema } from './paramSchema';
@@ -39,7 +39,6 @@ export interface RenderedState {
 /** The field of a definition that is rendered into the encoder's input. */
 export const ENCODED_TEMPLATE = 'command.encodedParamsTemplate';
 
-const LARGEST_TEMPLATE = 65_536;
 // Of one template, so that there is room for what is wrong with the others.
 const MOST_PROBLEMS = 50;
 const ROOTS = ['params', 'device', 'execution'] as const;
@@ -53,8 +52,7 @@ export function checkTemplates(definition: CommandDraft): Violation[] {
   const parses: TemplateParse[] = [];
   if (definition.directPayload !== undefined) parses.push(parseDirectPayload(definition.directPayload));
   const { encodedParamsTemplate: encoded } = definition;
-  // One that is too large is refused by the field rules: to read it would only hold up the others.
-  if (encoded !== undefined && !isSurelyLarger(encoded, LARGEST_TEMPLATE)) parses.push(parseJsonValue(encoded, ENCODED_TEMPLATE, ROOTS));
+  if (encoded !== undefined) parses.push(parseJsonValue(encoded, ENCODED_TEMPLATE, ROOTS));
   for (const [at, state] of definition.expectedSensorStates.entries()) parses.push(parseExpected(state.valueTemplate, at));
   return parses.flatMap((parse) => (parse.template ? pathViolations(parse.template, definition.paramsSchema) : parse.violations.slice(0, MOST_PROBLEMS)));
 }

@@ -34,19 +34,6 @@ export function jsonDepth(value: JsonValue, limit: number = LARGEST_DEPTH): numb
   return deepest + 1;
 }
 
-/** Whether a value surely takes more bytes than that as JSON; counting ends there, so that a hostile value costs no more. */
-export function isSurelyLarger(value: JsonValue, bytes: number): boolean {
-  let left = bytes;
-  const stack: JsonValue[] = [value];
-  for (let next = stack.pop(); next !== undefined && left >= 0; next = stack.pop()) {
-    left -= typeof next === 'string' ? next.length + 2 : 1;
-    if (typeof next !== 'object' || next === null) continue;
-    left -= Array.isArray(next) ? next.length : Object.keys(next).reduce((sum, key) => sum + key.length + 4, 0);
-    if (left >= 0) for (const inner of Object.values(next)) stack.push(inner);
-  }
-  return left < 0;
-}
-
 /** Why a value cannot be kept as JSON and sent unchanged, as the end of a sentence about it; undefined when it can. */
 export function jsonProblem(value: unknown, depthLeft: number = LARGEST_DEPTH): string | undefined {
   if (depthLeft === 0) return `is nested deeper than ${LARGEST_DEPTH} levels; make it flatter`;

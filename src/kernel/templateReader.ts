@@ -3,7 +3,7 @@ import { readPlaceholder } from './placeholders';
 import { shortened } from './shortened';
 import { LONGEST_NAMED, templateKeyProblem, textNode, type TemplateNode } from './templateNodes';
 
-const BLANKS = /[ \t\r\n]*/y;
+const BLANKS = ' \t\r\n';
 const WORD = /true|false|null/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
 
@@ -25,7 +25,7 @@ export class TemplateReader {
   read(): TemplateNode | undefined {
     try {
       const node = this.value(LARGEST_DEPTH);
-      this.skip(BLANKS);
+      this.skipBlanks();
       if (this.at < this.text.length) throw this.unreadable('there is more text after the value; end it there');
       return node;
     } catch (error) {
@@ -36,7 +36,7 @@ export class TemplateReader {
   }
 
   private value(depthLeft: number): TemplateNode {
-    this.skip(BLANKS);
+    this.skipBlanks();
     if (depthLeft === 0) throw this.unreadable(`the value is nested deeper than ${LARGEST_DEPTH} levels; make it flatter`);
     if (this.text.startsWith('{{', this.at)) return this.placeholder();
     const mark = this.text[this.at];
@@ -63,7 +63,7 @@ export class TemplateReader {
       const key = this.quoted();
       const problem = templateKeyProblem(key) ?? keyProblem(key) ?? (members.has(key) ? 'stands twice in its object; keep one' : undefined);
       if (problem) this.problems.push(`the key ${JSON.stringify(shortened(key, LONGEST_NAMED))} ${this.place(start)} ${problem}`);
-      this.skip(BLANKS);
+      this.skipBlanks();
       if (this.text[this.at] !== ':') throw this.unreadable('":" is expected after a key');
       this.at += 1;
       members.set(key, this.value(depthLeft - 1));
@@ -80,15 +80,15 @@ export class TemplateReader {
   /** Reads what stands between the bracket here and `close`, item by item. */
   private items(close: string, item: () => void): void {
     this.at += 1;
-    this.skip(BLANKS);
+    this.skipBlanks();
     if (this.text[this.at] === close) {
       this.at += 1;
       return;
     }
     for (;;) {
-      this.skip(BLANKS);
+      this.skipBlanks();
       item();
-      this.skip(BLANKS);
+      this.skipBlanks();
       const mark = this.text[this.at];
       if (mark !== ',' && mark !== close) throw this.unreadable(`"," or "${close}" is expected`);
       this.at += 1;
@@ -128,8 +128,8 @@ export class TemplateReader {
     return { kind: 'literal', value };
   }
 
-  private skip(pattern: RegExp): void {
-    this.match(pattern);
+  private skipBlanks(): void {
+    while (this.at < this.text.length && BLANKS.includes(this.text[this.at] as string)) this.at += 1;
   }
 
   private match(pattern: RegExp): RegExpExecArray | null {

@@ -42,6 +42,11 @@ describe('calls about connections', () => {
     expect(error.fields.toSorted()).toEqual(['connectorId', 'name', 'policy.convergenceTimeout', 'policy.implicitAckTimeout', 'policy.maxInFlight', 'policy.queueLimit', 'policy.uplinkInterval']);
   });
 
+  it('says nothing of the inside of a configuration that is too large', async () => {
+    const error = await callFails(client.createConnection.bind(client), toCreate({ connectorId: 'mqtt', configuration: { nope: 'x'.repeat(262_144) } }), FIELDS);
+    expect(error).toMatchObject({ reason: 'validation_failed', fields: ['configuration'] });
+  });
+
   it('changes, switches off and deletes one, minding its etag', async () => {
     const { id } = await create(toCreate({ name: 'Cellar', policy: { sleepy: false } }));
     const update = async (request: UpdateConnectionRequest) => await call<UpdateConnectionRequest, Connection>(client.updateConnection.bind(client), request, FIELDS);

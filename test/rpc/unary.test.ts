@@ -21,12 +21,16 @@ describe('a unary call', () => {
   let users: UserProfileServiceClient;
   let behave: (name: string) => Promise<void>;
   const asked: string[] = [];
+  const looked: number[] = [];
 
   beforeAll(async () => {
     const handlers: HandlersOf<SensorTemplateServiceServer> = {
       listSensorTemplates: async () => ({ sensorTemplates: [], nextPageToken: '' }),
       createSensorTemplate: checked(
-        ({ description }) => (description === 'bad' ? [{ field: 'description', description: 'must not be bad' }] : []),
+        ({ description = '' }) => {
+          looked.push(description.length);
+          return description === 'bad' ? [{ field: 'description', description: 'must not be bad' }] : [];
+        },
         async ({ sensorType }, context) => ({ ...TEMPLATE, sensorType, organizationId: context.organizationId }),
         async ({ keyNameId }, context) => {
           asked.push(context.organizationId);
@@ -111,6 +115,13 @@ describe('a unary call', () => {
     expect((await callFails(...create(fields, { keyNameId: 'a b', description: 'bad' }))).violations['keyNameId']).toContain('white space');
     expect(await callFails(...create(fields, { keyNameId: 'gone', sensorType: '' }))).toMatchObject({ reason: 'validation_failed', fields: ['sensorType'] });
     expect(await callFails(...create(fields, { keyNameId: 'broken', sensorType: '' }))).toMatchObject({ code: status.INTERNAL });
+  });
+
+  it('lets the handler look only at as much of a field as there may be', async () => {
+    looked.length = 0;
+    const error = await callFails(...create({ 'x-api-key': 'key', 'x-organization-id': 'org-1' }, { description: 'x'.repeat(70_000) }));
+    expect(error).toMatchObject({ reason: 'validation_failed', fields: ['description'] });
+    expect(looked).toEqual([2000]);
   });
 
   it('gives every response the request id of the caller, or one of its own', async () => {

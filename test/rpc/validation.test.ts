@@ -187,6 +187,22 @@ describe('field rules', () => {
     expect(request.command?.name).toBe('Open');
   });
 
+  it('cut what is too large to the size that is allowed, for those who look at the message after them', () => {
+    const long = 'x'.repeat(1_000_000);
+    const states = Array.from({ length: 70_000 }, (_, at) => ({ sensorId: at === 1 ? long : `s${at}`, valueTemplate: at === 2 ? long : '1' }));
+    const schema = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`p${at}`, { pattern: long }]));
+    const request = commands.CreateCommandRequest.fromPartial(inCommand({ name: long, directPayload: long, customEncoder: long, expectedSensorStates: states, paramsSchema: schema, encodedParamsTemplate: { a: [long] } }));
+    checks.violations(descriptors.registry.getMessage('actuator_command.v2.CreateCommandRequest') as DescMessage, request);
+    const { name, directPayload, customEncoder, expectedSensorStates = [], paramsSchema = {}, encodedParamsTemplate } = request.command ?? {};
+    expect([name, directPayload, customEncoder].map((text) => text?.length)).toEqual([255, 65_536, 262_144]);
+    expect([expectedSensorStates.length, expectedSensorStates[1]?.sensorId.length, expectedSensorStates[2]?.valueTemplate.length, expectedSensorStates[49]?.sensorId]).toEqual([50, 128, 4096, 's49']);
+    expect(Object.entries(paramsSchema).map(([key, entry]) => [key, entry.pattern?.length])).toEqual(Array.from({ length: 64 }, (_, at) => [`p${at}`, 1000]));
+    expect(encodedParamsTemplate).toEqual({});
+    const key = access.CreateApiKeyRequest.fromPartial({ name: 'n', scopes: ['a'], connectionIds: Array.from({ length: 5000 }, () => long) });
+    checks.violations(descriptors.registry.getMessage('organization_access_control.CreateApiKeyRequest') as DescMessage, key);
+    expect(key.connectionIds.map((id) => id.length)).toEqual(Array.from({ length: 100 }, () => 128));
+  });
+
   it('never throw, whatever a request of any method decodes to', () => {
     fc.assert(
       fc.property(fc.constantFrom(...ours), fc.uint8Array({ maxLength: 64 }), ({ request }, bytes) => {

@@ -39,8 +39,8 @@ export class ServedMethod {
     enterWith(call, this.facts, message);
     const ofRules: Violation[] = [];
     this.fieldRules(message as Record<string, unknown>, '', ofRules);
-    const violations = found.length === 0 ? ofRules : [...found, ...ofRules.filter(({ field }) => !isWithin(field, found))];
-    if (this.ownCheck) violations.push(...beside(violations, this.ownCheck(message)));
+    const violations = found.length === 0 ? ofRules : [...found, ...outside(found, ofRules)];
+    if (this.ownCheck) violations.push(...outside(violations, this.ownCheck(message)));
     if (violations.length > 0 && this.references) return refuse(violations, this.references(message, call));
     throwIfAny(violations);
     return undefined;
@@ -48,10 +48,14 @@ export class ServedMethod {
 }
 
 const NOTHING: readonly Violation[] = [];
+const STEP = /[.[]/g;
 
-/** Whether one of the violations names the field, or something that it lies in: what was not read is empty now, and nothing is to be said of that. */
-function isWithin(field: string, found: readonly Violation[]): boolean {
-  return found.some((one) => one.field === '' || field === one.field || field.startsWith(`${one.field}.`) || field.startsWith(`${one.field}[`));
+/** Those of the later violations that lie in nothing that was refused: what was not read, or was cut to size, is empty now, and nothing is to be said of that. */
+function outside(violations: readonly Violation[], later: readonly Violation[]): readonly Violation[] {
+  if (violations.length === 0 || later.length === 0) return later;
+  const named = new Set(violations.map(({ field }) => field));
+  if (named.has('')) return [];
+  return later.filter(({ field }) => !named.has(field) && !Array.from(field.matchAll(STEP)).some(({ index }) => named.has(field.slice(0, index))));
 }
 
 /** Those of the later violations whose field nothing was said about yet. */

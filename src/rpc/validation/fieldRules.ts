@@ -2,11 +2,12 @@ import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { ScalarType, type DescField, type DescMessage } from '@bufbuild/protobuf';
 import type { Violation } from '../../kernel/errors';
 import type { Descriptors, FieldRules } from '../descriptors';
+import { cutting, type HeldCheck } from './cutToSize';
 import { hasPlainKeys } from './json';
 import { enumCheck, scalarCheck, wellKnownCheck, type ValueCheck } from './scalars';
 import { characters, FORMAT, textFault } from './strings';
 
-/** Adds what is wrong with a message that ts-proto decoded; trims names in place. `prefix` is empty or ends with a dot. */
+/** Adds what is wrong with a message that ts-proto decoded; trims names in place, and cuts what is too large to size. `prefix` is empty or ends with a dot. */
 export type MessageCheck = (message: Fields, prefix: string, out: Violation[]) => void;
 
 type Fields = Record<string, unknown>;
@@ -41,9 +42,9 @@ export class FieldRuleChecks {
   private field(field: DescField, key: string = field.localName): FieldCheck | undefined {
     const rules = this.descriptors.rulesOf(field);
     if (rules?.checkedByHandler) return undefined;
-    if (field.fieldKind === 'list') return listField(field, rules, this.item(field, rules));
-    if (field.fieldKind === 'map') return mapField(field, rules, this.item(field, rules));
-    return singularField(field, key, rules, this.item(field, rules));
+    const check = cutting(field, rules, this.item(field, rules));
+    if (field.fieldKind === 'list') return listField(field, rules, check);
+    return field.fieldKind === 'map' ? mapField(field, rules, check) : singularField(field, key, rules, check);
   }
 
   // ts-proto writes a oneof as `{ $case, value }`.
@@ -67,7 +68,7 @@ export class FieldRuleChecks {
   }
 }
 
-function singularField(field: DescField, key: string, rules: FieldRules | undefined, check: ValueCheck | undefined): FieldCheck | undefined {
+function singularField(field: DescField, key: string, rules: FieldRules | undefined, check: HeldCheck | undefined): FieldCheck | undefined {
   const { jsonName } = field;
   const explicit = field.presence === FeatureSet_FieldPresence.EXPLICIT;
   const required = rules?.required ?? false;
@@ -80,7 +81,7 @@ function singularField(field: DescField, key: string, rules: FieldRules | undefi
       if (required) out.push({ field: prefix + jsonName, description: 'is required; give a value' });
       return;
     }
-    check?.(value, prefix + jsonName, out);
+    check?.(message, key, prefix + jsonName, out);
   };
 }
 
@@ -90,38 +91,47 @@ function isEmpty(value: unknown, field: DescField): boolean {
   return field.fieldKind === 'enum' ? value === 0 : field.scalar === ScalarType.BYTES && (value as Uint8Array).length === 0;
 }
 
-function listField(field: DescField, rules: FieldRules | undefined, check: ValueCheck | undefined): FieldCheck {
+function listField(field: DescField, rules: FieldRules | undefined, check: HeldCheck | undefined): FieldCheck {
   const { localName: key, jsonName } = field;
   const trimmed = rules?.format === FORMAT.name;
   return (message, prefix, out) => {
-    const items = message[key] as unknown[];
-    if (counted(items.length, rules, prefix + jsonName, out)) return;
-    if (trimmed) message[key] = items.map((item) => (item as string).trim());
+    const given = message[key] as unknown[];
+    const tooMany = counted(given.length, rules, prefix + jsonName, out);
+    const items = itemsOf(given, tooMany ? rules?.maxItems : undefined, trimmed);
+    message[key] = items;
     const seen = rules?.unique ? new Set<unknown>() : undefined;
-    for (const [at, item] of (message[key] as unknown[]).entries()) {
-      check?.(item, `${prefix}${jsonName}[${at}]`, out);
+    for (const [at, item] of items.entries()) {
+      check?.(items as unknown as Record<number, unknown>, at, `${prefix}${jsonName}[${at}]`, out);
       if (seen?.has(item)) out.push({ field: `${prefix}${jsonName}[${at}]`, description: 'stands in the list twice; give it once' });
       seen?.add(item);
     }
   };
 }
 
-function mapField(field: DescField, rules: FieldRules | undefined, check: ValueCheck | undefined): FieldCheck {
+function itemsOf(given: unknown[], most: number | undefined, trimmed: boolean): unknown[] {
+  const items = most === undefined ? given : given.slice(0, most);
+  return trimmed ? items.map((item) => (item as string).trim()) : items;
+}
+
+function mapField(field: DescField, rules: FieldRules | undefined, check: HeldCheck | undefined): FieldCheck {
   const { localName: key, jsonName } = field;
   return (message, prefix, out) => {
-    const entries = message[key] as Fields;
+    let entries = message[key] as Fields;
     if (!hasPlainKeys(entries)) out.push({ field: prefix + jsonName, description: 'holds the key `__proto__`; choose another name' });
-    const names = Object.keys(entries);
-    if (counted(names.length, rules, prefix + jsonName, out)) return;
+    let names = Object.keys(entries);
+    if (counted(names.length, rules, prefix + jsonName, out)) {
+      names = names.slice(0, rules?.maxItems);
+      entries = message[key] = Object.fromEntries(names.map((name) => [name, entries[name]]));
+    }
     for (const name of names) {
       const fault = textFault(name) ?? (characters(name) > 255 ? 'is longer than 255 characters' : undefined);
       if (fault) out.push({ field: prefix + jsonName, description: `has a key that ${fault}` });
-      else check?.(entries[name], `${prefix}${jsonName}.${name}`, out);
+      else check?.(entries, name, `${prefix}${jsonName}.${name}`, out);
     }
   };
 }
 
-/** Whether the number of items is wrong; then the items are not looked at. */
+/** Whether there are too many items; then only as many are looked at as there may be. */
 function counted(count: number, rules: FieldRules | undefined, path: string, out: Violation[]): boolean {
   if (rules?.required && count === 0) out.push({ field: path, description: 'is required; give at least one' });
   const tooMany = rules !== undefined && rules.maxItems > 0 && count > rules.maxItems;

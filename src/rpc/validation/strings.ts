@@ -7,6 +7,9 @@ export type Fault<Value> = (value: Value) => string | undefined;
 /** `plantroom.v1.StringFormat`. */
 export const FORMAT = { none: 0, name: 1, id: 2, etag: 3 } as const;
 
+/** The most characters that a text of a format has. */
+export const LONGEST_OF_FORMAT: Readonly<Record<number, number>> = { [FORMAT.name]: 255, [FORMAT.id]: 128, [FORMAT.etag]: 128 };
+
 const NUL = '\0';
 // Control characters of Unicode, and the two separators that break a line.
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
