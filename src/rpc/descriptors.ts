@@ -7,6 +7,8 @@ export interface HttpRoute {
   readonly verb: string;
   readonly route: string;
   readonly body: string;
+  /** The fields in its path, by their names in the proto. */
+  readonly inPath: readonly string[];
 }
 
 /** Another HTTP status of an answer: `plantroom.v1.StatusRule`. */
@@ -146,6 +148,10 @@ function factsOf(method: DescMethod, options: Record<'scope' | 'status' | 'http'
 }
 
 function routesOf({ pattern, body, additionalBindings }: HttpRule): HttpRoute[] {
-  const own = pattern.case && typeof pattern.value === 'string' ? [{ verb: pattern.case.toUpperCase(), route: pattern.value, body }] : [];
+  const own = pattern.case && typeof pattern.value === 'string' ? [{ verb: pattern.case.toUpperCase(), route: pattern.value, body, inPath: variablesOf(pattern.value) }] : [];
   return [...own, ...additionalBindings.flatMap(routesOf)];
+}
+
+function variablesOf(route: string): string[] {
+  return [...route.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
 }

@@ -207,6 +207,16 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
       expect(await room.made('PATCH', `/api/v2/devices/${id}`, { dataSendingInterval: { unit, value: 2 } })).toMatchObject({ dataSendingInterval: { unit, value: 2 } });
     });
 
+    it('takes the organization of getPersonalUser from the query too', async () => {
+      const key = { 'x-api-key': room.server.key };
+      expect((await room.http.get(`/api/users/personal?organizationId=${room.organizationId}`, key)).status).toBe(200);
+      expect(seenHttp(await room.http.get(`/api/users/personal?organizationId=${FOREIGN}`, key))).toMatchObject({ status: 401, code: 'organization_mismatch' });
+    });
+
+    it('makes nothing of what stands in the query and belongs into the body', async () => {
+      expect(seenHttp(await room.ask('POST', '/api/v2/devices?name=fromquery'))).toMatchObject({ status: 400, code: 'validation_failed', fields: ['name'] });
+    });
+
     it('takes a header of any case and the key with blanks around it', async () => {
       const answer = await room.http.get('/api/v2/devices', { 'X-API-Key': room.server.key, 'X-ORGANIZATION-ID': room.organizationId });
       expect(answer.status).toBe(200);

@@ -52,7 +52,7 @@ describe('addresses', () => {
     expect(seenHttp(await http.get(`/api/v2/devices/${id}`))).toMatchObject({ status: 400, code: 'validation_failed' });
   });
 
-  it.each(['/api/v2//devices', '//api/v2/devices', '/API/v2/devices', '/api/v2/Devices', '/api/v2/devices/x/', '/api/v2/devices/../devices', '/', '/api', '/nope', '/api/v2/readings%3Alatest', '/api/v2/readings:nope', '/digitaldevice.v2.DigitalDeviceService', '/digitaldevice.v2.DigitalDeviceService/Nope'])(
+  it.each(['/api/v2//devices', '//api/v2/devices', '/API/v2/devices', '/api/v2/Devices', '/api/v2/devices/x/', '/api/v2/devices/../devices', '/api', '/nope', '/api/v2/readings%3Alatest', '/api/v2/readings:nope', '/digitaldevice.v2.DigitalDeviceService', '/digitaldevice.v2.DigitalDeviceService/Nope'])(
     'has nothing at %s',
     async (path) => {
       for (const verb of ['GET', 'POST', 'DELETE']) expect(seenHttp(await http.send(verb, path)).status).toBe(404);

@@ -113,12 +113,12 @@ describe('health and stop', () => {
     await serving;
     const gate = Promise.withResolvers<void>();
     const entered = new Promise<void>((resolve) => (answering = async () => (resolve(), await gate.promise)));
-    const running = call(users.getPersonalUser.bind(users), {}, FIELDS);
+    const running = call(users.getPersonalUser.bind(users), { organizationId: '' }, FIELDS);
     await entered;
     const stopped = edge.server.stop(20_000, [edge.door]);
     expect(seen(await watchEnd)).toMatchObject({ code: status.UNAVAILABLE, reason: 'shutting_down' });
     expect(watched).toEqual([Serving.SERVING, Serving.NOT_SERVING]);
-    expect(await callFails(users.getPersonalUser.bind(users), {}, FIELDS)).toMatchObject({ code: status.UNAVAILABLE, reason: 'shutting_down' });
+    expect(await callFails(users.getPersonalUser.bind(users), { organizationId: '' }, FIELDS)).toMatchObject({ code: status.UNAVAILABLE, reason: 'shutting_down' });
     expect(await call(health.check.bind(health), { service: '' }, {})).toEqual({ status: Serving.NOT_SERVING });
     gate.resolve();
     await expect(running).resolves.toMatchObject({ id: 'u' });
@@ -128,7 +128,7 @@ describe('health and stop', () => {
   it('cuts what is left at the hard limit', async () => {
     const users = edge.client(UserProfileServiceClient);
     const entered = new Promise<void>((resolve) => (answering = async () => (resolve(), await new Promise(() => {}))));
-    const running = callFails(users.getPersonalUser.bind(users), {}, FIELDS);
+    const running = callFails(users.getPersonalUser.bind(users), { organizationId: '' }, FIELDS);
     await entered;
     await edge.server.stop(10, [edge.door]);
     expect(await running).toMatchObject({ code: status.UNAVAILABLE, reason: 'shutting_down' });

@@ -90,7 +90,7 @@ describe('a unary call', () => {
   it('refuses an organization in the message that is not the key’s, whatever the header says', async () => {
     const fields = { 'x-api-key': 'key', 'x-organization-id': 'org-1' };
     expect(await callFails(...create(fields, { organizationId: 'org-2' }))).toMatchObject({ reason: 'organization_mismatch' });
-    expect(await callFails(users.getPersonalUser.bind(users), {}, { 'x-api-key': 'key' })).toMatchObject({ reason: 'organization_missing' });
+    expect(await callFails(users.getPersonalUser.bind(users), { organizationId: '' }, { 'x-api-key': 'key' })).toMatchObject({ reason: 'organization_missing' });
   });
 
   it('reports every violation at once, those of the handler too, and trims names', async () => {

@@ -14,8 +14,14 @@ interface Level {
   readonly inner: Map<FieldReader, Level>;
 }
 
-/** What a query gives of a request. Beside a body of `*` only single values may come. */
-export function readQuery(query: URLSearchParams, message: MessageReader, bodyRule: string, out: Violation[]): Given {
+/** What stands for what: `body` of the HTTP route, and the fields that may stand beside one of `*`, by their names in the proto. */
+export interface QueryPlace {
+  readonly bodyRule: string;
+  readonly besideBody: ReadonlySet<string>;
+}
+
+/** What a query gives of a request. */
+export function readQuery(query: URLSearchParams, message: MessageReader, place: QueryPlace, out: Violation[]): Given {
   const texts = new Map<string, string[]>();
   for (const [name, text] of query) {
     const known = texts.get(name);
@@ -23,15 +29,15 @@ export function readQuery(query: URLSearchParams, message: MessageReader, bodyRu
     else texts.set(name, [text]);
   }
   const top = levelOf(message);
-  for (const [name, values] of texts) readName(name, values, top, bodyRule, out);
+  for (const [name, values] of texts) readName(name, values, top, place, out);
   return finished(top, '', out);
 }
 
-function readName(name: string, texts: readonly string[], top: Level, bodyRule: string, out: Violation[]): void {
+function readName(name: string, texts: readonly string[], top: Level, place: QueryPlace, out: Violation[]): void {
   const found = locate(name, top, out);
   if (!found) return;
   const { level, field, first } = found;
-  const fault = bodyRule === first.name ? 'is part of the body; leave it out of the query' : placeFault(field, texts.length, level !== top, bodyRule);
+  const fault = placeFault(first, place) ?? formFault(field, texts.length);
   if (fault) return report(out, name, fault);
   const read = field.single?.fromText;
   if (!read) return;
@@ -44,8 +50,12 @@ function readName(name: string, texts: readonly string[], top: Level, bodyRule: 
   if (!values.includes(undefined)) level.given.set(field, values);
 }
 
-function placeFault(field: FieldReader, count: number, isInner: boolean, bodyRule: string): string | undefined {
-  if (bodyRule === '*' && (isInner || field.isList || !field.single)) return 'belongs into the body, not into the query';
+function placeFault({ name }: FieldReader, { bodyRule, besideBody }: QueryPlace): string | undefined {
+  if (bodyRule === name) return 'is part of the body; leave it out of the query';
+  return bodyRule === '*' && !besideBody.has(name) ? 'belongs into the body, not into the query' : undefined;
+}
+
+function formFault(field: FieldReader, count: number): string | undefined {
   if (!field.single) return field.inner ? `has fields of its own; give them as ${field.jsonName}.name=value` : 'cannot be given in a query';
   return count > 1 && !field.isList ? `is given ${count} times; give it once` : undefined;
 }

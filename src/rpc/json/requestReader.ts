@@ -28,14 +28,18 @@ export class RequestReaders {
   }
 
   /** The reader of a method. Throws for a request with a type of google.protobuf that it does not know. */
-  of(facts: Pick<MethodFacts, 'request'>): RequestReader {
-    return new RequestReader(this.messages.of(facts.request));
+  of({ request, routes }: Pick<MethodFacts, 'request' | 'routes'>): RequestReader {
+    return new RequestReader(this.messages.of(request), new Set(['organization_id', ...(routes[0]?.inPath ?? [])]));
   }
 }
 
 /** Makes requests of one method. */
 export class RequestReader {
-  constructor(private readonly message: MessageReader) {}
+  /** `besideBody`: the fields, by their names in the proto, that may stand in the query beside a body of `*`. */
+  constructor(
+    private readonly message: MessageReader,
+    private readonly besideBody: ReadonlySet<string>,
+  ) {}
 
   /**
    * The request as ts-proto holds it, less what is wrong, which is added to `out` by its path in JSON names (at most 100).
@@ -66,7 +70,7 @@ export class RequestReader {
   }
 
   private addQuery({ query, body, bodyRule }: RequestParts, given: Given, out: Violation[]): void {
-    const fromQuery = readQuery(query, this.message, bodyRule, out);
+    const fromQuery = readQuery(query, this.message, { bodyRule, besideBody: this.besideBody }, out);
     for (const [field, value] of fromQuery) {
       if (!given.has(field)) given.set(field, value);
       else if (field.name !== 'organization_id' && !isDeepStrictEqual(given.get(field), value)) report(out, field.jsonName, 'stands in the query and, with another value, in the body; give it once');

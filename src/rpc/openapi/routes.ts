@@ -27,9 +27,9 @@ export function placesOf(facts: MethodFacts): Place[] {
   return facts.kind === 'unary' || facts.kind === 'server_streaming' ? [...places, grpcPlace(facts)] : places;
 }
 
-function placeOf(facts: MethodFacts, { verb, route, body }: HttpRoute, main: HttpRoute | undefined): Place {
-  const inPath = variablesOf(route);
-  const moved = main ? [...variablesOf(main.route)].filter((name) => !inPath.has(name)) : [];
+function placeOf(facts: MethodFacts, { verb, route, body, ...own }: HttpRoute, main: HttpRoute | undefined): Place {
+  const inPath = new Set(own.inPath);
+  const moved = (main?.inPath ?? []).filter((name) => !inPath.has(name));
   const others = facts.request.fields.filter(({ name }) => !inPath.has(name));
   const isBody = body === '*' && facts.content !== 'upload';
   if (body !== '' && body !== '*') throw new Error(`${facts.path}: the OpenAPI document does not know a body of one field yet (${body})`);
@@ -61,10 +61,6 @@ export function operationName(facts: MethodFacts): string {
 // The bytes are the body; ranges say where a download begins.
 function isInQuery({ content }: MethodFacts, { name }: DescField): boolean {
   return !(content === 'upload' && name === 'chunk') && !(content === 'download' && name === 'offset');
-}
-
-function variablesOf(route: string): Set<string> {
-  return new Set([...route.matchAll(VARIABLE)].map(([, name = '']) => name));
 }
 
 function jsonName(facts: MethodFacts, name: string): string {

@@ -50,7 +50,7 @@ const types = [...new Map(methods.flatMap(({ request, response }) => [request, r
 
 function read(request: DescMessage, body: unknown): { message: unknown; violations: Violation[] } {
   const violations: Violation[] = [];
-  const message = readers.of({ request }).read({ path: {}, query: new URLSearchParams(), body, bodyRule: '*' }, violations);
+  const message = readers.of({ request, routes: [] }).read({ path: {}, query: new URLSearchParams(), body, bodyRule: '*' }, violations);
   return { message, violations };
 }
 
