@@ -1,6 +1,7 @@
 import { constants, type Http2ServerResponse } from 'node:http2';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { validationFailed } from '../../kernel/errors';
+import { requestIdFrom } from '../requestId';
 
 // As they are without their case, and all that is no letter.
 const KEY_NAMES = new Set(['apikey', 'xapikey', 'key', 'token', 'accesstoken', 'authorization']);
@@ -14,6 +15,16 @@ export function refuseKeys(request: FastifyRequest): void {
     if (!isNamedSo && !LIKE_A_KEY.test(value) && !LIKE_A_KEY.test(name)) continue;
     throw validationFailed([{ field: isNamedSo ? name : '', description: 'a key does not belong in an address, where others can read it; send it in the header X-API-Key, and replace this one' }]);
   }
+}
+
+/** Gives the answer the id of its request: the caller's where it is usable, else a new one. */
+export function giveRequestId({ headers }: FastifyRequest, reply: FastifyReply): void {
+  void reply.header('x-request-id', requestIdFrom(headers['x-request-id']));
+}
+
+/** The id that the answer was given. */
+export function requestIdOf(reply: FastifyReply): string {
+  return String(reply.getHeader('x-request-id'));
 }
 
 /** Says that the answer depends on a header of the request, beside those that it depends on already. */

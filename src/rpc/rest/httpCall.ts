@@ -14,11 +14,10 @@ import type { RequestReader } from '../json/requestReader';
 import { parseStrict } from '../json/strictJson';
 import type { WireError } from '../errorTable';
 import { callerGone, OpenCall, shuttingDown } from '../openCall';
-import { requestIdFrom } from '../requestId';
 import { sendContent } from './content';
 import { errorJson, sendError } from './errorAnswer';
 import { sendContinue } from './expectations';
-import { cut, refuseKeys } from './headers';
+import { cut, refuseKeys, requestIdOf } from './headers';
 import { jsonAnswer, sendJson, takeConditions } from './conditional';
 import { peerOf } from './peer';
 import type { AnswerForm } from './routes';
@@ -59,8 +58,7 @@ export class HttpCall implements ServedCall {
   begin(next: () => void): void {
     const { request, reply, context, method } = this;
     this.edge.open(this);
-    context.requestId = requestIdFrom(request.headers['x-request-id']);
-    void reply.header('x-request-id', context.requestId);
+    context.requestId = requestIdOf(reply);
     reply.raw.once('close', () => this.onClose());
     try {
       refuseKeys(request);

@@ -2,9 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
 import type { LinkedContent } from '../handlers';
-import { requestIdFrom } from '../requestId';
 import { sendContent } from './content';
-import { cut, refuseKeys } from './headers';
+import { cut, refuseKeys, requestIdOf } from './headers';
 import { peerOf } from './peer';
 
 /** Serves content that links open without a key. What is refused goes to the error handler of the app; what is answered is one line in the log, without the query: it is a secret. */
@@ -13,18 +12,17 @@ export function addLinks(app: FastifyInstance, links: readonly LinkedContent[], 
 
   async function answer(link: LinkedContent, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const startedAt = clock.monotonic();
-    const requestId = requestIdFrom(request.headers['x-request-id']);
     refuseKeys(request);
     const content = await link.open(request.params as Record<string, string>, request.query as URLSearchParams);
     // Pages of other origins show pictures; the link itself says who may.
-    void reply.headers({ 'x-request-id': requestId, 'cross-origin-resource-policy': 'cross-origin' });
+    void reply.header('cross-origin-resource-policy', 'cross-origin');
     const line = (http: number, reason?: string): object => ({
       verb: request.method,
       path: request.url.split('?')[0],
       http,
       reason,
       duration_ms: Math.round((clock.monotonic() - startedAt) * 1000) / 1000,
-      request_id: requestId,
+      request_id: requestIdOf(reply),
       peer: peerOf(request),
     });
     try {

@@ -17,16 +17,23 @@ interface Page {
   readonly encoded: Map<Encoding, Promise<Buffer>>;
 }
 
-/** Shows the OpenAPI document and the pages that make it readable, to everybody. `baseUrl`: how clients reach this server; empty: as they did. */
-export function addPages(app: FastifyInstance, baseUrl: string): void {
+/**
+ * Shows the OpenAPI document and the pages that make it readable, to everybody. `baseUrl`: how clients reach this server; empty: as they did.
+ * Gives the paths.
+ */
+export function addPages(app: FastifyInstance, baseUrl: string): readonly string[] {
   const text = Buffer.from(openApiText(baseUrl));
   const document = { contentType: JSON_TYPE, body: text, etag: tagOf(digestOf(text), undefined, false), cacheControl: 'no-cache', encoded: new Map() };
   app.get('/openapi.json', (request, reply) => send(request, reply, document));
-  for (const path of ['/', '/docs']) app.get(path, (_, reply) => reply.redirect('/docs/', 308));
-  for (const [name, file] of docsFiles()) {
+  const moved = ['/', '/docs'];
+  for (const path of moved) app.get(path, (_, reply) => reply.redirect('/docs/', 308));
+  const files = Array.from(docsFiles(), ([name, file]) => {
+    const path = `/docs/${name === 'index.html' ? '' : name}`;
     const page = { ...file, cacheControl: name.endsWith('.html') ? 'no-cache' : `public, max-age=${DAY_S}`, encoded: new Map() };
-    app.get(`/docs/${name === 'index.html' ? '' : name}`, (request, reply) => send(request, reply.header('content-security-policy', DOCS_CSP), page));
-  }
+    app.get(path, (request, reply) => send(request, reply.header('content-security-policy', DOCS_CSP), page));
+    return path;
+  });
+  return ['/openapi.json', ...moved, ...files];
 }
 
 async function send(request: FastifyRequest, reply: FastifyReply, page: Page): Promise<FastifyReply> {

@@ -7,6 +7,7 @@ import { Connections } from './connections';
 import { DEFAULT_HTTP_LIMITS, httpServerOf, type HttpLimits } from './httpLimits';
 import { headersTooLarge, refuseMalformed } from './malformed';
 import { sendError } from './errorAnswer';
+import { giveRequestId, requestIdOf } from './headers';
 import { peerOf } from './peer';
 
 /** What the port is opened with. */
@@ -45,6 +46,7 @@ export function portOf({ tls, log, trustedProxies, corsOrigins = [], ...given }:
       if (wire) log.info({ http: wire.http, reason: wire.reason, request_id: wire.requestId, peer: socket.remoteAddress }, 'http.refused');
     },
     frameworkErrors: (error, request, reply) => {
+      giveRequestId(request, reply);
       if (!browsers.open(request, reply)) onError(error, request, reply);
     },
     forceCloseConnections: 'idle',
@@ -52,6 +54,7 @@ export function portOf({ tls, log, trustedProxies, corsOrigins = [], ...given }:
   });
   const connections = new Connections(app.server, limits, tls.isOn);
   app.addHook('onRequest', (request, reply, done) => {
+    giveRequestId(request, reply);
     if (browsers.open(request, reply)) return;
     if (request.raw.rawHeaders.length > limits.headerPairs * 2) refuseHeaders(request, reply, log);
     else done();
@@ -60,7 +63,7 @@ export function portOf({ tls, log, trustedProxies, corsOrigins = [], ...given }:
 }
 
 function refuseHeaders(request: FastifyRequest, reply: FastifyReply, log: Logger): void {
-  const wire = headersTooLarge();
+  const wire = { ...headersTooLarge(), requestId: requestIdOf(reply) };
   log.info({ http: wire.http, reason: wire.reason, request_id: wire.requestId, peer: peerOf(request) }, 'http.refused');
-  sendError(reply.header('x-request-id', wire.requestId), wire);
+  sendError(reply, wire);
 }

@@ -8,12 +8,12 @@ import type { LinkedContent } from '../handlers';
 import { AnswerWriters } from '../json/answerWriter';
 import { RequestReaders } from '../json/requestReader';
 import { listenFault } from '../listenFault';
-import { requestIdFrom } from '../requestId';
 import type { Door, Services } from '../services';
 import type { ServerTls } from '../tls/serverTls';
 import { sendError } from './errorAnswer';
 import type { Connections } from './connections';
 import { holdBodies } from './expectations';
+import { requestIdOf } from './headers';
 import { HttpCall } from './httpCall';
 import type { HttpLimits } from './httpLimits';
 import { addLinks } from './links';
@@ -61,6 +61,8 @@ const LIKE_A_KEY = /_[\dA-Za-z%]{20,}/g;
 export class RestServer implements Door {
   private readonly app: FastifyInstance;
   private readonly connections: Connections;
+  /** The paths that are no calls. */
+  private readonly shown: readonly string[];
 
   constructor(private readonly options: RestServerOptions) {
     const port = portOf({ ...options, log: options.services.edge.log }, (error, request, reply) => this.onError(error, request, reply));
@@ -73,8 +75,7 @@ export class RestServer implements Door {
       throw new DomainError('not_found', 'route_unknown', `there is no ${request.method} ${pathOf(request)}; /openapi.json lists all that there is`);
     });
     holdBodies(this.app.server);
-    this.addHealth();
-    if (options.docs) addPages(this.app, options.publicUrl);
+    this.shown = [...this.addHealth(), ...(options.docs ? addPages(this.app, options.publicUrl) : [])];
   }
 
   /** Listens on `host:port` (port 0: any that is free), for the services that are there by now. Throws a DomainError that says what to change. */
@@ -90,7 +91,8 @@ export class RestServer implements Door {
       for (const route of routes) if (route.form === 'upload') this.addRoute(scope, route, readers, writers);
     });
     addLinks(this.app, links, services.edge);
-    addOtherVerbs(this.app, verbsOf([...routes, ...links.map(({ path }) => ({ verb: 'GET', pattern: path, form: 'download' as const }))]), methodNotAllowed);
+    const pages = [...this.shown, ...links.map(({ path }) => path)].map((pattern) => ({ verb: 'GET' as const, pattern, form: 'download' as const }));
+    addOtherVerbs(this.app, verbsOf([...routes, ...pages]), methodNotAllowed);
     const { host, port } = findHostPort(listen) ?? { host: listen, port: 0 };
     try {
       await this.app.listen({ host, port });
@@ -128,22 +130,24 @@ export class RestServer implements Door {
     });
   }
 
-  private addHealth(): void {
+  /** Gives the paths. */
+  private addHealth(): readonly string[] {
     const { health } = this.options.services;
     this.app.get('/healthz', async () => ({ status: 'ok' }));
     this.app.get('/readyz', async (_, reply) => await reply.code(health.isServing ? 200 : 503).send({ status: health.isServing ? 'ready' : 'stopping' }));
+    return ['/healthz', '/readyz'];
   }
 
   /** What fastify found wrong, and what a route threw. */
   private onError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
     const reason = error instanceof DomainError ? error : domainErrorOf(error);
     if (request.call) return request.call.fail(reason);
-    const requestId = requestIdFrom(request.headers['x-request-id']);
+    const requestId = requestIdOf(reply);
     const wire = toWire(reason, requestId);
     const fields = { verb: request.method, path: pathOf(request), http: wire.http, reason: wire.reason, request_id: requestId, peer: peerOf(request) };
     if (wire.cause === undefined) this.options.services.edge.log.info(fields, 'http.refused');
     else this.options.services.edge.log.error({ ...fields, err: wire.cause }, 'http.failed');
-    sendError(reply.header('x-request-id', requestId), wire);
+    sendError(reply, wire);
   }
 }
 

@@ -1,0 +1,57 @@
+import { UserProfileServiceService } from '../../src/gen/userprofile/user_profile_service';
+import { HttpClient, seenHttp } from '../support/http';
+import { startRestEdge, type RestEdge } from './restEdge';
+
+const USER = '/userprofile.UserProfileService/GetPersonalUser';
+const PAGE = 'https://console.example';
+
+// What is no call of a method is answered like one all the same.
+describe('health, pages and all that is no call', () => {
+  let edge: RestEdge;
+  let http: HttpClient;
+
+  beforeAll(async () => {
+    edge = await startRestEdge((server) => server.add(UserProfileServiceService, { getPersonalUser: async () => ({ id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined }) }), { rest: { docs: true, corsOrigins: [PAGE] } });
+    http = new HttpClient(edge.address, edge.ca);
+  });
+  afterAll(async () => {
+    http.close();
+    await edge.stop();
+  });
+
+  const PREFLIGHT = { origin: PAGE, 'access-control-request-method': 'POST' };
+  const TOO_MANY = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`x-more-${at}`, 'x']));
+
+  it.each<[number, string, string, Record<string, string>]>([
+    [200, 'GET', '/healthz', {}],
+    [200, 'HEAD', '/readyz', {}],
+    [200, 'GET', '/openapi.json', {}],
+    [304, 'GET', '/openapi.json', { 'if-none-match': '*' }],
+    [200, 'GET', '/docs/', {}],
+    [308, 'GET', '/docs', {}],
+    [308, 'GET', '/', {}],
+    [204, 'OPTIONS', '/docs/', {}],
+    [204, 'OPTIONS', USER, {}],
+    [204, 'OPTIONS', USER, PREFLIGHT],
+    [405, 'DELETE', '/healthz', {}],
+    [401, 'POST', USER, {}],
+    [404, 'GET', '/nowhere', {}],
+    [400, 'GET', '/%zz', {}],
+    [204, 'OPTIONS', '/%zz', PREFLIGHT],
+    [431, 'GET', '/healthz', TOO_MANY],
+  ])('gives the answer %d of %s %s the id of its request, or one of its own', async (status, verb, path, headers) => {
+    const answers = [await http.send(verb, path, { headers: { 'x-request-id': 'mine', ...headers } }), await http.send(verb, path, { headers })];
+    expect(answers.map((answer) => answer.status)).toEqual([status, status]);
+    expect(answers.map((answer) => answer.headers['x-request-id'])).toEqual(['mine', expect.stringMatching(/^[\da-f-]{36}$/)]);
+    if (status >= 400) expect(answers.map((answer) => seenHttp(answer).requestId)).toEqual(answers.map((answer) => answer.headers['x-request-id']));
+  });
+
+  it.each(['/healthz', '/readyz', '/openapi.json', '/', '/docs', '/docs/'])('takes nothing but reads at %s', async (path) => {
+    for (const verb of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const answer = await http.send(verb, path);
+      expect(seenHttp(answer)).toMatchObject({ status: 405, code: 'method_not_allowed' });
+      expect(answer.headers.allow).toBe('GET, HEAD, OPTIONS');
+    }
+    expect(await http.send('OPTIONS', path)).toMatchObject({ status: 204, headers: { allow: 'GET, HEAD, OPTIONS' } });
+  });
+});
