@@ -24,7 +24,7 @@ export class MessageReaders {
   }
 
   private field(field: DescField): FieldReader {
-    const single = singleValue(field);
+    const single = singleValue(field, this.descriptors.rulesOf(field));
     const inner = field.message && !single ? this.of(field.message) : undefined;
     const isSingular = field.fieldKind !== 'list' && field.fieldKind !== 'map';
     return {

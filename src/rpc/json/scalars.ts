@@ -43,10 +43,16 @@ const OTHERS: Readonly<Partial<Record<ScalarType, Scalar>>> = {
   [ScalarType.FLOAT]: real(toFloat, 'a number that 32 bits can hold'),
 };
 
-/** The reading of a scalar type. */
-export function scalarOf(type: ScalarType): Scalar {
+/** The least and the greatest value that a field takes; the field rules refuse others. */
+export interface TakenRange {
+  readonly min?: number | undefined;
+  readonly max?: number | undefined;
+}
+
+/** The reading of a scalar type. `taken` is only told: a number beyond it that the type can hold is read. */
+export function scalarOf(type: ScalarType, taken: TakenRange = {}): Scalar {
   const range = INTEGER_RANGES[type];
-  return range ? integer(range) : (OTHERS[type] ?? real(toDouble, 'a number'));
+  return range ? integer(range, taken) : (OTHERS[type] ?? real(toDouble, 'a number'));
 }
 
 /** The bytes of a text in base64, standard or for URLs, padded or not; undefined for any other text. */
@@ -57,13 +63,13 @@ export function bytesOf(text: string): Buffer | undefined {
   return fits ? Buffer.from(text, 'base64') : undefined;
 }
 
-function integer([least, most]: readonly [number, number]): Scalar {
+function integer([least, most]: readonly [number, number], { min = least, max = most }: TakenRange): Scalar {
   // "+ 0" turns -0 into 0.
   const within = (value: number): number | undefined => (Number.isInteger(value) && value >= least && value <= most ? value + 0 : undefined);
   return {
     fromJson: (json) => (typeof json === 'number' ? within(json) : undefined),
     fromText: (text) => (INTEGER_TEXT.test(text) ? within(Number(text)) : undefined),
-    form: `a whole number from ${least} to ${most}`,
+    form: `a whole number from ${Math.max(least, min)} to ${Math.min(most, max)}`,
     zero: () => 0,
   };
 }

@@ -2,7 +2,7 @@ import type { DescEnum, DescField, DescMessage } from '@bufbuild/protobuf';
 import type { Violation } from '../../kernel/errors';
 import { enumWord, enumWords } from './enumWords';
 import { isObject, kindOf, quoted, report } from './faults';
-import { scalarOf, type Scalar } from './scalars';
+import { scalarOf, type Scalar, type TakenRange } from './scalars';
 import { DURATION_FORM, durationOf, TIME_FORM, timestampOf } from './times';
 
 /** Reads one value that is no message with fields. Both give undefined when it is wrong, which they say. */
@@ -17,10 +17,10 @@ export interface SingleValue {
 }
 
 /** How the values of a field (the items of its list or map) are read; undefined for messages with fields. Throws for a type of google.protobuf that it does not know. */
-export function singleValue(field: DescField): SingleValue | undefined {
+export function singleValue(field: DescField, taken: TakenRange | undefined): SingleValue | undefined {
   if (field.message) return wellKnown(field.message);
   if (field.enum) return ofText(wordsOf(field.enum));
-  return field.scalar === undefined ? undefined : ofScalar(scalarOf(field.scalar), kindOf);
+  return field.scalar === undefined ? undefined : ofScalar(scalarOf(field.scalar, taken), kindOf);
 }
 
 function wellKnown({ typeName }: DescMessage): SingleValue | undefined {

@@ -27,7 +27,9 @@ const MAPPINGS = 'digitaldevice.v2.SetSensorMappingsRequest';
 const COMMAND = 'actuator_command.v2.CommandDefinition';
 const AGGREGATE = 'sensorquery.v1.QueryAggregateRequest';
 const UPLINK = 'gateway.v1.Uplink';
-const INT32 = 'a whole number from -2147483648 to 2147483647';
+// As the rules of the fields say, else as far as their types go.
+const PORT = 'a whole number from 1 to 223';
+const SIZE = 'a whole number from 0 to 2147483647';
 const INT64 = 'a whole number from -9007199254740991 to 9007199254740991';
 
 describe('a body gives', () => {
@@ -74,11 +76,11 @@ describe('a body gives', () => {
 describe('a body is refused for', () => {
   it.each<[string, string, unknown, readonly string[]]>([
     ['a number as text', COMMAND, { name: 5 }, ['name: must be a text, not 5']],
-    ['a text as number', COMMAND, { fPort: '5' }, [`fPort: must be ${INT32}, not a text`]],
-    ['a fraction', COMMAND, { fPort: 1.5 }, [`fPort: must be ${INT32}, not 1.5`]],
-    ['32 bits', COMMAND, { fPort: 2_147_483_648 }, [`fPort: must be ${INT32}, not 2147483648`]],
+    ['a text as number', COMMAND, { fPort: '5' }, [`fPort: must be ${PORT}, not a text`]],
+    ['a fraction', COMMAND, { fPort: 1.5 }, [`fPort: must be ${PORT}, not 1.5`]],
+    ['32 bits', COMMAND, { fPort: 2_147_483_648 }, [`fPort: must be ${PORT}, not 2147483648`]],
     ['53 bits', 'sensorquery.v1.Reading', { integer: 9_007_199_254_740_992 }, [`integer: must be ${INT64}, not 9007199254740992`]],
-    ['a boolean as number', COMMAND, { fPort: true }, [`fPort: must be ${INT32}, not true`]],
+    ['a boolean as number', COMMAND, { fPort: true }, [`fPort: must be ${PORT}, not true`]],
     ['a number as boolean', COMMAND, { confirmed: 0 }, ['confirmed: must be true or false, not 0']],
     ['a text as boolean', COMMAND, { confirmed: 'true' }, ['confirmed: must be true or false, not a text']],
     ['NaN as text', 'sensorquery.v1.Reading', { number: 'NaN' }, ['number: must be a number, not a text']],
@@ -155,11 +157,11 @@ describe('a query gives', () => {
 
 describe('a query is refused for', () => {
   it.each<[string, string, string, readonly string[]]>([
-    ['an empty text as number', 'sensorquery.v1.QueryRangeRequest', 'pageSize=', [`pageSize: must be ${INT32}, not ""`]],
-    ['a number with more around it', 'sensorquery.v1.QueryRangeRequest', 'pageSize=%205', [`pageSize: must be ${INT32}, not " 5"`]],
-    ['a number with a leading zero', 'sensorquery.v1.QueryRangeRequest', 'pageSize=010', [`pageSize: must be ${INT32}, not "010"`]],
-    ['a number with an exponent', 'sensorquery.v1.QueryRangeRequest', 'pageSize=1e2', [`pageSize: must be ${INT32}, not "1e2"`]],
-    ['a number that is too large', 'sensorquery.v1.QueryRangeRequest', 'pageSize=2147483648', [`pageSize: must be ${INT32}, not "2147483648"`]],
+    ['an empty text as number', 'sensorquery.v1.QueryRangeRequest', 'pageSize=', [`pageSize: must be ${SIZE}, not ""`]],
+    ['a number with more around it', 'sensorquery.v1.QueryRangeRequest', 'pageSize=%205', [`pageSize: must be ${SIZE}, not " 5"`]],
+    ['a number with a leading zero', 'sensorquery.v1.QueryRangeRequest', 'pageSize=010', [`pageSize: must be ${SIZE}, not "010"`]],
+    ['a number with an exponent', 'sensorquery.v1.QueryRangeRequest', 'pageSize=1e2', [`pageSize: must be ${SIZE}, not "1e2"`]],
+    ['a number that is too large', 'sensorquery.v1.QueryRangeRequest', 'pageSize=2147483648', [`pageSize: must be ${SIZE}, not "2147483648"`]],
     ['a double that is none', 'actuator_command.v2.ParamSchema', 'min=NaN&max=1e999', ['min: must be a number, not "NaN"', 'max: must be a number, not "1e999"']],
     ['a boolean that is none', UPDATE, 'clearImages=1', ['clearImages: must be true or false, not "1"']],
     ['a word that is none', AGGREGATE, 'fill=zero&functions=min&functions=median', ['fill: must be one of none, null, previous, linear, not "zero"', 'functions[1]: must be one of min, max, avg, sum, count, first, last, time_weighted_average, not "median"']],
