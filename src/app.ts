@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
 import { findHostPort, hostPortText, isLoopback, type Config } from './config';
@@ -162,7 +162,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
   const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
-  const media = new MediaService({ database, dataDir: config.data.dir, ...outside });
+  const media = new MediaService({ database, dataDir: config.data.dir, installationId: await openInstallationId(uow), ...outside });
   await media.start();
   closing.push(async () => await media.stop());
   let publicUrl = config.http.publicUrl; // else known once the port is open

@@ -6,7 +6,7 @@ export { Authentication } from './authentication';
 export { bootstrap, type Bootstrapped } from './bootstrap';
 export { type IssuedKey, type MissingConnections } from './issueKey';
 export { KeyAdministration, type KeyFromCommandLine } from './keyAdministration';
-export { openCursors, openLinkSecret } from './openCursors';
+export { openCursors, openInstallationId, openLinkSecret } from './openCursors';
 export { type Organization, type OrganizationChange, type ReadingRetention } from './organization';
 export { organizationHandlers } from './organizationHandlers';
 export { OrganizationService } from './organizationService';

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { UnitOfWork } from '../database';
 import { Cursors } from '../kernel/pages';
 import type { AccessRepositories } from './accessRepositories';
@@ -13,6 +13,11 @@ export async function openCursors(uow: UnitOfWork<AccessRepositories>): Promise<
 /** The secret that links to pictures are signed with; as lasting. */
 export async function openLinkSecret(uow: UnitOfWork<AccessRepositories>): Promise<Buffer> {
   return await secret(uow, 'media_link_secret');
+}
+
+/** What names the database, wherever it is restored or copied to; no secret. */
+export async function openInstallationId(uow: UnitOfWork<AccessRepositories>): Promise<string> {
+  return await uow.repos.settings.getOrCreate('installation_id', randomUUID);
 }
 
 async function secret(uow: UnitOfWork<AccessRepositories>, name: string): Promise<Buffer> {

@@ -1,14 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { DomainError } from '../kernel/errors';
+import { join, resolve } from 'node:path';
+import { Disk } from './disk';
 import { MOST_BYTES, type Variant } from './media';
 import { refusal } from './pictureReader';
 
 const READ_BYTES = 64 * 1024;
-const FULL = new Set(['ENOSPC', 'EDQUOT']);
 const CONTENT_NAME = /^[0-9a-f]{64}$/;
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const SMALL = '.small';
+const VARIANTS = ['original', 'thumbnail'] as const;
 /** How many contents are looked for in one statement. */
 const AT_ONCE = 200;
 
@@ -26,26 +26,59 @@ export interface ContentName {
   readonly sha256: string;
 }
 
+/** Some contents of an organization. */
+export interface SomeContents {
+  readonly organizationId: string;
+  readonly hashes: readonly string[];
+}
+
 /**
  * The bytes of pictures as files, named by their content: `<data>/media/<organization>/<first two digits>/<sha256>`, the small picture beside
- * it. Nothing that a caller says becomes a part of a path. A file stands under its final name only as a whole, and on disk.
+ * it. Nothing that a caller says becomes a part of a path. A file stands under its final name only as a whole, and on disk. What nobody
+ * names lies in `media/trash/<day>` for a while, in the same folders, so that it can be copied back.
  */
 export class MediaFiles {
-  private readonly root: string;
+  /** Where all of it lies. */
+  readonly root: string;
+  /** Where lies what nobody named. */
+  readonly trash: string;
   private readonly incoming: string;
+  /** Says to which installation the files belong. */
+  readonly owner: string;
 
-  constructor(dataDir: string) {
+  constructor(
+    dataDir: string,
+    private readonly disk = new Disk(),
+  ) {
     this.root = resolve(dataDir, 'media');
     this.incoming = join(this.root, 'incoming');
+    this.trash = join(this.root, 'trash');
+    this.owner = join(this.root, 'installation');
+  }
+
+  /**
+   * Whether the files belong to this installation. Where nobody has any yet, they do from now on. Throws `storage_full`.
+   */
+  async claim(installationId: string): Promise<boolean> {
+    const owner = (await this.disk.text(this.owner))?.trim() ?? '';
+    if (owner !== '' && owner !== installationId && (await this.isAny())) return false;
+    if (owner === installationId) return true;
+    await this.disk.makeFolder(this.root);
+    const file = `${this.owner}.new`;
+    await this.disk.remove(file);
+    await this.disk.write(file, async (append) => await append(Buffer.from(`${installationId}\n`)));
+    await this.disk.move(file, this.owner);
+    await this.disk.syncFolder(this.root);
+    return true;
   }
 
   /** Takes the bytes as they arrive, and holds none of them. Throws `validation_failed` at the first byte too many, `storage_full`. */
   async receive(chunks: AsyncIterable<Uint8Array>): Promise<Received> {
-    await makeFolder(this.incoming);
+    await this.disk.makeFolder(this.incoming);
     const file = join(this.incoming, randomUUID());
     const hash = createHash('sha256');
     let sizeBytes = 0;
-    await write(file, async (append) => {
+    await this.disk.write(file, async (append) => {
       for await (const chunk of chunks) {
         sizeBytes += chunk.length;
         if (sizeBytes > MOST_BYTES) throw refusal(`has more than ${MOST_BYTES} bytes; give a smaller one`);
@@ -60,30 +93,30 @@ export class MediaFiles {
   async keep(organizationId: string, { file, sha256 }: Received, thumbnail: Uint8Array): Promise<void> {
     const small = `${file}${SMALL}`;
     try {
-      await write(small, async (append) => await append(thumbnail));
+      await this.disk.write(small, async (append) => await append(thumbnail));
       const folder = this.folderOf({ organizationId, sha256 });
-      await storing(makeFolder(folder));
-      await storing(rename(small, this.fileOf({ organizationId, sha256 }, 'thumbnail')));
-      await storing(rename(file, this.fileOf({ organizationId, sha256 }, 'original')));
-      await storing(syncFolder(folder));
+      await this.disk.makeFolder(folder);
+      await this.disk.move(small, this.fileOf({ organizationId, sha256 }, 'thumbnail'));
+      await this.disk.move(file, this.fileOf({ organizationId, sha256 }, 'original'));
+      await this.disk.syncFolder(folder);
     } finally {
-      await rm(small, { force: true });
+      await this.disk.remove(small);
     }
   }
 
   /** Removes received bytes that were not kept. */
   async discard({ file }: Received): Promise<void> {
-    await rm(file, { force: true });
+    await this.disk.remove(file);
   }
 
   /** The size of a file in bytes; undefined: it is not there. */
   async size(name: ContentName, variant: Variant): Promise<number | undefined> {
-    return (await found(stat(this.fileOf(name, variant))))?.size;
+    return (await this.disk.stat(this.fileOf(name, variant)))?.size;
   }
 
   /** The bytes from `start` to before `end`, in pieces. */
   async *read(name: ContentName, variant: Variant, start: number, end: number): AsyncGenerator<Uint8Array> {
-    const file = await open(this.fileOf(name, variant), 'r');
+    const file = await this.disk.fs.open(this.fileOf(name, variant), 'r');
     try {
       for (let at = start; at < end; ) {
         const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(READ_BYTES, end - at)), 0, undefined, at);
@@ -98,93 +131,83 @@ export class MediaFiles {
 
   /** Removes the files of a content. */
   async remove(name: ContentName): Promise<void> {
-    for (const variant of ['original', 'thumbnail'] as const) await rm(this.fileOf(name, variant), { force: true });
+    await this.disk.remove(...VARIANTS.map((variant) => this.fileOf(name, variant)));
   }
 
   /** Removes what uploads left behind that a crash ended; only before the first upload. */
   async clearIncoming(): Promise<void> {
-    await rm(this.incoming, { recursive: true, force: true });
+    await this.disk.removeFolder(this.incoming);
   }
 
   /** Whether a content was last written before `time` (Unix milliseconds), or is not there any more. */
   async isOlder(name: ContentName, time: number): Promise<boolean> {
-    const facts = [await found(stat(this.fileOf(name, 'original'))), await found(stat(this.fileOf(name, 'thumbnail')))];
+    const facts = await Promise.all(VARIANTS.map(async (variant) => await this.disk.stat(this.fileOf(name, variant))));
     return facts.every((one) => one === undefined || one.mtimeMs < time);
   }
 
   /** All contents that there are, some at a time. */
-  async *contents(): AsyncGenerator<{ readonly organizationId: string; readonly hashes: readonly string[] }> {
-    for (const organizationId of await names(this.root)) {
-      if (organizationId === 'incoming') continue;
-      for (const digits of await names(join(this.root, organizationId))) {
-        const files = await names(join(this.root, organizationId, digits));
-        const hashes = new Set(files.map((file) => (file.endsWith(SMALL) ? file.slice(0, -SMALL.length) : file)));
-        const known = [...hashes].filter((hash) => CONTENT_NAME.test(hash));
-        for (let at = 0; at < known.length; at += AT_ONCE) yield { organizationId, hashes: known.slice(at, at + AT_ONCE) };
-      }
+  async *contents(): AsyncGenerator<SomeContents> {
+    for (const organizationId of await this.disk.names(this.root)) {
+      if (![this.incoming, this.trash].includes(join(this.root, organizationId))) yield* this.contentsOf(this.root, organizationId);
     }
   }
 
-  private folderOf({ organizationId, sha256 }: ContentName): string {
-    return join(this.root, organizationId, sha256.slice(0, 2));
+  /** Moves the files of a content to the trash of a day (`2026-01-31`). */
+  async throwAway(name: ContentName, day: string): Promise<void> {
+    const to = this.folderOf(name, join(this.trash, day));
+    await this.disk.makeFolder(to);
+    for (const variant of VARIANTS) {
+      const file = this.fileOf(name, variant);
+      if (await this.disk.stat(file)) await this.disk.move(file, this.fileOf(name, variant, join(this.trash, day)));
+    }
+    await this.disk.syncFolder(to);
   }
 
-  private fileOf(name: ContentName, variant: Variant): string {
-    return join(this.folderOf(name), variant === 'original' ? name.sha256 : `${name.sha256}${SMALL}`);
+  /** The days of which there is trash. */
+  async trashDays(): Promise<readonly string[]> {
+    return (await this.disk.names(this.trash)).filter((name) => DAY.test(name));
   }
-}
 
-/** Makes a file of what `fill` appends, and resolves when it is on disk; what could not be finished is removed. */
-async function write(path: string, fill: (append: (bytes: Uint8Array) => Promise<void>) => Promise<void>): Promise<void> {
-  const file = await storing(open(path, 'wx', 0o600));
-  try {
-    await fill(async (bytes) => await storing(file.appendFile(bytes)));
-    await storing(file.sync());
-    await file.close();
-  } catch (error) {
-    await file.close();
-    await rm(path, { force: true });
-    throw error;
+  /** The contents in the trash of a day, some at a time. */
+  async *trashed(day: string): AsyncGenerator<SomeContents> {
+    for (const organizationId of await this.disk.names(join(this.trash, day))) yield* this.contentsOf(join(this.trash, day), organizationId);
   }
-}
 
-/** Makes a folder and those above it, for this user only; a new one is on disk when it resolves. */
-async function makeFolder(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true, mode: 0o700 });
-  if (first === undefined) return;
-  for (let folder = path; folder !== dirname(first); folder = dirname(folder)) await syncFolder(dirname(folder));
-}
-
-async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return; // there a folder cannot be opened
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
+  /** Takes a content out of the trash of a day again, where its place is empty. */
+  async takeBack(name: ContentName, day: string): Promise<void> {
+    await this.disk.makeFolder(this.folderOf(name));
+    for (const variant of VARIANTS) {
+      const [file, thrownAway] = [this.fileOf(name, variant), this.fileOf(name, variant, join(this.trash, day))];
+      if (!(await this.disk.stat(file)) && (await this.disk.stat(thrownAway))) await this.disk.move(thrownAway, file);
+      await this.disk.remove(thrownAway);
+    }
+    await this.disk.syncFolder(this.folderOf(name));
   }
-}
 
-async function names(folder: string): Promise<string[]> {
-  return (await found(readdir(folder))) ?? [];
-}
+  /** Removes the trash of a day. */
+  async removeTrash(day: string): Promise<void> {
+    await this.disk.removeFolder(join(this.trash, day));
+  }
 
-/** What there is; undefined for what is not, or is no folder. */
-async function found<T>(look: Promise<T>): Promise<T | undefined> {
-  return await look.catch((error: unknown) => {
-    if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return undefined;
-    throw error;
-  });
-}
+  private async isAny(): Promise<boolean> {
+    for await (const _ of this.contents()) return true;
+    return (await this.trashDays()).length > 0;
+  }
 
-async function storing<T>(work: Promise<T>): Promise<T> {
-  return await work.catch((error: unknown) => {
-    throw FULL.has(codeOf(error)) ? storageFull(error) : error;
-  });
-}
+  private async *contentsOf(root: string, organizationId: string): AsyncGenerator<SomeContents> {
+    for (const digits of await this.disk.names(join(root, organizationId))) {
+      const files = await this.disk.names(join(root, organizationId, digits));
+      const hashes = new Set(files.map((file) => (file.endsWith(SMALL) ? file.slice(0, -SMALL.length) : file)));
+      const known = [...hashes].filter((hash) => CONTENT_NAME.test(hash));
+      for (let at = 0; at < known.length; at += AT_ONCE) yield { organizationId, hashes: known.slice(at, at + AT_ONCE) };
+    }
+  }
 
-const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? '';
+  private folderOf({ organizationId, sha256 }: ContentName, root = this.root): string {
+    return join(root, organizationId, sha256.slice(0, 2));
+  }
 
-function storageFull(cause: unknown): DomainError {
-  return new DomainError('unavailable', 'storage_full', 'the disk of the data folder is full and the picture was not stored; free some space on the server, then try again', { cause, retryAfterMs: 60_000 });
+  private fileOf(name: ContentName, variant: Variant, root = this.root): string {
+    return join(this.folderOf(name, root), variant === 'original' ? name.sha256 : `${name.sha256}${SMALL}`);
+  }
 }

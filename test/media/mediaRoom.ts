@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DownloadMediaRequest, MediaServiceClient, MediaServiceService, type DownloadMediaResponse, type Media } from '../../src/gen/media/v1/media_service';
 import { newId } from '../../src/kernel/ids';
 import { ImageRepository, mediaHandlers, MediaLinks, MediaService } from '../../src/media';
+import type { MediaServiceOptions } from '../../src/media/mediaService';
 import { answersOf, call, callFails, headers, MemoryLog, seen, startEdge, type SeenError } from '../support/edge';
 import type { TestDatabase, TestEngine } from '../support/engines';
 import { TestClock } from '../support/testClock';
@@ -36,10 +37,10 @@ export interface MediaRoom {
   device(): Promise<string>;
   /** Gives a device of org-1 these pictures. */
   show(deviceId: string, ids: readonly string[]): Promise<void>;
-  /** The names of the files, without folders. */
-  files(): string[];
+  /** The names of the files of pictures, without folders; in their places, or in the trash. */
+  files(where?: 'place' | 'trash'): string[];
   /** Another service on the same files and rows, as after a restart; its clock is as the files' own. */
-  restarted(): MediaService;
+  restarted(overrides?: Partial<MediaServiceOptions>): MediaService;
   stop(): Promise<void>;
 }
 
@@ -50,8 +51,9 @@ export async function startMediaRoom(engine: TestEngine, decodeMs?: number): Pro
   const clock = new TestClock(Date.now());
   const log = new MemoryLog();
   await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
-  const options = { database, dataDir, clock, log, decodeMs };
+  const options = { database, dataDir, installationId: 'installation-1', clock, log, decodeMs };
   const service = new MediaService(options);
+  await service.start();
   const links = new MediaLinks(Buffer.alloc(32, 7), () => 'https://plantroom.test:8443', clock);
   const edge = await startEdge((server) => server.add(MediaServiceService, mediaHandlers(service, links)));
   for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
@@ -77,14 +79,19 @@ export async function startMediaRoom(engine: TestEngine, decodeMs?: number): Pro
     download: async (id, fields = {}, as = 'org-1') => await all(answersOf(client.downloadMedia(DownloadMediaRequest.fromPartial({ id, ...fields }), headers(keyOf(as))))),
     device: async () => await makeDevice(test),
     show: async (deviceId, ids) => await database.transaction(async (db) => await new ImageRepository(db).set('org-1', deviceId, ids.map((mediaId) => ({ mediaId, isCover: false, position: undefined })), clock.now())),
-    files: () => readdirSync(join(dataDir, 'media'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => entry.name),
-    restarted: () => new MediaService({ ...options, clock: new TestClock(Date.now()) }),
+    files: (where = 'place') => filesIn(join(dataDir, 'media')).filter(({ isTrash }) => isTrash === (where === 'trash')).map(({ name }) => name),
+    restarted: (overrides) => new MediaService({ ...options, clock: new TestClock(Date.now()), ...overrides }),
     stop: async () => {
       await service.stop();
       await edge.stop();
       await test.drop();
     },
   };
+}
+
+function filesIn(folder: string): { name: string; isTrash: boolean }[] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile() && entry.name !== 'installation');
+  return entries.map(({ name, parentPath }) => ({ name, isTrash: parentPath.startsWith(join(folder, 'trash')) }));
 }
 
 /** All that comes. */

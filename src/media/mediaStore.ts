@@ -1,0 +1,72 @@
+import { CommitUnknown, UnitOfWork, type Database } from '../database';
+import { KeyedTurns } from './keyedTurns';
+import type { Media } from './media';
+import type { ContentName, MediaFiles, Received } from './mediaFiles';
+import { MediaRepository } from './mediaRepository';
+
+/**
+ * Rows in the database and files that are named by their content, together.
+ *
+ * A row never lacks its file: the file is in its place and on disk before the row is committed, and it is removed only after the last row of
+ * its content is gone. That both hold while the same content comes and goes at once, each content has turns: whoever adds or removes a row of it,
+ * or its file, does so from the first look to the last step alone. This process is the only one that works on the data folder (its lock), so turns
+ * in memory are enough. A crash in between leaves a file without a row, which the sweep finds.
+ */
+export class MediaStore {
+  /** For reads; rows are written by the store alone. */
+  readonly rows: MediaRepository;
+  private readonly uow: UnitOfWork<MediaRepository>;
+  private readonly turns = new KeyedTurns();
+
+  constructor(
+    database: Database,
+    private readonly files: MediaFiles,
+  ) {
+    this.uow = new UnitOfWork(database, (db) => new MediaRepository(db));
+    this.rows = this.uow.repos;
+  }
+
+  /** Adds a picture; when it resolves bytes and row are on disk. Throws `storage_full`, `organization_not_found`. */
+  async add(media: Media, received: Received, thumbnail: Uint8Array): Promise<void> {
+    await this.inTurn(media, async () => {
+      await this.files.keep(media.organizationId, received, thumbnail);
+      await this.uow.transaction(async (repository) => await repository.create(media));
+    });
+  }
+
+  /** Removes a picture if `mayGo` still says so, and the files if it was the last of its content. Throws `media_not_found`. */
+  async remove(media: Media, mayGo: (locked: Media) => boolean): Promise<void> {
+    await this.inTurn(media, async () => {
+      const { organizationId, id } = media;
+      const gone = await this.uow.transaction(async (repository) => {
+        const may = mayGo(await repository.lock(organizationId, id));
+        if (may) await repository.delete(organizationId, id);
+        return may;
+      });
+      if (gone && !(await this.isNamed(media))) await this.files.remove(media);
+    });
+  }
+
+  /** Works on the files of a content while nothing else does; `isNamed` tells whether a row names it. */
+  async alone(name: ContentName, work: (isNamed: boolean) => Promise<void>): Promise<void> {
+    await this.inTurn(name, async () => await work(await this.isNamed(name)));
+  }
+
+  private async isNamed({ organizationId, sha256 }: ContentName): Promise<boolean> {
+    return (await this.rows.contents(organizationId, [sha256])).size > 0;
+  }
+
+  /** Where nobody knows whether the row was committed, the turn lasts until it is known: else the file could be removed before the row appears. */
+  private async inTurn(name: ContentName, work: () => Promise<void>): Promise<void> {
+    const end = await this.turns.take(`${name.organizationId}/${name.sha256}`);
+    let over: Promise<void> = Promise.resolve();
+    try {
+      await work();
+    } catch (error) {
+      if (error instanceof CommitUnknown) ({ over } = error);
+      throw error;
+    } finally {
+      void over.then(end);
+    }
+  }
+}
