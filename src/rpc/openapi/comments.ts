@@ -36,10 +36,11 @@ export class Comments {
     return this.reworded(lines.join(' ').trim());
   }
 
+  // What stands in backticks is a value, and stays as it is.
   private reworded(text: string): string {
     return text
       .replaceAll('the metadata `x-organization-id`', 'the header `X-Organization-Id`')
-      .replaceAll(/[A-Za-z]+(?:_[A-Za-z0-9]+)*/g, (word) => this.words.get(word) ?? word);
+      .replaceAll(/`[^`]*`|[A-Za-z]+(?:_[A-Za-z0-9]+)*/g, (word) => this.words.get(word) ?? word);
   }
 }
 

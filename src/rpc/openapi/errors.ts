@@ -1,6 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import type { ErrorKind } from '../../kernel/errors';
 import { STATUS_OF } from '../errorTable';
+import { messageOf } from './errorMessages';
 import type { SharedExamples } from './examples';
 import { ref, type JsonObject, type Schema } from './json';
 import type { Reason } from './reasons';
@@ -111,10 +112,5 @@ export function errorExample({ reason, kind }: Pick<Reason, 'reason' | 'kind'>):
   const invalid = { '@type': `${TYPE}BadRequest`, fieldViolations: [{ field: 'name', description: 'is required; give a value' }] };
   const retry = { '@type': `${TYPE}RetryInfo`, retryDelay: '1s' };
   const details = [info, ...(kind === 'invalid_argument' ? [invalid] : []), ...(kind === 'exhausted' || kind === 'unavailable' ? [retry] : [])];
-  return { error: { code: reason, message: messageOf(kind), status: status[STATUS_OF[kind].grpc], requestId: '0199a3c4-5d10-7c3e-9f21-6b7a8c9d0e1f', details } };
-}
-
-function messageOf(kind: ErrorKind): string {
-  if (kind === 'invalid_argument') return 'name: is required; give a value';
-  return kind === 'internal' ? 'something went wrong on the server; its log names the cause under request 0199a3c4-5d10-7c3e-9f21-6b7a8c9d0e1f' : 'what was wrong, and what would be right';
+  return { error: { code: reason, message: messageOf(reason), status: status[STATUS_OF[kind].grpc], requestId: '0199a3c4-5d10-7c3e-9f21-6b7a8c9d0e1f', details } };
 }

@@ -2,12 +2,13 @@ import { NOT_IN_ANSWERS, NOT_IN_REQUESTS, VALUES } from './exampleValues';
 import type { JsonObject, Schema } from './json';
 
 // UUIDv7s, a kind each.
-const IDS: Readonly<Record<string, string>> = Object.fromEntries(
+const UUIDS = Object.fromEntries(
   ['organization', 'user', 'apiKey', 'connection', 'device', 'physicalDevice', 'sensor', 'sensorTemplate', 'keyName', 'sensorMapping', 'command', 'execution', 'trigger', 'media'].map((kind, at) => [
     kind,
     `0199a3c4-5d1${at.toString(16)}-7${at.toString(16)}3e-9f21-6b7a8c9d0e${(16 + at).toString(16)}`,
   ]),
 );
+const IDS: Readonly<Record<string, string>> = { ...UUIDS, connector: 'gateway' };
 
 const TIME = '2026-11-22T08:30:00Z';
 const TIMES: Readonly<Record<string, string>> = { createdAt: '2026-11-02T09:15:00Z', from: '2026-11-21T00:00:00Z', to: '2026-11-22T00:00:00Z', end: '2026-11-22T09:00:00Z', expiresAt: '2027-11-22T00:00:00Z', thinnedBefore: '2026-08-24T00:00:00Z' };
@@ -77,7 +78,7 @@ export class Examples {
   }
 
   private known(field: string, message: string): readonly [boolean, unknown] {
-    for (const name of [`${message}.${field}`, field]) if (field !== '' && Object.hasOwn(VALUES, name)) return [true, VALUES[name]];
+    for (const name of [`${message.replace(/Input$/, '')}.${field}`, field]) if (field !== '' && Object.hasOwn(VALUES, name)) return [true, VALUES[name]];
     const id = this.idOf(field, message);
     return [id !== undefined, id];
   }
@@ -106,7 +107,7 @@ function singular(field: string): string {
   return field.endsWith('s') ? field.slice(0, -1) : field;
 }
 
-const PATH_KINDS: Readonly<Record<string, string>> = { 'sensor-templates': 'sensorTemplate', 'normalized-keys': 'keyName', devices: 'device', connections: 'connection', organizations: 'organization', 'api-keys': 'apiKey', media: 'media' };
+const PATH_KINDS: Readonly<Record<string, string>> = { 'sensor-templates': 'sensorTemplate', 'normalized-keys': 'keyName', devices: 'device', connections: 'connection', connectors: 'connector', organizations: 'organization', 'api-keys': 'apiKey', media: 'media' };
 
 /** What `{id}` in a path stands for. */
 export function idKindOfPath(path: string): string {

@@ -138,8 +138,17 @@ export class Schemas {
 
   private described(field: DescField, schema: Schema): Schema {
     const isJson = field.message !== undefined && field.fieldKind !== 'map';
-    const description = [this.comments.of(field), rulesInWords(this.descriptors.rulesOf(field), isJson)].filter((text) => text !== '').join(' ');
+    const description = [this.comments.of(field), this.removalInWords(field), rulesInWords(this.descriptors.rulesOf(field), isJson)].filter((text) => text !== '').join(' ');
     return compact({ ...schema, description: field.fieldKind === 'list' ? description.replace('At most', 'Each at most') : description });
+  }
+
+  /** What null and an empty list do where they are not the same as leaving the field out. */
+  private removalInWords(field: DescField): string {
+    const { nullSets = '', emptySets = '' } = this.descriptors.jsonFormOf(field) ?? {};
+    const flag = field.parent.fields.find(({ name }) => name === (nullSets || emptySets));
+    if (!flag) return '';
+    const values = [...(nullSets === '' ? [] : ['null']), ...(emptySets === '' ? [] : ['an empty list'])].join(' or ');
+    return `${values.charAt(0).toUpperCase()}${values.slice(1)} removes ${field.fieldKind === 'list' ? 'them all' : 'it'}, as ${flag.jsonName} does.`;
   }
 }
 

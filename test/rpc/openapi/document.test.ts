@@ -26,7 +26,7 @@ interface Operation {
   readonly 'x-required-scope': string;
   readonly security: object[];
   readonly parameters?: { $ref?: string; name: string; in: string; schema: object; example?: unknown; required?: boolean }[];
-  readonly requestBody?: { content: Record<string, Media> };
+  readonly requestBody?: { required?: boolean; content: Record<string, Media> };
   readonly responses: Record<string, { $ref?: string; content?: Record<string, Media> }>;
 }
 
@@ -139,6 +139,30 @@ describe('the OpenAPI document', () => {
     expect(places.filter(({ operation }) => operation.description === '').map(({ operation }) => operation.operationId)).toEqual([]);
   });
 
+  test('says of each field what null and an empty list do where they remove', () => {
+    const { properties } = document.components['schemas']?.['UpdateDigitalDeviceBody'] as { properties: Record<string, { description: string }> };
+    expect(properties['physicalDevice']?.description).toContain('Null removes it, as unbindPhysicalDevice does.');
+    expect(properties['dataSendingInterval']?.description).toContain('Null removes it, as clearDataSendingInterval does.');
+    expect(properties['images']?.description).toContain('Null or an empty list removes them all, as clearImages does.');
+    const silent = [...descriptors.methods.values()].flatMap(({ request }) => request.fields).filter((field) => {
+      const { nullSets = '', emptySets = '' } = descriptors.jsonFormOf(field) ?? {};
+      return nullSets + emptySets !== '' && !/Null( or an empty list)? removes|An empty list removes/.test(JSON.stringify(document.components['schemas']?.[`${field.parent.name.replace(/Request$/, '')}Body`]));
+    });
+    expect(silent.map(({ name }) => name)).toEqual([]);
+  });
+
+  test('asks for what a request must give, be it empty', () => {
+    expect(document.components['schemas']?.['SetSensorMappingsBody']).toMatchObject({ required: ['mappings'], properties: { mappings: { type: 'array' } } });
+    const optional = places.filter(({ verb, operation }) => ['put', 'patch'].includes(verb) && operation.requestBody?.required !== true);
+    expect(optional.map(({ path }) => path)).toEqual([]);
+  });
+
+  test('leaves values in the comments as they are', () => {
+    const { properties } = document.components['schemas']?.['Execution'] as { properties: Record<string, { description: string }> };
+    expect(properties['detail']?.description).toContain('`ack_timeout`');
+    expect(text).not.toMatch(/UNSPECIFIED/);
+  });
+
   test('speaks of fields and operations by the names that JSON has for them', () => {
     const spoken = JSON.stringify(document, (name, value: unknown) => (name === 'examples' || name === 'paths' ? undefined : value));
     expect([...spoken.matchAll(/\b(?:organization_id|page_token|client_device_id|x-organization-id)\b/g)].map(([word]) => word)).toEqual([]);
@@ -166,6 +190,18 @@ describe('the examples of the OpenAPI document', () => {
   test('hold texts that say something', () => {
     const dull = media.filter(({ one }) => examplesOf(one).some((example) => JSON.stringify(example).includes(':"text"')));
     expect(dull.map(({ name }) => name)).toEqual([]);
+  });
+
+  test('are of things that work: a connection that is on, with times that devices keep, and failures that say what was wrong', () => {
+    const examples = document.components['examples'] as Record<string, { value: Record<string, unknown> & { error?: { code: string; message: string } } }>;
+    expect(examples['Connection']?.value).toMatchObject({ enabled: true, policy: { queueLimit: 64, deliveryTimeout: 60 } });
+    const create = places.find(({ operation }) => operation.operationId === 'createConnection')?.operation.requestBody?.content['application/json'] as Media;
+    expect(examplesOf(create)[0]).toMatchObject({ enabled: true, policy: { queueLimit: 64 } });
+    const connector = places.find(({ operation }) => operation.operationId === 'getConnector')?.operation.parameters?.find(({ name }) => name === 'id');
+    expect(connector?.example).toBe('gateway');
+    const messages = Object.values(examples).flatMap(({ value: { error } }) => (error ? [error.message] : []));
+    expect(messages.length).toBeGreaterThan(30);
+    expect(new Set(messages).size).toBe(messages.length);
   });
 
   test('of requests are taken by the server as they are', () => {
