@@ -6,6 +6,9 @@ const SEED = 20_270_115;
 
 const bytesOf = (text: string | Uint8Array): Uint8Array => (typeof text === 'string' ? Buffer.from(text) : text);
 
+const names = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"k${at}":1`).join(',')}}`;
+const values = (count: number): string => `[${'1,'.repeat(count - 1)}1]`;
+
 /** What is said about a text; undefined when it is taken. */
 function refusal(text: string | Uint8Array): readonly Violation[] | undefined {
   try {
@@ -128,8 +131,6 @@ describe('strict JSON refuses', () => {
   });
 
   it('more names or values than any request needs, before the parser is busy with them', () => {
-    const names = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"k${at}":1`).join(',')}}`;
-    const values = (count: number): string => `[${'1,'.repeat(count - 1)}1]`;
     expect(refusal(names(10_000))).toBeUndefined();
     expect(refusal(names(10_001))).toEqual([{ field: '', description: 'holds more than 10000 names; send less in one request' }]);
     expect(refusal(values(99_999))).toBeUndefined();
