@@ -26,7 +26,7 @@ export function addPages(app: FastifyInstance, baseUrl: string): readonly string
   const document = { contentType: JSON_TYPE, body: text, etag: tagOf(digestOf(text), undefined, false), cacheControl: 'no-cache', encoded: new Map() };
   app.get('/openapi.json', (request, reply) => send(request, reply, document));
   const moved = ['/', '/docs'];
-  for (const path of moved) app.get(path, (_, reply) => reply.redirect('/docs/', 308));
+  for (const path of moved) app.get(path, (_, reply) => reply.redirect('docs/', 308));
   const files = Array.from(docsFiles(), ([name, file]) => {
     const path = `/docs/${name === 'index.html' ? '' : name}`;
     const page = { ...file, cacheControl: name.endsWith('.html') ? 'no-cache' : `public, max-age=${DAY_S}`, encoded: new Map() };

@@ -1,6 +1,9 @@
-// The page at /docs: shows /openapi.json, and asks nobody else.
+// The page at /docs: shows /openapi.json, and asks nobody else. It may be opened by any name of the server, and through a proxy that puts a
+// path before it: so all is where the page is, whatever address the document names.
+const root = new URL('..', location.href).href;
+
 SwaggerUIBundle({
-  url: '/openapi.json',
+  url: `${root}openapi.json`,
   dom_id: '#page',
   presets: [SwaggerUIBundle.presets.apis],
   layout: 'BaseLayout',
@@ -15,7 +18,12 @@ SwaggerUIBundle({
   validatorUrl: null,
   persistAuthorization: false,
   onComplete: closeGrpcPaths,
+  plugins: [{ statePlugins: { spec: { wrapActions: { updateJsonSpec: (update) => (document) => update(askedHere(document)) } } } }],
 });
+
+function askedHere(document) {
+  return { ...document, servers: [{ url: root.replace(/\/$/, '') }] };
+}
 
 // They are the other operations once more, so they begin closed.
 function closeGrpcPaths() {
