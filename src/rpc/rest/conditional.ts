@@ -36,11 +36,14 @@ const KEEP_NOT = 'no-store';
  */
 export function jsonAnswer(request: FastifyRequest, { scope }: MethodFacts, http: number, { text, etag, encoded }: AnswerText): JsonAnswer {
   if (http === 204) return { http, text: '', tag: undefined, encoding: undefined, cacheControl: KEEP_NOT };
-  const isGet = isRead(request);
-  const encoding = isGet || scope.endsWith(':read') ? encodingFor(request.headers['accept-encoding'], text.length) : undefined;
-  const tag = isGet || etag ? tagOf((encoded.digest ??= digestOf(text)), etag, encoding !== undefined) : undefined;
-  const isKnown = isGet && tag !== undefined && knows(request.headers['if-none-match'], tag);
-  return { http: isKnown ? 304 : http, text, tag, encoding, cacheControl: isGet ? ASK_AGAIN : KEEP_NOT };
+  const { 'accept-encoding': accepted, 'if-none-match': known } = request.headers;
+  if (!isRead(request)) {
+    const encoding = scope.endsWith(':read') ? encodingFor(accepted, text.length) : undefined;
+    return { http, text, tag: etag ? tagOf(digestOf(text), etag, encoding !== undefined) : undefined, encoding, cacheControl: KEEP_NOT };
+  }
+  const encoding = encodingFor(accepted, text.length);
+  const tag = tagOf((encoded.digest ??= digestOf(text)), etag, encoding !== undefined);
+  return { http: knows(known, tag) ? 304 : http, text, tag, encoding, cacheControl: ASK_AGAIN };
 }
 
 /** Sends it. */
