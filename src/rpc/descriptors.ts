@@ -27,6 +27,7 @@ export interface JsonForm {
   readonly emptySets: string;
   readonly only: readonly string[];
   readonly mustBeGiven: boolean;
+  readonly always: boolean;
 }
 
 /** What takes the place of JSON over HTTP: `plantroom.v1.HttpContent`. */

@@ -104,8 +104,9 @@ export class Schemas {
   private isRequired(field: DescField, direction: Direction): boolean {
     if (direction === 'in') return this.isNeeded(field);
     if (field.fieldKind === 'list' || field.fieldKind === 'map') return true;
-    if (this.descriptors.jsonFormOf(field)?.orNull) return true;
-    // An enum that says nothing is left out.
+    const form = this.descriptors.jsonFormOf(field);
+    if (form?.orNull || form?.always) return true;
+    // An enum that says nothing is left out, and a message that is not set.
     return field.fieldKind === 'scalar' && field.presence === FeatureSet_FieldPresence.IMPLICIT;
   }
 

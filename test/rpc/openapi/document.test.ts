@@ -140,7 +140,7 @@ describe('the OpenAPI document', () => {
   });
 
   test('says of each field what null and an empty list do where they remove', () => {
-    const { properties } = document.components['schemas']?.['UpdateDigitalDeviceBody'] as { properties: Record<string, { description: string }> };
+    const { properties } = found<{ properties: Record<string, { description: string }> }>('#/components/schemas/UpdateDigitalDeviceBody');
     expect(properties['physicalDevice']?.description).toContain('Null removes it, as unbindPhysicalDevice does.');
     expect(properties['dataSendingInterval']?.description).toContain('Null removes it, as clearDataSendingInterval does.');
     expect(properties['images']?.description).toContain('Null or an empty list removes them all, as clearImages does.');
@@ -157,8 +157,18 @@ describe('the OpenAPI document', () => {
     expect(optional.map(({ path }) => path)).toEqual([]);
   });
 
+  test.each([
+    ['Execution', ['state', 'updatedAt', 'enqueuedAt']],
+    ['ExecutionInList', ['state', 'updatedAt', 'enqueuedAt']],
+    ['Command', ['mode', 'verificationStrategy', 'createdAt', 'updatedAt']],
+    ['DigitalDeviceInList', ['createdAt', 'updatedAt']],
+    ['ConnectorKey', ['value']],
+  ])('promises what every answer has: of %s %j', (name, fields) => {
+    expect(document.components['schemas']?.[name]).toMatchObject({ required: expect.arrayContaining(fields) as unknown });
+  });
+
   test('leaves values in the comments as they are', () => {
-    const { properties } = document.components['schemas']?.['Execution'] as { properties: Record<string, { description: string }> };
+    const { properties } = found<{ properties: Record<string, { description: string }> }>('#/components/schemas/Execution');
     expect(properties['detail']?.description).toContain('`ack_timeout`');
     expect(text).not.toMatch(/UNSPECIFIED/);
   });
