@@ -6,7 +6,7 @@ import { DomainError } from '../../kernel/errors';
 import type { Content } from '../handlers';
 import { callerGone } from '../openCall';
 import { knows } from './conditional';
-import { cut } from './headers';
+import { cut, isGone } from './headers';
 
 /** The part of a content that is asked for. */
 interface Portion {
@@ -34,14 +34,17 @@ export async function sendContent(request: FastifyRequest, reply: FastifyReply, 
   }
   const pieces = content.read(start, end)[Symbol.asyncIterator]();
   const first = end > start ? await pieces.next() : END; // what cannot be read at all is an error with a status
-  if (reply.raw.destroyed) {
+  if (isGone(reply) || reply.sent) { // or it was told meanwhile why it gets nothing
     await pieces.return?.();
     throw callerGone();
   }
   setHeaders(reply, content, portion);
   await new Promise<void>((resolve, reject) => {
     const body = Readable.from(exactly(end - start, first, pieces, resolve, reject), { objectMode: false });
-    body.once('close', () => reject(callerGone())); // it came too late, unless the caller went away
+    body.once('close', () => {
+      pieces.return?.().catch(() => {}); // all is said by then; `exactly` cannot do it: one that was never begun has no end
+      reject(callerGone()); // it came too late, unless the caller went away
+    });
     void reply.send(body);
   });
   return http;
@@ -61,8 +64,6 @@ export async function sendContent(request: FastifyRequest, reply: FastifyReply, 
       failed(error);
       await whoAsksIsTold();
       cut(reply); // the reader cannot take it for all
-    } finally {
-      await rest.return?.();
     }
   }
 }

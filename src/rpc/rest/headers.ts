@@ -33,6 +33,12 @@ export function addVary(reply: FastifyReply, ...names: readonly string[]): void 
   void reply.header('vary', [...new Set([...known, ...names])].join(', '));
 }
 
+/** Whether nobody is there any more to be answered. */
+export function isGone({ raw }: FastifyReply): boolean {
+  const { stream } = raw as unknown as Partial<Http2ServerResponse>; // an answer over HTTP/2 does not know it itself
+  return stream ? stream.destroyed || stream.closed : raw.destroyed;
+}
+
 /** Breaks an answer off, so that the caller cannot take it for a whole one. */
 export function cut(reply: FastifyReply): void {
   const { stream } = reply.raw as unknown as Partial<Http2ServerResponse>;

@@ -17,7 +17,7 @@ import { callerGone, OpenCall, shuttingDown } from '../openCall';
 import { sendContent } from './content';
 import { errorJson, sendError } from './errorAnswer';
 import { sendContinue } from './expectations';
-import { cut, refuseKeys, requestIdOf } from './headers';
+import { cut, isGone, refuseKeys, requestIdOf } from './headers';
 import { jsonAnswer, sendJson, takeConditions } from './conditional';
 import { peerOf } from './peer';
 import type { AnswerForm } from './routes';
@@ -177,7 +177,7 @@ export class HttpCall implements ServedCall {
   }
 
   private tell(error: WireError): void {
-    if (this.reply.raw.destroyed) return;
+    if (isGone(this.reply)) return;
     if (this.stream?.isOpen) this.stream.fail(JSON.stringify(errorJson(error)));
     else if (this.isOut) cut(this.reply);
     else sendError(this.reply, error);

@@ -3,7 +3,7 @@ import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
 import type { LinkedContent } from '../handlers';
 import { sendContent } from './content';
-import { cut, refuseKeys, requestIdOf } from './headers';
+import { cut, isGone, refuseKeys, requestIdOf } from './headers';
 import { peerOf } from './peer';
 
 /** Serves content that links open without a key. What is refused goes to the error handler of the app; what is answered is one line in the log, without the query: it is a secret. */
@@ -29,7 +29,7 @@ export function addLinks(app: FastifyInstance, links: readonly LinkedContent[], 
       const http = await sendContent(request, reply, content);
       log.info(line(http), 'http.content');
     } catch (error) {
-      if (!reply.raw.headersSent && !reply.raw.destroyed) throw error;
+      if (!reply.raw.headersSent && !isGone(reply)) throw error;
       cut(reply);
       log.warn({ ...line(reply.statusCode, 'broken_off'), err: error }, 'http.content');
     }

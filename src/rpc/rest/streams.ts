@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { MethodFacts } from '../descriptors';
 import { callerGone } from '../openCall';
 import { preferredType } from './accept';
-import { addVary, cut } from './headers';
+import { addVary, cut, isGone } from './headers';
 
 /** When a stream does something by itself, in milliseconds. */
 export interface StreamTimes {
@@ -111,7 +111,7 @@ export class StreamAnswer {
     out.on('drain', () => this.onDrain());
     // Fastify has set the headers when it begins to read; they do not wait for the first answer.
     out.once('resume', () => {
-      if (!reply.raw.headersSent && !reply.raw.destroyed) reply.raw.flushHeaders();
+      if (!reply.raw.headersSent && !isGone(reply)) reply.raw.flushHeaders();
     });
     reply.raw.once('close', () => this.abort(callerGone()));
     addVary(reply, 'accept');

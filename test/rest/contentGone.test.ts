@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs';
+import { connect, constants, type ClientHttp2Session } from 'node:http2';
+import { request as plainRequest } from 'node:https';
+import { MediaServiceService } from '../../src/gen/media/v1/media_service';
+import { DomainError } from '../../src/kernel/errors';
+import type { Content, ServerStreamHandler } from '../../src/rpc/handlers';
+import { FIELDS, startRestEdge, type RestEdge } from './restEdge';
+
+const BY_KEY = '/api/v2/media/one/content';
+const revoked = new DomainError('unauthenticated', 'api_key_revoked', 'the key was revoked; use another');
+
+/** A download that waits at a moment until its reader is gone. */
+interface Paused {
+  readonly reached: Promise<void>;
+  /** Resolves when the content was let go. */
+  readonly released: Promise<void>;
+  goOn(): void;
+}
+
+let opening: () => Promise<Content>;
+
+function pausedAt(moment: string): Paused {
+  const [reached, released, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const at = async (here: string): Promise<void> => {
+    if (here !== moment) return;
+    reached.resolve();
+    await gone.promise;
+  };
+  async function* read(): AsyncGenerator<Uint8Array> {
+    try {
+      await at('its first byte');
+      yield Buffer.alloc(50_000);
+      await at('its last byte');
+      yield Buffer.alloc(50_000);
+    } finally {
+      released.resolve();
+    }
+  }
+  opening = async () => {
+    await at('its opening');
+    return { contentType: 'image/png', sizeBytes: 100_000, etag: 'a', lastModified: 0, filename: '', read };
+  };
+  return { reached: reached.promise, released: released.promise, goOn: () => gone.resolve() };
+}
+
+describe('content whose reader goes away', () => {
+  let edge: RestEdge;
+  let ca: Buffer;
+  let session: ClientHttp2Session;
+
+  beforeAll(async () => {
+    const downloadMedia = Object.assign((async function* () {}) as ServerStreamHandler<unknown, never>, { content: async () => await opening() });
+    edge = await startRestEdge((server) => server.add({ downloadMedia: MediaServiceService.downloadMedia }, { downloadMedia }), { isSecure: true, keyRecheckMs: 20 });
+    ca = readFileSync(String(edge.ca));
+    session = connect(`https://${edge.address}`, { ca });
+  });
+  afterEach(() => edge.keys.ended.clear());
+  afterAll(async () => {
+    session.destroy();
+    await edge.stop();
+  });
+
+  /** Asks; gives how to go away. */
+  const ask = (path: string, isHttp2: boolean): (() => void) => {
+    if (isHttp2) {
+      const stream = session.request({ ':path': path, ...FIELDS }).on('error', () => {}).resume();
+      return () => stream.close(constants.NGHTTP2_CANCEL);
+    }
+    const asked = plainRequest(`https://${edge.address}${path}`, { headers: FIELDS, ca, agent: false });
+    asked.on('error', () => {}).on('response', (answer) => answer.on('error', () => {}).resume()).end();
+    return () => asked.destroy();
+  };
+
+  describe.each([['HTTP/2', true], ['HTTP/1.1', false]])('over %s', (_, isHttp2) => {
+    it.each(['its opening', 'its first byte', 'its last byte'])('is let go at %s', async (moment) => {
+      const [paused, logged] = [pausedAt(moment), edge.log.of('rpc.call').length];
+      const leave = ask(BY_KEY, isHttp2);
+      await paused.reached;
+      leave();
+      await edge.log.until('rpc.call', logged + 1);
+      paused.goOn();
+      await paused.released;
+      expect(edge.log.of('rpc.call').at(-1)).toMatchObject({ http: 499, code: 'CANCELLED', peer: '127.0.0.1' });
+    });
+
+    it('is let go when its key was revoked before its first byte', async () => {
+      const [paused, logged] = [pausedAt('its first byte'), edge.log.of('rpc.call').length];
+      ask(BY_KEY, isHttp2);
+      await paused.reached;
+      edge.keys.ended.set('key', revoked);
+      await edge.log.until('rpc.call', logged + 1);
+      paused.goOn();
+      await paused.released;
+      expect(edge.log.of('rpc.call').at(-1)).toMatchObject({ http: 401, reason: 'api_key_revoked' });
+    });
+  });
+});
