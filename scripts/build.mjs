@@ -1,10 +1,9 @@
 // Generates the stubs and the descriptor image from proto/, bundles the program, and lays its files beside it.
 import { build } from 'esbuild';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { layOpenApi } from './openapi.mjs';
-import { capMemory } from './capMemory.mjs';
 
 const assets = 'dist/assets';
 mkdirSync(assets, { recursive: true });
@@ -41,7 +40,7 @@ const buffer = "Object.defineProperty(globalThis, 'Buffer', { value: require('bu
 await build({ ...inside, stdin: { contents: buffer, resolveDir: process.cwd() }, outfile: `${assets}/buffer-prelude.js` });
 copyFileSync('node_modules/@jitl/quickjs-wasmfile-release-sync/dist/emscripten-module.wasm', `${assets}/quickjs.wasm`);
 
-// Pictures: the thread's program and the codecs beside it. 40 million pixels are 160 MB, and a codec needs them up to four times over.
+// Pictures: the thread's program and the codecs beside it.
 await build({ ...common, sourcemap: false, minify: true, entryPoints: ['src/media/worker/worker.ts'], outfile: `${assets}/mediaWorker.js` });
 const codecs = {
   jpegDecoder: 'jpeg/codec/dec/mozjpeg_dec.wasm',
@@ -50,7 +49,7 @@ const codecs = {
   webpEncoder: 'webp/codec/enc/webp_enc_simd.wasm',
   avifDecoder: 'avif/codec/dec/avif_dec.wasm',
 };
-for (const [name, file] of Object.entries(codecs)) writeFileSync(`${assets}/${name}.wasm`, capMemory(readFileSync(`node_modules/@jsquash/${file}`), 768 * 1024 * 1024));
+for (const [name, file] of Object.entries(codecs)) copyFileSync(`node_modules/@jsquash/${file}`, `${assets}/${name}.wasm`);
 
 await layOpenApi(assets, buf);
 

@@ -2,12 +2,16 @@ import { Worker } from 'node:worker_threads';
 import { assetPath } from '../kernel/assets';
 import { DomainError, validationFailed } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
+import { FairQueue } from './fairQueue';
+import { memoryForPicture } from './pictureMemory';
 import type { Picture, Report, WorkerStart } from './worker/messages';
 
 const THUMBNAIL_PIXELS = 320;
-const MOST_WAITING = 16;
+const MOST_WAITING = 32;
+const MOST_WAITING_OF_ONE = 8;
 const RETRY_MS = 2000;
-// Pixels and the codecs' memory are not in here (the build caps theirs); this bounds what our own side of the thread may take.
+const OUT_OF_MEMORY = 'ERR_WORKER_OUT_OF_MEMORY';
+// Pixels and the codecs' memory are not in here (theirs is capped as they are loaded); this bounds what our own side of the thread may take.
 const RESOURCES = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32, stackSizeMb: 8 };
 
 /** How pictures are looked at. */
@@ -15,6 +19,10 @@ export interface PictureReaderOptions {
   readonly log: Logger;
   /** When a picture that is still being decoded is given up, in milliseconds; absent: 30 s. */
   readonly timeMs?: number | undefined;
+  /** When one that still waits is refused, in milliseconds; absent: 60 s. */
+  readonly waitMs?: number | undefined;
+  /** How much memory a picture may take, in bytes; absent: a quarter of what there is. */
+  readonly mostMemory?: number | undefined;
 }
 
 interface Waiting {
@@ -25,33 +33,44 @@ interface Waiting {
 
 /**
  * Looks at pictures of strangers, one after the other, each in a thread of its own: a picture that breaks its decoder meets no other one,
- * and the memory that it took (hundreds of megabytes for a large one) is given back as soon as it is known.
+ * and the memory that it took (hundreds of megabytes for a large one) is given back as soon as it is known. The organizations have turns: slow
+ * pictures of one hold up the others for one of them at most.
  */
 export class PictureReader {
-  private readonly waiting: Waiting[] = [];
+  private readonly waiting = new FairQueue<Waiting>();
+  private readonly mostMemory: number;
   private running: { readonly worker: Worker; readonly end: (reason: unknown) => void } | undefined;
   private stopped = false;
 
-  constructor(private readonly options: PictureReaderOptions) {}
+  constructor(private readonly options: PictureReaderOptions) {
+    this.mostMemory = options.mostMemory ?? memoryForPicture();
+  }
 
-  /** Throws `validation_failed` for what is no picture that is taken, `media_busy` when too many wait, `shutting_down`, and the signal's reason. */
-  async read(file: string, signal?: AbortSignal): Promise<Picture> {
+  /**
+   * Throws `validation_failed` for what is no picture that is taken, `media_busy` when too many wait or one has waited for too long,
+   * `media_unavailable` where nothing can be looked at, `shutting_down`, and the signal's reason.
+   */
+  async read(file: string, organizationId: string, signal?: AbortSignal): Promise<Picture> {
     signal?.throwIfAborted();
     if (this.stopped) throw shuttingDown();
-    if (this.waiting.length >= MOST_WAITING) throw busy();
+    if (this.waiting.size >= MOST_WAITING) throw busy('too many pictures wait to be looked at');
+    if (this.waiting.sizeOf(organizationId) >= MOST_WAITING_OF_ONE) throw busy('too many pictures of the organization wait to be looked at');
     const { promise, resolve, reject } = Promise.withResolvers<Picture>();
     const waiting = { file, resolve, reject };
-    this.waiting.push(waiting);
+    this.waiting.add(organizationId, waiting);
     const leave = (): void => {
-      const at = this.waiting.indexOf(waiting);
-      if (at !== -1) this.waiting.splice(at, 1);
+      this.waiting.remove(organizationId, waiting);
       reject(signal?.reason); // one that is being looked at goes on; its time is bounded
     };
+    const patience = setTimeout(() => {
+      if (this.waiting.remove(organizationId, waiting)) reject(busy('the pictures before this one take long'));
+    }, this.options.waitMs ?? 60_000);
     signal?.addEventListener('abort', leave);
     this.next();
     try {
       return await promise;
     } finally {
+      clearTimeout(patience);
       signal?.removeEventListener('abort', leave);
     }
   }
@@ -59,7 +78,7 @@ export class PictureReader {
   /** What runs or waits is refused with `shutting_down`. Safe to call twice. */
   async stop(): Promise<void> {
     this.stopped = true;
-    for (const { reject } of this.waiting.splice(0)) reject(shuttingDown());
+    for (let next = this.waiting.take(); next; next = this.waiting.take()) next.reject(shuttingDown());
     const { running } = this;
     running?.end(shuttingDown());
     await running?.worker.terminate();
@@ -67,7 +86,7 @@ export class PictureReader {
 
   private next(): void {
     if (this.running || this.stopped) return;
-    const waiting = this.waiting.shift();
+    const waiting = this.waiting.take();
     if (!waiting) return;
     try {
       this.start(waiting);
@@ -79,9 +98,9 @@ export class PictureReader {
   }
 
   private start({ file, resolve, reject }: Waiting): void {
-    const start: WorkerStart = { file, thumbnailPixels: THUMBNAIL_PIXELS };
+    const start: WorkerStart = { file, thumbnailPixels: THUMBNAIL_PIXELS, mostMemory: this.mostMemory };
     const worker = new Worker(assetPath('mediaWorker.js'), { workerData: start, resourceLimits: RESOURCES, execArgv: [], env: {} });
-    let cause: unknown;
+    let cause: Error | undefined;
     const end = (reason: unknown): void => {
       clearTimeout(deadline);
       reject(reason);
@@ -92,10 +111,12 @@ export class PictureReader {
       void worker.terminate();
     }), this.options.timeMs ?? 30_000);
     worker.on('message', (report: Report) => ('picture' in report ? resolve(report.picture) : reject(refusal(report.refused))));
-    worker.on('error', (error) => (cause = error));
+    worker.on('error', (error: Error) => (cause = error));
     worker.on('exit', () => {
-      if (cause !== undefined) this.options.log.warn({ err: cause }, 'media.thread_broke');
-      end(refusal('cannot be decoded: its decoder broke; give one that is whole'));
+      // What decoding does to the thread is the picture's; all else that ends it is ours: its program, a codec, the file.
+      const isOurs = cause !== undefined && !('code' in cause && cause.code === OUT_OF_MEMORY);
+      if (isOurs) this.options.log.error({ err: cause }, 'media.thread_broke');
+      end(isOurs ? unavailable(cause) : refusal('cannot be decoded: its decoder broke; give one that is whole'));
       this.running = undefined;
       this.next();
     });
@@ -108,7 +129,7 @@ export function refusal(description: string): DomainError {
   return validationFailed([{ field: '', description: `the picture ${description}` }]);
 }
 
-const busy = (): DomainError => new DomainError('exhausted', 'media_busy', 'too many pictures wait to be looked at; try again in some seconds', { retryAfterMs: RETRY_MS });
+const busy = (words: string): DomainError => new DomainError('exhausted', 'media_busy', `${words}; try again in some seconds`, { retryAfterMs: RETRY_MS });
 const shuttingDown = (): DomainError => new DomainError('unavailable', 'shutting_down', 'the server is shutting down; try again when it is back');
 const unavailable = (cause: unknown): DomainError =>
-  new DomainError('unavailable', 'media_unavailable', 'the thread that looks at pictures cannot be started; the log of the server says why', { retryAfterMs: RETRY_MS, cause });
+  new DomainError('unavailable', 'media_unavailable', 'pictures cannot be looked at; the log of the server says why', { retryAfterMs: RETRY_MS, cause });

@@ -33,42 +33,78 @@ describe('looking at pictures', () => {
     for (let round = 0; round < 8; round += 1) {
       const damaged = Buffer.from(bytes);
       for (let changes = 1 + random(8); changes > 0; changes -= 1) damaged[12 + random(damaged.length - 12)] = random(256);
-      const outcome = await reader.read(await fileOf(damaged)).catch((error: unknown) => error);
+      const outcome = await reader.read(await fileOf(damaged), 'org-1').catch((error: unknown) => error);
       if (outcome instanceof Error) expect(outcome).toMatchObject({ reason: 'validation_failed', violations: [{ field: '' }] });
       else expect(outcome).toMatchObject({ contentType: expect.stringMatching(/^image\//) as string });
     }
-    expect((await reader.read(await fileOf(bytes))).width).toBe(24);
+    expect((await reader.read(await fileOf(bytes), 'org-1')).width).toBe(24);
   });
 
-  it('lets sixteen wait, and refuses more until they were looked at', async () => {
+  it('lets eight of an organization wait, and refuses more until they were looked at', async () => {
     const file = await fileOf(PNG);
     const leaving = new AbortController();
     const fresh = new PictureReader({ log });
-    const outcomes = Array.from({ length: 19 }, async (_, index) => await fresh.read(file, index === 16 ? leaving.signal : undefined).catch((error: unknown) => error));
+    const outcomes = Array.from({ length: 11 }, async (_, index) => await fresh.read(file, 'org-1', index === 8 ? leaving.signal : undefined).catch((error: unknown) => error));
     leaving.abort(new Error('gone'));
     const settled = await Promise.all(outcomes);
     expect(settled.filter((outcome) => outcome instanceof DomainError)).toMatchObject([{ reason: 'media_busy', retryAfterMs: 2000 }, { reason: 'media_busy' }]);
-    expect(settled[16]).toEqual(new Error('gone'));
-    expect(settled.filter((outcome) => !(outcome instanceof Error)).length).toBe(16);
+    expect(settled[8]).toEqual(new Error('gone'));
+    expect(settled.filter((outcome) => !(outcome instanceof Error)).length).toBe(8);
   });
 
-  it('gives up what takes too long, and what breaks its thread, and goes on', async () => {
+  it('looks at one of each organization in turn, and lets 32 wait in all', async () => {
+    const file = await fileOf(PNG);
+    const fresh = new PictureReader({ log });
+    const ends: string[] = [];
+    const owners = ['a', 'a', 'a', 'a', 'b', 'c', 'b'];
+    await Promise.all(owners.map(async (owner) => await fresh.read(file, owner).then(() => ends.push(owner))));
+    expect(ends.join('')).toBe('aabcaba'); // the first begins before the others come
+    await fresh.stop();
+    const full = new PictureReader({ log });
+    const many = Array.from({ length: 35 }, async (_, index) => await full.read(file, `org-${index}`).catch((error: unknown) => error));
+    await full.stop();
+    expect((await Promise.all(many)).map((outcome) => (outcome as DomainError).reason)).toEqual([...Array.from({ length: 33 }, () => 'shutting_down'), 'media_busy', 'media_busy']);
+  });
+
+  it('refuses what waits for too long', async () => {
+    const file = await fileOf(PNG);
+    const hasty = new PictureReader({ log, waitMs: 1 });
+    const [first, second] = await Promise.allSettled([hasty.read(file, 'org-1'), hasty.read(file, 'org-2')]);
+    expect(first).toMatchObject({ status: 'fulfilled' });
+    expect(second).toMatchObject({ status: 'rejected', reason: { reason: 'media_busy', retryAfterMs: 2000 } });
+  });
+
+  it('refuses before it decodes what takes more memory than there is', async () => {
+    const small = new PictureReader({ log, mostMemory: 384 * 12 });
+    const { width } = await small.read(await fileOf(PNG), 'org-1'); // just so many
+    expect(width).toBe(24);
+    const pictures: readonly (readonly [Buffer, number, string])[] = [[AVIF, 48, 'AVIF'], [JPEG, 16, 'JPEG'], [WEBP, 20, 'WebP']];
+    for (const [bytes, perPixel, name] of pictures) {
+      const words = `the picture has 24 x 16 pixels, which take too much memory on this machine; give at most ${Math.floor((384 * 12) / perPixel)} in all (${name})`;
+      await expect(small.read(await fileOf(bytes), 'org-1')).rejects.toMatchObject({ violations: [{ description: words }] });
+    }
+  });
+
+  it('gives up what takes too long, and goes on', async () => {
     const hasty = new PictureReader({ log, timeMs: 1 });
     const file = await fileOf(PNG);
-    for (let round = 0; round < 2; round += 1) await expect(hasty.read(file)).rejects.toMatchObject({ violations: [{ description: expect.stringContaining('takes too long') as string }] });
+    for (let round = 0; round < 2; round += 1) await expect(hasty.read(file, 'org-1')).rejects.toMatchObject({ violations: [{ description: expect.stringContaining('takes too long') as string }] });
     await hasty.stop();
-    await expect(reader.read(join(folder.path, 'nothing'))).rejects.toMatchObject({ violations: [{ description: expect.stringContaining('its decoder broke') as string }] });
-    expect(log.of('media.thread_broke').length).toBe(1);
-    expect((await reader.read(file)).width).toBe(24);
+  });
+
+  it('blames no picture for what is amiss with the server, and goes on', async () => {
+    await expect(reader.read(join(folder.path, 'nothing'), 'org-1')).rejects.toMatchObject({ kind: 'unavailable', reason: 'media_unavailable', retryAfterMs: 2000 });
+    expect(log.of('media.thread_broke')).toMatchObject([{ err: { code: 'ENOENT' } }]);
+    expect((await reader.read(await fileOf(PNG), 'org-1')).width).toBe(24);
   });
 
   it('refuses what runs and waits when it is stopped', async () => {
     const stopped = new PictureReader({ log });
     const file = await fileOf(PNG);
-    const outcomes = [stopped.read(file), stopped.read(file)].map(async (outcome) => await expect(outcome).rejects.toMatchObject({ reason: 'shutting_down' }));
+    const outcomes = [stopped.read(file, 'org-1'), stopped.read(file, 'org-2')].map(async (outcome) => await expect(outcome).rejects.toMatchObject({ reason: 'shutting_down' }));
     await stopped.stop();
     await Promise.all(outcomes);
-    await expect(stopped.read(file)).rejects.toMatchObject({ reason: 'shutting_down' });
+    await expect(stopped.read(file, 'org-1')).rejects.toMatchObject({ reason: 'shutting_down' });
   });
 });
 

@@ -75,6 +75,27 @@ export function turnedJpeg(orientation: number): Buffer {
   return Buffer.concat([JPEG.subarray(0, 2), head, exif, JPEG.subarray(2)]);
 }
 
+/** The JPEG with filling bytes before its markers, as the standard allows. */
+export function filledJpeg(): Buffer {
+  const [start, first] = [JPEG.subarray(0, 2), JPEG.subarray(2)];
+  return Buffer.concat([start, Buffer.from([0xff, 0xff, 0xff]), first]);
+}
+
+/** The JPEG, its last pass so often that it comes in so many. */
+export function manyPasses(passes: number): Buffer {
+  const last = JPEG.lastIndexOf(Buffer.from([0xff, 0xda]));
+  const scans = JPEG.toString('latin1').split('\u00ff\u00da').length - 1;
+  return Buffer.concat([JPEG.subarray(0, -2), ...Array.from({ length: passes - scans }, () => JPEG.subarray(last, -2)), JPEG.subarray(-2)]);
+}
+
+/** The AVIF under another name of its container; `meta`: what the box that describes its still picture is called. */
+export function namedAvif(brand: string, meta = 'meta'): Buffer {
+  const copy = Buffer.from(AVIF);
+  copy.write(brand, 8, 'latin1');
+  copy.write(meta, copy.indexOf('meta'), 'latin1');
+  return copy;
+}
+
 /** The AVIF with properties more, which are its own: `irot` and the quarters, `imir` and the axis. */
 export function turnedAvif(...properties: readonly (readonly [type: 'irot' | 'imir', value: number])[]): Buffer {
   const added = Buffer.concat(properties.map(([type, value]) => Buffer.concat([number32(9), Buffer.from(type), Buffer.from([value])])));

@@ -6,36 +6,37 @@ import webpEncoder from '@jsquash/webp/codec/enc/webp_enc_simd.js';
 import { defaultOptions } from '@jsquash/webp/meta.js';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { capMemory } from './capMemory';
 import type { Pixels } from './pixels';
 
 /** Turns bytes into pixels. Throws for what cannot be decoded. */
 export type Decode = (bytes: Buffer) => Pixels;
 
-type Load = () => Promise<Decode>;
+type Load = (mostMemory: number) => Promise<Decode>;
 
-/** Makes the decoder of a format ready; its program is read from the file beside the thread's own. */
+/** Makes the decoder of a format ready; its program is read from the file beside the thread's own, and takes no more memory than it is given. */
 export const DECODERS: { readonly jpeg: Load; readonly png: Load; readonly webp: Load; readonly avif: Load } = {
-  jpeg: async () => {
-    const decoder = await jpegDecoder(options('jpegDecoder.wasm'));
+  jpeg: async (mostMemory) => {
+    const decoder = await jpegDecoder(options('jpegDecoder.wasm', mostMemory));
     return (bytes) => found(decoder.decode(bytes, false));
   },
-  png: async () => {
-    initSync(program('pngDecoder.wasm'));
+  png: async (mostMemory) => {
+    initSync(program('pngDecoder.wasm', mostMemory));
     return (bytes) => found(pngDecode(bytes));
   },
-  webp: async () => {
-    const decoder = await webpDecoder(options('webpDecoder.wasm'));
+  webp: async (mostMemory) => {
+    const decoder = await webpDecoder(options('webpDecoder.wasm', mostMemory));
     return (bytes) => found(decoder.decode(bytes));
   },
-  avif: async () => {
-    const decoder = await avifDecoder(options('avifDecoder.wasm'));
+  avif: async (mostMemory) => {
+    const decoder = await avifDecoder(options('avifDecoder.wasm', mostMemory));
     return (bytes) => found(decoder.decode(bytes, 8));
   },
 };
 
 /** The picture as WebP, with nothing beside its pixels. */
-export async function encodeWebp({ data, width, height }: Pixels): Promise<Uint8Array> {
-  const encoder = await webpEncoder(options('webpEncoder.wasm'));
+export async function encodeWebp({ data, width, height }: Pixels, mostMemory: number): Promise<Uint8Array> {
+  const encoder = await webpEncoder(options('webpEncoder.wasm', mostMemory));
   const encoded = encoder.encode(data, width, height, { ...defaultOptions, quality: QUALITY });
   if (!encoded) throw new Error('the small picture could not be encoded');
   return encoded;
@@ -43,12 +44,12 @@ export async function encodeWebp({ data, width, height }: Pixels): Promise<Uint8
 
 const QUALITY = 80;
 
-function program(name: string): WebAssembly.Module {
-  return new WebAssembly.Module(new Uint8Array(readFileSync(join(__dirname, name))));
+function program(name: string, mostMemory: number): WebAssembly.Module {
+  return new WebAssembly.Module(new Uint8Array(capMemory(readFileSync(join(__dirname, name)), mostMemory)));
 }
 
-function options(name: string) {
-  const module = program(name);
+function options(name: string, mostMemory: number) {
+  const module = program(name, mostMemory);
   return {
     noInitialRun: true,
     instantiateWasm: (imports: WebAssembly.Imports, ready: (instance: WebAssembly.Instance) => void) => {

@@ -1,25 +1,63 @@
+import { exifOrientation } from './exif';
+import type { Orientation } from './pixels';
+
 /** What the markers of a JPEG tell. */
 export interface JpegFrame {
   readonly width: number;
   readonly height: number;
   /** Of colour; four: CMYK. */
   readonly channels: number;
+  /** All of it comes in one pass, top to bottom, so that a decoder need not hold it in full precision. */
+  readonly isOnePass: boolean;
+  /** In how many passes it comes. */
+  readonly scans: number;
+  readonly orientation: Orientation;
   /** Its end is there; decoders make up what is missing, and do not say so. */
   readonly isWhole: boolean;
 }
 
-const [TEMPORARY, FIRST_RESTART, START, END, SCAN] = [0x01, 0xd0, 0xd8, 0xd9, 0xda];
+const [TEMPORARY, FIRST_RESTART, START, END, SCAN, EXIF] = [0x01, 0xd0, 0xd8, 0xd9, 0xda, 0xe1];
+const SEQUENTIAL = new Set([0xc0, 0xc1]);
 /** Within the numbers of frames, but none. */
 const NO_FRAMES = new Set([0xc4, 0xc8, 0xcc]);
 
+/** Whether bytes begin as a JPEG does. */
+export function isJpeg(bytes: Buffer): boolean {
+  return bytes.length >= 3 && bytes.readUIntBE(0, 3) === 0xff_d8_ff;
+}
+
 /** Walks from marker to marker as decoders do; undefined for one without a frame. */
 export function readJpeg(bytes: Buffer): JpegFrame | undefined {
-  let frame: Omit<JpegFrame, 'isWhole'> | undefined;
+  let frame: FrameHead | undefined;
+  let orientation: Orientation | undefined;
+  let firstScanChannels: number | undefined;
+  let scans = 0;
+  let isWhole = false;
   for (const { marker, at } of segments(bytes)) {
-    if (marker === END) return frame && { ...frame, isWhole: true };
-    if (isFrame(marker) && at + 8 <= bytes.length) frame ??= { height: bytes.readUInt16BE(at + 3), width: bytes.readUInt16BE(at + 5), channels: bytes.readUInt8(at + 7) };
+    isWhole = marker === END;
+    if (isWhole) break;
+    if (marker === SCAN) {
+      scans += 1;
+      firstScanChannels ??= bytes[at + 2];
+    }
+    orientation ??= orientationAt(bytes, marker, at);
+    frame ??= frameAt(bytes, marker, at);
   }
-  return frame && { ...frame, isWhole: false };
+  return frame && { ...frame, isOnePass: isOnePass(frame, firstScanChannels), scans, orientation: orientation ?? 1, isWhole };
+}
+
+/** A first pass without all colours means that there are more. */
+const isOnePass = ({ isSequential, channels }: FrameHead, firstScanChannels = 0): boolean => isSequential && firstScanChannels >= channels;
+
+type FrameHead = Pick<JpegFrame, 'width' | 'height' | 'channels'> & { readonly isSequential: boolean };
+
+function orientationAt(bytes: Buffer, marker: number, at: number): Orientation | undefined {
+  return marker === EXIF ? exifOrientation(bytes.subarray(at + 2, at + lengthAt(bytes, at))) : undefined;
+}
+
+function frameAt(bytes: Buffer, marker: number, at: number): FrameHead | undefined {
+  if (!isFrame(marker) || at + 8 > bytes.length) return undefined;
+  return { height: bytes.readUInt16BE(at + 3), width: bytes.readUInt16BE(at + 5), channels: bytes.readUInt8(at + 7), isSequential: SEQUENTIAL.has(marker) };
 }
 
 /** Each marker, and where its length stands. */

@@ -4,6 +4,8 @@ export interface WorkerStart {
   readonly file: string;
   /** The longer side of the small picture at most, in pixels. */
   readonly thumbnailPixels: number;
+  /** How much memory it may take, in bytes. */
+  readonly mostMemory: number;
 }
 
 /** What the bytes are. */
