@@ -17,6 +17,8 @@ function faults(path: string, verb: string, status: number, answer: JsonObject):
   return check(answer) ? undefined : check.errors;
 }
 
+const filled = (text: string): string => text.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? '');
+
 let room: SpecRoom;
 let ids: Readonly<Record<string, string>>;
 
@@ -56,7 +58,6 @@ describe('the OpenAPI document fits to the answer of', () => {
     ['/api/v2/readings', 'sensorIds={sensor}&from=2020-01-01T00:00:00Z&to=2100-01-01T00:00:00Z'],
     ['/api/v2/readings:aggregate', 'sensorIds={sensor}&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z&bucket.count=1&bucket.unit=hour&functions=avg&fill=null'],
   ])('GET %s', async (shown, query) => {
-    const filled = (text: string): string => text.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? '');
     const shape = new RegExp(`^${shown.replaceAll(/\{\w+\}/g, String.raw`\{\w+\}`)}$`);
     const path = Object.keys(document.paths).find((one) => shape.test(one));
     expect([shown, path]).toEqual([shown, expect.any(String)]);

@@ -44,6 +44,7 @@ class Frame {
 // So many keys are compared one by one sooner than put into a set.
 const FEW = 8;
 
+const LINE_BREAK = 0x0a;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
@@ -272,9 +273,10 @@ export class JsonScan {
   private wrong(expected: string): DomainError {
     let line = 1;
     let start = 0;
-    for (let end = this.text.indexOf('\n'); end !== -1 && end < this.at; end = this.text.indexOf('\n', start)) {
+    for (let at = 0; at < this.at; at += 1) {
+      if (this.text.charCodeAt(at) !== LINE_BREAK) continue;
       line += 1;
-      start = end + 1;
+      start = at + 1;
     }
     return this.failed(`is not JSON at line ${line}, column ${this.at - start + 1}: ${expected}`);
   }

@@ -61,5 +61,6 @@ export function openApiDocument(descriptors: Descriptors, version: string): Json
 const HEADERS: JsonObject = {
   RequestId: { description: 'The id of the request: the caller\'s, where it gave one.', schema: { type: 'string' } },
   RetryAfter: { description: 'When it is worth trying again, in seconds.', schema: { type: 'integer', minimum: 1 } },
+  WwwAuthenticate: { description: 'That a key is asked for: `ApiKey realm="plantroom"`.', schema: { type: 'string' } },
   ETag: { description: 'What was answered, as it is now: for If-None-Match on reads, and that of a record for If-Match on update and delete.', schema: { type: 'string' } },
 };

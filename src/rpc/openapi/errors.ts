@@ -91,10 +91,11 @@ function responseOf(usual: UsualName | undefined, named: readonly Reason[], exam
 
 function errorResponse(causes: readonly Cause[], examples: SharedExamples): JsonObject {
   const retry = causes.some(({ kind }) => kind === 'exhausted' || kind === 'unavailable');
+  const isKeyless = causes.some(({ kind }) => kind === 'unauthenticated');
   const first = causes[0] as Cause;
   return {
     description: causes.map(({ reason, when }) => (when === '' ? `\`${reason}\`` : `\`${reason}\`: ${when}`)).join('\n\n'),
-    headers: { 'x-request-id': ref('headers', 'RequestId'), ...(retry && { 'retry-after': ref('headers', 'RetryAfter') }) },
+    headers: { 'x-request-id': ref('headers', 'RequestId'), ...(retry && { 'retry-after': ref('headers', 'RetryAfter') }), ...(isKeyless && { 'www-authenticate': ref('headers', 'WwwAuthenticate') }) },
     content: { 'application/json': { schema: ref('schemas', 'Failure'), examples: examples.ref(first.reason, errorExample(first)) } },
   };
 }

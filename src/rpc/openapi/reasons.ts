@@ -25,6 +25,7 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   sandbox_busy: 'exhausted',
   resume_token_expired: 'out_of_range',
   storage_full: 'unavailable',
+  media_unavailable: 'unavailable',
   sandbox_unavailable: 'unavailable',
   encoder_interrupted: 'unavailable',
 };

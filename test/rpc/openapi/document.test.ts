@@ -167,6 +167,12 @@ describe('the OpenAPI document', () => {
     expect(document.components['schemas']?.[name]).toMatchObject({ required: expect.arrayContaining(fields) as unknown });
   });
 
+  test('names the headers of failures', () => {
+    const responses = document.components['responses'] as Record<string, { headers: object }>;
+    expect(Object.keys(responses['Unauthorized']?.headers ?? {})).toEqual(['x-request-id', 'www-authenticate']);
+    expect(Object.keys(responses['Unavailable']?.headers ?? {})).toEqual(['x-request-id', 'retry-after']);
+  });
+
   test('leaves values in the comments as they are', () => {
     const { properties } = found<{ properties: Record<string, { description: string }> }>('#/components/schemas/Execution');
     expect(properties['detail']?.description).toContain('`ack_timeout`');
