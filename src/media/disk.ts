@@ -5,6 +5,7 @@ import { DomainError } from '../kernel/errors';
 /** What is asked of the file system; a test breaks some of it. */
 export type FileSystem = Pick<typeof nodeFs, 'mkdir' | 'open' | 'readdir' | 'readFile' | 'rename' | 'rm' | 'rmdir' | 'stat' | 'statfs'>;
 
+const TRIES = 10;
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 /** Files that are whole and on disk, or not there. */
@@ -25,27 +26,50 @@ export class Disk {
     }
   }
 
-  /** Moves a file; the folders must be there, and are not on disk yet. Throws `storage_full`. */
+  /** Moves a file; makes the folder where there is none. On disk only after `settle`. Throws `storage_full`. */
   async move(from: string, to: string): Promise<void> {
-    await storing(this.fs.rename(from, to));
-  }
-
-  /** Makes a folder and those above it, for this user only; a new one is on disk when it resolves. Throws `storage_full`. */
-  async makeFolder(path: string): Promise<void> {
-    const first = await storing(this.fs.mkdir(path, { recursive: true, mode: 0o700 }));
-    if (first === undefined) return;
-    for (let folder = path; folder !== dirname(first); folder = dirname(folder)) await this.syncFolder(dirname(folder));
-  }
-
-  /** What a folder names is on disk when it resolves. */
-  async syncFolder(path: string): Promise<void> {
-    if (process.platform === 'win32') return; // there a folder cannot be opened
-    const folder = await this.fs.open(path, 'r');
-    try {
-      await storing(folder.sync());
-    } finally {
-      await folder.close();
+    for (let left = TRIES; ; left -= 1) {
+      try {
+        await this.makeFolder(dirname(to));
+        await storing(this.fs.rename(from, to));
+        return;
+      } catch (error) {
+        if (codeOf(error) !== 'ENOENT' || left === 0) throw error; // another one just removed the folder, since it was empty
+      }
     }
+  }
+
+  /** Makes a folder and those above it, for this user only. Throws `storage_full`. */
+  async makeFolder(path: string): Promise<void> {
+    await storing(this.fs.mkdir(path, { recursive: true, mode: 0o700 }));
+  }
+
+  /**
+   * What a folder and those above it up to `top` name is on disk when it resolves. Whoever puts a file into a folder does so, whether it is
+   * new or not: who made it may still be about to.
+   */
+  async settle(path: string, top: string): Promise<void> {
+    if (process.platform === 'win32') return; // there a folder cannot be opened
+    for (let at = path; ; at = dirname(at)) {
+      await this.syncFolder(at);
+      if (at === top) return;
+    }
+  }
+
+  /** Removes a folder and the one above it, unless something is in it. */
+  async removeIfEmpty(path: string): Promise<void> {
+    try {
+      await this.fs.rmdir(path);
+      await this.fs.rmdir(dirname(path));
+    } catch {
+      // not empty, or just not possible: an empty folder harms nobody
+    }
+  }
+
+  /** The bytes that are free for this user, and all; both 0 where the drive does not tell. */
+  async space(path: string): Promise<{ readonly free: number; readonly total: number }> {
+    const { bavail, blocks, bsize } = await this.fs.statfs(path);
+    return { free: bavail * bsize, total: blocks * bsize };
   }
 
   /** Removes files; one that is not there is no failure. */
@@ -72,10 +96,18 @@ export class Disk {
   async names(folder: string): Promise<readonly string[]> {
     return (await found(this.fs.readdir(folder))) ?? [];
   }
+
+  private async syncFolder(path: string): Promise<void> {
+    const folder = await this.fs.open(path, 'r');
+    try {
+      await storing(folder.sync());
+    } finally {
+      await folder.close();
+    }
+  }
 }
 
-/** The code of a failure of the file system; empty for others. */
-export const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? '';
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? '';
 
 /** What there is; undefined for what is not, or is no folder. */
 async function found<T>(look: Promise<T>): Promise<T | undefined> {
@@ -91,7 +123,7 @@ async function storing<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-/** There is no room for another picture. */
+/** There is no room for another picture; `cause` goes to the log. */
 export function storageFull(cause?: unknown): DomainError {
-  return new DomainError('unavailable', 'storage_full', 'the disk of the data folder is full and the picture was not stored; free some space on the server, then try again', { cause, retryAfterMs: 60_000 });
+  return new DomainError('unavailable', 'storage_full', 'the disk of the data folder is full, or nearly so, and the picture was not stored; free some space on the server, then try again', { cause, retryAfterMs: 60_000 });
 }

@@ -1,24 +1,17 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { Disk } from './disk';
-import { MOST_BYTES, type Variant } from './media';
-import { refusal } from './pictureReader';
+import { Incoming, type Received, type UploadLimits } from './incoming';
+import type { Media, Variant } from './media';
 
 const READ_BYTES = 64 * 1024;
 const CONTENT_NAME = /^[0-9a-f]{64}$/;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
+const INCOMING = 'incoming';
+const TRASH = 'trash';
 const SMALL = '.small';
 const VARIANTS = ['original', 'thumbnail'] as const;
 /** How many contents are looked for in one statement. */
 const AT_ONCE = 200;
-
-/** Bytes that have arrived and are on disk, under a name of their own. */
-export interface Received {
-  readonly file: string;
-  /** In lower-case hexadecimal. */
-  readonly sha256: string;
-  readonly sizeBytes: number;
-}
 
 /** The content of an organization's picture. */
 export interface ContentName {
@@ -42,17 +35,19 @@ export class MediaFiles {
   readonly root: string;
   /** Where lies what nobody named. */
   readonly trash: string;
-  private readonly incoming: string;
+  /** What arrives. */
+  readonly incoming: Incoming;
   /** Says to which installation the files belong. */
   readonly owner: string;
 
   constructor(
     dataDir: string,
     private readonly disk = new Disk(),
+    limits?: UploadLimits,
   ) {
     this.root = resolve(dataDir, 'media');
-    this.incoming = join(this.root, 'incoming');
-    this.trash = join(this.root, 'trash');
+    this.incoming = new Incoming(join(this.root, INCOMING), disk, limits);
+    this.trash = join(this.root, TRASH);
     this.owner = join(this.root, 'installation');
   }
 
@@ -68,37 +63,19 @@ export class MediaFiles {
     await this.disk.remove(file);
     await this.disk.write(file, async (append) => await append(Buffer.from(`${installationId}\n`)));
     await this.disk.move(file, this.owner);
-    await this.disk.syncFolder(this.root);
+    await this.settle(this.root);
     return true;
-  }
-
-  /** Takes the bytes as they arrive, and holds none of them. Throws `validation_failed` at the first byte too many, `storage_full`. */
-  async receive(chunks: AsyncIterable<Uint8Array>): Promise<Received> {
-    await this.disk.makeFolder(this.incoming);
-    const file = join(this.incoming, randomUUID());
-    const hash = createHash('sha256');
-    let sizeBytes = 0;
-    await this.disk.write(file, async (append) => {
-      for await (const chunk of chunks) {
-        sizeBytes += chunk.length;
-        if (sizeBytes > MOST_BYTES) throw refusal(`has more than ${MOST_BYTES} bytes; give a smaller one`);
-        hash.update(chunk);
-        await append(chunk);
-      }
-    });
-    return { file, sha256: hash.digest('hex'), sizeBytes };
   }
 
   /** Moves received bytes to their place, the small picture beside them, and resolves when all is on disk. Throws `storage_full`. */
   async keep(organizationId: string, { file, sha256 }: Received, thumbnail: Uint8Array): Promise<void> {
     const small = `${file}${SMALL}`;
+    const name = { organizationId, sha256 };
     try {
       await this.disk.write(small, async (append) => await append(thumbnail));
-      const folder = this.folderOf({ organizationId, sha256 });
-      await this.disk.makeFolder(folder);
-      await this.disk.move(small, this.fileOf({ organizationId, sha256 }, 'thumbnail'));
-      await this.disk.move(file, this.fileOf({ organizationId, sha256 }, 'original'));
-      await this.disk.syncFolder(folder);
+      await this.disk.move(small, this.fileOf(name, 'thumbnail'));
+      await this.disk.move(file, this.fileOf(name, 'original'));
+      await this.settle(this.folderOf(name));
     } finally {
       await this.disk.remove(small);
     }
@@ -112,6 +89,11 @@ export class MediaFiles {
   /** The size of a file in bytes; undefined: it is not there. */
   async size(name: ContentName, variant: Variant): Promise<number | undefined> {
     return (await this.disk.stat(this.fileOf(name, variant)))?.size;
+  }
+
+  /** Whether both files of a picture are there in the sizes that are known of it. */
+  async isWhole(media: Media): Promise<boolean> {
+    return (await this.size(media, 'original')) === media.sizeBytes && (await this.size(media, 'thumbnail')) === media.thumbnailBytes;
   }
 
   /** The bytes from `start` to before `end`, in pieces. */
@@ -129,14 +111,10 @@ export class MediaFiles {
     }
   }
 
-  /** Removes the files of a content. */
+  /** Removes the files of a content, and the folders that are empty then. */
   async remove(name: ContentName): Promise<void> {
     await this.disk.remove(...VARIANTS.map((variant) => this.fileOf(name, variant)));
-  }
-
-  /** Removes what uploads left behind that a crash ended; only before the first upload. */
-  async clearIncoming(): Promise<void> {
-    await this.disk.removeFolder(this.incoming);
+    await this.disk.removeIfEmpty(this.folderOf(name));
   }
 
   /** Whether a content was last written before `time` (Unix milliseconds), or is not there any more. */
@@ -148,19 +126,19 @@ export class MediaFiles {
   /** All contents that there are, some at a time. */
   async *contents(): AsyncGenerator<SomeContents> {
     for (const organizationId of await this.disk.names(this.root)) {
-      if (![this.incoming, this.trash].includes(join(this.root, organizationId))) yield* this.contentsOf(this.root, organizationId);
+      if (organizationId !== INCOMING && organizationId !== TRASH) yield* this.contentsOf(this.root, organizationId);
     }
   }
 
   /** Moves the files of a content to the trash of a day (`2026-01-31`). */
   async throwAway(name: ContentName, day: string): Promise<void> {
-    const to = this.folderOf(name, join(this.trash, day));
-    await this.disk.makeFolder(to);
+    const to = join(this.trash, day);
     for (const variant of VARIANTS) {
       const file = this.fileOf(name, variant);
-      if (await this.disk.stat(file)) await this.disk.move(file, this.fileOf(name, variant, join(this.trash, day)));
+      if (await this.disk.stat(file)) await this.disk.move(file, this.fileOf(name, variant, to));
     }
-    await this.disk.syncFolder(to);
+    await this.settle(this.folderOf(name, to));
+    await this.disk.removeIfEmpty(this.folderOf(name));
   }
 
   /** The days of which there is trash. */
@@ -175,18 +153,21 @@ export class MediaFiles {
 
   /** Takes a content out of the trash of a day again, where its place is empty. */
   async takeBack(name: ContentName, day: string): Promise<void> {
-    await this.disk.makeFolder(this.folderOf(name));
     for (const variant of VARIANTS) {
       const [file, thrownAway] = [this.fileOf(name, variant), this.fileOf(name, variant, join(this.trash, day))];
       if (!(await this.disk.stat(file)) && (await this.disk.stat(thrownAway))) await this.disk.move(thrownAway, file);
-      await this.disk.remove(thrownAway);
     }
-    await this.disk.syncFolder(this.folderOf(name));
+    await this.settle(this.folderOf(name));
+    await this.disk.remove(...VARIANTS.map((variant) => this.fileOf(name, variant, join(this.trash, day))));
   }
 
   /** Removes the trash of a day. */
   async removeTrash(day: string): Promise<void> {
     await this.disk.removeFolder(join(this.trash, day));
+  }
+
+  private async settle(folder: string): Promise<void> {
+    await this.disk.settle(folder, dirname(this.root));
   }
 
   private async isAny(): Promise<boolean> {

@@ -33,20 +33,7 @@ export function linkedMedia(service: MediaService, links: MediaLinks): LinkedCon
 }
 
 function upload(service: MediaService, links: MediaLinks): ClientStreamHandler<UploadMediaRequest, MediaMessage> {
-  return async (requests, { organizationId, signal }) => {
-    const messages = requests[Symbol.asyncIterator]();
-    const first = await messages.next();
-    const filename = first.done === true ? '' : (first.value.filename ?? '');
-    return mediaToMessage(await service.upload(organizationId, filename, chunks(first, messages), signal), links);
-  };
-}
-
-async function* chunks(first: IteratorResult<UploadMediaRequest>, others: AsyncIterator<UploadMediaRequest>): AsyncGenerator<Uint8Array> {
-  try {
-    for (let next = first; next.done !== true; next = await others.next()) yield next.value.chunk;
-  } finally {
-    await others.return?.();
-  }
+  return async (requests, { organizationId, signal }) => mediaToMessage(await service.upload(organizationId, requests, signal), links);
 }
 
 function download(service: MediaService, links: MediaLinks): ServerStreamHandler<DownloadMediaRequest, DownloadMediaResponse> {

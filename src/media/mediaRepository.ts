@@ -21,6 +21,7 @@ interface MediaRow {
 export interface UnusedMedia {
   readonly id: string;
   readonly organizationId: string;
+  readonly unusedSince: number;
 }
 
 /** What is known of pictures; their bytes are files. Assumes validated input and a caller allowed to act in `organizationId`. */
@@ -74,16 +75,23 @@ export class MediaRepository {
     return new Set(rows.map(({ sha256 }) => sha256));
   }
 
-  /** Of all organizations: those that no device has shown since `time` or longer, by id, after `afterId`. */
-  async unusedSince(time: number, afterId: string, limit: number): Promise<readonly UnusedMedia[]> {
-    const rows: { id: string; organization_id: string }[] = await this.db
-      .knex('media as m')
-      .where('m.unused_since', '<=', time)
-      .where('m.id', '>', afterId)
-      .orderBy('m.id')
-      .limit(limit)
-      .select('m.id', 'm.organization_id');
-    return rows.map((row) => ({ id: row.id, organizationId: row.organization_id }));
+  /** One of the organization's pictures with this content. */
+  async sameContent(organizationId: string, sha256: string): Promise<Media | undefined> {
+    const row = await this.of(organizationId).where('m.sha256', sha256).first<MediaRow | undefined>('m.*');
+    return row && mediaFromRow({ ...row, device_count: 0 });
+  }
+
+  /** All pictures with this content have this one's small picture from now on. */
+  async replaceThumbnail({ organizationId, sha256, thumbnailBytes }: Media): Promise<void> {
+    await this.of(organizationId).where('m.sha256', sha256).update({ thumbnail_bytes: thumbnailBytes });
+  }
+
+  /** Of all organizations: those that no device has shown since `time` or longer, the longest first, behind `after`. */
+  async unusedSince(time: number, after: UnusedMedia | undefined, limit: number): Promise<readonly UnusedMedia[]> {
+    const query = this.db.knex('media as m').where('m.unused_since', '<=', time);
+    if (after) void query.whereRaw('(m.unused_since, m.id) > (?, ?)', [after.unusedSince, after.id]);
+    const rows: Pick<MediaRow, 'id' | 'organization_id' | 'unused_since'>[] = await query.orderBy(['m.unused_since', 'm.id']).limit(limit).select('m.id', 'm.organization_id', 'm.unused_since');
+    return rows.map((row) => ({ id: row.id, organizationId: row.organization_id, unusedSince: Number(row.unused_since) }));
   }
 
   private one(organizationId: string, id: string) {

@@ -3,6 +3,7 @@ import type { Clock } from '../kernel/clock';
 import { isId, newId } from '../kernel/ids';
 import type { Logger } from '../kernel/logger';
 import { Disk, type FileSystem } from './disk';
+import type { UploadLimits, UploadPart } from './incoming';
 import { mediaInUse, mediaNotFound, type Media, type Variant } from './media';
 import { MediaFiles } from './mediaFiles';
 import { MediaStore } from './mediaStore';
@@ -20,6 +21,8 @@ export interface MediaServiceOptions {
   readonly log: Logger;
   /** When a picture that is still being decoded is given up, in milliseconds; absent: 30 s. */
   readonly decodeMs?: number | undefined;
+  /** Absent: DEFAULT_UPLOAD_LIMITS. */
+  readonly limits?: UploadLimits | undefined;
   /** Absent: that of node. */
   readonly fileSystem?: FileSystem | undefined;
 }
@@ -42,7 +45,7 @@ export class MediaService {
 
   constructor(private readonly options: MediaServiceOptions) {
     const { database, dataDir, log } = options;
-    this.files = new MediaFiles(dataDir, new Disk(options.fileSystem));
+    this.files = new MediaFiles(dataDir, new Disk(options.fileSystem), options.limits);
     this.store = new MediaStore(database, this.files);
     this.sweeping = new MediaSweep({ store: this.store, files: this.files, log });
     this.reader = new PictureReader({ log, timeMs: options.decodeMs });
@@ -50,7 +53,7 @@ export class MediaService {
 
   /** Removes half uploads that a crash left behind, and finds out whose the files are. To be called once, before the first upload. */
   async start(): Promise<void> {
-    await this.files.clearIncoming();
+    await this.files.incoming.clear();
     await this.sweeping.start(this.options.installationId);
   }
 
@@ -62,18 +65,17 @@ export class MediaService {
 
   /**
    * Stores a picture; when it resolves bytes and row are on disk. Throws `validation_failed` (empty, too large, no picture that is taken, damaged),
-   * `media_busy`, `storage_full`.
+   * `media_busy`, `storage_full`, `deadline_exceeded`.
    */
-  async upload(organizationId: string, filename: string, chunks: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<Media> {
-    const received = await this.files.receive(chunks);
+  async upload(organizationId: string, parts: AsyncIterable<UploadPart>, signal?: AbortSignal): Promise<Media> {
+    const received = await this.files.incoming.receive(organizationId, parts);
     try {
       const { thumbnail, ...picture } = await this.reader.read(received.file, organizationId, signal);
-      const { sha256, sizeBytes } = received;
+      const { sha256, sizeBytes, filename } = received;
       const now = this.options.clock.now();
       const fields = { sha256, sizeBytes, filename: plainName(filename), thumbnailBytes: thumbnail.length, createdAt: now, unusedSince: now, deviceCount: 0 };
       const media: Media = { id: newId(), organizationId, ...picture, ...fields };
-      await this.store.add(media, received, thumbnail);
-      return media;
+      return await this.store.add(media, received, thumbnail);
     } finally {
       await this.files.discard(received);
     }
@@ -89,9 +91,12 @@ export class MediaService {
   async content(organizationId: string, id: string, variant: Variant): Promise<MediaContent> {
     const media = await this.get(organizationId, id);
     const sizeBytes = await this.files.size(media, variant);
-    if (sizeBytes === undefined) {
-      // Removed since the row was read, or the data folder was restored without its pictures.
-      this.options.log.warn({ media_id: id, sha256: media.sha256 }, 'media.file_missing');
+    const known = variant === 'original' ? media.sizeBytes : media.thumbnailBytes;
+    if (sizeBytes !== known) {
+      // Removed since the row was read, or the data folder was restored without its pictures, or they were damaged. Uploaded again, they heal.
+      const facts = { media_id: id, sha256: media.sha256, variant, size_bytes: known };
+      if (sizeBytes === undefined) this.options.log.warn(facts, 'media.file_missing');
+      else this.options.log.warn({ ...facts, found_bytes: sizeBytes }, 'media.file_damaged');
       throw mediaNotFound(id);
     }
     return { media, variant, sizeBytes, read: (start, end) => this.files.read(media, variant, start, end) };

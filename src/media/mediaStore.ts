@@ -1,7 +1,8 @@
 import { CommitUnknown, UnitOfWork, type Database } from '../database';
+import type { Received } from './incoming';
 import { KeyedTurns } from './keyedTurns';
 import type { Media } from './media';
-import type { ContentName, MediaFiles, Received } from './mediaFiles';
+import type { ContentName, MediaFiles } from './mediaFiles';
 import { MediaRepository } from './mediaRepository';
 
 /**
@@ -26,12 +27,29 @@ export class MediaStore {
     this.rows = this.uow.repos;
   }
 
-  /** Adds a picture; when it resolves bytes and row are on disk. Throws `storage_full`, `organization_not_found`. */
-  async add(media: Media, received: Received, thumbnail: Uint8Array): Promise<void> {
+  /**
+   * Adds a picture, and gives it as it was stored; when it resolves bytes and row are on disk. Where the organization has its content already
+   * and the files are whole, they stay, the small picture of then too. Throws `storage_full`, `organization_not_found`.
+   */
+  async add(media: Media, received: Received, thumbnail: Uint8Array): Promise<Media> {
+    let stored = media;
     await this.inTurn(media, async () => {
-      await this.files.keep(media.organizationId, received, thumbnail);
-      await this.uow.transaction(async (repository) => await repository.create(media));
+      const same = await this.rows.sameContent(media.organizationId, media.sha256);
+      const isWhole = same !== undefined && (await this.files.isWhole(same));
+      if (isWhole) stored = { ...media, thumbnailBytes: same.thumbnailBytes };
+      else await this.files.keep(media.organizationId, received, thumbnail);
+      try {
+        await this.uow.transaction(async (repository) => {
+          await repository.create(stored);
+          if (same && !isWhole) await repository.replaceThumbnail(stored);
+        });
+      } catch (error) {
+        // Else it would lie there for a day. Where not even this works, it does.
+        if (!(error instanceof CommitUnknown)) await this.removeUnnamed(media).catch(() => undefined);
+        throw error;
+      }
     });
+    return stored;
   }
 
   /** Removes a picture if `mayGo` still says so, and the files if it was the last of its content. Throws `media_not_found`. */
@@ -43,13 +61,17 @@ export class MediaStore {
         if (may) await repository.delete(organizationId, id);
         return may;
       });
-      if (gone && !(await this.isNamed(media))) await this.files.remove(media);
+      if (gone) await this.removeUnnamed(media);
     });
   }
 
   /** Works on the files of a content while nothing else does; `isNamed` tells whether a row names it. */
   async alone(name: ContentName, work: (isNamed: boolean) => Promise<void>): Promise<void> {
     await this.inTurn(name, async () => await work(await this.isNamed(name)));
+  }
+
+  private async removeUnnamed(name: ContentName): Promise<void> {
+    if (!(await this.isNamed(name))) await this.files.remove(name);
   }
 
   private async isNamed({ organizationId, sha256 }: ContentName): Promise<boolean> {

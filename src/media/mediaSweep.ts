@@ -1,6 +1,7 @@
 import type { Logger } from '../kernel/logger';
 import { UNUSED_MS } from './media';
 import type { MediaFiles } from './mediaFiles';
+import type { UnusedMedia } from './mediaRepository';
 import type { MediaStore } from './mediaStore';
 
 const DAY_MS = 24 * 3_600_000;
@@ -60,12 +61,11 @@ export class MediaSweep {
   }
 
   private async removeUnused(since: number): Promise<void> {
-    for (let afterId = ''; !this.stopped; ) {
-      const unused = await this.options.store.rows.unusedSince(since, afterId, AT_ONCE);
+    for (let after: UnusedMedia | undefined; !this.stopped; ) {
+      const unused = await this.options.store.rows.unusedSince(since, after, AT_ONCE);
       for (const { organizationId, id } of unused) if (!this.stopped) await this.removeOne(organizationId, id, since);
-      const last = unused.at(-1);
-      if (!last || unused.length < AT_ONCE) return;
-      afterId = last.id;
+      after = unused.at(-1);
+      if (!after || unused.length < AT_ONCE) return;
     }
   }
 

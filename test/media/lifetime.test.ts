@@ -1,8 +1,9 @@
 import { status } from '@grpc/grpc-js';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { MediaVariant } from '../../src/gen/media/v1/media_service';
 import { engines } from '../support/engines';
-import { startMediaRoom, type MediaRoom } from './mediaRoom';
+import { partsOf, startMediaRoom, type MediaRoom } from './mediaRoom';
 import { onePixel } from './pictures';
 
 const HOUR_MS = 3_600_000;
@@ -113,10 +114,10 @@ describe.each(engines())('the lifetime of pictures on $name', (engine) => {
     const bytes = another();
     const { knex } = room.test.database.db;
     await knex('organizations').insert({ id: 'org-3', name: 'org-3', name_folded: 'org-3', created_at: 0, updated_at: 0 });
-    const kept = await room.service.upload('org-3', '', chunksOf(bytes));
+    const kept = await room.service.upload('org-3', partsOf(bytes));
     await room.show(await room.device(), []);
     await knex('organizations').where({ id: 'org-3' }).delete();
-    await expect(room.service.upload('org-3', '', chunksOf(another()))).rejects.toMatchObject({ reason: 'organization_not_found' }); // after the files are in place
+    await expect(room.service.upload('org-3', partsOf(another()))).rejects.toMatchObject({ reason: 'organization_not_found' }); // after the files are in place: they are removed at once
     const folder = join(room.test.dataDir, 'media');
     await mkdir(join(folder, 'incoming'), { recursive: true });
     await writeFile(join(folder, 'incoming', 'half'), 'half');
@@ -126,9 +127,9 @@ describe.each(engines())('the lifetime of pictures on $name', (engine) => {
     const again = room.restarted();
     await again.start();
     await again.sweep(Date.now());
-    expect((await readdir(join(folder, 'org-3'), { recursive: true })).filter((name) => name.length > 60).length).toBe(4); // not a day old
+    expect((await readdir(join(folder, 'org-3'), { recursive: true })).filter((name) => name.length > 60).length).toBe(2); // not a day old
     await again.sweep(Date.now() + 24 * HOUR_MS + 1000);
-    expect((await readdir(join(folder, 'org-3'), { recursive: true })).filter((name) => name.length > 60)).toEqual([]);
+    expect(await readdir(folder)).not.toContain('org-3');
     expect(room.files()).not.toContain('half');
     expect(room.files()).toContain('notes.txt');
     await again.stop();
@@ -138,7 +139,43 @@ describe.each(engines())('the lifetime of pictures on $name', (engine) => {
     const { id } = await room.upload(another());
     await room.test.database.db.knex('media').where({ id }).update({ sha256: 'e'.repeat(64) });
     await expect(room.download(id)).rejects.toMatchObject({ code: status.NOT_FOUND });
-    expect(room.log.of('media.file_missing')).toEqual([{ media_id: id, sha256: 'e'.repeat(64) }]);
+    expect(room.log.of('media.file_missing')).toEqual([{ media_id: id, sha256: 'e'.repeat(64), variant: 'original', size_bytes: expect.any(Number) }]);
+  });
+
+  it('is not found when its file was damaged, and is healed by uploading it again', async () => {
+    const bytes = another();
+    const { id, sha256, sizeBytes } = await room.upload(bytes);
+    const file = join(room.test.dataDir, 'media', 'org-1', sha256.slice(0, 2), sha256);
+    const small = await room.download(id, { variant: MediaVariant.MEDIA_VARIANT_THUMBNAIL });
+    for (const [name, variant, whole] of [[file, 'original', sizeBytes], [`${file}.small`, 'thumbnail', small[0]!.chunk.length]] as const) {
+      await truncate(name, 20);
+      const wanted = variant === 'original' ? MediaVariant.MEDIA_VARIANT_ORIGINAL : MediaVariant.MEDIA_VARIANT_THUMBNAIL;
+      await expect(room.download(id, { variant: wanted })).rejects.toMatchObject({ code: status.NOT_FOUND });
+      expect(room.log.of('media.file_damaged').at(-1)).toEqual({ media_id: id, sha256, variant, size_bytes: whole, found_bytes: 20 });
+      await room.upload(bytes);
+      expect(await bytesOf(id)).toEqual(bytes);
+      expect((await room.download(id, { variant: MediaVariant.MEDIA_VARIANT_THUMBNAIL }))[0]!.chunk).toEqual(small[0]!.chunk);
+    }
+  });
+
+  it('keeps its small picture where the same content is uploaded again, and another one was made of it', async () => {
+    const bytes = another();
+    const { id, sha256 } = await room.upload(bytes);
+    const small = join(room.test.dataDir, 'media', 'org-1', sha256.slice(0, 2), `${sha256}.small`);
+    await writeFile(small, 'of an older encoder'); // as if another version had stored it
+    await room.test.database.db.knex('media').where({ id }).update({ thumbnail_bytes: 19 });
+    const again = await room.upload(bytes);
+    for (const one of [id, again.id]) expect(String((await room.download(one, { variant: MediaVariant.MEDIA_VARIANT_THUMBNAIL }))[0]!.chunk)).toBe('of an older encoder');
+  });
+
+  it('takes its folders along', async () => {
+    const { id, sha256 } = await room.upload(another(), { as: 'org-2' });
+    const folder = join(room.test.dataDir, 'media', 'org-2');
+    expect(await readdir(folder)).toContain(sha256.slice(0, 2));
+    await room.delete(id, 'org-2');
+    expect(await readdir(join(room.test.dataDir, 'media'))).not.toContain('org-2');
+    await Promise.all(Array.from({ length: 8 }, async () => await room.delete((await room.upload(another(), { as: 'org-2' })).id, 'org-2'))); // folders come and go
+    expect(await readdir(join(room.test.dataDir, 'media'))).not.toContain('org-2');
   });
 
   it('goes with its organization, devices that show it too', async () => {
@@ -150,7 +187,3 @@ describe.each(engines())('the lifetime of pictures on $name', (engine) => {
     expect(room.files()).toEqual(['notes.txt']);
   });
 });
-
-async function* chunksOf(bytes: Buffer): AsyncGenerator<Uint8Array> {
-  yield await Promise.resolve(bytes);
-}

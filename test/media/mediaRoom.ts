@@ -1,9 +1,10 @@
 import type { ServiceError } from '@grpc/grpc-js';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DownloadMediaRequest, MediaServiceClient, MediaServiceService, type DownloadMediaResponse, type Media } from '../../src/gen/media/v1/media_service';
 import { newId } from '../../src/kernel/ids';
 import { ImageRepository, mediaHandlers, MediaLinks, MediaService } from '../../src/media';
+import type { UploadPart } from '../../src/media/incoming';
 import type { MediaServiceOptions } from '../../src/media/mediaService';
 import { answersOf, call, callFails, headers, MemoryLog, seen, startEdge, type SeenError } from '../support/edge';
 import type { TestDatabase, TestEngine } from '../support/engines';
@@ -29,7 +30,7 @@ export interface MediaRoom {
   uploadFails(bytes: Buffer, sending?: Sending): Promise<SeenError>;
   get(id: string, as?: string): Promise<Media>;
   getFails(id: string, as?: string): Promise<SeenError>;
-  delete(id: string): Promise<unknown>;
+  delete(id: string, as?: string): Promise<unknown>;
   deleteFails(id: string, as?: string): Promise<SeenError>;
   /** All answers of a download. */
   download(id: string, fields?: Partial<DownloadMediaRequest>, as?: string): Promise<DownloadMediaResponse[]>;
@@ -39,19 +40,21 @@ export interface MediaRoom {
   show(deviceId: string, ids: readonly string[]): Promise<void>;
   /** The names of the files of pictures, without folders; in their places, or in the trash. */
   files(where?: 'place' | 'trash'): string[];
+  /** What is in a folder of `media`. */
+  names(folder: string): string[];
   /** Another service on the same files and rows, as after a restart; its clock is as the files' own. */
   restarted(overrides?: Partial<MediaServiceOptions>): MediaService;
   stop(): Promise<void>;
 }
 
 /** Starts such a server on a database of its own. */
-export async function startMediaRoom(engine: TestEngine, decodeMs?: number): Promise<MediaRoom> {
+export async function startMediaRoom(engine: TestEngine, overrides: Partial<MediaServiceOptions> = {}): Promise<MediaRoom> {
   const test = await engine.createDatabase();
   const { database, dataDir } = test;
   const clock = new TestClock(Date.now());
   const log = new MemoryLog();
   await database.db.knex('organizations').insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
-  const options = { database, dataDir, installationId: 'installation-1', clock, log, decodeMs };
+  const options = { database, dataDir, installationId: 'installation-1', clock, log, ...overrides };
   const service = new MediaService(options);
   await service.start();
   const links = new MediaLinks(Buffer.alloc(32, 7), () => 'https://plantroom.test:8443', clock);
@@ -74,12 +77,13 @@ export async function startMediaRoom(engine: TestEngine, decodeMs?: number): Pro
     },
     get: async (id, as = 'org-1') => await call(getMedia, { id, organizationId: '' }, keyOf(as)),
     getFails: async (id, as = 'org-1') => await callFails(getMedia, { id, organizationId: '' }, keyOf(as)),
-    delete: async (id) => await call(deleteMedia, { id, organizationId: '' }, keyOf('org-1')),
+    delete: async (id, as = 'org-1') => await call(deleteMedia, { id, organizationId: '' }, keyOf(as)),
     deleteFails: async (id, as = 'org-1') => await callFails(deleteMedia, { id, organizationId: '' }, keyOf(as)),
     download: async (id, fields = {}, as = 'org-1') => await all(answersOf(client.downloadMedia(DownloadMediaRequest.fromPartial({ id, ...fields }), headers(keyOf(as))))),
     device: async () => await makeDevice(test),
     show: async (deviceId, ids) => await database.transaction(async (db) => await new ImageRepository(db).set('org-1', deviceId, ids.map((mediaId) => ({ mediaId, isCover: false, position: undefined })), clock.now())),
     files: (where = 'place') => filesIn(join(dataDir, 'media')).filter(({ isTrash }) => isTrash === (where === 'trash')).map(({ name }) => name),
+    names: (folder) => (existsSync(join(dataDir, 'media', folder)) ? readdirSync(join(dataDir, 'media', folder)) : []),
     restarted: (overrides) => new MediaService({ ...options, clock: new TestClock(Date.now()), ...overrides }),
     stop: async () => {
       await service.stop();
@@ -94,6 +98,11 @@ function filesIn(folder: string): { name: string; isTrash: boolean }[] {
   return entries.map(({ name, parentPath }) => ({ name, isTrash: parentPath.startsWith(join(folder, 'trash')) }));
 }
 
+/** An upload that arrives at once. */
+export async function* partsOf(chunk: Uint8Array): AsyncGenerator<UploadPart> {
+  yield await Promise.resolve({ chunk });
+}
+
 /** All that comes. */
 export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   const taken: T[] = [];
@@ -101,7 +110,8 @@ export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return taken;
 }
 
-function keyOf(organizationId: string): Record<string, string> {
+/** What an organization of the room calls with. */
+export function keyOf(organizationId: string): Record<string, string> {
   return { 'x-api-key': organizationId, 'x-organization-id': organizationId };
 }
 

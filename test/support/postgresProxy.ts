@@ -1,4 +1,5 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { TestEngine } from './engines';
 
 /** What happens to the next commit: its answer is lost, or it arrives only after its connection broke. */
 export type CommitFate = 'answer_lost' | 'late';
@@ -75,4 +76,23 @@ export class PostgresProxy {
       }
     });
   }
+}
+
+/** The engine, reached through a proxy that is given to `onStart`. */
+export function throughProxy(engine: TestEngine, onStart: (proxy: PostgresProxy) => void): TestEngine {
+  return {
+    ...engine,
+    createDatabase: async () => {
+      const test = await engine.createDatabase();
+      const proxy = await PostgresProxy.start(test.url);
+      onStart(proxy);
+      const database = await test.open({ url: proxy.url });
+      const drop = async (): Promise<void> => {
+        await database.close();
+        await proxy.stop();
+        await test.drop();
+      };
+      return { ...test, database, drop };
+    },
+  };
 }

@@ -1,8 +1,8 @@
 import { CommitUnknown } from '../../src/database';
 import type * as wire from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { newId } from '../../src/kernel/ids';
-import { engines, type TestEngine } from '../support/engines';
-import { PostgresProxy } from '../support/postgresProxy';
+import { engines } from '../support/engines';
+import { throughProxy, type PostgresProxy } from '../support/postgresProxy';
 import { type QueryRoom, startQueryRoom, valueOf } from './queryRoom';
 import { SendingDevice } from './sendingDevice';
 
@@ -16,7 +16,7 @@ describe.each(engines().filter(({ name }) => name === 'postgres'))('a commit who
   let messages: AsyncIterator<wire.StreamReadingsResponse>;
 
   beforeAll(async () => {
-    room = await startQueryRoom(through(engine, (started) => (proxy = started)));
+    room = await startQueryRoom(throughProxy(engine, (started) => (proxy = started)));
     device = await SendingDevice.create(room, ['a']);
     other = await SendingDevice.create(room, ['a']);
   });
@@ -75,22 +75,3 @@ describe.each(engines().filter(({ name }) => name === 'postgres'))('a commit who
     await expect(refused).rejects.toMatchObject({ code: '23505' });
   });
 });
-
-/** The engine, reached through a proxy. */
-function through(engine: TestEngine, onStart: (proxy: PostgresProxy) => void): TestEngine {
-  return {
-    ...engine,
-    createDatabase: async () => {
-      const test = await engine.createDatabase();
-      const proxy = await PostgresProxy.start(test.url);
-      onStart(proxy);
-      const database = await test.open({ url: proxy.url });
-      const drop = async (): Promise<void> => {
-        await database.close();
-        await proxy.stop();
-        await test.drop();
-      };
-      return { ...test, database, drop };
-    },
-  };
-}

@@ -23,7 +23,7 @@ export async function up(knex: Knex): Promise<void> {
     t.bigInteger('unused_since'); // null: a device shows it
     t.index(['organization_id', 'sha256'], 'media_content');
   });
-  await knex.raw('create index media_unused on media (unused_since) where unused_since is not null');
+  await knex.raw('create index media_unused on media (unused_since, id) where unused_since is not null');
   await knex.schema.createTable('device_images', (t) => {
     t.text('device_id').notNullable().references('id').inTable('digital_devices').onDelete('CASCADE');
     t.text('media_id').notNullable().references('id').inTable('media');
