@@ -1,9 +1,10 @@
+import { join } from 'node:path';
+import { CommitUnknown } from '../../src/database';
 import type { Media as MediaMessage } from '../../src/gen/media/v1/media_service';
 import type { MediaService } from '../../src/media';
-import { CommitUnknown } from '../../src/database';
 import { engines } from '../support/engines';
 import { throughProxy, type PostgresProxy } from '../support/postgresProxy';
-import { endingAfter } from './brokenFileSystem';
+import { endingAfter, watchedFileSystem } from './brokenFileSystem';
 import { all, partsOf, startMediaRoom, type MediaRoom } from './mediaRoom';
 import { onePixel } from './pictures';
 
@@ -57,6 +58,17 @@ describe.each(engines())('a process that ends amid work on files, on $name', (en
     );
     expect(steps).toBeGreaterThan(10);
     expect(stored).toBeGreaterThan(0);
+  });
+
+  it('puts every folder above a file on disk, also those that another upload may just have made', async () => {
+    await room.upload(another());
+    const opened: string[] = [];
+    const service = room.restarted({ fileSystem: watchedFileSystem((operation, path) => void (operation === 'open' && opened.push(path))) });
+    const { sha256 } = await service.upload('org-1', partsOf(another()));
+    const media = join(room.test.dataDir, 'media');
+    const folders = [join(media, 'org-1', sha256.slice(0, 2)), join(media, 'org-1'), media, room.test.dataDir];
+    expect(opened.slice(-folders.length)).toEqual(process.platform === 'win32' ? expect.anything() : folders);
+    await service.stop();
   });
 
   it('leaves no row without its files in a removal', async () => {
