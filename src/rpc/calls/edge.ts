@@ -3,11 +3,15 @@ import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import type { Principal } from '../../kernel/principal';
+import { admit } from '../admission';
 import type { Authenticator } from '../authenticator';
 import { toWire, type WireError } from '../errorTable';
 import { shuttingDown } from '../openCall';
 import { KeyWatch } from './keyWatch';
 import type { ServedCall } from './servedCall';
+
+/** How long after its headers the message of a call may come before its key is looked at again, in milliseconds. */
+const AT_ONCE = 100;
 
 /** What every open call of one server shares. */
 export class Edge {
@@ -35,6 +39,16 @@ export class Edge {
   /** A stream's key is known: from here on it is looked at again and again. */
   streamOpened(call: ServedCall): void {
     this.keys.add(call);
+  }
+
+  /**
+   * The message of a call is here. One that came late finds its key looked at again, since a caller could hold a call open with a key and
+   * use it after the key has ended; streams are watched anyway. Throws as `admit`. Undefined: it passes.
+   */
+  readmit({ method, context }: ServedCall, key: string | undefined): Promise<unknown> | undefined {
+    if (!method.isUnary || this.clock.monotonic() - context.startedAt < AT_ONCE) return undefined;
+    const principal = admit(this.authenticator, method.facts, key, context.peer);
+    return principal instanceof Promise ? principal : undefined;
   }
 
   /** A call has ended: one line in the log. `http`: the status that went out, where it was one of HTTP. */

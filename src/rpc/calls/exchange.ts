@@ -47,9 +47,15 @@ class OneRequest implements Exchange {
 
 /**
  * Takes in the one message of a call and lets the handler answer it, once or with a stream. `found`: what is wrong with the message
- * already. Throws what `accept` throws.
+ * already. Throws what `readmit` and `accept` throw.
  */
 export function serve(call: ServedCall, request: unknown, found?: readonly Violation[]): void {
+  const looking = call.readmit();
+  if (!looking) return serveAdmitted(call, request, found);
+  looking.then(() => call.context.aborted ?? serveAdmitted(call, request, found)).catch((error: unknown) => call.fail(error));
+}
+
+function serveAdmitted(call: ServedCall, request: unknown, found: readonly Violation[] | undefined): void {
   const refused = call.method.accept(call.context, request, found);
   if (refused) refused.catch((error: unknown) => call.fail(error));
   else if (call.method.isUnary) answerOnce(call, request);

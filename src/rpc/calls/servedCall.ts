@@ -17,6 +17,8 @@ export interface ServedCall {
   fail(error: unknown): void;
   /** Tells the handler of a stream to end; its call ends with this reason when it has. */
   abort(reason: Error): void;
+  /** Looks at the key again where the message came long after it. Throws as at first; a promise where the key is not known by heart. Undefined: it passes. */
+  readmit(): Promise<unknown> | undefined;
   /** Whether the caller's deadline has passed. */
   isLate(): boolean;
 }

@@ -142,6 +142,10 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     this.exchange?.onAbort(reason);
   }
 
+  readmit(): Promise<unknown> | undefined {
+    return this.edge.readmit(this, keyOf(this.metadata as Metadata));
+  }
+
   isLate(): boolean {
     return this.deadline <= Date.now();
   }

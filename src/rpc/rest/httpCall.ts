@@ -154,6 +154,10 @@ export class HttpCall implements ServedCall {
     this.exchange?.onAbort(reason);
   }
 
+  readmit(): Promise<unknown> | undefined {
+    return this.edge.readmit(this, headerOf(this.request, 'x-api-key'));
+  }
+
   isLate(): boolean {
     return false;
   }
