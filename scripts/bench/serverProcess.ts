@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { cpus } from 'node:os';
-import { createInterface } from 'node:readline';
+import { randomUUID } from 'node:crypto';
+import { closeSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 
 /** The ready line of a server. */
 export interface Ready {
@@ -10,6 +12,19 @@ export interface Ready {
   readonly http?: string;
   readonly ca?: string;
 }
+
+/** Waits for it. Rejects with what the process said if it ended instead. */
+async function readyLine(file: string, child: ChildProcess): Promise<Ready> {
+  for (;;) {
+    const said = readFileSync(file, 'utf8');
+    const line = said.split('\n').slice(0, -1).find((one) => one.includes('"server.ready"'));
+    if (line !== undefined) return JSON.parse(line) as Ready;
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server ended with ${child.exitCode ?? child.signalCode}: ${said.slice(-4000)}`);
+    await setTimeout(LOOK_MS);
+  }
+}
+
+const LOOK_MS = 20;
 
 /** A server of its own process, on the first core, or on all, where the machine lets us choose. */
 export class ServerProcess {
@@ -23,22 +38,16 @@ export class ServerProcess {
     const command = [process.execPath, ...profiling(), script, ...args];
     const cores = isPinned ? '0' : `0-${cpus().length - 1}`; // said in any case: it would inherit those of this process
     const pinned = canPin() ? ['taskset', '-c', cores, ...command] : command;
-    const child = spawn(pinned[0] as string, pinned.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-    let said = '';
-    child.stderr.on('data', (chunk: Buffer) => {
-      said = (said + chunk.toString()).slice(-4000);
-    });
-    const lines = createInterface({ input: child.stdout });
-    const ready = await new Promise<Ready>((resolve, reject) => {
-      lines.on('line', (line) => {
-        said = `${said}${line}\n`.slice(-4000);
-        if (line.includes('"server.ready"')) resolve(JSON.parse(line) as Ready);
-      });
-      child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
-    });
-    lines.close();
-    child.stdout.resume(); // to read its log line by line would take time from the load
-    return new ServerProcess(child, ready);
+    // Its log goes to a file: through a pipe it would wait for this process, which has the load to make.
+    const file = join(tmpdir(), `plantroom-bench-${randomUUID()}.log`);
+    const log = openSync(file, 'w');
+    const child = spawn(pinned[0] as string, pinned.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
+    closeSync(log);
+    try {
+      return new ServerProcess(child, await readyLine(file, child));
+    } finally {
+      rmSync(file, { force: true }); // it goes with the process
+    }
   }
 
   /** CPU time used so far, in milliseconds; NaN where the machine does not tell. */
