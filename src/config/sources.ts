@@ -16,7 +16,7 @@ export interface Layer {
   readonly mistakes: readonly string[];
 }
 
-/** Variables that begin with PLANTROOM_ and are no settings: what `call` reads, and a name that is kept for later. */
+/** Variables that begin with PLANTROOM_ and are no settings: what `call` reads. */
 export const OTHER_VARIABLES: readonly string[] = ['PLANTROOM_API_KEY', 'PLANTROOM_ORGANIZATION_ID'];
 
 // Container platforms set these by themselves for a service that is called "plantroom".
