@@ -36,7 +36,7 @@ describe.each([['with TLS', true], ['without TLS', false]])('the stop of a serve
       });
       server.add({ streamReadings }, {
         streamReadings: async function* (_request, { signal }) {
-          yield { resumeToken: 'r' } as StreamReadingsResponse;
+          yield { readings: [], resumeToken: 'r' } satisfies StreamReadingsResponse;
           entered.resolve();
           await once(signal, 'abort');
         },

@@ -81,9 +81,6 @@ function answerMany(call: ServedCall, request: unknown): void {
   );
 }
 
-// To wait for each alone costs a turn of the event loop, so a busy server would fall behind a quick reader.
-const UNSENT_AT_ONCE = 16;
-
 /** Sends what the handler yields, a few at a time, when the reader has taken those before. Leaving the loop early closes the handler. */
 async function pump(call: ServedCall, responses: AsyncIterable<unknown>): Promise<void> {
   const unsent: Promise<void>[] = [];
@@ -91,7 +88,7 @@ async function pump(call: ServedCall, responses: AsyncIterable<unknown>): Promis
     const sent = call.send(response);
     sent.catch(() => {}); // whoever waits for it is told below
     unsent.push(sent);
-    if (unsent.length >= UNSENT_AT_ONCE) await unsent.shift();
+    if (unsent.length >= call.unsentAtOnce) await unsent.shift();
   }
   await Promise.all(unsent);
 }

@@ -9,6 +9,8 @@ export interface ServedCall {
   read(): void;
   /** Sends the only answer and ends the call with OK. */
   answer(response: unknown): void;
+  /** How many messages of a stream may be on their way before the handler is asked for the next. */
+  readonly unsentAtOnce: number;
   /** Sends one message of a stream; resolves when the next may follow, rejects when the call is over. */
   send(response: unknown): Promise<void>;
   /** Ends the call with OK, or with the reason for which it was told to end. */

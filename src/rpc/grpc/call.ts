@@ -19,6 +19,7 @@ type Status = Parameters<ServerInterceptingCallInterface['sendStatus']>[0];
  * also one that grpc-js decides on (deadline, message too large), goes through one place.
  */
 export class GrpcCall extends ServerInterceptingCall implements ServedCall {
+  readonly unsentAtOnce = 16; // to wait for each alone costs a turn of the event loop: a busy server would fall behind a quick reader
   readonly context: OpenCall;
   private readonly deadline: number;
   private readonly endBare: (status: Status) => void;

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { constants, type Http2SecureServer, type Http2ServerRequest, type ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { HttpLimits, HttpServer } from './httpLimits';
+import { cutUnread } from './unread';
 
 /**
  * The connections of the port: which are idle, which answer, and what node does not end by itself: over HTTP/2 the idle ones and bodies
@@ -66,6 +67,7 @@ export class Connections {
   }
 
   private asked(request: IncomingMessage, response: ServerResponse): void {
+    cutUnread(request, response, this.limits.unreadMs);
     if (request.httpVersionMajor === 2) return this.receives(request as unknown as Http2ServerRequest);
     const { socket } = request;
     this.answering.set(socket, (this.answering.get(socket) ?? 0) + 1);

@@ -37,6 +37,7 @@ export interface CallShape {
 
 /** One call over HTTP, from its headers to its end. */
 export class HttpCall implements ServedCall {
+  readonly unsentAtOnce = 1; // a send waits only for a reader that is behind
   readonly context: OpenCall;
   readonly method: ServedMethod;
   private finished = false;

@@ -16,6 +16,8 @@ export interface HttpLimits {
   readonly idleMs: number;
   /** How long the rest of a body is read and forgotten after the request was refused, before the connection is cut. */
   readonly lingerMs: number;
+  /** How long bytes of an answer may be ready without one of them being taken. */
+  readonly unreadMs: number;
   /** The greatest sum of all header names and values, in bytes. */
   readonly metadataBytes: number;
   /** How many headers a request may have. */
@@ -36,6 +38,7 @@ export const DEFAULT_HTTP_LIMITS: HttpLimits = {
   checkMs: 5_000,
   idleMs: 72_000,
   lingerMs: 5_000,
+  unreadMs: 60_000,
   metadataBytes: 16 * 1024,
   headerPairs: 100,
   concurrentStreams: 200,
