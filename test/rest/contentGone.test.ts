@@ -3,10 +3,11 @@ import { connect, constants, type ClientHttp2Session } from 'node:http2';
 import { request as plainRequest } from 'node:https';
 import { MediaServiceService } from '../../src/gen/media/v1/media_service';
 import { DomainError } from '../../src/kernel/errors';
-import type { Content, ServerStreamHandler } from '../../src/rpc/handlers';
+import type { Content, LinkedContent, ServerStreamHandler } from '../../src/rpc/handlers';
 import { FIELDS, startRestEdge, type RestEdge } from './restEdge';
 
 const BY_KEY = '/api/v2/media/one/content';
+const BY_LINK = '/media/one';
 const revoked = new DomainError('unauthenticated', 'api_key_revoked', 'the key was revoked; use another');
 
 /** A download that waits at a moment until its reader is gone. */
@@ -50,7 +51,8 @@ describe('content whose reader goes away', () => {
 
   beforeAll(async () => {
     const downloadMedia = Object.assign((async function* () {}) as ServerStreamHandler<unknown, never>, { content: async () => await opening() });
-    edge = await startRestEdge((server) => server.add({ downloadMedia: MediaServiceService.downloadMedia }, { downloadMedia }), { isSecure: true, keyRecheckMs: 20 });
+    const link: LinkedContent = { path: '/media/:id', open: async () => await opening() };
+    edge = await startRestEdge((server) => server.add({ downloadMedia: MediaServiceService.downloadMedia }, { downloadMedia }), { isSecure: true, keyRecheckMs: 20, rest: { links: [link] } });
     ca = readFileSync(String(edge.ca));
     session = connect(`https://${edge.address}`, { ca });
   });
@@ -93,5 +95,18 @@ describe('content whose reader goes away', () => {
       await paused.released;
       expect(edge.log.of('rpc.call').at(-1)).toMatchObject({ http: 401, reason: 'api_key_revoked' });
     });
+  });
+
+  it.each(['its opening', 'its first byte', 'its last byte'])('by a link is let go at %s, and is no fault', async (moment) => {
+    const [paused, logged] = [pausedAt(moment), edge.log.of('http.content').length];
+    const leave = ask(BY_LINK, true);
+    await paused.reached;
+    leave();
+    await new Promise((resolve) => session.ping(resolve)); // the server has seen it
+    paused.goOn();
+    await paused.released;
+    await edge.log.until('http.content', logged + 1);
+    expect(edge.log.lines.findLast(({ event }) => event === 'http.content')).toMatchObject({ level: 'info', fields: { http: 499, reason: 'cancelled', peer: '127.0.0.1' } });
+    expect(edge.log.of('http.content').at(-1)).not.toHaveProperty('err');
   });
 });

@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../kernel/clock';
+import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import type { LinkedContent } from '../handlers';
+import { callerGone } from '../openCall';
 import { sendContent } from './content';
 import { cut, isGone, refuseKeys, requestIdOf } from './headers';
 import { peerOf } from './peer';
@@ -12,6 +14,7 @@ export function addLinks(app: FastifyInstance, links: readonly LinkedContent[], 
 
   async function answer(link: LinkedContent, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const startedAt = clock.monotonic();
+    const peer = peerOf(request); // a caller that left has none
     refuseKeys(request);
     const content = await link.open(request.params as Record<string, string>, request.query as URLSearchParams);
     // Pages of other origins show pictures; the link itself says who may.
@@ -23,7 +26,7 @@ export function addLinks(app: FastifyInstance, links: readonly LinkedContent[], 
       reason,
       duration_ms: Math.round((clock.monotonic() - startedAt) * 1000) / 1000,
       request_id: requestIdOf(reply),
-      peer: peerOf(request),
+      peer,
     });
     try {
       const http = await sendContent(request, reply, content);
@@ -31,7 +34,8 @@ export function addLinks(app: FastifyInstance, links: readonly LinkedContent[], 
     } catch (error) {
       if (!reply.raw.headersSent && !isGone(reply)) throw error;
       cut(reply);
-      log.warn({ ...line(reply.statusCode, 'broken_off'), err: error }, 'http.content');
+      if (error instanceof DomainError && error.reason === callerGone().reason) log.info(line(499, error.reason), 'http.content');
+      else log.warn({ ...line(reply.statusCode, 'broken_off'), err: error }, 'http.content');
     }
   }
 }
