@@ -211,6 +211,20 @@ describe.each([['with TLS', true], ['without TLS', false]])('the limits of the H
       made.close();
     });
 
+    it('ends a refused request that goes on sending, when its answer is long out', async () => {
+      await serve({ lingerMs: 100 });
+      const made = await session();
+      const stream = made.request({ ':method': 'POST', ':path': '/api/v2/devices', 'content-type': 'application/json', ...FIELDS }, { endStream: false });
+      const answered = new Promise<unknown>((resolve) => stream.on('response', ({ ':status': status }) => resolve(status)));
+      const pouring = setInterval(() => stream.writable && stream.write(' '.repeat(65_536)), 5);
+      stream.on('error', () => {});
+      await closed(stream);
+      clearInterval(pouring);
+      expect([await answered, stream.rstCode]).toEqual([413, constants.NGHTTP2_NO_ERROR]);
+      await isServed();
+      made.close();
+    });
+
     it('closes a connection that opens and resets calls without end', async () => {
       await serve({ ...QUICK, resetBurst: 20, resetsPerSecond: 1 });
       const call = Buffer.from([0x82, 0x87, 0x84, 0x41, 0x01, 0x78]); // GET / of the host x, by the static table

@@ -4,12 +4,14 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { DigitalDeviceServiceService, type DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { MediaServiceService, type Media } from '../../src/gen/media/v1/media_service';
 import { SensorQueryServiceService, type StreamReadingsResponse } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { GrpcServer } from '../../src/rpc/grpc/server';
 import { HttpClient } from '../support/http';
 import { FIELDS, startRestEdge, type RestEdge } from './restEdge';
 
 const { getDigitalDevice } = DigitalDeviceServiceService;
+const { uploadMedia } = MediaServiceService;
 const { streamReadings } = SensorQueryServiceService;
 const HEAD = Object.entries({ host: 'x', ...FIELDS }).map(([name, value]) => `${name}: ${value}\r\n`).join('');
 const MANY = 16 * 1024 * 1024; // more than the buffers of a connection hold
@@ -32,6 +34,12 @@ describe.each([['with TLS', true], ['without TLS', false]])('the stop of a serve
             await held.promise;
           }
           return { id, name: 'x'.repeat(id === 'large' ? MANY : 1), sensors: [], images: [], etag: '"1"' } as unknown as DigitalDevice;
+        },
+      });
+      server.add({ uploadMedia }, {
+        uploadMedia: async (requests) => {
+          for await (const _ of requests) entered.resolve();
+          return {} as Media;
         },
       });
       server.add({ streamReadings }, {
@@ -118,6 +126,18 @@ describe.each([['with TLS', true], ['without TLS', false]])('the stop of a serve
     const [headers] = (await once(stream, 'response')) as [Record<string, unknown>];
     expect(headers[':status']).toBe(200);
     stream.resume();
+    await stopped;
+  });
+
+  it.each([['before', 'nobody', 401], ['by', 'key', 503]])('does not wait for the body of a request that was refused %s the stop', async (when, key, status) => {
+    const session = connectHttp2(`https://${edge.address}`, { ca: readFileSync(String(edge.ca)) });
+    const stream = session.request({ ':method': 'POST', ':path': '/api/v2/media', ...FIELDS, 'x-api-key': key, 'content-type': 'image/png' }, { endStream: false });
+    const answered = once(stream, 'response');
+    stream.resume().write('x');
+    await (when === 'before' ? answered : entered.promise);
+    const stopped = stop(600_000);
+    const [headers] = (await answered) as [Record<string, unknown>];
+    expect(headers[':status']).toBe(status);
     await stopped;
   });
 

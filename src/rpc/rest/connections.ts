@@ -44,6 +44,7 @@ export class Connections {
     this.isClosing = true;
     for (const socket of this.shaking.values()) socket.destroy();
     for (const socket of this.open) if (!this.answering.has(socket) && !isSession(socket)) socket.destroy();
+    for (const { stream } of this.receiving.keys()) if (stream.writableFinished) stream.close();
     for (const session of this.sessions) session.close();
   }
 
@@ -110,6 +111,16 @@ export class Connections {
     this.receiving.set(request, performance.now());
     const done = (): void => void this.receiving.delete(request);
     request.once('end', done).once('close', done);
+    request.stream.once('finish', () => this.endRest(request));
+  }
+
+  /** The answer is out before the body is here: as over HTTP/1.1, what still comes is forgotten, but not for ever. */
+  private endRest(request: Http2ServerRequest): void {
+    const { stream } = request;
+    if (!this.receiving.has(request)) return;
+    if (this.isClosing) return stream.close();
+    const lingering = setTimeout(() => stream.close(), this.limits.lingerMs).unref();
+    stream.once('close', () => clearTimeout(lingering));
   }
 
   private endSlowBodies(): void {
