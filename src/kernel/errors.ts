@@ -17,6 +17,7 @@ export type ErrorKind =
   | 'unavailable'
   | 'cancelled'
   | 'deadline_exceeded'
+  | 'request_timeout'
   | 'unimplemented'
   | 'internal';
 

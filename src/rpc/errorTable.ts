@@ -20,6 +20,7 @@ export const STATUS_OF: Readonly<Record<ErrorKind, { readonly grpc: status; read
   unavailable: { grpc: status.UNAVAILABLE, http: 503 },
   cancelled: { grpc: status.CANCELLED, http: 499 },
   deadline_exceeded: { grpc: status.DEADLINE_EXCEEDED, http: 504 },
+  request_timeout: { grpc: status.DEADLINE_EXCEEDED, http: 408 },
   unimplemented: { grpc: status.UNIMPLEMENTED, http: 404 },
   internal: { grpc: status.INTERNAL, http: 500 },
 };

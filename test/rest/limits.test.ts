@@ -104,14 +104,30 @@ describe.each([['with TLS', true], ['without TLS', false]])('the limits of the H
     await isServed();
   });
 
-  it('ends a request whose body does not end', async () => {
+  it.each([
+    ['comes too slowly', 'content-length: 100\r\n\r\n{', 408, 'request_timeout'],
+    ['comes too slowly as chunks', 'transfer-encoding: chunked\r\n\r\n2\r\n{', 408, 'request_timeout'],
+    ['comes as a broken chunk', 'transfer-encoding: chunked\r\n\r\nZZ\r\n', 400, 'request_malformed'],
+  ])('answers a request whose body %s, and closes the connection', async (_what, rest, status, code) => {
     await serve(QUICK);
     const slow = await open();
-    slow.write(`POST /api/v2/devices HTTP/1.1\r\n${HEAD}content-type: application/json\r\ncontent-length: 100\r\n\r\n{`);
+    const text = received(slow);
+    slow.write(`POST /api/v2/devices HTTP/1.1\r\n${HEAD}content-type: application/json\r\n${rest}`);
     await isServed();
-    await closed(slow);
+    const [head = '', body = ''] = (await text).split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(JSON.parse(body)).toMatchObject({ error: { code, requestId: expect.any(String) } });
     await edge.log.until('rpc.call', 2);
-    expect(new Set(edge.log.of('rpc.call').map(({ http }) => http))).toEqual(new Set([200, 499]));
+    expect(new Set(edge.log.of('rpc.call').map(({ http }) => http))).toEqual(new Set([200, status]));
+    await isServed();
+  });
+
+  it.each([['what is no HTTP', '\0garbage\r\n\r\n'], ['headers that do not end', `GET ${DEVICE} HTTP/1.1\r\n${HEAD}`]])('answers what was carried out before %s, and closes the connection', async (_what, after) => {
+    await serve(QUICK);
+    const socket = await open();
+    const text = received(socket);
+    socket.write(`POST /api/v2/devices HTTP/1.1\r\n${HEAD}content-type: application/json\r\ncontent-length: 14\r\n\r\n{"name": "It"}${after}`);
+    expect(await text).toMatch(/^HTTP\/1.1 200 [^]*"name":"Valve"/);
   });
 
   it.each([
@@ -203,10 +219,11 @@ describe.each([['with TLS', true], ['without TLS', false]])('the limits of the H
       await serve(QUICK);
       const made = await session();
       const stream = made.request({ ':method': 'POST', ':path': '/api/v2/devices', 'content-type': 'application/json', ...FIELDS }, { endStream: false });
+      const answered = new Promise<unknown>((resolve) => stream.on('response', ({ ':status': status }) => resolve(status)));
       stream.on('error', () => {});
       stream.write('{');
       await closed(stream);
-      expect(stream.rstCode).toBe(constants.NGHTTP2_CANCEL);
+      expect([await answered, stream.rstCode]).toEqual([408, constants.NGHTTP2_NO_ERROR]);
       await isServed();
       made.close();
     });

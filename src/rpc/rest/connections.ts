@@ -24,6 +24,8 @@ export class Connections {
     private readonly server: HttpServer,
     private readonly limits: HttpLimits,
     isSecure: boolean,
+    /** Answers a request of HTTP/2 whose body comes too slowly. Gives whether it has an answer. */
+    private readonly refuseSlow: (request: Http2ServerRequest) => boolean,
   ) {
     server.on(isSecure ? 'secureConnection' : 'connection', (socket: Socket) => this.opened(socket));
     if (isSecure) server.on('connection', (socket: Socket) => this.shakesHands(socket));
@@ -32,11 +34,6 @@ export class Connections {
     // node asks this when the server closes. Its own would cut answers that are written, but not out yet.
     (server as Server).closeIdleConnections = () => this.closeIdle();
     this.checks = setInterval(() => this.endSlowBodies(), limits.checkMs).unref();
-  }
-
-  /** Whether an answer is on its way, so that nothing else may be written. */
-  isAnswering(socket: Socket): boolean {
-    return this.answering.has(socket);
   }
 
   /** Ends those that are idle now, and each other one when it is. */
@@ -125,7 +122,7 @@ export class Connections {
 
   private endSlowBodies(): void {
     const latest = performance.now() - this.limits.requestMs;
-    for (const [request, since] of this.receiving) if (since < latest) request.stream.close(constants.NGHTTP2_CANCEL);
+    for (const [request, since] of this.receiving) if (since < latest && !this.refuseSlow(request)) request.stream.close(constants.NGHTTP2_CANCEL);
   }
 }
 

@@ -140,7 +140,7 @@ export class RestServer implements Door {
   }
 
   /** What fastify found wrong, and what a route threw. */
-  private onError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  private onError(error: FastifyError | DomainError, request: FastifyRequest, reply: FastifyReply): void {
     const reason = error instanceof DomainError ? error : domainErrorOf(error);
     if (request.call) return request.call.fail(reason);
     const requestId = requestIdOf(reply);
