@@ -79,11 +79,12 @@ async function isOpen(port) {
   return answer;
 }
 
+const local = (address) => address.replace('127.0.0.1', 'localhost');
+
 /** The blocks as one script. What differs from a newcomer's machine: the ports, the data folder, and that it stops at the first mistake. */
 function scriptOf(blocks, { key, organization, grpc, http, port, folder }) {
   const lines = ['set -euo pipefail', `STREAMS=; trap 'kill -- \${SIMULATOR:-} $STREAMS 2>/dev/null || true' EXIT`];
   const streams = [];
-  const local = (address) => address.replace('127.0.0.1', 'localhost');
   for (const { kind: name, text: given } of blocks) {
     const [kind, wanted] = name.split(/ (.*)/s, 2);
     if (kind === 'grpcurl' && !hasGrpcurl) continue;
