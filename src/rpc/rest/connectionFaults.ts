@@ -4,6 +4,9 @@ import type { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import { faultOf, refuseConnection, requestTimeout } from './malformed';
 
+// The caller ended the connection within a body.
+const BROKEN_OFF = 'HPE_INVALID_EOF_STATE';
+
 interface Asked {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -36,6 +39,7 @@ export class ConnectionFaults {
     if (this.unreadable.has(socket)) return; // its end is under way
     if (fault.reason === 'request_malformed') this.unreadable.add(socket);
     const asked = this.latest.get(socket);
+    if (asked && !asked.request.raw.complete && error.code === BROKEN_OFF) return void socket.destroy();
     if (asked && !isOver(asked)) return this.endAfter(asked, fault, socket);
     const { http, reason, requestId } = refuseConnection(error, fault, socket);
     this.log.info({ http, reason, request_id: requestId, peer: socket.remoteAddress }, 'http.refused');
@@ -54,13 +58,13 @@ export class ConnectionFaults {
     const { raw } = reply;
     const isAnswered = raw.writableEnded;
     if (raw.headersSent && !isAnswered) return void socket.destroy(); // an answer without an end, perhaps
+    if (!raw.headersSent && this.unreadable.has(socket)) raw.shouldKeepAlive = false;
     if (request.raw.complete) {
-      if (!raw.headersSent) raw.shouldKeepAlive = false;
       raw.once('close', () => socket.destroySoon());
     } else if (isAnswered) {
       socket.destroySoon();
     } else {
-      this.answer(fault, request, reply); // the rest of the body is forgotten, and the connection closed, as after every refusal
+      this.answer(fault, request, reply); // what still comes is forgotten, but not for ever, as after every refusal
     }
   }
 }
