@@ -1,13 +1,29 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { ActuatorCommandServiceService } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { DigitalDeviceServiceService } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { HttpClient } from '../support/http';
 import { FIELDS, startRestEdge, type RestEdge } from './restEdge';
 
 // What is refused before there is a call.
 
+const nobody = async (): Promise<never> => await Promise.reject(new Error('it was called'));
+
 let edge: RestEdge;
 let client: HttpClient;
 
+const send = async (request: string): Promise<string> => {
+  const socket = connect(Number(edge.address.split(':').at(-1)), '127.0.0.1');
+  socket.write(request);
+  return await text(socket);
+};
+const allowed = async (path: string): Promise<unknown> => (await client.send('PROPFIND', path)).headers.allow;
+
 beforeAll(async () => {
-  edge = await startRestEdge(() => {});
+  edge = await startRestEdge((server) => {
+    server.add({ getDigitalDevice: DigitalDeviceServiceService.getDigitalDevice }, { getDigitalDevice: nobody });
+    server.add({ cancelExecution: ActuatorCommandServiceService.cancelExecution }, { cancelExecution: nobody });
+  });
   client = new HttpClient(edge.address, edge.ca, FIELDS);
 });
 afterAll(async () => {
@@ -35,4 +51,32 @@ it.each([
 it('names the path that is none', async () => {
   await client.get('/organization_access_control.AccessControlService/CreateActuatorCommandTemplate?a=b');
   expect(edge.log.of('http.refused').at(-1)).toMatchObject({ path: '/organization_access_control.AccessControlService/CreateActuatorCommandTemplate' });
+});
+
+describe('a request that is no use', () => {
+  it.each([
+    ['has no Host', 'GET /healthz HTTP/1.1\r\n\r\n', 400, 'request_malformed'],
+    ['has two of them', 'GET /healthz HTTP/1.1\r\nhost: a\r\nHost: b\r\n\r\n', 400, 'request_malformed'],
+    ['expects what is not done', 'GET /healthz HTTP/1.1\r\nhost: a\r\nexpect: wonders\r\nconnection: close\r\n\r\n', 417, 'expectation_failed'],
+    ['wants a tunnel', 'CONNECT example.org:443 HTTP/1.1\r\nhost: a\r\n\r\n', 405, 'method_not_allowed'],
+    ['has a verb that the path does not take', 'PURGE /healthz?a=b HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n', 405, 'method_not_allowed'],
+    ['has a verb and a path of nobody', 'PROPFIND /nothing HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n', 404, 'route_unknown'],
+  ])('is answered in the shape of every error and logged when it %s', async (_, request, status, code) => {
+    const before = edge.log.of('http.refused').length;
+    const [head = '', body = ''] = (await send(request)).split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*x-request-id: [^]`));
+    expect(JSON.parse(body)).toMatchObject({ error: { code, requestId: expect.any(String), details: [expect.objectContaining({ reason: code })] } });
+    expect(edge.log.of('http.refused').slice(before)).toEqual([expect.objectContaining({ http: status, reason: code, peer: '127.0.0.1' })]);
+  });
+
+  it('is told what the path takes', async () => {
+    expect(await allowed('/healthz')).toBe('GET, HEAD, OPTIONS');
+    expect(await allowed('/api/v2/devices/some-id')).toBe('GET, HEAD, OPTIONS');
+    expect(await allowed('/api/v2/actuator-executions/some-id:cancel')).toBe('POST, OPTIONS');
+    expect(await allowed('/api/v2/actuator-executions/some-id:nothing')).toBeUndefined();
+  });
+
+  it('needs no Host with HTTP/1.0', async () => {
+    expect(await send('GET /healthz HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1.1 200 /);
+  });
 });

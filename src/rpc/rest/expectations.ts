@@ -1,11 +1,14 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2SecureServer } from 'node:http2';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /** Who waits to be told to go on, and whether the connection is to be kept then. */
 const waiting = new WeakMap<object, boolean>();
 
-/** Lets callers that ask first (`Expect: 100-continue`) wait with their body until `sendContinue`: node by itself would tell everybody to go on. */
+/** Who expects something else. */
+const unmet = new WeakSet<object>();
+
+/** Lets callers that ask first (`Expect: 100-continue`) wait with their body until `sendContinue`: node by itself would tell everybody to go on. Who expects something else is a request like another, to be refused. */
 export function holdBodies(server: Server | Http2SecureServer): void {
   (server as Server).on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     waiting.set(response, response.shouldKeepAlive);
@@ -13,6 +16,15 @@ export function holdBodies(server: Server | Http2SecureServer): void {
     if (request.httpVersionMajor === 1) response.shouldKeepAlive = false;
     server.emit('request', request, response);
   });
+  (server as Server).on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    unmet.add(request);
+    server.emit('request', request, response);
+  });
+}
+
+/** Whether the caller expects what is not done here. */
+export function expectsOther({ raw }: FastifyRequest): boolean {
+  return unmet.has(raw);
 }
 
 /** The body is wanted. */

@@ -56,6 +56,7 @@ const INVALID_FRAMES = 100;
 export function httpServerOf(tls: ServerTls, limits: HttpLimits, listener: RequestListener): HttpServer {
   const common = {
     noDelay: true,
+    requireHostHeader: false, // node would refuse it in a shape of its own; `port.ts` does
     keepAlive: true, // of TCP: finds those that went away without a word while a stream is open
     keepAliveInitialDelay: PROBE_AFTER_MS,
     headersTimeout: limits.headersMs,

@@ -52,10 +52,25 @@ export function verbsOf(routes: readonly Pick<RestRoute, 'pattern' | 'verb' | 'f
 
 const VERBS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'QUERY'];
 
+/** What a path takes, for the header Allow; undefined: there is no such path. For verbs that the router does not know. */
+export function findAllow(taken: ReadonlyMap<string, readonly HTTPMethods[]>, path: string): string | undefined {
+  for (const [pattern, verbs] of taken) if (expressionOf(pattern).test(path)) return allowOf(verbs);
+  return undefined;
+}
+
+function allowOf(verbs: readonly HTTPMethods[]): string {
+  return [...verbs, 'OPTIONS'].join(', ');
+}
+
+function expressionOf(pattern: string): RegExp {
+  const parts = pattern.split(/(::|:\w+(?:\([^)]*\))?)/);
+  return new RegExp(`^${parts.map((part) => (part === '::' ? ':' : /^:\w/.test(part) ? '[^/:]+' : part.replaceAll('.', '\\.'))).join('')}$`);
+}
+
 /** Answers the verbs that a known path does not take: OPTIONS with what it takes, others by `refuse`. */
 export function addOtherVerbs(app: FastifyInstance, taken: ReadonlyMap<string, readonly HTTPMethods[]>, refuse: (allow: string) => never): void {
   for (const [url, verbs] of taken) {
-    const allow = [...verbs, 'OPTIONS'].join(', ');
+    const allow = allowOf(verbs);
     const others = VERBS.filter((verb) => !verbs.includes(verb));
     app.route({ method: 'OPTIONS', url, handler: async (_, reply) => await reply.code(204).header('allow', allow).send() });
     if (others.length === 0) continue;

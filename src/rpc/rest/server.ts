@@ -20,7 +20,7 @@ import { addLinks } from './links';
 import { peerOf } from './peer';
 import { portOf } from './port';
 import { addPages } from './pages';
-import { addOtherVerbs, restRoutes, verbsOf, type RestRoute } from './routes';
+import { addOtherVerbs, findAllow, restRoutes, verbsOf, type RestRoute } from './routes';
 import { STREAM_TIMES, type StreamTimes } from './streams';
 import { takeFiles } from './uploadForm';
 
@@ -64,6 +64,8 @@ export class RestServer implements Door {
   private readonly connections: Connections;
   /** The paths that are no calls. */
   private readonly shown: readonly string[];
+  /** The verbs of every path. */
+  private taken: ReturnType<typeof verbsOf> = new Map();
 
   constructor(private readonly options: RestServerOptions) {
     const port = portOf({ ...options, log: options.services.edge.log }, (error, request, reply) => this.onError(error, request, reply));
@@ -72,7 +74,12 @@ export class RestServer implements Door {
     this.app.removeAllContentTypeParsers();
     this.app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     this.app.setErrorHandler((error: FastifyError, request, reply) => this.onError(error, request, reply));
-    this.app.setNotFoundHandler((request) => {
+    this.app.setNotFoundHandler((request, reply) => {
+      const allow = findAllow(this.taken, request.url.split('?')[0] ?? '');
+      if (allow !== undefined) {
+        void reply.header('allow', allow);
+        methodNotAllowed(allow);
+      }
       throw new DomainError('not_found', 'route_unknown', `there is no ${request.method} ${pathOf(request)}; /openapi.json lists all that there is`);
     });
     holdBodies(this.app.server);
@@ -93,7 +100,8 @@ export class RestServer implements Door {
     });
     addLinks(this.app, links, services.edge);
     const pages = [...this.shown, ...links.map(({ path }) => path)].map((pattern) => ({ verb: 'GET' as const, pattern, form: 'download' as const }));
-    addOtherVerbs(this.app, verbsOf([...routes, ...pages]), methodNotAllowed);
+    this.taken = verbsOf([...routes, ...pages]);
+    addOtherVerbs(this.app, this.taken, methodNotAllowed);
     const { host, port } = findHostPort(listen) ?? { host: listen, port: 0 };
     try {
       await this.app.listen({ host, port });
