@@ -189,10 +189,11 @@ describe('streams over HTTP', () => {
     await new Promise<void>((resolve) => answer.once('data', () => (answer.pause(), resolve())));
     // As long as nobody reads, other calls go on; after many of them the handler has still made only what the buffers of the connection hold.
     watching = async function* () {};
-    for (let count = 0; count < 50; count += 1) await http.get(WATCH);
-    const held = made;
-    for (let count = 0; count < 50; count += 1) await http.get(WATCH);
-    expect([made, made < 300]).toEqual([held, true]);
+    for (let held = -1; made !== held && made < 300; ) {
+      held = made;
+      for (let count = 0; count < 50; count += 1) await http.get(WATCH);
+    }
+    expect(made).toBeLessThan(300);
     answer.destroy();
     await closed;
   });
