@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { keyHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
 import { findHostPort, hostPortText, isLoopback, type Config } from './config';
@@ -203,7 +203,7 @@ interface House extends Outside {
 function addServices(server: Services, house: House): { executions: Executions; uplinks: UplinkPipeline; upkeep: ReadingUpkeep; hub: ConnectorHub; opener: ConnectionOpener } {
   const { database, clock } = house;
   const uow = new UnitOfWork(database, accessRepositories);
-  const access = new AccessService({ ...house, uow, missingConnections: missingGateways(database) });
+  const access = new KeyService({ ...house, uow, missingConnections: missingGateways(database) });
   const { hub, gateway, statuses, secrets, opener } = links(house);
   const executions = new Executions({ ...house, hub });
   const commands = new CommandService(house);
@@ -219,7 +219,7 @@ function addServices(server: Services, house: House): { executions: Executions; 
   const series = new SeriesNumbers();
   const uplinks = new UplinkPipeline({ ...house, positions, series, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
-  server.add(AccessControlServiceService, accessControlHandlers(access));
+  server.add(AccessControlServiceService, keyHandlers(access));
   server.add(OrganizationsServiceService, organizationHandlers(new OrganizationService({ uow, clock })));
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
   server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));

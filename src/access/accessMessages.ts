@@ -3,9 +3,9 @@ import type { Organization as OrganizationMessage } from '../gen/organizations_s
 import type { User as UserMessage } from '../gen/userprofile/user_profile_service';
 import { etagOf } from '../kernel/etags';
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
-import type { ApiKey } from './apiKey';
-import type { Organization } from './organization';
-import type { User } from './user';
+import type { ApiKey } from './keys/apiKey';
+import type { Organization } from './organizations/organization';
+import type { User } from './people/user';
 
 /** A key's record on the wire. */
 export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {

@@ -1,8 +1,8 @@
 import type { Db } from '../database';
-import { ApiKeyRepository } from './apiKeyRepository';
-import { OrganizationRepository } from './organizationRepository';
+import { ApiKeyRepository } from './keys/apiKeyRepository';
+import { OrganizationRepository } from './organizations/organizationRepository';
 import { SettingsRepository } from './settingsRepository';
-import { UserRepository } from './userRepository';
+import { UserRepository } from './people/userRepository';
 
 /** What this room reads and writes. */
 export interface AccessRepositories {

@@ -3,9 +3,9 @@ import type { Clock } from '../kernel/clock';
 import { newId } from '../kernel/ids';
 import { SCOPES } from '../kernel/scopes';
 import type { AccessRepositories } from './accessRepositories';
-import { issueKey, type IssuedKey } from './issueKey';
-import { NEW_RETENTION, type Organization } from './organization';
-import type { User } from './user';
+import { issueKey, type IssuedKey } from './keys/issueKey';
+import { NEW_RETENTION, type Organization } from './organizations/organization';
+import type { User } from './people/user';
 
 /** What the first start made. The key is shown this once. */
 export interface Bootstrapped extends IssuedKey {

@@ -1,4 +1,4 @@
-import { accessControlHandlers, accessRepositories, AccessService, Authentication, bootstrap, KeyAdministration, openCursors, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
+import { keyHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
 import { UnitOfWork, type Database } from '../../src/database';
 import { AccessControlServiceClient, AccessControlServiceService } from '../../src/gen/organization_access_control/access_control_service';
 import { OrganizationsServiceClient, OrganizationsServiceService } from '../../src/gen/organizations_service';
@@ -56,9 +56,9 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const room = openAccess(db.database, clock, log);
   const { authentication, uow, users, keys } = room;
   const first = (await bootstrap(uow, clock)) as Bootstrapped;
-  const access = new AccessService({ uow, clock, cursors: await openCursors(uow), missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
+  const access = new KeyService({ uow, clock, cursors: await openCursors(uow), missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
   const services = (server: Services): void => {
-    server.add(AccessControlServiceService, accessControlHandlers(access));
+    server.add(AccessControlServiceService, keyHandlers(access));
     server.add(UserProfileServiceService, userProfileHandlers(users));
     server.add(OrganizationsServiceService, organizationHandlers(room.organizations));
   };

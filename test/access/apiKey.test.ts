@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { beyondOwn, grantViolations, hashKey, isWellFormed, newKeyText, prefixOf, type KeyGrant } from '../../src/access/apiKey';
+import { beyondOwn, grantViolations, hashKey, isWellFormed, newKeyText, prefixOf, type KeyGrant } from '../../src/access/keys/apiKey';
 import type { Principal } from '../../src/kernel/principal';
 
 const SEED = 20261101;

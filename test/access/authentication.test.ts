@@ -1,6 +1,6 @@
 import { UnitOfWork } from '../../src/database';
 import { accessRepositories } from '../../src/access';
-import { newKeyText } from '../../src/access/apiKey';
+import { newKeyText } from '../../src/access/keys/apiKey';
 import type { ListApiKeysRequest, ListApiKeysResponse } from '../../src/gen/organization_access_control/access_control_service';
 import type { DomainError } from '../../src/kernel/errors';
 import type { Principal } from '../../src/kernel/principal';

@@ -1,17 +1,17 @@
-import type { UnitOfWork } from '../database';
-import type { Clock } from '../kernel/clock';
-import { DomainError, type Violation } from '../kernel/errors';
-import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
-import type { Principal } from '../kernel/principal';
-import type { AccessRepositories } from './accessRepositories';
+import type { UnitOfWork } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import { DomainError, type Violation } from '../../kernel/errors';
+import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../../kernel/pages';
+import type { Principal } from '../../kernel/principal';
+import type { AccessRepositories } from '../accessRepositories';
 import { beyondOwn, grantViolations, type ApiKey, type KeyGrant } from './apiKey';
 import { checkGrant, issueKey, unknownConnections, type IssuedKey, type MissingConnections } from './issueKey';
-import type { Organization } from './organization';
+import type { Organization } from '../organizations/organization';
 import { revokeKey } from './revokeKey';
-import type { User } from './user';
+import type { User } from '../people/user';
 
 /** What this service stands on. */
-export interface AccessServiceOptions {
+export interface KeyServiceOptions {
   readonly uow: UnitOfWork<AccessRepositories>;
   readonly clock: Clock;
   readonly cursors: Cursors;
@@ -21,8 +21,8 @@ export interface AccessServiceOptions {
 }
 
 /** API keys as their organization's own keys manage them. */
-export class AccessService {
-  constructor(private readonly options: AccessServiceOptions) {}
+export class KeyService {
+  constructor(private readonly options: KeyServiceOptions) {}
 
   /** The calling key, its owner and its organization. */
   async whoAmI(principal: Principal): Promise<{ apiKey: ApiKey; user: User; organization: Organization }> {

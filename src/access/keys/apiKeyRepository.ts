@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import type { Db, HotStatement } from '../database';
-import { notFound } from '../kernel/errors';
-import type { CreatedPosition } from '../kernel/pages';
+import type { Db, HotStatement } from '../../database';
+import { notFound } from '../../kernel/errors';
+import type { CreatedPosition } from '../../kernel/pages';
 import type { ApiKey } from './apiKey';
 
 interface ApiKeyRow {

@@ -1,5 +1,5 @@
-import type { Db } from '../database';
-import { DomainError } from '../kernel/errors';
+import type { Db } from '../../database';
+import { DomainError } from '../../kernel/errors';
 import type { User } from './user';
 
 interface UserRow {

@@ -1,8 +1,8 @@
-import type { UnitOfWork } from '../database';
-import type { Clock } from '../kernel/clock';
-import type { Logger } from '../kernel/logger';
-import type { Principal } from '../kernel/principal';
-import type { AccessRepositories } from './accessRepositories';
+import type { UnitOfWork } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import type { Logger } from '../../kernel/logger';
+import type { Principal } from '../../kernel/principal';
+import type { AccessRepositories } from '../accessRepositories';
 import type { KeyUse } from './apiKeyRepository';
 
 const MINUTE = 60_000;

@@ -1,9 +1,9 @@
-import type { UnitOfWork } from '../database';
-import type { Clock } from '../kernel/clock';
-import { DomainError } from '../kernel/errors';
-import type { Logger } from '../kernel/logger';
-import type { Principal } from '../kernel/principal';
-import type { AccessRepositories } from './accessRepositories';
+import type { UnitOfWork } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import { DomainError } from '../../kernel/errors';
+import type { Logger } from '../../kernel/logger';
+import type { Principal } from '../../kernel/principal';
+import type { AccessRepositories } from '../accessRepositories';
 import { hashKey, isWellFormed, type ApiKey } from './apiKey';
 import { KeyUses } from './keyUses';
 

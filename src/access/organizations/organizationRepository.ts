@@ -1,5 +1,5 @@
-import { foldName, uniqueOr, type Db } from '../database';
-import { DomainError } from '../kernel/errors';
+import { foldName, uniqueOr, type Db } from '../../database';
+import { DomainError } from '../../kernel/errors';
 import type { Organization } from './organization';
 
 interface OrganizationRow {

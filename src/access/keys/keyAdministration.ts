@@ -1,12 +1,12 @@
-import type { UnitOfWork } from '../database';
-import type { Clock } from '../kernel/clock';
-import { DomainError, validationFailed } from '../kernel/errors';
-import type { AccessRepositories } from './accessRepositories';
+import type { UnitOfWork } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import { DomainError, validationFailed } from '../../kernel/errors';
+import type { AccessRepositories } from '../accessRepositories';
 import type { ApiKey, KeyGrant } from './apiKey';
 import { checkGrant, issueKey, type IssuedKey, type MissingConnections } from './issueKey';
-import { cleanName } from './name';
+import { cleanName } from '../name';
 import { revokeKey } from './revokeKey';
-import type { UserService } from './userService';
+import type { UserService } from '../people/userService';
 
 /** How long the old key still works after a rotation unless something else is asked for, in milliseconds. */
 const A_DAY = 24 * 60 * 60_000;

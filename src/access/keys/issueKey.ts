@@ -1,8 +1,8 @@
-import type { Clock } from '../kernel/clock';
-import { throwIfAny, type Violation } from '../kernel/errors';
-import { isId, newId } from '../kernel/ids';
+import type { Clock } from '../../kernel/clock';
+import { throwIfAny, type Violation } from '../../kernel/errors';
+import { isId, newId } from '../../kernel/ids';
 import { grantViolations, hashKey, newKeyText, prefixOf, type ApiKey, type KeyGrant } from './apiKey';
-import type { AccessRepositories } from './accessRepositories';
+import type { AccessRepositories } from '../accessRepositories';
 
 /** A key to make. */
 export interface NewKey extends KeyGrant {

@@ -1,4 +1,4 @@
-import type { Violation } from '../kernel/errors';
+import type { Violation } from '../../kernel/errors';
 
 /** A customer's or site's world: everything but users belongs to one. Times are Unix milliseconds. */
 export interface Organization extends ReadingRetention {

@@ -1,10 +1,10 @@
-import type { UnitOfWork } from '../database';
-import type { Clock } from '../kernel/clock';
-import { DomainError, validationFailed } from '../kernel/errors';
-import { newId } from '../kernel/ids';
-import type { Principal } from '../kernel/principal';
-import type { AccessRepositories } from './accessRepositories';
-import { cleanName } from './name';
+import type { UnitOfWork } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import { DomainError, validationFailed } from '../../kernel/errors';
+import { newId } from '../../kernel/ids';
+import type { Principal } from '../../kernel/principal';
+import type { AccessRepositories } from '../accessRepositories';
+import { cleanName } from '../name';
 import type { User } from './user';
 
 const LONGEST_EMAIL = 254;

@@ -1,10 +1,10 @@
-import type { UnitOfWork } from '../database';
-import type { Clock } from '../kernel/clock';
-import { DomainError, throwIfAny } from '../kernel/errors';
-import { checkEtag } from '../kernel/etags';
-import { newId } from '../kernel/ids';
-import type { AccessRepositories } from './accessRepositories';
-import { cleanName } from './name';
+import type { UnitOfWork } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import { DomainError, throwIfAny } from '../../kernel/errors';
+import { checkEtag } from '../../kernel/etags';
+import { newId } from '../../kernel/ids';
+import type { AccessRepositories } from '../accessRepositories';
+import { cleanName } from '../name';
 import { changedOrganization, NEW_RETENTION, retentionViolations, type Organization, type OrganizationChange } from './organization';
 
 /** The organizations of the installation: all of them for the command line, its own for a key. */

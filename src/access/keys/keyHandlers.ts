@@ -1,15 +1,15 @@
-import type { AccessControlServiceServer, CreateApiKeyRequest, CreateApiKeyResponse } from '../gen/organization_access_control/access_control_service';
-import { fromTimestamp } from '../kernel/timestamps';
-import { checked, type HandlersOf } from '../rpc/handlers';
-import { apiKeyToMessage, userToMessage } from './accessMessages';
-import type { AccessService } from './accessService';
+import type { AccessControlServiceServer, CreateApiKeyRequest, CreateApiKeyResponse } from '../../gen/organization_access_control/access_control_service';
+import { fromTimestamp } from '../../kernel/timestamps';
+import { checked, type HandlersOf } from '../../rpc/handlers';
+import { apiKeyToMessage, userToMessage } from '../accessMessages';
+import type { KeyService } from './keyService';
 import type { KeyGrant } from './apiKey';
 
 // As many as the proto allows: of a list that is too long the rest is not looked at.
 const MOST_CONNECTIONS = 100;
 
-/** The way from the wire to AccessService and back. */
-export function accessControlHandlers(access: AccessService): HandlersOf<AccessControlServiceServer> {
+/** The way from the wire to KeyService and back. */
+export function keyHandlers(access: KeyService): HandlersOf<AccessControlServiceServer> {
   return {
     whoAmI: async (_request, context) => {
       const { apiKey, user, organization } = await access.whoAmI(context.principal);

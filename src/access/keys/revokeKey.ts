@@ -1,6 +1,6 @@
-import type { UnitOfWork } from '../database';
-import type { Clock } from '../kernel/clock';
-import type { AccessRepositories } from './accessRepositories';
+import type { UnitOfWork } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import type { AccessRepositories } from '../accessRepositories';
 import type { ApiKey } from './apiKey';
 
 /** Ends a key. A revoked one stays as it is. `keyChanged` is called once it is on disk. Throws `api_key_not_found`. */

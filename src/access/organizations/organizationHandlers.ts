@@ -1,6 +1,6 @@
-import type { OrganizationsServiceServer } from '../gen/organizations_service';
-import type { HandlersOf } from '../rpc/handlers';
-import { organizationToMessage } from './accessMessages';
+import type { OrganizationsServiceServer } from '../../gen/organizations_service';
+import type { HandlersOf } from '../../rpc/handlers';
+import { organizationToMessage } from '../accessMessages';
 import type { OrganizationService } from './organizationService';
 
 /** The way from the wire to OrganizationService and back. */

@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Violation } from '../kernel/errors';
-import type { Principal } from '../kernel/principal';
-import { isScope, SCOPES } from '../kernel/scopes';
+import type { Violation } from '../../kernel/errors';
+import type { Principal } from '../../kernel/principal';
+import { isScope, SCOPES } from '../../kernel/scopes';
 
 /** What is kept of a key; never the key itself. Times are Unix milliseconds. */
 export interface ApiKey {
