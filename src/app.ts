@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { keyHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { auditHandlers, keyHandlers, memberHandlers, roleHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
 import { findHostPort, hostPortText, isLoopback, type Config } from './config';
@@ -219,7 +219,7 @@ function addServices(server: Services, house: House): { executions: Executions; 
   const series = new SeriesNumbers();
   const uplinks = new UplinkPipeline({ ...house, positions, series, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
-  server.add(AccessControlServiceService, keyHandlers(access));
+  server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(), ...roleHandlers(), ...auditHandlers() });
   server.add(OrganizationsServiceService, organizationHandlers(new OrganizationService({ uow, clock })));
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
   server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));

@@ -24,12 +24,18 @@ export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {
     revokedAt: optionalTimestamp(key.revokedAt),
     lastUsedAt: optionalTimestamp(key.lastUsedAt),
     lastUsedAddress: key.lastUsedAddress,
+    note: '',
+    restrictions: undefined,
+    allowedAddresses: [],
+    rotatedFrom: '',
+    isAdmin: key.isAdmin,
+    etag: '',
   };
 }
 
 /** A person on the wire. */
 export function userToMessage(user: User): UserMessage {
-  return { id: user.id, name: user.name, email: user.email, createdAt: toTimestamp(user.createdAt), updatedAt: toTimestamp(user.updatedAt) };
+  return { id: user.id, name: user.name, email: user.email, createdAt: toTimestamp(user.createdAt), updatedAt: toTimestamp(user.updatedAt), memberships: [] };
 }
 
 /** An organization on the wire. */

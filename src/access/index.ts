@@ -1,3 +1,6 @@
+export { auditHandlers } from './audit/auditHandlers';
+export { memberHandlers } from './people/memberHandlers';
+export { roleHandlers } from './people/roleHandlers';
 export { keyHandlers } from './keys/keyHandlers';
 export { accessRepositories, type AccessRepositories } from './accessRepositories';
 export { KeyService, type KeyServiceOptions } from './keys/keyService';

@@ -1,5 +1,5 @@
 import { DomainError } from '../kernel/errors';
-import type { Principal } from '../kernel/principal';
+import { KeyRefused, type Principal } from '../kernel/principal';
 import type { Authenticator } from './authenticator';
 import type { MethodFacts } from './descriptors';
 import type { OpenCall } from './openCall';
@@ -12,10 +12,16 @@ export function admit(authenticator: Authenticator, facts: MethodFacts, key: str
 }
 
 function withScope(facts: MethodFacts, principal: Principal): Principal {
-  if (facts.scope === 'any' || principal.scopes.has(facts.scope)) return principal;
-  throw new DomainError('permission_denied', 'scope_missing', `the key does not hold the scope ${facts.scope}; use one that was created with it`, {
-    metadata: { required_scope: facts.scope },
-  });
+  const { reach } = principal;
+  if (facts.scope !== 'any' && !principal.scopes.has(facts.scope)) throw scopeMissing(facts, principal, `the key does not hold the scope ${facts.scope}, or the role of its owner does not; use one that was created with it`);
+  if (facts.adminOnly && !principal.isAdmin) throw new KeyRefused(principal, 'permission_denied', 'admin_key_required', 'only an admin key may do this; make one on the command line of the server (plantroom keys create --admin)');
+  if (reach?.devices && facts.limited.devices === 'refused') throw scopeMissing(facts, principal, 'the key is limited to some devices, and this concerns the whole organization; use one without that limit');
+  if (reach?.commands && facts.limited.commands === 'refused') throw scopeMissing(facts, principal, 'the key is limited to reading and executing some commands; use one without that limit');
+  return principal;
+}
+
+function scopeMissing(facts: MethodFacts, principal: Principal, message: string): KeyRefused {
+  return new KeyRefused(principal, 'permission_denied', 'scope_missing', message, { metadata: { required_scope: facts.scope } });
 }
 
 /** Sets who calls, and the organization that its headers name. Throws organization_mismatch; organization_missing where the headers must name it. */

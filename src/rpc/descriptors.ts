@@ -1,6 +1,7 @@
 import { createFileRegistry, fromBinary, getOption, hasOption, type DescExtension, type DescField, type DescMessage, type DescMethod, type FileRegistry } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema, type FileDescriptorSet } from '@bufbuild/protobuf/wkt';
 import { isScope, type Scope } from '../kernel/scopes';
+import type { LimitedThing } from './gate';
 
 /** One HTTP route of a method, as its `google.api.http` says; `body` is `*`, a field, or empty. */
 export interface HttpRoute {
@@ -33,6 +34,17 @@ export interface JsonForm {
 /** What takes the place of JSON over HTTP: `plantroom.v1.HttpContent`. */
 export type HttpContent = 'json' | 'upload' | 'download';
 
+/** What a limited key may do with a method: `plantroom.v1.LimitedUse`. */
+export type LimitedUse = 'open' | 'refused' | 'inside';
+
+/** What limited keys may do with a method: `plantroom.v1.LimitedKeys`. */
+export interface LimitedKeys {
+  readonly devices: LimitedUse;
+  readonly commands: LimitedUse;
+  /** Fields of the request, by the path of their local names, whose things must lie inside. */
+  readonly inside: readonly { readonly path: readonly string[]; readonly thing: LimitedThing }[];
+}
+
 /** What the protos say about one method. */
 export interface MethodFacts {
   /** `/package.Service/Method`. */
@@ -41,6 +53,11 @@ export interface MethodFacts {
   readonly service: string;
   /** The scope that a key must hold, `any` for a valid key of whatever scope, `none` for no key at all. */
   readonly scope: Scope | 'any' | 'none';
+  readonly limited: LimitedKeys;
+  /** Only an admin key may call it. */
+  readonly adminOnly: boolean;
+  /** It changes something: the audit trail tells of it. */
+  readonly changes: boolean;
   /** The HTTP status of success. */
   readonly successStatus: number;
   /** Other statuses, by what stands in the answer; the first that fits. */
@@ -112,6 +129,9 @@ export class Descriptors {
       http: this.extension('google.api.http'),
       statusRules: this.extension('plantroom.v1.status_rules'),
       content: this.extension('plantroom.v1.http_content'),
+      limited: this.extension('plantroom.v1.limited_keys'),
+      adminOnly: this.extension('plantroom.v1.admin_only'),
+      changesNothing: this.extension('plantroom.v1.changes_nothing'),
     };
     const methods = [...this.registry.files].flatMap((file) => file.services).flatMap((service) => service.methods);
     const facts = methods.map((method) => factsOf(method, options));
@@ -119,6 +139,8 @@ export class Descriptors {
     if (closed.length > 0) {
       throw new Error(`these methods need a (plantroom.v1.required_scope) that the server knows: ${closed.map((m) => `${m.path} (${m.scope || 'none given'})`).join(', ')}`);
     }
+    const silent = facts.filter(({ scope, limited }) => scope !== 'none' && (!limited.devices || !limited.commands));
+    if (silent.length > 0) throw new Error(`these methods need a (plantroom.v1.limited_keys) that says what limited keys may do: ${silent.map(({ path }) => path).join(', ')}`);
     return new Map(facts.map((fact) => [fact.path, fact]));
   }
 
@@ -132,11 +154,42 @@ export class Descriptors {
 // By the numbers of the enum.
 const CONTENT: readonly HttpContent[] = ['json', 'upload', 'download'];
 
-function factsOf(method: DescMethod, options: Record<'scope' | 'status' | 'http' | 'statusRules' | 'content', DescExtension>): MethodFacts {
+// By the numbers of the enums; nothing for what was not said.
+const USES = [undefined, 'open', 'refused', 'inside'] as const;
+const THINGS = [undefined, 'device', 'command', 'execution', 'connection', 'sensor', 'media'] as const;
+
+interface LimitedOption {
+  readonly devices: number;
+  readonly commands: number;
+  readonly inside: readonly { readonly field: string; readonly thing: number }[];
+}
+
+function limitedOf(method: DescMethod, { devices, commands, inside }: LimitedOption): LimitedKeys {
+  const fields = inside.map(({ field, thing }) => ({ path: localPath(method, field), thing: THINGS[thing] as LimitedThing }));
+  return { devices: USES[devices] as LimitedUse, commands: USES[commands] as LimitedUse, inside: fields };
+}
+
+function localPath(method: DescMethod, path: string): string[] {
+  let message: DescMessage | undefined = method.input;
+  return path.split('.').map((name) => {
+    const field: DescField | undefined = message?.fields.find((one) => one.name === name);
+    if (!field) throw new Error(`(plantroom.v1.limited_keys) of ${method.parent.typeName}/${method.name} names the field ${path}, which its request has not`);
+    message = field.message;
+    return field.localName;
+  });
+}
+
+type MethodOption = 'scope' | 'status' | 'http' | 'statusRules' | 'content' | 'limited' | 'adminOnly' | 'changesNothing';
+
+function factsOf(method: DescMethod, options: Record<MethodOption, DescExtension>): MethodFacts {
+  const scope = getOption(method, options.scope) as MethodFacts['scope'];
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     service: method.parent.typeName,
-    scope: getOption(method, options.scope) as MethodFacts['scope'],
+    scope,
+    limited: limitedOf(method, getOption(method, options.limited) as unknown as LimitedOption),
+    adminOnly: getOption(method, options.adminOnly) as boolean,
+    changes: scope.endsWith(':write') && !(getOption(method, options.changesNothing) as boolean),
     successStatus: (getOption(method, options.status) as number) || 200,
     statusRules: getOption(method, options.statusRules) as StatusRule[],
     content: CONTENT[getOption(method, options.content) as number] ?? 'json',

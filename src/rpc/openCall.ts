@@ -1,12 +1,19 @@
 import { DomainError } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
-import type { Principal } from '../kernel/principal';
+import type { KeyIdentity, Principal } from '../kernel/principal';
+import type { Intent } from './auditor';
 import type { CallContext } from './callContext';
 
 /** The context of a call while it is open. Its signal is made when somebody first asks for it: most calls end before. */
 export class OpenCall implements CallContext {
   declare principal: Principal;
   requestId = '';
+  /** A key that was recognised and refused. */
+  refusedKey: KeyIdentity | undefined;
+  /** What the caller asks for, once it was read. */
+  request: unknown;
+  /** The change that has begun, as the audit trail knows it. */
+  intent: Intent | undefined;
   organizationId = '';
   /** Whether a header named the organization. */
   organizationNamed = false;

@@ -9,7 +9,9 @@ import type { Authenticator } from './authenticator';
 import type { Definition, HandlersFor } from './calls/definitions';
 import { Edge } from './calls/edge';
 import { methodsOf, type ServedMethod } from './calls/servedMethod';
+import type { Auditor } from './auditor';
 import { Descriptors } from './descriptors';
+import type { Gate } from './gate';
 import { Health } from './health';
 import { Reflection } from './reflection';
 import { FieldRuleChecks } from './validation/fieldRules';
@@ -25,6 +27,10 @@ export interface ServicesOptions {
   readonly reflection: boolean;
   /** How often the key of an open stream is looked at again, in milliseconds, at most 4000, so that a stream ends within 5 s; where nothing is said: 2000. */
   readonly keyRecheckMs?: number;
+  /** Who tells what lies outside the reach of a limited key; the application always has one. */
+  readonly gate?: Gate;
+  /** Who keeps the audit trail; the application always has one. */
+  readonly auditor?: Auditor;
   /** Where nothing is said: the protos that the program was built with. */
   readonly descriptors?: Descriptors;
 }
@@ -43,6 +49,7 @@ export class Services {
   readonly checks: FieldRuleChecks;
   readonly edge: Edge;
   readonly health: Health;
+  readonly gate: Gate | undefined;
   /** The full names of the services. */
   readonly names = new Set<string>();
   /** Every method by its path. */
@@ -53,6 +60,7 @@ export class Services {
   constructor({ keyRecheckMs = KEY_RECHECK_MS, ...options }: ServicesOptions) {
     this.descriptors = options.descriptors ?? new Descriptors(asset('image.binpb'));
     this.checks = new FieldRuleChecks(this.descriptors);
+    this.gate = options.gate;
     this.edge = new Edge({ ...options, keyRecheckMs });
     this.health = new Health(this.names);
     this.add(HealthService, this.health.handlers());
@@ -61,7 +69,7 @@ export class Services {
 
   /** Serves a service by these handlers. Throws when a method has no handler, or the protos of the image do not know it. */
   add<D extends Definition>(definition: D, handlers: HandlersFor<D>): void {
-    for (const method of methodsOf(this.descriptors, this.checks, definition, handlers)) {
+    for (const method of methodsOf(this, definition, handlers)) {
       this.methods.set(method.facts.path, method);
       this.names.add(method.facts.service);
     }

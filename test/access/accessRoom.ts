@@ -1,4 +1,4 @@
-import { keyHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
+import { auditHandlers, keyHandlers, memberHandlers, roleHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
 import { UnitOfWork, type Database } from '../../src/database';
 import { AccessControlServiceClient, AccessControlServiceService } from '../../src/gen/organization_access_control/access_control_service';
 import { OrganizationsServiceClient, OrganizationsServiceService } from '../../src/gen/organizations_service';
@@ -58,7 +58,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const first = (await bootstrap(uow, clock)) as Bootstrapped;
   const access = new KeyService({ uow, clock, cursors: await openCursors(uow), missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
   const services = (server: Services): void => {
-    server.add(AccessControlServiceService, keyHandlers(access));
+    server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(), ...roleHandlers(), ...auditHandlers() });
     server.add(UserProfileServiceService, userProfileHandlers(users));
     server.add(OrganizationsServiceService, organizationHandlers(room.organizations));
   };

@@ -72,7 +72,7 @@ describe('a grant', () => {
   });
 
   it('goes beyond its giver in scopes, connections or end', () => {
-    const own: Principal = { keyId: 'k', keyPrefix: 'plr_', organizationId: 'o', ownerUserId: 'u', scopes: new Set(['gateways:write']), connections: new Set(['a']), isAdmin: false, expiresAt: 5000 };
+    const own: Principal = { keyId: 'k', keyPrefix: 'plr_', organizationId: 'o', ownerUserId: 'u', scopes: new Set(['gateways:write']), connections: new Set(['a']), reach: undefined, allowedAddresses: [], roleId: 'owner', isAdmin: false, expiresAt: 5000 };
     const gateway = grant({ scopes: ['gateways:write'], connectionIds: ['a'], expiresAt: 5000 });
     expect(beyondOwn(gateway, own)).toEqual([]);
     expect(beyondOwn({ ...gateway, scopes: ['gateways:write', 'devices:read'] }, own)).toEqual(['scope devices:read']);

@@ -9,7 +9,7 @@ import { startAccessRoom, type AccessRoom } from './accessRoom';
 
 const HOUR = 3_600_000;
 
-const wanted = (overrides: Partial<CreateApiKeyRequest> = {}): CreateApiKeyRequest => ({ organizationId: '', name: 'Wall display', scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, ...overrides });
+const wanted = (overrides: Partial<CreateApiKeyRequest> = {}): CreateApiKeyRequest => ({ organizationId: '', name: 'Wall display', scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, note: '', restrictions: undefined, allowedAddresses: [], ownerUserId: '', ...overrides });
 
 describe.each(engines())('API keys over gRPC on $name', (engine) => {
   let room: AccessRoom;

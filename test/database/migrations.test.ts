@@ -160,6 +160,7 @@ describe.each(engines())('the migrations of the program on $name', ({ createEmpt
     for (let round = 0; round < 2; round++) {
       expect((await database.migrate()).applied).toEqual(MIGRATIONS.slice(2).map((migration) => migration.name));
       expect(await rowsOf(database)).toEqual(withNewColumns(before));
+      expect(await database.db.knex('members').select('organization_id', 'user_id', 'role_id')).toEqual([{ organization_id: 'o', user_id: 'u', role_id: 'owner' }]);
       await database.migrateDown(released.at(-1)?.name ?? '');
       expect(await rowsOf(database)).toEqual(before);
     }
@@ -182,6 +183,8 @@ async function furnish(database: Database): Promise<void> {
   const own = { organization_id: 'o', ...TIMES };
   const rows: readonly (readonly [string, Row])[] = [
     ['organizations', { id: 'o', name: 'One', name_folded: 'one', ...TIMES }],
+    ['users', { id: 'u', name: 'Person', email: '', ...TIMES }],
+    ['api_keys', { ...own, id: 'a', owner_user_id: 'u', name: 'Key', prefix: 'plr_123456', hash: 'h', scopes: '[]', connection_ids: '[]', all_connections: 0, is_admin: 0 }],
     ['connections', { ...own, id: 'c', connector_id: 'gateway', name: 'C', name_folded: 'c', description: '', enabled: 1, configuration: '{"offlineAfter":30}', policy: '{}', revision: 3 }],
     ['normalized_keys', { ...own, id: 'k', owner: 'o', name: 'Key', name_folded: 'key' }],
     ['sensor_templates', { ...own, id: 't', owner: 'o', key_name_id: 'k', sensor_type: 'x', value_type: 'number', unit_measurement_id: '', description: '' }],
@@ -197,7 +200,7 @@ async function furnish(database: Database): Promise<void> {
 }
 
 type Row = Readonly<Record<string, unknown>>;
-const CHANGED = ['organizations', 'normalized_keys', 'sensor_templates', 'connections', 'digital_devices', 'physical_devices', 'sensors', 'latest_readings', 'executions', 'uplinks_seen'] as const;
+const CHANGED = ['organizations', 'users', 'api_keys', 'normalized_keys', 'sensor_templates', 'connections', 'digital_devices', 'physical_devices', 'sensors', 'latest_readings', 'executions', 'uplinks_seen'] as const;
 type Rows = Record<(typeof CHANGED)[number], Row[]>;
 
 async function rowsOf({ db }: Database): Promise<Rows> {
@@ -211,7 +214,9 @@ function withNewColumns(rows: Rows): Rows {
   const add = (table: keyof Rows, columns: Row): Row[] => rows[table].map((row) => ({ ...row, ...columns }));
   return {
     sensors: rows.sensors,
-    organizations: add('organizations', { reading_retention_days: 365, thin_readings_after_days: null, revision: 1 }),
+    organizations: add('organizations', { reading_retention_days: 365, thin_readings_after_days: null, revision: 1, deleted_at: null }),
+    users: add('users', { removed_at: null, revision: 1 }),
+    api_keys: add('api_keys', { note: '', restrictions: '', allowed_addresses: '[]', rotated_from: null, revision: 1 }),
     normalized_keys: add('normalized_keys', { revision: 1 }),
     sensor_templates: add('sensor_templates', { revision: 1 }),
     connections: add('connections', { secrets: '' }),

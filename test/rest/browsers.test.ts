@@ -8,7 +8,7 @@ const PAGE = 'https://console.example';
 describe('what browsers are told', () => {
   const started: { edge: RestEdge; client: HttpClient }[] = [];
   const serve = async (corsOrigins: readonly string[]): Promise<{ edge: RestEdge; client: HttpClient }> => {
-    const edge = await startRestEdge((server) => server.add(UserProfileServiceService, { getPersonalUser: async () => ({ id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined }) }), { rest: { corsOrigins } });
+    const edge = await startRestEdge((server) => server.add(UserProfileServiceService, { getPersonalUser: async () => ({ id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined, memberships: [] }) }), { rest: { corsOrigins } });
     const one = { edge, client: new HttpClient(edge.address, edge.ca) };
     started.push(one);
     return one;

@@ -11,7 +11,7 @@ describe('health, pages and all that is no call', () => {
   let http: HttpClient;
 
   beforeAll(async () => {
-    edge = await startRestEdge((server) => server.add(UserProfileServiceService, { getPersonalUser: async () => ({ id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined }) }), { rest: { docs: true, corsOrigins: [PAGE] } });
+    edge = await startRestEdge((server) => server.add(UserProfileServiceService, { getPersonalUser: async () => ({ id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined, memberships: [] }) }), { rest: { docs: true, corsOrigins: [PAGE] } });
     http = new HttpClient(edge.address, edge.ca);
   });
   afterAll(async () => {

@@ -16,7 +16,7 @@ const addUsers = (getPersonalUser: () => Promise<void>) => (server: Services) =>
   server.add(UserProfileServiceService, {
     getPersonalUser: async () => {
       await getPersonalUser();
-      return { id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined };
+      return { id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined, memberships: [] };
     },
   });
 

@@ -30,7 +30,7 @@ describe('what comes over the wire', () => {
       server.add(UserProfileServiceService, {
         getPersonalUser: async (_, { signal }) => {
           await entered(signal);
-          return { id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined };
+          return { id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined, memberships: [] };
         },
       });
       server.add({ createCommand: ActuatorCommandServiceService.createCommand }, { createCommand: async () => ({}) as Command });

@@ -53,7 +53,7 @@ describe('a unary call', () => {
       },
       listUnitMeasurements: async () => ({ unitMeasurements: [], nextPageToken: '' }),
     };
-    const userHandlers: HandlersOf<UserProfileServiceServer> = { getPersonalUser: async () => ({ id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined }) };
+    const userHandlers: HandlersOf<UserProfileServiceServer> = { getPersonalUser: async () => ({ id: 'u', name: 'n', email: '', createdAt: undefined, updatedAt: undefined, memberships: [] }) };
     edge = await startEdge((server) => {
       server.add(SensorTemplateServiceService, handlers);
       server.add(UserProfileServiceService, userHandlers);

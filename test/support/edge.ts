@@ -55,7 +55,7 @@ export class FakeAuthenticator implements Authenticator {
   asked = 0;
 
   add(key: string, overrides: Partial<Principal> = {}): string {
-    this.keys.set(key, { keyId: key, keyPrefix: `plr_${key}`, organizationId: 'org-1', ownerUserId: 'user-1', scopes: new Set(SCOPES), connections: 'all', isAdmin: false, expiresAt: undefined, ...overrides });
+    this.keys.set(key, { keyId: key, keyPrefix: `plr_${key}`, organizationId: 'org-1', ownerUserId: 'user-1', scopes: new Set(SCOPES), connections: 'all', reach: undefined, allowedAddresses: [], roleId: 'owner', isAdmin: false, expiresAt: undefined, ...overrides });
     return key;
   }
 

@@ -3,17 +3,18 @@ import { fromTimestamp } from '../../kernel/timestamps';
 import { checked, type HandlersOf } from '../../rpc/handlers';
 import { apiKeyToMessage, userToMessage } from '../accessMessages';
 import type { KeyService } from './keyService';
+import { notYet } from '../notYet';
 import type { KeyGrant } from './apiKey';
 
 // As many as the proto allows: of a list that is too long the rest is not looked at.
 const MOST_CONNECTIONS = 100;
 
 /** The way from the wire to KeyService and back. */
-export function keyHandlers(access: KeyService): HandlersOf<AccessControlServiceServer> {
+export function keyHandlers(access: KeyService): Pick<HandlersOf<AccessControlServiceServer>, 'whoAmI' | 'createApiKey' | 'getApiKey' | 'listApiKeys' | 'updateApiKey' | 'revokeApiKey' | 'rotateApiKey'> {
   return {
     whoAmI: async (_request, context) => {
       const { apiKey, user, organization } = await access.whoAmI(context.principal);
-      return { apiKey: apiKeyToMessage(apiKey), user: userToMessage(user), organizationName: organization.name };
+      return { apiKey: apiKeyToMessage(apiKey), user: userToMessage(user), organizationName: organization.name, effectiveScopes: [...context.principal.scopes] };
     },
 
     createApiKey: checked(
@@ -29,6 +30,10 @@ export function keyHandlers(access: KeyService): HandlersOf<AccessControlService
       const { items, nextPageToken } = await access.listApiKeys(context.organizationId, request.pageSize, request.pageToken);
       return { apiKeys: items.map(apiKeyToMessage), nextPageToken };
     },
+
+    getApiKey: notYet,
+    updateApiKey: notYet,
+    rotateApiKey: notYet,
 
     revokeApiKey: async (request, context) => {
       const apiKey = await access.revokeApiKey(context.organizationId, request.id);

@@ -4,6 +4,7 @@ import * as firstLight from './0001_first_light';
 import * as executionsInFull from './0002_executions_in_full';
 import * as transportsAndTelemetry from './0003_transports_and_telemetry';
 import * as imagesAndEtags from './0004_images_and_etags';
+import * as peopleKeysAndAudit from './0005_people_keys_and_audit';
 
 /** One change of the schema. Never edited once it has been released. */
 export interface Migration {
@@ -15,4 +16,4 @@ export interface Migration {
 }
 
 /** All migrations, oldest first. Append only. */
-export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry, imagesAndEtags];
+export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry, imagesAndEtags, peopleKeysAndAudit];

@@ -2,11 +2,13 @@ import { status } from '@grpc/grpc-js';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
-import type { Principal } from '../../kernel/principal';
+import { KeyRefused, type Principal } from '../../kernel/principal';
 import { admit } from '../admission';
+import type { Auditor } from '../auditor';
 import type { Authenticator } from '../authenticator';
 import { toWire, type WireError } from '../errorTable';
 import { shuttingDown } from '../openCall';
+import { auditedCall, resourceOf } from './audited';
 import { KeyWatch } from './keyWatch';
 import type { ServedCall } from './servedCall';
 
@@ -18,16 +20,18 @@ export class Edge {
   readonly authenticator: Authenticator;
   readonly clock: Clock;
   readonly log: Logger;
+  private readonly auditor: Auditor | undefined;
   /** New calls are refused: the server is stopping. */
   draining = false;
   private readonly calls = new Set<ServedCall>();
   private readonly keys: KeyWatch;
   private idle: (() => void) | undefined;
 
-  constructor(options: { authenticator: Authenticator; clock: Clock; log: Logger; keyRecheckMs: number }) {
+  constructor(options: { authenticator: Authenticator; clock: Clock; log: Logger; keyRecheckMs: number; auditor?: Auditor }) {
     this.authenticator = options.authenticator;
     this.clock = options.clock;
     this.log = options.log;
+    this.auditor = options.auditor;
     this.keys = new KeyWatch(options.authenticator, options.log, options.keyRecheckMs);
   }
 
@@ -39,6 +43,7 @@ export class Edge {
   /** A stream's key is known: from here on it is looked at again and again. */
   streamOpened(call: ServedCall): void {
     this.keys.add(call);
+    this.streamAudited(call);
   }
 
   /**
@@ -51,10 +56,43 @@ export class Edge {
     return principal instanceof Promise ? principal : undefined;
   }
 
+  /** What has to be done before the handler sees a request: a limited key reaches what it names, and a change is in the audit trail. Undefined: nothing. */
+  prepare({ method, context }: ServedCall, request: unknown): Promise<void> | undefined {
+    const passed = method.pass(context, request);
+    if (!method.facts.changes || !this.auditor) return passed;
+    const { auditor } = this;
+    const begin = async (): Promise<void> => {
+      await passed;
+      context.intent = await auditor.begin(auditedCall(context, method.facts, request));
+    };
+    return begin();
+  }
+
+  /** The handler of a change has come to its end, whether or not its caller is still there. */
+  changed({ method, context }: ServedCall, request: unknown, response: unknown, error?: unknown): void {
+    if (!context.intent) return;
+    const wire = error === undefined ? undefined : toWire(error, context.requestId);
+    const outcome = wire === undefined ? 'succeeded' : wire.grpc === status.INTERNAL ? 'failed' : 'refused';
+    this.auditor?.end(context.intent, { outcome, reason: wire?.reason ?? '', resource: resourceOf(method.facts, request, response) });
+  }
+
+  /** A stream that may change something was opened. */
+  private streamAudited({ method, context }: ServedCall): void {
+    if (method.facts.changes && method.facts.kind === 'bidi_streaming') this.auditor?.note(auditedCall(context, method.facts), { outcome: 'succeeded', reason: '', resource: '' });
+  }
+
+  /** A call that ended before its handler began was refused, if it is one that counts: a change, or a caller that may not. */
+  private refusedAudited({ method, context }: ServedCall, code: status, reason: string | undefined): void {
+    if (code === status.OK || reason === undefined || context.intent) return;
+    const counts = method.facts.changes ? code !== status.CANCELLED && reason !== 'shutting_down' : code === status.UNAUTHENTICATED || code === status.PERMISSION_DENIED;
+    if (counts) this.auditor?.note(auditedCall(context, method.facts, context.request), { outcome: code === status.INTERNAL ? 'failed' : 'refused', reason, resource: resourceOf(method.facts, context.request) });
+  }
+
   /** A call has ended: one line in the log. `http`: the status that went out, where it was one of HTTP. */
   closed(call: ServedCall, code: status, reason: string | undefined, http?: number): void {
     this.calls.delete(call);
     if (!call.method.isUnary) this.keys.delete(call);
+    this.refusedAudited(call, code, reason);
     if (this.calls.size === 0) this.idle?.();
     const { path, requestId, peer, organizationId, startedAt } = call.context;
     const principal = call.context.principal as Principal | undefined;
@@ -65,7 +103,7 @@ export class Edge {
       reason,
       duration_ms: Math.round((this.clock.monotonic() - startedAt) * 1000) / 1000,
       request_id: requestId,
-      key_prefix: principal?.keyPrefix,
+      key_prefix: (principal ?? call.context.refusedKey)?.keyPrefix,
       organization_id: organizationId,
       peer,
     };
@@ -75,6 +113,7 @@ export class Edge {
   /** What a caller is told of a failure; what it is not told goes to the log. */
   told(call: ServedCall, error: unknown): WireError {
     const { path, requestId } = call.context;
+    if (error instanceof KeyRefused) call.context.refusedKey = error.key;
     const wire = toWire(error, requestId);
     if (wire.cause !== undefined) this.log.error({ method: path, request_id: requestId, reason: wire.reason, err: wire.cause }, 'rpc.failed');
     return wire;

@@ -57,21 +57,46 @@ export function serve(call: ServedCall, request: unknown, found?: readonly Viola
 
 function serveAdmitted(call: ServedCall, request: unknown, found: readonly Violation[] | undefined): void {
   const refused = call.method.accept(call.context, request, found);
-  if (refused) refused.catch((error: unknown) => call.fail(error));
-  else if (call.method.isUnary) answerOnce(call, request);
+  if (refused) {
+    refused.catch((error: unknown) => call.fail(error));
+    return;
+  }
+  const prepared = call.prepare(request);
+  if (prepared) prepared.then(() => answer(call, request)).catch((error: unknown) => call.fail(error));
+  else answer(call, request);
+}
+
+function answer(call: ServedCall, request: unknown): void {
+  if (call.method.isUnary) answerOnce(call, request);
   else answerMany(call, request);
 }
 
 function answerOnce(call: ServedCall, request: unknown): void {
   (call.method.handler as UnaryHandler<unknown, unknown>)(request, call.context).then(
-    (response) => call.answer(response),
-    (error: unknown) => call.fail(error),
+    (response) => {
+      call.changed(request, response);
+      call.answer(response);
+    },
+    (error: unknown) => {
+      call.changed(request, undefined, error);
+      call.fail(error);
+    },
   );
 }
 
 /** Messages from the caller alone are a stream both ways on which the handler sends nothing but its answer. */
 function answerAtEnd(call: ServedCall, handler: ClientStreamHandler<unknown, unknown>): BidiHandler<unknown, unknown> {
-  return async ({ requests }, context) => call.answer(await handler(requests, context));
+  return async ({ requests }, context) => {
+    await call.prepare(undefined);
+    try {
+      const response = await handler(requests, context);
+      call.changed(undefined, response);
+      call.answer(response);
+    } catch (error) {
+      call.changed(undefined, undefined, error);
+      throw error;
+    }
+  };
 }
 
 function answerMany(call: ServedCall, request: unknown): void {

@@ -21,6 +21,10 @@ export interface ServedCall {
   abort(reason: Error): void;
   /** Looks at the key again where the message came long after it. Throws as at first; a promise where the key is not known by heart. Undefined: it passes. */
   readmit(): Promise<unknown> | undefined;
+  /** What has to be done before the handler sees a request (Edge.prepare). */
+  prepare(request: unknown): Promise<void> | undefined;
+  /** The handler of a change has come to its end (Edge.changed). */
+  changed(request: unknown, response: unknown, error?: unknown): void;
   /** Whether the caller's deadline has passed. */
   isLate(): boolean;
 }

@@ -1,6 +1,8 @@
 import { EmptySchema } from '@bufbuild/protobuf/wkt';
+import type { Principal } from '../../kernel/principal';
 import { DomainError, throwIfAny, validationFailed, type Violation } from '../../kernel/errors';
 import { enterWith } from '../admission';
+import type { Gate, NamedThings } from '../gate';
 import type { Descriptors, MethodFacts } from '../descriptors';
 import type { BidiHandler, ClientStreamHandler, References, ServerStreamHandler, UnaryHandler } from '../handlers';
 import type { OpenCall } from '../openCall';
@@ -22,6 +24,7 @@ export class ServedMethod {
     readonly facts: MethodFacts,
     checks: FieldRuleChecks,
     readonly handler: AnyHandler,
+    private readonly gate?: Gate,
   ) {
     this.isUnary = facts.kind === 'unary';
     this.fieldRules = checks.of(facts.request);
@@ -36,14 +39,25 @@ export class ServedMethod {
    */
   accept(call: OpenCall, message: unknown, found: readonly Violation[] = NOTHING): Promise<void> | undefined {
     if (message instanceof Undecodable) throw message.error;
+    call.request = message;
     enterWith(call, this.facts, message);
     const ofRules: Violation[] = [];
     this.fieldRules(message as Record<string, unknown>, '', ofRules);
     const violations = found.length === 0 ? ofRules : [...found, ...outside(found, ofRules)];
     if (this.ownCheck) violations.push(...outside(violations, this.ownCheck(message)));
-    if (violations.length > 0 && this.references) return refuse(violations, this.references(message, call));
+    if (violations.length > 0 && this.references) {
+      const { references } = this;
+      return refuse(violations, (async () => (await this.pass(call, message)) ?? (await references(message, call)))());
+    }
     throwIfAny(violations);
     return undefined;
+  }
+
+  /** Looks whether what a limited key names lies within its reach; undefined where there is nothing to look at. Rejects as if it were not there. */
+  pass({ principal }: OpenCall, message: unknown): Promise<undefined> | undefined {
+    if (!(principal as Principal | undefined)?.reach || !this.gate) return undefined;
+    const named = this.facts.limited.inside.map(({ path, thing }): NamedThings => ({ thing, ids: idsAt(message, path) })).filter(({ ids }) => ids.length > 0);
+    return named.length === 0 ? undefined : this.gate.pass(principal, named).then(() => undefined);
   }
 }
 
@@ -64,6 +78,12 @@ function beside(violations: readonly Violation[], later: readonly Violation[]): 
   return later.filter(({ field }) => !named.has(field));
 }
 
+/** The ids in a field of a message, or in a list of them. */
+function idsAt(message: unknown, path: readonly string[]): string[] {
+  const value = path.reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], message);
+  return (Array.isArray(value) ? value : [value]).filter((id): id is string => typeof id === 'string' && id !== '');
+}
+
 async function refuse(violations: readonly Violation[], references: Promise<readonly Violation[]>): Promise<void> {
   const wrong = await references.catch((error: unknown) => {
     if (error instanceof DomainError) return []; // the device is not there, for example: what is known is said all the same
@@ -73,20 +93,24 @@ async function refuse(violations: readonly Violation[], references: Promise<read
 }
 
 /** Makes the methods of a service. Throws when the protos of the image do not know one of them, or it has no handler. */
-export function methodsOf(descriptors: Descriptors, checks: FieldRuleChecks, definition: Readonly<Record<string, MethodDefinition>>, handlers: Readonly<Record<string, AnyHandler | undefined>>): ServedMethod[] {
+export function methodsOf(
+  { descriptors, checks, gate }: { readonly descriptors: Descriptors; readonly checks: FieldRuleChecks; readonly gate: Gate | undefined },
+  definition: Readonly<Record<string, MethodDefinition>>,
+  handlers: Readonly<Record<string, AnyHandler | undefined>>,
+): ServedMethod[] {
   return Object.entries(definition).map(([name, { path }]) => {
     const facts = descriptors.methods.get(path);
     const handler = handlers[name];
     if (!facts) throw new Error(`${path} is not in the descriptor image; build it again (npm run build)`);
     if (!handler) throw new Error(`${path} has no handler`);
-    return new ServedMethod(facts, checks, handler);
+    return new ServedMethod(facts, checks, handler, gate);
   });
 }
 
 /** A method that the server does not have: a call of it is answered and logged like any other. */
 export function missingMethod(path: string, checks: FieldRuleChecks): ServedMethod {
   const shown = path.slice(0, 200); // a caller can send far more
-  return new ServedMethod({ path: shown, service: '', scope: 'none', successStatus: 200, statusRules: [], content: 'json', routes: [], kind: 'unary', request: EmptySchema, response: EmptySchema, namesOrganization: false }, checks, nobody);
+  return new ServedMethod({ path: shown, service: '', scope: 'none', limited: { devices: 'open', commands: 'open', inside: [] }, adminOnly: false, changes: false, successStatus: 200, statusRules: [], content: 'json', routes: [], kind: 'unary', request: EmptySchema, response: EmptySchema, namesOrganization: false }, checks, nobody);
 }
 
 /** Throws method_unknown for a method that the server does not have. */

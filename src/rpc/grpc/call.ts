@@ -147,6 +147,14 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     return this.edge.readmit(this, keyOf(this.metadata as Metadata));
   }
 
+  prepare(request: unknown): Promise<void> | undefined {
+    return this.edge.prepare(this, request);
+  }
+
+  changed(request: unknown, response: unknown, error?: unknown): void {
+    this.edge.changed(this, request, response, error);
+  }
+
   isLate(): boolean {
     return this.deadline <= Date.now();
   }

@@ -159,6 +159,14 @@ export class HttpCall implements ServedCall {
     return this.edge.readmit(this, headerOf(this.request, 'x-api-key'));
   }
 
+  prepare(request: unknown): Promise<void> | undefined {
+    return this.edge.prepare(this, request);
+  }
+
+  changed(request: unknown, response: unknown, error?: unknown): void {
+    this.edge.changed(this, request, response, error);
+  }
+
   isLate(): boolean {
     return false;
   }
@@ -169,7 +177,7 @@ export class HttpCall implements ServedCall {
     const refused = method.accept(context, message, found);
     const { content } = method.handler as ServerStreamHandler<unknown, unknown>;
     if (!content) throw new Error(`${method.facts.path} is a download without content`);
-    const sent = (refused ?? Promise.resolve()).then(async () => await sendContent(request, reply, await content(message, context)));
+    const sent = (refused ?? this.prepare(message) ?? Promise.resolve()).then(async () => await sendContent(request, reply, await content(message, context)));
     sent.then(
       (http) => this.finished || this.close(status.OK, undefined, http),
       (error: unknown) => this.fail(error),

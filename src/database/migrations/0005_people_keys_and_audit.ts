@@ -1,0 +1,119 @@
+import type { Knex } from 'knex';
+
+/** Members and roles, API keys in full, organizations that are being deleted, and the audit trail. */
+export const name = '0005_people_keys_and_audit';
+
+/** As in 0001: times are bigint Unix milliseconds, booleans 0 or 1, JSON is text. */
+export async function up(knex: Knex): Promise<void> {
+  await organizations(knex);
+  await people(knex);
+  await keys(knex);
+  await audit(knex);
+}
+
+/** Drops all of it. Two organizations of one name keep it from coming back: the older schema wants names to be unique. */
+export async function down(knex: Knex): Promise<void> {
+  for (const table of ['audit_events', 'audit_pending', 'audit_chains', 'members', 'roles']) await knex.schema.dropTable(table);
+  await knex.raw('drop index api_keys_owner');
+  for (const column of ['note', 'restrictions', 'allowed_addresses', 'rotated_from', 'revision']) await knex.raw(`alter table api_keys drop column ${column}`);
+  for (const column of ['removed_at', 'revision']) await knex.raw(`alter table users drop column ${column}`);
+  await knex.raw('alter table organizations drop column deleted_at');
+  await knex.raw('create unique index organizations_name on organizations (name_folded)');
+}
+
+/** A name that is taken would tell that another organization is there: ids alone tell organizations apart. */
+async function organizations(knex: Knex): Promise<void> {
+  await knex.schema.alterTable('organizations', (t) => t.dropUnique(['name_folded'], 'organizations_name'));
+  await knex.schema.alterTable('organizations', (t) => void t.bigInteger('deleted_at')); // its data is being removed
+}
+
+async function people(knex: Knex): Promise<void> {
+  await knex.schema.alterTable('users', (t) => {
+    t.bigInteger('removed_at');
+    t.integer('revision').notNullable().defaultTo(1);
+  });
+  await knex.schema.createTable('roles', (t) => {
+    t.text('id').primary();
+    t.text('organization_id').notNullable().references('id').inTable('organizations').onDelete('CASCADE');
+    t.text('name').notNullable();
+    t.text('name_folded').notNullable();
+    t.text('description').notNullable();
+    t.text('scopes').notNullable(); // JSON array
+    t.integer('revision').notNullable();
+    t.bigInteger('created_at').notNullable();
+    t.bigInteger('updated_at').notNullable();
+    t.unique(['organization_id', 'name_folded'], { indexName: 'roles_name' });
+  });
+  await knex.schema.createTable('members', (t) => {
+    t.text('organization_id').notNullable().references('id').inTable('organizations').onDelete('CASCADE');
+    t.text('user_id').notNullable().references('id').inTable('users');
+    t.text('role_id').notNullable(); // owner, admin, operator, viewer, or the id of a role of the organization
+    t.integer('revision').notNullable();
+    t.bigInteger('created_at').notNullable();
+    t.bigInteger('updated_at').notNullable();
+    t.primary(['organization_id', 'user_id']);
+    t.index(['user_id'], 'members_user');
+    t.index(['organization_id', 'created_at', 'user_id'], 'members_page');
+    t.index(['organization_id', 'role_id'], 'members_role');
+  });
+  // Until now a person with a key could do whatever the key could.
+  await knex.raw(`insert into members (organization_id, user_id, role_id, revision, created_at, updated_at)
+    select organization_id, owner_user_id, 'owner', 1, min(created_at), min(created_at) from api_keys group by organization_id, owner_user_id`);
+}
+
+async function keys(knex: Knex): Promise<void> {
+  await knex.schema.alterTable('api_keys', (t) => {
+    t.text('note').notNullable().defaultTo('');
+    t.text('restrictions').notNullable().defaultTo(''); // JSON {deviceIds, connectionIds, commandIds}; empty: none
+    t.text('allowed_addresses').notNullable().defaultTo('[]'); // JSON array of addresses and networks; none: all
+    t.text('rotated_from'); // the key that it took the place of
+    t.integer('revision').notNullable().defaultTo(1);
+    t.index(['organization_id', 'owner_user_id'], 'api_keys_owner');
+  });
+}
+
+/** A chain is an organization's id, or empty for what belongs to none. It outlives its organization. */
+async function audit(knex: Knex): Promise<void> {
+  await knex.schema.createTable('audit_chains', (t) => {
+    t.text('chain').primary();
+    t.bigInteger('first_seq').notNullable(); // of the oldest event that is kept
+    t.text('first_previous').notNullable(); // the hash that it goes on from
+    t.bigInteger('last_seq').notNullable();
+    t.text('last_hash').notNullable();
+  });
+  // Calls that have begun to change something, until the chain has their end.
+  await knex.schema.createTable('audit_pending', (t) => {
+    t.text('id').primary();
+    t.text('chain').notNullable();
+    t.text('run').notNullable(); // the process that will tell how it ended
+    t.bigInteger('at').notNullable();
+    t.text('event').notNullable(); // JSON
+  });
+  await knex.schema.createTable('audit_events', (t) => {
+    t.text('chain').notNullable();
+    t.bigInteger('seq').notNullable();
+    t.text('id').notNullable().unique({ indexName: 'audit_events_id' });
+    t.bigInteger('at').notNullable(); // when it began
+    t.text('actor').notNullable(); // key, command_line, server
+    t.text('key_id'); // null: none, or an unknown one
+    t.text('key_prefix').notNullable(); // empty: none was recognised
+    t.text('user_id'); // null: nobody is known
+    t.text('peer').notNullable(); // address without the port; of the command line the name of the machine's user
+    t.text('method').notNullable();
+    t.text('resource').notNullable(); // devices/<id>; empty: none
+    t.text('fields').notNullable(); // JSON array: the names of what was given, never the values
+    t.text('outcome').notNullable(); // succeeded, refused, failed, unknown
+    t.text('reason').notNullable(); // why it was refused or failed; empty: it was not
+    t.text('request_id').notNullable();
+    t.integer('count').notNullable(); // of equal refused attempts
+    t.text('hash').notNullable(); // SHA-256 of the hash before and all of this, hex
+    t.primary(['chain', 'seq']);
+    t.index(['chain', 'at', 'seq'], 'audit_events_at');
+    t.index(['chain', 'key_id', 'seq'], 'audit_events_key');
+    t.index(['chain', 'user_id', 'seq'], 'audit_events_user');
+    t.index(['chain', 'resource', 'seq'], 'audit_events_resource');
+    t.index(['chain', 'outcome', 'seq'], 'audit_events_outcome');
+    t.index(['chain', 'method', 'seq'], 'audit_events_method');
+    t.index(['chain', 'request_id', 'seq'], 'audit_events_request');
+  });
+}
