@@ -1,7 +1,8 @@
 import type { AccessControlServiceServer, CreateApiKeyRequest, CreateApiKeyResponse } from '../../gen/organization_access_control/access_control_service';
 import { fromTimestamp } from '../../kernel/timestamps';
 import { checked, type HandlersOf } from '../../rpc/handlers';
-import { apiKeyToMessage, userToMessage } from '../accessMessages';
+import { userToMessage } from '../people/peopleMessages';
+import { apiKeyToMessage } from './keyMessages';
 import type { KeyService } from './keyService';
 import { notYet } from '../notYet';
 import type { KeyGrant } from './apiKey';

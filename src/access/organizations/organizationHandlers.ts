@@ -1,6 +1,6 @@
 import type { OrganizationsServiceServer } from '../../gen/organizations_service';
 import type { HandlersOf } from '../../rpc/handlers';
-import { organizationToMessage } from '../accessMessages';
+import { organizationToMessage } from './organizationMessages';
 import { notYet } from '../notYet';
 import type { OrganizationService } from './organizationService';
 

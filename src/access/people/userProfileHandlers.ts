@@ -1,6 +1,6 @@
 import type { UserProfileServiceServer } from '../../gen/userprofile/user_profile_service';
 import type { HandlersOf } from '../../rpc/handlers';
-import { userToMessage } from '../accessMessages';
+import { userToMessage } from './peopleMessages';
 import type { UserService } from './userService';
 
 /** The way from the wire to UserService and back. */

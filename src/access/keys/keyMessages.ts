@@ -1,0 +1,29 @@
+import type { ApiKey as ApiKeyMessage } from '../../gen/organization_access_control/access_control_service';
+import { optionalTimestamp, toTimestamp } from '../../kernel/timestamps';
+import type { ApiKey } from './apiKey';
+
+/** A key's record on the wire. */
+export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {
+  return {
+    id: key.id,
+    organizationId: key.organizationId,
+    name: key.name,
+    prefix: key.prefix,
+    scopes: [...key.scopes],
+    connectionIds: [...key.connectionIds],
+    allConnections: key.allConnections,
+    ownerUserId: key.ownerUserId,
+    createdAt: toTimestamp(key.createdAt),
+    updatedAt: toTimestamp(key.updatedAt),
+    expiresAt: optionalTimestamp(key.expiresAt),
+    revokedAt: optionalTimestamp(key.revokedAt),
+    lastUsedAt: optionalTimestamp(key.lastUsedAt),
+    lastUsedAddress: key.lastUsedAddress,
+    note: '',
+    restrictions: undefined,
+    allowedAddresses: [],
+    rotatedFrom: '',
+    isAdmin: key.isAdmin,
+    etag: '',
+  };
+}
