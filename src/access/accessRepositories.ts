@@ -2,12 +2,16 @@ import type { Db } from '../database';
 import { ApiKeyRepository } from './keys/apiKeyRepository';
 import { OrganizationRepository } from './organizations/organizationRepository';
 import { SettingsRepository } from './settingsRepository';
+import { MemberRepository } from './people/memberRepository';
+import { RoleRepository } from './people/roleRepository';
 import { UserRepository } from './people/userRepository';
 
 /** What this room reads and writes. */
 export interface AccessRepositories {
   readonly organizations: OrganizationRepository;
   readonly users: UserRepository;
+  readonly members: MemberRepository;
+  readonly roles: RoleRepository;
   readonly apiKeys: ApiKeyRepository;
   readonly settings: SettingsRepository;
 }
@@ -17,6 +21,8 @@ export function accessRepositories(db: Db): AccessRepositories {
   return {
     organizations: new OrganizationRepository(db),
     users: new UserRepository(db),
+    members: new MemberRepository(db),
+    roles: new RoleRepository(db),
     apiKeys: new ApiKeyRepository(db),
     settings: new SettingsRepository(db),
   };

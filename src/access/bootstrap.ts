@@ -5,6 +5,7 @@ import { SCOPES } from '../kernel/scopes';
 import type { AccessRepositories } from './accessRepositories';
 import { issueKey, type IssuedKey } from './keys/issueKey';
 import { NEW_RETENTION, type Organization } from './organizations/organization';
+import { OWNER } from './people/member';
 import type { User } from './people/user';
 
 /** What the first start made. The key is shown this once. */
@@ -14,7 +15,7 @@ export interface Bootstrapped extends IssuedKey {
 }
 
 /**
- * On an empty database: an organization, a user, and a key with every scope and all gateway connections (no admin key), all or nothing.
+ * On an empty database: an organization, a user who owns it, and a key with every scope and all gateway connections (no admin key), all or nothing.
  * Undefined on any other. Of several servers that start at once on one database, one does it.
  */
 export async function bootstrap(uow: UnitOfWork<AccessRepositories>, clock: Clock): Promise<Bootstrapped | undefined> {
@@ -24,9 +25,10 @@ export async function bootstrap(uow: UnitOfWork<AccessRepositories>, clock: Cloc
     // Others wait here until this transaction is done, and then find it taken.
     if (!(await repos.settings.claim('bootstrapped_at', String(now)))) return undefined;
     const organization = { id: newId(), name: 'Plantroom', createdAt: now, updatedAt: now, revision: 1, ...NEW_RETENTION };
-    const user = { id: newId(), name: 'Administrator', email: '', createdAt: now, updatedAt: now };
+    const user = { id: newId(), name: 'Administrator', email: '', createdAt: now, updatedAt: now, removedAt: undefined };
     await repos.organizations.create(organization);
     await repos.users.create(user);
+    await repos.members.create(organization.id, { userId: user.id, roleId: OWNER, at: now });
     const wanted = { organizationId: organization.id, ownerUserId: user.id, name: 'First key', scopes: SCOPES, connectionIds: [], allConnections: true, isAdmin: false, expiresAt: undefined };
     const issued = await issueKey(repos, wanted, clock);
     return { organization, user, ...issued };

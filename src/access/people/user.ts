@@ -1,4 +1,4 @@
-/** A person; people belong to the installation, their keys to an organization. Times are Unix milliseconds. */
+/** A person; people belong to the installation, what they may do to an organization. Times are Unix milliseconds. */
 export interface User {
   readonly id: string;
   readonly name: string;
@@ -6,4 +6,6 @@ export interface User {
   readonly email: string;
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** Undefined: they were not. Nobody who was removed is a member of anything, nor becomes one again. */
+  readonly removedAt: number | undefined;
 }

@@ -8,6 +8,7 @@ interface UserRow {
   email: string;
   created_at: number;
   updated_at: number;
+  removed_at: number | null;
 }
 
 /** People; they belong to the installation, so no organization stands before. Assumes clean names. */
@@ -19,20 +20,42 @@ export class UserRepository {
     await this.db.knex('users').insert({ id, name, email, created_at: createdAt, updated_at: updatedAt });
   }
 
-  /** Throws `user_not_found`. */
-  async get(id: string): Promise<User> {
+  /** Also one who was removed. Throws `user_not_found`. */
+  async getEver(id: string): Promise<User> {
     const row = await this.db.knex('users').where({ id }).first<UserRow | undefined>();
-    if (!row) throw new DomainError('not_found', 'user_not_found', `user ${JSON.stringify(id)} does not exist; list the users to see those that do`, { metadata: { user_id: id } });
+    if (!row) throw userNotFound(id);
     return userFromRow(row);
   }
 
-  /** All of them, oldest first. */
+  /** Throws `user_not_found`, also for one who was removed. */
+  async get(id: string): Promise<User> {
+    const user = await this.getEver(id);
+    if (user.removedAt !== undefined) throw userNotFound(id);
+    return user;
+  }
+
+  /** As get; nobody removes or changes the person until the end of the transaction. Lock people before organizations. */
+  async lock(id: string): Promise<User> {
+    await this.db.dialect.lockForUpdate(this.db.knex('users').where({ id }).select('id'));
+    return await this.get(id);
+  }
+
+  /** All who were not removed, oldest first. */
   async list(): Promise<User[]> {
-    const rows = await this.db.knex('users').orderBy(['created_at', 'id']).select<UserRow[]>();
+    const rows = await this.db.knex('users').whereNull('removed_at').orderBy(['created_at', 'id']).select<UserRow[]>();
     return rows.map(userFromRow);
+  }
+
+  /** Writes all that can change. */
+  async update({ id, name, email, updatedAt, removedAt }: User): Promise<void> {
+    await this.db.knex('users').where({ id }).update({ name, email, updated_at: updatedAt, removed_at: removedAt ?? null }).increment('revision', 1);
   }
 }
 
+function userNotFound(id: string): DomainError {
+  return new DomainError('not_found', 'user_not_found', `user ${JSON.stringify(id)} does not exist; list the users to see those that do`, { metadata: { user_id: id } });
+}
+
 function userFromRow(row: UserRow): User {
-  return { id: row.id, name: row.name, email: row.email, createdAt: row.created_at, updatedAt: row.updated_at };
+  return { id: row.id, name: row.name, email: row.email, createdAt: row.created_at, updatedAt: row.updated_at, removedAt: row.removed_at ?? undefined };
 }

@@ -21,7 +21,7 @@ export class UserService {
   /** Creates a person; `email` may be empty. For the command line. Throws `validation_failed`. */
   async create(name: string, email: string): Promise<User> {
     const now = this.deps.clock.now();
-    const user = { id: newId(), name: cleanName(name, 'name'), email: cleanEmail(email), createdAt: now, updatedAt: now };
+    const user = { id: newId(), name: cleanName(name, 'name'), email: cleanEmail(email), createdAt: now, updatedAt: now, removedAt: undefined };
     await this.deps.uow.repos.users.create(user);
     return user;
   }
