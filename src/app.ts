@@ -158,7 +158,9 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   compileSchemas();
   const services = new Services({ authenticator: authentication, reflection: config.grpc.reflection, ...outside });
   authentication.onKeyChanged((keyId) => services.keyChanged(keyId));
+  authentication.onAccessChanged(() => services.accessChanged());
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
+  const accessChanged = (organizationId?: string): void => authentication.accessChanged(organizationId);
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
   const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
@@ -167,7 +169,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   closing.push(async () => await media.stop());
   let publicUrl = config.http.publicUrl; // else known once the port is open
   const mediaLinks = new MediaLinks(await openLinkSecret(uow), () => publicUrl, outside.clock);
-  const { executions, uplinks, upkeep, hub, opener } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, encoder, secretKey, media, mediaLinks, ...outside });
+  const { executions, uplinks, upkeep, hub, opener } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, accessChanged, encoder, secretKey, media, mediaLinks, ...outside });
   await uplinks.start();
   await executions.start();
   closing.push(async () => await executions.stop());
@@ -193,6 +195,8 @@ interface House extends Outside {
   readonly database: Database;
   readonly cursors: Cursors;
   readonly keyChanged: (keyId: string) => void;
+  /** Members, roles or organizations were changed, and that is on disk. */
+  readonly accessChanged: (organizationId?: string) => void;
   readonly encoder: Encoder;
   readonly secretKey: SecretKey;
   readonly media: MediaService;

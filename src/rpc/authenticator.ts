@@ -7,6 +7,6 @@ export interface Authenticator {
    * without a promise. Throws unauthenticated: api_key_missing, api_key_invalid, api_key_revoked, api_key_expired.
    */
   authenticate(key: string | undefined, peer: string): Principal | Promise<Principal>;
-  /** Called every few seconds while a stream of the key is open. Throws when the key would no longer pass. */
-  recheck(principal: Principal): Promise<void>;
+  /** Called every few seconds while a stream of the key is open: what the key may do now. Throws when it would no longer pass, wherever from. */
+  recheck(principal: Principal): Promise<Principal>;
 }

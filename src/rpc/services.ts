@@ -81,6 +81,11 @@ export class Services {
     this.edge.keyChanged(keyId);
   }
 
+  /** Looks at every key that has an open stream at once: somebody in this process changed members, roles or organizations. */
+  accessChanged(): void {
+    this.edge.accessChanged();
+  }
+
   /** Stops in peace: health says so, new calls are refused, streams are told to end, unary calls finish; after `hardLimitMs` what is left is cut. */
   async stop(hardLimitMs: number, doors: readonly Door[]): Promise<void> {
     this.edge.draining = true;

@@ -64,9 +64,9 @@ export class FakeAuthenticator implements Authenticator {
     return key?.startsWith('slow-') ? Promise.resolve().then(() => this.find(key)) : this.find(key);
   }
 
-  recheck(principal: Principal): Promise<void> {
+  recheck(principal: Principal): Promise<Principal> {
     const end = this.ended.get(principal.keyId);
-    return end ? Promise.reject(end) : Promise.resolve();
+    return end ? Promise.reject(end) : Promise.resolve(this.keys.get(principal.keyId) ?? principal);
   }
 
   private find(key: string | undefined): Principal {

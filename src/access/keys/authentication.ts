@@ -26,6 +26,7 @@ export class Authentication {
   private readonly known = new Map<string, Known>();
   private readonly reading = new Map<string, Promise<Known>>();
   private readonly listeners = new Set<(keyId: string) => void>();
+  private readonly accessListeners = new Set<() => void>();
   private readonly uses: KeyUses;
   private changes = 0;
 
@@ -43,17 +44,31 @@ export class Authentication {
     return this.read(hash).then((read) => this.admit(read, peer));
   }
 
-  /** Reads the key again, for streams that are open with it. Throws when it would no longer pass. */
-  async recheck(principal: Principal): Promise<void> {
+  /** Reads the key again, for streams that are open with it: what it may do now. Throws when it would no longer pass. */
+  async recheck(principal: Principal): Promise<Principal> {
     const key = await this.deps.uow.repos.apiKeys.find(principal.organizationId, principal.keyId);
     if (!key) throw keyUnknown();
     this.refuseEnded(key);
+    return principalOf(key);
   }
 
   /** Calls the listener with the id of each key that this process changes, once the change is on disk. Returns how to stop that. */
   onKeyChanged(listener: (keyId: string) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  /** Calls the listener after each change of members, roles or organizations in this process, once it is on disk. Returns how to stop that. */
+  onAccessChanged(listener: () => void): () => void {
+    this.accessListeners.add(listener);
+    return () => this.accessListeners.delete(listener);
+  }
+
+  /** Forgets what was read, because members, roles or organizations were changed: of one organization, or of any. Called once the change is on disk. */
+  accessChanged(_organizationId?: string): void {
+    this.changes += 1;
+    this.known.clear();
+    for (const listener of this.accessListeners) listener();
   }
 
   /** Forgets what was read, because this key was changed. Called once the change is on disk. */

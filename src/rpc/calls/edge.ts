@@ -130,6 +130,11 @@ export class Edge {
     this.keys.recheck(keyId);
   }
 
+  /** Looks at all keys with open streams at once, because somebody changed in this process what keys may do. */
+  accessChanged(): void {
+    this.keys.recheckAll();
+  }
+
   /** Resolves when no call is open. */
   async whenIdle(): Promise<void> {
     if (this.calls.size > 0) await new Promise<void>((resolve) => (this.idle = resolve));

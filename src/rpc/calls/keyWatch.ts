@@ -48,7 +48,8 @@ export class KeyWatch {
     this.authenticator.recheck(watched.principal).catch((error: unknown) => this.failed(watched, error));
   }
 
-  private recheckAll(): void {
+  /** Looks at all keys now. */
+  recheckAll(): void {
     for (const keyId of this.keys.keys()) this.recheck(keyId);
   }
 
