@@ -3,8 +3,10 @@ export type { DataSendingInterval, Device, IntervalUnit, ListedDevice, PhysicalD
 export { digitalDeviceHandlers, type DigitalDeviceHandlers } from './deviceHandlers';
 export type { ImageLinks } from './deviceMessages';
 export type { DeviceHooks } from './deviceHooks';
+export { DeviceReachRepository } from './deviceReachRepository';
 export { DeviceRepository } from './deviceRepository';
 export { DeviceService, type DeviceChange, type DeviceOptions, type DevicePage, type DeviceQuery, type NewDevice } from './deviceService';
+export { SensorRepository } from './sensorRepository';
 export { SensorService, type MappingInput } from './sensorService';
 export { formatSourcePath, itemPath, LONGEST_SOURCE_PATH, memberPath, parseSourcePath } from './sourcePath';
 export { medianUplinkGap, type UplinkTimes } from './uplinkGaps';

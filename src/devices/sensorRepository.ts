@@ -1,5 +1,6 @@
-import type { Db } from '../database';
+import { type Db, whereDeviceInside } from '../database';
 import { validationFailed } from '../kernel/errors';
+import type { DeviceReach } from '../kernel/reach';
 import type { Sensor, SensorMapping } from './device';
 import { foreignKeyOr } from './foreignKeyOr';
 
@@ -58,6 +59,14 @@ export class SensorRepository {
   async countByTemplate(organizationId: string, sensorTemplateId: string): Promise<number> {
     const row = await this.db.knex('sensors as s').where('s.organization_id', organizationId).where('s.sensor_template_id', sensorTemplateId).count<{ sensors: number }[]>({ sensors: '*' }).first();
     return row?.sensors ?? 0;
+  }
+
+  /** The first of these sensors that is not there, or whose device lies outside the reach of a limited key; undefined: none. */
+  async sensorsOutside(organizationId: string, reach: DeviceReach | undefined, sensorIds: readonly string[]): Promise<string | undefined> {
+    const query = this.db.knex('sensors as s').where('s.organization_id', organizationId).whereIn('s.id', [...sensorIds]).select('s.id');
+    const rows: { id: string }[] = await whereDeviceInside(query, 's.device_id', organizationId, reach);
+    const inside = new Set(rows.map(({ id }) => id));
+    return sensorIds.find((id) => !inside.has(id));
   }
 
   private sensors(organizationId: string, deviceId: string) {

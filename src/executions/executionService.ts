@@ -6,9 +6,11 @@ import { DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
 import { type Cursors, pageSize } from '../kernel/pages';
+import type { Reach } from '../kernel/reach';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import { type Execution, type ExecutionLogEntry, isFinal, type ListedExecution, type RejectionReason, type ShownExecution } from './execution';
 import { ExecutionEventRepository } from './store/executionEventRepository';
+import { ExecutionReachRepository } from './store/executionReachRepository';
 import { ExecutionRepository } from './store/executionRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './store/executionViewRepository';
 import { FactRepository } from './submit/factRepository';
@@ -34,6 +36,7 @@ interface Repositories extends FactRepositories {
   readonly executions: ExecutionRepository;
   readonly views: ExecutionViewRepository;
   readonly events: ExecutionEventRepository;
+  readonly reached: ExecutionReachRepository;
   readonly devices: DeviceRepository;
   readonly facts: FactRepository;
 }
@@ -52,6 +55,7 @@ export class ExecutionService {
       executions: new ExecutionRepository(db),
       views: new ExecutionViewRepository(db),
       events: new ExecutionEventRepository(db),
+      reached: new ExecutionReachRepository(db),
       devices: new DeviceRepository(db),
       facts: new FactRepository(db),
       commands: new CommandRepository(db),
@@ -131,6 +135,12 @@ export class ExecutionService {
     await devices.get(organizationId, deviceId);
     const page = await views.list(organizationId, deviceId, pageSize(query.limit), after);
     return { executions: page.items, nextCursor: page.next && this.options.cursors.encode(name, page.next) };
+  }
+
+  /** The first of these executions that is not there, or lies outside the reach of a limited key; undefined: none. */
+  async executionsOutside(organizationId: string, reach: Reach, ids: readonly string[]): Promise<string | undefined> {
+    const inside = await this.work.repos.reached.inside(organizationId, reach, ids);
+    return ids.find((id) => !inside.has(id));
   }
 
   private async create(db: Db, execution: Execution, reason: RejectionReason | undefined): Promise<void> {
