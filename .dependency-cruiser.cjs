@@ -53,6 +53,7 @@ module.exports = {
     only('knex-in-repositories', 'SQL lives in database/ and *Repository.ts', '^src/database/|Repository\\.ts$', own('(knex|pg|better-sqlite3)')),
     only('grpc-at-the-edge', 'grpc-js lives in rpc/, gen/, the gateway connector, and as a client in cli/', `^src/(rpc|gen|cli)/|${gateway}`, own('@grpc/(grpc-js|proto-loader)')),
     only('quickjs-in-codec', 'the script engine lives in codec/', '^src/codec/', own('(quickjs-emscripten-core|@jitl/[^/]+)')),
+    only('addresses-in-one-file', 'networks are read and compared in one place', '^src/access/keys/addresses\\.ts$', own('ipaddr\\.js')),
     only('mqtt-in-connectors', 'the MQTT client lives in the broker connectors, and in the devices that cli/simulate plays', `${brokers}|^src/cli/simulate/`, own('(mqtt|mqtt-packet)')),
     only('ajv-in-connections', 'JSON Schema is checked in connections/', inside('connections'), own('(ajv|ajv-formats)')),
     only('http-in-rest', 'the HTTP server lives in rpc/rest/', inside('rpc/rest'), own('(fastify|@fastify/[^/]+|range-parser)')),
