@@ -29,7 +29,7 @@ export async function bootstrap(uow: UnitOfWork<AccessRepositories>, clock: Cloc
     await repos.organizations.create(organization);
     await repos.users.create(user);
     await repos.members.create(organization.id, { userId: user.id, roleId: OWNER, at: now });
-    const wanted = { organizationId: organization.id, ownerUserId: user.id, name: 'First key', scopes: SCOPES, connectionIds: [], allConnections: true, isAdmin: false, expiresAt: undefined };
+    const wanted = { organizationId: organization.id, ownerUserId: user.id, name: 'First key', note: '', scopes: SCOPES, connectionIds: [], allConnections: true, restrictions: undefined, allowedAddresses: [], rotatedFrom: '', isAdmin: false, expiresAt: undefined };
     const issued = await issueKey(repos, wanted, clock);
     return { organization, user, ...issued };
   });

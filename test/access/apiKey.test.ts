@@ -5,7 +5,7 @@ import type { Principal } from '../../src/kernel/principal';
 const SEED = 20261101;
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const NOW = 1_000_000;
-const grant = (overrides: Partial<KeyGrant> = {}): KeyGrant => ({ scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, ...overrides });
+const grant = (overrides: Partial<KeyGrant> = {}): KeyGrant => ({ scopes: ['devices:read'], connectionIds: [], allConnections: false, restrictions: undefined, allowedAddresses: [], expiresAt: undefined, ...overrides });
 const fields = (overrides: Partial<KeyGrant>): string[] => grantViolations(grant(overrides), NOW).map(({ field }) => field);
 
 describe('the text of a key', () => {

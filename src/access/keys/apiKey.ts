@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Violation } from '../../kernel/errors';
 import type { Principal } from '../../kernel/principal';
+import type { Reach } from '../../kernel/reach';
 import { isScope, SCOPES } from '../../kernel/scopes';
 
 /** What is kept of a key; never the key itself. Times are Unix milliseconds. */
@@ -16,8 +17,18 @@ export interface ApiKey {
   /** The gateway connections that it may attach to; empty with `allConnections`. */
   readonly connectionIds: readonly string[];
   readonly allConnections: boolean;
+  /** For people; may be empty. */
+  readonly note: string;
+  /** Undefined: it reaches the whole organization. */
+  readonly restrictions: KeyRestrictions | undefined;
+  /** Addresses and networks that it may be used from, in their one spelling; none: all. */
+  readonly allowedAddresses: readonly string[];
+  /** The key that it took the place of; empty: none. */
+  readonly rotatedFrom: string;
   /** Made on the command line: may act on the whole installation. */
   readonly isAdmin: boolean;
+  /** Counts the changes from 1; the etag is made of it. */
+  readonly revision: number;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** Undefined: never. */
@@ -29,11 +40,22 @@ export interface ApiKey {
   readonly lastUsedAddress: string;
 }
 
+/** What a key is limited to, by ids; an empty list does not limit, and not all three are empty. */
+export interface KeyRestrictions {
+  readonly deviceIds: readonly string[];
+  /** All devices that are bound to them. */
+  readonly connectionIds: readonly string[];
+  readonly commandIds: readonly string[];
+}
+
 /** What a new key may do. */
 export interface KeyGrant {
   readonly scopes: readonly string[];
   readonly connectionIds: readonly string[];
   readonly allConnections: boolean;
+  readonly restrictions: KeyRestrictions | undefined;
+  /** In their one spelling; none: all. */
+  readonly allowedAddresses: readonly string[];
   /** Unix milliseconds; undefined: never. */
   readonly expiresAt: number | undefined;
 }
@@ -67,6 +89,14 @@ export function hashKey(text: string): string {
 /** What may be shown and logged of a key. */
 export function prefixOf(text: string): string {
   return text.slice(0, PREFIX.length + 6);
+}
+
+/** What a key with these restrictions reaches; undefined: its organization. */
+export function reachOf(restrictions: KeyRestrictions | undefined): Reach | undefined {
+  if (!restrictions) return undefined;
+  const { deviceIds, connectionIds, commandIds } = restrictions;
+  const byDevice = deviceIds.length > 0 || connectionIds.length > 0;
+  return { devices: byDevice ? { ids: new Set(deviceIds), connectionIds: new Set(connectionIds) } : undefined, commands: commandIds.length > 0 ? new Set(commandIds) : undefined };
 }
 
 /** What is wrong with a grant by itself; `now` in Unix milliseconds. Whether its connections exist is another question. */

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Db, HotStatement } from '../../database';
 import { notFound } from '../../kernel/errors';
 import type { CreatedPosition } from '../../kernel/pages';
-import type { ApiKey } from './apiKey';
+import type { ApiKey, KeyRestrictions } from './apiKey';
 
 interface ApiKeyRow {
   id: string;
@@ -20,6 +20,11 @@ interface ApiKeyRow {
   revoked_at: number | null;
   last_used_at: number | null;
   last_used_address: string | null;
+  note: string;
+  restrictions: string;
+  allowed_addresses: string;
+  rotated_from: string | null;
+  revision: number;
 }
 
 /** When and from where a key was last used. */
@@ -56,6 +61,11 @@ export class ApiKeyRepository {
       revoked_at: key.revokedAt ?? null,
       last_used_at: key.lastUsedAt ?? null,
       last_used_address: key.lastUsedAddress || null,
+      note: key.note,
+      restrictions: restrictionsText(key.restrictions),
+      allowed_addresses: JSON.stringify(key.allowedAddresses),
+      rotated_from: key.rotatedFrom || null,
+      revision: key.revision,
     });
   }
 
@@ -87,10 +97,36 @@ export class ApiKeyRepository {
     return rows.map(apiKeyFromRow);
   }
 
+  /** Writes what can be changed of a key, unless somebody was faster or it was revoked. Whether it did. */
+  async update(organizationId: string, key: ApiKey, seenRevision: number): Promise<boolean> {
+    const changed = await this.inOrganization(organizationId)
+      .where({ id: key.id, revision: seenRevision })
+      .whereNull('revoked_at')
+      .update({
+        name: key.name,
+        note: key.note,
+        expires_at: key.expiresAt ?? null,
+        restrictions: restrictionsText(key.restrictions),
+        allowed_addresses: JSON.stringify(key.allowedAddresses),
+        updated_at: key.updatedAt,
+        revision: key.revision,
+      });
+    return changed > 0;
+  }
+
   /** Ends a key at `at` unless it was revoked before. Whether it did. */
   async revoke(organizationId: string, id: string, at: number): Promise<boolean> {
-    const changed = await this.inOrganization(organizationId).where({ id }).whereNull('revoked_at').update({ revoked_at: at, updated_at: at });
-    return changed > 0;
+    return (await this.revokeThose(this.inOrganization(organizationId).where({ id }), at)).length > 0;
+  }
+
+  /** Ends all keys of a person in an organization. The ids of those that had not been revoked before. */
+  async revokeOf(organizationId: string, ownerUserId: string, at: number): Promise<string[]> {
+    return await this.revokeThose(this.inOrganization(organizationId).where('owner_user_id', ownerUserId), at);
+  }
+
+  /** Ends all keys of an organization. The ids of those that had not been revoked before. */
+  async revokeAll(organizationId: string, at: number): Promise<string[]> {
+    return await this.revokeThose(this.inOrganization(organizationId), at);
   }
 
   /** Lets a key end at `expiresAt`, unless it ends sooner anyway. `at` is now. */
@@ -98,7 +134,7 @@ export class ApiKeyRepository {
     await this.inOrganization(organizationId)
       .where({ id })
       .where((q) => void q.whereNull('expires_at').orWhere('expires_at', '>', expiresAt))
-      .update({ expires_at: expiresAt, updated_at: at });
+      .update({ expires_at: expiresAt, updated_at: at, revision: this.db.knex.raw('revision + 1') });
   }
 
   /** Remembers a use, never an older one over a newer. Does not count as a change of the key. */
@@ -107,6 +143,11 @@ export class ApiKeyRepository {
       .where({ id })
       .where((q) => void q.whereNull('last_used_at').orWhere('last_used_at', '<=', use.at))
       .update({ last_used_at: use.at, last_used_address: use.address });
+  }
+
+  private async revokeThose(keys: Knex.QueryBuilder, at: number): Promise<string[]> {
+    const rows = await keys.whereNull('revoked_at').update({ revoked_at: at, updated_at: at, revision: this.db.knex.raw('revision + 1') }, ['id']);
+    return (rows as { id: string }[]).map(({ id }) => id);
   }
 
   private inOrganization(organizationId: string): Knex.QueryBuilder {
@@ -131,5 +172,16 @@ function apiKeyFromRow(row: ApiKeyRow): ApiKey {
     revokedAt: row.revoked_at ?? undefined,
     lastUsedAt: row.last_used_at ?? undefined,
     lastUsedAddress: row.last_used_address ?? '',
+    note: row.note,
+    restrictions: row.restrictions === '' ? undefined : (JSON.parse(row.restrictions) as KeyRestrictions),
+    allowedAddresses: JSON.parse(row.allowed_addresses) as string[],
+    rotatedFrom: row.rotated_from ?? '',
+    revision: row.revision,
   };
+}
+
+function restrictionsText(restrictions: KeyRestrictions | undefined): string {
+  if (!restrictions) return '';
+  const { deviceIds, connectionIds, commandIds } = restrictions;
+  return JSON.stringify({ deviceIds, connectionIds, commandIds });
 }

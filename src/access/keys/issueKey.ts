@@ -10,6 +10,9 @@ export interface NewKey extends KeyGrant {
   readonly ownerUserId: string;
   /** Clean: 1 to 255 characters. */
   readonly name: string;
+  readonly note: string;
+  /** The key that it takes the place of; empty: none. */
+  readonly rotatedFrom: string;
   readonly isAdmin: boolean;
 }
 
@@ -49,7 +52,12 @@ export async function issueKey(repos: AccessRepositories, wanted: NewKey, clock:
     scopes: wanted.scopes,
     connectionIds: wanted.connectionIds,
     allConnections: wanted.allConnections,
+    note: wanted.note,
+    restrictions: wanted.restrictions,
+    allowedAddresses: wanted.allowedAddresses,
+    rotatedFrom: wanted.rotatedFrom,
     isAdmin: wanted.isAdmin,
+    revision: 1,
     createdAt: now,
     updatedAt: now,
     expiresAt: wanted.expiresAt,

@@ -12,8 +12,9 @@ import type { UserService } from '../people/userService';
 const A_DAY = 24 * 60 * 60_000;
 
 /** A key from the command line. */
-export interface KeyFromCommandLine extends KeyGrant {
+export interface KeyFromCommandLine extends Omit<KeyGrant, 'restrictions' | 'allowedAddresses'>, Partial<Pick<KeyGrant, 'restrictions' | 'allowedAddresses'>> {
   readonly name: string;
+  readonly note?: string;
   /** May act on the whole installation. */
   readonly isAdmin: boolean;
   /** Undefined: the only user there is. */
@@ -40,9 +41,9 @@ export class KeyAdministration {
     const name = cleanName(wanted.name, 'name');
     const scopes = [...new Set(wanted.scopes)];
     if (scopes.length === 0) throw validationFailed([{ field: 'scopes', description: 'is empty; name at least one scope' }]);
-    const grant = { scopes, connectionIds: wanted.connectionIds, allConnections: wanted.allConnections, expiresAt: wanted.expiresAt };
+    const grant = { scopes, connectionIds: wanted.connectionIds, allConnections: wanted.allConnections, restrictions: wanted.restrictions, allowedAddresses: wanted.allowedAddresses ?? [], expiresAt: wanted.expiresAt };
     await checkGrant(organization.id, grant, missingConnections, clock);
-    return await issueKey(uow.repos, { ...grant, name, organizationId: organization.id, ownerUserId: owner.id, isAdmin: wanted.isAdmin }, clock);
+    return await issueKey(uow.repos, { ...grant, name, note: wanted.note ?? '', rotatedFrom: '', organizationId: organization.id, ownerUserId: owner.id, isAdmin: wanted.isAdmin }, clock);
   }
 
   /** All keys of an organization, newest first, the revoked and expired ones too. */
@@ -71,7 +72,7 @@ export class KeyAdministration {
       }
       await repos.apiKeys.endBy(organizationId, id, now + grace, now);
       db.afterCommit(() => keyChanged(id));
-      return await issueKey(repos, old, clock);
+      return await issueKey(repos, { ...old, rotatedFrom: old.id }, clock);
     });
   }
 }

@@ -45,5 +45,5 @@ export function keyHandlers(access: KeyService): Pick<HandlersOf<AccessControlSe
 
 function grantOf(request: CreateApiKeyRequest): KeyGrant {
   const { scopes, connectionIds, allConnections, expiresAt } = request;
-  return { scopes, connectionIds, allConnections, expiresAt: expiresAt && fromTimestamp(expiresAt) };
+  return { scopes, connectionIds, allConnections, restrictions: undefined, allowedAddresses: [], expiresAt: expiresAt && fromTimestamp(expiresAt) };
 }

@@ -1,4 +1,5 @@
 import type { ApiKey as ApiKeyMessage } from '../../gen/organization_access_control/access_control_service';
+import { etagOf } from '../../kernel/etags';
 import { optionalTimestamp, toTimestamp } from '../../kernel/timestamps';
 import type { ApiKey } from './apiKey';
 
@@ -19,11 +20,11 @@ export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {
     revokedAt: optionalTimestamp(key.revokedAt),
     lastUsedAt: optionalTimestamp(key.lastUsedAt),
     lastUsedAddress: key.lastUsedAddress,
-    note: '',
-    restrictions: undefined,
-    allowedAddresses: [],
-    rotatedFrom: '',
+    note: key.note,
+    restrictions: key.restrictions && { deviceIds: [...key.restrictions.deviceIds], connectionIds: [...key.restrictions.connectionIds], commandIds: [...key.restrictions.commandIds] },
+    allowedAddresses: [...key.allowedAddresses],
+    rotatedFrom: key.rotatedFrom,
     isAdmin: key.isAdmin,
-    etag: '',
+    etag: etagOf(key.revision),
   };
 }

@@ -51,7 +51,7 @@ export class KeyService {
     await checkGrant(caller.organizationId, grant, missingConnections, clock);
     const beyond = beyondOwn(grant, caller);
     if (beyond.length > 0) throw scopeExceedsOwn(beyond);
-    return await issueKey(uow.repos, { ...grant, name, organizationId: caller.organizationId, ownerUserId: caller.ownerUserId, isAdmin: false }, clock);
+    return await issueKey(uow.repos, { ...grant, name, note: '', rotatedFrom: '', organizationId: caller.organizationId, ownerUserId: caller.ownerUserId, isAdmin: false }, clock);
   }
 
   /** One page of the organization's keys, newest first. Throws `validation_failed` for a token that is not of this list. */
