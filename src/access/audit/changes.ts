@@ -1,0 +1,64 @@
+import { userInfo } from 'node:os';
+import type { Database } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import { DomainError } from '../../kernel/errors';
+import { newId } from '../../kernel/ids';
+import type { Logger } from '../../kernel/logger';
+import { storable, type AuditFacts, type AuditSubject } from './auditEvent';
+import { AuditRepository } from './auditRepository';
+import { Sealer } from './sealer';
+
+/** What a command is about to change. */
+export interface CommandChange {
+  /** Undefined: it belongs to no organization, or to one that is made by it. */
+  readonly organizationId?: string | undefined;
+  /** As over the API: `api-keys/<id>`, or `api-keys` for one that is made by it. */
+  readonly resource?: string | undefined;
+  /** The names of the fields that are given, as the API calls them. */
+  readonly fields?: readonly string[] | undefined;
+}
+
+/** Changes that come from no call: each is in the audit trail before it begins, and its end after it. */
+export class CommandLineAudit {
+  private readonly run = `command:${newId()}`;
+
+  constructor(private readonly deps: { readonly database: Database; readonly clock: Clock; readonly log: Logger }) {}
+
+  /**
+   * Does work of the command line, which `method` names by its words (`keys revoke`). `made`: the resource as it is known at the end.
+   * Throws what the work throws; where the beginning cannot be written down, that, and nothing is done.
+   */
+  async change<T>(method: string, change: CommandChange, work: () => Promise<T>, made?: (result: T) => string): Promise<T> {
+    const subject = this.subjectOf(method, change);
+    await this.deps.database.transaction(async (db) => await new AuditRepository(db).begin([{ subject, run: this.run }]));
+    const end = async (resource: string, outcome: AuditFacts['outcome'], reason: string): Promise<void> => {
+      const sealer = new Sealer(this.deps.database, this.deps.log);
+      sealer.add({ ...subject, resource: storable(resource), outcome, reason, count: 1 }, true);
+      await sealer.close(); // what it cannot write, the server will say to be unknown
+    };
+    let result: T;
+    try {
+      result = await work();
+    } catch (error) {
+      const reason = error instanceof DomainError ? error.reason : 'internal';
+      await end(subject.resource, reason === 'internal' ? 'failed' : reason === 'database_unavailable' ? 'unknown' : 'refused', reason);
+      throw error;
+    }
+    await end(made?.(result) ?? subject.resource, 'succeeded', '');
+    return result;
+  }
+
+  private subjectOf(method: string, { organizationId = '', resource = '', fields = [] }: CommandChange): AuditSubject {
+    const id = newId();
+    return { id, chain: organizationId, at: this.deps.clock.now(), actor: 'command_line', keyId: undefined, keyPrefix: '', userId: undefined, peer: storable(userName()), method, resource: storable(resource), fields, requestId: id };
+  }
+}
+
+/** Who runs this process; a machine can have no name for it. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}

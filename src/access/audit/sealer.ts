@@ -1,0 +1,163 @@
+import type { Database, Db } from '../../database';
+import type { Logger } from '../../kernel/logger';
+import { AuditRepository } from './auditRepository';
+import type { AuditFacts, ChainEnds } from './auditEvent';
+
+/** What the sealing is bounded by. */
+export interface SealerLimits {
+  /** How long an event waits for others, in milliseconds. */
+  readonly soonMs: number;
+  /** How long after a failure it tries again, in milliseconds. */
+  readonly againMs: number;
+  /** Events of one transaction. */
+  readonly atOnce: number;
+  /** Attempts that wait; those beyond are counted in the log alone. */
+  readonly mostNotes: number;
+  /** Ends that wait; of those beyond the start of the next server says `unknown`. */
+  readonly mostEnds: number;
+}
+
+const LIMITS: SealerLimits = { soonMs: 50, againMs: 1000, atOnce: 96, mostNotes: 10_000, mostEnds: 100_000 };
+
+/** An event that waits for its place in a chain. */
+interface Waiting {
+  readonly event: AuditFacts;
+  /** Its beginning is on disk, and is to be forgotten together with this. */
+  readonly begun: boolean;
+}
+
+/** Gives events their places in their chains, many in one transaction, in the order in which they come; keeps them while the database is away. */
+export class Sealer {
+  private waiting: Waiting[] = [];
+  private forgotten: string[] = [];
+  private notes = 0;
+  private taken = 0;
+  private sealed = 0;
+  private lost = 0;
+  private running: Promise<void> | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  /** The transaction before may be on disk all the same. */
+  private inDoubt = false;
+  private failing = false;
+  private closed = false;
+  private readonly moved = new Map<string, ChainEnds>();
+
+  constructor(
+    private readonly database: Database,
+    private readonly log: Logger,
+    private readonly limits = LIMITS,
+  ) {}
+
+  /** An event that is to be sealed soon. `begun`: its beginning is on disk. */
+  add(event: AuditFacts, begun: boolean): void {
+    const isFull = begun ? this.waiting.length - this.notes >= this.limits.mostEnds : this.notes >= this.limits.mostNotes;
+    if (isFull) {
+      this.lost += 1;
+      return;
+    }
+    this.waiting.push({ event, begun });
+    this.taken += 1;
+    if (!begun) this.notes += 1;
+    this.soon(this.limits.soonMs);
+  }
+
+  /** Changes that did not begin after all. */
+  forget(ids: readonly string[]): void {
+    this.forgotten.push(...ids);
+    this.soon(this.limits.soonMs);
+  }
+
+  /** Resolves when all that was added by now is in its chain. Rejects as the database does. */
+  async flush(): Promise<void> {
+    const until = this.taken;
+    while (this.sealed < until) await this.step();
+  }
+
+  /** The heads of the chains that were moved since it was last asked. */
+  takeMoved(): ReadonlyMap<string, ChainEnds> {
+    const moved = new Map(this.moved);
+    this.moved.clear();
+    return moved;
+  }
+
+  /** Seals what waits, once; what cannot be sealed is lost, and the log says so. */
+  async close(): Promise<void> {
+    this.closed = true;
+    clearTimeout(this.timer);
+    try {
+      await this.flush();
+      if (this.forgotten.length > 0) await this.step();
+    } catch (err) {
+      this.log.error({ err, events: this.waiting.length }, 'audit.not_sealed');
+    }
+  }
+
+  private soon(afterMs: number): void {
+    if (this.timer || this.running || this.closed) return;
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      void this.sealAll();
+    }, afterMs).unref();
+  }
+
+  private async sealAll(): Promise<void> {
+    try {
+      while (this.waiting.length > 0 || this.forgotten.length > 0) await this.step();
+    } catch {
+      this.soon(this.limits.againMs); // the log has said it
+    }
+  }
+
+  private step(): Promise<void> {
+    this.running ??= this.seal().finally(() => (this.running = undefined));
+    return this.running;
+  }
+
+  private async seal(): Promise<void> {
+    const batch = this.waiting.slice(0, this.limits.atOnce);
+    const forgotten = this.forgotten.slice(0, this.limits.atOnce);
+    try {
+      const moved = await this.database.transaction(async (db) => await this.write(db, batch, forgotten));
+      for (const [chain, ends] of moved) this.moved.set(chain, ends);
+    } catch (error) {
+      this.inDoubt = true;
+      if (!this.failing) this.log.error({ err: error }, 'audit.sealing_failed');
+      this.failing = true;
+      if (!this.closed) this.soonAfter();
+      throw error;
+    }
+    this.waiting = this.waiting.slice(batch.length);
+    this.forgotten = this.forgotten.slice(forgotten.length);
+    this.notes -= batch.filter(({ begun }) => !begun).length;
+    this.sealed += batch.length;
+    this.recovered();
+  }
+
+  /** Whoever called step by a flush does not try again; the timer does. */
+  private soonAfter(): void {
+    setImmediate(() => this.soon(this.limits.againMs));
+  }
+
+  private recovered(): void {
+    this.inDoubt = false;
+    if (this.failing) this.log.info({ lost: this.lost }, 'audit.sealing_again');
+    else if (this.lost > 0) this.log.error({ lost: this.lost }, 'audit.events_lost');
+    this.failing = false;
+    this.lost = 0;
+  }
+
+  private async write(db: Db, batch: readonly Waiting[], forgotten: readonly string[]): Promise<Map<string, ChainEnds>> {
+    const repository = new AuditRepository(db);
+    const begun = await repository.endPending([...batch.filter((one) => one.begun).map(({ event }) => event.id), ...forgotten]);
+    const notes = batch.filter((one) => !one.begun).map(({ event }) => event.id);
+    const known = this.inDoubt && notes.length > 0 ? await repository.known(notes) : new Set<string>();
+    const chains = Map.groupBy(batch.filter((one) => (one.begun ? begun.has(one.event.id) : !known.has(one.event.id))), ({ event }) => event.chain);
+    const moved = new Map<string, ChainEnds>();
+    // In one order, so that two who seal at once do not wait for each other.
+    for (const chain of [...chains.keys()].toSorted()) {
+      const events = (chains.get(chain) ?? []).map(({ event }) => event);
+      moved.set(chain, await repository.append(chain, await repository.lock(chain), events));
+    }
+    return moved;
+  }
+}
