@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { auditHandlers, keyHandlers, memberHandlers, roleHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { auditHandlers, CommandLineAudit, keyHandlers, memberHandlers, roleHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
 import { findHostPort, hostPortText, isLoopback, type Config } from './config';
@@ -63,6 +63,8 @@ export interface Core {
   readonly organizations: OrganizationService;
   readonly users: UserService;
   readonly keys: KeyAdministration;
+  /** Everything that a command changes is done inside of `core.audit.change('keys revoke', { organizationId, resource }, work)`, so that it is in the audit trail. */
+  readonly audit: CommandLineAudit;
   close(): Promise<void>;
 }
 
@@ -96,7 +98,7 @@ export async function openCore(config: Config, outside: Outside): Promise<Core> 
     await database.close();
     throw error;
   }
-  return { database, ...administration(database, outside, () => {}), close: async () => await database.close() };
+  return { database, ...administration(database, outside, () => {}), audit: new CommandLineAudit({ database, ...outside }), close: async () => await database.close() };
 }
 
 /**

@@ -1,4 +1,5 @@
 export { auditHandlers } from './audit/auditHandlers';
+export { CommandLineAudit, type CommandChange } from './audit/changes';
 export { memberHandlers } from './people/memberHandlers';
 export { roleHandlers } from './people/roleHandlers';
 export { keyHandlers } from './keys/keyHandlers';

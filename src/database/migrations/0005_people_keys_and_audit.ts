@@ -101,19 +101,20 @@ async function audit(knex: Knex): Promise<void> {
     t.text('peer').notNullable(); // address without the port; of the command line the name of the machine's user
     t.text('method').notNullable();
     t.text('resource').notNullable(); // devices/<id>; empty: none
+    t.text('subject').notNullable(); // the first two steps of the resource, to find it by
     t.text('fields').notNullable(); // JSON array: the names of what was given, never the values
     t.text('outcome').notNullable(); // succeeded, refused, failed, unknown
     t.text('reason').notNullable(); // why it was refused or failed; empty: it was not
     t.text('request_id').notNullable();
     t.integer('count').notNullable(); // of equal refused attempts
-    t.text('hash').notNullable(); // SHA-256 of the hash before and all of this, hex
+    t.text('hash').notNullable(); // SHA-256 of the hash before and of this, hex
     t.primary(['chain', 'seq']);
     t.index(['chain', 'at', 'seq'], 'audit_events_at');
-    t.index(['chain', 'key_id', 'seq'], 'audit_events_key');
-    t.index(['chain', 'user_id', 'seq'], 'audit_events_user');
-    t.index(['chain', 'resource', 'seq'], 'audit_events_resource');
-    t.index(['chain', 'outcome', 'seq'], 'audit_events_outcome');
-    t.index(['chain', 'method', 'seq'], 'audit_events_method');
-    t.index(['chain', 'request_id', 'seq'], 'audit_events_request');
+    t.index(['chain', 'key_id', 'at', 'seq'], 'audit_events_key');
+    t.index(['chain', 'user_id', 'at', 'seq'], 'audit_events_user');
+    t.index(['chain', 'subject', 'at', 'seq'], 'audit_events_subject');
+    t.index(['chain', 'outcome', 'at', 'seq'], 'audit_events_outcome');
+    t.index(['chain', 'method', 'at', 'seq'], 'audit_events_method');
+    t.index(['chain', 'request_id', 'at', 'seq'], 'audit_events_request');
   });
 }
