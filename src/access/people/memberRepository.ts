@@ -53,9 +53,12 @@ export class MemberRepository {
     return member;
   }
 
-  /** As find; the person stays a member until the end of the transaction. For whoever writes down what only a member may have. */
+  /**
+   * As find; until the end of the transaction nobody else changes who is a member of the organization, or what. For whoever writes down
+   * what only a member may have. Locks the organization: do it before anything else, and before people.
+   */
   async lock(organizationId: string, userId: string): Promise<Member | undefined> {
-    await this.db.dialect.lockForUpdate(this.inOrganization(organizationId).where('user_id', userId).select('user_id'));
+    await this.db.dialect.lockForUpdate(this.db.knex('organizations').where('id', organizationId).select('id'));
     return await this.find(organizationId, userId);
   }
 

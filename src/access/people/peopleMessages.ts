@@ -1,8 +1,47 @@
-import type { User as UserMessage } from '../../gen/userprofile/user_profile_service';
-import { toTimestamp } from '../../kernel/timestamps';
-import type { User } from './user';
+import type { Member as MemberMessage, Role as RoleMessage } from '../../gen/organization_access_control/access_control_service';
+import type { Membership as MembershipMessage, User as UserMessage } from '../../gen/userprofile/user_profile_service';
+import { etagOf } from '../../kernel/etags';
+import { optionalTimestamp, toTimestamp } from '../../kernel/timestamps';
+import type { Member, Membership } from './member';
+import type { PersonalUser } from './personalUser';
+import type { Role } from './role';
 
-/** A person on the wire. */
-export function userToMessage(user: User): UserMessage {
-  return { id: user.id, name: user.name, email: user.email, createdAt: toTimestamp(user.createdAt), updatedAt: toTimestamp(user.updatedAt), memberships: [] };
+/** A person on the wire, with the memberships that the calling key may see. */
+export function userToMessage(user: PersonalUser): UserMessage {
+  return { id: user.id, name: user.name, email: user.email, createdAt: toTimestamp(user.createdAt), updatedAt: toTimestamp(user.updatedAt), memberships: user.memberships.map(membershipToMessage) };
+}
+
+/** A person of an organization on the wire. */
+export function memberToMessage(member: Member): MemberMessage {
+  return {
+    userId: member.userId,
+    organizationId: member.organizationId,
+    name: member.name,
+    email: member.email,
+    roleId: member.roleId,
+    roleName: member.roleName,
+    scopes: [...member.scopes],
+    createdAt: toTimestamp(member.createdAt),
+    updatedAt: toTimestamp(member.updatedAt),
+    etag: etagOf(member.revision),
+  };
+}
+
+/** A role on the wire. */
+export function roleToMessage(role: Role): RoleMessage {
+  return {
+    id: role.id,
+    organizationId: role.organizationId,
+    name: role.name,
+    description: role.description,
+    scopes: [...role.scopes],
+    isSystem: role.isSystem,
+    createdAt: optionalTimestamp(role.createdAt),
+    updatedAt: optionalTimestamp(role.updatedAt),
+    etag: etagOf(role.revision),
+  };
+}
+
+function membershipToMessage({ organizationId, organizationName, roleId, roleName, scopes, createdAt }: Membership): MembershipMessage {
+  return { organizationId, organizationName, roleId, roleName, scopes: [...scopes], createdAt: toTimestamp(createdAt) };
 }

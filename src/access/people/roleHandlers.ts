@@ -1,8 +1,36 @@
 import type { AccessControlServiceServer } from '../../gen/organization_access_control/access_control_service';
-import type { HandlersOf } from '../../rpc/handlers';
-import { notYet } from '../notYet';
+import type { Cursors } from '../../kernel/pages';
+import { checked, type HandlersOf } from '../../rpc/handlers';
+import { roleToMessage } from './peopleMessages';
+import type { RoleService } from './roleService';
 
 /** The way from the wire to RoleService and back. */
-export function roleHandlers(): Pick<HandlersOf<AccessControlServiceServer>, 'listRoles' | 'createRole' | 'updateRole' | 'deleteRole'> {
-  return { listRoles: notYet, createRole: notYet, updateRole: notYet, deleteRole: notYet };
+export function roleHandlers(roles: RoleService, cursors: Cursors): Pick<HandlersOf<AccessControlServiceServer>, 'listRoles' | 'createRole' | 'updateRole' | 'deleteRole'> {
+  return {
+    listRoles: async (request, context) => {
+      const { items, nextPageToken } = await roles.page(context.organizationId, cursors, request.pageSize, request.pageToken);
+      return { roles: items.map(roleToMessage), nextPageToken };
+    },
+
+    createRole: checked(
+      ({ scopes }) => roles.checkScopes(scopes),
+      async ({ name, description, scopes }, context) => {
+        const role = await roles.create(context.principal, context.organizationId, { name, description, scopes });
+        return roleToMessage(role);
+      },
+    ),
+
+    updateRole: checked(
+      ({ scopes }) => roles.checkScopes(scopes),
+      async ({ id, name, description, scopes, etag }, context) => {
+        const role = await roles.update(context.principal, context.organizationId, id, { name, description, scopes: scopes.length > 0 ? scopes : undefined }, etag);
+        return roleToMessage(role);
+      },
+    ),
+
+    deleteRole: async ({ id }, context) => {
+      await roles.delete(context.principal, context.organizationId, id);
+      return {};
+    },
+  };
 }

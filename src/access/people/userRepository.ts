@@ -34,7 +34,7 @@ export class UserRepository {
     return user;
   }
 
-  /** As get; nobody removes or changes the person until the end of the transaction. Lock people before organizations. */
+  /** As get; nobody removes or changes the person until the end of the transaction. Lock the organization before. */
   async lock(id: string): Promise<User> {
     await this.db.dialect.lockForUpdate(this.db.knex('users').where({ id }).select('id'));
     return await this.get(id);
@@ -52,7 +52,8 @@ export class UserRepository {
   }
 }
 
-function userNotFound(id: string): DomainError {
+/** No such person, or one who was removed. */
+export function userNotFound(id: string): DomainError {
   return new DomainError('not_found', 'user_not_found', `user ${JSON.stringify(id)} does not exist; list the users to see those that do`, { metadata: { user_id: id } });
 }
 

@@ -5,17 +5,18 @@ import { newId } from '../../kernel/ids';
 import type { Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
 import { cleanName } from '../name';
+import { emailFault } from './email';
+import type { Membership } from './member';
+import { personalUser, type PersonalUser } from './personalUser';
 import type { User } from './user';
-
-const LONGEST_EMAIL = 254;
 
 /** The people of the installation. */
 export class UserService {
   constructor(private readonly deps: { readonly uow: UnitOfWork<AccessRepositories>; readonly clock: Clock }) {}
 
-  /** The owner of the calling key. */
-  async getPersonalUser(caller: Principal): Promise<User> {
-    return await this.deps.uow.repos.users.get(caller.ownerUserId);
+  /** The owner of the calling key, with the memberships that the key may see. */
+  async getPersonalUser(caller: Principal): Promise<PersonalUser> {
+    return await personalUser(this.deps.uow.repos, caller);
   }
 
   /** Creates a person; `email` may be empty. For the command line. Throws `validation_failed`. */
@@ -24,6 +25,24 @@ export class UserService {
     const user = { id: newId(), name: cleanName(name, 'name'), email: cleanEmail(email), createdAt: now, updatedAt: now, removedAt: undefined };
     await this.deps.uow.repos.users.create(user);
     return user;
+  }
+
+  /** Changes the given fields of a person; an empty `email` takes it away. For the command line. Throws `user_not_found`, `validation_failed`. */
+  async update(id: string, change: { readonly name?: string | undefined; readonly email?: string | undefined }): Promise<User> {
+    const name = change.name === undefined ? undefined : cleanName(change.name, 'name');
+    const email = change.email === undefined ? undefined : cleanEmail(change.email);
+    return await this.deps.uow.transaction(async ({ users }) => {
+      const before = await users.lock(id);
+      const user = { ...before, name: name ?? before.name, email: email ?? before.email, updatedAt: this.deps.clock.now() };
+      await users.update(user);
+      return user;
+    });
+  }
+
+  /** A person, also one who was removed, with what the person is in each organization. For the command line. Throws `user_not_found`. */
+  async show(id: string): Promise<User & { readonly memberships: readonly Membership[] }> {
+    const { users, members } = this.deps.uow.repos;
+    return { ...(await users.getEver(id)), memberships: await members.listMemberships(id) };
   }
 
   /** All people, oldest first. For the command line. */
@@ -42,8 +61,7 @@ export class UserService {
 
 function cleanEmail(text: string): string {
   const email = text.trim();
-  if (email !== '' && (email.length > LONGEST_EMAIL || !/^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(email))) {
-    throw validationFailed([{ field: 'email', description: 'is not an e-mail address; give one like name@site.example, or none' }]);
-  }
+  const fault = emailFault(email);
+  if (fault !== undefined) throw validationFailed([{ field: 'email', description: fault }]);
   return email;
 }
