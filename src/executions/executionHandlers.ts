@@ -14,7 +14,7 @@ export function executionHandlers({ service, watch }: Pick<Executions, 'service'
       return outcomeToMessage(outcome);
     },
     listExecutions: async (request, context) => {
-      const page = await service.list(context.organizationId, request.id, request);
+      const page = await service.list(context.organizationId, request.id, request, context.principal.reach);
       return executionPageToMessage(page);
     },
     getExecution: async (request, context) => {
@@ -26,7 +26,7 @@ export function executionHandlers({ service, watch }: Pick<Executions, 'service'
       return executionToMessage(execution);
     },
     watchExecutions: async function* (request, context) {
-      for await (const item of watch.watch(context.organizationId, watchFromMessage(request), context.signal)) yield watchItemToMessage(item);
+      for await (const item of watch.watch(context.organizationId, { ...watchFromMessage(request), reach: context.principal.reach }, context.signal)) yield watchItemToMessage(item);
     },
   };
 }

@@ -49,7 +49,7 @@ export function submitFromMessage(message: ExecuteCommandRequest, requestId: str
 }
 
 /** What to watch. */
-export function watchFromMessage(message: WatchExecutionsRequest): WatchQuery {
+export function watchFromMessage(message: WatchExecutionsRequest): Omit<WatchQuery, 'reach'> {
   return { deviceId: message.id, executionId: message.executionId, resumeToken: message.resumeToken };
 }
 

@@ -127,13 +127,14 @@ export class ExecutionService {
     return { execution, events: await events.ofExecution(organizationId, id) };
   }
 
-  /** Of one device, most recently updated first. Throws `device_not_found`, and `validation_failed` for a cursor that this list did not give out. */
-  async list(organizationId: string, deviceId: string, query: { readonly limit?: number | undefined; readonly before: string }): Promise<ExecutionPage> {
+  /** Of one device, most recently updated first; of a limited key only those whose command it reaches. Throws `device_not_found`, and `validation_failed` for a cursor that this list did not give out. */
+  async list(organizationId: string, deviceId: string, query: { readonly limit?: number | undefined; readonly before: string }, reach?: Reach): Promise<ExecutionPage> {
     const name = [organizationId, 'executions', deviceId];
     const after = this.options.cursors.decode<UpdatedPosition>(name, query.before, 'before');
-    const { views, devices } = this.work.repos;
+    const { views, reached, devices } = this.work.repos;
     await devices.get(organizationId, deviceId);
-    const page = await views.list(organizationId, deviceId, pageSize(query.limit), after);
+    const list = { organizationId, deviceId, size: pageSize(query.limit), after };
+    const page = reach?.commands ? await reached.list(list, reach.commands) : await views.list(list);
     return { executions: page.items, nextCursor: page.next && this.options.cursors.encode(name, page.next) };
   }
 

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { validationFailed } from './errors';
 
 /** One page of a list; `next` is the position after its last item, undefined on the last page. */
@@ -37,28 +37,47 @@ export function pageOfFixed<Item extends { readonly id: string }>(cursors: Curso
   return { items: page.items, nextPageToken: page.next ? cursors.encode(list, page.next) : '' };
 }
 
-/** Makes and reads page tokens. They are signed and bound to their list, so a forged or foreign one is refused. */
+const MAC = 16;
+const SALT = 8;
+const BLOCK = 32;
+
+/**
+ * Makes and reads page tokens. They are sealed and bound to their list: a forged or foreign one is refused, and nobody reads out of one, or out of
+ * two compared, how far a position has moved by what its reader is not shown.
+ */
 export class Cursors {
-  constructor(private readonly secret: Uint8Array) {}
+  private readonly cipherKey: Buffer;
+
+  constructor(private readonly secret: Uint8Array) {
+    this.cipherKey = createHmac('sha256', secret).update('what page tokens hold').digest();
+  }
 
   /** `list` names the list with all that it was filtered by, the organization first. */
   encode(list: readonly string[], position: object): string {
-    const body = Buffer.from(JSON.stringify(position));
-    return Buffer.concat([this.seal(list, body), body]).toString('base64url');
+    const json = JSON.stringify(position);
+    const body = Buffer.concat([randomBytes(SALT), Buffer.from(json.padEnd(Math.ceil(json.length / BLOCK) * BLOCK))]);
+    const mac = this.seal(list, body);
+    return Buffer.concat([mac, createCipheriv('aes-256-ctr', this.cipherKey, mac).update(body)]).toString('base64url');
   }
 
   /** Undefined for no token. Throws `validation_failed` on `field` for one that this list did not give out. */
   decode<Position>(list: readonly string[], token: string | undefined, field: string): Position | undefined {
     if (!token) return undefined;
     const raw = Buffer.from(token, 'base64url');
-    const body = raw.subarray(16);
-    if (raw.length < 18 || !timingSafeEqual(raw.subarray(0, 16), this.seal(list, body))) {
+    const body = this.open(raw);
+    if (body.length <= SALT || !timingSafeEqual(raw.subarray(0, MAC), this.seal(list, body))) {
       throw validationFailed([{ field, description: 'is not a token that this list gave out; give one that it did, with the same filters' }]);
     }
-    return JSON.parse(body.toString()) as Position;
+    return JSON.parse(body.toString('utf8', SALT)) as Position;
   }
 
+  private open(raw: Buffer): Buffer {
+    if (raw.length < MAC) return raw.subarray(0, 0);
+    return createDecipheriv('aes-256-ctr', this.cipherKey, raw.subarray(0, MAC)).update(raw.subarray(MAC));
+  }
+
+  /** What a token is recognised by, and the start of its cipher: so no two tokens are enciphered alike. */
   private seal(list: readonly string[], body: Uint8Array): Buffer {
-    return createHmac('sha256', this.secret).update(JSON.stringify(list)).update(body).digest().subarray(0, 16);
+    return createHmac('sha256', this.secret).update(JSON.stringify(list)).update(body).digest().subarray(0, MAC);
   }
 }

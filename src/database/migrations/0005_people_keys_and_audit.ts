@@ -9,22 +9,32 @@ export async function up(knex: Knex): Promise<void> {
   await people(knex);
   await keys(knex);
   await audit(knex);
+  await executions(knex);
 }
 
 /** Drops all of it. Two organizations of one name keep it from coming back: the older schema wants names to be unique. */
 export async function down(knex: Knex): Promise<void> {
+  await executionPages(knex, ['organization_id', 'device_id', 'updated_at', 'id']);
   for (const table of ['audit_events', 'audit_pending', 'audit_chains', 'members', 'roles']) await knex.schema.dropTable(table);
   await knex.raw('drop index api_keys_owner');
   for (const column of ['note', 'restrictions', 'allowed_addresses', 'rotated_from', 'revision']) await knex.raw(`alter table api_keys drop column ${column}`);
   for (const column of ['removed_at', 'revision']) await knex.raw(`alter table users drop column ${column}`);
-  await knex.raw('alter table organizations drop column deleted_at');
+  await knex('organizations').whereNotNull('deleted_at').delete(); // the older schema would take them for living ones
+  await knex.raw('drop index organizations_deleted');
+  await knex.raw('drop index organizations_page');
+  for (const column of ['deleted_at', 'emptied_at']) await knex.raw(`alter table organizations drop column ${column}`);
   await knex.raw('create unique index organizations_name on organizations (name_folded)');
 }
 
 /** A name that is taken would tell that another organization is there: ids alone tell organizations apart. */
 async function organizations(knex: Knex): Promise<void> {
   await knex.schema.alterTable('organizations', (t) => t.dropUnique(['name_folded'], 'organizations_name'));
-  await knex.schema.alterTable('organizations', (t) => void t.bigInteger('deleted_at')); // its data is being removed
+  await knex.schema.alterTable('organizations', (t) => {
+    t.bigInteger('deleted_at'); // it is no more; its data is being removed
+    t.bigInteger('emptied_at'); // nothing is left of its data
+    t.index(['created_at', 'id'], 'organizations_page');
+  });
+  await knex.raw('create index organizations_deleted on organizations (deleted_at) where deleted_at is not null and emptied_at is null');
 }
 
 async function people(knex: Knex): Promise<void> {
@@ -70,6 +80,16 @@ async function keys(knex: Knex): Promise<void> {
     t.integer('revision').notNullable().defaultTo(1);
     t.index(['organization_id', 'owner_user_id'], 'api_keys_owner');
   });
+}
+
+/** So that a key which is limited to commands is shown its executions from the index alone, however many others there are. */
+async function executions(knex: Knex): Promise<void> {
+  await executionPages(knex, ['organization_id', 'device_id', 'updated_at', 'id', 'command_id']);
+}
+
+async function executionPages(knex: Knex, columns: readonly string[]): Promise<void> {
+  await knex.raw('drop index executions_page');
+  await knex.raw(`create index executions_page on executions (${columns.join(', ')})`);
 }
 
 /** A chain is an organization's id, or empty for what belongs to none. It outlives its organization. */

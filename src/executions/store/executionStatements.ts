@@ -18,6 +18,9 @@ function viewOf(columns: readonly string[]): string {
 const EVENT_COLUMNS = ['organization_id', 'position', 'execution_id', 'device_id', 'sequence', 'time', 'layer', 'event', 'from_state', 'to_state', 'source', 'data'];
 const EVENT = 'select v.position, v.execution_id, v.device_id, v.sequence, v.time, v.layer, v.event, v.from_state, v.to_state, v.source, v.data from execution_events v';
 
+/** The most executions that `statements.listed` reads: a page. */
+export const MOST_LISTED = 200;
+
 function hot(name: string, sql: string): HotStatement {
   return { name: `executions.${name}`, sql: () => sql };
 }
@@ -27,6 +30,10 @@ export const statements = {
   get: hot('get', `${SELECT} where e.organization_id = ? and e.id = ?`),
   view: hot('view', `${viewOf(SHOWN)} where e.organization_id = ? and e.id = ?`),
   page: hot('page', `${viewOf(LISTED)} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
+  // All of it stands in the index; only what it finds is read.
+  walk: hot('walk', 'select e.id, e.updated_at, e.command_id from executions e where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?'),
+  // With the bare column SQLite would rather read all executions of the organization than look for more than one id.
+  listed: hot('listed', `${viewOf(LISTED)} where e.organization_id || '' = ? and e.id in (${Array.from({ length: MOST_LISTED }, () => '?').join(', ')})`),
   byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),
   forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
   duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),

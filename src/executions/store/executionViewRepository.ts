@@ -11,7 +11,16 @@ export interface UpdatedPosition {
   readonly id: string;
 }
 
-const NEWEST: UpdatedPosition = { updatedAt: Number.MAX_SAFE_INTEGER, id: '' };
+/** Which page of a device's executions; `after` undefined: the first. */
+export interface ExecutionList {
+  readonly organizationId: string;
+  readonly deviceId: string;
+  readonly size: number;
+  readonly after: UpdatedPosition | undefined;
+}
+
+/** Before the first. */
+export const NEWEST: UpdatedPosition = { updatedAt: Number.MAX_SAFE_INTEGER, id: '' };
 
 /**
  * Executions as they are shown: `commandId` is undefined once the command is deleted, which is found out when reading.
@@ -38,7 +47,7 @@ export class ExecutionViewRepository {
   }
 
   /** The executions of a device, most recently updated first. */
-  async list(organizationId: string, deviceId: string, size: number, after: UpdatedPosition = NEWEST): Promise<Page<ListedExecution, UpdatedPosition>> {
+  async list({ organizationId, deviceId, size, after = NEWEST }: ExecutionList): Promise<Page<ListedExecution, UpdatedPosition>> {
     const rows = await this.db.all<ListedRow>(statements.page, [organizationId, deviceId, after.updatedAt, after.id, size + 1]);
     return pageOf(rows.map(listedFromRow), size, ({ updatedAt, id }) => ({ updatedAt, id }));
   }

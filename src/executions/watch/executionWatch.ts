@@ -1,8 +1,9 @@
 import type { Database } from '../../database';
-import { DeviceRepository } from '../../devices';
+import { DeviceReachRepository, DeviceRepository } from '../../devices';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Cursors } from '../../kernel/pages';
+import type { Reach } from '../../kernel/reach';
 import type { ExecutionLogEntry, ShownExecution } from '../execution';
 import { ExecutionEventRepository } from '../store/executionEventRepository';
 import type { ExecutionFeed, NewsReader } from './executionFeed';
@@ -13,6 +14,8 @@ export interface WatchQuery {
   readonly deviceId: string | undefined;
   readonly executionId: string | undefined;
   readonly resumeToken: string;
+  /** Of a limited key: nothing outside of it is shown, at the time when it would be. */
+  readonly reach?: Reach | undefined;
 }
 
 /** One event with the execution as it is now, or only where to resume. */
@@ -22,20 +25,24 @@ export interface WatchItem {
 }
 
 const PAGE = 200;
-/** Where to resume is told after so many events that were not asked for, and after so many milliseconds if there was any. */
+/** Where to resume is told after so many events that were not asked for, and after so many milliseconds if there was any; to a limited key only by the clock. */
 const MOST_PASSED = 200;
 const LONGEST_SILENCE_MS = 30_000;
+/** A reader may be slow: what a limited key reaches is looked at again after so many milliseconds. */
+const REACH_HOLDS_MS = 500;
 
 /** Shows events of executions as they are stored, from the database, so that a reader may be as slow as it likes. */
 export class ExecutionWatch {
   private readonly executions: ExecutionViewRepository;
   private readonly events: ExecutionEventRepository;
   private readonly devices: DeviceRepository;
+  private readonly reached: DeviceReachRepository;
 
   constructor(private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly feed: ExecutionFeed; readonly clock: Clock }) {
     this.executions = new ExecutionViewRepository(options.database.db);
     this.events = new ExecutionEventRepository(options.database.db);
     this.devices = new DeviceRepository(options.database.db);
+    this.reached = new DeviceReachRepository(options.database.db);
   }
 
   /** Yields until the signal aborts. Throws `device_not_found`, `execution_not_found`, `validation_failed`, `resume_token_expired`. */
@@ -52,12 +59,12 @@ export class ExecutionWatch {
 
   private async *follow(organizationId: string, query: WatchQuery, reader: NewsReader, signal: AbortSignal): AsyncGenerator<WatchItem> {
     let position = await this.start(organizationId, query.resumeToken);
-    const told = new Told(this.options.clock, position);
+    const told = new Told(this.options.clock, position, query.reach !== undefined);
     yield this.item(organizationId, position, undefined);
     while (!signal.aborted) {
       reader.looks();
       const page = await this.pageAfter(organizationId, position);
-      for await (const item of this.items(organizationId, page.filter((event) => matches(event, query)), signal)) {
+      for await (const item of this.items(organizationId, page.filter((event) => matches(event, query)), query.reach, signal)) {
         told.upTo(item.happened?.event.position ?? position);
         yield item;
       }
@@ -70,13 +77,25 @@ export class ExecutionWatch {
     }
   }
 
-  private async *items(organizationId: string, events: readonly ExecutionLogEntry[], signal: AbortSignal): AsyncGenerator<WatchItem> {
-    const executions = await this.executions.findAll(organizationId, events.map((event) => event.executionId));
-    for (const event of events) {
+  private async *items(organizationId: string, events: readonly ExecutionLogEntry[], reach: Reach | undefined, signal: AbortSignal): AsyncGenerator<WatchItem> {
+    let [shown, lookedAt] = [await this.shown(organizationId, events, reach), this.options.clock.monotonic()];
+    for (const [at, event] of events.entries()) {
       if (signal.aborted) return;
-      const execution = executions.get(event.executionId);
+      if (reach && this.options.clock.monotonic() - lookedAt > REACH_HOLDS_MS) {
+        [shown, lookedAt] = [await this.shown(organizationId, events.slice(at), reach), this.options.clock.monotonic()];
+      }
+      const execution = shown.get(event.executionId);
       if (execution) yield this.item(organizationId, event.position, { execution, event });
     }
+  }
+
+  /** The executions of these events that are there, by id; of a limited key those that it reaches now. */
+  private async shown(organizationId: string, events: readonly ExecutionLogEntry[], reach: Reach | undefined): Promise<Map<string, ShownExecution>> {
+    const devices = reach?.devices && events.length > 0 ? await this.reached.inside(organizationId, reach.devices, new Set(events.map((event) => event.deviceId))) : undefined;
+    const wanted = devices ? events.filter((event) => devices.has(event.deviceId)) : events;
+    const executions = await this.executions.findAll(organizationId, wanted.map((event) => event.executionId));
+    const commands = reach?.commands;
+    return commands ? new Map([...executions].filter(([, { commandId }]) => commandId !== undefined && commands.has(commandId))) : executions;
   }
 
   private async start(organizationId: string, resumeToken: string): Promise<number> {
@@ -108,6 +127,7 @@ class Told {
   constructor(
     private readonly clock: Clock,
     private position: number,
+    private readonly byClockAlone: boolean,
   ) {
     this.at = clock.monotonic();
   }
@@ -118,8 +138,10 @@ class Told {
   }
 
   isBehind(position: number): boolean {
+    const isLate = this.clock.monotonic() - this.at >= LONGEST_SILENCE_MS;
+    if (this.byClockAlone) return isLate; // else it would tell how much there is that is not shown
     const passed = position - this.position;
-    return passed >= MOST_PASSED || (passed > 0 && this.clock.monotonic() - this.at >= LONGEST_SILENCE_MS);
+    return passed >= MOST_PASSED || (passed > 0 && isLate);
   }
 }
 
