@@ -1,5 +1,7 @@
 import type { Db } from '../database';
 import { ApiKeyRepository } from './keys/apiKeyRepository';
+import { KnownKeyRepository } from './keys/knownKeyRepository';
+import { OrganizationRemovalRepository } from './organizations/organizationRemovalRepository';
 import { OrganizationRepository } from './organizations/organizationRepository';
 import { SettingsRepository } from './settingsRepository';
 import { MemberRepository } from './people/memberRepository';
@@ -9,10 +11,12 @@ import { UserRepository } from './people/userRepository';
 /** What this room reads and writes. */
 export interface AccessRepositories {
   readonly organizations: OrganizationRepository;
+  readonly organizationRemoval: OrganizationRemovalRepository;
   readonly users: UserRepository;
   readonly members: MemberRepository;
   readonly roles: RoleRepository;
   readonly apiKeys: ApiKeyRepository;
+  readonly knownKeys: KnownKeyRepository;
   readonly settings: SettingsRepository;
 }
 
@@ -20,10 +24,12 @@ export interface AccessRepositories {
 export function accessRepositories(db: Db): AccessRepositories {
   return {
     organizations: new OrganizationRepository(db),
+    organizationRemoval: new OrganizationRemovalRepository(db),
     users: new UserRepository(db),
     members: new MemberRepository(db),
     roles: new RoleRepository(db),
     apiKeys: new ApiKeyRepository(db),
+    knownKeys: new KnownKeyRepository(db),
     settings: new SettingsRepository(db),
   };
 }

@@ -3,7 +3,7 @@ import type { Violation } from '../../kernel/errors';
 /** A customer's or site's world: everything but users belongs to one. Times are Unix milliseconds. */
 export interface Organization extends ReadingRetention {
   readonly id: string;
-  /** Unique in the installation, whatever the case. */
+  /** Not unique: ids tell organizations apart. */
   readonly name: string;
   readonly createdAt: number;
   readonly updatedAt: number;

@@ -1,15 +1,20 @@
 import type { OrganizationsServiceServer } from '../../gen/organizations_service';
+import type { Cursors } from '../../kernel/pages';
 import type { HandlersOf } from '../../rpc/handlers';
-import { organizationToMessage } from './organizationMessages';
-import { notYet } from '../notYet';
+import type { OrganizationDeletion } from './organizationDeletion';
+import { DELETED, deletionOfferToMessage, organizationPageToMessage, organizationToMessage } from './organizationMessages';
 import type { OrganizationService } from './organizationService';
 
-/** The way from the wire to OrganizationService and back. */
-export function organizationHandlers(organizations: OrganizationService): HandlersOf<OrganizationsServiceServer> {
+/** The way from the wire to OrganizationService and OrganizationDeletion, and back. */
+export function organizationHandlers(organizations: OrganizationService, deletion: OrganizationDeletion, cursors: Cursors): HandlersOf<OrganizationsServiceServer> {
   return {
-    createOrganization: notYet,
-    listOrganizations: notYet,
-    deleteOrganization: notYet,
+    createOrganization: async ({ name, ownerUserId }, { principal }) => organizationToMessage(await organizations.create(name, ownerUserId || principal.ownerUserId)),
+    listOrganizations: async ({ pageSize, pageToken }, { principal }) => organizationPageToMessage(await organizations.page(principal, cursors, pageSize, pageToken)),
+    deleteOrganization: async ({ id, confirmation, name }, { organizationId }) => {
+      if (confirmation === '') return deletionOfferToMessage(await deletion.offer(organizationId, id, cursors));
+      await deletion.confirm(organizationId, id, { confirmation, name }, cursors);
+      return DELETED;
+    },
     getOrganization: async (request, context) => {
       const organization = await organizations.getOwn(context.organizationId, request.id);
       return organizationToMessage(organization);

@@ -1,7 +1,9 @@
-import type { Organization as OrganizationMessage } from '../../gen/organizations_service';
+import type { DeleteOrganizationResponse, ListOrganizationsResponse, Organization as OrganizationMessage } from '../../gen/organizations_service';
 import { etagOf } from '../../kernel/etags';
 import { toTimestamp } from '../../kernel/timestamps';
 import type { Organization } from './organization';
+import type { DeletionOffer } from './organizationDeletion';
+import type { OrganizationPage } from './organizationService';
 
 /** An organization on the wire. */
 export function organizationToMessage(organization: Organization): OrganizationMessage {
@@ -15,3 +17,16 @@ export function organizationToMessage(organization: Organization): OrganizationM
     etag: etagOf(organization.revision),
   };
 }
+
+/** A page of them on the wire. */
+export function organizationPageToMessage({ organizations, nextPageToken }: OrganizationPage): ListOrganizationsResponse {
+  return { organizations: organizations.map(organizationToMessage), nextPageToken };
+}
+
+/** What would go with an organization, on the wire. */
+export function deletionOfferToMessage({ organization, confirmation, expiresAt, devices, connections, members, apiKeys }: DeletionOffer): DeleteOrganizationResponse {
+  return { deleted: false, confirmation, confirmationExpiresAt: toTimestamp(expiresAt), name: organization.name, devices, connections, members, apiKeys };
+}
+
+/** It is deleted. */
+export const DELETED: DeleteOrganizationResponse = { deleted: true, confirmation: '', confirmationExpiresAt: undefined, name: '', devices: 0, connections: 0, members: 0, apiKeys: 0 };

@@ -3,19 +3,38 @@ import type { Clock } from '../../kernel/clock';
 import { DomainError, throwIfAny } from '../../kernel/errors';
 import { checkEtag } from '../../kernel/etags';
 import { newId } from '../../kernel/ids';
+import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../../kernel/pages';
+import type { Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
 import { cleanName } from '../name';
+import { OWNER } from '../people/member';
+import { UserService } from '../people/userService';
 import { changedOrganization, NEW_RETENTION, retentionViolations, type Organization, type OrganizationChange } from './organization';
 
-/** The organizations of the installation: all of them for the command line, its own for a key. */
-export class OrganizationService {
-  constructor(private readonly deps: { readonly uow: UnitOfWork<AccessRepositories>; readonly clock: Clock }) {}
+/** One page of organizations; `nextPageToken` is empty on the last. */
+export interface OrganizationPage {
+  readonly organizations: readonly Organization[];
+  readonly nextPageToken: string;
+}
 
-  /** Throws `validation_failed`, `name_taken`. */
-  async create(name: string): Promise<Organization> {
+/** The organizations of the installation: all of them for the command line and for admin keys, its own for any other key. */
+export class OrganizationService {
+  private readonly users: UserService;
+
+  constructor(private readonly deps: { readonly uow: UnitOfWork<AccessRepositories>; readonly clock: Clock }) {
+    this.users = new UserService(deps);
+  }
+
+  /** With the named person as its owner, or the only one there is. Throws `validation_failed`, `user_not_found`, `user_ambiguous`. */
+  async create(name: string, ownerUserId?: string): Promise<Organization> {
     const now = this.deps.clock.now();
     const organization = { id: newId(), name: cleanName(name, 'name'), createdAt: now, updatedAt: now, revision: 1, ...NEW_RETENTION };
-    await this.deps.uow.repos.organizations.create(organization);
+    const owner = await this.users.pick(ownerUserId);
+    await this.deps.uow.transaction(async ({ organizations, users, members }) => {
+      await users.lock(owner.id);
+      await organizations.create(organization);
+      await members.create(organization.id, { userId: owner.id, roleId: OWNER, at: now });
+    });
     return organization;
   }
 
@@ -31,7 +50,7 @@ export class OrganizationService {
     return await this.update(id, change, etag);
   }
 
-  /** Changes the given fields of any organization. Throws `organization_not_found`, `changed_meanwhile`, `validation_failed`, `name_taken`. */
+  /** Changes the given fields of any organization. Throws `organization_not_found`, `changed_meanwhile`, `validation_failed`. */
   async update(id: string, change: OrganizationChange, etag?: string): Promise<Organization> {
     const name = change.name === undefined ? undefined : cleanName(change.name, 'name');
     return await this.deps.uow.transaction(async ({ organizations }) => {
@@ -47,6 +66,17 @@ export class OrganizationService {
   /** All of them, oldest first. */
   async list(): Promise<Organization[]> {
     return await this.deps.uow.repos.organizations.list();
+  }
+
+  /** One page, newest first: of all for an admin key, else its own alone. Throws `validation_failed` for a token that this list did not give out. */
+  async page({ organizationId, isAdmin }: Principal, cursors: Cursors, requestedSize: number | undefined, pageToken: string): Promise<OrganizationPage> {
+    const { organizations } = this.deps.uow.repos;
+    const name = [organizationId, 'organizations', String(isAdmin)];
+    const after = cursors.decode<CreatedPosition>(name, pageToken, 'pageToken');
+    if (!isAdmin) return { organizations: [await organizations.get(organizationId)], nextPageToken: '' };
+    const size = pageSize(requestedSize);
+    const page = pageOf(await organizations.listNewest(after, size + 1), size, ({ createdAt, id }) => ({ createdAt, id }));
+    return { organizations: page.items, nextPageToken: page.next ? cursors.encode(name, page.next) : '' };
   }
 
   /** The named one, or the only one if none is named. Throws `organization_not_found`, `organization_ambiguous`. */
