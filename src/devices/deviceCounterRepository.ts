@@ -17,6 +17,12 @@ export class DeviceCounterRepository {
     if (change < 0 && name !== ALL_DEVICES) await knex('organization_counters').where({ organization_id: organizationId, name, value: 0 }).delete(); // its connection may go
   }
 
+  /** How many devices an organization has. */
+  async total(organizationId: string): Promise<number> {
+    const row = await this.db.knex('organization_counters').where({ organization_id: organizationId, name: ALL_DEVICES }).first<{ value: number } | undefined>('value');
+    return row?.value ?? 0;
+  }
+
   /** How many devices are bound to each of these connections; those with none are left out. */
   async boundTo(organizationId: string, connectionIds: readonly string[]): Promise<Map<string, number>> {
     const connectionOf = new Map(connectionIds.map((id) => [boundTo(id), id]));

@@ -166,6 +166,12 @@ export class MediaFiles {
     await this.disk.removeFolder(join(this.trash, day));
   }
 
+  /** Removes all that there is of an organization. */
+  async removeOrganization(organizationId: string): Promise<void> {
+    await this.disk.removeFolder(join(this.root, organizationId));
+    for (const day of await this.trashDays()) await this.disk.removeFolder(join(this.trash, day, organizationId));
+  }
+
   private async settle(folder: string): Promise<void> {
     await this.disk.settle(folder, dirname(this.root));
   }

@@ -3,6 +3,7 @@ import type { Received } from './incoming';
 import { KeyedTurns } from './keyedTurns';
 import type { Media } from './media';
 import type { ContentName, MediaFiles } from './mediaFiles';
+import { MediaRemovalRepository, type NamedPicture } from './mediaRemovalRepository';
 import { MediaRepository } from './mediaRepository';
 
 /**
@@ -20,7 +21,7 @@ export class MediaStore {
   private readonly turns = new KeyedTurns();
 
   constructor(
-    database: Database,
+    private readonly database: Database,
     private readonly files: MediaFiles,
   ) {
     this.uow = new UnitOfWork(database, (db) => new MediaRepository(db));
@@ -65,9 +66,23 @@ export class MediaStore {
     });
   }
 
+  /** Removes at most `most` pictures of an organization that goes, wherever they are shown, and their files; how many. */
+  async removeSome(organizationId: string, most: number): Promise<number> {
+    const pictures = await new MediaRemovalRepository(this.database.db).some(organizationId, most);
+    for (const picture of pictures) await this.erase(picture);
+    return pictures.length;
+  }
+
   /** Works on the files of a content while nothing else does; `isNamed` tells whether a row names it. */
   async alone(name: ContentName, work: (isNamed: boolean) => Promise<void>): Promise<void> {
     await this.inTurn(name, async () => await work(await this.isNamed(name)));
+  }
+
+  private async erase(picture: NamedPicture): Promise<void> {
+    await this.inTurn(picture, async () => {
+      await this.database.transaction(async (db) => await new MediaRemovalRepository(db).remove(picture));
+      await this.removeUnnamed(picture);
+    });
   }
 
   private async removeUnnamed(name: ContentName): Promise<void> {

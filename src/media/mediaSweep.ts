@@ -54,6 +54,13 @@ export class MediaSweep {
     });
   }
 
+  /** Removes all files of an organization, if they belong to this installation. */
+  async removeFiles(organizationId: string): Promise<void> {
+    await this.queued(async () => {
+      if (this.ownsFiles) await this.options.files.removeOrganization(organizationId);
+    });
+  }
+
   private async queued(work: () => Promise<void>): Promise<void> {
     const before = this.last;
     this.last = before.catch(() => undefined).then(work);

@@ -5,5 +5,6 @@ export { sensorTemplateHandlers } from './sensorTemplateHandlers';
 export { sensorTemplateRepositories, type SensorTemplateRepositories } from './sensorTemplateRepositories';
 export { SensorTemplateRepository } from './sensorTemplateRepository';
 export { SensorTemplateService, type NewTemplate, type SensorTemplateServiceOptions } from './sensorTemplateService';
+export { TemplateRemovalRepository } from './templateRemovalRepository';
 export { typedValue } from './typedValue';
 export { UNITS, type UnitMeasurement } from './units';

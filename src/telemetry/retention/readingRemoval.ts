@@ -71,8 +71,21 @@ export class ReadingRemoval {
     }
   }
 
+  /** All of an organization that goes, whose sensors are gone. */
+  async removeAllOf(organizationId: string, work: BackgroundWork): Promise<void> {
+    const report: RemovalReport = { readings: 0, thinned: 0, hours: 0, series: 0, largestStep: 0 };
+    for (let after = 0; ;) {
+      const { items, isLast } = await work.page(async (limit) => await this.reads.ofOrganization(organizationId, after, limit));
+      await this.forget(items);
+      await this.perform(items.flatMap(({ number }) => wholeOf(number)), END_OF_TIME, work, report);
+      const last = items.at(-1);
+      if (!last || isLast) return;
+      after = last.number;
+    }
+  }
+
   /** Deleted sensors: what is being stored of them comes to rest, and nothing follows. */
-  private async forget(series: readonly AgingSeries[]): Promise<void> {
+  private async forget(series: readonly Pick<AgingSeries, 'sensorId'>[]): Promise<void> {
     if (series.length === 0) return;
     await this.options.positions.settled();
     for (const { sensorId } of series) this.options.series.forget(sensorId);

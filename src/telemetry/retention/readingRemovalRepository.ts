@@ -46,6 +46,10 @@ export const readingRemovalStatements = {
         (select r.position from readings r where r.series = s.number and r.position > (s.thinned_until - ${HOUR_MS}) * ${POSITIONS_PER_MS} and ${isLate('r')} order by r.position limit 1) as "oldestLate"
       from reading_series s join organizations o on o.id = s.organization_id where s.number > ? order by s.number limit ?`,
   },
+  ofOrganization: {
+    name: 'readingSeries.ofOrganization',
+    sql: () => 'select s.number, s.sensor_id as "sensorId" from reading_series s where s.organization_id = ? and s.number > ? order by s.number limit ?',
+  },
   boundary: {
     name: 'readings.boundary',
     sql: () => 'select r.time, r.position from readings r where r.series = ? and (r.time, r.position) >= (?, ?) and r.time < ? order by r.time, r.position limit 1 offset ?',
@@ -98,6 +102,11 @@ export class ReadingRemovalRepository {
   /** The next series of all organizations after a number; at most `limit`. */
   async aging(after: number, limit: number): Promise<AgingSeries[]> {
     return await this.db.all<AgingSeries>(ALL.aging, [after, limit]);
+  }
+
+  /** The next series of an organization after a number; at most `limit`. */
+  async ofOrganization(organizationId: string, after: number, limit: number): Promise<Pick<AgingSeries, 'number' | 'sensorId'>[]> {
+    return await this.db.all<Pick<AgingSeries, 'number' | 'sensorId'>>(ALL.ofOrganization, [organizationId, after, limit]);
   }
 
   /** Removes the oldest readings of a series, at most `limit`, none that is as new as `before`. */

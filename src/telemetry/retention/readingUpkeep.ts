@@ -48,6 +48,11 @@ export class ReadingUpkeep {
     await this.attempt('removal', async () => await this.remove(work));
   }
 
+  /** Removes all readings of an organization that goes, whose sensors are gone. */
+  async removeAllOf(organizationId: string, work: BackgroundWork): Promise<void> {
+    await this.removal.removeAllOf(organizationId, work);
+  }
+
   private async loop(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {

@@ -1,0 +1,1 @@
+export { ReachGate, reachQueries, type ReachQueries } from './reachGate';
