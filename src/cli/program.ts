@@ -7,7 +7,10 @@ import { addDemo } from './demo/command';
 import { addDoctor } from './doctor/command';
 import { errorText, exitCodeOf } from './exit';
 import { addKeys } from './people/keys';
-import { addOrganizations, addUsers } from './people/organizations';
+import { addMembers } from './people/members';
+import { addOrganizations } from './people/organizations';
+import { addRoles } from './people/roles';
+import { addUsers } from './people/users';
 import { addReadings } from './readings/command';
 import { addServe } from './server/command';
 import { addMigrate } from './server/migrate';
@@ -16,7 +19,7 @@ import { addVersion } from './version';
 
 const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[]])[] = [
   ['Server:', [addServe, addMigrate, addDoctor]],
-  ['People and keys:', [addOrganizations, addUsers, addKeys]],
+  ['People and keys:', [addOrganizations, addUsers, addMembers, addRoles, addKeys]],
   ['Client:', [addCall, addReadings, addSimulate, addDemo]],
   ['Encoders:', [addCodec]],
   ['About:', [addConfig, addVersion]],

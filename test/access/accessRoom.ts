@@ -1,4 +1,4 @@
-import { auditHandlers, keyHandlers, memberHandlers, roleHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
+import { auditHandlers, keyHandlers, memberHandlers, MemberService, roleHandlers, RoleService, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationDeletion, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
 import { UnitOfWork, type Database } from '../../src/database';
 import { AccessControlServiceClient, AccessControlServiceService } from '../../src/gen/organization_access_control/access_control_service';
 import { OrganizationsServiceClient, OrganizationsServiceService } from '../../src/gen/organizations_service';
@@ -16,6 +16,8 @@ export interface AccessProcess {
   readonly users: UserService;
   readonly organizations: OrganizationService;
   readonly keys: KeyAdministration;
+  readonly members: MemberService;
+  readonly roles: RoleService;
 }
 
 /** The gateway connections that there are, in whichever organization; a test adds its own. */
@@ -28,7 +30,8 @@ export function openAccess(database: Database, clock: TestClock, log: Logger): A
   const authentication = new Authentication({ uow, clock, log });
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
   const users = new UserService({ uow, clock });
-  return { uow, authentication, users, organizations: new OrganizationService({ uow, clock }), keys: new KeyAdministration({ uow, clock, users, missingConnections, keyChanged }) };
+  const people = { uow, clock, accessChanged: (organizationId: string): void => authentication.accessChanged(organizationId) };
+  return { uow, authentication, users, members: new MemberService(people), roles: new RoleService(people), organizations: new OrganizationService({ uow, clock }), keys: new KeyAdministration({ uow, clock, users, missingConnections, keyChanged }) };
 }
 
 /** A server of this room alone, with what its first start made. */
@@ -56,11 +59,13 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const room = openAccess(db.database, clock, log);
   const { authentication, uow, users, keys } = room;
   const first = (await bootstrap(uow, clock)) as Bootstrapped;
-  const access = new KeyService({ uow, clock, cursors: await openCursors(uow), missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
+  const cursors = await openCursors(uow);
+  const access = new KeyService({ uow, clock, cursors, missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
+  const deletion = new OrganizationDeletion({ uow, clock, holdings: async () => ({ devices: 3, connections: 2 }), onDeleted: (id) => authentication.accessChanged(id) });
   const services = (server: Services): void => {
-    server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(), ...roleHandlers(), ...auditHandlers() });
+    server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(room.members, cursors), ...roleHandlers(room.roles, cursors), ...auditHandlers() });
     server.add(UserProfileServiceService, userProfileHandlers(users));
-    server.add(OrganizationsServiceService, organizationHandlers(room.organizations));
+    server.add(OrganizationsServiceService, organizationHandlers(room.organizations, deletion, cursors));
   };
   const edge = await startEdge(services, { clock, log, authenticator: authentication });
   const organizationId = first.organization.id;

@@ -1,5 +1,4 @@
 import { DomainError } from '../../kernel/errors';
-import { SCOPES } from '../../kernel/scopes';
 import { OWNER } from './member';
 
 /** Who gives and takes roles; a Principal is one. */
@@ -9,9 +8,6 @@ export interface Giver {
   /** Its role in the organization. */
   readonly roleId: string;
 }
-
-/** The one who runs the installation. */
-export const COMMAND_LINE: Giver = { scopes: new Set(SCOPES), roleId: OWNER };
 
 /** Throws `scope_exceeds_own` unless the giver holds all of these: what a role holds before and after. */
 export function refuseBeyondOwn(giver: Giver, scopes: readonly string[]): void {

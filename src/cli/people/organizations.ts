@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Organization, User } from '../../access';
+import type { Organization } from '../../access';
 import { withCore } from '../core';
 import { UsageError } from '../exit';
 import { showRecord, showTable } from '../output';
@@ -34,18 +34,6 @@ async function updateOrganization(id: string, flags: UpdateFlags): Promise<void>
   showRecord(organizationShown(await withCore(flags, (core) => core.organizations.update(id, { name, readingRetentionDays, thinReadingsAfterDays }))), flags);
 }
 
-/** Adds `plantroom users create|list`. */
-export function addUsers(program: Command): void {
-  const group = program.command('users').description('the people that keys belong to');
-  withConfig(withJson(group.command('create').description('create a person')), DATA_SETTINGS)
-    .requiredOption('--name <name>', 'the name of the person')
-    .option('--email <address>', 'the e-mail address of the person', '')
-    .action(async (flags: ConfigFlags & { name: string; email: string }) => showRecord(userShown(await withCore(flags, (core) => core.users.create(flags.name, flags.email))), flags));
-  withConfig(withJson(group.command('list').description('list the people, oldest first')), DATA_SETTINGS).action(async (flags: ConfigFlags) =>
-    showTable((await withCore(flags, (core) => core.users.list())).map(userShown), ['id', 'name', 'email', 'createdAt'], flags),
-  );
-}
-
 function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('give a whole number, for example 365');
   return Number(text);
@@ -57,8 +45,4 @@ function daysOrNever(text: string): number {
 
 function organizationShown({ id, name, readingRetentionDays, thinReadingsAfterDays, createdAt }: Organization): Record<'id' | 'name' | 'readingRetentionDays' | 'thinReadingsAfterDays' | 'createdAt', unknown> {
   return { id, name, readingRetentionDays, thinReadingsAfterDays: thinReadingsAfterDays ?? null, createdAt: timeText(createdAt) };
-}
-
-function userShown({ id, name, email, createdAt }: User): Record<'id' | 'name' | 'email' | 'createdAt', unknown> {
-  return { id, name, email, createdAt: timeText(createdAt) };
 }

@@ -1,0 +1,70 @@
+import type { Command } from 'commander';
+import type { Member } from '../../access';
+import type { Core } from '../../app';
+import { withCore } from '../core';
+import { UsageError } from '../exit';
+import { showRecord, showTable } from '../output';
+import { DATA_SETTINGS, withConfig, withJson, type ConfigFlags } from '../options';
+import { COMMAND_LINE } from './commandLine';
+import { timeText } from './timeText';
+
+interface MemberFlags extends ConfigFlags {
+  readonly organization?: string;
+}
+
+interface AddFlags extends MemberFlags {
+  readonly user?: string;
+  readonly name?: string;
+  readonly email?: string;
+  readonly role: string;
+}
+
+const ROLE = 'owner, admin, operator, viewer, or the id of a role of the organization';
+
+/** Adds `plantroom members add|list|update|remove`. */
+export function addMembers(program: Command): void {
+  const group = program.command('members').description('the people of an organization, and the role of each');
+  memberCommand(group, 'add', 'add a person to an organization')
+    .option('--user <id>', 'a person that there is')
+    .option('--name <name>', 'the name of a new person')
+    .option('--email <address>', 'the e-mail address of a new person')
+    .requiredOption('--role <id>', ROLE)
+    .action(addMember);
+  memberCommand(group, 'list', 'list the people of an organization, newest first').action(listMembers);
+  memberCommand(group, 'update <user>', 'give a person another role: what their keys may do changes at once (1 s in a running server)')
+    .requiredOption('--role <id>', ROLE)
+    .action(updateMember);
+  memberCommand(group, 'remove <user>', 'remove a person from an organization and revoke their keys in it').action(removeMember);
+}
+
+function memberCommand(group: Command, name: string, description: string): Command {
+  return withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS).option('--organization <id>', 'the organization (default: the only one there is)');
+}
+
+async function inOrganization<T>(flags: MemberFlags, work: (core: Core, organizationId: string) => Promise<T>): Promise<T> {
+  return await withCore(flags, async (core) => await work(core, (await core.organizations.pick(flags.organization)).id));
+}
+
+async function addMember(flags: AddFlags): Promise<void> {
+  if ((flags.user === undefined) === (flags.name === undefined)) throw new UsageError('say whom to add: either --user ID, or --name NAME for a new person');
+  const wanted = { userId: flags.user ?? '', name: flags.name, email: flags.email ?? '', roleId: flags.role };
+  showRecord(memberShown(await inOrganization(flags, async (core, organizationId) => await core.members.add(COMMAND_LINE, organizationId, wanted))), flags);
+}
+
+async function listMembers(flags: MemberFlags): Promise<void> {
+  const members = await inOrganization(flags, async (core, organizationId) => await core.members.list(organizationId));
+  showTable(members.map(memberShown), ['userId', 'name', 'email', 'roleId', 'roleName', 'createdAt'], flags);
+}
+
+async function updateMember(userId: string, flags: MemberFlags & { role: string }): Promise<void> {
+  showRecord(memberShown(await inOrganization(flags, async (core, organizationId) => await core.members.update(COMMAND_LINE, organizationId, userId, flags.role))), flags);
+}
+
+async function removeMember(userId: string, flags: MemberFlags): Promise<void> {
+  const removed = await inOrganization(flags, async (core, organizationId) => ({ userId, organizationId, ...(await core.members.remove(COMMAND_LINE, organizationId, userId)) }));
+  showRecord(removed, flags);
+}
+
+function memberShown(member: Member): Record<'userId' | 'name' | 'email' | 'roleId' | 'roleName' | 'createdAt', unknown> & Record<string, unknown> {
+  return { ...member, createdAt: timeText(member.createdAt), updatedAt: timeText(member.updatedAt) };
+}
