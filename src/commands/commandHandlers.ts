@@ -23,7 +23,7 @@ export function commandHandlers(commands: CommandService, previews: EncoderPrevi
       return commandToMessage(command);
     },
     listCommands: async (request, context) => {
-      const page = await commands.list(context.organizationId, request.id, request);
+      const page = await commands.list(context.organizationId, request.id, request, context.principal.reach?.commands);
       return commandPageToMessage(page);
     },
     updateCommand: checked(checkCommandMessage, async (request: UpdateCommandRequest, context) => {

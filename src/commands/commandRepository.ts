@@ -40,10 +40,11 @@ export class CommandRepository {
     return row && commandFromRow(row);
   }
 
-  /** Newest created first, beginning behind `after`. */
-  async list(organizationId: string, deviceId: string, after: CreatedPosition | undefined, limit: number): Promise<Command[]> {
+  /** Newest created first, beginning behind `after`; of these alone where `ids` are given. */
+  async list(organizationId: string, deviceId: string, after: CreatedPosition | undefined, limit: number, ids?: ReadonlySet<string>): Promise<Command[]> {
     const query = this.ofDevice(organizationId, deviceId).select<CommandRow[]>(COLUMNS).orderBy([{ column: 'c.created_at', order: 'desc' }, { column: 'c.id', order: 'desc' }]).limit(limit);
     if (after) void query.whereRaw('(c.created_at, c.id) < (?, ?)', [after.createdAt, after.id]);
+    if (ids) void query.whereIn('c.id', [...ids]);
     const rows = await query;
     return rows.map(commandFromRow);
   }

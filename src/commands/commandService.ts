@@ -71,14 +71,14 @@ export class CommandService {
     throw notFound('command', id);
   }
 
-  /** Newest created first. Throws `device_not_found`, and `validation_failed` for a token that this list did not give out. */
-  async list(organizationId: string, deviceId: string, query: CommandQuery): Promise<CommandPage> {
+  /** Newest created first; `inside`: only these, undefined: all. Throws `device_not_found`, and `validation_failed` for a token that this list did not give out. */
+  async list(organizationId: string, deviceId: string, query: CommandQuery, inside?: ReadonlySet<string>): Promise<CommandPage> {
     const name = [organizationId, 'commands', deviceId];
     const after = this.options.cursors.decode<CreatedPosition>(name, query.pageToken, 'pageToken');
     const { commands, devices } = this.work.repos;
     await devices.get(organizationId, deviceId);
     const size = pageSize(query.pageSize);
-    const rows = await commands.list(organizationId, deviceId, after, size + 1);
+    const rows = await commands.list(organizationId, deviceId, after, size + 1, inside);
     const page = pageOf(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
     return { commands: page.items, nextPageToken: page.next ? this.options.cursors.encode(name, page.next) : '' };
   }

@@ -28,7 +28,7 @@ export function connectionHandlers({ connections, trials, watch }: ConnectionRoo
     ),
     getConnection: async (request, context) => connectionToMessage(await connections.get(context.organizationId, request.id)),
     listConnections: async (request, context) => {
-      const page = await connections.list(context.organizationId, request.pageSize, request.pageToken);
+      const page = await connections.list(context.organizationId, request.pageSize, request.pageToken, context.principal.reach?.devices);
       return { connections: page.connections.map(connectionToMessage), nextPageToken: page.nextPageToken };
     },
     updateConnection: async (request, context) => {
@@ -41,7 +41,8 @@ export function connectionHandlers({ connections, trials, watch }: ConnectionRoo
     },
     testConnection: checked(checkTrial, async (request, context) => trialToMessage(await trials.test(context.organizationId, trialFromMessage(request), context.signal))),
     watchConnectionStatus: async function* (request, context) {
-      for await (const news of watch.watch(context.organizationId, request.ids, context.signal)) yield statusNewsToMessage(news);
+      const watched = watch.watch(context.organizationId, request.ids, context.signal, context.principal.reach?.devices);
+      for await (const news of watched) yield statusNewsToMessage(news);
     },
   };
 }

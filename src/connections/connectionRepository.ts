@@ -60,17 +60,25 @@ export class ConnectionRepository {
     return rows.map(connectionFromRow);
   }
 
-  /** At most `limit` connections, newest created first, after a position. */
-  async list(organizationId: string, after: CreatedPosition | undefined, limit: number): Promise<Connection[]> {
+  /** At most `limit` connections, newest created first, after a position; of these alone where `ids` are given. */
+  async list(organizationId: string, after: CreatedPosition | undefined, limit: number, ids?: ReadonlySet<string>): Promise<Connection[]> {
     const query = this.inOrganization(organizationId).orderBy([{ column: 'c.created_at', order: 'desc' }, { column: 'c.id', order: 'desc' }]).limit(limit);
     if (after) query.whereRaw('(c.created_at, c.id) < (?, ?)', [after.createdAt, after.id]);
+    if (ids) query.whereIn('c.id', [...ids]);
     const rows = await query.select<ConnectionRow[]>('c.*');
     return rows.map(connectionFromRow);
   }
 
-  /** What the server itself starts: connections that are switched on, of all organizations, in the order of their ids after `after`, at most `limit`. */
+  /** How many an organization has. */
+  async count(organizationId: string): Promise<number> {
+    const [row] = await this.inOrganization(organizationId).count<{ n: number | string }[]>('* as n');
+    return Number(row?.n ?? 0);
+  }
+
+  /** What the server itself starts: connections that are switched on, of all organizations that are not deleted, in the order of their ids after `after`, at most `limit`. */
   async listEnabled(after: string, limit: number): Promise<Connection[]> {
-    const query = this.db.knex('connections as c').where('c.enabled', 1).where('c.id', '>', after).orderBy('c.id').limit(limit);
+    const deleted = this.db.knex('organizations as o').where('o.id', this.db.knex.ref('c.organization_id')).whereNotNull('o.deleted_at');
+    const query = this.db.knex('connections as c').where('c.enabled', 1).where('c.id', '>', after).whereNotExists(deleted).orderBy('c.id').limit(limit);
     return (await query.select<ConnectionRow[]>('c.*')).map(connectionFromRow);
   }
 

@@ -4,6 +4,7 @@ import { throwIfAny } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
+import type { DeviceReach } from '../kernel/reach';
 import { checkConfiguration } from './configurationCheck';
 import { connectionInUse, fieldsToGiveAgain, type Connection, type ConnectionPolicy } from './connection';
 import { connectionRepositories, type ConnectionRepositories } from './connectionRepositories';
@@ -54,6 +55,8 @@ export interface ConnectionServiceOptions {
   readonly deviceCounts: (organizationId: string, connectionIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
+const CLOSED_AT_ONCE = 100;
+
 /** Configured instances of connectors. Assumes that the field rules of the proto hold. */
 export class ConnectionService {
   private readonly work: UnitOfWork<ConnectionRepositories>;
@@ -86,12 +89,12 @@ export class ConnectionService {
     return this.view(connection, await this.countDevices(connection));
   }
 
-  /** Newest created first. Throws `validation_failed` for a token that this list did not give out. */
-  async list(organizationId: string, requestedSize: number | undefined, pageToken: string): Promise<ConnectionPage> {
+  /** Newest created first; with the reach of a limited key those that it names. Throws `validation_failed` for a token that this list did not give out. */
+  async list(organizationId: string, requestedSize: number | undefined, pageToken: string, reach?: DeviceReach): Promise<ConnectionPage> {
     const name = [organizationId, 'connections'];
     const after = this.options.cursors.decode<CreatedPosition>(name, pageToken, 'pageToken');
     const size = pageSize(requestedSize);
-    const rows = await this.work.repos.connections.list(organizationId, after, size + 1);
+    const rows = await this.work.repos.connections.list(organizationId, after, size + 1, reach?.connectionIds);
     const page = pageOf(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
     const counts = await this.options.deviceCounts(organizationId, page.items.map(({ id }) => id));
     return {
@@ -126,12 +129,35 @@ export class ConnectionService {
     await this.work.transaction(async ({ connections }, db) => {
       checkEtag('connection', (await connections.lock(organizationId, id)).revision, etag);
       await connections.delete(organizationId, id);
-      db.afterCommit(() => {
-        this.options.hub.connectionDeleted(id);
-        this.options.statuses.forget(id);
-        this.options.onDeleted(id);
-      });
+      db.afterCommit(() => this.close(id));
     });
+  }
+
+  /** Closes all connections of an organization that is deleted: nothing comes or goes over them any more. */
+  async closeAll(organizationId: string): Promise<void> {
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const page: readonly Connection[] = await this.work.repos.connections.listAfter(organizationId, after, CLOSED_AT_ONCE);
+      for (const { id } of page) this.close(id);
+      after = page.length < CLOSED_AT_ONCE ? undefined : page.at(-1)?.id;
+    }
+  }
+
+  /** Deletes at most `most` connections of an organization that goes and has no devices any more; how many. */
+  async removeSome(organizationId: string, most: number): Promise<number> {
+    const some = await this.work.repos.connections.listAfter(organizationId, '', most);
+    for (const { id } of some) {
+      await this.work.transaction(async ({ connections }, db) => {
+        await connections.delete(organizationId, id);
+        db.afterCommit(() => this.close(id));
+      });
+    }
+    return some.length;
+  }
+
+  private close(id: string): void {
+    this.options.hub.connectionDeleted(id);
+    this.options.statuses.forget(id);
+    this.options.onDeleted(id);
   }
 
   private async changed(connections: ConnectionRepository, { damaged = [], ...before }: Connection, change: ConnectionChange, now: number): Promise<Connection> {

@@ -1,6 +1,7 @@
 import type { Database } from '../database';
 import type { Clock } from '../kernel/clock';
 import { notFound } from '../kernel/errors';
+import type { DeviceReach } from '../kernel/reach';
 import { ConnectionRepository } from './connectionRepository';
 import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
 
@@ -45,16 +46,16 @@ export class ConnectionWatch {
     this.connections = new ConnectionRepository(options.database.db);
   }
 
-  /** Yields each connection once, then `complete`, then changes until the signal aborts. `ids`: only these; empty: all of the organization. Throws `connection_not_found`. */
-  async *watch(organizationId: string, ids: readonly string[], signal: AbortSignal): AsyncGenerator<StatusNews> {
-    const changes = new Changes(ids);
+  /** Yields each connection once, then `complete`, then changes until the signal aborts. `ids`: only these; empty: all of the organization, or all that a limited key names. Throws `connection_not_found`. */
+  async *watch(organizationId: string, ids: readonly string[], signal: AbortSignal, reach?: DeviceReach): AsyncGenerator<StatusNews> {
+    const changes = new Changes(ids.length > 0 ? new Set(ids) : reach?.connectionIds);
     const leave = this.options.statuses.watch((connectionId) => changes.add(connectionId));
     const wake = (): void => changes.wake();
     signal.addEventListener('abort', wake);
     const looking = setInterval(() => changes.look(), LOOK_EVERY_MS).unref();
     try {
       const told: Told = { shown: new Map(), foreign: new Set() };
-      for await (const page of this.pages(organizationId, ids)) {
+      for await (const page of this.pages(organizationId, ids, reach)) {
         if (signal.aborted) return;
         yield* this.news(organizationId, page, told);
       }
@@ -103,7 +104,11 @@ export class ConnectionWatch {
   }
 
   /** The ids of the connections to begin with. */
-  private async *pages(organizationId: string, ids: readonly string[]): AsyncGenerator<readonly string[]> {
+  private async *pages(organizationId: string, ids: readonly string[], reach: DeviceReach | undefined): AsyncGenerator<readonly string[]> {
+    if (ids.length === 0 && reach) {
+      yield* inPages([...reach.connectionIds]); // those that are not there are passed over
+      return;
+    }
     if (ids.length > 0) {
       const found = new Set((await this.connections.findMany(organizationId, ids)).map(({ id }) => id));
       const missing = ids.find((id) => !found.has(id));
@@ -119,6 +124,10 @@ export class ConnectionWatch {
   }
 }
 
+function* inPages(ids: readonly string[]): Generator<readonly string[]> {
+  for (let at = 0; at < ids.length; at += PAGE) yield ids.slice(at, at + PAGE);
+}
+
 function textOf(status: ConnectionStatus): string {
   return JSON.stringify({ ...status, lastMessageAt: undefined });
 }
@@ -126,17 +135,14 @@ function textOf(status: ConnectionStatus): string {
 /** The connections that have news, each once. */
 class Changes {
   private readonly changed = new Set<string>();
-  private readonly wanted: ReadonlySet<string>;
   private woken: (() => void) | undefined;
   private isTimeToLook = false;
 
-  /** `ids`: of these alone; none: of all. */
-  constructor(ids: readonly string[]) {
-    this.wanted = new Set(ids);
-  }
+  /** `wanted`: of these alone; undefined: of all. */
+  constructor(private readonly wanted: ReadonlySet<string> | undefined) {}
 
   add(connectionId: string): void {
-    if (this.wanted.size > 0 && !this.wanted.has(connectionId)) return;
+    if (this.wanted?.has(connectionId) === false) return;
     this.changed.add(connectionId);
     this.wake();
   }

@@ -1,8 +1,9 @@
 import { checkDeviceConfiguration, normalizeClientDeviceId, type ConnectionRepository } from '../connections';
-import { DomainError, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
+import { DomainError, notFound, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
 import { newId } from '../kernel/ids';
+import type { DeviceReach } from '../kernel/reach';
 import type { BindingRecord } from './bindingRepository';
-import type { PhysicalDevice } from './device';
+import type { Device, PhysicalDevice } from './device';
 
 /** The physical device to bind to, as the caller names it. */
 export interface BindingInput {
@@ -23,8 +24,9 @@ export function patchedBinding(current: PhysicalDevice | undefined, patch: Bindi
   throw validationFailed(missing.map(([name]): Violation => ({ field: `physicalDevice.${name}`, description: 'is required to bind a device that has no physical device yet' })));
 }
 
-/** A binding ready to be stored, as the connection's connector wants it. Throws `connection_not_found`, `validation_failed`. */
-export async function checkedBinding(connections: ConnectionRepository, organizationId: string, input: BindingInput, now: number): Promise<BindingRecord> {
+/** A binding ready to be stored, as the connection's connector wants it. `mayUse`: whether the caller sees the connection. Throws `connection_not_found`, `validation_failed`. */
+export async function checkedBinding(connections: ConnectionRepository, organizationId: string, input: BindingInput, now: number, mayUse = true): Promise<BindingRecord> {
+  if (!mayUse) throw notFound('connection', input.connectionId);
   const { connectorId } = await connections.get(organizationId, input.connectionId);
   const configuration = input.configuration ?? {};
   const clientDeviceId = () => normalizeClientDeviceId(connectorId, input.clientDeviceId);
@@ -41,6 +43,18 @@ function violationsOf(work: () => void): readonly Violation[] {
     if (error instanceof DomainError && error.reason === 'validation_failed') return error.violations;
     throw error;
   }
+}
+
+/** Whether a limited key may bind the device to the connection: one that it names, or for a device that it names itself the one that it is on. */
+export function mayBindTo(reach: DeviceReach | undefined, { id, physicalDevice }: Pick<Device, 'id' | 'physicalDevice'>, connectionId: string): boolean {
+  return !reach || reach.connectionIds.has(connectionId) || (reach.ids.has(id) && physicalDevice?.connectionId === connectionId);
+}
+
+/** The device would leave what the key may reach, and only its binding lets the key reach it. */
+export function unbindingLeavesReach(): DomainError {
+  return new DomainError('permission_denied', 'scope_missing', 'the key reaches the device by the connection that it is bound to alone, and would lose it; use a key that names the device, or one without that limit', {
+    metadata: { required_scope: 'devices:write' },
+  });
 }
 
 /** Whether two bindings mean the same device in the field. */

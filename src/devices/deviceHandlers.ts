@@ -27,7 +27,7 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
   const images = imageReferences(devices);
   return {
     listDigitalDevices: checked(checkListRequest, async (request, context) => {
-      const page = await devices.list(context.organizationId, deviceQueryFromMessage(request));
+      const page = await devices.list(context.organizationId, deviceQueryFromMessage(request), context.principal.reach?.devices);
       return devicePageToMessage(page);
     }),
     createDigitalDevice: checked<CreateDigitalDeviceRequest, DigitalDevice>(checkImages, async (request, context) => {
@@ -36,7 +36,7 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
     }, images),
     getDigitalDevice: async (request, context) => again(await devices.get(context.organizationId, request.id)),
     updateDigitalDevice: checked(checkUpdateRequest, async (request, context) => {
-      const device = await devices.update(context.organizationId, request.id, deviceChangeFromMessage(request), request.etag);
+      const device = await devices.update(context.organizationId, request.id, deviceChangeFromMessage(request), request.etag, context.principal.reach?.devices);
       return message(device);
     }, images),
     deleteDigitalDevice: async (request, context) => {
@@ -76,5 +76,5 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
 }
 
 function imageReferences(devices: DeviceService): References<{ images: ImageInput[] }> {
-  return async ({ images }, context) => await devices.checkImages(context.organizationId, images.slice(0, MOST_IMAGES).map(imageFromMessage));
+  return async ({ images }, context) => await devices.checkImages(context.organizationId, images.slice(0, MOST_IMAGES).map(imageFromMessage), context.principal.reach?.devices);
 }

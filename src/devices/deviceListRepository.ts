@@ -17,7 +17,8 @@ export interface DeviceFilter {
   readonly lastSeenBefore: number | undefined;
 }
 
-interface ListedRow {
+/** A row of the columns `listed`. */
+export interface ListedRow {
   readonly id: string;
   readonly organization_id: string;
   readonly name: string;
@@ -32,16 +33,17 @@ interface ListedRow {
   readonly sensors: string;
 }
 
-// Before the newest device there is none: a position that every device comes after.
-const BEFORE_ALL: CreatedPosition = { createdAt: Number.MAX_SAFE_INTEGER, id: '' };
+/** Before the newest device there is none: a position that every device comes after. */
+export const BEFORE_ALL: CreatedPosition = { createdAt: Number.MAX_SAFE_INTEGER, id: '' };
 const AFTER_ALL: CreatedPosition = { createdAt: Number.MIN_SAFE_INTEGER, id: '' };
 
 /** So many devices are looked at one by one before all that are missing are sorted. */
-const STRETCH = 1000;
+export const STRETCH = 1000;
 
+/** When the device `d` was seen, or created if it never was. */
+export const SEEN_AT = 'coalesce(d.last_seen_at, d.created_at)';
 // Missing are those of the hours before, and some of the hour that the time lies in: two ranges of the index digital_devices_seen,
 // which holds all that is counted and sorted by.
-const SEEN_AT = 'coalesce(d.last_seen_at, d.created_at)';
 const HOURS_BEFORE = 'from digital_devices d where d.organization_id = ? and d.seen_hour < ?';
 const THAT_HOUR = `from digital_devices d where d.organization_id = ? and d.seen_hour = ? and ${SEEN_AT} < ?`;
 
@@ -86,7 +88,7 @@ function joined(dialect: Dialect, page: string): string {
 }
 
 /** The columns of a ListedRow of the page `d` and its bindings `p`; the page is cut first, so that sensors are read for its devices only. */
-function listed(dialect: Dialect): string {
+export function listed(dialect: Dialect): string {
   const sensors = dialect.jsonArray(dialect.jsonObject({ id: 's.id', sensorTemplateId: 's.sensor_template_id' }), 'sensors s where s.device_id = d.id', 's.position');
   return `d.id, d.organization_id, d.name, d.last_seen_at, d.interval_unit, d.interval_value, d.created_at, d.updated_at, p.id as physical_id, p.client_device_id, p.connection_id, ${sensors} as sensors`;
 }
@@ -155,11 +157,13 @@ function missingBefore(organizationId: string, before: number): (string | number
   return [organizationId, hour, organizationId, hour, before];
 }
 
-function newestFirst(table: string) {
+/** The order of the lists. */
+export function newestFirst(table: string) {
   return [{ column: `${table}.created_at`, order: 'desc' }, { column: `${table}.id`, order: 'desc' }];
 }
 
-function listedFromRow(row: ListedRow): ListedDevice {
+/** Reads such a row. */
+export function listedFromRow(row: ListedRow): ListedDevice {
   const { interval_unit: unit, interval_value: value } = row;
   return {
     id: row.id,

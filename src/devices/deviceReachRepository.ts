@@ -29,4 +29,22 @@ export class DeviceReachRepository {
     }
     return inside;
   }
+
+  /** The first of these devices that is not there, or lies outside; undefined: none. Without a reach: that is not there. */
+  async outside(organizationId: string, reach: DeviceReach | undefined, deviceIds: readonly string[]): Promise<string | undefined> {
+    const bound = this.db.knex.raw('(select p.connection_id from physical_devices p where p.device_id = d.id) as connection_id');
+    // With the bare column SQLite would rather read all devices of the organization than look for many ids.
+    const query = this.db.knex('digital_devices as d').whereRaw("d.organization_id || '' = ?", [organizationId]).whereIn('d.id', [...deviceIds]);
+    const rows = await query.select<{ id: string; connection_id: string | null }[]>('d.id', bound);
+    const isInside = (row: (typeof rows)[number]): boolean => !reach || reach.ids.has(row.id) || (row.connection_id !== null && reach.connectionIds.has(row.connection_id));
+    const inside = new Set(rows.filter(isInside).map(({ id }) => id));
+    return deviceIds.find((id) => !inside.has(id));
+  }
+
+  /** The physical devices of a connection that devices are bound to which the key names. */
+  async ofNamed(organizationId: string, { ids }: DeviceReach, connectionId: string): Promise<ReadonlySet<string>> {
+    // With the bare column SQLite would rather read all that is bound to the connection.
+    const query = this.db.knex('physical_devices as p').where('p.organization_id', organizationId).whereRaw("p.connection_id || '' = ?", [connectionId]).whereIn('p.device_id', [...ids]);
+    return new Set(await query.pluck<string[]>('p.client_device_id'));
+  }
 }

@@ -1,17 +1,21 @@
 import { ConnectionRepository } from '../connections';
 import type { Db } from '../database';
+import type { DeviceReach } from '../kernel/reach';
 import { ImageRepository } from '../media';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import { BindingRepository } from './bindingRepository';
 import { DeviceCounterRepository } from './deviceCounterRepository';
 import { DeviceListRepository } from './deviceListRepository';
 import { DeviceRepository } from './deviceRepository';
+import { ReachedDeviceListRepository } from './reachedDeviceListRepository';
 import { SensorRepository } from './sensorRepository';
 
 /** What the services of this room read and write, bound to one connection or transaction. */
 export interface DeviceRepositories {
   readonly devices: DeviceRepository;
   readonly lists: DeviceListRepository;
+  /** The lists that a limited key sees. */
+  readonly reachedLists: (reach: DeviceReach) => ReachedDeviceListRepository;
   readonly counters: DeviceCounterRepository;
   readonly bindings: BindingRepository;
   readonly sensors: SensorRepository;
@@ -25,6 +29,7 @@ export function deviceRepositories(db: Db): DeviceRepositories {
   return {
     devices: new DeviceRepository(db),
     lists: new DeviceListRepository(db),
+    reachedLists: (reach) => new ReachedDeviceListRepository(db, reach),
     counters: new DeviceCounterRepository(db),
     bindings: new BindingRepository(db),
     sensors: new SensorRepository(db),

@@ -4,8 +4,9 @@ import { DomainError, throwIfAny, validationFailed, type Violation } from '../ke
 import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
+import type { DeviceReach } from '../kernel/reach';
 import type { ImageInput } from '../media';
-import { checkedBinding, isSamePhysicalDevice, patchedBinding, type BindingInput, type BindingPatch } from './binding';
+import { checkedBinding, isSamePhysicalDevice, mayBindTo, patchedBinding, unbindingLeavesReach, type BindingInput, type BindingPatch } from './binding';
 import type { BindingRecord } from './bindingRepository';
 import type { DataSendingInterval, Device, ListedDevice } from './device';
 import type { DeviceHooks } from './deviceHooks';
@@ -59,6 +60,8 @@ interface DeviceUpdate {
   readonly db: Db;
   readonly device: Device;
   readonly now: number;
+  /** Of the key that asks; undefined: it is not limited. */
+  readonly reach: DeviceReach | undefined;
 }
 
 /** Digital devices and what they are bound to. Assumes that the field rules of the proto hold. */
@@ -91,14 +94,15 @@ export class DeviceService {
     return this.reads.get(organizationId, id);
   }
 
-  /** Names those of the pictures that the organization does not have. */
-  checkImages(organizationId: string, images: readonly ImageInput[]): Promise<Violation[]> {
-    return this.work.repos.images.check(organizationId, images);
+  /** Names those of the pictures that the organization does not have, or that lie outside the reach of a limited key. */
+  checkImages(organizationId: string, images: readonly ImageInput[], reach?: DeviceReach): Promise<Violation[]> {
+    return this.work.repos.images.check(organizationId, images, reach);
   }
 
-  /** Newest created first. Throws `validation_failed` for a token that this list did not give out. */
-  async list(organizationId: string, query: DeviceQuery): Promise<DevicePage> {
-    const { lists } = this.work.repos;
+  /** Newest created first; with the reach of a limited key those inside alone. Throws `validation_failed` for a token that this list did not give out. */
+  async list(organizationId: string, query: DeviceQuery, reach?: DeviceReach): Promise<DevicePage> {
+    const { repos } = this.work;
+    const lists = reach ? repos.reachedLists(reach) : repos.lists;
     const { lastSeenBefore } = query;
     const name = [organizationId, 'devices', query.search, ...(lastSeenBefore === undefined ? [] : [String(lastSeenBefore)])];
     const after = this.options.cursors.decode<CreatedPosition>(name, query.pageToken, 'pageToken');
@@ -111,15 +115,18 @@ export class DeviceService {
     return { devices: page.items, total, nextPageToken: page.next ? this.options.cursors.encode(name, page.next) : '' };
   }
 
-  /** Changes the given fields; where none is given, the device stays as it is. Throws `device_not_found`, `changed_meanwhile`, and what create throws. */
-  async update(organizationId: string, id: string, change: DeviceChange, etag: string | undefined): Promise<Device> {
+  /**
+   * Changes the given fields; where none is given, the device stays as it is. With the reach of a limited key it stays inside. Throws
+   * `device_not_found`, `changed_meanwhile`, `scope_missing`, and what create throws.
+   */
+  async update(organizationId: string, id: string, change: DeviceChange, etag: string | undefined, reach?: DeviceReach): Promise<Device> {
     return await this.work.transaction(async (repos, db) => {
       const device = await repos.devices.lock(organizationId, id);
       checkEtag('device', device.revision, etag);
       if (Object.values(change).every((value) => value === undefined)) return device;
       const now = this.options.clock.now();
       const { images } = change;
-      await this.rebind({ repos, db, device, now }, change.physicalDevice, images ? await repos.images.check(organizationId, images) : []);
+      await this.rebind({ repos, db, device, now, reach }, change.physicalDevice, images ? await repos.images.check(organizationId, images, reach) : []);
       if (images) await repos.images.set(organizationId, id, images, now);
       const dataSendingInterval = change.dataSendingInterval === undefined ? device.dataSendingInterval : (change.dataSendingInterval ?? undefined);
       await repos.devices.update(organizationId, id, { name: change.name ?? device.name, dataSendingInterval }, now);
@@ -138,6 +145,17 @@ export class DeviceService {
     });
   }
 
+  /** Deletes at most `most` devices of an organization that goes, each by itself; how many. */
+  async removeSome(organizationId: string, most: number): Promise<number> {
+    const ids = await this.work.repos.devices.oldest(organizationId, most);
+    for (const id of ids) {
+      await this.delete(organizationId, id, undefined).catch((error: unknown) => {
+        if (!(error instanceof DomainError && error.kind === 'not_found')) throw error; // somebody was faster
+      });
+    }
+    return ids.length;
+  }
+
   /** How many devices are bound to each of these connections; those with none are left out. */
   countByConnection(organizationId: string, connectionIds: readonly string[]): Promise<Map<string, number>> {
     return this.work.repos.counters.boundTo(organizationId, connectionIds);
@@ -145,9 +163,13 @@ export class DeviceService {
 
   /** Binds (null: unbinds, undefined: does not). Throws, together with what is `wrong` already, what is wrong with the binding. */
   private async rebind(update: DeviceUpdate, patch: BindingPatch | null | undefined, wrong: readonly Violation[]): Promise<void> {
-    const { repos, device, now } = update;
+    const { repos, device, now, reach } = update;
     const { organizationId, physicalDevice } = device;
-    const binding = await together(wrong, async () => patch && (await checkedBinding(repos.connections, organizationId, patchedBinding(physicalDevice, patch), now)));
+    const binding = await together(wrong, async () => {
+      if (!patch) return patch;
+      const wanted = patchedBinding(physicalDevice, patch);
+      return await checkedBinding(repos.connections, organizationId, wanted, now, mayBindTo(reach, device, wanted.connectionId));
+    });
     if (binding) await this.bind(update, binding);
     else if (binding === null) await this.unbind(update);
   }
@@ -162,8 +184,9 @@ export class DeviceService {
     return await repos.bindings.create(organizationId, id, wanted); // the mappings stay: they belong to the digital device
   }
 
-  private async unbind({ repos, db, device }: DeviceUpdate): Promise<void> {
+  private async unbind({ repos, db, device, reach }: DeviceUpdate): Promise<void> {
     if (!device.physicalDevice) return;
+    if (reach && !reach.ids.has(device.id)) throw unbindingLeavesReach();
     await repos.sensors.setMappings(device.organizationId, device.id, []);
     await repos.bindings.delete(device.organizationId, device.id, device.physicalDevice.connectionId);
     await this.options.hooks.onBindingChanged(db, device.organizationId, device.id);

@@ -1,6 +1,8 @@
-import type { Db, Dialect } from '../database';
+import type { Knex } from 'knex';
+import { type Db, type Dialect, whereDeviceInside } from '../database';
 import { throwIfAny, type Violation } from '../kernel/errors';
 import { isId } from '../kernel/ids';
+import type { DeviceReach } from '../kernel/reach';
 import { placed, unknownImages, type DeviceImage, type ImageInput } from './deviceImage';
 
 /** SQL of a column of a statement over `digital_devices d`: the pictures of the device as JSON text, for imagesFromJson. */
@@ -25,6 +27,13 @@ export function imagesFromJson(text: string): readonly DeviceImage[] {
   return (JSON.parse(text) as (Omit<DeviceImage, 'isCover'> & { isCover: number })[]).map((image) => ({ ...image, isCover: image.isCover === 1 }));
 }
 
+/** Narrows a query of pictures `m` to those inside the reach of a limited key: a device inside shows them, or none does. */
+export function wherePictureInside(db: Db, query: Knex.QueryBuilder, organizationId: string, reach: DeviceReach | undefined): Knex.QueryBuilder {
+  if (!reach) return query;
+  const shown = () => db.knex('device_images as i').where('i.media_id', db.knex.ref('m.id')).select('i.device_id');
+  return query.where((inside) => void inside.whereNotExists(shown()).orWhereExists(whereDeviceInside(shown(), 'i.device_id', organizationId, reach)));
+}
+
 /**
  * Which pictures a device shows. Assumes validated input (imageListViolations), a device of `organizationId`, and for the writes that it is
  * locked in the transaction of `db`. A picture is locked while it is given to a device or taken from it, in the order of the ids, so
@@ -33,11 +42,11 @@ export function imagesFromJson(text: string): readonly DeviceImage[] {
 export class ImageRepository {
   constructor(private readonly db: Db) {}
 
-  /** What is wrong with the references: pictures that the organization does not have. What can be no id at all is told elsewhere. */
-  async check(organizationId: string, images: readonly ImageInput[]): Promise<Violation[]> {
+  /** What is wrong with the references: pictures that the organization does not have, or that lie outside the reach of a limited key. What can be no id at all is told elsewhere. */
+  async check(organizationId: string, images: readonly ImageInput[], reach?: DeviceReach): Promise<Violation[]> {
     const ids = wanted(images).filter(isId);
     if (ids.length === 0) return [];
-    const rows: { id: string }[] = await this.media(organizationId, ids).select('m.id');
+    const rows: { id: string }[] = await wherePictureInside(this.db, this.media(organizationId, ids).select('m.id'), organizationId, reach);
     const unknown = missing(images, rows);
     return unknownImages(images, new Set(ids.filter((id) => unknown.has(id))));
   }

@@ -1,6 +1,6 @@
 export { imageListViolations, type DeviceImage, type ImageInput } from './deviceImage';
 export { imagesFromJson, imagesOfDeviceSql, ImageRepository } from './imageRepository';
-export { type Media, type Variant } from './media';
+export { mediaNotFound, type Media, type Variant } from './media';
 export { linkedMedia, mediaHandlers } from './mediaHandlers';
 export { MediaLinks } from './mediaLinks';
 export { MediaService } from './mediaService';

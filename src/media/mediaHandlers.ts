@@ -11,10 +11,10 @@ import type { MediaContent, MediaService } from './mediaService';
 export function mediaHandlers(service: MediaService, links: MediaLinks): HandlersOf<MediaServiceServer> {
   return {
     uploadMedia: upload(service, links),
-    getMedia: async ({ id }, { organizationId }) => mediaToMessage(await service.get(organizationId, id), links),
+    getMedia: async ({ id }, { organizationId, principal }) => mediaToMessage(await service.get(organizationId, id, principal.reach?.devices), links),
     downloadMedia: download(service, links),
-    deleteMedia: async ({ id }, { organizationId }) => {
-      await service.delete(organizationId, id);
+    deleteMedia: async ({ id }, { organizationId, principal }) => {
+      await service.delete(organizationId, id, principal.reach?.devices);
       return {};
     },
   };
@@ -37,8 +37,8 @@ function upload(service: MediaService, links: MediaLinks): ClientStreamHandler<U
 }
 
 function download(service: MediaService, links: MediaLinks): ServerStreamHandler<DownloadMediaRequest, DownloadMediaResponse> {
-  const open = async ({ id, variant }: DownloadMediaRequest, { organizationId }: CallContext): Promise<MediaContent> =>
-    await service.content(organizationId, id, variantOf(variant));
+  const open = async ({ id, variant }: DownloadMediaRequest, { organizationId, principal }: CallContext): Promise<MediaContent> =>
+    await service.content(organizationId, id, variantOf(variant), principal.reach?.devices);
 
   async function* answer(request: DownloadMediaRequest, context: CallContext): AsyncGenerator<DownloadMediaResponse> {
     const content = await open(request, context);

@@ -1,5 +1,7 @@
-import type { Db } from '../database';
+import { type Db, whereDeviceInside } from '../database';
 import { DomainError } from '../kernel/errors';
+import type { DeviceReach } from '../kernel/reach';
+import { wherePictureInside } from './imageRepository';
 import { mediaNotFound, type Media } from './media';
 
 interface MediaRow {
@@ -50,12 +52,19 @@ export class MediaRepository {
     }
   }
 
-  /** Throws `media_not_found`. */
-  async get(organizationId: string, id: string): Promise<Media> {
-    const uses = this.db.knex('device_images as i').where('i.media_id', this.db.knex.ref('m.id')).count().as('device_count');
+  /** Of the devices that show it those inside `reach` are counted. Throws `media_not_found`. */
+  async get(organizationId: string, id: string, reach?: DeviceReach): Promise<Media> {
+    const uses = whereDeviceInside(this.db.knex('device_images as i').where('i.media_id', this.db.knex.ref('m.id')), 'i.device_id', organizationId, reach).count().as('device_count');
     const row = await this.one(organizationId, id).first<MediaRow | undefined>('m.*', uses);
     if (!row) throw mediaNotFound(id);
     return mediaFromRow(row);
+  }
+
+  /** The first of these pictures that is not there, or that devices show of which none is inside the reach of a limited key; undefined: none. */
+  async outside(organizationId: string, reach: DeviceReach, ids: readonly string[]): Promise<string | undefined> {
+    const query = wherePictureInside(this.db, this.of(organizationId).whereIn('m.id', [...ids]), organizationId, reach);
+    const inside = new Set(await query.pluck<string[]>('m.id'));
+    return ids.find((id) => !inside.has(id));
   }
 
   /** The picture, which nobody gives to a device or takes from one until the end of the transaction. Throws `media_not_found`. */

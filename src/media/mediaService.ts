@@ -2,6 +2,7 @@ import type { Database } from '../database';
 import type { Clock } from '../kernel/clock';
 import { isId, newId } from '../kernel/ids';
 import type { Logger } from '../kernel/logger';
+import type { DeviceReach } from '../kernel/reach';
 import { Disk, type FileSystem } from './disk';
 import type { UploadLimits, UploadPart } from './incoming';
 import { mediaInUse, mediaNotFound, type Media, type Variant } from './media';
@@ -81,15 +82,20 @@ export class MediaService {
     }
   }
 
-  /** Throws `media_not_found`. */
-  async get(organizationId: string, id: string): Promise<Media> {
-    if (!isId(id)) throw mediaNotFound(id);
-    return await this.store.rows.get(organizationId, id);
+  /** The first of these pictures that is not there, or lies outside the reach of a limited key: devices show it, and none of them is inside; undefined: none. */
+  outside(organizationId: string, reach: DeviceReach, ids: readonly string[]): Promise<string | undefined> {
+    return this.store.rows.outside(organizationId, reach, ids);
   }
 
-  /** Throws `media_not_found`. */
-  async content(organizationId: string, id: string, variant: Variant): Promise<MediaContent> {
-    const media = await this.get(organizationId, id);
+  /** With a reach only the devices inside are counted. Throws `media_not_found`. */
+  async get(organizationId: string, id: string, reach?: DeviceReach): Promise<Media> {
+    if (!isId(id)) throw mediaNotFound(id);
+    return await this.store.rows.get(organizationId, id, reach);
+  }
+
+  /** As get, with the bytes. Throws `media_not_found`. */
+  async content(organizationId: string, id: string, variant: Variant, reach?: DeviceReach): Promise<MediaContent> {
+    const media = await this.get(organizationId, id, reach);
     const sizeBytes = await this.files.size(media, variant);
     const known = variant === 'original' ? media.sizeBytes : media.thumbnailBytes;
     if (sizeBytes !== known) {
@@ -102,13 +108,23 @@ export class MediaService {
     return { media, variant, sizeBytes, read: (start, end) => this.files.read(media, variant, start, end) };
   }
 
-  /** Throws `media_not_found`, `media_in_use`. */
-  async delete(organizationId: string, id: string): Promise<void> {
-    const media = await this.get(organizationId, id);
+  /** A limited key is told of the devices inside its reach alone. Throws `media_not_found`, `media_in_use`. */
+  async delete(organizationId: string, id: string, reach?: DeviceReach): Promise<void> {
+    const media = await this.get(organizationId, id, reach);
     await this.store.remove(media, ({ deviceCount }) => {
-      if (deviceCount > 0) throw mediaInUse(id, deviceCount);
+      if (deviceCount > 0) throw mediaInUse(id, reach ? Math.max(media.deviceCount, 1) : deviceCount);
       return true;
     });
+  }
+
+  /** Removes at most `most` pictures of an organization that goes, wherever they are shown; how many. */
+  async removeSome(organizationId: string, most: number): Promise<number> {
+    return await this.store.removeSome(organizationId, most);
+  }
+
+  /** Removes the files that are left of an organization whose pictures are gone, those in the trash too. */
+  async removeFiles(organizationId: string): Promise<void> {
+    await this.sweeping.removeFiles(organizationId);
   }
 
   /** Removes pictures that no device has shown for 24 hours, and looks after files without a row. One at a time; safe to repeat. */

@@ -9,7 +9,8 @@ export type ConnectorKeyHandlers = Pick<HandlersOf<DigitalDeviceServiceServer>, 
 export function connectorKeyHandlers(keys: ConnectorKeyService): ConnectorKeyHandlers {
   return {
     getConnectorKeys: async (request, context) => {
-      const found = await keys.list(context.organizationId, request.id, { connectionId: request.connectionId, clientDeviceId: request.clientDeviceId });
+      const source = { connectionId: request.connectionId, clientDeviceId: request.clientDeviceId };
+      const found = await keys.list(context.organizationId, request.id, source, context.principal.reach?.devices);
       return { connectorKeys: found.map(({ name, sampledAt, value }) => ({ name, timestamp: sampledAt, value: { value } })) };
     },
   };
