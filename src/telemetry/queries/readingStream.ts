@@ -3,6 +3,7 @@ import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import { DomainError, validationFailed } from '../../kernel/errors';
 import type { Cursors } from '../../kernel/pages';
+import type { DeviceReach } from '../../kernel/reach';
 import type { ReadingPositions } from '../readings/readingPositions';
 import { ReadingQueryRepository } from '../readings/readingQueryRepository';
 import { POSITIONS_PER_MS, type StoredReading } from '../readings/storedReading';
@@ -18,6 +19,8 @@ export interface StreamQuery {
   readonly deviceIds: readonly string[];
   /** Empty: from now on. */
   readonly resumeToken: string;
+  /** Of a limited key: nothing outside of it is shown, at the time when it would be. */
+  readonly reach?: DeviceReach | undefined;
 }
 
 /** Some readings, and where to resume after them; empty while more of the same stretch follows. */
@@ -57,7 +60,7 @@ export class ReadingStreams {
     try {
       const start = given ? await this.startAfter(organizationId, given) : await live.restart();
       yield tell([], start);
-      const now = given ? yield* this.catchUp(scope, live, start, tell, signal) : start;
+      const now = given ? yield* this.catchUp(scope, live, start, tell, signal, true) : start;
       yield* this.follow(scope, live, now, tell, signal);
     } finally {
       live.close();
@@ -69,39 +72,50 @@ export class ReadingStreams {
     let [position, told, toldAt] = [start, start, clock.monotonic()];
     while (!signal.aborted) {
       if (live.isBehind) {
-        position = told = yield* this.catchUp(scope, live, position, tell, signal);
+        // What a limited key is not shown may be why it fell behind: that is not told.
+        position = told = yield* this.catchUp(scope, live, position, tell, signal, !scope.isLimited);
         continue;
       }
       const { readings, until } = live.take();
       position = until;
-      const shown = await scope.only(readings);
+      const shown = await scope.reached(await scope.only(readings));
       const isQuiet = until > told && clock.monotonic() - toldAt >= LONGEST_SILENCE_MS;
       if (shown.length > 0 || isQuiet) {
-        yield* inPages(shown, () => tell([], until).resumeToken);
+        yield* this.pages(scope, shown, () => tell([], until).resumeToken);
         [told, toldAt] = [until, clock.monotonic()];
       }
-      await live.news(LONGEST_SILENCE_MS);
+      await live.news(Math.max(1, LONGEST_SILENCE_MS - (clock.monotonic() - toldAt)));
     }
   }
 
-  /** Shows what was stored after a position from the database; returns the position up to which it did. */
-  private async *catchUp(scope: StreamScope, live: LiveReadings, start: number, tell: Tell, signal: AbortSignal): AsyncGenerator<StreamItem, number> {
+  /** Shows what was stored after a position from the database; returns the position up to which it did. `always`: where to resume is told also where there was nothing. */
+  private async *catchUp(scope: StreamScope, live: LiveReadings, start: number, tell: Tell, signal: AbortSignal, always: boolean): AsyncGenerator<StreamItem, number> {
     const until = await live.restart();
     let [position, window] = [start, FIRST_WINDOW];
     while (position < until && !signal.aborted) {
       const end = Math.min(until, position + window);
       let stored = 0;
       for await (const readings of this.stored(scope, position, end, signal)) {
-        stored += readings.length;
-        yield* inPages(readings, () => '');
+        const shown = await scope.reached(readings);
+        stored += shown.length;
+        if (shown.length > 0) yield* this.pages(scope, shown, () => '');
       }
       if (signal.aborted) break;
-      yield tell([], end);
+      if (always || stored > 0) yield tell([], end);
       position = end;
       if (stored < LITTLE) window *= 4;
       else if (stored > MUCH) window = Math.max(1, Math.floor(window / 2));
     }
     return Math.max(position, until);
+  }
+
+  /** All of them in pages, the first at once; what has left the reach of a limited key while its reader took those before is left out. */
+  private async *pages(scope: StreamScope, readings: readonly StoredReading[], tokenOfLast: () => string): AsyncGenerator<StreamItem> {
+    let isFirst = true;
+    for (const page of inPages(readings, tokenOfLast)) {
+      yield isFirst ? page : { ...page, readings: await scope.reached(page.readings) };
+      isFirst = false;
+    }
   }
 
   /** What was stored after one position up to another, some series at once. */

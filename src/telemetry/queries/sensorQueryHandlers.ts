@@ -21,7 +21,7 @@ export function sensorQueryHandlers({ latest, ranges, aggregates, stream }: Sens
       return { sensors: aggregatesToMessages(page), nextPageToken: page.nextPageToken, thinnedBefore: optionalTimestamp(page.thinnedBefore) };
     }),
     streamReadings: async function* (request, context) {
-      for await (const item of stream.watch(context.organizationId, streamFromMessage(request), context.signal)) yield streamItemToMessage(item);
+      for await (const item of stream.watch(context.organizationId, { ...streamFromMessage(request), reach: context.principal.reach?.devices }, context.signal)) yield streamItemToMessage(item);
     },
   };
 }
