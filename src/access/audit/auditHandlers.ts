@@ -1,8 +1,25 @@
 import type { AccessControlServiceServer } from '../../gen/organization_access_control/access_control_service';
+import { fromTimestamp } from '../../kernel/timestamps';
 import type { HandlersOf } from '../../rpc/handlers';
-import { notYet } from '../notYet';
+import { auditEventToMessage, outcomeFromMessage } from './auditMessages';
+import type { AuditQueries } from './auditQueries';
 
 /** The way from the wire to the audit trail and back. */
-export function auditHandlers(): Pick<HandlersOf<AccessControlServiceServer>, 'listAuditEvents'> {
-  return { listAuditEvents: notYet };
+export function auditHandlers(audit: AuditQueries): Pick<HandlersOf<AccessControlServiceServer>, 'listAuditEvents'> {
+  return {
+    listAuditEvents: async (request, context) => {
+      const wanted = {
+        from: request.from && fromTimestamp(request.from),
+        to: request.to && fromTimestamp(request.to),
+        keyId: request.keyId || undefined,
+        userId: request.userId || undefined,
+        method: request.method || undefined,
+        resource: request.resource.replace(/\/$/, '') || undefined,
+        outcome: outcomeFromMessage(request.outcome),
+        requestId: request.requestId || undefined,
+      };
+      const { events, nextPageToken } = await audit.list(context.organizationId, wanted, request.pageSize, request.pageToken, context.signal);
+      return { events: events.map(auditEventToMessage), nextPageToken };
+    },
+  };
 }

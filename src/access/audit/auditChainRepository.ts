@@ -1,0 +1,42 @@
+import type { Db } from '../../database';
+import type { ChainEnds } from './auditEvent';
+import type { AuditRow } from './auditRepository';
+
+/** Walks whole chains, for those who verify, export and shorten them. */
+export class AuditChainRepository {
+  constructor(private readonly db: Db) {}
+
+  /** The next chain after a name, whether its ends are known or only events of it; undefined: there is none. */
+  async next(after: string | undefined): Promise<string | undefined> {
+    const found = await Promise.all(
+      ['audit_chains', 'audit_events'].map(async (table) => {
+        const query = this.db.knex(table).orderBy('chain').limit(1);
+        if (after !== undefined) query.where('chain', '>', after);
+        return (await query.first<{ chain: string } | undefined>('chain'))?.chain;
+      }),
+    );
+    return found.filter((chain) => chain !== undefined).toSorted()[0];
+  }
+
+  /** The ends of a chain; undefined: nothing says where they are. */
+  async ends(chain: string): Promise<ChainEnds | undefined> {
+    const row = await this.db.knex('audit_chains').where({ chain }).first<{ first_seq: number; first_previous: string; last_seq: number; last_hash: string } | undefined>();
+    return row && { firstSeq: row.first_seq, firstPrevious: row.first_previous, lastSeq: row.last_seq, lastHash: row.last_hash };
+  }
+
+  /** At most `limit` events from a place in the chain on, in its order. */
+  async from(chain: string, seq: number, limit: number): Promise<AuditRow[]> {
+    return await this.db.knex('audit_events').where({ chain }).where('seq', '>=', seq).orderBy('seq').limit(limit).select<AuditRow[]>('*');
+  }
+
+  /** Lets a locked chain begin after an event. */
+  async beginAfter(chain: string, { seq, hash }: { readonly seq: number; readonly hash: string }): Promise<void> {
+    await this.db.knex('audit_chains').where({ chain }).update({ first_seq: seq + 1, first_previous: hash });
+  }
+
+  /** Removes at most `limit` of the events before the beginning of a chain; tells how many. */
+  async removeBefore(chain: string, seq: number, limit: number): Promise<number> {
+    const oldest = this.db.knex('audit_events').where({ chain }).where('seq', '<', seq).orderBy('seq').limit(limit).select('seq');
+    return await this.db.knex('audit_events').where({ chain }).whereIn('seq', oldest).delete();
+  }
+}

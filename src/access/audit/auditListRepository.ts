@@ -1,0 +1,107 @@
+import type { Db } from '../../database';
+import { subjectOf, type AuditActor, type AuditEvent, type AuditOutcome } from './auditEvent';
+import type { AuditRow } from './auditRepository';
+
+/** Which events are wanted; what is undefined does not filter. */
+export interface AuditFilter {
+  /** Not before, Unix milliseconds. */
+  readonly from: number | undefined;
+  /** Before. */
+  readonly to: number | undefined;
+  readonly keyId: string | undefined;
+  readonly userId: string | undefined;
+  /** Any of these methods. */
+  readonly methods: readonly string[] | undefined;
+  /** This one and what lies below it. */
+  readonly resource: string | undefined;
+  readonly outcome: AuditOutcome | undefined;
+  readonly requestId: string | undefined;
+}
+
+/** Where a reader of a chain stands; events are read from the newest beginning to the oldest. */
+export interface AuditPosition {
+  readonly at: number;
+  readonly seq: number;
+}
+
+/** What one look found. */
+export interface AuditFound {
+  readonly events: readonly AuditEvent[];
+  /** Where it stopped looking; undefined: there is nothing older. */
+  readonly stopped: AuditPosition | undefined;
+}
+
+/** Reads the events of a chain by filters. */
+export class AuditListRepository {
+  constructor(private readonly db: Db) {}
+
+  /**
+   * At most `limit` events before a position, of the next `looks` that its index leads to: what fits seldom does not hold up the process,
+   * the caller asks again.
+   */
+  async find(chain: string, filter: AuditFilter, before: AuditPosition | undefined, limit: number, looks: number): Promise<AuditFound> {
+    const led = this.led(chain, filter);
+    if (before) led.whereRaw('(e.at, e.seq) < (?, ?)', [before.at, before.seq]);
+    if (filter.from !== undefined) led.where('e.at', '>=', filter.from);
+    if (filter.to !== undefined) led.where('e.at', '<', filter.to);
+    const looked = led.orderBy([{ column: 'e.at', order: 'desc' }, { column: 'e.seq', order: 'desc' }]).limit(looks).select('e.*');
+    const fitting = this.db.knex.from(looked.as('e')).orderBy([{ column: 'e.at', order: 'desc' }, { column: 'e.seq', order: 'desc' }]).limit(limit);
+    if (filter.keyId !== undefined) fitting.where('e.key_id', filter.keyId);
+    if (filter.userId !== undefined) fitting.where('e.user_id', filter.userId);
+    if (filter.methods) fitting.whereIn('e.method', [...filter.methods]);
+    if (filter.outcome !== undefined) fitting.where('e.outcome', filter.outcome);
+    if (filter.resource !== undefined) fitting.whereRaw('(e.resource = ? or substr(e.resource, 1, ?) = ?)', [filter.resource, filter.resource.length + 1, `${filter.resource}/`]);
+    if (filter.requestId !== undefined) fitting.where('e.request_id', filter.requestId);
+    const rows = await fitting.select<AuditRow[]>('e.*');
+    const events = rows.map(auditEventFromRow);
+    if (events.length === limit) return { events, stopped: events.at(-1) };
+    const [last] = await this.db.knex.from(led.clone().clearSelect().clearOrder().orderBy([{ column: 'e.at', order: 'desc' }, { column: 'e.seq', order: 'desc' }]).offset(looks - 1).limit(1).select('e.at', 'e.seq').as('e')).select<AuditPosition[]>('e.at', 'e.seq');
+    return { events, stopped: last && { at: last.at, seq: last.seq } };
+  }
+
+  /** Of the index that leads to the fewest. Events that the retention has given up are no part of the chain any more. */
+  private led(chain: string, { keyId, userId, methods, resource, outcome, requestId }: AuditFilter) {
+    const query = this.db.knex('audit_events as e').where('e.chain', chain);
+    const subject = resource === undefined ? '' : subjectOf(resource);
+    if (requestId !== undefined) return query.where('e.request_id', requestId);
+    if (subject.includes('/')) return query.where('e.subject', subject);
+    if (keyId !== undefined) return query.where('e.key_id', keyId);
+    if (userId !== undefined) return query.where('e.user_id', userId);
+    if (methods?.length === 1) return query.where('e.method', methods[0] as string);
+    if (outcome !== undefined) return query.where('e.outcome', outcome);
+    return query;
+  }
+}
+
+/** The event that a row holds. */
+export function auditEventFromRow(row: AuditRow): AuditEvent {
+  return {
+    id: row.id,
+    chain: row.chain,
+    seq: row.seq,
+    at: row.at,
+    actor: row.actor as AuditActor,
+    keyId: row.key_id ?? undefined,
+    keyPrefix: row.key_prefix,
+    userId: row.user_id ?? undefined,
+    peer: row.peer,
+    method: row.method,
+    resource: row.resource,
+    fields: fieldsIn(row.fields),
+    outcome: row.outcome as AuditOutcome,
+    reason: row.reason,
+    requestId: row.request_id,
+    count: row.count,
+    hash: row.hash,
+  };
+}
+
+/** Never throws: a row that somebody spoilt keeps no others from being read; to find it is the work of verifying. */
+function fieldsIn(text: string): string[] {
+  try {
+    const fields: unknown = JSON.parse(text);
+    return Array.isArray(fields) ? fields.map(String) : [];
+  } catch {
+    return [];
+  }
+}

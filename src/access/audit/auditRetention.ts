@@ -1,0 +1,71 @@
+import type { Database } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import type { Logger } from '../../kernel/logger';
+import { AuditChainRepository } from './auditChainRepository';
+import { AuditRepository } from './auditRepository';
+import { RETENTION, serverEvent } from './serverEvents';
+
+const A_DAY = 24 * 60 * 60_000;
+/** Events of one look or one transaction: a few milliseconds. */
+const AT_ONCE = 250;
+
+/**
+ * Removes the oldest events of each chain, from its beginning. First the chain is made to begin later, and an event of the server says up
+ * to where and by which hash it goes on, both in one transaction; then what lies before is removed in small steps, after a crash by the
+ * next run. `verify` accepts no other beginning.
+ */
+export class AuditRetention {
+  constructor(private readonly deps: { readonly database: Database; readonly clock: Clock; readonly log: Logger; readonly retentionDays: number }) {}
+
+  /** Shortens every chain whose oldest event is a day over its time. `signal`: stop between two steps. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { database, clock } = this.deps;
+    const chains = new AuditChainRepository(database.db);
+    const cutoff = clock.now() - this.deps.retentionDays * A_DAY;
+    for (let chain = await chains.next(undefined); chain !== undefined && !signal.aborted; chain = await chains.next(chain)) {
+      await this.shorten(chain, cutoff, signal);
+    }
+  }
+
+  private async shorten(chain: string, cutoff: number, signal: AbortSignal): Promise<void> {
+    const { database, log } = this.deps;
+    const chains = new AuditChainRepository(database.db);
+    const ends = await chains.ends(chain);
+    if (!ends) return; // something is wrong with it, and all of it is needed to say what
+    const last = await this.lastOver(chain, ends.firstSeq, cutoff, signal);
+    if (last) await this.giveUp(chain, last);
+    for (let removed = AT_ONCE; removed === AT_ONCE && !signal.aborted; await turn()) removed = await chains.removeBefore(chain, (last?.seq ?? ends.firstSeq - 1) + 1, AT_ONCE);
+    if (last) log.info({ organization_id: chain, first: ends.firstSeq, last: last.seq }, 'audit.retention');
+  }
+
+  /** The last of the events at the beginning that are over their time; undefined: not even the first is, by a day. */
+  private async lastOver(chain: string, firstSeq: number, cutoff: number, signal: AbortSignal): Promise<{ seq: number; hash: string } | undefined> {
+    const chains = new AuditChainRepository(this.deps.database.db);
+    let last: { seq: number; hash: string } | undefined;
+    for (let at = firstSeq; ; at += AT_ONCE) {
+      const rows = await chains.from(chain, at, AT_ONCE);
+      if (at === firstSeq && (rows[0]?.at ?? Infinity) >= cutoff - A_DAY) return undefined;
+      for (const row of rows) {
+        if (row.at >= cutoff) return last;
+        last = row;
+      }
+      if (rows.length < AT_ONCE || signal.aborted) return last;
+      await turn();
+    }
+  }
+
+  private async giveUp(chain: string, last: { readonly seq: number; readonly hash: string }): Promise<void> {
+    const { database, clock } = this.deps;
+    await database.transaction(async (db) => {
+      const repository = new AuditRepository(db);
+      const ends = await repository.lock(chain);
+      await repository.append(chain, ends, [serverEvent(clock.now(), chain, RETENTION, `audit-events/${ends.firstSeq}..${last.seq}/${last.hash}`)]);
+      await new AuditChainRepository(db).beginAfter(chain, last);
+    });
+  }
+}
+
+/** Lets others have their turn. */
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
