@@ -1,6 +1,9 @@
+import { status } from '@grpc/grpc-js';
 import type { Principal } from '../../kernel/principal';
-import type { AuditedCall } from '../auditor';
+import type { AuditedCall, AuditedEnd } from '../auditor';
 import type { MethodFacts } from '../descriptors';
+import type { WireError } from '../errorTable';
+import { enumWord } from '../json/enumWords';
 import type { OpenCall } from '../openCall';
 
 /** An id as this server gives them out, or the name of a system role; nothing else that a caller writes gets into the trail. */
@@ -8,19 +11,65 @@ const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^(?:owner|admin|operat
 
 /** What the audit trail is told of a call; `request`: undefined while none was read. */
 export function auditedCall(call: OpenCall, facts: MethodFacts, request?: unknown): AuditedCall {
-  const { path, requestId, peer, refusedKey } = call;
-  return { method: path, requestId, peer, key: (call.principal as Principal | undefined) ?? refusedKey, resource: resourceOf(facts, request), fields: fieldsOf(facts, request) };
+  const { path, requestId, peer, refusedKey, unknownKeyPrefix: keyPrefix } = call;
+  return { method: path, requestId, peer, key: (call.principal as Principal | undefined) ?? refusedKey, keyPrefix, resource: resourceOf(facts, request), fields: fieldsOf(facts, request) };
 }
 
-/** What a call is about: its main HTTP route without the base, each variable as the request has it, and the id of what it created: `devices/<id>/commands/<id>`. */
+const KEY_REASONS = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
+const NOT_AUDITED = new Set(['cancelled', 'shutting_down']);
+
+/** Whether the trail tells of a call that was refused before it began: of every change, and of a caller that may not or not so often. */
+export function isAudited({ changes }: MethodFacts, code: status, reason: string): boolean {
+  return changes ? code !== status.OK && !NOT_AUDITED.has(reason) : KEY_REASONS.has(code) || reason === 'rate_limited';
+}
+
+/** How the handler of a change ended; an answer can say by itself that nothing was done, as the status rules of its method tell. */
+export function endOf(facts: MethodFacts, response: unknown, error: WireError | undefined): Pick<AuditedEnd, 'outcome' | 'reason'> {
+  if (error) return { outcome: error.grpc === status.INTERNAL ? 'failed' : error.reason === 'database_unavailable' ? 'unknown' : 'refused', reason: error.reason };
+  const rule = facts.statusRules.find(({ field, value }) => wordOf(facts, response, field) === value);
+  return rule && rule.status >= 400 ? { outcome: 'refused', reason: rule.value } : { outcome: 'succeeded', reason: '' };
+}
+
+function wordOf({ response: { fields } }: MethodFacts, response: unknown, jsonName: string): string | undefined {
+  const field = fields.find((one) => one.jsonName === jsonName);
+  const value = field && (response as Readonly<Record<string, unknown>> | undefined)?.[field.localName];
+  return field?.enum && typeof value === 'number' ? enumWord(field.enum, value) : String(value);
+}
+
+/** What a call is about: its main HTTP route without the base, as far as the request names it, and the id of what it created: `devices/<id>/commands/<id>`. */
 export function resourceOf(facts: MethodFacts, request: unknown, response?: unknown): string {
-  const [route] = facts.routes;
-  if (!route) return '';
-  const [path = ''] = route.route.replace(/^\/api(?:\/v\d+)?\//, '').split(':');
   const given = request as Readonly<Record<string, unknown>> | undefined;
-  const named = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => idIn(given, camel(name)) ?? '-');
+  const steps: string[] = [];
+  for (const { word, variable } of stepsOf(facts)) {
+    const named = variable === undefined ? word : idIn(given, variable);
+    if (named === undefined) return steps.join('/');
+    steps.push(named);
+  }
   const created = createdId(facts, response, given);
-  return created === undefined ? named : `${named}/${created}`;
+  return [...steps, ...(created === undefined ? [] : [created])].join('/');
+}
+
+interface Step {
+  readonly word: string;
+  /** The local name of the field that stands here. */
+  readonly variable: string | undefined;
+}
+
+/** The steps of the methods' resources, read once. */
+const known = new WeakMap<MethodFacts, readonly Step[]>();
+
+function stepsOf(facts: MethodFacts): readonly Step[] {
+  const steps = known.get(facts) ?? readSteps(facts);
+  known.set(facts, steps);
+  return steps;
+}
+
+function readSteps({ routes: [main] }: MethodFacts): readonly Step[] {
+  const words = main?.route.replace(/^\/api(?:\/v\d+)?\//, '').replace(/:\w+$/, '').split('/') ?? [];
+  return words.map((word) => {
+    const name = /^\{(\w+)\}$/.exec(word)?.[1];
+    return { word, variable: name === undefined ? undefined : camel(name) };
+  });
 }
 
 /** The names of the fields that a request gives; its organization aside. */
