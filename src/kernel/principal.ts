@@ -37,3 +37,14 @@ export class KeyRefused extends DomainError {
     super(...error);
   }
 }
+
+/** A well-formed key that is not known here; only its beginning may be kept. */
+export class KeyUnknown extends DomainError {
+  constructor(
+    /** `plr_` and 6 characters. */
+    readonly keyPrefix: string,
+    ...error: ConstructorParameters<typeof DomainError>
+  ) {
+    super(...error);
+  }
+}

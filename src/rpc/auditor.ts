@@ -9,6 +9,8 @@ export interface AuditedCall {
   readonly peer: string;
   /** Undefined: no key was recognised. */
   readonly key: KeyIdentity | undefined;
+  /** The beginning of a well-formed key that is not known here; empty otherwise. */
+  readonly keyPrefix: string;
   /** What it is done to, as far as the request says; empty: nothing that has an id. */
   readonly resource: string;
   /** The names of the fields that were given. */
@@ -17,7 +19,8 @@ export interface AuditedCall {
 
 /** How it ended. */
 export interface AuditedEnd {
-  readonly outcome: 'succeeded' | 'refused' | 'failed';
+  /** `unknown`: the database went away before its last answer. */
+  readonly outcome: 'succeeded' | 'refused' | 'failed' | 'unknown';
   /** The reason that the caller was told; empty for success. */
   readonly reason: string;
   /** What it was done to, with what the answer added, as the id of what was created. */

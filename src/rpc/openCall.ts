@@ -10,6 +10,8 @@ export class OpenCall implements CallContext {
   requestId = '';
   /** A key that was recognised and refused. */
   refusedKey: KeyIdentity | undefined;
+  /** The beginning of a well-formed key that is not known here; empty otherwise. */
+  unknownKeyPrefix = '';
   /** What the caller asks for, once it was read. */
   request: unknown;
   /** The change that has begun, as the audit trail knows it. */

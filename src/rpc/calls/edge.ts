@@ -2,13 +2,13 @@ import { status } from '@grpc/grpc-js';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
-import { KeyRefused, type Principal } from '../../kernel/principal';
+import { KeyRefused, KeyUnknown, type Principal } from '../../kernel/principal';
 import { admit } from '../admission';
 import type { Auditor } from '../auditor';
 import type { Authenticator } from '../authenticator';
 import { toWire, type WireError } from '../errorTable';
 import { shuttingDown } from '../openCall';
-import { auditedCall, resourceOf } from './audited';
+import { auditedCall, endOf, isAudited, resourceOf } from './audited';
 import { KeyWatch } from './keyWatch';
 import type { ServedCall } from './servedCall';
 
@@ -71,9 +71,8 @@ export class Edge {
   /** The handler of a change has come to its end, whether or not its caller is still there. */
   changed({ method, context }: ServedCall, request: unknown, response: unknown, error?: unknown): void {
     if (!context.intent) return;
-    const wire = error === undefined ? undefined : toWire(error, context.requestId);
-    const outcome = wire === undefined ? 'succeeded' : wire.grpc === status.INTERNAL ? 'failed' : 'refused';
-    this.auditor?.end(context.intent, { outcome, reason: wire?.reason ?? '', resource: resourceOf(method.facts, request, response) });
+    const { outcome, reason } = endOf(method.facts, response, error === undefined ? undefined : toWire(error, context.requestId));
+    this.auditor?.end(context.intent, { outcome, reason, resource: resourceOf(method.facts, request, response) });
   }
 
   /** A stream that may change something was opened. */
@@ -83,9 +82,9 @@ export class Edge {
 
   /** A call that ended before its handler began was refused, if it is one that counts: a change, or a caller that may not. */
   private refusedAudited({ method, context }: ServedCall, code: status, reason: string | undefined): void {
-    if (code === status.OK || reason === undefined || context.intent) return;
-    const counts = method.facts.changes ? code !== status.CANCELLED && reason !== 'shutting_down' : code === status.UNAUTHENTICATED || code === status.PERMISSION_DENIED;
-    if (counts) this.auditor?.note(auditedCall(context, method.facts, context.request), { outcome: code === status.INTERNAL ? 'failed' : 'refused', reason, resource: resourceOf(method.facts, context.request) });
+    if (!this.auditor || reason === undefined || context.intent || !isAudited(method.facts, code, reason)) return;
+    const outcome = code === status.INTERNAL || code === status.UNAVAILABLE ? 'failed' : 'refused';
+    this.auditor.note(auditedCall(context, method.facts, context.request), { outcome, reason, resource: resourceOf(method.facts, context.request) });
   }
 
   /** A call has ended: one line in the log. `http`: the status that went out, where it was one of HTTP. */
@@ -114,6 +113,7 @@ export class Edge {
   told(call: ServedCall, error: unknown): WireError {
     const { path, requestId } = call.context;
     if (error instanceof KeyRefused) call.context.refusedKey = error.key;
+    if (error instanceof KeyUnknown) call.context.unknownKeyPrefix = error.keyPrefix;
     const wire = toWire(error, requestId);
     if (wire.cause !== undefined) this.log.error({ method: path, request_id: requestId, reason: wire.reason, err: wire.cause }, 'rpc.failed');
     return wire;

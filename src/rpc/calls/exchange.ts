@@ -62,8 +62,19 @@ function serveAdmitted(call: ServedCall, request: unknown, found: readonly Viola
     return;
   }
   const prepared = call.prepare(request);
-  if (prepared) prepared.then(() => answer(call, request)).catch((error: unknown) => call.fail(error));
+  if (prepared) prepared.then(() => answerPrepared(call, request)).catch((error: unknown) => call.fail(error));
   else answer(call, request);
+}
+
+/** What was begun in the audit trail has an end there, whatever happens. */
+function answerPrepared(call: ServedCall, request: unknown): void {
+  try {
+    if (call.context.aborted) throw call.context.aborted; // meanwhile
+    answer(call, request);
+  } catch (error) {
+    call.changed(request, undefined, error);
+    throw error;
+  }
 }
 
 function answer(call: ServedCall, request: unknown): void {
