@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { auditHandlers, CommandLineAudit, keyHandlers, memberHandlers, roleHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { auditHandlers, AuditQueries, AuditTrail, CommandLineAudit, keyHandlers, memberHandlers, roleHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
 import { findHostPort, hostPortText, isLoopback, type Config } from './config';
@@ -119,9 +119,10 @@ export async function startApp(config: Config, { log, clock }: Outside, onDataFo
     await database.own(onLost);
     await database.migrate();
     await seedSystemRecords(new UnitOfWork(database, sensorTemplateRepositories), outside.clock);
-    const served = await serve(config, database, outside, closing);
+    const { trail, ...served } = await serve(config, database, outside, closing);
     // Last, when nothing can keep the server from starting: a key that is made is also shown, this once.
     const bootstrapped = await bootstrap(new UnitOfWork(database, accessRepositories), outside.clock);
+    if (bootstrapped) trail.did(bootstrapped.organization.id, 'bootstrap', `api-keys/${bootstrapped.apiKey.id}`);
     const [first, ...others] = await served.organizations.list();
     return { ...served, bootstrapped, onlyOrganizationId: others.length === 0 ? first?.id : undefined, databaseLost, stop };
   } catch (error) {
@@ -149,7 +150,7 @@ async function open(config: Config, outside: Outside): Promise<Database> {
 }
 
 /** Builds the rooms and opens the port. What has to be closed again goes to `closing`, in the order in which it was opened. */
-async function serve(config: Config, database: Database, outside: Outside, closing: Closing): Promise<Omit<App, 'bootstrapped' | 'onlyOrganizationId' | 'databaseLost' | 'stop'>> {
+async function serve(config: Config, database: Database, outside: Outside, closing: Closing): Promise<Omit<App, 'bootstrapped' | 'onlyOrganizationId' | 'databaseLost' | 'stop'> & { readonly trail: AuditTrail }> {
   const uow = new UnitOfWork(database, accessRepositories);
   const authentication = new Authentication({ uow, ...outside });
   closing.push(async () => await authentication.close());
@@ -157,8 +158,12 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   await tls.start();
   closing.push(() => tls.stop());
 
+  const trail = new AuditTrail({ database, ...config.audit, ...outside });
+  await trail.start();
+  closing.push(async () => await trail.close());
+
   compileSchemas();
-  const services = new Services({ authenticator: authentication, reflection: config.grpc.reflection, ...outside });
+  const services = new Services({ authenticator: authentication, reflection: config.grpc.reflection, auditor: trail, ...outside });
   authentication.onKeyChanged((keyId) => services.keyChanged(keyId));
   authentication.onAccessChanged(() => services.accessChanged());
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
@@ -171,7 +176,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   closing.push(async () => await media.stop());
   let publicUrl = config.http.publicUrl; // else known once the port is open
   const mediaLinks = new MediaLinks(await openLinkSecret(uow), () => publicUrl, outside.clock);
-  const { executions, uplinks, upkeep, hub, opener } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, accessChanged, encoder, secretKey, media, mediaLinks, ...outside });
+  const { executions, uplinks, upkeep, hub, opener } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, accessChanged, encoder, secretKey, media, mediaLinks, trail, ...outside });
   await uplinks.start();
   await executions.start();
   closing.push(async () => await executions.stop());
@@ -190,7 +195,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const http = await restServer?.start(config.http.listen);
   if (http) publicUrl ||= defaultPublicUrl(http.address, tls.isOn);
   const people = administration(database, outside, keyChanged);
-  return { ...people, addresses: { grpc: grpc.address, http: http?.address }, ca: tls.caFile };
+  return { ...people, trail, addresses: { grpc: grpc.address, http: http?.address }, ca: tls.caFile };
 }
 
 interface House extends Outside {
@@ -203,6 +208,7 @@ interface House extends Outside {
   readonly secretKey: SecretKey;
   readonly media: MediaService;
   readonly mediaLinks: MediaLinks;
+  readonly trail: AuditTrail;
 }
 
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
@@ -225,7 +231,7 @@ function addServices(server: Services, house: House): { executions: Executions; 
   const series = new SeriesNumbers();
   const uplinks = new UplinkPipeline({ ...house, positions, series, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
-  server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(), ...roleHandlers(), ...auditHandlers() });
+  server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(), ...roleHandlers(), ...auditHandlers(new AuditQueries({ ...house, methodsNamed: (name) => [...server.methods.keys()].filter((path) => path.endsWith(`/${name}`)) })) });
   server.add(OrganizationsServiceService, organizationHandlers(new OrganizationService({ uow, clock })));
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
   server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));

@@ -1,4 +1,6 @@
 export { auditHandlers } from './audit/auditHandlers';
+export { AuditQueries } from './audit/auditQueries';
+export { AuditTrail } from './audit/auditTrail';
 export { CommandLineAudit, type CommandChange } from './audit/changes';
 export { memberHandlers } from './people/memberHandlers';
 export { roleHandlers } from './people/roleHandlers';

@@ -42,6 +42,9 @@ export const configSchema = z.strictObject({
   bootstrap: z.strictObject({
     keyFile: text().default('').describe('first start: write {"organizationId", "apiKey"} to this file instead of the terminal'),
   }),
+  audit: z.strictObject({
+    retentionDays: count(1, 36_500).default(1095).describe('how long events of the audit trail are kept, days'),
+  }),
   codec: z.strictObject({
     workers: count(1, 16).default(2).describe('threads that run the encoders of commands'),
     scriptMs: count(10, 60_000).default(250).describe('how long an encoder may compute, milliseconds'),

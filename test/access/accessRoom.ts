@@ -1,4 +1,4 @@
-import { auditHandlers, keyHandlers, memberHandlers, MemberService, roleHandlers, RoleService, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationDeletion, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
+import { auditHandlers, AuditQueries, AuditTrail, keyHandlers, memberHandlers, MemberService, roleHandlers, RoleService, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, OrganizationDeletion, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type AccessRepositories, type Bootstrapped, type KeyFromCommandLine } from '../../src/access';
 import { UnitOfWork, type Database } from '../../src/database';
 import { AccessControlServiceClient, AccessControlServiceService } from '../../src/gen/organization_access_control/access_control_service';
 import { OrganizationsServiceClient, OrganizationsServiceService } from '../../src/gen/organizations_service';
@@ -63,7 +63,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const access = new KeyService({ uow, clock, cursors, missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
   const deletion = new OrganizationDeletion({ uow, clock, holdings: async () => ({ devices: 3, connections: 2 }), onDeleted: (id) => authentication.accessChanged(id) });
   const services = (server: Services): void => {
-    server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(room.members, cursors), ...roleHandlers(room.roles, cursors), ...auditHandlers() });
+    server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(room.members, cursors), ...roleHandlers(room.roles, cursors), ...auditHandlers(new AuditQueries({ database: db.database, cursors, trail: new AuditTrail({ database: db.database, clock, log, retentionDays: 1095 }), methodsNamed: () => [] })) });
     server.add(UserProfileServiceService, userProfileHandlers(users));
     server.add(OrganizationsServiceService, organizationHandlers(room.organizations, deletion, cursors));
   };
