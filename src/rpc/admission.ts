@@ -4,14 +4,27 @@ import type { Authenticator } from './authenticator';
 import type { MethodFacts } from './descriptors';
 import type { OpenCall } from './openCall';
 
-/** Who is asking, if its key passes and holds the method's scope. Undefined for a method that needs no key. */
+/** Who is asking, if its key passes, has calls left and holds the method's scope. Undefined for a method that needs no key. */
 export function admit(authenticator: Authenticator, facts: MethodFacts, key: string | undefined, peer: string): Principal | undefined | Promise<Principal> {
   if (facts.scope === 'none') return undefined;
   const principal = authenticator.authenticate(key, peer);
-  return principal instanceof Promise ? principal.then((known) => withScope(facts, known)) : withScope(facts, principal);
+  return principal instanceof Promise ? principal.then((known) => counted(authenticator, facts, known, peer)) : counted(authenticator, facts, principal, peer);
 }
 
-function withScope(facts: MethodFacts, principal: Principal): Principal {
+/** The same for a call that was admitted and counted before. */
+export function admitAgain(authenticator: Authenticator, facts: MethodFacts, key: string | undefined, peer: string): Principal | undefined | Promise<Principal> {
+  if (facts.scope === 'none') return undefined;
+  const principal = authenticator.authenticate(key, peer);
+  return principal instanceof Promise ? principal.then((known) => requireScope(facts, known)) : requireScope(facts, principal);
+}
+
+function counted(authenticator: Authenticator, facts: MethodFacts, principal: Principal, peer: string): Principal {
+  authenticator.countCall(principal, peer);
+  return requireScope(facts, principal);
+}
+
+/** The principal again, if it may call the method. Throws scope_missing, admin_key_required. */
+export function requireScope(facts: MethodFacts, principal: Principal): Principal {
   const { reach } = principal;
   if (facts.scope !== 'any' && !principal.scopes.has(facts.scope)) throw scopeMissing(facts, principal, `the key does not hold the scope ${facts.scope}, or the role of its owner does not; use one that was created with it`);
   if (facts.adminOnly && !principal.isAdmin) throw new KeyRefused(principal, 'permission_denied', 'admin_key_required', 'only an admin key may do this; make one on the command line of the server (plantroom keys create --admin)');

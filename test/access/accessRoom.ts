@@ -30,7 +30,7 @@ export function openAccess(database: Database, clock: TestClock, log: Logger): A
   const authentication = new Authentication({ uow, clock, log });
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
   const users = new UserService({ uow, clock });
-  const people = { uow, clock, accessChanged: (organizationId: string): void => authentication.accessChanged(organizationId) };
+  const people = { uow, clock, accessChanged: (): void => authentication.accessChanged() };
   return { uow, authentication, users, members: new MemberService(people), roles: new RoleService(people), organizations: new OrganizationService({ uow, clock }), keys: new KeyAdministration({ uow, clock, users, missingConnections, keyChanged }) };
 }
 
@@ -61,7 +61,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const first = (await bootstrap(uow, clock)) as Bootstrapped;
   const cursors = await openCursors(uow);
   const access = new KeyService({ uow, clock, cursors, missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
-  const deletion = new OrganizationDeletion({ uow, clock, holdings: async () => ({ devices: 3, connections: 2 }), onDeleted: (id) => authentication.accessChanged(id) });
+  const deletion = new OrganizationDeletion({ uow, clock, holdings: async () => ({ devices: 3, connections: 2 }), onDeleted: () => authentication.accessChanged() });
   const services = (server: Services): void => {
     server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(room.members, cursors), ...roleHandlers(room.roles, cursors), ...auditHandlers(new AuditQueries({ database: db.database, cursors, trail: new AuditTrail({ database: db.database, clock, log, retentionDays: 1095 }), methodsNamed: () => [] })) });
     server.add(UserProfileServiceService, userProfileHandlers(users));

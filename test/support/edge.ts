@@ -52,6 +52,8 @@ export class MemoryLog implements Logger {
 export class FakeAuthenticator implements Authenticator {
   readonly keys = new Map<string, Principal>();
   readonly ended = new Map<string, DomainError>();
+  /** Peers that have no calls left. */
+  readonly busy = new Set<string>();
   asked = 0;
 
   add(key: string, overrides: Partial<Principal> = {}): string {
@@ -67,6 +69,15 @@ export class FakeAuthenticator implements Authenticator {
   recheck(principal: Principal): Promise<Principal> {
     const end = this.ended.get(principal.keyId);
     return end ? Promise.reject(end) : Promise.resolve(this.keys.get(principal.keyId) ?? principal);
+  }
+
+  countCall(_principal: Principal, peer: string): void {
+    if (this.busy.has(peer)) throw new DomainError('exhausted', 'rate_limited', 'too many calls; wait a little', { retryAfterMs: 1500 });
+  }
+
+  requireAllowed(principal: Principal, peer: string): void {
+    const { allowedAddresses } = this.keys.get(principal.keyId) ?? principal;
+    if (allowedAddresses.length > 0 && !allowedAddresses.includes(peer)) throw new DomainError('permission_denied', 'address_not_allowed', 'use the key from elsewhere');
   }
 
   private find(key: string | undefined): Principal {

@@ -2,60 +2,98 @@ import type { UnitOfWork } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
-import type { Principal } from '../../kernel/principal';
+import { KeyRefused, KeyUnknown, type Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
-import { hashKey, isWellFormed, type ApiKey } from './apiKey';
+import { compileAddresses } from './addresses';
+import { hashKey, isWellFormed, prefixOf } from './apiKey';
+import { KeyReads } from './keyReads';
 import { KeyUses } from './keyUses';
+import type { KnownKey } from './knownKeyRepository';
+import { RateLimits, UNLIMITED, type Rates } from './rateLimits';
 
 /** For how long a key that was read is taken as read, in milliseconds: a change in another process counts that much later. */
 const FRESH = 1000;
 const LARGEST_CACHE = 10_000;
 
-interface Known {
-  readonly key: ApiKey;
-  readonly principal: Principal;
+interface Cached extends KnownKey {
+  readonly hash: string;
   /** On the clock that never jumps. */
   readonly readAt: number;
+  readonly allows: (address: string) => boolean;
+  /** The last address that was allowed. */
+  lastPeer: string | undefined;
+}
+
+/** What authentication stands on. */
+export interface AuthenticationOptions {
+  readonly uow: UnitOfWork<AccessRepositories>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Where nothing is said: no limits. */
+  readonly rates?: Rates;
 }
 
 /**
- * Checks API keys: present, well-formed, known, not revoked, not expired, in this order. A key that was read within the last second is
- * answered without a promise. Calls that wait for the same key share one read.
+ * Checks API keys: present, well-formed, known, not revoked, not expired, from an allowed address, in this order; whoever fails too
+ * often is told only that. A key that was read within the last second is answered without a promise.
  */
 export class Authentication {
-  private readonly known = new Map<string, Known>();
-  private readonly reading = new Map<string, Promise<Known>>();
-  private readonly listeners = new Set<(keyId: string) => void>();
+  private readonly known = new Map<string, Cached>();
+  /** Hashes that no key has, and when that was read. */
+  private readonly unknown = new Map<string, number>();
+  /** What each principal was made of, for as long as somebody has it. */
+  private readonly origins = new WeakMap<Principal, Cached>();
+  private readonly keyListeners = new Set<(keyId: string) => void>();
   private readonly accessListeners = new Set<() => void>();
+  private readonly reads: KeyReads;
   private readonly uses: KeyUses;
+  private readonly limits: RateLimits;
   private changes = 0;
 
-  constructor(private readonly deps: { readonly uow: UnitOfWork<AccessRepositories>; readonly clock: Clock; readonly log: Logger }) {
+  constructor(private readonly deps: AuthenticationOptions) {
+    this.reads = new KeyReads(deps.uow);
     this.uses = new KeyUses(deps);
+    this.limits = new RateLimits(deps.clock, deps.rates ?? UNLIMITED);
   }
 
-  /** `peer` is the caller's address without the port. Throws api_key_missing, api_key_invalid, api_key_revoked, api_key_expired. */
+  /**
+   * `peer` is the caller's address without the port. Throws api_key_missing, api_key_invalid, api_key_revoked, api_key_expired,
+   * address_not_allowed, rate_limited.
+   */
   authenticate(key: string | undefined, peer: string): Principal | Promise<Principal> {
-    if (!key) throw new DomainError('unauthenticated', 'api_key_missing', 'the call has no API key; send one as x-api-key');
+    if (!key) throw this.limits.failed(new DomainError('unauthenticated', 'api_key_missing', 'the call has no API key; send one as x-api-key'), peer);
     const hash = hashKey(key);
     const known = this.known.get(hash);
-    if (known && this.deps.clock.monotonic() - known.readAt < FRESH) return this.admit(known, peer);
-    if (!known && !isWellFormed(key)) throw keyInvalid('the API key is mistyped: its checksum does not fit; copy the whole key, plr_ and 49 characters');
-    return this.read(hash).then((read) => this.admit(read, peer));
+    if (known && this.isFresh(known.readAt)) return this.admit(known, peer);
+    if (!known && !isWellFormed(key)) throw this.limits.failed(keyInvalid('the API key is mistyped: its checksum does not fit; copy the whole key, plr_ and 49 characters'), peer);
+    if (this.isFresh(this.unknown.get(hash))) throw this.limits.failed(keyUnknown(prefixOf(key)), peer);
+    return this.authenticateAnew(hash, prefixOf(key), peer);
+  }
+
+  /** Counts one call, or one stream that is opened. Throws rate_limited. */
+  countCall(principal: Principal, peer: string): void {
+    this.limits.countCall(principal, peer);
   }
 
   /** Reads the key again, for streams that are open with it: what it may do now. Throws when it would no longer pass. */
   async recheck(principal: Principal): Promise<Principal> {
-    const key = await this.deps.uow.repos.apiKeys.find(principal.organizationId, principal.keyId);
-    if (!key) throw keyUnknown();
-    this.refuseEnded(key);
-    return principalOf(key);
+    const origin = this.origins.get(principal);
+    const known = origin && (await this.read(origin.hash));
+    if (!known) throw keyUnknown(principal.keyPrefix);
+    this.refuseEnded(known);
+    return known.principal;
+  }
+
+  /** Throws address_not_allowed where the key may not be used from an address. */
+  requireAllowed(principal: Principal, peer: string): void {
+    const allows = this.origins.get(principal)?.allows ?? compileAddresses(principal.allowedAddresses);
+    if (!allows(peer)) throw addressNotAllowed(principal, peer);
   }
 
   /** Calls the listener with the id of each key that this process changes, once the change is on disk. Returns how to stop that. */
   onKeyChanged(listener: (keyId: string) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.keyListeners.add(listener);
+    return () => this.keyListeners.delete(listener);
   }
 
   /** Calls the listener after each change of members, roles or organizations in this process, once it is on disk. Returns how to stop that. */
@@ -64,18 +102,16 @@ export class Authentication {
     return () => this.accessListeners.delete(listener);
   }
 
-  /** Forgets what was read, because members, roles or organizations were changed: of one organization, or of any. Called once the change is on disk. */
-  accessChanged(_organizationId?: string): void {
-    this.changes += 1;
-    this.known.clear();
-    for (const listener of this.accessListeners) listener();
-  }
-
   /** Forgets what was read, because this key was changed. Called once the change is on disk. */
   keyChanged(keyId: string): void {
-    this.changes += 1;
-    this.known.clear();
-    for (const listener of this.listeners) listener(keyId);
+    this.forget();
+    for (const listener of this.keyListeners) listener(keyId);
+  }
+
+  /** Forgets what was read, because members, roles or an organization were changed. Called once the change is on disk. */
+  accessChanged(): void {
+    this.forget();
+    for (const listener of this.accessListeners) listener();
   }
 
   /** Writes down when keys were last used. */
@@ -88,65 +124,77 @@ export class Authentication {
     await this.uses.close();
   }
 
-  private admit(known: Known, peer: string): Principal {
-    this.refuseEnded(known.key);
+  private async authenticateAnew(hash: string, prefix: string, peer: string): Promise<Principal> {
+    const known = await this.read(hash);
+    if (!known) throw this.limits.failed(keyUnknown(prefix), peer);
+    return this.admit(known, peer);
+  }
+
+  private admit(known: Cached, peer: string): Principal {
+    try {
+      this.refuseEnded(known);
+      if (known.lastPeer !== peer && !known.allows(peer)) throw addressNotAllowed(known.principal, peer);
+    } catch (error) {
+      throw error instanceof KeyRefused ? this.limits.failed(error, peer) : error;
+    }
+    known.lastPeer = peer;
     this.uses.note(known.principal, peer);
     return known.principal;
   }
 
-  private refuseEnded(key: ApiKey): void {
-    if (key.revokedAt !== undefined) throw new DomainError('unauthenticated', 'api_key_revoked', `the API key ${key.prefix} was revoked; use another one`);
-    if (key.expiresAt !== undefined && key.expiresAt <= this.deps.clock.now()) {
-      throw new DomainError('unauthenticated', 'api_key_expired', `the API key ${key.prefix} ended at ${new Date(key.expiresAt).toISOString()}; use another one`);
+  private refuseEnded({ principal, revokedAt, isOrphaned }: KnownKey): void {
+    const { keyPrefix, expiresAt } = principal;
+    if (revokedAt !== undefined) throw new KeyRefused(principal, 'unauthenticated', 'api_key_revoked', `the API key ${keyPrefix} was revoked; use another one`);
+    if (isOrphaned) throw new KeyRefused(principal, 'unauthenticated', 'api_key_revoked', `the API key ${keyPrefix} has ended with its organization, or with its owner's membership in it; use another one`);
+    if (expiresAt !== undefined && expiresAt <= this.deps.clock.now()) {
+      throw new KeyRefused(principal, 'unauthenticated', 'api_key_expired', `the API key ${keyPrefix} ended at ${new Date(expiresAt).toISOString()}; use another one`);
     }
   }
 
-  private read(hash: string): Promise<Known> {
-    const running = this.reading.get(hash);
-    if (running) return running;
-    const reading = this.readNow(hash).finally(() => this.reading.delete(hash));
-    this.reading.set(hash, reading);
-    return reading;
-  }
-
-  private async readNow(hash: string): Promise<Known> {
+  private async read(hash: string): Promise<Cached | undefined> {
     const seen = this.changes;
     const readAt = this.deps.clock.monotonic();
-    const key = await this.deps.uow.repos.apiKeys.findByHash(hash);
+    const key = await this.reads.read(hash);
     // A key that was changed while it was read may be the old one.
-    if (seen !== this.changes) return await this.readNow(hash);
-    this.known.delete(hash);
-    if (!key) throw keyUnknown();
-    const known = { key, principal: principalOf(key), readAt };
-    this.remember(hash, known);
-    return known;
+    if (seen !== this.changes) return await this.read(hash);
+    if (!key) {
+      this.known.delete(hash);
+      remember(this.unknown, hash, readAt);
+      return undefined;
+    }
+    const held = this.known.get(hash);
+    if (held?.principal === key.principal) return held; // somebody who waited for the same read was first
+    const cached: Cached = { ...key, hash, readAt, allows: compileAddresses(key.principal.allowedAddresses), lastPeer: undefined };
+    this.origins.set(cached.principal, cached);
+    remember(this.known, hash, cached);
+    return cached;
   }
 
-  private remember(hash: string, known: Known): void {
-    const [oldest] = this.known.keys();
-    if (oldest !== undefined && this.known.size >= LARGEST_CACHE) this.known.delete(oldest);
-    this.known.set(hash, known);
+  private isFresh(readAt: number | undefined): boolean {
+    return readAt !== undefined && this.deps.clock.monotonic() - readAt < FRESH;
+  }
+
+  private forget(): void {
+    this.changes += 1;
+    this.known.clear();
+    this.unknown.clear();
   }
 }
 
-function principalOf(key: ApiKey): Principal {
-  return {
-    keyId: key.id,
-    keyPrefix: key.prefix,
-    organizationId: key.organizationId,
-    ownerUserId: key.ownerUserId,
-    scopes: new Set(key.scopes),
-    reach: undefined,
-    allowedAddresses: [],
-    roleId: 'owner',
-    connections: key.allConnections ? 'all' : new Set(key.connectionIds),
-    isAdmin: key.isAdmin,
-    expiresAt: key.expiresAt,
-  };
+/** Keeps the newest. */
+function remember<Value>(cache: Map<string, Value>, hash: string, value: Value): void {
+  cache.delete(hash);
+  const [oldest] = cache.keys();
+  if (oldest !== undefined && cache.size >= LARGEST_CACHE) cache.delete(oldest);
+  cache.set(hash, value);
 }
 
-function keyUnknown(): DomainError {
-  return keyInvalid('the API key is not known here; create one with `plantroom keys create`, or with CreateApiKey');
+function addressNotAllowed(principal: Principal, peer: string): KeyRefused {
+  return new KeyRefused(principal, 'permission_denied', 'address_not_allowed', `the API key ${principal.keyPrefix} may not be used from ${peer}; use it from an address that it allows, or let its allowedAddresses hold this one`, { metadata: { address: peer } });
+}
+
+function keyUnknown(prefix: string): KeyUnknown {
+  return new KeyUnknown(prefix, 'unauthenticated', 'api_key_invalid', 'the API key is not known here; create one with `plantroom keys create`, or with CreateApiKey');
 }
 
 function keyInvalid(message: string): DomainError {

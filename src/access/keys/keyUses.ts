@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { UnitOfWork } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
@@ -6,6 +7,8 @@ import type { AccessRepositories } from '../accessRepositories';
 import type { KeyUse } from './apiKeyRepository';
 
 const MINUTE = 60_000;
+/** As many in one transaction: SQLite writes on the thread that serves. */
+const MOST_AT_ONCE = 100;
 
 interface Noted extends KeyUse {
   readonly organizationId: string;
@@ -33,18 +36,26 @@ export class KeyUses {
   async flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const uses = this.noted;
-    if (uses.size === 0) return;
+    // In the order of ids, so that two servers on one database cannot lock each other out.
+    const uses = [...this.noted].toSorted(([a], [b]) => (a < b ? -1 : 1));
     this.noted = new Map();
-    try {
-      await this.deps.uow.transaction(async ({ apiKeys }) => {
-        // In the order of ids, so that two servers on one database cannot lock each other out.
-        for (const [id, use] of [...uses].toSorted(([a], [b]) => (a < b ? -1 : 1))) await apiKeys.noteUse(use.organizationId, id, use);
-      });
-    } catch (error) {
-      this.deps.log.warn({ err: error, keys: uses.size }, 'access.key_uses_not_written');
-      this.noted = new Map([...uses, ...this.noted]);
+    while (uses.length > 0) {
+      try {
+        await this.write(uses.slice(0, MOST_AT_ONCE));
+      } catch (error) {
+        this.deps.log.warn({ err: error, keys: uses.length }, 'access.key_uses_not_written');
+        this.noted = new Map([...uses, ...this.noted]);
+        return;
+      }
+      uses.splice(0, MOST_AT_ONCE);
+      if (uses.length > 0) await setImmediate();
     }
+  }
+
+  private async write(uses: readonly (readonly [string, Noted])[]): Promise<void> {
+    await this.deps.uow.transaction(async ({ apiKeys }) => {
+      for (const [id, use] of uses) await apiKeys.noteUse(use.organizationId, id, use);
+    });
   }
 
   /** Writes down the rest and stops. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import { KeyRefused, KeyUnknown, type Principal } from '../../kernel/principal';
-import { admit } from '../admission';
+import { admitAgain } from '../admission';
 import type { Auditor } from '../auditor';
 import type { Authenticator } from '../authenticator';
 import { toWire, type WireError } from '../errorTable';
@@ -32,7 +32,7 @@ export class Edge {
     this.clock = options.clock;
     this.log = options.log;
     this.auditor = options.auditor;
-    this.keys = new KeyWatch(options.authenticator, options.log, options.keyRecheckMs);
+    this.keys = new KeyWatch({ ...options, everyMs: options.keyRecheckMs });
   }
 
   /** A call has begun. */
@@ -48,11 +48,11 @@ export class Edge {
 
   /**
    * The message of a call is here. One that came late finds its key looked at again, since a caller could hold a call open with a key and
-   * use it after the key has ended; streams are watched anyway. Throws as `admit`. Undefined: it passes.
+   * use it after the key has ended; streams are watched anyway. Throws as `admit`, but counts nothing. Undefined: it passes.
    */
   readmit({ method, context }: ServedCall, key: string | undefined): Promise<unknown> | undefined {
     if (!method.isUnary || this.clock.monotonic() - context.startedAt < AT_ONCE) return undefined;
-    const principal = admit(this.authenticator, method.facts, key, context.peer);
+    const principal = admitAgain(this.authenticator, method.facts, key, context.peer);
     return principal instanceof Promise ? principal : undefined;
   }
 

@@ -1,33 +1,44 @@
+import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
-import type { Principal } from '../../kernel/principal';
+import { KeyRefused, type Principal } from '../../kernel/principal';
+import { isWithinReach } from '../../kernel/reach';
+import { requireScope } from '../admission';
 import type { Authenticator } from '../authenticator';
 import type { ServedCall } from './servedCall';
 
 interface Watched {
-  readonly principal: Principal;
+  /** What it could do when somebody last looked. */
+  principal: Principal;
   readonly calls: Set<ServedCall>;
+  /** Set while the key ends before it would be looked at again. */
+  ending: NodeJS.Timeout | undefined;
 }
 
-/** Looks again and again at the keys that have open streams, and ends the streams of a key that no longer passes. */
+/** What the watch stands on. */
+export interface KeyWatchOptions {
+  readonly authenticator: Authenticator;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly everyMs: number;
+}
+
+/** Looks again and again at the keys that have open streams, and ends each stream that its key could not open any more, or not as it is. */
 export class KeyWatch {
   private readonly keys = new Map<string, Watched>();
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(
-    private readonly authenticator: Authenticator,
-    private readonly log: Logger,
-    private readonly everyMs: number,
-  ) {}
+  constructor(private readonly options: KeyWatchOptions) {}
 
   /** Watches the key of a stream. */
   add(call: ServedCall): void {
     const principal = call.context.principal as Principal | undefined;
     if (!principal) return; // the method needs no key
-    const watched = this.keys.get(principal.keyId) ?? { principal, calls: new Set() };
+    const watched = this.keys.get(principal.keyId) ?? { principal, calls: new Set(), ending: undefined };
     watched.calls.add(call);
     this.keys.set(principal.keyId, watched);
-    this.timer ??= setInterval(() => this.recheckAll(), this.everyMs).unref();
+    this.timer ??= setInterval(() => this.recheckAll(), this.options.everyMs).unref();
+    this.lookAtEnd(watched);
   }
 
   /** The stream has ended. */
@@ -35,7 +46,7 @@ export class KeyWatch {
     const keyId = (call.context.principal as Principal | undefined)?.keyId;
     const watched = keyId === undefined ? undefined : this.keys.get(keyId);
     if (!watched?.calls.delete(call)) return;
-    if (watched.calls.size === 0) this.keys.delete(watched.principal.keyId);
+    if (watched.calls.size === 0) this.forget(watched);
     if (this.keys.size > 0) return;
     clearInterval(this.timer);
     this.timer = undefined;
@@ -45,7 +56,10 @@ export class KeyWatch {
   recheck(keyId: string): void {
     const watched = this.keys.get(keyId);
     if (!watched) return;
-    this.authenticator.recheck(watched.principal).catch((error: unknown) => this.failed(watched, error));
+    this.options.authenticator.recheck(watched.principal).then(
+      (principal) => this.compare(watched, principal),
+      (error: unknown) => this.failed(watched, error),
+    );
   }
 
   /** Looks at all keys now. */
@@ -53,12 +67,47 @@ export class KeyWatch {
     for (const keyId of this.keys.keys()) this.recheck(keyId);
   }
 
-  private failed(watched: Watched, error: unknown): void {
+  /** The key still passes: which of its streams do too? */
+  private compare(watched: Watched, principal: Principal): void {
+    watched.principal = principal;
+    this.lookAtEnd(watched);
+    for (const call of watched.calls) {
+      try {
+        this.requireAllowed(call, principal);
+      } catch (error) {
+        call.fail(error);
+      }
+    }
+  }
+
+  private requireAllowed({ method, context }: ServedCall, principal: Principal): void {
+    this.options.authenticator.requireAllowed(principal, context.peer);
+    requireScope(method.facts, principal);
+    if (!isWithinReach(context.principal.reach, principal.reach)) {
+      throw new KeyRefused(principal, 'permission_denied', 'api_key_restricted', `the API key ${principal.keyPrefix} is limited to less than when the stream was opened; open it again`);
+    }
+  }
+
+  private failed({ principal, calls }: Watched, error: unknown): void {
     if (error instanceof DomainError && (error.kind === 'unauthenticated' || error.kind === 'permission_denied')) {
-      for (const call of watched.calls) call.fail(error);
+      for (const call of calls) call.fail(error);
     } else {
       // Not knowing is no reason to end the streams: it is looked at again in a moment.
-      this.log.warn({ key_prefix: watched.principal.keyPrefix, err: error }, 'rpc.key_recheck_failed');
+      this.options.log.warn({ key_prefix: principal.keyPrefix, err: error }, 'rpc.key_recheck_failed');
     }
+  }
+
+  /** A key that ends before its turn is looked at when it ends. */
+  private lookAtEnd(watched: Watched): void {
+    const { keyId, expiresAt } = watched.principal;
+    clearTimeout(watched.ending);
+    watched.ending = undefined;
+    const left = (expiresAt ?? Infinity) - this.options.clock.now();
+    if (watched.calls.size > 0 && left < this.options.everyMs) watched.ending = setTimeout(() => this.recheck(keyId), Math.max(1, left)).unref();
+  }
+
+  private forget(watched: Watched): void {
+    clearTimeout(watched.ending);
+    this.keys.delete(watched.principal.keyId);
   }
 }
