@@ -7,8 +7,8 @@ function setUp(matters: (sensorId: string) => boolean = () => true) {
   const positions = new ReadingPositions(new TestClock());
   const end = new AbortController();
   const live = new LiveReadings(positions, 'org-1', matters, end.signal);
-  const store = (count: number, { position = positions.open(), sensorId = 's', organizationId = 'org-1', text = '' } = {}): number => {
-    positions.close(position);
+  const store = (count: number, { sensorId = 's', organizationId = 'org-1', position = positions.open(organizationId), text = '' } = {}): number => {
+    positions.close(organizationId, position);
     const shown = text === '' ? ({ valueType: 'number', value: 1 } as const) : ({ valueType: 'string', value: text } as const);
     positions.stored(organizationId, Array.from({ length: count }, (): StoredReading => ({ sensorId, ...shown, time: 0, position })));
     return position;
@@ -20,7 +20,7 @@ describe('live readings', () => {
   it('hand over what was stored of the organization and matters, up to where all is on disk', () => {
     const { positions, live, store } = setUp((sensorId) => sensorId !== 'other');
     const first = store(2);
-    const slow = positions.open();
+    const slow = positions.open('org-1');
     store(1, { sensorId: 'other' });
     store(1, { organizationId: 'org-2' });
     store(3);
@@ -35,7 +35,7 @@ describe('live readings', () => {
 
   it('leave out what is too much, until the reader knows up to where it is on disk', async () => {
     const { positions, live, store } = setUp();
-    const slow = positions.open();
+    const slow = positions.open('org-1');
     store(30_000);
     store(30_000);
     const left = store(1);
@@ -62,10 +62,10 @@ describe('live readings', () => {
 
   it('keep what comes after the position of the restart', async () => {
     const { positions, live, store } = setUp();
-    const slow = positions.open();
+    const slow = positions.open('org-1');
     store(1);
     const restarting = live.restart();
-    const later = positions.open();
+    const later = positions.open('org-1');
     store(1, { position: slow });
     const after = store(1);
     const until = await restarting;

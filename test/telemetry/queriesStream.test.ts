@@ -138,10 +138,10 @@ describe.each(engines())('the stream of readings on $name', (engine) => {
     clock.advance(-DAY / 2);
     const restarted = new ReadingPositions(clock);
     restarted.startAfter(await new SeriesRepository(database.db).lastPosition());
-    const position = restarted.open();
+    const position = restarted.open('org-1');
     const { number: series } = await database.db.knex('reading_series').where({ sensor_id: one.sensorIds[0] }).first<{ number: number }>('number');
     await database.db.knex('readings').insert({ series, time: clock.now(), position, ...columnsOf('number', 2) });
-    restarted.close(position);
+    restarted.close('org-1', position);
     const end = new AbortController();
     const streams = new ReadingStreams({ database, clock, positions: restarted, cursors: new Cursors(Buffer.alloc(32)) });
     const shown = [];

@@ -59,7 +59,7 @@ describe.each(engines())('the hours of readings on $name', (engine) => {
     await room.uplink(hour - 3 * HOUR, { a: 1 });
     const { database } = room.devices.test;
     // An uplink on its way: it has a position and its series, and no summary yet knows of it.
-    const position = room.positions.open();
+    const position = room.positions.open('org-1');
     const series = await database.transaction(async (db: Db) => await room.series.of(new SeriesRepository(db), 'org-1', [a]));
     const summing = room.sumUp();
     await database.transaction(async (db: Db) => {
@@ -68,7 +68,7 @@ describe.each(engines())('the hours of readings on $name', (engine) => {
     });
     await room.uplink(hour - 3 * HOUR + 2, { a: 3 }); // begins after the summary did
     expect(await room.hours(a)).toEqual([]);
-    room.positions.close(position);
+    room.positions.close('org-1', position);
     await summing;
     await room.sumUp();
     expect(await room.hours(a)).toMatchObject([{ count: 3, sum: 6 }]);

@@ -102,7 +102,7 @@ describe.each(engines())('readings on $name', (engine) => {
       const last = Math.max(...(await rowsOf(sensors[0])).map(({ position }) => position));
       const positions = new ReadingPositions({ now: () => room.clock.now() - HOUR, monotonic: () => 0 });
       await pipelineWith({ positions }).start();
-      expect(positions.open()).toBe(last + 1);
+      expect(positions.open('org-1')).toBe(last + 1);
     }
   });
 
@@ -170,8 +170,8 @@ describe.each(engines())('readings on $name', (engine) => {
     expect(outcomes.flatMap(({ status }, at) => (status === 'rejected' ? at : []))).toEqual([13]);
     expect(await kept(sensors[0])).toHaveLength(199);
     const before = room.positions.watermark();
-    expect(room.positions.open()).toBeGreaterThan(before); // nothing was left open
-    room.positions.close(room.positions.watermark() + 1);
+    expect(room.positions.open('org-1')).toBeGreaterThan(before); // nothing was left open
+    room.positions.close('org-1', room.positions.watermark() + 1);
   });
 
   it('are counted where they are none of their sensor\'s type, with the last of them', async () => {
@@ -234,25 +234,37 @@ describe('positions of readings', () => {
 
   it('only grow, and say up to where all is on disk', async () => {
     const positions = new ReadingPositions(clock);
-    const [one, two, three] = [positions.open(), positions.open(), positions.open()];
+    const [one, two, three] = [positions.open('org-1'), positions.open('org-1'), positions.open('org-1')];
     expect([one, two, three]).toEqual([1000 * POSITIONS_PER_MS, 1000 * POSITIONS_PER_MS + 1, 1000 * POSITIONS_PER_MS + 2]);
     expect(positions.watermark()).toBe(one - 1);
-    positions.close(two);
+    positions.close('org-1', two);
     expect(positions.watermark()).toBe(one - 1);
     const order: string[] = [];
     const settled = positions.settled().then(() => order.push('settled'));
-    const late = positions.open();
-    positions.close(one);
+    const late = positions.open('org-1');
+    positions.close('org-1', one);
     expect(positions.watermark()).toBe(two);
     await Promise.resolve();
     order.push('three is open');
-    positions.close(three);
+    positions.close('org-1', three);
     await settled;
     expect(order).toEqual(['three is open', 'settled']);
     expect(positions.watermark()).toBe(three);
-    positions.close(late);
+    positions.close('org-1', late);
     expect(positions.watermark()).toBe(late);
     await positions.settled();
+  });
+
+  it('tell an organization nothing of what others store', async () => {
+    const positions = new ReadingPositions(clock);
+    for (let others = 0; others < 5; others++) positions.close('org-2', positions.open('org-2'));
+    const slow = positions.open('org-2');
+    expect(positions.open('org-1')).toBe(1000 * POSITIONS_PER_MS);
+    positions.close('org-1', 1000 * POSITIONS_PER_MS);
+    expect(positions.watermarkOf('org-1')).toBe(1000 * POSITIONS_PER_MS);
+    await positions.settledOf('org-1');
+    expect(positions.watermark()).toBe(slow - 1); // of all: from here on nobody stores anything with such a position
+    expect(positions.open('org-1')).toBe(slow);
   });
 
   it('settle with the last one that is under way', () => {
@@ -267,8 +279,8 @@ function followsTheFirst(steps: readonly boolean[]): void {
   let last = 0;
   for (const opens of steps) {
     const [first] = open;
-    if (opens || first === undefined) open.add((last = positions.open()));
-    else if (open.delete(first)) positions.close(first);
+    if (opens || first === undefined) open.add((last = positions.open('org-1')));
+    else if (open.delete(first)) positions.close('org-1', first);
     expect(positions.watermark()).toBe(open.size === 0 ? last : Math.min(...open) - 1);
   }
 }

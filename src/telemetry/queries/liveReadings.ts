@@ -17,7 +17,7 @@ export class LiveReadings {
   /** `matters` says of a sensor whether the reader may want it. Listens from now on until `close`; whoever waits goes on when the signal aborts. */
   constructor(
     private readonly positions: ReadingPositions,
-    organizationId: string,
+    private readonly organizationId: string,
     matters: (sensorId: string) => boolean,
     private readonly signal: AbortSignal,
   ) {
@@ -51,7 +51,7 @@ export class LiveReadings {
   /** Begins anew: resolves to a position up to which all is on disk. The reader finds it there; all that is stored after it is taken from now on. */
   async restart(): Promise<number> {
     // What was told before this began to listen, or was left out, may come after something that is still being stored.
-    await this.positions.settled();
+    await this.positions.settledOf(this.organizationId);
     const until = this.settledUntil();
     if (this.left <= until) this.left = 0;
     this.waiting = this.waiting.filter(({ position }) => position > until);
@@ -80,8 +80,8 @@ export class LiveReadings {
 
   /** Up to where all is on disk: up to now, if nothing is being stored. */
   private settledUntil(): number {
-    this.positions.close(this.positions.open());
-    return this.positions.watermark();
+    this.positions.close(this.organizationId, this.positions.open(this.organizationId));
+    return this.positions.watermarkOf(this.organizationId);
   }
 
   private add(readings: readonly StoredReading[]): void {

@@ -141,7 +141,8 @@ export class ReadingStreams {
 
   private async startAfter(organizationId: string, { position, seen }: ResumePosition): Promise<number> {
     const { positions, clock } = this.options;
-    const last = positions.watermark();
+    positions.close(organizationId, positions.open(organizationId));
+    const last = positions.watermarkOf(organizationId);
     // After a restart readings may have been removed, the last one with them: the clock knows better what has been.
     if (position > Math.max(last, clock.now() * POSITIONS_PER_MS)) {
       throw validationFailed([{ field: 'resumeToken', description: 'is of a time that has not been yet; the data may have been put back to an earlier day: watch without a token' }]);

@@ -7,45 +7,63 @@ export type StoredListener = (organizationId: string, readings: readonly StoredR
 /** Hears that readings with a position may be on disk which nobody was told of. Returns at once. */
 export type MissedListener = (organizationId: string, position: number) => void;
 
+/** What one organization has of them. */
+interface OwnPositions {
+  last: number;
+  /** In their order, because they only grow. */
+  readonly underway: Set<number>;
+}
+
+/** Somebody who waits until these positions, by organization, are closed with all before them. */
+interface Waiter {
+  readonly until: Map<string, number>;
+  readonly resolve: () => void;
+}
+
 /**
- * The order in which readings are stored, over all organizations. Uplinks are stored beside each other, so it also knows up to where
- * all of them are on disk.
+ * The order in which readings are stored, in each organization its own: clients see it, and it must not tell how much others store. Uplinks
+ * are stored beside each other, so it also knows up to where all of them are on disk.
  */
 export class ReadingPositions {
-  // In their order, because they only grow.
-  private readonly underway = new Set<number>();
+  private readonly organizations = new Map<string, OwnPositions>();
   private readonly listeners = new Set<StoredListener>();
   private readonly missed = new Set<MissedListener>();
-  private readonly waiting = new Set<{ readonly position: number; readonly resolve: () => void }>();
-  private last = 0;
+  private readonly waiting = new Set<Waiter>();
+  /** Every position that is opened from now on is greater, in every organization. */
+  private floor = 0;
   private lastOnDisk = 0;
 
   constructor(private readonly clock: Clock) {}
 
   /** The greatest position that is stored, when the server starts: the clock may have been set back since. */
   startAfter(position: number): void {
-    this.last = Math.max(this.last, position);
+    this.floor = Math.max(this.floor, position);
     this.lastOnDisk = Math.max(this.lastOnDisk, position);
   }
 
-  /** The greatest position that readings are known to be on disk with; the next start goes on after it, whatever the clock shows then. */
+  /** The greatest position of any organization that readings are known to be on disk with; the next start goes on after it, whatever the clock shows then. */
   lastStored(): number {
     return this.lastOnDisk;
   }
 
-  /** A position greater than all before, for readings that are about to be stored. It has to be closed, or in doubt, whatever comes of them. */
-  open(): number {
-    this.last = Math.max(this.clock.now() * POSITIONS_PER_MS, this.last + 1);
-    this.underway.add(this.last);
-    return this.last;
+  /** A position greater than all before of the organization, for readings that are about to be stored. It has to be closed, or in doubt, whatever comes of them. */
+  open(organizationId: string): number {
+    let own = this.organizations.get(organizationId);
+    if (!own) this.organizations.set(organizationId, (own = { last: this.floor, underway: new Set() }));
+    own.last = Math.max(this.clock.now() * POSITIONS_PER_MS, own.last + 1, this.floor + 1);
+    own.underway.add(own.last);
+    return own.last;
   }
 
   /** What was to be stored with it is on disk, or never will be. */
-  close(position: number): void {
-    this.underway.delete(position);
-    const watermark = this.watermark();
+  close(organizationId: string, position: number): void {
+    this.organizations.get(organizationId)?.underway.delete(position);
+    if (this.waiting.size === 0) return;
+    const watermark = this.watermarkOf(organizationId);
     for (const waiter of this.waiting) {
-      if (waiter.position > watermark) continue;
+      if (watermark < (waiter.until.get(organizationId) ?? Infinity)) continue;
+      waiter.until.delete(organizationId);
+      if (waiter.until.size > 0) continue;
       this.waiting.delete(waiter);
       waiter.resolve();
     }
@@ -59,16 +77,34 @@ export class ReadingPositions {
     void this.closeAfter(organizationId, position, over);
   }
 
-  /** All readings with this position or a smaller one are on disk, and nothing is stored with such a one any more. */
+  /** All readings of the organization with this position or a smaller one are on disk, and nothing of it is stored with such a one any more. */
+  watermarkOf(organizationId: string): number {
+    const own = this.organizations.get(organizationId);
+    const [first] = own?.underway ?? [];
+    return first === undefined ? (own?.last ?? this.floor) : first - 1;
+  }
+
+  /** The same for all organizations: from now on none stores anything with such a position. */
   watermark(): number {
-    const [first] = this.underway;
-    return first === undefined ? this.last : first - 1;
+    const all = [...this.organizations.values()];
+    const underway = all.flatMap((own) => [...own.underway].slice(0, 1));
+    const watermark = underway.length > 0 ? Math.min(...underway) - 1 : Math.max(this.floor, ...all.map(({ last }) => last));
+    this.floor = Math.max(this.floor, watermark);
+    // What is told by the floor need not be remembered.
+    for (const [organizationId, { last, underway: open }] of this.organizations) if (open.size === 0 && last <= this.floor) this.organizations.delete(organizationId);
+    return watermark;
   }
 
   /** Resolves when all that is being stored now is on disk, or has failed. */
   async settled(): Promise<void> {
-    if (this.underway.size === 0) return;
-    await new Promise<void>((resolve) => this.waiting.add({ position: this.last, resolve }));
+    const until = new Map([...this.organizations].flatMap(([organizationId, { last, underway }]) => (underway.size > 0 ? [[organizationId, last] as const] : [])));
+    if (until.size > 0) await new Promise<void>((resolve) => this.waiting.add({ until, resolve }));
+  }
+
+  /** The same for one organization. */
+  async settledOf(organizationId: string): Promise<void> {
+    const own = this.organizations.get(organizationId);
+    if (own && own.underway.size > 0) await new Promise<void>((resolve) => this.waiting.add({ until: new Map([[organizationId, own.last]]), resolve }));
   }
 
   /** Calls the listener for the readings of each uplink after their position was closed. Returns how to end that. */
@@ -92,6 +128,6 @@ export class ReadingPositions {
   private async closeAfter(organizationId: string, position: number, over: Promise<void>): Promise<void> {
     await over;
     for (const listener of this.missed) listener(organizationId, position);
-    this.close(position);
+    this.close(organizationId, position);
   }
 }

@@ -104,15 +104,15 @@ export class UplinkPipeline {
   /** The whole way of an uplink; its readings are told to whoever listens. */
   private async stored(message: UplinkMessage): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
     const { positions } = this.options;
-    const position = positions.open();
+    const position = positions.open(message.organizationId);
     try {
       const taken = await this.work.transaction((repos) => this.take(message, position, repos));
-      positions.close(position);
+      positions.close(message.organizationId, position);
       if (taken.state.stored.length > 0) positions.stored(message.organizationId, taken.state.stored);
       return taken;
     } catch (error) {
       if (error instanceof CommitUnknown) positions.doubt(message.organizationId, position, error.over);
-      else positions.close(position);
+      else positions.close(message.organizationId, position);
       throw error;
     }
   }
