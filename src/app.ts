@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
-import { auditHandlers, AuditQueries, AuditTrail, CommandLineAudit, keyHandlers, memberHandlers, roleHandlers, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped } from './access';
+import { auditHandlers, AuditQueries, AuditTrail, CommandLineAudit, keyHandlers, memberHandlers, MemberService, roleHandlers, RoleService, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, OrganizationDeletion, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped, type MissingThings } from './access';
 import { Sandbox } from './codec';
-import { commandHandlers, CommandService, type Encoder, EncoderPreviews, sensorsInUse, valueTypeUses } from './commands';
+import { commandHandlers, CommandService, type Encoder, EncoderPreviews, missingCommands, sensorsInUse, valueTypeUses } from './commands';
 import { findHostPort, hostPortText, isLoopback, type Config } from './config';
 import {
   Arrivals,
@@ -21,13 +21,14 @@ import {
   GatewayConnector,
   gatewayDefinition,
   gatewayHandlers,
+  missingConnections,
   missingGateways,
   MqttConnector,
   SecretBox,
   SecretKey,
 } from './connections';
 import { lockDataFolder, openDatabase, UnitOfWork, watchDataFolder, type Database, type Db } from './database';
-import { DeviceService, digitalDeviceHandlers, SensorService } from './devices';
+import { DeviceCounterRepository, DeviceService, digitalDeviceHandlers, missingDevices, SensorService } from './devices';
 import { executionHandlers, Executions } from './executions';
 import { ActuatorCommandServiceService } from './gen/actuator_command/v2/actuator_command_service';
 import { ConnectionServiceService } from './gen/connection/connection_service';
@@ -44,6 +45,7 @@ import { DomainError } from './kernel/errors';
 import type { Logger } from './kernel/logger';
 import type { Cursors } from './kernel/pages';
 import { linkedMedia, mediaHandlers, MediaLinks, MediaService } from './media';
+import { OrganizationRemoval, ReachGate, reachQueries, removalSteps } from './operations';
 import { GrpcServer } from './rpc/grpc/server';
 import { RestServer } from './rpc/rest/server';
 import { Services } from './rpc/services';
@@ -61,7 +63,10 @@ export interface Outside {
 export interface Core {
   readonly database: Database;
   readonly organizations: OrganizationService;
+  readonly deletion: OrganizationDeletion;
   readonly users: UserService;
+  readonly members: MemberService;
+  readonly roles: RoleService;
   readonly keys: KeyAdministration;
   /** Everything that a command changes is done inside of `core.audit.change('keys revoke', { organizationId, resource }, work)`, so that it is in the audit trail. */
   readonly audit: CommandLineAudit;
@@ -69,7 +74,7 @@ export interface Core {
 }
 
 /** A server that serves. */
-export interface App extends Pick<Core, 'organizations' | 'users' | 'keys'> {
+export interface App extends Pick<Core, 'organizations' | 'deletion' | 'users' | 'members' | 'roles' | 'keys'> {
   /** `host:port` as each port listens; `http` is undefined when it is switched off. */
   readonly addresses: { readonly grpc: string; readonly http: string | undefined };
   /** The file of the CA that clients have to trust; undefined unless the server made it itself. */
@@ -98,7 +103,7 @@ export async function openCore(config: Config, outside: Outside): Promise<Core> 
     await database.close();
     throw error;
   }
-  return { database, ...administration(database, outside, () => {}), audit: new CommandLineAudit({ database, ...outside }), close: async () => await database.close() };
+  return { database, ...administration(database, outside, () => {}, () => {}), audit: new CommandLineAudit({ database, ...outside }), close: async () => await database.close() };
 }
 
 /**
@@ -118,6 +123,7 @@ export async function startApp(config: Config, { log, clock }: Outside, onDataFo
     const { promise: databaseLost, resolve: onLost } = Promise.withResolvers<DomainError>();
     await database.own(onLost);
     await database.migrate();
+    await new UnitOfWork(database, accessRepositories).repos.organizations.removeEmptied();
     await seedSystemRecords(new UnitOfWork(database, sensorTemplateRepositories), outside.clock);
     const { trail, ...served } = await serve(config, database, outside, closing);
     // Last, when nothing can keep the server from starting: a key that is made is also shown, this once.
@@ -152,7 +158,7 @@ async function open(config: Config, outside: Outside): Promise<Database> {
 /** Builds the rooms and opens the port. What has to be closed again goes to `closing`, in the order in which it was opened. */
 async function serve(config: Config, database: Database, outside: Outside, closing: Closing): Promise<Omit<App, 'bootstrapped' | 'onlyOrganizationId' | 'databaseLost' | 'stop'> & { readonly trail: AuditTrail }> {
   const uow = new UnitOfWork(database, accessRepositories);
-  const authentication = new Authentication({ uow, ...outside });
+  const authentication = new Authentication({ uow, rates: config.rates, ...outside });
   closing.push(async () => await authentication.close());
   const tls = new ServerTls({ ...config.tls, dataDir: config.data.dir, ...outside });
   await tls.start();
@@ -163,11 +169,12 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   closing.push(async () => await trail.close());
 
   compileSchemas();
-  const services = new Services({ authenticator: authentication, reflection: config.grpc.reflection, auditor: trail, ...outside });
+  const gate = new ReachGate(reachQueries(database, { media: async (...asked) => await media.outside(...asked), executions: async (...asked) => await executions.service.executionsOutside(...asked) }));
+  const services = new Services({ authenticator: authentication, reflection: config.grpc.reflection, auditor: trail, gate, ...outside });
   authentication.onKeyChanged((keyId) => services.keyChanged(keyId));
   authentication.onAccessChanged(() => services.accessChanged());
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
-  const accessChanged = (organizationId?: string): void => authentication.accessChanged(organizationId);
+  const accessChanged = (): void => authentication.accessChanged();
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
   const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
@@ -176,7 +183,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   closing.push(async () => await media.stop());
   let publicUrl = config.http.publicUrl; // else known once the port is open
   const mediaLinks = new MediaLinks(await openLinkSecret(uow), () => publicUrl, outside.clock);
-  const { executions, uplinks, upkeep, hub, opener } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, accessChanged, encoder, secretKey, media, mediaLinks, trail, ...outside });
+  const { executions, uplinks, upkeep, hub, opener, removal } = addServices(services, { database, cursors: await openCursors(uow), keyChanged, accessChanged, encoder, secretKey, media, mediaLinks, trail, ...outside });
   await uplinks.start();
   await executions.start();
   closing.push(async () => await executions.stop());
@@ -185,6 +192,8 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   starter.start();
   upkeep.start();
   closing.push(async () => await upkeep.stop());
+  removal.start();
+  closing.push(async () => await removal.stop());
   const sweeping = setInterval(() => void forgetOld(executions, uplinks, media, outside), EVERY_HOUR).unref();
   closing.push(() => clearInterval(sweeping));
 
@@ -194,7 +203,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const grpc = await grpcServer.start(config.grpc.listen);
   const http = await restServer?.start(config.http.listen);
   if (http) publicUrl ||= defaultPublicUrl(http.address, tls.isOn);
-  const people = administration(database, outside, keyChanged);
+  const people = administration(database, outside, keyChanged, accessChanged);
   return { ...people, trail, addresses: { grpc: grpc.address, http: http?.address }, ca: tls.caFile };
 }
 
@@ -211,11 +220,21 @@ interface House extends Outside {
   readonly trail: AuditTrail;
 }
 
+/** What runs while the server serves. */
+interface Served {
+  readonly executions: Executions;
+  readonly uplinks: UplinkPipeline;
+  readonly upkeep: ReadingUpkeep;
+  readonly hub: ConnectorHub;
+  readonly opener: ConnectionOpener;
+  readonly removal: OrganizationRemoval;
+}
+
 /** Every room with its hooks into the rooms above it, and the services that it answers. */
-function addServices(server: Services, house: House): { executions: Executions; uplinks: UplinkPipeline; upkeep: ReadingUpkeep; hub: ConnectorHub; opener: ConnectionOpener } {
+function addServices(server: Services, house: House): Served {
   const { database, clock } = house;
   const uow = new UnitOfWork(database, accessRepositories);
-  const access = new KeyService({ ...house, uow, missingConnections: missingGateways(database) });
+  const access = new KeyService({ ...house, uow, missing: missingThings(database) });
   const { hub, gateway, statuses, secrets, opener } = links(house);
   const executions = new Executions({ ...house, hub });
   const commands = new CommandService(house);
@@ -231,8 +250,15 @@ function addServices(server: Services, house: House): { executions: Executions; 
   const series = new SeriesNumbers();
   const uplinks = new UplinkPipeline({ ...house, positions, series, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
-  server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(), ...roleHandlers(), ...auditHandlers(new AuditQueries({ ...house, methodsNamed: (name) => [...server.methods.keys()].filter((path) => path.endsWith(`/${name}`)) })) });
-  server.add(OrganizationsServiceService, organizationHandlers(new OrganizationService({ uow, clock })));
+  server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(new MemberService({ ...house, uow }), house.cursors), ...roleHandlers(new RoleService({ ...house, uow }), house.cursors), ...auditHandlers(new AuditQueries({ ...house, methodsNamed: (name) => [...server.methods.keys()].filter((path) => path.endsWith(`/${name}`)) })) });
+  const upkeep = new ReadingUpkeep({ ...house, positions, series });
+  const closeLinks = async (organizationId: string): Promise<void> => await connections.closeAll(organizationId);
+  const removal = new OrganizationRemoval({ ...house, closeLinks, steps: removalSteps({ devices, connections, media: house.media, readings: upkeep }) });
+  const deletion = deletionOf(house, (organizationId) => {
+    house.accessChanged(organizationId);
+    removal.look();
+  });
+  server.add(OrganizationsServiceService, organizationHandlers(new OrganizationService({ uow, clock }), deletion, house.cursors));
   server.add(UserProfileServiceService, userProfileHandlers(new UserService({ uow, clock })));
   server.add(SensorTemplateServiceService, sensorTemplateHandlers(templates, normalizedKeys, house.cursors));
   server.add(ConnectorServiceService, connectorHandlers(house.cursors));
@@ -251,7 +277,7 @@ function addServices(server: Services, house: House): { executions: Executions; 
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),
   });
-  return { executions, uplinks, upkeep: new ReadingUpkeep({ ...house, positions, series }), hub, opener };
+  return { executions, uplinks, upkeep, hub, opener, removal };
 }
 
 /** The ways to devices, and what they share. */
@@ -287,11 +313,23 @@ async function forgetOld(executions: Executions, uplinks: UplinkPipeline, media:
   }
 }
 
-function administration(database: Database, { clock }: Outside, keyChanged: (keyId: string) => void): Pick<Core, 'organizations' | 'users' | 'keys'> {
+function administration(database: Database, { clock }: Outside, keyChanged: (keyId: string) => void, accessChanged: (organizationId: string) => void): Pick<Core, 'organizations' | 'deletion' | 'users' | 'members' | 'roles' | 'keys'> {
   const uow = new UnitOfWork(database, accessRepositories);
   const users = new UserService({ uow, clock });
-  const keys = new KeyAdministration({ uow, clock, users, missingConnections: missingGateways(database), keyChanged });
-  return { organizations: new OrganizationService({ uow, clock }), users, keys };
+  const keys = new KeyAdministration({ uow, clock, users, missing: missingThings(database), keyChanged });
+  const people = { members: new MemberService({ uow, clock, accessChanged }), roles: new RoleService({ uow, clock, accessChanged }) };
+  return { organizations: new OrganizationService({ uow, clock }), deletion: deletionOf({ database, clock }, accessChanged), users, ...people, keys };
+}
+
+function deletionOf({ database, clock }: Pick<House, 'database' | 'clock'>, onDeleted: (organizationId: string) => void): OrganizationDeletion {
+  const [devices, connections] = [new DeviceCounterRepository(database.db), new ConnectionRepository(database.db)];
+  const holdings = async (organizationId: string) => ({ devices: await devices.total(organizationId), connections: await connections.count(organizationId) });
+  return new OrganizationDeletion({ uow: new UnitOfWork(database, accessRepositories), clock, holdings, onDeleted });
+}
+
+/** What keys name and the rooms above them keep. */
+function missingThings(database: Database): MissingThings {
+  return { gateways: missingGateways(database), connections: missingConnections(database), devices: missingDevices(database), commands: missingCommands(database) };
 }
 
 /** How browsers reach this server where nobody said it. */

@@ -22,7 +22,11 @@ export interface AccessProcess {
 
 /** The gateway connections that there are, in whichever organization; a test adds its own. */
 export const connections = new Set(['connection-1', 'connection-2']);
-const missingConnections = async (_organizationId: string, ids: readonly string[]): Promise<string[]> => ids.filter((id) => !connections.has(id));
+/** The devices and commands that there are. */
+export const devices = new Set(['device-1', 'device-2', 'device-3']);
+export const commands = new Set(['command-1', 'command-2']);
+const notIn = (things: ReadonlySet<string>) => async (_organizationId: string, ids: readonly string[]): Promise<string[]> => ids.filter((id) => !things.has(id));
+const missing = { gateways: notIn(connections), connections: notIn(connections), devices: notIn(devices), commands: notIn(commands) };
 
 /** Builds the room as app.ts does. */
 export function openAccess(database: Database, clock: TestClock, log: Logger): AccessProcess {
@@ -31,7 +35,7 @@ export function openAccess(database: Database, clock: TestClock, log: Logger): A
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
   const users = new UserService({ uow, clock });
   const people = { uow, clock, accessChanged: (): void => authentication.accessChanged() };
-  return { uow, authentication, users, members: new MemberService(people), roles: new RoleService(people), organizations: new OrganizationService({ uow, clock }), keys: new KeyAdministration({ uow, clock, users, missingConnections, keyChanged }) };
+  return { uow, authentication, users, members: new MemberService(people), roles: new RoleService(people), organizations: new OrganizationService({ uow, clock }), keys: new KeyAdministration({ uow, clock, users, missing, keyChanged }) };
 }
 
 /** A server of this room alone, with what its first start made. */
@@ -60,7 +64,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const { authentication, uow, users, keys } = room;
   const first = (await bootstrap(uow, clock)) as Bootstrapped;
   const cursors = await openCursors(uow);
-  const access = new KeyService({ uow, clock, cursors, missingConnections, keyChanged: (keyId) => authentication.keyChanged(keyId) });
+  const access = new KeyService({ uow, clock, cursors, missing, keyChanged: (keyId) => authentication.keyChanged(keyId) });
   const deletion = new OrganizationDeletion({ uow, clock, holdings: async () => ({ devices: 3, connections: 2 }), onDeleted: () => authentication.accessChanged() });
   const services = (server: Services): void => {
     server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(room.members, cursors), ...roleHandlers(room.roles, cursors), ...auditHandlers(new AuditQueries({ database: db.database, cursors, trail: new AuditTrail({ database: db.database, clock, log, retentionDays: 1095 }), methodsNamed: () => [] })) });
