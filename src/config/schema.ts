@@ -61,6 +61,12 @@ export const configSchema = z.strictObject({
     resetsPerSecond: count(1, 100_000).default(50).describe('how many of them it is given back each second'),
     stopMs: count(0, 3_600_000).default(10_000).describe('how long a stop waits for calls in flight, milliseconds'),
   }),
+  rates: z.strictObject({
+    failedPerMinute: count(0, 1_000_000).default(30).describe('calls without a good key that are told why, per minute, of one address (IPv6: one /64) and of one key; as many at once; the others only that there are too many; 0: all'),
+    callsPerKeyPerSecond: count(0, 1_000_000).default(0).describe('calls and openings of streams that one key may make per second; 0: any number'),
+    callsPerPeerPerSecond: count(0, 1_000_000).default(0).describe('the same that may come from one address (IPv6: one /64); 0: any number'),
+    burstSeconds: count(1, 3600).default(2).describe("how many seconds' worth of these calls may come at once"),
+  }),
 });
 
 /** The configuration: one frozen value; folders and files are absolute paths. */

@@ -15,8 +15,11 @@ export interface DeviceReach {
 /** Whether whoever reaches the first reaches nothing beyond the second, by what they name; undefined: everything. */
 export function isWithinReach(inner: Reach | undefined, outer: Reach | undefined): boolean {
   if (!outer) return true;
-  const areDevices = !outer.devices || (isPart(inner?.devices?.ids, outer.devices.ids) && isPart(inner?.devices?.connectionIds, outer.devices.connectionIds));
-  return areDevices && (!outer.commands || isPart(inner?.commands, outer.commands));
+  return areWithin(inner?.devices, outer.devices) && (!outer.commands || isPart(inner?.commands, outer.commands));
+}
+
+function areWithin(inner: DeviceReach | undefined, outer: DeviceReach | undefined): boolean {
+  return !outer || (isPart(inner?.ids, outer.ids) && isPart(inner?.connectionIds, outer.connectionIds));
 }
 
 function isPart(ids: ReadonlySet<string> | undefined, whole: ReadonlySet<string>): boolean {

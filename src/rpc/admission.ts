@@ -25,12 +25,17 @@ function counted(authenticator: Authenticator, facts: MethodFacts, principal: Pr
 
 /** The principal again, if it may call the method. Throws scope_missing, admin_key_required. */
 export function requireScope(facts: MethodFacts, principal: Principal): Principal {
-  const { reach } = principal;
   if (facts.scope !== 'any' && !principal.scopes.has(facts.scope)) throw scopeMissing(facts, principal, `the key does not hold the scope ${facts.scope}, or the role of its owner does not; use one that was created with it`);
   if (facts.adminOnly && !principal.isAdmin) throw new KeyRefused(principal, 'permission_denied', 'admin_key_required', 'only an admin key may do this; make one on the command line of the server (plantroom keys create --admin)');
+  requireOpen(facts, principal);
+  return principal;
+}
+
+/** Some methods are for nobody who is limited. */
+function requireOpen(facts: MethodFacts, principal: Principal): void {
+  const { reach } = principal;
   if (reach?.devices && facts.limited.devices === 'refused') throw scopeMissing(facts, principal, 'the key is limited to some devices, and this concerns the whole organization; use one without that limit');
   if (reach?.commands && facts.limited.commands === 'refused') throw scopeMissing(facts, principal, 'the key is limited to reading and executing some commands; use one without that limit');
-  return principal;
 }
 
 function scopeMissing(facts: MethodFacts, principal: Principal, message: string): KeyRefused {

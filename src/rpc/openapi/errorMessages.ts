@@ -36,7 +36,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   system_record: 'this sensor template comes with the server and cannot be changed; create one of your own instead',
   template_in_use: 'the sensor template is in use: 2 sensors have it; give them another one first',
   media_busy: 'too many pictures wait to be looked at; try again in some seconds',
-  rate_limited: '4 trials of connections of this organization are running already; try again when one has ended',
+  rate_limited: 'too many calls without a good key came from this address, or with this key; look which client sends them, and try again in 2 s',
   sandbox_busy: 'too many encoders wait for their turn; try again in a second',
   resume_token_expired: 'what came after the resumeToken is not all kept any more; read what is there, then watch without a token',
   storage_full: 'the disk of the data folder is full and the picture was not stored; free some space on the server, then try again',

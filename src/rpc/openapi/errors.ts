@@ -45,16 +45,20 @@ const USUAL = {
   Unauthorized: [
     cause('unauthenticated', 'api_key_missing', 'there is no header X-API-Key'),
     cause('unauthenticated', 'api_key_invalid', 'nobody knows the key'),
-    cause('unauthenticated', 'api_key_revoked', 'the key was revoked'),
+    cause('unauthenticated', 'api_key_revoked', 'the key was revoked, or its owner is no member any more'),
     cause('unauthenticated', 'api_key_expired', 'its time is over'),
     cause('unauthenticated', 'organization_missing', 'neither the header X-Organization-Id nor the request names the organization'),
     cause('unauthenticated', 'organization_mismatch', 'an organization that is named is not the one of the key'),
   ],
-  Forbidden: [cause('permission_denied', 'scope_missing', 'the key does not hold the scope of the operation')],
+  Forbidden: [
+    cause('permission_denied', 'scope_missing', 'the key, or the role of its owner, does not hold the scope of the operation; or the key is limited to some devices or commands, and the operation is not for such keys'),
+    cause('permission_denied', 'address_not_allowed', 'the key may not be used from the address of the caller'),
+  ],
   ContentTooLarge: [cause('too_large', 'message_too_large', 'the body has more than 1 MiB (a picture: 10 MiB)')],
   UnsupportedMediaType: [cause('unsupported_media_type', 'media_type_unsupported', 'the body is of a type that the operation does not take')],
   NotAcceptable: [cause('not_acceptable', 'not_acceptable', 'the header Accept allows none of the types that the answer comes as')],
   RangeNotSatisfiable: [cause('range_not_satisfiable', 'range_not_satisfiable', 'no byte of the picture lies in the range; the header content-range says how many there are')],
+  TooManyRequests: [cause('exhausted', 'rate_limited', 'too many calls came with this key or from this address, or too many without a good key')],
   HeadersTooLarge: [{ ...cause('too_large', 'headers_too_large', 'the address and the headers have more than 16 KiB together'), status: 431 }],
   InternalError: [cause('internal', 'internal', 'the server failed; its log names the cause under the request id')],
   Unavailable: [cause('unavailable', 'database_unavailable', 'safe to repeat'), cause('unavailable', 'shutting_down', 'safe to repeat')],
@@ -77,7 +81,7 @@ export function errorsOf(place: Place, named: readonly Reason[], examples: Share
 function usualOf({ facts, notInBody, verb }: Place): UsualName[] {
   const hasBody = notInBody !== undefined || facts.content === 'upload';
   const needsKey = facts.scope !== 'none';
-  return ['BadRequest', ...(needsKey ? (['Unauthorized', 'Forbidden'] as const) : []), ...(hasBody ? (['ContentTooLarge', 'UnsupportedMediaType'] as const) : []), ...(facts.content === 'download' && verb === 'get' ? (['RangeNotSatisfiable'] as const) : []), ...(facts.kind === 'server_streaming' && facts.content === 'json' ? (['NotAcceptable'] as const) : []), 'HeadersTooLarge', 'InternalError', 'Unavailable'];
+  return ['BadRequest', ...(needsKey ? (['Unauthorized', 'Forbidden', 'TooManyRequests'] as const) : []), ...(hasBody ? (['ContentTooLarge', 'UnsupportedMediaType'] as const) : []), ...(facts.content === 'download' && verb === 'get' ? (['RangeNotSatisfiable'] as const) : []), ...(facts.kind === 'server_streaming' && facts.content === 'json' ? (['NotAcceptable'] as const) : []), 'HeadersTooLarge', 'InternalError', 'Unavailable'];
 }
 
 function responseOf(usual: UsualName | undefined, named: readonly Reason[], examples: SharedExamples): JsonObject {
