@@ -1,6 +1,6 @@
 /** CommonJS output by esbuild: a transformer of our own, no Babel, no TypeScript API. */
 module.exports = {
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/jest-environment.cjs',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/', '/test/brokers/'], // they need a real broker: jest.brokers.config.cjs

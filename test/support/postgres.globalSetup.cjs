@@ -1,4 +1,5 @@
 // Starts one throw-away PostgreSQL for the whole jest run, from the binaries of an npm package, and passes its address in TEST_POSTGRES_URL.
+// Gives the run a folder for temporary files, in memory where there is room: SQLite waits for the disk at each of the many thousand commits of the tests.
 const { spawn, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const net = require('node:net');
@@ -9,8 +10,13 @@ const path = require('node:path');
 const KEEPER = '"$@" & pid=$!; cat >/dev/null; kill -INT $pid; wait $pid; cd /; rm -rf "$HOME"';
 const SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=200', 'shared_buffers=64MB', 'max_wal_size=256MB'];
 
+// The same for the temporary files.
+const REMOVER = 'cat >/dev/null; rm -rf "$0"';
+
 module.exports = async () => {
-  const { url, keeper } = await startPostgres({ folder: fastFolder(), settings: SETTINGS });
+  const memory = fastFolder();
+  const { url, keeper } = await startPostgres({ folder: memory, settings: SETTINGS });
+  globalThis.plantroomTemporary = temporaryFolder(memory);
   process.env.TEST_POSTGRES_URL = url;
   globalThis.plantroomPostgres = keeper;
 };
@@ -35,6 +41,17 @@ async function startPostgres({ folder, settings }) {
   await ready(keeper);
   for (const handle of [keeper, keeper.stdin, keeper.stderr]) handle.unref?.();
   return { url: `postgres://plantroom@127.0.0.1:${port}/postgres`, keeper };
+}
+
+/** What tests and the programs that they start find as the folder for temporary files, until the input of the process that is returned ends. */
+function temporaryFolder(parent) {
+  const folder = fs.mkdtempSync(path.join(parent, 'plantroom-tests-'));
+  const remover = spawn('/bin/sh', ['-c', REMOVER, folder], { cwd: '/', stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  for (const handle of [remover, remover.stdin]) handle.unref?.();
+  process.env.TEST_DISK = os.tmpdir(); // for what measures how a disk is used
+  process.env.TMPDIR = folder;
+  process.env.NODE_COMPILE_CACHE = path.join(folder, 'compiled'); // the command line is started some hundred times
+  return remover;
 }
 
 /** In memory where there is room: a database is many small files, and making one takes 10 ms there and up to 500 ms on a disk. */

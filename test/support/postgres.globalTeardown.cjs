@@ -1,9 +1,10 @@
-// Ends the PostgreSQL of this run: closing its keeper's input stops it and removes its folder.
+// Ends the PostgreSQL of this run and removes its temporary files: each keeper does it when its input is closed.
 module.exports = async () => {
-  const keeper = globalThis.plantroomPostgres;
-  if (!keeper) return;
-  keeper.ref();
-  const ended = new Promise((resolve) => keeper.once('exit', resolve));
-  keeper.stdin.end();
-  await ended;
+  for (const keeper of [globalThis.plantroomTemporary, globalThis.plantroomPostgres]) {
+    if (!keeper) continue;
+    keeper.ref();
+    const ended = new Promise((resolve) => keeper.once('exit', resolve));
+    keeper.stdin.end();
+    await ended;
+  }
 };
