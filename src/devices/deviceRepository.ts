@@ -116,6 +116,12 @@ export class DeviceRepository {
     await this.counters.change(organizationId, ALL_DEVICES, 1);
   }
 
+  /** The ids of at most `limit` devices, the oldest first. */
+  async oldest(organizationId: string, limit: number): Promise<string[]> {
+    const rows: { id: string }[] = await this.db.knex('digital_devices as d').where('d.organization_id', organizationId).orderBy(['d.created_at', 'd.id']).limit(limit).select('d.id');
+    return rows.map(({ id }) => id);
+  }
+
   /** Sets name and interval, and counts the change: a new revision. */
   async update(organizationId: string, id: string, fields: { name: string; dataSendingInterval: DataSendingInterval | undefined }, now: number): Promise<void> {
     await this.one(organizationId, id).update({
