@@ -12,6 +12,16 @@ export function connectionRepositories(db: Db): ConnectionRepositories {
   return { connections: new ConnectionRepository(db) };
 }
 
+/** How to ask which of some ids are no connections of an organization. */
+export function missingConnections(database: Database): (organizationId: string, ids: readonly string[]) => Promise<string[]> {
+  const { connections } = connectionRepositories(database.db);
+  return async (organizationId, ids) => {
+    const found = await connections.findMany(organizationId, ids);
+    const known = new Set(found.map(({ id }) => id));
+    return ids.filter((id) => !known.has(id));
+  };
+}
+
 /** How to ask which of some ids are no gateway connections of an organization. */
 export function missingGateways(database: Database): (organizationId: string, ids: readonly string[]) => Promise<string[]> {
   const { connections } = connectionRepositories(database.db);

@@ -3,7 +3,7 @@ export { checkDeviceConfiguration, compileSchemas } from './configurationCheck';
 export { effectivePolicy, type Connection, type ConnectionPolicy, type EffectivePolicy, type SealedSecrets } from './connection';
 export { connectionHandlers, type ConnectionRooms } from './connectionHandlers';
 export { ConnectionOpener, type ConnectionOpenerOptions } from './connectionOpener';
-export { connectionRepositories, missingGateways, type ConnectionRepositories } from './connectionRepositories';
+export { connectionRepositories, missingConnections, missingGateways, type ConnectionRepositories } from './connectionRepositories';
 export { ConnectionRepository } from './connectionRepository';
 export { ConnectionService, type ConnectionServiceOptions, type ConnectionView } from './connectionService';
 export { ConnectionStarter, type ConnectionStarterOptions } from './connectionStarter';

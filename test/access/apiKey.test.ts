@@ -1,5 +1,7 @@
 import fc from 'fast-check';
-import { beyondOwn, grantViolations, hashKey, isWellFormed, newKeyText, prefixOf, type KeyGrant } from '../../src/access/keys/apiKey';
+import { hashKey, isWellFormed, newKeyText, prefixOf, type KeyGrant } from '../../src/access/keys/apiKey';
+import { beyondOwn } from '../../src/access/keys/beyondOwn';
+import { grantViolations } from '../../src/access/keys/grantRules';
 import type { Principal } from '../../src/kernel/principal';
 
 const SEED = 20261101;

@@ -77,8 +77,12 @@ describe.each(engines())('the command line on $name', (engine) => {
 
     expect((await room.keys.create(organization.id, wanted())).apiKey.ownerUserId).toBe(one.id);
     const two = await room.users.create('Lou', '');
+    expect((await room.keys.create(organization.id, wanted())).apiKey.ownerUserId).toBe(one.id);
+    await expect(room.keys.create(organization.id, wanted({ ownerUserId: two.id }))).rejects.toMatchObject({ violations: [{ field: 'ownerUserId' }] });
+    await room.uow.repos.members.create(organization.id, { userId: two.id, roleId: 'viewer', at: clock.now() });
     await expect(room.keys.create(organization.id, wanted())).rejects.toMatchObject({ reason: 'user_ambiguous' });
     expect((await room.keys.create(organization.id, wanted({ ownerUserId: two.id }))).apiKey.ownerUserId).toBe(two.id);
+    await expect(room.keys.create(organization.id, wanted({ ownerUserId: two.id, scopes: ['devices:read', 'devices:write'] }))).rejects.toMatchObject({ violations: [{ field: 'scopes[1]', description: expect.stringContaining('Viewer') }] });
     await expect(room.keys.create(organization.id, wanted({ ownerUserId: 'no-such' }))).rejects.toMatchObject({ reason: 'user_not_found' });
     await expect(room.keys.create('no-such', wanted())).rejects.toMatchObject({ reason: 'organization_not_found' });
     expect(await room.users.list()).toEqual([one, two]);

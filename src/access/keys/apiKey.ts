@@ -1,9 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Violation } from '../../kernel/errors';
-import type { Principal } from '../../kernel/principal';
 import type { Reach } from '../../kernel/reach';
-import { isScope, SCOPES } from '../../kernel/scopes';
 
 /** What is kept of a key; never the key itself. Times are Unix milliseconds. */
 export interface ApiKey {
@@ -54,7 +51,7 @@ export interface KeyGrant {
   readonly connectionIds: readonly string[];
   readonly allConnections: boolean;
   readonly restrictions: KeyRestrictions | undefined;
-  /** In their one spelling; none: all. */
+  /** Addresses and networks; none: all. */
   readonly allowedAddresses: readonly string[];
   /** Unix milliseconds; undefined: never. */
   readonly expiresAt: number | undefined;
@@ -97,39 +94,6 @@ export function reachOf(restrictions: KeyRestrictions | undefined): Reach | unde
   const { deviceIds, connectionIds, commandIds } = restrictions;
   const byDevice = deviceIds.length > 0 || connectionIds.length > 0;
   return { devices: byDevice ? { ids: new Set(deviceIds), connectionIds: new Set(connectionIds) } : undefined, commands: commandIds.length > 0 ? new Set(commandIds) : undefined };
-}
-
-/** What is wrong with a grant by itself; `now` in Unix milliseconds. Whether its connections exist is another question. */
-export function grantViolations(grant: KeyGrant, now: number): Violation[] {
-  const violations: Violation[] = [];
-  grant.scopes.forEach((scope, at) => {
-    if (!isScope(scope)) violations.push({ field: `scopes[${at}]`, description: `${JSON.stringify(scope)} is not a scope; choose from ${SCOPES.join(', ')}` });
-  });
-  violations.push(...connectionViolations(grant));
-  if (grant.expiresAt !== undefined && grant.expiresAt <= now) violations.push({ field: 'expiresAt', description: 'is not in the future; give a later time, or none for a key that does not end' });
-  return violations;
-}
-
-function connectionViolations(grant: KeyGrant): Violation[] {
-  const forGateways = grant.scopes.includes('gateways:write');
-  const named = grant.connectionIds.length > 0;
-  const field = named ? 'connectionIds' : 'allConnections';
-  if (named && grant.allConnections) return [{ field, description: 'excludes allConnections; give one of the two' }];
-  if (forGateways && !named && !grant.allConnections) return [{ field: 'connectionIds', description: 'must name the gateway connections of a key with gateways:write; or set allConnections' }];
-  if (!forGateways && (named || grant.allConnections)) return [{ field, description: 'is for keys with the scope gateways:write; add that scope or leave it out' }];
-  return [];
-}
-
-/** What a grant holds beyond its giver's own key, in words; empty: nothing. */
-export function beyondOwn(grant: KeyGrant, own: Principal): string[] {
-  const beyond = grant.scopes.filter((scope) => !own.scopes.has(scope)).map((scope) => `scope ${scope}`);
-  const { connections } = own;
-  if (connections !== 'all') {
-    if (grant.allConnections) beyond.push('all connections');
-    beyond.push(...grant.connectionIds.filter((id) => !connections.has(id)).map((id) => `connection ${id}`));
-  }
-  if (own.expiresAt !== undefined && (grant.expiresAt ?? Infinity) > own.expiresAt) beyond.push(`an end after ${new Date(own.expiresAt).toISOString()}`);
-  return beyond;
 }
 
 function checksum(body: string): string {

@@ -81,6 +81,12 @@ export class ApiKeyRepository {
     return row && apiKeyFromRow(row);
   }
 
+  /** In which organization a key is; undefined: nowhere. For the command line, which may look into all of them. */
+  async organizationOf(id: string): Promise<string | undefined> {
+    const row = await this.db.knex('api_keys').where({ id }).first<{ organization_id: string } | undefined>('organization_id');
+    return row?.organization_id;
+  }
+
   /** Throws `api_key_not_found`. */
   async get(organizationId: string, id: string): Promise<ApiKey> {
     const key = await this.find(organizationId, id);
@@ -97,11 +103,17 @@ export class ApiKeyRepository {
     return rows.map(apiKeyFromRow);
   }
 
-  /** Writes what can be changed of a key, unless somebody was faster or it was revoked. Whether it did. */
-  async update(organizationId: string, key: ApiKey, seenRevision: number): Promise<boolean> {
-    const changed = await this.inOrganization(organizationId)
-      .where({ id: key.id, revision: seenRevision })
-      .whereNull('revoked_at')
+  /** As get, and nobody else changes it until the transaction ends. */
+  async lock(organizationId: string, id: string): Promise<ApiKey> {
+    const row = await this.db.dialect.lockForUpdate(this.inOrganization(organizationId).where({ id })).first<ApiKeyRow | undefined>('*');
+    if (!row) throw notFound('api_key', id);
+    return apiKeyFromRow(row);
+  }
+
+  /** Writes what can be changed of a key that is locked. */
+  async update(organizationId: string, key: ApiKey): Promise<void> {
+    await this.inOrganization(organizationId)
+      .where('id', key.id)
       .update({
         name: key.name,
         note: key.note,
@@ -111,7 +123,6 @@ export class ApiKeyRepository {
         updated_at: key.updatedAt,
         revision: key.revision,
       });
-    return changed > 0;
   }
 
   /** Ends a key at `at` unless it was revoked before. Whether it did. */

@@ -1,8 +1,9 @@
 import type { Clock } from '../../kernel/clock';
 import { throwIfAny, type Violation } from '../../kernel/errors';
-import { isId, newId } from '../../kernel/ids';
-import { grantViolations, hashKey, newKeyText, prefixOf, type ApiKey, type KeyGrant } from './apiKey';
+import { newId } from '../../kernel/ids';
 import type { AccessRepositories } from '../accessRepositories';
+import { hashKey, newKeyText, prefixOf, type ApiKey, type KeyGrant } from './apiKey';
+import { ownerViolations } from './keyReferences';
 
 /** A key to make. */
 export interface NewKey extends KeyGrant {
@@ -22,25 +23,15 @@ export interface IssuedKey {
   readonly apiKey: ApiKey;
 }
 
-/** Tells which of these ids are not gateway connections of the organization. The connections stand above this room, so app.ts hands it down. */
-export type MissingConnections = (organizationId: string, ids: readonly string[]) => Promise<readonly string[]>;
-
-/** Throws `validation_failed` with all that is wrong with a grant, by itself and against the connections that exist. */
-export async function checkGrant(organizationId: string, grant: KeyGrant, missingConnections: MissingConnections, clock: Clock): Promise<void> {
-  throwIfAny([...grantViolations(grant, clock.now()), ...(await unknownConnections(organizationId, grant.connectionIds, missingConnections))]);
-}
-
-/** Names those of the connections of a grant that do not exist. */
-export async function unknownConnections(organizationId: string, ids: readonly string[], missingConnections: MissingConnections): Promise<Violation[]> {
-  const asked = ids.filter(isId);
-  const missing = new Set(asked.length > 0 ? await missingConnections(organizationId, asked) : []);
-  return ids.flatMap((id, at) =>
-    missing.has(id) || !isId(id) ? [{ field: `connectionIds[${at}]`, description: `${JSON.stringify(id)} is not a gateway connection of this organization; list the connections to see those that are` }] : [],
-  );
+/** Makes a key of a checked grant for a member whose role holds its scopes. Throws `validation_failed` with that and with what was found before. To be called in a transaction. */
+export async function issueKeyForMember(repos: AccessRepositories, wanted: NewKey, clock: Clock, found: readonly Violation[]): Promise<IssuedKey> {
+  const owner = await repos.members.lock(wanted.organizationId, wanted.ownerUserId);
+  throwIfAny([...found, ...ownerViolations(wanted.ownerUserId, owner, wanted.scopes)]);
+  return await issueKey(repos, wanted, clock);
 }
 
 /** Makes a key of a checked grant. */
-export async function issueKey(repos: AccessRepositories, wanted: NewKey, clock: Clock): Promise<IssuedKey> {
+export async function issueKey(repos: Pick<AccessRepositories, 'apiKeys'>, wanted: NewKey, clock: Clock): Promise<IssuedKey> {
   const key = newKeyText();
   const now = clock.now();
   const apiKey: ApiKey = {

@@ -1,14 +1,19 @@
-import type { AccessControlServiceServer, CreateApiKeyRequest, CreateApiKeyResponse } from '../../gen/organization_access_control/access_control_service';
+import type {
+  AccessControlServiceServer,
+  CreateApiKeyRequest,
+  CreateApiKeyResponse,
+  KeyRestrictions as RestrictionsMessage,
+  UpdateApiKeyRequest,
+} from '../../gen/organization_access_control/access_control_service';
+import type { Violation } from '../../kernel/errors';
 import { fromTimestamp } from '../../kernel/timestamps';
 import { checked, type HandlersOf } from '../../rpc/handlers';
 import { userToMessage } from '../people/peopleMessages';
+import type { KeyChange } from './keyChanges';
 import { apiKeyToMessage } from './keyMessages';
-import type { KeyService } from './keyService';
-import { notYet } from '../notYet';
-import type { KeyGrant } from './apiKey';
+import type { KeyService, WantedKey } from './keyService';
 
-// As many as the proto allows: of a list that is too long the rest is not looked at.
-const MOST_CONNECTIONS = 100;
+const A_DAY = 86_400;
 
 /** The way from the wire to KeyService and back. */
 export function keyHandlers(access: KeyService): Pick<HandlersOf<AccessControlServiceServer>, 'whoAmI' | 'createApiKey' | 'getApiKey' | 'listApiKeys' | 'updateApiKey' | 'revokeApiKey' | 'rotateApiKey'> {
@@ -19,31 +24,63 @@ export function keyHandlers(access: KeyService): Pick<HandlersOf<AccessControlSe
     },
 
     createApiKey: checked(
-      (request: CreateApiKeyRequest) => access.checkGrant(grantOf(request)),
+      (request: CreateApiKeyRequest) => access.checkWanted(wantedOf(request)),
       async (request, context): Promise<CreateApiKeyResponse> => {
-        const { key, apiKey } = await access.createApiKey(context.principal, request.name, grantOf(request));
+        const { key, apiKey } = await access.createApiKey(context.principal, wantedOf(request));
         return { key, apiKey: apiKeyToMessage(apiKey) };
       },
-      async ({ connectionIds }, context) => await access.checkConnections(context.organizationId, connectionIds.slice(0, MOST_CONNECTIONS)),
+      async (request, { principal }) => {
+        const wanted = wantedOf(request);
+        return [...(await access.checkReferences(principal, wanted)), ...(await access.checkOwner(principal, wanted))];
+      },
     ),
 
+    getApiKey: async (request, context) => {
+      const apiKey = await access.getApiKey(context.principal, request.id);
+      return apiKeyToMessage(apiKey);
+    },
+
     listApiKeys: async (request, context) => {
-      const { items, nextPageToken } = await access.listApiKeys(context.organizationId, request.pageSize, request.pageToken);
+      const { items, nextPageToken } = await access.listApiKeys(context.principal, request.pageSize, request.pageToken);
       return { apiKeys: items.map(apiKeyToMessage), nextPageToken };
     },
 
-    getApiKey: notYet,
-    updateApiKey: notYet,
-    rotateApiKey: notYet,
+    updateApiKey: checked(
+      (request: UpdateApiKeyRequest) => [...endsTwice(request), ...access.checkChange(changeOf(request))],
+      async (request, context) => {
+        const apiKey = await access.updateApiKey(context.principal, request.id, changeOf(request), request.etag);
+        return apiKeyToMessage(apiKey);
+      },
+      async ({ restrictions }, { principal }) => await access.checkReferences(principal, { connectionIds: [], restrictions }),
+    ),
 
     revokeApiKey: async (request, context) => {
-      const apiKey = await access.revokeApiKey(context.organizationId, request.id);
+      const apiKey = await access.revokeApiKey(context.principal, request.id);
       return apiKeyToMessage(apiKey);
+    },
+
+    rotateApiKey: async (request, context) => {
+      const { key, apiKey, oldApiKey } = await access.rotateApiKey(context.principal, request.id, (request.graceSeconds ?? A_DAY) * 1000);
+      return { key, apiKey: apiKeyToMessage(apiKey), oldApiKey: apiKeyToMessage(oldApiKey) };
     },
   };
 }
 
-function grantOf(request: CreateApiKeyRequest): KeyGrant {
-  const { scopes, connectionIds, allConnections, expiresAt } = request;
-  return { scopes, connectionIds, allConnections, restrictions: undefined, allowedAddresses: [], expiresAt: expiresAt && fromTimestamp(expiresAt) };
+function wantedOf(request: CreateApiKeyRequest): WantedKey {
+  const { name, note, ownerUserId, scopes, connectionIds, allConnections, allowedAddresses, expiresAt } = request;
+  return { name, note, ownerUserId, scopes, connectionIds, allConnections, restrictions: restrictionsOf(request.restrictions), allowedAddresses, expiresAt: expiresAt && fromTimestamp(expiresAt) };
+}
+
+function changeOf(request: UpdateApiKeyRequest): KeyChange {
+  const { name, note, neverExpires, allowedAddresses } = request;
+  const expiresAt = request.expiresAt && fromTimestamp(request.expiresAt);
+  return { name, note, expiresAt: neverExpires ? null : expiresAt, restrictions: restrictionsOf(request.restrictions), allowedAddresses: allowedAddresses?.addresses };
+}
+
+function restrictionsOf(restrictions: RestrictionsMessage | undefined): WantedKey['restrictions'] {
+  return restrictions && { deviceIds: restrictions.deviceIds, connectionIds: restrictions.connectionIds, commandIds: restrictions.commandIds };
+}
+
+function endsTwice({ expiresAt, neverExpires }: UpdateApiKeyRequest): Violation[] {
+  return expiresAt && neverExpires ? [{ field: 'neverExpires', description: 'excludes expiresAt; give one of the two' }] : [];
 }

@@ -1,77 +1,146 @@
-import type { UnitOfWork } from '../../database';
-import type { Clock } from '../../kernel/clock';
-import { DomainError, type Violation } from '../../kernel/errors';
+import { setImmediate } from 'node:timers/promises';
+import { DomainError, notFound, throwIfAny, type Violation } from '../../kernel/errors';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../../kernel/pages';
 import type { Principal } from '../../kernel/principal';
-import type { AccessRepositories } from '../accessRepositories';
-import { beyondOwn, grantViolations, type ApiKey, type KeyGrant } from './apiKey';
-import { checkGrant, issueKey, unknownConnections, type IssuedKey, type MissingConnections } from './issueKey';
 import type { Organization } from '../organizations/organization';
-import { revokeKey } from './revokeKey';
-import type { User } from '../people/user';
+import { personalUser, type PersonalUser } from '../people/personalUser';
+import type { ApiKey, KeyGrant } from './apiKey';
+import { beyondOf, beyondOwn, refuseBeyond, sees, withinOwn } from './beyondOwn';
+import { cleanGrant, grantViolations, textViolations } from './grantRules';
+import { issueKeyForMember, type IssuedKey } from './issueKey';
+import { changeViolations, KeyChanges, type KeyChange, type KeyChangesOptions, type MayChange, type RotatedKey } from './keyChanges';
+import { ownerViolations, unknownReferences, type MissingThings, type Named } from './keyReferences';
+
+// A key can be limited to two thousand things, and SQLite reads them on this thread.
+const SOME = 25;
 
 /** What this service stands on. */
-export interface KeyServiceOptions {
-  readonly uow: UnitOfWork<AccessRepositories>;
-  readonly clock: Clock;
+export interface KeyServiceOptions extends KeyChangesOptions {
   readonly cursors: Cursors;
-  readonly missingConnections: MissingConnections;
-  /** Called once a change of a key is on disk; Authentication forgets the key then. */
-  readonly keyChanged: (keyId: string) => void;
+  readonly missing: MissingThings;
 }
 
-/** API keys as their organization's own keys manage them. */
+/** A key as it is asked for. */
+export interface WantedKey extends KeyGrant {
+  readonly name: string;
+  readonly note: string;
+  /** Empty: the owner of the calling key. */
+  readonly ownerUserId: string;
+}
+
+/** One page of keys; `nextPageToken` is empty on the last. */
+export interface ApiKeyPage {
+  readonly items: readonly ApiKey[];
+  readonly nextPageToken: string;
+}
+
+/** API keys as their organization's own keys manage them: nobody gives more than it holds, and a limited key sees only those that do no more than itself. */
 export class KeyService {
-  constructor(private readonly options: KeyServiceOptions) {}
+  private readonly changes: KeyChanges;
+
+  constructor(private readonly options: KeyServiceOptions) {
+    this.changes = new KeyChanges(options);
+  }
 
   /** The calling key, its owner and its organization. */
-  async whoAmI(principal: Principal): Promise<{ apiKey: ApiKey; user: User; organization: Organization }> {
-    const { apiKeys, users, organizations } = this.options.uow.repos;
+  async whoAmI(principal: Principal): Promise<{ apiKey: ApiKey; user: PersonalUser; organization: Organization }> {
+    const { apiKeys, users, members, organizations } = this.options.uow.repos;
     const apiKey = await apiKeys.get(principal.organizationId, principal.keyId);
-    return { apiKey, user: await users.get(apiKey.ownerUserId), organization: await organizations.get(apiKey.organizationId) };
+    return { apiKey, user: await personalUser({ users, members }, principal), organization: await organizations.get(apiKey.organizationId) };
   }
 
-  /** What is wrong with a grant by itself, as far as can be told without the database. */
-  checkGrant(grant: KeyGrant): Violation[] {
-    return grantViolations(grant, this.options.clock.now());
+  /** What is wrong with a wanted key by itself, as far as can be told without the database. */
+  checkWanted(wanted: WantedKey): Violation[] {
+    return [...textViolations(wanted), ...grantViolations(wanted, this.options.clock.now())];
   }
 
-  /** Names those of the connections of a grant that do not exist. */
-  async checkConnections(organizationId: string, ids: readonly string[]): Promise<Violation[]> {
-    return await unknownConnections(organizationId, ids, this.options.missingConnections);
+  /** The same of a change over the API. */
+  checkChange(change: KeyChange): Violation[] {
+    return changeViolations(change, this.options.clock.now(), 'allowedAddresses.addresses');
   }
 
-  /**
-   * Makes a key that belongs to its creator's owner and does no more than its creator's key. Without an end it ends when that one does.
-   * Throws `validation_failed`, `scope_exceeds_own`.
-   */
-  async createApiKey(caller: Principal, name: string, wanted: KeyGrant): Promise<IssuedKey> {
-    const { clock, uow, missingConnections } = this.options;
-    const grant = { ...wanted, expiresAt: wanted.expiresAt ?? caller.expiresAt };
-    await checkGrant(caller.organizationId, grant, missingConnections, clock);
-    const beyond = beyondOwn(grant, caller);
-    if (beyond.length > 0) throw scopeExceedsOwn(beyond);
-    return await issueKey(uow.repos, { ...grant, name, note: '', rotatedFrom: '', organizationId: caller.organizationId, ownerUserId: caller.ownerUserId, isAdmin: false }, clock);
+  /** Names what a wanted key or a change refers to that is not there, as far as the caller may know. */
+  async checkReferences(caller: Principal, named: Named): Promise<Violation[]> {
+    return await unknownReferences(caller.organizationId, named, this.options.missing, caller);
   }
 
-  /** One page of the organization's keys, newest first. Throws `validation_failed` for a token that is not of this list. */
-  async listApiKeys(organizationId: string, size: number | undefined, token: string): Promise<{ items: readonly ApiKey[]; nextPageToken: string }> {
+  /** What is wrong with the owner of a wanted key; the owner of the calling key holds what that one does. */
+  async checkOwner(caller: Principal, { ownerUserId, scopes }: Pick<WantedKey, 'ownerUserId' | 'scopes'>): Promise<Violation[]> {
+    if (ownerUserId === '') return [];
+    return ownerViolations(ownerUserId, await this.options.uow.repos.members.find(caller.organizationId, ownerUserId), scopes);
+  }
+
+  /** Makes a key that does no more than the caller's; what it leaves open is taken from that one, where that is limited. Throws `validation_failed`, `scope_exceeds_own`. */
+  async createApiKey(caller: Principal, wanted: WantedKey): Promise<IssuedKey> {
+    throwIfAny(this.checkWanted(wanted));
+    const { organizationId } = caller;
+    const grant = withinOwn(cleanGrant(wanted), caller);
+    refuseBeyond(beyondOwn(grant, caller));
+    const found = await this.checkReferences(caller, grant);
+    const key = { ...grant, name: wanted.name, note: wanted.note, ownerUserId: wanted.ownerUserId || caller.ownerUserId, organizationId, rotatedFrom: '', isAdmin: false };
+    return await this.options.uow.transaction(async (repos) => await issueKeyForMember(repos, key, this.options.clock, found));
+  }
+
+  /** Throws `api_key_not_found`, also for a key that does more than a limited caller. */
+  async getApiKey(caller: Principal, id: string): Promise<ApiKey> {
+    const key = await this.options.uow.repos.apiKeys.get(caller.organizationId, id);
+    refuseUnseen(caller, key);
+    return key;
+  }
+
+  /** One page of the keys that the caller sees, newest first. Throws `validation_failed` for a token that is not of this list. */
+  async listApiKeys(caller: Principal, size: number | undefined, token: string): Promise<ApiKeyPage> {
     const { cursors, uow } = this.options;
-    const list = [organizationId, 'api_keys'];
+    const list = [caller.organizationId, 'api_keys'];
     const limit = pageSize(size);
-    const after = cursors.decode<CreatedPosition>(list, token, 'pageToken');
-    const keys = await uow.repos.apiKeys.list(organizationId, after, limit + 1);
-    const { items, next } = pageOf(keys, limit, ({ createdAt, id }) => ({ createdAt, id }));
+    let after = cursors.decode<CreatedPosition>(list, token, 'pageToken');
+    const seen: ApiKey[] = [];
+    let isLast = false;
+    while (!isLast && seen.length <= limit) {
+      const most = caller.reach ? SOME : limit + 1;
+      const keys = await uow.repos.apiKeys.list(caller.organizationId, after, most);
+      seen.push(...keys.filter((key) => sees(caller, key)));
+      const last = keys.at(-1);
+      isLast = keys.length < most || !last;
+      after = last && positionOf(last);
+      if (!isLast && seen.length <= limit) await setImmediate();
+    }
+    const { items, next } = pageOf(seen, limit, positionOf);
     return { items, nextPageToken: next ? cursors.encode(list, next) : '' };
   }
 
+  /** Changes the given fields. Throws `api_key_not_found`, `validation_failed`, `scope_exceeds_own`, `changed_meanwhile`, `api_key_ended`. */
+  async updateApiKey(caller: Principal, id: string, change: KeyChange, etag: string | undefined): Promise<ApiKey> {
+    throwIfAny(this.checkChange(change));
+    const found = await this.checkReferences(caller, { connectionIds: [], restrictions: change.restrictions });
+    return await this.changes.update(caller.organizationId, id, change, etag, mayChange(caller), found);
+  }
+
   /** Ends a key at once. A revoked one stays as it is. Throws `api_key_not_found`. */
-  async revokeApiKey(organizationId: string, id: string): Promise<ApiKey> {
-    const { uow, clock, keyChanged } = this.options;
-    return await revokeKey(uow, clock, keyChanged, organizationId, id);
+  async revokeApiKey(caller: Principal, id: string): Promise<ApiKey> {
+    return await this.changes.revoke(caller.organizationId, id, (key) => refuseUnseen(caller, key));
+  }
+
+  /** Makes a new key in place of one, which ends after `grace` milliseconds. Throws `api_key_not_found`, `scope_exceeds_own`, `api_key_ended`. */
+  async rotateApiKey(caller: Principal, id: string, grace: number): Promise<RotatedKey> {
+    return await this.changes.rotate(caller.organizationId, id, grace, (key) => {
+      mayChange(caller)(key);
+      if (key.isAdmin) throw new DomainError('permission_denied', 'scope_exceeds_own', 'an admin key is made on the command line alone; rotate it with `plantroom keys rotate`');
+    });
   }
 }
 
-function scopeExceedsOwn(beyond: readonly string[]): DomainError {
-  return new DomainError('permission_denied', 'scope_exceeds_own', `a key cannot give more than it holds: ${beyond.join(', ')}; leave that out, or create the key with one that holds it`);
+function mayChange(caller: Principal): MayChange {
+  return (key, changed) => {
+    refuseUnseen(caller, key);
+    refuseBeyond(beyondOf(changed ?? key, caller));
+  };
+}
+
+function refuseUnseen(caller: Principal, key: ApiKey): void {
+  if (!sees(caller, key)) throw notFound('api_key', key.id);
+}
+
+function positionOf({ createdAt, id }: ApiKey): CreatedPosition {
+  return { createdAt, id };
 }
