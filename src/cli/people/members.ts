@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Member } from '../../access';
+import type { CommandChange, Member } from '../../access';
 import type { Core } from '../../app';
 import { withCore } from '../core';
 import { UsageError } from '../exit';
@@ -45,10 +45,17 @@ async function inOrganization<T>(flags: MemberFlags, work: (core: Core, organiza
   return await withCore(flags, async (core) => await work(core, (await core.organizations.pick(flags.organization)).id));
 }
 
+/** The same, in the audit trail. */
+async function changing<T>(flags: MemberFlags, method: string, change: Pick<CommandChange, 'resource' | 'fields'>, work: (core: Core, organizationId: string) => Promise<T>, made?: (result: T) => string): Promise<T> {
+  return await inOrganization(flags, async (core, organizationId) => await core.audit.change(method, { organizationId, ...change }, async () => await work(core, organizationId), made));
+}
+
 async function addMember(flags: AddFlags): Promise<void> {
   if ((flags.user === undefined) === (flags.name === undefined)) throw new UsageError('say whom to add: either --user ID, or --name NAME for a new person');
   const wanted = { userId: flags.user ?? '', name: flags.name, email: flags.email ?? '', roleId: flags.role };
-  showRecord(memberShown(await inOrganization(flags, async (core, organizationId) => await core.members.add(COMMAND_LINE, organizationId, wanted))), flags);
+  const change = { resource: 'members', fields: [flags.user === undefined ? 'name' : 'userId', ...(flags.email === undefined ? [] : ['email']), 'roleId'] };
+  const added = await changing(flags, 'members add', change, async (core, organizationId) => await core.members.add(COMMAND_LINE, organizationId, wanted), ({ userId }) => `members/${userId}`);
+  showRecord(memberShown(added), flags);
 }
 
 async function listMembers(flags: MemberFlags): Promise<void> {
@@ -57,11 +64,13 @@ async function listMembers(flags: MemberFlags): Promise<void> {
 }
 
 async function updateMember(userId: string, flags: MemberFlags & { role: string }): Promise<void> {
-  showRecord(memberShown(await inOrganization(flags, async (core, organizationId) => await core.members.update(COMMAND_LINE, organizationId, userId, flags.role))), flags);
+  const change = { resource: `members/${userId}`, fields: ['roleId'] };
+  const updated = await changing(flags, 'members update', change, async (core, organizationId) => await core.members.update(COMMAND_LINE, organizationId, userId, flags.role));
+  showRecord(memberShown(updated), flags);
 }
 
 async function removeMember(userId: string, flags: MemberFlags): Promise<void> {
-  const removed = await inOrganization(flags, async (core, organizationId) => ({ userId, organizationId, ...(await core.members.remove(COMMAND_LINE, organizationId, userId)) }));
+  const removed = await changing(flags, 'members remove', { resource: `members/${userId}` }, async (core, organizationId) => ({ userId, organizationId, ...(await core.members.remove(COMMAND_LINE, organizationId, userId)) }));
   showRecord(removed, flags);
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Role } from '../../access';
+import type { CommandChange, Role } from '../../access';
 import type { Core } from '../../app';
 import { SCOPES } from '../../kernel/scopes';
 import { withCore } from '../core';
@@ -46,10 +46,17 @@ async function inOrganization<T>(flags: RoleFlags, work: (core: Core, organizati
   return await withCore(flags, async (core) => await work(core, (await core.organizations.pick(flags.organization)).id));
 }
 
+/** The same, in the audit trail. */
+async function changing<T>(flags: RoleFlags, method: string, change: Pick<CommandChange, 'resource' | 'fields'>, work: (core: Core, organizationId: string) => Promise<T>, made?: (result: T) => string): Promise<T> {
+  return await inOrganization(flags, async (core, organizationId) => await core.audit.change(method, { organizationId, ...change }, async () => await work(core, organizationId), made));
+}
+
 async function createRole(flags: RoleFlags & { name: string; description: string; scopes: string[] }): Promise<void> {
   const { name, description, scopes } = flags;
   refuseNone(scopes);
-  showRecord(roleShown(await inOrganization(flags, async (core, organizationId) => await core.roles.create(COMMAND_LINE, organizationId, { name, description, scopes }))), flags);
+  const change = { resource: 'roles', fields: ['name', ...(description === '' ? [] : ['description']), 'scopes'] };
+  const created = await changing(flags, 'roles create', change, async (core, organizationId) => await core.roles.create(COMMAND_LINE, organizationId, { name, description, scopes }), ({ id }) => `roles/${id}`);
+  showRecord(roleShown(created), flags);
 }
 
 async function listRoles(flags: RoleFlags): Promise<void> {
@@ -61,11 +68,13 @@ async function updateRole(id: string, flags: ChangeFlags): Promise<void> {
   const { name, description, scopes } = flags;
   if (name === undefined && description === undefined && scopes === undefined) throw new UsageError('say what to change: --name, --scopes or --description');
   if (scopes) refuseNone(scopes);
-  showRecord(roleShown(await inOrganization(flags, async (core, organizationId) => await core.roles.update(COMMAND_LINE, organizationId, id, { name, description, scopes }))), flags);
+  const fields = Object.entries({ name, description, scopes }).flatMap(([field, value]) => (value === undefined ? [] : [field]));
+  const updated = await changing(flags, 'roles update', { resource: `roles/${id}`, fields }, async (core, organizationId) => await core.roles.update(COMMAND_LINE, organizationId, id, { name, description, scopes }));
+  showRecord(roleShown(updated), flags);
 }
 
 async function deleteRole(id: string, flags: RoleFlags): Promise<void> {
-  await inOrganization(flags, async (core, organizationId) => await core.roles.delete(COMMAND_LINE, organizationId, id));
+  await changing(flags, 'roles delete', { resource: `roles/${id}` }, async (core, organizationId) => await core.roles.delete(COMMAND_LINE, organizationId, id));
   showRecord({ id, deleted: true }, flags);
 }
 

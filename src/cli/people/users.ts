@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Membership, User } from '../../access';
+import type { Core } from '../../app';
 import { withCore } from '../core';
 import { UsageError } from '../exit';
 import { showRecord, showTable } from '../output';
@@ -35,7 +36,9 @@ function userCommand(group: Command, name: string, description: string): Command
 }
 
 async function createUser(flags: ConfigFlags & { name: string; email: string }): Promise<void> {
-  showRecord(userShown(await withCore(flags, async (core) => await core.users.create(flags.name, flags.email))), flags);
+  const { name, email } = flags;
+  const user = await withCore(flags, async (core) => await core.audit.change('users create', { resource: 'users', fields: email === '' ? ['name'] : ['name', 'email'] }, async () => await core.users.create(name, email), ({ id }) => `users/${id}`));
+  showRecord(userShown(user), flags);
 }
 
 async function listUsers(flags: ConfigFlags): Promise<void> {
@@ -54,17 +57,29 @@ async function showUser(id: string, flags: ConfigFlags): Promise<void> {
 async function updateUser(id: string, flags: UserFlags): Promise<void> {
   const { name, email } = flags;
   if (name === undefined && email === undefined) throw new UsageError('say what to change: --name or --email');
-  showRecord(userShown(await withCore(flags, async (core) => await core.users.update(id, { name, email }))), flags);
+  const fields = Object.entries({ name, email }).flatMap(([field, value]) => (value === undefined ? [] : [field]));
+  const user = await withCore(flags, async (core) => await core.audit.change('users update', { resource: `users/${id}`, fields }, async () => await core.users.update(id, { name, email })));
+  showRecord(userShown(user), flags);
 }
 
 async function removeUser(id: string, flags: UserFlags): Promise<void> {
   const removed = await withCore(flags, async (core) => {
-    if (flags.confirm !== undefined) return await core.members.removeEverywhere(id, flags.confirm);
     const { name, memberships } = await core.users.show(id);
+    if (flags.confirm !== undefined) return await removeConfirmed(core, id, flags.confirm, memberships);
     const from = memberships.map((membership) => JSON.stringify(membership.organizationName)).join(', ');
     throw new UsageError(`nothing was removed: this takes ${JSON.stringify(name)} out of ${from === '' ? 'no organization' : from} and revokes every key of theirs there; repeat it with --confirm and the exact name`);
   });
   showRecord({ id, ...removed }, flags);
+}
+
+/** In the trail of the installation, and in that of each organization that the person belongs to. */
+async function removeConfirmed(core: Core, id: string, confirm: string, memberships: readonly Membership[]): Promise<{ organizations: number; revokedApiKeys: number }> {
+  let work = async () => await core.audit.change('users remove', { resource: `users/${id}` }, async () => await core.members.removeEverywhere(id, confirm));
+  for (const { organizationId } of memberships) {
+    const inner = work;
+    work = async () => await core.audit.change('users remove', { organizationId, resource: `members/${id}` }, inner);
+  }
+  return await work();
 }
 
 function userShown({ id, name, email, createdAt }: User): Record<'id' | 'name' | 'email' | 'createdAt', unknown> {
