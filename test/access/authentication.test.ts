@@ -1,9 +1,11 @@
 import { UnitOfWork } from '../../src/database';
 import { accessRepositories } from '../../src/access';
 import { newKeyText } from '../../src/access/keys/apiKey';
+import { ApiKeyRepository } from '../../src/access/keys/apiKeyRepository';
 import type { ListApiKeysRequest, ListApiKeysResponse } from '../../src/gen/organization_access_control/access_control_service';
 import type { DomainError } from '../../src/kernel/errors';
-import type { Principal } from '../../src/kernel/principal';
+import { newId } from '../../src/kernel/ids';
+import type { KeyRefused, Principal } from '../../src/kernel/principal';
 import { call, callFails } from '../support/edge';
 import { engines } from '../support/engines';
 import { openAccess, startAccessRoom, type AccessRoom } from './accessRoom';
@@ -51,6 +53,9 @@ describe.each(engines())('authentication on $name', (engine) => {
       organizationId: room.first.organization.id,
       ownerUserId: room.first.user.id,
       scopes: new Set(['devices:read', 'gateways:write']),
+      reach: undefined,
+      allowedAddresses: [],
+      roleId: 'owner',
       connections: new Set(['connection-1']),
       isAdmin: false,
       expiresAt: undefined,
@@ -60,6 +65,57 @@ describe.each(engines())('authentication on $name', (engine) => {
     expect((await callFails(list, request, {})).reason).toBe('api_key_missing');
     expect((await callFails(list, request, room.as(key))).reason).toBe('scope_missing');
     expect((await call<ListApiKeysRequest, ListApiKeysResponse>(list, request, room.as())).apiKeys.length).toBeGreaterThan(0);
+  });
+
+  it('lets a key do what the role of its owner holds too, at every moment', async () => {
+    const { organization } = room.first;
+    const { members, roles } = room.uow.repos;
+    const person = { id: newId(), name: 'Technician', email: '', createdAt: 0, updatedAt: 0, removedAt: undefined };
+    await room.uow.repos.users.create(person);
+    await members.create(organization.id, { userId: person.id, roleId: 'admin', at: 0 });
+    const { key } = await room.key({ ownerUserId: person.id, scopes: ['devices:read', 'devices:write', 'media:read'] });
+    const may = async (roleId: string): Promise<string[]> => {
+      await members.setRole(organization.id, person.id, roleId, 0);
+      room.authentication.accessChanged();
+      return [...(await check(key)).scopes];
+    };
+    expect(await may('operator')).toEqual(['devices:read', 'media:read']);
+    const own = { id: newId(), organizationId: organization.id, name: 'Writers', description: '', scopes: ['devices:write', 'telemetry:read'], isSystem: false, createdAt: 0, updatedAt: 0, revision: 1 };
+    await roles.create(organization.id, own);
+    expect(await may(own.id)).toEqual(['devices:write']);
+    await roles.update(organization.id, { ...own, scopes: ['media:read'] });
+    room.clock.advance(SECOND - 1);
+    expect([...(await check(key)).scopes]).toEqual(['devices:write']); // as far as this process knows
+    room.clock.advance(1);
+    expect([...(await check(key)).scopes]).toEqual(['media:read']);
+    const principal = await check(key);
+    await members.remove(organization.id, person.id);
+    room.clock.advance(SECOND);
+    expect(await refusal(key)).toBe('api_key_revoked');
+    await expect(room.authentication.recheck(principal)).rejects.toMatchObject({ reason: 'api_key_revoked', key: { keyId: principal.keyId } });
+  });
+
+  it('refuses the keys of an organization that is being deleted', async () => {
+    const { id } = await room.organizations.create('Short-lived', room.first.user.id);
+    const { key } = await room.keys.create(id, { name: 'Key', scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, isAdmin: false, ownerUserId: room.first.user.id });
+    expect(await refusal(key)).toBe('passed');
+    await room.db.database.db.knex('organizations').where({ id }).update({ deleted_at: 1 });
+    room.authentication.accessChanged();
+    expect(await refusal(key)).toBe('api_key_revoked');
+  });
+
+  it('refuses a key from an address that it does not allow, after all else that ends a key', async () => {
+    const { id, key } = await room.key({ allowedAddresses: ['192.0.2.0/28', '2001:db8::/32'], expiresAt: room.clock.now() + SECOND });
+    const from = async (peer: string): Promise<unknown> => await Promise.resolve().then(async () => await room.authentication.authenticate(key, peer)).then(({ keyId }) => keyId, ({ kind, reason, metadata, key: whose }: KeyRefused) => ({ kind, reason, metadata, keyId: whose.keyId }));
+    const refused = (address: string) => ({ kind: 'permission_denied', reason: 'address_not_allowed', metadata: { address }, keyId: id });
+    for (const peer of [PEER, '192.0.2.15', '2001:db8:1::1']) expect(await from(peer)).toBe(id);
+    for (const peer of ['192.0.2.16', '198.51.100.7', '2001:db9::1', 'unknown']) expect(await from(peer)).toEqual(refused(peer));
+    expect(await from(PEER)).toBe(id);
+    const principal = await check(key);
+    room.authentication.requireAllowed(principal, PEER);
+    expect(() => room.authentication.requireAllowed(principal, '198.51.100.7')).toThrow(expect.objectContaining({ reason: 'address_not_allowed' }) as Error);
+    room.clock.advance(SECOND);
+    expect(await from('192.0.2.16')).toMatchObject({ reason: 'api_key_expired' });
   });
 
   it('answers without a promise for a second', async () => {
@@ -134,6 +190,13 @@ describe.each(engines())('authentication on $name', (engine) => {
     await room.authentication.flush();
     expect(await lastUse()).toEqual([minute + 60_000, PEER]);
     expect((await apiKeys.get(room.first.organization.id, id)).updatedAt).toBeLessThan(room.clock.now());
+    const writes = jest.spyOn(ApiKeyRepository.prototype, 'noteUse');
+    for (let call = 0; call < 50; call += 1) await room.authentication.authenticate(key, call % 2 === 0 ? PEER : '2001:db8::1');
+    expect(writes).not.toHaveBeenCalled();
+    await room.authentication.flush();
+    expect(writes.mock.calls.filter(([, keyId]) => keyId === id)).toHaveLength(1);
+    expect(await lastUse()).toEqual([minute + 60_000, '2001:db8::1']);
+    writes.mockRestore();
   });
 
   it('keeps the last uses for the next time when they cannot be written', async () => {
