@@ -34,7 +34,6 @@ export class ReachedDeviceListRepository {
 
   /** One slice of the devices inside that the filter lets through. */
   async list(organizationId: string, filter: DeviceFilter, slice: DeviceSlice): Promise<ListedDevice[]> {
-    if (holdsNul(filter)) return [];
     const { after = BEFORE_ALL, offset, limit } = slice;
     if (await this.isFew(organizationId)) return await this.read(this.few(organizationId, filter, after).orderBy(newestFirst('f')).limit(limit).offset(offset));
     const seqs: number[] = [];
@@ -50,7 +49,6 @@ export class ReachedDeviceListRepository {
 
   /** How many devices inside the filter lets through; exact. */
   async total(organizationId: string, filter: DeviceFilter): Promise<number> {
-    if (holdsNul(filter)) return 0;
     if (await this.isFew(organizationId)) return await countOf(this.few(organizationId, filter, BEFORE_ALL));
     if (!filter.folded && filter.lastSeenBefore === undefined) return (await this.bound(organizationId)) + (await this.namedElsewhere(organizationId));
     let total = 0;
@@ -122,11 +120,6 @@ export class ReachedDeviceListRepository {
 function narrowed(query: Knex.QueryBuilder, { folded, lastSeenBefore }: DeviceFilter): Knex.QueryBuilder {
   if (folded) void query.whereRaw("replace(d.name_folded, ?, '') <> d.name_folded", [folded]);
   return lastSeenBefore === undefined ? query : query.whereRaw(`${SEEN_AT} < ?`, [lastSeenBefore]);
-}
-
-/** No name holds one, and PostgreSQL refuses to hear it. */
-function holdsNul({ folded }: DeviceFilter): boolean {
-  return folded.includes('\0');
 }
 
 async function countOf(query: Knex.QueryBuilder): Promise<number> {

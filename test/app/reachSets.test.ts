@@ -1,0 +1,251 @@
+import { fromBinary, toJson } from '@bufbuild/protobuf';
+import { Client, credentials, status } from '@grpc/grpc-js';
+import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { ConnectorKeyRepository } from '../../src/telemetry/keys/connectorKeyRepository';
+import { SCOPES } from '../../src/kernel/scopes';
+import type { MethodFacts } from '../../src/rpc/descriptors';
+import { headers as metadata } from '../support/edge';
+import { engines } from '../support/engines';
+import { limitedKey, type Limits } from '../support/limitedKeys';
+import { as, descriptors, encode, startTestApp, type Fields, type Outcome, type TestApp } from '../support/testApp';
+
+type Headers = Readonly<Record<string, string>>;
+interface Page {
+  readonly devices?: readonly { readonly id: string }[];
+  readonly total?: number;
+  readonly nextPageToken?: string;
+}
+
+const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
+const MEDIA = '/media.v1.MediaService';
+const COMMANDS = '/actuator_command.v2.ActuatorCommandService';
+const CONNECTIONS = '/connection.ConnectionService';
+const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64');
+const KEY_SCOPES = SCOPES.filter((scope) => scope !== 'gateways:write');
+const NOBODY = '0190a0a0-0000-7000-8000-000000000001';
+const definition = { mode: 1, verificationStrategy: 1, directPayload: '{"on": true}' };
+
+function factsOf(path: string): MethodFacts {
+  const facts = descriptors.methods.get(path);
+  if (!facts) throw new Error(`no ${path}`);
+  return facts;
+}
+
+const nowhere = (text: string | undefined, id: string): string => (text ?? '').replaceAll(id, 'ID');
+
+describe.each(engines())('what a limited key sees and changes, on $name', (engine) => {
+  let server: TestApp;
+  let client: Client;
+  let whole: Headers;
+  let connections: Readonly<Record<'north' | 'south' | 'empty', string>>;
+  let names = 0;
+
+  const send = async (path: string, fields: Fields, headers: Headers): Promise<Outcome> => await server.send(factsOf(path), encode(factsOf(path).request, fields), headers);
+  const ask = async <Answer = Record<string, unknown>>(path: string, fields: Fields, headers: Headers = whole): Promise<Answer> => {
+    const { response } = factsOf(path);
+    const { answer, error } = await send(path, fields, headers);
+    if (!answer) throw new Error(`${path}: ${error?.message}`);
+    return toJson(response, fromBinary(response, answer)) as Answer;
+  };
+  const make = async (path: string, fields: Fields): Promise<string> => (await ask(path, fields))['id'] as string;
+  const key = async (limits: Limits): Promise<Headers> => as(await limitedKey(server, server.organizationId, limits, KEY_SCOPES), server.organizationId);
+  const device = async (name: string, connectionId?: string, images: readonly string[] = []): Promise<string> => {
+    names += 1;
+    return await make(`${DEVICES}/CreateDigitalDevice`, { name, ...(connectionId && { physicalDevice: { clientDeviceId: `client-${names}`, connectionId } }), images: images.map((mediaId) => ({ mediaId })) });
+  };
+  const update = async (headers: Headers, id: string, fields: Fields): Promise<Outcome> => await send(`${DEVICES}/UpdateDigitalDevice`, { id, ...fields }, headers);
+  const picture = async (): Promise<string> => await make(`${MEDIA}/UploadMedia`, { filename: 'pump.png', chunk: PNG });
+  const list = async (headers: Headers, fields: Fields = {}): Promise<Page> => await ask<Page>(`${DEVICES}/ListDigitalDevices`, fields, headers);
+  const listed = async (headers: Headers, fields: Fields = {}): Promise<unknown> => {
+    const { devices = [], total = 0 } = await list(headers, fields);
+    return [devices.map(({ id }) => id), total];
+  };
+
+  beforeAll(async () => {
+    server = await startTestApp(engine);
+    client = new Client(server.app.addresses.grpc.replace('127.0.0.1', 'localhost'), credentials.createSsl(readFileSync(server.app.ca as string)));
+    whole = as((await server.newKey(server.organizationId, { scopes: KEY_SCOPES })).key, server.organizationId);
+    const ids: string[] = [];
+    for (const name of ['North', 'South', 'Empty']) ids.push(await make(`${CONNECTIONS}/CreateConnection`, { connectorId: 'gateway', name }));
+    const [north = '', south = '', empty = ''] = ids;
+    connections = { north, south, empty };
+  });
+  afterAll(async () => {
+    client.close();
+    await server.stop();
+  });
+
+  it('lists the devices inside: items, totals, searches, offsets, tokens, the missing', async () => {
+    const { north, south } = connections;
+    const [n1, s1, loose, n2, s2] = [await device('pump north'), await device('pump south', south), await device('pump loose'), await device('fan north', north), await device('fan south', south)];
+    await update(whole, n1, { physicalDevice: { clientDeviceId: 'n1', connectionId: north } });
+    const byIds = await key({ deviceIds: [s1, loose, NOBODY] });
+    const byConnection = await key({ connectionIds: [north] });
+    const both = await key({ deviceIds: [loose, n1], connectionIds: [north] });
+    const commandsOnly = await key({ commandIds: [NOBODY] });
+    const nothing = await key({ connectionIds: [connections.empty] });
+    expect(await listed(byIds)).toEqual([[loose, s1], 2]);
+    expect(await listed(byConnection)).toEqual([[n2, n1], 2]);
+    expect(await listed(both)).toEqual([[n2, loose, n1], 3]);
+    expect(await listed(nothing)).toEqual([[], 0]);
+    expect(await listed(commandsOnly)).toEqual(await listed(whole));
+    expect(await listed(both, { search: 'PUMP' })).toEqual([[loose, n1], 2]);
+    expect(await listed(both, { search: 'so' })).toEqual([[], 0]);
+    expect(await listed(both, { limit: 1, offset: 1 })).toEqual([[loose], 3]);
+    expect(await listed(both, { limit: 1, offset: 3 })).toEqual([[], 3]);
+    const later = { seconds: BigInt(Math.ceil(Date.now() / 1000) + 60), nanos: 0 };
+    expect(await listed(both, { lastSeenBefore: later, search: 'loose' })).toEqual([[loose], 1]);
+    expect(await listed(both, { lastSeenBefore: { seconds: 1n, nanos: 0 } })).toEqual([[], 0]);
+    const { nextPageToken } = await list(both, { limit: 1 });
+    expect(await listed(both, { pageToken: nextPageToken })).toEqual([[loose, n1], 3]);
+    // A token of a key that sees more shows no more to this one.
+    const [first] = (await list(whole, { limit: 1 })).devices ?? [];
+    expect(first?.id).toBe(s2);
+    expect(await listed(byIds, { pageToken: (await list(whole, { limit: 1 })).nextPageToken })).toEqual([[loose, s1], 2]);
+    expect(await listed(byConnection, { pageToken: nextPageToken })).toEqual([[n1], 2]);
+    for (const id of [n1, s1, loose, n2, s2]) await ask(`${DEVICES}/DeleteDigitalDevice`, { id });
+  });
+
+  it('lets a device go at once that moves away, and takes one in that comes', async () => {
+    const { north, south } = connections;
+    const moving = await device('moving', north);
+    const staying = await device('staying', north);
+    const headers = await key({ connectionIds: [north] });
+    const { nextPageToken } = await list(headers, { limit: 1 });
+    expect(await listed(headers, { pageToken: nextPageToken })).toEqual([[moving], 2]);
+    await update(whole, moving, { physicalDevice: { connectionId: south } });
+    expect(await listed(headers, { pageToken: nextPageToken })).toEqual([[], 1]);
+    const unknown = await send(`${DEVICES}/GetDigitalDevice`, { id: NOBODY }, headers);
+    const gone = await send(`${DEVICES}/GetDigitalDevice`, { id: moving }, headers);
+    expect(nowhere(gone.error?.message, moving)).toBe(nowhere(unknown.error?.message, NOBODY));
+    expect(gone.error?.reason).toBe('device_not_found');
+    await update(whole, moving, { physicalDevice: { connectionId: north } });
+    expect(await listed(headers)).toEqual([[staying, moving], 2]);
+    for (const id of [moving, staying]) await ask(`${DEVICES}/DeleteDigitalDevice`, { id }, headers);
+    expect(await listed(headers)).toEqual([[], 0]);
+  });
+
+  it('rebinds only within the reach, and unbinds only what the key names', async () => {
+    const { north, south } = connections;
+    const [bound, named, loose] = [await device('bound', north), await device('named', south), await device('loose')];
+    const headers = await key({ deviceIds: [named, loose], connectionIds: [north] });
+    const asUnknown = async (id: string, connectionId: string, more: Fields = {}): Promise<void> => {
+      const refused = await update(headers, id, { physicalDevice: { clientDeviceId: 'elsewhere', connectionId }, ...more });
+      const unknown = await update(headers, id, { physicalDevice: { clientDeviceId: 'elsewhere', connectionId: NOBODY }, ...more });
+      expect({ ...refused.error, message: nowhere(refused.error?.message, connectionId), metadata: {} }).toMatchObject({ reason: 'connection_not_found' });
+      expect(nowhere(refused.error?.message, connectionId)).toBe(nowhere(unknown.error?.message, NOBODY));
+    };
+    await asUnknown(bound, south);
+    await asUnknown(loose, south);
+    await asUnknown(named, connections.empty, { name: 'renamed' });
+    expect(await update(headers, named, { physicalDevice: { clientDeviceId: 'south-again' } })).toMatchObject({ code: status.OK });
+    expect(await update(headers, named, { physicalDevice: { clientDeviceId: 'to-north', connectionId: north } })).toMatchObject({ code: status.OK });
+    await asUnknown(named, south);
+    expect(await update(headers, bound, { physicalDevice: { clientDeviceId: 'north-again', connectionId: north } })).toMatchObject({ code: status.OK });
+    const taken = await update(headers, bound, { physicalDevice: { clientDeviceId: 'to-north', connectionId: north } });
+    expect(taken.error?.reason).toBe('physical_device_already_bound');
+    const leaving = await update(headers, bound, { unbindPhysicalDevice: true, name: 'unbound' });
+    expect(leaving).toMatchObject({ code: status.PERMISSION_DENIED, error: { reason: 'scope_missing', metadata: { required_scope: 'devices:write' } } });
+    expect(leaving.error?.message).toContain('by the connection that it is bound to alone');
+    expect(await ask(`${DEVICES}/GetDigitalDevice`, { id: bound }, headers)).toMatchObject({ name: 'bound', physicalDevice: { clientDeviceId: 'north-again' } });
+    expect(await update(headers, named, { unbindPhysicalDevice: true })).toMatchObject({ code: status.OK });
+    expect(await update(headers, loose, { unbindPhysicalDevice: true })).toMatchObject({ code: status.OK });
+    for (const id of [bound, named, loose]) await ask(`${DEVICES}/DeleteDigitalDevice`, { id }, headers);
+  });
+
+  it('shows connector keys of physical devices inside', async () => {
+    const { north, south } = connections;
+    const [bound, named, other] = [await device('bound', north), await device('named'), await device('other')];
+    await update(whole, named, { physicalDevice: { clientDeviceId: 'mine', connectionId: south } });
+    await update(whole, other, { physicalDevice: { clientDeviceId: 'theirs', connectionId: south } });
+    const sources = [[north, 'unbound'], [south, 'mine'], [south, 'theirs'], [south, 'unbound']] as const;
+    const { database } = server.database;
+    for (const [connectionId, clientDeviceId] of sources) {
+      await database.transaction(async (db) => await new ConnectorKeyRepository(db).store(server.organizationId, { connectionId, clientDeviceId }, [['value', 1]], 1, 1));
+    }
+    const headers = await key({ deviceIds: [named], connectionIds: [north] });
+    const seen = async (asked: Headers, connectionId: string, clientDeviceId: string): Promise<unknown> => {
+      const { answer, error } = await send(`${DEVICES}/GetConnectorKeys`, { id: named, connectionId, clientDeviceId }, asked);
+      return error ? nowhere(`${error.reason} ${error.message}`, connectionId) : answer?.length === 0 ? 'never seen' : 'seen';
+    };
+    expect(await Promise.all(sources.map(async (source) => await seen(whole, ...source)))).toEqual(['seen', 'seen', 'seen', 'seen']);
+    expect(await Promise.all(sources.map(async (source) => await seen(headers, ...source)))).toEqual(['seen', 'seen', 'never seen', 'never seen']);
+    const unknown = await seen(headers, NOBODY, 'unbound');
+    expect(unknown).toContain('connection_not_found');
+    expect(await seen(headers, connections.empty, 'unbound')).toBe(unknown);
+    expect(await seen(await key({ deviceIds: [named] }), north, 'unbound')).toBe(unknown);
+    await update(whole, named, { physicalDevice: { clientDeviceId: 'moved', connectionId: north } });
+    expect(await seen(headers, south, 'mine')).toBe(unknown);
+    for (const id of [bound, named, other]) await ask(`${DEVICES}/DeleteDigitalDevice`, { id });
+  });
+
+  it('shows commands that the key names, whatever they refer to', async () => {
+    const target = await device('target', connections.north);
+    const create = async (name: string, fields: Fields = {}): Promise<string> => await make(`${COMMANDS}/CreateCommand`, { id: target, command: { ...definition, name, ...fields } });
+    const query = await create('Query');
+    const [first, second] = [await create('First', { verificationStrategy: 3, queryCommandId: query }), await create('Second')];
+    const seen = async (headers: Headers, fields: Fields = {}): Promise<unknown[]> => {
+      const { commands = [], nextPageToken } = await ask<{ commands?: { id: string }[]; nextPageToken?: string }>(`${COMMANDS}/ListCommands`, { id: target, ...fields }, headers);
+      return [...commands.map(({ id }) => id), ...(nextPageToken ? ['more'] : [])];
+    };
+    const limited = await key({ commandIds: [first, NOBODY] });
+    expect(await seen(whole)).toEqual([second, first, query]);
+    expect(await seen(limited)).toEqual([first]);
+    expect(await seen(limited, { pageSize: 1 })).toEqual([first]);
+    const { nextPageToken } = await ask<{ nextPageToken?: string }>(`${COMMANDS}/ListCommands`, { id: target, pageSize: 1 });
+    expect(await seen(limited, { pageToken: nextPageToken })).toEqual([first]);
+    expect(await seen(await key({ connectionIds: [connections.north] }))).toEqual([second, first, query]);
+    expect(await seen(await key({ connectionIds: [connections.north], commandIds: [NOBODY] }))).toEqual([]);
+    expect(await ask(`${COMMANDS}/GetCommand`, { id: target, commandId: first }, limited)).toMatchObject({ queryCommandId: query });
+    await ask(`${DEVICES}/DeleteDigitalDevice`, { id: target });
+  });
+
+  it('shows connections that the key names, in lists and to watchers', async () => {
+    const { north, south, empty } = connections;
+    const named = await device('named', south);
+    const limited = await key({ deviceIds: [named], connectionIds: [north, NOBODY] });
+    const ids = async (headers: Headers, fields: Fields = {}): Promise<unknown> => ((await ask<{ connections?: { id: string }[] }>(`${CONNECTIONS}/ListConnections`, fields, headers)).connections ?? []).map(({ id }) => id);
+    expect(await ids(whole)).toEqual([empty, south, north]);
+    expect(await ids(limited)).toEqual([north]);
+    expect(await ids(await key({ deviceIds: [named] }))).toEqual([]);
+    const { nextPageToken } = await ask<{ nextPageToken?: string }>(`${CONNECTIONS}/ListConnections`, { pageSize: 1 });
+    expect(await ids(limited, { pageToken: nextPageToken })).toEqual([north]);
+
+    // After all others have changed, the one that the key names does: what comes first must be that.
+    const watched = async (headers: Headers): Promise<unknown[]> => {
+      const { path, request, response } = factsOf(`${CONNECTIONS}/WatchConnectionStatus`);
+      const stream = client.makeServerStreamRequest(path, (bytes: Buffer) => bytes, (bytes) => bytes, Buffer.from(encode(request, {})), metadata(headers));
+      const seen: unknown[] = [];
+      stream.on('error', () => {});
+      stream.on('data', (bytes: Buffer) => {
+        const news = toJson(response, fromBinary(response, bytes)) as { connectionId?: string; complete?: boolean };
+        seen.push(news.complete === true ? 'complete' : news.connectionId);
+        if (news.complete) stream.emit('completed');
+        else if (seen.includes('complete')) stream.cancel();
+      });
+      await once(stream, 'completed');
+      for (const id of [south, empty, north]) for (const enabled of [false, true]) await ask(`${CONNECTIONS}/UpdateConnection`, { id, enabled });
+      if (!stream.closed) await once(stream, 'close');
+      return seen.slice(0, seen.indexOf('complete') + 2);
+    };
+    expect(await watched(limited)).toEqual([north, 'complete', north]);
+    await ask(`${DEVICES}/DeleteDigitalDevice`, { id: named });
+  });
+
+  it('counts only devices inside that show a picture, and deletes what nobody shows', async () => {
+    const [shared, theirs, unused] = [await picture(), await picture(), await picture()];
+    const [mine, other] = [await device('mine', connections.north, [shared]), await device('other', connections.south, [shared, theirs])];
+    const headers = await key({ connectionIds: [connections.north] });
+    expect(await ask(`${MEDIA}/GetMedia`, { id: shared })).toMatchObject({ deviceCount: 2 });
+    expect(await ask(`${MEDIA}/GetMedia`, { id: shared }, headers)).toMatchObject({ deviceCount: 1 });
+    expect(await send(`${MEDIA}/DeleteMedia`, { id: shared }, headers)).toMatchObject({ error: { reason: 'media_in_use', metadata: { uses: '1' } } });
+    expect(await update(headers, mine, { images: [{ mediaId: theirs }] })).toMatchObject({ error: { reason: 'validation_failed', violations: { 'images[0].mediaId': expect.stringContaining('does not exist') } } });
+    expect(await update(headers, mine, { images: [{ mediaId: unused }, { mediaId: shared }] })).toMatchObject({ code: status.OK });
+    expect(await update(headers, mine, { images: [{ mediaId: unused }] })).toMatchObject({ code: status.OK });
+    expect(await send(`${MEDIA}/GetMedia`, { id: shared }, headers)).toMatchObject({ error: { reason: 'media_not_found' } });
+    expect(await update(headers, mine, { clearImages: true })).toMatchObject({ code: status.OK });
+    expect(await send(`${MEDIA}/DeleteMedia`, { id: unused }, headers)).toMatchObject({ code: status.OK });
+    for (const id of [mine, other]) await ask(`${DEVICES}/DeleteDigitalDevice`, { id });
+  });
+});
