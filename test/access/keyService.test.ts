@@ -116,7 +116,7 @@ describe.each(engines())('API keys over gRPC on $name', (engine) => {
     const { key, apiKey } = await create();
     room.clock.advance(1);
     const revoked = await revoke(apiKey.id);
-    expect(revoked).toEqual({ ...apiKey, revokedAt: toTimestamp(room.clock.now()), updatedAt: toTimestamp(room.clock.now()) });
+    expect(revoked).toEqual({ ...apiKey, etag: '"2"', revokedAt: toTimestamp(room.clock.now()), updatedAt: toTimestamp(room.clock.now()) });
     expect(await callFails(room.client.whoAmI.bind(room.client), { organizationId: '' }, room.as(key))).toMatchObject({ code: status.UNAUTHENTICATED, reason: 'api_key_revoked' });
     room.clock.advance(1);
     expect(await revoke(apiKey.id)).toEqual(revoked);

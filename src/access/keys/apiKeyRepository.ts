@@ -35,7 +35,6 @@ export interface KeyUse {
   readonly address: string;
 }
 
-const BY_HASH: HotStatement = { name: 'api_keys.by_hash', sql: () => 'select * from api_keys where hash = ?' };
 const BY_ID: HotStatement = { name: 'api_keys.by_id', sql: () => 'select * from api_keys where organization_id = ? and id = ?' };
 
 /** API keys. Assumes validated grants and a caller allowed to act in `organizationId`. */
@@ -67,12 +66,6 @@ export class ApiKeyRepository {
       rotated_from: key.rotatedFrom || null,
       revision: key.revision,
     });
-  }
-
-  /** The one look-up that no organization stands before: the key says which it is. Undefined if there is none. */
-  async findByHash(hash: string): Promise<ApiKey | undefined> {
-    const [row] = await this.db.all<ApiKeyRow>(BY_HASH, [hash]);
-    return row && apiKeyFromRow(row);
   }
 
   /** Undefined if there is none. */

@@ -1,109 +1,140 @@
 import type { Command } from 'commander';
-import type { ApiKey } from '../../access';
+import type { ApiKey, IssuedKey, KeyFromCommandLine } from '../../access';
 import type { Core } from '../../app';
 import { SCOPES } from '../../kernel/scopes';
-import { notFound } from '../../kernel/errors';
-import { UsageError } from '../exit';
+import { DomainError } from '../../kernel/errors';
 import { withCore } from '../core';
-import { note, showRecord, showTable, type OutputOptions } from '../output';
-import { commaList, DATA_SETTINGS, duration, withConfig, withJson, type ConfigFlags } from '../options';
-import { timeText } from './timeText';
+import { UsageError } from '../exit';
+import { commaList, DATA_SETTINGS, duration, withConfig, withJson } from '../options';
+import { note, showRecord, showTable } from '../output';
+import { openKeyFile } from './keyFile';
+import { changeOf, expiryOf, fieldsOf, restrictionsOf, withKeyFile, withLimits, type KeyFlags, type LimitFlags, type NewKeyFlags, type UpdateFlags } from './keyFlags';
+import { keyRow, keyShown } from './keyShown';
 
-interface CreateFlags extends ConfigFlags {
-  readonly organization?: string;
+interface CreateFlags extends LimitFlags, NewKeyFlags {
   readonly name: string;
   readonly scopes?: string[];
   readonly allScopes?: boolean;
   readonly connections?: string[];
   readonly allConnections?: boolean;
   readonly owner?: string;
-  /** Milliseconds from now. */
-  readonly expiresIn?: number;
   readonly admin?: boolean;
-}
-
-interface KeyFlags extends ConfigFlags {
-  readonly organization?: string;
 }
 
 const A_DAY = 24 * 60 * 60_000;
 
-/** Adds `plantroom keys create|list|revoke|rotate`. */
+/** Adds `plantroom keys create|list|show|update|revoke|rotate`. */
 export function addKeys(program: Command): void {
   const group = program.command('keys').description('the API keys');
   addCreate(group);
   keyCommand(group, 'list', 'list the keys of an organization, newest first, also the revoked and expired ones').action((flags: KeyFlags) => listKeys(flags));
+  keyCommand(group, 'show <id>', 'show what is kept of a key').action((id: string, flags: KeyFlags) => showKey(id, flags));
+  withLimits(keyCommand(group, 'update <id>', 'change a key: at once for new calls (1 s in a running server), within 5 s for its open streams').option('--name <name>', 'another name'), 'as it is')
+    .option('--allow-from-anywhere', 'it may be used from every address')
+    .option('--unlimited', 'it is limited to no devices and no commands any more')
+    .action((id: string, flags: UpdateFlags) => updateKey(id, flags));
   keyCommand(group, 'revoke <id>', 'end a key: at once for new calls (1 s in a running server), within 5 s for its open streams').action((id: string, flags: KeyFlags) => revokeKey(id, flags));
-  keyCommand(group, 'rotate <id>', 'make a new key that does what the old one does, and let the old one end')
+  withKeyFile(keyCommand(group, 'rotate <id>', 'make a new key that does what the old one does, and let the old one end'))
     .option('--grace <time>', 'how long the old key still works, for example 24h or 0', duration, A_DAY)
-    .action((id: string, flags: KeyFlags & { grace: number }) => rotateKey(id, flags));
+    .action((id: string, flags: NewKeyFlags & { grace: number }) => rotateKey(id, flags));
 }
 
 function addCreate(group: Command): void {
-  keyCommand(group, 'create', 'create a key and show it, this once')
+  const command = keyCommand(group, 'create', 'create a key and show it, this once')
     .requiredOption('--name <name>', 'what it is for')
     .option('--scopes <scopes>', `what it may do, with commas between: ${SCOPES.join(', ')}`, commaList)
     .option('--all-scopes', 'every scope')
     .option('--connections <ids>', 'with gateways:write: the connections that gateway software may attach to', commaList)
     .option('--all-connections', 'with gateways:write: every gateway connection, also those made later')
-    .option('--owner <id>', 'the person that it belongs to (default: the only one there is)')
-    .option('--expires-in <time>', 'when it ends, for example 90d (default: never)', duration)
-    .option('--admin', 'it may also create, list and delete organizations')
-    .action((flags: CreateFlags) => createKey(flags));
+    .option('--owner <id>', 'the member that it belongs to (default: the only one there is)')
+    .option('--admin', 'it may also create, list and delete organizations');
+  withKeyFile(withLimits(command, 'never')).action((flags: CreateFlags) => createKey(flags));
 }
 
 function keyCommand(group: Command, name: string, description: string): Command {
-  return withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS).option('--organization <id>', 'the organization (default: the only one there is)');
+  return withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS).option('--organization <id>', 'the organization (default: the only one there is, or that of the key)');
 }
 
 async function createKey(flags: CreateFlags): Promise<void> {
   if ((flags.scopes === undefined) === (flags.allScopes !== true)) throw new UsageError('say what the key may do: either --scopes a,b or --all-scopes');
-  const issued = await withCore(flags, async (core) => {
+  const wanted: KeyFromCommandLine = {
+    name: flags.name,
+    note: flags.note,
+    scopes: flags.scopes ?? SCOPES,
+    connectionIds: flags.connections ?? [],
+    allConnections: flags.allConnections === true,
+    restrictions: restrictionsOf(flags),
+    allowedAddresses: flags.allowFrom,
+    ownerUserId: flags.owner,
+    isAdmin: flags.admin === true,
+    expiresAt: expiryOf(flags) ?? undefined,
+  };
+  await makeKey(flags, async (core) => {
     const { id } = await core.organizations.pick(flags.organization);
-    return await core.keys.create(id, {
-      name: flags.name,
-      scopes: flags.scopes ?? SCOPES,
-      connectionIds: flags.connections ?? [],
-      allConnections: flags.allConnections === true,
-      ownerUserId: flags.owner,
-      isAdmin: flags.admin === true,
-      expiresAt: flags.expiresIn === undefined ? undefined : Date.now() + flags.expiresIn,
-    });
+    const change = { organizationId: id, resource: 'api-keys', fields: fieldsOf(wanted) };
+    return await core.audit.change('keys create', change, async () => await core.keys.create(id, wanted), ({ apiKey }) => `api-keys/${apiKey.id}`);
   });
-  showNewKey(issued, flags);
 }
 
 async function listKeys(flags: KeyFlags): Promise<void> {
   const keys = await withCore(flags, async (core) => await core.keys.list((await core.organizations.pick(flags.organization)).id));
-  showTable(keys.map(keyShown), ['id', 'name', 'prefix', 'scopes', 'expiresAt', 'lastUsedAt', 'revokedAt'], flags);
+  if (flags.json) showTable(keys.map(keyShown), ['id'], flags);
+  else showTable(keys.map((key) => keyRow(key, Date.now())), ['id', 'name', 'prefix', 'state', 'scopes', 'limits', 'expiresAt', 'lastUsedAt'], flags);
 }
 
-async function revokeKey(id: string, flags: KeyFlags): Promise<void> {
-  const key = await withCore(flags, async (core) => await core.keys.revoke(await organizationOfKey(core, id, flags), id));
+async function showKey(id: string, flags: KeyFlags): Promise<void> {
+  showRecord(keyShown(await withCore(flags, async (core) => await core.keys.get(await organizationOf(core, id, flags), id))), flags);
+}
+
+async function updateKey(id: string, flags: UpdateFlags): Promise<void> {
+  const change = changeOf(flags);
+  const key = await changing(id, flags, 'keys update', fieldsOf(change), async (core, organizationId) => await core.keys.update(organizationId, id, change));
   showRecord(keyShown(key), flags);
 }
 
-async function rotateKey(id: string, flags: KeyFlags & { grace: number }): Promise<void> {
-  const issued = await withCore(flags, async (core) => await core.keys.rotate(await organizationOfKey(core, id, flags), id, flags.grace));
-  showNewKey(issued, flags);
+async function revokeKey(id: string, flags: KeyFlags): Promise<void> {
+  showRecord(keyShown(await changing(id, flags, 'keys revoke', [], async (core, organizationId) => await core.keys.revoke(organizationId, id))), flags);
+}
+
+async function rotateKey(id: string, flags: NewKeyFlags & { grace: number }): Promise<void> {
+  await makeKey(flags, async (core) => {
+    const organizationId = await organizationOf(core, id, flags);
+    return await core.audit.change('keys rotate', { organizationId, resource: `api-keys/${id}`, fields: ['graceSeconds'] }, async () => await core.keys.rotate(organizationId, id, flags.grace));
+  });
+}
+
+async function changing(id: string, flags: KeyFlags, method: string, fields: readonly string[], work: (core: Core, organizationId: string) => Promise<ApiKey>): Promise<ApiKey> {
+  return await withCore(flags, async (core) => {
+    const organizationId = await organizationOf(core, id, flags);
+    return await core.audit.change(method, { organizationId, resource: `api-keys/${id}`, fields }, async () => await work(core, organizationId));
+  });
 }
 
 /** A key id is unique in the installation; without --organization it is looked for in all of them. */
-async function organizationOfKey(core: Core, id: string, flags: KeyFlags): Promise<string> {
-  if (flags.organization !== undefined) return flags.organization;
-  for (const organization of await core.organizations.list()) {
-    const keys = await core.keys.list(organization.id);
-    if (keys.some((key) => key.id === id)) return organization.id;
-  }
-  throw notFound('api_key', id);
+async function organizationOf(core: Core, id: string, flags: KeyFlags): Promise<string> {
+  return flags.organization ?? (await core.keys.organizationOf(id));
 }
 
-function showNewKey({ key, apiKey }: { key: string; apiKey: ApiKey }, output: OutputOptions): void {
+/** Makes a key and shows it, or keeps it in its file: a key that cannot be kept is revoked. */
+async function makeKey(flags: NewKeyFlags, make: (core: Core) => Promise<IssuedKey>): Promise<void> {
+  const file = flags.keyFile === undefined ? undefined : openKeyFile(flags.keyFile);
+  const { key, apiKey } = await withCore(flags, async (core) => {
+    const issued = await make(core).catch((error: unknown) => {
+      file?.discard();
+      throw error;
+    });
+    try {
+      file?.keep(issued.key);
+    } catch (error) {
+      file?.discard();
+      const { id, organizationId } = issued.apiKey;
+      await core.audit.change('keys revoke', { organizationId, resource: `api-keys/${id}` }, async () => await core.keys.revoke(organizationId, id));
+      throw new DomainError('conflict', 'key_file_not_writable', `the new key could not be written to ${flags.keyFile ?? ''} (${(error as NodeJS.ErrnoException).code ?? 'unknown'}) and was revoked again; make room or name another file`, { cause: error });
+    }
+    return issued;
+  });
   const { id, ...record } = keyShown(apiKey);
-  showRecord({ id, key, ...record }, output);
-  if (!output.json) note('\nKeep the key: it is not stored and cannot be shown again.');
-}
-
-function keyShown(key: ApiKey): Record<'id' | 'name' | 'prefix' | 'scopes' | 'expiresAt' | 'lastUsedAt' | 'revokedAt', unknown> & Record<string, unknown> {
-  return { ...key, createdAt: timeText(key.createdAt), updatedAt: timeText(key.updatedAt), expiresAt: timeText(key.expiresAt), revokedAt: timeText(key.revokedAt), lastUsedAt: timeText(key.lastUsedAt) };
+  if (flags.keyFile !== undefined) return showRecord({ id, keyFile: flags.keyFile, ...record }, flags);
+  showRecord({ id, key, ...record }, flags);
+  if (!flags.json) note('\nKeep the key: it is not stored and cannot be shown again.');
 }

@@ -12,6 +12,7 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   already_member: 'already_exists',
   physical_device_already_bound: 'already_exists',
   trigger_id_reused: 'already_exists',
+  api_key_ended: 'conflict',
   command_limit_reached: 'conflict',
   confirmation_invalid: 'conflict',
   connection_damaged: 'conflict',
