@@ -29,6 +29,12 @@ export class AuditChainRepository {
     return await this.db.knex('audit_events').where({ chain }).where('seq', '>=', seq).orderBy('seq').limit(limit).select<AuditRow[]>('*');
   }
 
+  /** The place of the last event that there is, wherever the chain is said to end; 0: none. */
+  async largest(chain: string): Promise<number> {
+    const row = await this.db.knex('audit_events').where({ chain }).orderBy('seq', 'desc').first<{ seq: number } | undefined>('seq');
+    return row?.seq ?? 0;
+  }
+
   /** Lets a locked chain begin after an event. */
   async beginAfter(chain: string, { seq, hash }: { readonly seq: number; readonly hash: string }): Promise<void> {
     await this.db.knex('audit_chains').where({ chain }).update({ first_seq: seq + 1, first_previous: hash });

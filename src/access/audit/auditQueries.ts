@@ -14,7 +14,7 @@ export class AuditQueries {
       readonly database: Database;
       readonly cursors: Cursors;
       readonly trail: AuditTrail;
-      /** The gRPC paths of the methods of this name. */
+      /** The gRPC paths of the methods of a name; of anything else just that. */
       readonly methodsNamed: (name: string) => readonly string[];
     },
   ) {}
@@ -42,7 +42,6 @@ export class AuditQueries {
   }
 
   private methodsOf(name: string): readonly string[] {
-    const paths = name.includes('/') ? [] : this.deps.methodsNamed(name);
-    return paths.length > 0 ? paths : [name];
+    return name.includes('/') ? [name] : this.deps.methodsNamed(name);
   }
 }
