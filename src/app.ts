@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { auditHandlers, AuditQueries, AuditTrail, CommandLineAudit, keyHandlers, memberHandlers, MemberService, roleHandlers, RoleService, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, OrganizationDeletion, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped, type MissingThings } from './access';
+import { AuditArchive, auditHandlers, AuditQueries, AuditTrail, CommandLineAudit, keyHandlers, memberHandlers, MemberService, roleHandlers, RoleService, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, OrganizationDeletion, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped, type MissingThings } from './access';
 import { Sandbox } from './codec';
 import { commandHandlers, CommandService, type Encoder, EncoderPreviews, missingCommands, sensorsInUse, valueTypeUses } from './commands';
 import { findHostPort, hostPortText, isLoopback, type Config } from './config';
@@ -40,12 +40,14 @@ import { OrganizationsServiceService } from './gen/organizations_service';
 import { SensorTemplateServiceService } from './gen/sensor_template/v2/sensor_template_service';
 import { SensorQueryServiceService } from './gen/sensorquery/v1/sensor_query_service';
 import { UserProfileServiceService } from './gen/userprofile/user_profile_service';
+import { asset } from './kernel/assets';
 import { steadyClock, type Clock } from './kernel/clock';
 import { DomainError } from './kernel/errors';
 import type { Logger } from './kernel/logger';
 import type { Cursors } from './kernel/pages';
 import { linkedMedia, mediaHandlers, MediaLinks, MediaService } from './media';
 import { OrganizationRemoval, ReachGate, reachQueries, removalSteps } from './operations';
+import { Descriptors } from './rpc/descriptors';
 import { GrpcServer } from './rpc/grpc/server';
 import { RestServer } from './rpc/rest/server';
 import { Services } from './rpc/services';
@@ -70,6 +72,9 @@ export interface Core {
   readonly keys: KeyAdministration;
   /** Everything that a command changes is done inside of `core.audit.change('keys revoke', { organizationId, resource }, work)`, so that it is in the audit trail. */
   readonly audit: CommandLineAudit;
+  readonly archive: AuditArchive;
+  /** The gRPC paths of the methods of a name; of anything else just that. */
+  readonly methodsNamed: (name: string) => readonly string[];
   close(): Promise<void>;
 }
 
@@ -103,7 +108,7 @@ export async function openCore(config: Config, outside: Outside): Promise<Core> 
     await database.close();
     throw error;
   }
-  return { database, ...administration(database, outside, () => {}, () => {}), audit: new CommandLineAudit({ database, ...outside }), close: async () => await database.close() };
+  return { database, ...administration(database, outside, () => {}, () => {}), audit: new CommandLineAudit({ database, ...outside }), archive: new AuditArchive(database), methodsNamed: (name) => pathsNamed(new Descriptors(asset('image.binpb')).methods, name), close: async () => await database.close() };
 }
 
 /**
@@ -250,7 +255,7 @@ function addServices(server: Services, house: House): Served {
   const series = new SeriesNumbers();
   const uplinks = new UplinkPipeline({ ...house, positions, series, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
-  server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(new MemberService({ ...house, uow }), house.cursors), ...roleHandlers(new RoleService({ ...house, uow }), house.cursors), ...auditHandlers(new AuditQueries({ ...house, methodsNamed: (name) => [...server.methods.keys()].filter((path) => path.endsWith(`/${name}`)) })) });
+  server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(new MemberService({ ...house, uow }), house.cursors), ...roleHandlers(new RoleService({ ...house, uow }), house.cursors), ...auditHandlers(new AuditQueries({ ...house, methodsNamed: (name) => pathsNamed(server.methods, name) })) });
   const upkeep = new ReadingUpkeep({ ...house, positions, series });
   const closeLinks = async (organizationId: string): Promise<void> => await connections.closeAll(organizationId);
   const removal = new OrganizationRemoval({ ...house, closeLinks, steps: removalSteps({ devices, connections, media: house.media, readings: upkeep }) });
@@ -330,6 +335,11 @@ function deletionOf({ database, clock }: Pick<House, 'database' | 'clock'>, onDe
 /** What keys name and the rooms above them keep. */
 function missingThings(database: Database): MissingThings {
   return { gateways: missingGateways(database), connections: missingConnections(database), devices: missingDevices(database), commands: missingCommands(database) };
+}
+
+function pathsNamed(methods: ReadonlyMap<string, unknown>, name: string): readonly string[] {
+  const paths = [...methods.keys()].filter((path) => path.endsWith(`/${name}`));
+  return paths.length > 0 ? paths : [name];
 }
 
 /** How browsers reach this server where nobody said it. */

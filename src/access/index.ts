@@ -1,4 +1,8 @@
+export { AuditArchive } from './audit/auditArchive';
+export { type AuditEvent } from './audit/auditEvent';
 export { auditHandlers } from './audit/auditHandlers';
+export { lineOf, readLine } from './audit/auditLines';
+export { ChainCheck, type ChainFault, type ChainPlace } from './audit/chainCheck';
 export { AuditQueries } from './audit/auditQueries';
 export { AuditTrail } from './audit/auditTrail';
 export { CommandLineAudit, type CommandChange } from './audit/changes';

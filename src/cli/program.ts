@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { version } from '../../package.json';
+import { addAudit } from './audit/command';
 import { addCall } from './call/command';
 import { addCodec } from './codec/command';
 import { addConfig } from './config';
@@ -19,7 +20,7 @@ import { addVersion } from './version';
 
 const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[]])[] = [
   ['Server:', [addServe, addMigrate, addDoctor]],
-  ['People and keys:', [addOrganizations, addUsers, addMembers, addRoles, addKeys]],
+  ['People and keys:', [addOrganizations, addUsers, addMembers, addRoles, addKeys, addAudit]],
   ['Client:', [addCall, addReadings, addSimulate, addDemo]],
   ['Encoders:', [addCodec]],
   ['About:', [addConfig, addVersion]],

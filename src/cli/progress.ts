@@ -29,6 +29,12 @@ export class Progress {
     this.show(name);
   }
 
+  /** So many are done by now; `name` says of what. */
+  reached(done: number, name: string): void {
+    this.done = done;
+    this.show(name);
+  }
+
   /** Nothing more is done, but `name` says how far it is. */
   show(name: string): void {
     if (!this.terminal.isTTY || this.now() < this.next) return;
