@@ -23,6 +23,15 @@ export interface Outcome {
 /** The fields of a request by their JSON names; what is left out is absent. */
 export type Fields = Readonly<Record<string, unknown>>;
 
+/** What a key of a test has other than most. */
+export interface KeyOverrides {
+  readonly scopes?: readonly string[];
+  readonly expiresAt?: number;
+  readonly isAdmin?: boolean;
+  readonly allowedAddresses?: readonly string[];
+  readonly ownerUserId?: string;
+}
+
 /** The whole server on a free port with TLS, a database of its own, and a client that is built from the protos alone. */
 export interface TestApp {
   readonly app: App;
@@ -34,17 +43,17 @@ export interface TestApp {
   /** Another organization. */
   organization(name: string): Promise<string>;
   /** A key; of all scopes and gateway connections unless said. */
-  newKey(organizationId: string, overrides?: { scopes?: readonly string[]; expiresAt?: number }): Promise<{ key: string; id: string }>;
+  newKey(organizationId: string, overrides?: KeyOverrides): Promise<{ key: string; id: string }>;
   /** Calls a method with these bytes, of a stream of requests the only one; of a stream of answers it waits for the first or the end. */
   send(facts: MethodFacts, message: Uint8Array, fields: Readonly<Record<string, string>>): Promise<Outcome>;
   stop(): Promise<void>;
 }
 
-/** Starts it. */
-export async function startTestApp(engine: TestEngine): Promise<TestApp> {
+/** Starts it; `flags`: settings that are not as usual. */
+export async function startTestApp(engine: TestEngine, flags: Readonly<Record<string, string>> = {}): Promise<TestApp> {
   const database = await engine.createDatabase();
   const log = new MemoryLog();
-  const { config } = loadConfig({ file: false, env: {}, flags: { 'data.dir': database.dataDir, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'database.url': database.url, 'limits.stopMs': '2000', 'rates.failedPerMinute': '0' } });
+  const { config } = loadConfig({ file: false, env: {}, flags: { 'data.dir': database.dataDir, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'database.url': database.url, 'limits.stopMs': '2000', 'rates.failedPerMinute': '0', ...flags } });
   const app = await startApp(config, { log, clock: systemClock });
   if (!app.bootstrapped || !app.ca) throw new Error('the database was not empty, or TLS is off');
   const client = new Client(app.addresses.grpc.replace('127.0.0.1', 'localhost'), credentials.createSsl(readFileSync(app.ca)), { 'grpc.enable_retries': 0 });
@@ -55,8 +64,9 @@ export async function startTestApp(engine: TestEngine): Promise<TestApp> {
     organizationId: app.bootstrapped.organization.id,
     key: app.bootstrapped.key,
     organization: async (name) => (await app.organizations.create(name)).id,
-    newKey: async (organizationId, { scopes = SCOPES, expiresAt } = {}) => {
-      const wanted = { name: 'test', scopes, connectionIds: [], allConnections: scopes.includes('gateways:write'), ownerUserId: undefined, isAdmin: false, expiresAt };
+    newKey: async (organizationId, overrides = {}) => {
+      const { scopes = SCOPES } = overrides;
+      const wanted = { name: 'test', connectionIds: [], allConnections: scopes.includes('gateways:write'), ownerUserId: undefined, isAdmin: false, expiresAt: undefined, ...overrides, scopes };
       const { key, apiKey } = await app.keys.create(organizationId, wanted);
       return { key, id: apiKey.id };
     },
