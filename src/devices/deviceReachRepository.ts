@@ -43,6 +43,7 @@ export class DeviceReachRepository {
 
   /** The physical devices of a connection that devices are bound to which the key names. */
   async ofNamed(organizationId: string, { ids }: DeviceReach, connectionId: string): Promise<ReadonlySet<string>> {
+    if (ids.size === 0) return new Set();
     // With the bare column SQLite would rather read all that is bound to the connection.
     const query = this.db.knex('physical_devices as p').where('p.organization_id', organizationId).whereRaw("p.connection_id || '' = ?", [connectionId]).whereIn('p.device_id', [...ids]);
     return new Set(await query.pluck<string[]>('p.client_device_id'));

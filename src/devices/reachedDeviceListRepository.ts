@@ -44,7 +44,8 @@ export class ReachedDeviceListRepository {
       seqs.push(...left.map(({ seq }) => seq));
       if (seqs.length >= limit) break;
     }
-    return await this.read(this.db.knex('digital_devices as f').where('f.organization_id', organizationId).whereIn('f.seq', seqs.slice(0, limit)).select('f.seq'));
+    if (seqs.length === 0) return [];
+    return await this.read(this.db.knex('digital_devices as f').whereRaw(organizationBeside('f'), [organizationId]).whereIn('f.seq', seqs.slice(0, limit)).select('f.seq'));
   }
 
   /** How many devices inside the filter lets through; exact. */
@@ -68,6 +69,7 @@ export class ReachedDeviceListRepository {
 
   /** How many devices the key names that are bound to none of its connections. */
   private async namedElsewhere(organizationId: string): Promise<number> {
+    if (this.ids.length === 0) return 0;
     const query = this.named(organizationId).leftJoin('physical_devices as p', 'p.device_id', 'd.id');
     return await countOf(query.where((elsewhere) => void elsewhere.whereNull('p.connection_id').orWhereNotIn('p.connection_id', this.connectionIds)));
   }
@@ -77,13 +79,13 @@ export class ReachedDeviceListRepository {
     const { knex } = this.db;
     const columns = ['d.seq', 'd.created_at', 'd.id'];
     const bound = knex('physical_devices as b').where('b.organization_id', organizationId).whereIn('b.connection_id', this.connectionIds).join('digital_devices as d', 'd.id', 'b.device_id');
-    const inside = narrowed(this.named(organizationId), filter).select(columns).union([narrowed(bound, filter).select(columns)]);
+    const inside = narrowed(this.named(organizationId), filter).select(columns);
+    if (this.connectionIds.length > 0) void inside.union([narrowed(bound, filter).select(columns)]);
     return knex.from(inside.as('f')).select('f.seq').whereRaw('(f.created_at, f.id) < (?, ?)', [after.createdAt, after.id]);
   }
 
   private named(organizationId: string): Knex.QueryBuilder {
-    // With the bare column SQLite would rather read all devices of the organization than look for many ids.
-    return this.db.knex('digital_devices as d').whereRaw("d.organization_id || '' = ?", [organizationId]).whereIn('d.id', this.ids);
+    return this.db.knex('digital_devices as d').whereRaw(organizationBeside('d'), [organizationId]).whereIn('d.id', this.ids);
   }
 
   /** What is inside of each stretch of the list of all devices, behind a place; ends with the list. */
@@ -114,6 +116,11 @@ export class ReachedDeviceListRepository {
       .orderBy(newestFirst('d'));
     return rows.map(listedFromRow);
   }
+}
+
+/** With the bare column SQLite would rather read all devices of the organization than look for many by their ids. */
+function organizationBeside(table: string): string {
+  return `${table}.organization_id || '' = ?`;
 }
 
 /** Without the index of names: what is searched are few, or a stretch of the list. */

@@ -169,8 +169,8 @@ describe.each(engines())('what a limited key sees and changes, on $name', (engin
       const { answer, error } = await send(`${DEVICES}/GetConnectorKeys`, { id: named, connectionId, clientDeviceId }, asked);
       return error ? nowhere(`${error.reason} ${error.message}`, connectionId) : answer?.length === 0 ? 'never seen' : 'seen';
     };
-    expect(await Promise.all(sources.map(async (source) => await seen(whole, ...source)))).toEqual(['seen', 'seen', 'seen', 'seen']);
-    expect(await Promise.all(sources.map(async (source) => await seen(headers, ...source)))).toEqual(['seen', 'seen', 'never seen', 'never seen']);
+    expect(await Promise.all(sources.map(async ([connectionId, clientId]) => await seen(whole, connectionId, clientId)))).toEqual(['seen', 'seen', 'seen', 'seen']);
+    expect(await Promise.all(sources.map(async ([connectionId, clientId]) => await seen(headers, connectionId, clientId)))).toEqual(['seen', 'seen', 'never seen', 'never seen']);
     const unknown = await seen(headers, NOBODY, 'unbound');
     expect(unknown).toContain('connection_not_found');
     expect(await seen(headers, connections.empty, 'unbound')).toBe(unknown);
