@@ -35,7 +35,7 @@ export class TestGateway {
   }
 
   /** Attaches; resolves at the welcome. */
-  static async attach(room: ExecutionRoom, options: GatewayOptions): Promise<TestGateway> {
+  static async attach(room: Pick<ExecutionRoom, 'gateways'>, options: GatewayOptions): Promise<TestGateway> {
     const { connectionId, gatewayId = 'gw-1', bootId = 'boot-1', store = GatewayStore.GATEWAY_STORE_DURABLE, known = [] } = options;
     const gateway = new TestGateway(room.gateways.attach(headers(options.headers ?? AS_ONE)));
     gateway.send({ hello: { connectionId, gatewayId, bootId, store, known: known.map((one) => ({ executionId: '', status: 1, code: '', message: '', time: undefined, ...one })) } });

@@ -1,0 +1,178 @@
+import type { ClientReadableStream } from '@grpc/grpc-js';
+import { CancelExecutionRequest, DeleteCommandRequest, type Execution, ExecuteCommandRequest, GetExecutionRequest, ListExecutionsRequest, type ListExecutionsResponse, WatchExecutionsRequest, type WatchExecutionsResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { ExecutionReachRepository } from '../../src/executions/store/executionReachRepository';
+import { call, callFails, headers, type SeenError } from '../support/edge';
+import { engines } from '../support/engines';
+import { planOf } from '../support/planOf';
+import { type LimitedDevice, type LimitedSite, readUntil, startLimitedSite, streamFails } from './limitedSite';
+
+const NOBODY = '0190a0a0-0000-7000-8000-000000000001';
+type Headers = Record<string, string>;
+const submitted = (answers: readonly WatchExecutionsResponse[]): (string | undefined)[] => answers.filter(({ event }) => event?.event === 'submitted').map(({ execution }) => execution?.id);
+
+const told = ({ code, reason, message, metadata }: SeenError, asked: string): string => JSON.stringify({ code, reason, message, metadata }).replaceAll(asked, 'ID');
+
+/** What lies outside is refused as what is not there. */
+async function expectUnknown(ask: (id: string) => Promise<SeenError>, id: string): Promise<void> {
+  const refused = await ask(id);
+  expect(refused.reason).toBe('execution_not_found');
+  expect(told(refused, id)).toEqual(told(await ask(NOBODY), NOBODY));
+}
+
+describe.each(engines())('executions for limited keys, on $name', (engine) => {
+  let site: LimitedSite;
+  let byDevice: Headers;
+  let byCommand: Headers;
+  let count = 0;
+  beforeAll(async () => {
+    site = await startLimitedSite(engine);
+    const { named, bound, connections } = site;
+    byDevice = await site.key({ deviceIds: [named.id], connectionIds: [connections[0]] });
+    byCommand = await site.key({ commandIds: [named.first, bound.first] });
+  });
+  afterAll(async () => await site.stop());
+
+  /** An execution that equals none before. */
+  const execute = async (commandId: string, device: LimitedDevice, as = site.all): Promise<string> => (await site.execute(commandId, device, as, { params: { n: (count += 1) } })).executionId;
+  const get = async (executionId: string, as: Headers): Promise<Execution> => await call(site.commands.getExecution.bind(site.commands), GetExecutionRequest.fromPartial({ executionId }), as);
+  const getFails = async (executionId: string, as: Headers): Promise<SeenError> => await callFails(site.commands.getExecution.bind(site.commands), GetExecutionRequest.fromPartial({ executionId }), as);
+  const cancelFails = async (executionId: string, as: Headers): Promise<SeenError> => await callFails(site.commands.cancelExecution.bind(site.commands), CancelExecutionRequest.fromPartial({ executionId }), as);
+  const watch = (fields: Partial<WatchExecutionsRequest>, as: Headers): ClientReadableStream<WatchExecutionsResponse> => site.commands.watchExecutions(WatchExecutionsRequest.fromPartial(fields), headers(as));
+  const list = async (device: LimitedDevice, as: Headers, fields: Partial<ListExecutionsRequest> = {}): Promise<ListExecutionsResponse> =>
+    await call(site.commands.listExecutions.bind(site.commands), ListExecutionsRequest.fromPartial({ id: device.id, ...fields }), as);
+  /** Watches until an execution that is made last is there; what others should not see is made before it. */
+  const watched = async (as: Headers, fields: Partial<WatchExecutionsRequest>, before: () => Promise<unknown>, last: () => Promise<string>): Promise<WatchExecutionsResponse[]> => {
+    let marker: string | undefined;
+    return await readUntil(watch(fields, as), ({ execution }) => execution !== undefined && execution.id === marker, async () => {
+      await before();
+      marker = await last();
+    });
+  };
+
+  it('are found where device and command are inside; others are as if they were not there', async () => {
+    const { named, bound, outside } = site;
+    for (const [device, command, seenBy] of [[named, named.first, [byDevice, byCommand]], [bound, bound.second, [byDevice]], [bound, bound.first, [byDevice, byCommand]], [outside, outside.first, []]] as const) {
+      const id = await execute(command, device);
+      for (const key of [byDevice, byCommand]) {
+        if ((seenBy as readonly Headers[]).includes(key)) {
+          expect((await get(id, key)).id).toBe(id);
+          continue;
+        }
+        await expectUnknown(async (asked) => await getFails(asked, key), id);
+        await expectUnknown(async (asked) => await cancelFails(asked, key), id);
+        await expectUnknown(async (asked) => await streamFails(watch({ executionId: asked }, key)), id);
+      }
+    }
+    const ids = { [outside.id]: byDevice, [NOBODY]: byDevice };
+    for (const [id, key] of Object.entries(ids)) {
+      expect(await callFails(site.commands.executeCommand.bind(site.commands), ExecuteCommandRequest.fromPartial({ id, commandId: outside.first }), key)).toMatchObject({ reason: 'device_not_found' });
+      expect(await callFails(site.commands.listExecutions.bind(site.commands), ListExecutionsRequest.fromPartial({ id }), key)).toMatchObject({ reason: 'device_not_found' });
+      expect(await streamFails(watch({ id }, key))).toMatchObject({ reason: 'device_not_found' });
+    }
+    for (const commandId of [named.second, NOBODY]) expect(await callFails(site.commands.executeCommand.bind(site.commands), ExecuteCommandRequest.fromPartial({ id: named.id, commandId }), byCommand)).toMatchObject({ reason: 'command_not_found' });
+  });
+
+  it('of other commands are never told of as duplicates, nor by a trigger id that was used for them', async () => {
+    const { named } = site;
+    const other = await site.execute(named.second, named, site.all, { triggerId: 'used', params: {} });
+    const mine = await site.execute(named.first, named, byCommand, { triggerId: 'used' });
+    expect(mine).toMatchObject({ accepted: true, duplicate: false });
+    expect(mine.executionId).not.toBe(other.executionId);
+    expect(await site.execute(named.first, named, byCommand, { triggerId: 'used' })).toMatchObject({ duplicate: true, executionId: mine.executionId });
+  });
+
+  it('are listed where their command is inside, in full pages, the same ones with a token of another key', async () => {
+    const device = await site.device('listed', site.connections[1]);
+    const { first, second } = device;
+    const key = await site.key({ commandIds: [first, site.named.first] });
+    const wanted: string[] = [];
+    // More of the other command than one step of the walk takes.
+    const { db } = site.server.database.database;
+    for (let at = 0; at < 7; at++) wanted.unshift(await execute(first, device));
+    const row = await db.knex('executions').where({ id: wanted[0] }).first<Record<string, unknown>>();
+    const from = Number(row['updated_at']);
+    const others = Array.from({ length: 600 }, (_, at) => ({ ...row, id: `other-${at}`, command_id: second, trigger_key: null, dedupe_key: null, state: 'converged', final: 1, next_deadline: null, t_delivery: null, queue_order: 1000 + at, enqueued_at: from + at, updated_at: from + at, finished_at: from + at }));
+    for (let at = 0; at < others.length; at += 50) await db.knex('executions').insert(others.slice(at, at + 50));
+    const pages: string[][] = [];
+    for (let before: string | undefined = ''; before !== undefined;) {
+      const page: ListExecutionsResponse = await list(device, key, { limit: 3, before });
+      pages.push(page.items.map(({ id }) => id));
+      before = page.nextCursor;
+    }
+    expect(pages).toEqual([wanted.slice(0, 3), wanted.slice(3, 6), wanted.slice(6)]);
+    const { nextCursor, items } = await list(device, site.all, { limit: 200 });
+    expect(items).toHaveLength(200);
+    expect((await list(device, key, { limit: 50, before: nextCursor ?? '' })).items.map(({ id }) => id)).toEqual(wanted);
+    await call(site.commands.deleteCommand.bind(site.commands), DeleteCommandRequest.fromPartial({ id: device.id, commandId: first }), site.all);
+    expect(await list(device, key)).toMatchObject({ items: [] });
+    await expectUnknown(async (asked) => await getFails(asked, key), wanted[0] ?? '');
+    const plan = await planOf(site.server.database.database, async (tx) => {
+      const repository = new ExecutionReachRepository(tx);
+      await repository.list({ organizationId: 'org-1', deviceId: 'd', size: 50, after: undefined }, new Set(['c']));
+      await repository.inside('org-1', { devices: { ids: new Set(['d']), connectionIds: new Set(['c']) }, commands: new Set(['c']) }, ['e', 'f']);
+    });
+    expect(plan).not.toMatch(/SCAN \w+"|Seq Scan|\(organization_id=\?\)"/);
+  });
+
+  it('are watched where they are inside, live and after a resume, without a sign of others', async () => {
+    const { named, bound, outside } = site;
+    const made: string[] = [];
+    const noise = async (): Promise<void> => {
+      await execute(outside.first, outside);
+      made.push(await execute(bound.first, bound));
+      await execute(outside.second, outside);
+    };
+    const marker = async (): Promise<string> => (made.push(await execute(named.first, named)), made.at(-1) ?? '');
+    for (const key of [byDevice, byCommand]) {
+      made.length = 0;
+      const answers = await watched(key, {}, noise, marker);
+      expect(submitted(answers)).toEqual(made);
+      expect(answers.slice(1).every(({ event }) => event !== undefined)).toBe(true);
+      const again = await readUntil(watch({ resumeToken: answers[0]?.resumeToken ?? '' }, key), ({ execution }) => execution?.id === made[1]);
+      expect(submitted(again)).toEqual(made);
+    }
+    // A token of a key that sees everything opens nothing more.
+    made.length = 0;
+    const [first] = await readUntil(watch({}, site.all), () => true);
+    await noise();
+    await marker();
+    expect(submitted(await readUntil(watch({ resumeToken: first?.resumeToken ?? '' }, byDevice), ({ execution }) => execution?.id === made[1]))).toEqual(made);
+  });
+
+  it('of a device that moves away leave a running watch, and come back with it', async () => {
+    const { bound, named, connections } = site;
+    const left = await watched(byDevice, {}, async () => {
+      await site.move(bound, connections[1]);
+      const away = await execute(bound.first, bound);
+      await expectUnknown(async (asked) => await getFails(asked, byDevice), away);
+    }, async () => await execute(named.first, named));
+    expect(new Set(submitted(left)).size).toBe(1);
+    await site.move(bound, connections[0]);
+    const ofDevice = await watched(byDevice, { id: bound.id }, async () => {
+      await site.move(bound, connections[1]);
+      await execute(bound.first, bound);
+      await site.move(bound, connections[0]);
+    }, async () => await execute(bound.first, bound));
+    expect(ofDevice.length).toBeGreaterThan(1);
+  });
+
+  it('that query for another follow the command that they execute', async () => {
+    const device = await site.device('queried', site.connections[0]);
+    const parent = await execute(device.first, device);
+    const child = await execute(device.second, device);
+    await site.server.database.database.db.knex('executions').where({ id: child }).update({ parent_execution_id: parent });
+    const key = await site.key({ commandIds: [device.first] });
+    expect((await get(parent, key)).id).toBe(parent);
+    await expectUnknown(async (asked) => await getFails(asked, key), child);
+  });
+
+  it('of a deleted device are inside only where the key names it', async () => {
+    const device = await site.device('gone', site.connections[0]);
+    const executionId = await execute(device.first, device);
+    const [byId, byCommandId] = [await site.key({ deviceIds: [device.id] }), await site.key({ commandIds: [device.first] })];
+    for (const key of [byDevice, byId, byCommandId]) expect((await get(executionId, key)).id).toBe(executionId);
+    await site.remove(device);
+    expect((await get(executionId, byId)).id).toBe(executionId);
+    for (const key of [byDevice, byCommandId]) await expectUnknown(async (asked) => await getFails(asked, key), executionId);
+  });
+});
