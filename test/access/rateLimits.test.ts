@@ -3,7 +3,7 @@ import { newKeyText } from '../../src/access/keys/apiKey';
 import { KnownKeyRepository } from '../../src/access/keys/knownKeyRepository';
 import type { Rates } from '../../src/access/keys/rateLimits';
 import { TokenBuckets } from '../../src/access/keys/tokenBuckets';
-import { DomainError } from '../../src/kernel/errors';
+import type { DomainError } from '../../src/kernel/errors';
 import { KeyRefused, KeyUnknown } from '../../src/kernel/principal';
 import { engines } from '../support/engines';
 import { planOf } from '../support/planOf';
@@ -12,6 +12,16 @@ import { startAccessRoom, type AccessRoom } from './accessRoom';
 
 const PEER = '192.0.2.7';
 const MINUTE = 60_000;
+
+/** Why an attempt failed; undefined: it did not. */
+async function attempt(authentication: Authentication, key: string | undefined, peer = PEER): Promise<DomainError | undefined> {
+  try {
+    await authentication.authenticate(key, peer);
+    return undefined;
+  } catch (error) {
+    return error as DomainError;
+  }
+}
 
 describe('token buckets', () => {
   it('give as many as they hold at once, then one whenever it has come back', () => {
@@ -50,14 +60,6 @@ describe.each(engines())('limits of rate on $name', (engine) => {
   afterAll(async () => await room.stop());
 
   const limited = (rates: Partial<Rates>): Authentication => new Authentication({ uow: room.uow, clock: room.clock, log: room.log, rates: { failedPerMinute: 0, callsPerKeyPerSecond: 0, callsPerPeerPerSecond: 0, burstSeconds: 2, ...rates } });
-  const attempt = async (authentication: Authentication, key: string | undefined, peer = PEER): Promise<DomainError | undefined> => {
-    try {
-      await authentication.authenticate(key, peer);
-      return undefined;
-    } catch (error) {
-      return error as DomainError;
-    }
-  };
 
   it('tell a peer why some attempts failed, then only that there are too many, while a good key of it passes', async () => {
     const authentication = limited({ failedPerMinute: 6 });
@@ -103,7 +105,8 @@ describe.each(engines())('limits of rate on $name', (engine) => {
   it('count calls by key and by peer', async () => {
     const reasonOf = (authentication: Authentication, peer = PEER): unknown => {
       try {
-        return void authentication.countCall(principal, peer);
+        authentication.countCall(principal, peer);
+        return undefined;
       } catch (error) {
         return [(error as KeyRefused).reason, (error as KeyRefused).retryAfterMs, (error as KeyRefused).key.keyId];
       }
