@@ -56,7 +56,11 @@ function restrictionsWithin(wanted: KeyRestrictions | undefined, { reach }: Prin
   const given = reachOf(wanted);
   const devices = given?.devices ?? reach.devices;
   const commands = given?.commands ?? reach.commands;
-  return { deviceIds: [...(devices?.ids ?? [])], connectionIds: [...(devices?.connectionIds ?? [])], commandIds: [...(commands ?? [])] };
+  return { deviceIds: listed(devices?.ids), connectionIds: listed(devices?.connectionIds), commandIds: listed(commands) };
+}
+
+function listed(ids: ReadonlySet<string> | undefined): string[] {
+  return ids ? [...ids] : [];
 }
 
 function beyondReach(restrictions: KeyRestrictions | undefined, { reach }: Principal): string[] {

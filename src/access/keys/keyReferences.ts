@@ -3,7 +3,7 @@ import { isId } from '../../kernel/ids';
 import type { Principal } from '../../kernel/principal';
 import { isScope } from '../../kernel/scopes';
 import type { Member } from '../people/member';
-import type { KeyGrant } from './apiKey';
+import type { KeyGrant, KeyRestrictions } from './apiKey';
 
 /** Tells which of these ids an organization does not have. */
 export type Missing = (organizationId: string, ids: readonly string[]) => Promise<readonly string[]>;
@@ -28,16 +28,17 @@ const MOST = 1000;
  * Names what a grant refers to that is not there. What lies outside of the caller's own reach is not looked for, so that nobody learns
  * whether it is there; undefined: the command line.
  */
-export async function unknownReferences(organizationId: string, { connectionIds, restrictions }: Named, missing: MissingThings, caller?: Principal): Promise<Violation[]> {
-  const devices = caller?.reach?.devices;
-  const gateways = caller === undefined || caller.connections === 'all' ? undefined : caller.connections;
-  const look = { organizationId };
-  return [
-    ...(await unknown({ ...look, ids: connectionIds, missing: missing.gateways, within: gateways, field: 'connectionIds', what: 'a gateway connection', list: 'connections' })),
-    ...(await unknown({ ...look, ids: restrictions?.deviceIds ?? [], missing: missing.devices, within: devices?.ids, field: 'restrictions.deviceIds', what: 'a device', list: 'devices' })),
-    ...(await unknown({ ...look, ids: restrictions?.connectionIds ?? [], missing: missing.connections, within: devices?.connectionIds, field: 'restrictions.connectionIds', what: 'a connection', list: 'connections' })),
-    ...(await unknown({ ...look, ids: restrictions?.commandIds ?? [], missing: missing.commands, within: caller?.reach?.commands, field: 'restrictions.commandIds', what: 'a command', list: 'commands of the devices' })),
+export async function unknownReferences(organizationId: string, { connectionIds, restrictions = NOTHING }: Named, missing: MissingThings, caller?: Principal): Promise<Violation[]> {
+  const own = caller ? reachedBy(caller) : EVERYTHING;
+  const looks: Look[] = [
+    { ids: connectionIds, missing: missing.gateways, within: own.gateways, field: 'connectionIds', what: 'a gateway connection', list: 'connections' },
+    { ids: restrictions.deviceIds, missing: missing.devices, within: own.devices, field: 'restrictions.deviceIds', what: 'a device', list: 'devices' },
+    { ids: restrictions.connectionIds, missing: missing.connections, within: own.connections, field: 'restrictions.connectionIds', what: 'a connection', list: 'connections' },
+    { ids: restrictions.commandIds, missing: missing.commands, within: own.commands, field: 'restrictions.commandIds', what: 'a command', list: 'commands of the devices' },
   ];
+  const violations: Violation[] = [];
+  for (const look of looks) violations.push(...(await unknown(organizationId, look)));
+  return violations;
 }
 
 /** What is wrong with the owner of a new key, beside scopes that there are not. `owner`: undefined where the person is no member. */
@@ -49,8 +50,17 @@ export function ownerViolations(ownerUserId: string, owner: Member | undefined, 
   );
 }
 
+/** Ids that somebody reaches; undefined: every one. */
+type Reached = Readonly<Record<'gateways' | 'devices' | 'connections' | 'commands', ReadonlySet<string> | undefined>>;
+
+const NOTHING: KeyRestrictions = { deviceIds: [], connectionIds: [], commandIds: [] };
+const EVERYTHING: Reached = { gateways: undefined, devices: undefined, connections: undefined, commands: undefined };
+
+function reachedBy({ connections, reach }: Principal): Reached {
+  return { gateways: connections === 'all' ? undefined : connections, devices: reach?.devices?.ids, connections: reach?.devices?.connectionIds, commands: reach?.commands };
+}
+
 interface Look {
-  readonly organizationId: string;
   readonly ids: readonly string[];
   readonly missing: Missing;
   /** Undefined: every id is looked for. */
@@ -60,7 +70,7 @@ interface Look {
   readonly list: string;
 }
 
-async function unknown({ organizationId, ids, missing, within, field, what, list }: Look): Promise<Violation[]> {
+async function unknown(organizationId: string, { ids, missing, within, field, what, list }: Look): Promise<Violation[]> {
   const looked = ids.slice(0, MOST).map((id, at) => ({ id, at })).filter(({ id }) => !within || within.has(id));
   const possible = looked.map(({ id }) => id).filter(isId);
   const unknownIds = new Set(possible.length > 0 ? await missing(organizationId, possible) : []);

@@ -5,7 +5,7 @@ import { timeText } from './timeText';
 const FEW = 3;
 
 /** What is kept of a key, with its times as texts. */
-export function keyShown({ revision: _, ...key }: ApiKey): { readonly id: string } & Readonly<Record<string, unknown>> {
+export function keyShown(key: ApiKey): { readonly id: string } & Readonly<Record<string, unknown>> {
   return { ...key, restrictions: key.restrictions ?? null, createdAt: timeText(key.createdAt), updatedAt: timeText(key.updatedAt), expiresAt: timeText(key.expiresAt), revokedAt: timeText(key.revokedAt), lastUsedAt: timeText(key.lastUsedAt) };
 }
 
