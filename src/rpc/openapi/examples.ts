@@ -3,7 +3,7 @@ import type { JsonObject, Schema } from './json';
 
 // UUIDv7s, a kind each.
 const UUIDS = Object.fromEntries(
-  ['organization', 'user', 'apiKey', 'connection', 'device', 'physicalDevice', 'sensor', 'sensorTemplate', 'keyName', 'sensorMapping', 'command', 'execution', 'trigger', 'media'].map((kind, at) => [
+  ['organization', 'user', 'apiKey', 'connection', 'device', 'physicalDevice', 'sensor', 'sensorTemplate', 'keyName', 'sensorMapping', 'command', 'execution', 'trigger', 'media', 'role'].map((kind, at) => [
     kind,
     `0199a3c4-5d1${at.toString(16)}-7${at.toString(16)}3e-9f21-6b7a8c9d0e${(16 + at).toString(16)}`,
   ]),
@@ -107,7 +107,7 @@ function singular(field: string): string {
   return field.endsWith('s') ? field.slice(0, -1) : field;
 }
 
-const PATH_KINDS: Readonly<Record<string, string>> = { 'sensor-templates': 'sensorTemplate', 'normalized-keys': 'keyName', devices: 'device', connections: 'connection', connectors: 'connector', organizations: 'organization', 'api-keys': 'apiKey', media: 'media' };
+const PATH_KINDS: Readonly<Record<string, string>> = { 'sensor-templates': 'sensorTemplate', 'normalized-keys': 'keyName', devices: 'device', connections: 'connection', connectors: 'connector', organizations: 'organization', 'api-keys': 'apiKey', roles: 'role', media: 'media' };
 
 /** What `{id}` in a path stands for. */
 export function idKindOfPath(path: string): string {
