@@ -1,0 +1,59 @@
+import { addMany } from './manyRows';
+import { rowsOf } from './goingSite';
+import { plantroom, plantroomServe, type ServeProcess } from '../support/commandLine';
+import { engines, type TestDatabase } from '../support/engines';
+
+const left = (rows: Record<string, number>): [string, number][] => Object.entries(rows).filter(([, count]) => count > 0);
+
+describe.each(engines())('an organization that is deleted on the command line, on $name', (engine) => {
+  let test: TestDatabase;
+  let env: Record<string, string>;
+  let server: ServeProcess | undefined;
+  beforeAll(async () => {
+    test = await engine.createDatabase();
+    env = { PLANTROOM_DATA_DIR: test.dataDir, PLANTROOM_DATABASE_URL: test.url, PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: 'off', PLANTROOM_LOG_LEVEL: 'debug' };
+  });
+  afterAll(async () => {
+    await server?.stop('SIGKILL');
+    await test.drop();
+  });
+
+  const answer = async (...args: string[]): Promise<{ code: number | null; json: Record<string, unknown>; stderr: string }> => {
+    const { code, stdout, stderr } = await plantroom(['organizations', ...args, '--json'], { ...env, PLANTROOM_LOG_LEVEL: 'warn' });
+    return { code, json: (stdout === '' ? {} : JSON.parse(stdout)) as Record<string, unknown>, stderr };
+  };
+  const wrote = async ({ child, stdout }: ServeProcess, text: string): Promise<void> => {
+    await new Promise<void>((found) => {
+      const look = (): void => (stdout().includes(text) ? found() : undefined);
+      child.stdout?.on('data', look);
+      look();
+    });
+  };
+
+  it('asks for its name first, is noticed by a running server, and is removed to the end though the server is killed on the way', async () => {
+    server = await plantroomServe(env);
+    const { json } = await answer('create', '--name', 'Going');
+    const id = json['id'] as string;
+    await addMany(test.database, id, { devices: 20, readings: 4000, executions: 5 });
+    const twin = (await answer('create', '--name', 'Going')).json['id'] as string;
+    const holds = { devices: 20, connections: 1, members: 1, apiKeys: 0 };
+    expect((await answer('show', id)).json).toMatchObject({ id, name: 'Going', readingRetentionDays: 365, ...holds });
+
+    expect(await answer('delete', id)).toMatchObject({ code: 2, json: { id, name: 'Going', deleted: false, ...holds }, stderr: expect.stringContaining('nothing was deleted') });
+    expect(await answer('delete', id, '--confirm', 'going')).toMatchObject({ code: 2, json: {}, stderr: expect.stringContaining('exact name') });
+    expect(await answer('delete', id, '--confirm', 'Going')).toMatchObject({ code: 0, json: { deleted: true, ...holds }, stderr: '' });
+    expect(await answer('delete', id, '--confirm', 'Going')).toMatchObject({ code: 1, stderr: expect.stringContaining('does not exist') });
+    await wrote(server, '"step":"devices"');
+    await server.stop('SIGKILL');
+    const half = await rowsOf(test.database, id);
+    expect(half).toMatchObject({ digital_devices: 0, executions: 100, connections: 1 });
+    expect(half['reading_series']).toBeGreaterThan(0);
+
+    server = await plantroomServe(env);
+    await wrote(server, '"organizations.removed"');
+    expect(left(await rowsOf(test.database, id))).toEqual([]);
+    expect(left(await rowsOf(test.database, twin))).toEqual([['members', 1]]);
+    expect((await answer('list')).json).toMatchObject([{ name: 'Plantroom' }, { id: twin, name: 'Going' }]);
+    expect(await server.stop()).toBe(0);
+  });
+});
