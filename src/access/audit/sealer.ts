@@ -151,7 +151,8 @@ export class Sealer {
     const begun = await repository.endPending([...batch.filter((one) => one.begun).map(({ event }) => event.id), ...forgotten]);
     const notes = batch.filter((one) => !one.begun).map(({ event }) => event.id);
     const known = this.inDoubt && notes.length > 0 ? await repository.known(notes) : new Set<string>();
-    const chains = Map.groupBy(batch.filter((one) => (one.begun ? begun.has(one.event.id) : !known.has(one.event.id))), ({ event }) => event.chain);
+    // Of two ends of one change the first counts.
+    const chains = Map.groupBy(batch.filter((one) => (one.begun ? begun.delete(one.event.id) : !known.has(one.event.id))), ({ event }) => event.chain);
     const moved = new Map<string, ChainEnds>();
     // In one order, so that two who seal at once do not wait for each other.
     for (const chain of [...chains.keys()].toSorted()) {

@@ -36,16 +36,17 @@ function wordOf({ response: { fields } }: MethodFacts, response: unknown, jsonNa
   return field?.enum && typeof value === 'number' ? enumWord(field.enum, value) : String(value);
 }
 
-/** What a call is about: its main HTTP route without the base, as far as the request names it, and the id of what it created: `devices/<id>/commands/<id>`. */
+/** What a call is about: its HTTP route without the base, as far as the request names it, and the id of what it created: `devices/<id>/commands/<id>`. */
 export function resourceOf(facts: MethodFacts, request: unknown, response?: unknown): string {
   const given = request as Readonly<Record<string, unknown>> | undefined;
   const steps: string[] = [];
-  for (const { word, variable } of stepsOf(facts)) {
-    const named = variable === undefined ? word : idIn(given, variable);
-    if (named === undefined) return steps.join('/');
-    steps.push(named);
+  const named = stepsOf(facts);
+  for (const { word, variable } of named) {
+    const step = variable === undefined ? word : idIn(given, variable);
+    if (step === undefined) return steps.join('/');
+    steps.push(step);
   }
-  const created = createdId(facts, response, given);
+  const created = named.at(-1)?.variable === undefined ? createdId(facts, response, given) : undefined;
   return [...steps, ...(created === undefined ? [] : [created])].join('/');
 }
 
@@ -64,8 +65,10 @@ function stepsOf(facts: MethodFacts): readonly Step[] {
   return steps;
 }
 
-function readSteps({ routes: [main] }: MethodFacts): readonly Step[] {
-  const words = main?.route.replace(/^\/api(?:\/v\d+)?\//, '').replace(/:\w+$/, '').split('/') ?? [];
+/** Of the route that names most. What stands behind an id and is no collection says what is done, which the method says too. */
+function readSteps({ routes }: MethodFacts): readonly Step[] {
+  const [main] = routes.toSorted((one, other) => other.inPath.length - one.inPath.length);
+  const words = main?.route.replace(/^\/api(?:\/v\d+)?\//, '').replace(/:\w+$/, '').replace(/\}\/[\w-]*[^s/}]$/, '}').split('/') ?? [];
   return words.map((word) => {
     const name = /^\{(\w+)\}$/.exec(word)?.[1];
     return { word, variable: name === undefined ? undefined : camel(name) };

@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { credentials } from '@grpc/grpc-js';
+import { CreateDigitalDeviceRequest, type DigitalDevice, DigitalDeviceServiceClient, ListDigitalDevicesRequest, UpdateDigitalDeviceRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
+import { AccessControlServiceClient, AuditActor, AuditOutcome, ListAuditEventsRequest, type ListAuditEventsResponse, RevokeApiKeyRequest, type AuditEvent } from '../../src/gen/organization_access_control/access_control_service';
+import { call, callFails, headers } from '../support/edge';
+import { engines } from '../support/engines';
+import { startTestApp, type TestApp } from '../support/testApp';
+
+const at = ({ time }: AuditEvent): number => (time?.seconds ?? 0) * 1000 + (time?.nanos ?? 0) / 1e6;
+const UNKNOWN_KEY = 'plr_00000000000000000000000000000000000000000000000000';
+const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
+
+describe.each(engines())('the audit trail of a server on $name', (engine) => {
+  let app: TestApp;
+  let access: AccessControlServiceClient;
+  let devices: DigitalDeviceServiceClient;
+  let gateway: GatewayServiceClient;
+  beforeAll(async () => {
+    app = await startTestApp(engine);
+    const secure = credentials.createSsl(readFileSync(app.app.ca ?? ''));
+    const address = app.app.addresses.grpc.replace('127.0.0.1', 'localhost');
+    access = new AccessControlServiceClient(address, secure);
+    devices = new DigitalDeviceServiceClient(address, secure);
+    gateway = new GatewayServiceClient(address, secure);
+  });
+  afterAll(async () => {
+    for (const client of [access, devices, gateway]) client.close();
+    await app.stop();
+  });
+
+  const as = (key = app.key, requestId = '') => ({ 'x-api-key': key, 'x-organization-id': app.organizationId, ...(requestId && { 'x-request-id': requestId }) });
+  const list = async (filter: Partial<ListAuditEventsRequest> = {}) => await call<ListAuditEventsRequest, ListAuditEventsResponse>(access.listAuditEvents.bind(access), ListAuditEventsRequest.fromPartial(filter as object), as());
+  const events = async (filter: Partial<ListAuditEventsRequest> = {}): Promise<AuditEvent[]> => (await list({ pageSize: 200, ...filter })).events;
+  const one = async (requestId: string): Promise<AuditEvent | undefined> => {
+    const found = await events({ requestId });
+    expect(found.length).toBeLessThan(2);
+    return found[0];
+  };
+  const http = async (method: string, path: string, body: string, fields: Record<string, string>): Promise<number> =>
+    await new Promise((resolve, reject) => {
+      const { port } = new URL(`https://${app.app.addresses.http ?? ''}`);
+      const sent = request({ host: 'localhost', port, method, path, ca: readFileSync(app.app.ca ?? ''), headers: { 'content-type': 'application/json', ...fields }, agent: false }, (answer) => {
+        answer.resume().on('end', () => resolve(answer.statusCode ?? 0));
+      });
+      sent.on('error', reject).end(body);
+    });
+
+  it('tells of changes over both protocols what they were about and how they ended, and of reads nothing', async () => {
+    const created = await call<CreateDigitalDeviceRequest, DigitalDevice>(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'secret name' }), as(app.key, 'create'));
+    expect(await one('create')).toMatchObject({ actor: AuditActor.AUDIT_ACTOR_API_KEY, organizationId: app.organizationId, method: `${DEVICES}/CreateDigitalDevice`, resource: `devices/${created.id}`, fields: ['name'], outcome: AuditOutcome.AUDIT_OUTCOME_SUCCEEDED, reason: '', count: 1, peer: '127.0.0.1' });
+    await callFails(devices.updateDigitalDevice.bind(devices), UpdateDigitalDeviceRequest.fromPartial({ id: created.id, name: 'x', etag: '"99"' }), as(app.key, 'stale'));
+    expect(await one('stale')).toMatchObject({ resource: `devices/${created.id}`, outcome: AuditOutcome.AUDIT_OUTCOME_REFUSED, reason: 'changed_meanwhile' });
+    await callFails(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: '' }), as(app.key, 'invalid'));
+    expect(await one('invalid')).toMatchObject({ resource: 'devices', outcome: AuditOutcome.AUDIT_OUTCOME_REFUSED, reason: 'validation_failed' });
+    expect(await http('DELETE', `/api/v2/devices/${created.id}`, '', as(app.key, 'delete'))).toBe(200);
+    expect(await one('delete')).toMatchObject({ method: `${DEVICES}/DeleteDigitalDevice`, resource: `devices/${created.id}`, outcome: AuditOutcome.AUDIT_OUTCOME_SUCCEEDED });
+    expect(await http('POST', '/api/v2/nowhere', '{}', as(app.key, 'nowhere'))).toBe(404);
+    await call(devices.listDigitalDevices.bind(devices), ListDigitalDevicesRequest.fromPartial({}), as(app.key, 'read'));
+    expect([await one('nowhere'), await one('read')]).toEqual([undefined, undefined]);
+    expect((await events({ resource: `devices/${created.id}` })).map(({ requestId }) => requestId)).toEqual(['delete', 'stale', 'create']);
+    expect(JSON.stringify(await events())).not.toContain('secret name');
+    expect((await events()).at(-1)).toMatchObject({ sequence: 1, actor: AuditActor.AUDIT_ACTOR_SERVER, method: 'bootstrap' });
+  });
+
+  it('tells of refused attempts whose key it was, and in a chain of its own of those that nobody knows', async () => {
+    const reader = await app.newKey(app.organizationId, { scopes: ['users:read'] });
+    await callFails(devices.listDigitalDevices.bind(devices), ListDigitalDevicesRequest.fromPartial({}), as(reader.key, 'no-scope'));
+    expect(await one('no-scope')).toMatchObject({ keyId: reader.id, keyPrefix: reader.key.slice(0, 10), outcome: AuditOutcome.AUDIT_OUTCOME_REFUSED, reason: 'scope_missing' });
+    await call(access.revokeApiKey.bind(access), RevokeApiKeyRequest.fromPartial({ id: reader.id }), as(app.key, 'revoke'));
+    expect(await one('revoke')).toMatchObject({ resource: `api-keys/${reader.id}` });
+    for (let i = 0; i < 5; i++) await callFails(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'x' }), as(reader.key, `revoked-${i}`));
+    expect((await events({ keyId: reader.id })).map(({ requestId, reason }) => [requestId, reason])).toEqual([['revoked-0', 'api_key_revoked'], ['no-scope', 'scope_missing']]);
+    await callFails(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'x' }), as(UNKNOWN_KEY, UNKNOWN_KEY));
+    await callFails(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'x' }), { 'x-organization-id': app.organizationId });
+    await list(); // seals
+    const unknown = await app.database.database.db.knex('audit_events').where({ chain: '' }).orderBy('seq').select<Record<string, unknown>[]>('*');
+    expect(unknown.map((row) => row['reason'])).toEqual(['api_key_invalid', 'api_key_missing']);
+    expect(JSON.stringify(unknown)).not.toContain(UNKNOWN_KEY.slice(4, 30));
+    const all = JSON.stringify(await app.database.database.db.knex('audit_events').select('*'));
+    for (const secret of [app.key, reader.key]) expect(all).not.toContain(secret.slice(10));
+  });
+
+  it('tells of streams when they are opened', async () => {
+    const stream = gateway.attach(headers(as(app.key, 'attach')));
+    stream.on('error', () => {});
+    const ended = new Promise((resolve) => stream.on('close', resolve));
+    stream.on('data', () => {});
+    stream.end();
+    await ended;
+    expect((await events({ method: 'Attach' })).at(-1)).toMatchObject({ requestId: 'attach', outcome: AuditOutcome.AUDIT_OUTCOME_SUCCEEDED, method: '/gateway.v1.GatewayService/Attach' });
+  });
+
+  it('lists page by page what fits, the newest first, without gaps in the numbers of the chain', async () => {
+    for (let i = 0; i < 7; i++) await call(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: `d${i}` }), as());
+    const all = await events();
+    expect(all.map(({ sequence }) => sequence).toSorted((a, b) => b - a)).toEqual(Array.from({ length: all.length }, (_, i) => all.length - i));
+    const paged: AuditEvent[] = [];
+    for (let token = ''; ; ) {
+      const page = await list({ pageSize: 3, pageToken: token, method: 'CreateDigitalDevice', outcome: AuditOutcome.AUDIT_OUTCOME_SUCCEEDED });
+      paged.push(...page.events);
+      token = page.nextPageToken;
+      if (token === '') break;
+      expect(page.events).toHaveLength(3);
+    }
+    expect(paged).toEqual(all.filter(({ method, outcome }) => method.endsWith('/CreateDigitalDevice') && outcome === AuditOutcome.AUDIT_OUTCOME_SUCCEEDED));
+    const [newest, , third] = all as [AuditEvent, AuditEvent, AuditEvent];
+    expect((await events({ from: third.time, to: newest.time })).every((event) => at(event) >= at(third) && at(event) < at(newest))).toBe(true);
+    expect((await events({ resource: 'devices' })).every(({ resource }) => resource === 'devices' || resource.startsWith('devices/'))).toBe(true);
+    expect(await events({ resource: 'dev' })).toEqual([]);
+    expect(await events({ method: 'Nothing' })).toEqual([]);
+    const foreign = (await list({ pageSize: 1 })).nextPageToken;
+    expect((await callFails(access.listAuditEvents.bind(access), ListAuditEventsRequest.fromPartial({ pageToken: foreign, keyId: 'x' }), as())).fields).toEqual(['pageToken']);
+    const before = (await events()).length;
+    expect((await events()).length).toBe(before); // listing is no change
+  });
+});
