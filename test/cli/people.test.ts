@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeProgram } from '../../src/cli/program';
+import { plantroom, type Ended } from '../support/commandLine';
+
+type Shown = Readonly<Record<string, unknown>> & { readonly id: string; readonly userId: string };
+
+describe('plantroom users, members, roles', () => {
+  let folder: string;
+  let env: Record<string, string>;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'plantroom-cli-'));
+    env = { PLANTROOM_DATA_DIR: join(folder, 'data') };
+    await answerOf('migrate');
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const answerOf = async <T = Shown>(...args: string[]): Promise<T> => {
+    const { code, stdout, stderr } = await plantroom([...args, '--json'], env);
+    expect([code, stderr]).toEqual([0, '']);
+    return JSON.parse(stdout) as T;
+  };
+  const run = async (...args: string[]): Promise<Ended> => await plantroom(args, env);
+
+  it('manage who is what in an organization', async () => {
+    const owner = await answerOf('users', 'create', '--name', 'Owner', '--email', 'owner@site.example');
+    const organization = await answerOf('organizations', 'create', '--name', 'Site');
+    expect(await answerOf('members', 'list')).toMatchObject([{ userId: owner.id, organizationId: organization.id, roleId: 'owner', email: 'owner@site.example' }]);
+
+    const role = await answerOf('roles', 'create', '--name', 'Readers', '--scopes', 'sensors:read,devices:read');
+    expect(role).toMatchObject({ name: 'Readers', description: '', scopes: ['devices:read', 'sensors:read'], isSystem: false });
+    expect((await answerOf<Shown[]>('roles', 'list')).map(({ id }) => id)).toEqual(['owner', 'admin', 'operator', 'viewer', role.id]);
+    expect(await answerOf('roles', 'update', role.id, '--scopes', 'devices:read', '--description', 'for the wall')).toMatchObject({ name: 'Readers', scopes: ['devices:read'], description: 'for the wall' });
+
+    const member = await answerOf('members', 'add', '--name', 'Reader', '--role', role.id);
+    expect(member).toMatchObject({ name: 'Reader', roleId: role.id, roleName: 'Readers', scopes: ['devices:read'] });
+    const known = await answerOf('users', 'create', '--name', 'Known');
+    expect(await answerOf('members', 'add', '--user', known.id, '--role', 'viewer')).toMatchObject({ userId: known.id, roleId: 'viewer' });
+    await answerOf('keys', 'create', '--owner', member.userId, '--name', 'Wall', '--scopes', 'devices:read');
+    expect(await run('roles', 'delete', role.id)).toMatchObject({ code: 1, stderr: expect.stringContaining('1 member has it') });
+    expect(await answerOf('members', 'update', member.userId, '--role', 'operator')).toMatchObject({ roleId: 'operator' });
+    expect(await answerOf('roles', 'delete', role.id)).toEqual({ id: role.id, deleted: true });
+    expect(await answerOf('members', 'remove', member.userId)).toEqual({ userId: member.userId, organizationId: organization.id, revokedApiKeys: 1 });
+
+    const table = await run('members', 'list');
+    expect(table.stdout.split('\n')[0]).toMatch(/^ userId +name +email +roleId +roleName +createdAt$/);
+    expect((await run('roles', 'list')).stdout).toMatch(/^ owner +Owner +everything/m);
+    expect(await run('members', 'remove', owner.id)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: [^\n]*last owner[^\n]*\n$/) });
+    expect(await run('members', 'update', known.id, '--role', 'captain')).toMatchObject({ code: 2, stderr: expect.stringContaining('roleId: "captain" is not a role') });
+    expect(await run('roles', 'update', 'owner', '--name', 'Mine')).toMatchObject({ code: 1, stderr: expect.stringContaining('comes with the server') });
+    for (const wrong of [['members', 'add', '--role', 'viewer'], ['roles', 'create', '--name', 'x', '--scopes', ','], ['roles', 'create', '--name', 'x', '--scopes', 'devices:fly']]) expect(await run(...wrong)).toMatchObject({ code: 2, stdout: '' });
+
+    expect(await answerOf('users', 'update', known.id, '--name', 'Leaver', '--email', 'l@site.example')).toMatchObject({ name: 'Leaver', email: 'l@site.example' });
+    expect(await answerOf('users', 'show', known.id)).toMatchObject({ name: 'Leaver', removedAt: null, memberships: [{ organizationId: organization.id, organizationName: 'Site', roleId: 'viewer' }] });
+    expect((await run('users', 'show', known.id)).stdout).toMatch(/^name +Leaver$[^]*organizationId[^]*Viewer/m);
+    await answerOf('keys', 'create', '--owner', known.id, '--name', 'Reader', '--scopes', 'devices:read');
+    expect(await run('users', 'remove', known.id)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/nothing was removed: this takes "Leaver" out of "Site"/) });
+    expect(await run('users', 'remove', known.id, '--confirm', 'leaver')).toMatchObject({ code: 2 });
+    expect(await answerOf('users', 'remove', known.id, '--confirm', 'Leaver')).toEqual({ id: known.id, organizations: 1, revokedApiKeys: 1 });
+    expect((await answerOf<Shown[]>('users', 'list')).map(({ id }) => id).toSorted()).toEqual([member.userId, owner.id].toSorted());
+    expect(await answerOf('users', 'show', known.id)).toMatchObject({ removedAt: expect.any(String), memberships: [] });
+  });
+
+  it.each(['users create|list|show|update|remove', 'members add|list|update|remove', 'roles create|list|update|delete'])('help with %s', (text) => {
+    const [group, names = ''] = text.split(' ');
+    const commands = makeProgram().commands.find((one) => one.name() === group)?.commands ?? [];
+    expect(commands.map((one) => one.name())).toEqual(names.split('|'));
+    for (const one of commands) expect(one.helpInformation()).toMatch(/--json[^]*--data-dir/);
+  });
+});
