@@ -1,5 +1,6 @@
 // npm run bench: what things cost, as ratios in one run on one machine. The servers have one core, the load comes from another.
 import { cpus } from 'node:os';
+import { benchAuthentication } from './authentication';
 import { benchCalls } from './calls';
 import { benchExecutions } from './executions';
 import { benchHistory } from './history';
@@ -14,6 +15,7 @@ import { benchUplinks } from './uplinks';
 const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   calls: benchCalls,
   rest: benchRest,
+  authentication: benchAuthentication,
   executions: benchExecutions,
   history: benchHistory,
   previews: benchPreviews,
