@@ -1,18 +1,30 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { whereDeviceInside, type Db } from '../database';
+import type { Db, HotStatement } from '../database';
 import type { CreatedPosition } from '../kernel/pages';
 import type { DeviceReach } from '../kernel/reach';
 import type { ListedDevice } from './device';
 import { DeviceCounterRepository } from './deviceCounterRepository';
-import { BEFORE_ALL, deviceListStatements, listed, listedFromRow, newestFirst, SEEN_AT, STRETCH, type DeviceFilter, type DeviceSlice, type ListedRow } from './deviceListRepository';
+import { BEFORE_ALL, listed, listedFromRow, newestFirst, SEEN_AT, STRETCH, type DeviceFilter, type DeviceSlice, type ListedRow } from './deviceListRepository';
 
 /** So many devices on the connections of a key are read and sorted at once; where there are more, the list is walked instead. */
 const FEW = 2000;
 
-interface Place extends CreatedPosition {
+/** A device that the walk passes. */
+interface Passed extends CreatedPosition {
   readonly seq: number;
+  /** Folded. */
+  readonly name: string;
+  readonly seenAt: number;
+  readonly connectionId: string | null;
 }
+
+const WALK: HotStatement = {
+  name: 'devices.walk',
+  sql: () => `
+    select d.seq, d.created_at as "createdAt", d.id, d.name_folded as name, ${SEEN_AT} as "seenAt", (select p.connection_id from physical_devices p where p.device_id = d.id) as "connectionId"
+    from digital_devices d where d.organization_id = ? and (d.created_at, d.id) < (?, ?) order by d.created_at desc, d.id desc limit ?`,
+};
 
 /**
  * The lists of DeviceListRepository as a key sees them that is limited to some devices. Few devices are read as they are; of a connection with
@@ -89,21 +101,15 @@ export class ReachedDeviceListRepository {
   }
 
   /** What is inside of each stretch of the list of all devices, behind a place; ends with the list. */
-  private async *walk(organizationId: string, filter: DeviceFilter, after: CreatedPosition): AsyncGenerator<readonly Place[]> {
-    let from: CreatedPosition | undefined = after;
-    while (from) {
-      const [end]: CreatedPosition[] = await this.db.all<CreatedPosition>(deviceListStatements.stretch, [organizationId, from.createdAt, from.id, STRETCH]);
-      yield await this.insideBetween(organizationId, filter, from, end);
-      from = end;
+  private async *walk(organizationId: string, { folded, lastSeenBefore = Infinity }: DeviceFilter, after: CreatedPosition): AsyncGenerator<readonly Passed[]> {
+    const { ids, connectionIds } = this.reach;
+    for (let from: CreatedPosition | undefined = after; from; ) {
+      const passed: Passed[] = await this.db.all<Passed>(WALK, [organizationId, from.createdAt, from.id, STRETCH]);
+      // Not in SQL: with a thousand ids a statement takes longer to read than these devices.
+      yield passed.filter((device) => (ids.has(device.id) || connectionIds.has(device.connectionId ?? '')) && device.seenAt < lastSeenBefore && device.name.includes(folded));
+      from = passed.length < STRETCH ? undefined : passed.at(-1);
       await setImmediate();
     }
-  }
-
-  /** Behind `from`, up to `end` with it; undefined: the end of the list. */
-  private async insideBetween(organizationId: string, filter: DeviceFilter, from: CreatedPosition, end: CreatedPosition | undefined): Promise<Place[]> {
-    const query = this.db.knex('digital_devices as d').where('d.organization_id', organizationId).whereRaw('(d.created_at, d.id) < (?, ?)', [from.createdAt, from.id]);
-    if (end) void query.whereRaw('(d.created_at, d.id) >= (?, ?)', [end.createdAt, end.id]);
-    return await whereDeviceInside(narrowed(query, filter), 'd.id', organizationId, this.reach).orderBy(newestFirst('d')).select('d.seq', 'd.id', { createdAt: 'd.created_at' });
   }
 
   private async read(page: Knex.QueryBuilder): Promise<ListedDevice[]> {
@@ -123,7 +129,7 @@ function organizationBeside(table: string): string {
   return `${table}.organization_id || '' = ?`;
 }
 
-/** Without the index of names: what is searched are few, or a stretch of the list. */
+/** Without the index of names: what is searched are few. */
 function narrowed(query: Knex.QueryBuilder, { folded, lastSeenBefore }: DeviceFilter): Knex.QueryBuilder {
   if (folded) void query.whereRaw("replace(d.name_folded, ?, '') <> d.name_folded", [folded]);
   return lastSeenBefore === undefined ? query : query.whereRaw(`${SEEN_AT} < ?`, [lastSeenBefore]);
