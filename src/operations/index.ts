@@ -1,3 +1,3 @@
 export { OrganizationRemoval } from './organizationRemoval';
 export { ReachGate, reachQueries, type ReachQueries } from './reachGate';
-export { removalSteps } from './removalSteps';
+export { removalSteps, type RemovalStep } from './removalSteps';

@@ -20,6 +20,8 @@ export interface OrganizationRemovalOptions {
   /** Ends what goes on over the connections of an organization. */
   readonly closeLinks: (organizationId: string) => Promise<void>;
   readonly steps: readonly RemovalStep[];
+  /** Told of an organization of which nothing is left. */
+  readonly onRemoved: (organizationId: string) => void;
 }
 
 /**
@@ -92,7 +94,7 @@ export class OrganizationRemoval {
   }
 
   private async removeAll(id: string, deletedAt: number): Promise<void> {
-    const { clock, log, steps } = this.options;
+    const { clock, log, steps, onRemoved } = this.options;
     const began = clock.monotonic();
     for (const { name, remove } of steps) {
       await remove(id, this.work);
@@ -100,9 +102,13 @@ export class OrganizationRemoval {
     }
     const isFirst = !this.lookedThrough.has(id);
     this.lookedThrough.set(id, clock.monotonic());
-    if (isFirst) log.info({ organization_id: id, duration_ms: Math.round(clock.monotonic() - began) }, 'organizations.removed');
+    if (isFirst) {
+      log.info({ organization_id: id, duration_ms: Math.round(clock.monotonic() - began) }, 'organizations.removed');
+      onRemoved(id);
+    }
     if (clock.now() - deletedAt < SETTLES_MS) return;
     await this.uow.repos.organizations.markEmptied(id, clock.now());
+    log.debug({ organization_id: id }, 'organizations.emptied');
     this.lookedThrough.delete(id);
     this.closed.delete(id);
   }

@@ -8,6 +8,9 @@ import { planOf } from '../support/planOf';
 import { OrganizationRepository } from '../../src/access/organizations/organizationRepository';
 import { startAccessRoom, type AccessRoom } from './accessRoom';
 
+const creation = (fields: Partial<CreateOrganizationRequest>): CreateOrganizationRequest => ({ organizationId: '', name: 'Site', ownerUserId: '', ...fields });
+const deletion = (fields: Partial<DeleteOrganizationRequest>): DeleteOrganizationRequest => ({ id: '', organizationId: '', confirmation: '', name: '', ...fields });
+
 describe.each(engines())('the organizations of an installation on $name', (engine) => {
   let room: AccessRoom;
   let admin: string;
@@ -17,12 +20,10 @@ describe.each(engines())('the organizations of an installation on $name', (engin
   });
   afterAll(async () => await room.stop());
 
-  const creation = (fields: Partial<CreateOrganizationRequest>): CreateOrganizationRequest => ({ organizationId: '', name: 'Site', ownerUserId: '', ...fields });
   const create = async (fields: Partial<CreateOrganizationRequest>): Promise<Organization> =>
     await call<CreateOrganizationRequest, Organization>(room.organizationsClient.createOrganization.bind(room.organizationsClient), creation(fields), room.as(admin));
   const list = async (key: string, pageSize?: number, pageToken = ''): Promise<ListOrganizationsResponse> =>
     await call<ListOrganizationsRequest, ListOrganizationsResponse>(room.organizationsClient.listOrganizations.bind(room.organizationsClient), { organizationId: '', pageSize, pageToken }, room.as(key));
-  const deletion = (fields: Partial<DeleteOrganizationRequest>): DeleteOrganizationRequest => ({ id: '', organizationId: '', confirmation: '', name: '', ...fields });
   const remove = async (fields: Partial<DeleteOrganizationRequest>): Promise<DeleteOrganizationResponse> =>
     await call<DeleteOrganizationRequest, DeleteOrganizationResponse>(room.organizationsClient.deleteOrganization.bind(room.organizationsClient), deletion(fields), room.as(admin));
   const removeFails = async (fields: Partial<DeleteOrganizationRequest>): Promise<SeenError> => await callFails(room.organizationsClient.deleteOrganization.bind(room.organizationsClient), deletion(fields), room.as(admin));

@@ -214,7 +214,7 @@ function withNewColumns(rows: Rows): Rows {
   const add = (table: keyof Rows, columns: Row): Row[] => rows[table].map((row) => ({ ...row, ...columns }));
   return {
     sensors: rows.sensors,
-    organizations: add('organizations', { reading_retention_days: 365, thin_readings_after_days: null, revision: 1, deleted_at: null }),
+    organizations: add('organizations', { reading_retention_days: 365, thin_readings_after_days: null, revision: 1, deleted_at: null, emptied_at: null }),
     users: add('users', { removed_at: null, revision: 1 }),
     api_keys: add('api_keys', { note: '', restrictions: '', allowed_addresses: '[]', rotated_from: null, revision: 1 }),
     normalized_keys: add('normalized_keys', { revision: 1 }),

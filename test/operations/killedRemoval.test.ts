@@ -5,6 +5,14 @@ import { engines, type TestDatabase } from '../support/engines';
 
 const left = (rows: Record<string, number>): [string, number][] => Object.entries(rows).filter(([, count]) => count > 0);
 
+const wrote = async ({ child, stdout }: ServeProcess, text: string): Promise<void> => {
+  await new Promise<void>((found) => {
+    const look = (): void => (stdout().includes(text) ? found() : undefined);
+    child.stdout?.on('data', look);
+    look();
+  });
+};
+
 describe.each(engines())('an organization that is deleted on the command line, on $name', (engine) => {
   let test: TestDatabase;
   let env: Record<string, string>;
@@ -21,13 +29,6 @@ describe.each(engines())('an organization that is deleted on the command line, o
   const answer = async (...args: string[]): Promise<{ code: number | null; json: Record<string, unknown>; stderr: string }> => {
     const { code, stdout, stderr } = await plantroom(['organizations', ...args, '--json'], { ...env, PLANTROOM_LOG_LEVEL: 'warn' });
     return { code, json: (stdout === '' ? {} : JSON.parse(stdout)) as Record<string, unknown>, stderr };
-  };
-  const wrote = async ({ child, stdout }: ServeProcess, text: string): Promise<void> => {
-    await new Promise<void>((found) => {
-      const look = (): void => (stdout().includes(text) ? found() : undefined);
-      child.stdout?.on('data', look);
-      look();
-    });
   };
 
   it('asks for its name first, is noticed by a running server, and is removed to the end though the server is killed on the way', async () => {

@@ -9,11 +9,12 @@ export interface Many {
   readonly executions: number;
 }
 
+const named = (name: string) => ({ name, name_folded: name });
+
 /** Gives an organization much that is to be removed, past all calls: by them it would take minutes. */
 export async function addMany({ db: { knex } }: Database, organizationId: string, many: Many): Promise<void> {
   const own = { organization_id: organizationId, created_at: 1, updated_at: 1 };
   const id = (kind: string, at: number, of = 0): string => `${organizationId}-${kind}-${at}-${of}`;
-  const named = (name: string) => ({ name, name_folded: name });
   const insert = async (table: string, rows: readonly object[]): Promise<void> => {
     for (let at = 0; at < rows.length; at += 200) await knex(table).insert(rows.slice(at, at + 200));
   };

@@ -23,7 +23,7 @@ export async function down(knex: Knex): Promise<void> {
   await knex.raw('drop index organizations_deleted');
   await knex.raw('drop index organizations_page');
   for (const column of ['deleted_at', 'emptied_at']) await knex.raw(`alter table organizations drop column ${column}`);
-  await knex.raw('create unique index organizations_name on organizations (name_folded)');
+  await knex.schema.alterTable('organizations', (t) => t.unique(['name_folded'], { indexName: 'organizations_name' })); // on PostgreSQL a constraint, as it was
 }
 
 /** A name that is taken would tell that another organization is there: ids alone tell organizations apart. */
