@@ -31,7 +31,7 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
   });
 
   const as = (key = app.key, requestId = '') => ({ 'x-api-key': key, 'x-organization-id': app.organizationId, ...(requestId && { 'x-request-id': requestId }) });
-  const list = async (filter: Partial<ListAuditEventsRequest> = {}) => await call<ListAuditEventsRequest, ListAuditEventsResponse>(access.listAuditEvents.bind(access), ListAuditEventsRequest.fromPartial(filter as object), as());
+  const list = async (filter: Partial<ListAuditEventsRequest> = {}) => await call<ListAuditEventsRequest, ListAuditEventsResponse>(access.listAuditEvents.bind(access), ListAuditEventsRequest.fromPartial(filter), as());
   const events = async (filter: Partial<ListAuditEventsRequest> = {}): Promise<AuditEvent[]> => (await list({ pageSize: 200, ...filter })).events;
   const one = async (requestId: string): Promise<AuditEvent | undefined> => {
     const found = await events({ requestId });

@@ -1,6 +1,6 @@
 import type { Database } from '../../database';
 import { AuditChainRepository } from './auditChainRepository';
-import { CHAIN_START, type AuditEvent, type ChainEnds } from './auditEvent';
+import { EMPTY_CHAIN, type AuditEvent, type ChainEnds } from './auditEvent';
 import { AuditListRepository, type AuditFilter, type AuditPosition } from './auditListRepository';
 import type { AuditRow } from './auditRepository';
 import { ChainCheck, type ChainPlace } from './chainCheck';
@@ -72,12 +72,13 @@ export class AuditArchive {
   }
 
   private async follow(chain: string, ends: ChainEnds | undefined, expected: ChainPlace | undefined, seen: (events: number) => void): Promise<ChainCheck> {
-    const check = new ChainCheck(chain, ends ? { seq: ends.firstSeq - 1, hash: ends.firstPrevious } : { seq: 0, hash: CHAIN_START }, expected);
-    const last = ends?.lastSeq ?? Infinity;
-    for await (const rows of this.rows(chain, ends?.firstSeq ?? 0)) {
-      for (const row of rows) if (row.seq <= last) check.take(row);
+    const { firstSeq, firstPrevious, lastSeq } = ends ?? { ...EMPTY_CHAIN, lastSeq: Infinity };
+    const check = new ChainCheck(chain, { seq: firstSeq - 1, hash: firstPrevious }, expected);
+    for await (const rows of this.rows(chain, firstSeq)) {
+      const wanted = rows.filter(({ seq }) => seq <= lastSeq);
+      for (const row of wanted) check.take(row);
       seen(check.events);
-      if ((rows.at(-1)?.seq ?? 0) > last) break;
+      if (wanted.length < rows.length) break;
     }
     return check;
   }

@@ -31,6 +31,8 @@ export interface AuditFound {
   readonly stopped: AuditPosition | undefined;
 }
 
+const NEWEST_FIRST = ['at', 'seq'].map((column) => ({ column: `e.${column}`, order: 'desc' as const }));
+
 /** Reads the events of a chain by filters. */
 export class AuditListRepository {
   constructor(private readonly db: Db) {}
@@ -40,27 +42,29 @@ export class AuditListRepository {
    * the caller asks again.
    */
   async find(chain: string, filter: AuditFilter, before: AuditPosition | undefined, limit: number, looks: number): Promise<AuditFound> {
-    const led = this.led(chain, filter);
-    if (before) led.whereRaw('(e.at, e.seq) < (?, ?)', [before.at, before.seq]);
-    if (filter.from !== undefined) led.where('e.at', '>=', filter.from);
-    if (filter.to !== undefined) led.where('e.at', '<', filter.to);
-    const looked = led.orderBy([{ column: 'e.at', order: 'desc' }, { column: 'e.seq', order: 'desc' }]).limit(looks).select('e.*');
-    const fitting = this.db.knex.from(looked.as('e')).orderBy([{ column: 'e.at', order: 'desc' }, { column: 'e.seq', order: 'desc' }]).limit(limit);
-    if (filter.keyId !== undefined) fitting.where('e.key_id', filter.keyId);
-    if (filter.userId !== undefined) fitting.where('e.user_id', filter.userId);
+    const looked = this.led(chain, filter, before).orderBy(NEWEST_FIRST).limit(looks).select('e.*');
+    const fitting = this.db.knex.from(looked.as('e')).orderBy(NEWEST_FIRST).limit(limit);
+    fitting.where(equals(filter));
     if (filter.methods) fitting.whereIn('e.method', [...filter.methods]);
-    if (filter.outcome !== undefined) fitting.where('e.outcome', filter.outcome);
     if (filter.resource !== undefined) fitting.whereRaw('(e.resource = ? or substr(e.resource, 1, ?) = ?)', [filter.resource, filter.resource.length + 1, `${filter.resource}/`]);
-    if (filter.requestId !== undefined) fitting.where('e.request_id', filter.requestId);
     const rows = await fitting.select<AuditRow[]>('e.*');
     const events = rows.map(auditEventFromRow);
     if (events.length === limit) return { events, stopped: events.at(-1) };
-    const [last] = await this.db.knex.from(led.clone().clearSelect().clearOrder().orderBy([{ column: 'e.at', order: 'desc' }, { column: 'e.seq', order: 'desc' }]).offset(looks - 1).limit(1).select('e.at', 'e.seq').as('e')).select<AuditPosition[]>('e.at', 'e.seq');
-    return { events, stopped: last && { at: last.at, seq: last.seq } };
+    const last = await this.led(chain, filter, before).orderBy(NEWEST_FIRST).offset(looks - 1).first<AuditPosition | undefined>('e.at', 'e.seq');
+    return { events, stopped: last };
   }
 
-  /** Of the index that leads to the fewest. Events that the retention has given up are no part of the chain any more. */
-  private led(chain: string, { keyId, userId, methods, resource, outcome, requestId }: AuditFilter) {
+  /** What its index leads to, before a position and within the time that is asked for. */
+  private led(chain: string, filter: AuditFilter, before: AuditPosition | undefined) {
+    const query = this.byIndex(chain, filter);
+    if (before) query.whereRaw('(e.at, e.seq) < (?, ?)', [before.at, before.seq]);
+    if (filter.from !== undefined) query.where('e.at', '>=', filter.from);
+    if (filter.to !== undefined) query.where('e.at', '<', filter.to);
+    return query;
+  }
+
+  /** By the index that leads to the fewest. */
+  private byIndex(chain: string, { keyId, userId, methods, resource, outcome, requestId }: AuditFilter) {
     const query = this.db.knex('audit_events as e').where('e.chain', chain);
     const subject = resource === undefined ? '' : subjectOf(resource);
     if (requestId !== undefined) return query.where('e.request_id', requestId);
@@ -71,6 +75,11 @@ export class AuditListRepository {
     if (outcome !== undefined) return query.where('e.outcome', outcome);
     return query;
   }
+}
+
+function equals({ keyId, userId, outcome, requestId }: AuditFilter): Record<string, string> {
+  const wanted = { 'e.key_id': keyId, 'e.user_id': userId, 'e.outcome': outcome, 'e.request_id': requestId };
+  return Object.fromEntries(Object.entries(wanted).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
 /** The event that a row holds. */

@@ -101,8 +101,8 @@ function sized(name: string, sql: (rows: number) => string): (rows: number) => H
   return (rows) => made.get(rows) as HotStatement;
 }
 
-const marks = (count: number): string => new Array<string>(count).fill('?').join(', ');
-const tuples = (rows: number, columns: number): string => new Array<string>(rows).fill(`(${marks(columns)})`).join(', ');
+const marks = (count: number): string => Array.from({ length: count }, () => '?').join(', ');
+const tuples = (rows: number, columns: number): string => Array.from({ length: rows }, () => `(${marks(columns)})`).join(', ');
 
 /** Cuts a list into parts of the sizes for which there is a statement. */
 function* parts<Item>(items: readonly Item[]): Generator<readonly Item[]> {

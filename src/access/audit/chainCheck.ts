@@ -46,9 +46,10 @@ export class ChainCheck {
   take(row: AuditRow): void {
     const { seq, hash } = this.last;
     if (row.seq <= seq) return; // given up by the retention, and about to be removed
-    if (row.seq > seq + 1) this.fault(seq + 1, 'removed', row.seq === seq + 2 ? `event ${seq + 1} is missing` : `events ${seq + 1} to ${row.seq - 1} are missing`);
-    else if (eventHash(hash, row) !== row.hash || subjectOf(row.resource) !== row.subject) this.fault(row.seq, 'changed', `event ${row.seq}, or the one before it, is not as it was written`);
-    if (row.actor === 'server' && row.method === RETENTION) this.removedUpTo = removedBy(row) ?? this.removedUpTo;
+    const fits = eventHash(hash, row) === row.hash && subjectOf(row.resource) === row.subject;
+    if (row.seq > seq + 1) this.fault(seq + 1, 'removed', `before event ${row.seq} ${row.seq - seq - 1} are missing`);
+    else if (!fits) this.fault(row.seq, 'changed', `event ${row.seq}, or the one before it, is not as it was written`);
+    this.removedUpTo = removedBy(row) ?? this.removedUpTo;
     if (row.seq === this.expected?.seq) this.noted = row.hash;
     this.events += 1;
     this.last = row;
@@ -83,7 +84,8 @@ export class ChainCheck {
   }
 }
 
-function removedBy({ resource }: AuditRow): ChainPlace | undefined {
+function removedBy({ actor, method, resource }: AuditRow): ChainPlace | undefined {
+  if (actor !== 'server' || method !== RETENTION) return undefined;
   const [, seq, hash] = REMOVED.exec(resource) ?? [];
   return hash === undefined ? undefined : { seq: Number(seq), hash };
 }

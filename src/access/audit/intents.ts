@@ -50,7 +50,7 @@ export class Intents {
       for (const { resolve } of batch ?? []) resolve();
     } catch (error) {
       batch ??= this.take();
-      if (error instanceof CommitUnknown) this.forgetLater(error, batch);
+      if (error instanceof CommitUnknown) void this.forgetLater(error, batch);
       for (const { reject } of batch) reject(error);
     }
     this.running -= 1;
@@ -64,8 +64,8 @@ export class Intents {
     return batch;
   }
 
-  private forgetLater(error: CommitUnknown, batch: readonly Waiting[]): void {
-    const ids = batch.map(({ change }) => change.subject.id);
-    void error.over.then(() => this.forget(ids));
+  private async forgetLater(error: CommitUnknown, batch: readonly Waiting[]): Promise<void> {
+    await error.over;
+    this.forget(batch.map(({ change }) => change.subject.id));
   }
 }

@@ -11,8 +11,9 @@ const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^(?:owner|admin|operat
 
 /** What the audit trail is told of a call; `request`: undefined while none was read. */
 export function auditedCall(call: OpenCall, facts: MethodFacts, request?: unknown): AuditedCall {
+  const principal = call.principal as Principal | undefined;
   const { path, requestId, peer, refusedKey, unknownKeyPrefix: keyPrefix } = call;
-  return { method: path, requestId, peer, key: (call.principal as Principal | undefined) ?? refusedKey, keyPrefix, resource: resourceOf(facts, request), fields: fieldsOf(facts, request) };
+  return { method: path, requestId, peer, key: principal ?? refusedKey, keyPrefix, resource: resourceOf(facts, request), fields: fieldsOf(facts, request) };
 }
 
 const KEY_REASONS = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
