@@ -83,16 +83,15 @@ function answer(call: ServedCall, request: unknown): void {
 }
 
 function answerOnce(call: ServedCall, request: unknown): void {
-  (call.method.handler as UnaryHandler<unknown, unknown>)(request, call.context).then(
-    (response) => {
-      call.changed(request, response);
-      call.answer(response);
-    },
-    (error: unknown) => {
-      call.changed(request, undefined, error);
-      call.fail(error);
-    },
-  );
+  const done = (response: unknown): void => {
+    call.changed(request, response);
+    call.answer(response);
+  };
+  const failed = (error: unknown): void => {
+    call.changed(request, undefined, error);
+    call.fail(error);
+  };
+  (call.method.handler as UnaryHandler<unknown, unknown>)(request, call.context).then(done, failed);
 }
 
 /** Messages from the caller alone are a stream both ways on which the handler sends nothing but its answer. */
