@@ -83,7 +83,7 @@ function answer(call: ServedCall, request: unknown): void {
 }
 
 function answerOnce(call: ServedCall, request: unknown): void {
-  const done = (response: unknown): void => {
+  const answered = (response: unknown): void => {
     call.changed(request, response);
     call.answer(response);
   };
@@ -91,7 +91,7 @@ function answerOnce(call: ServedCall, request: unknown): void {
     call.changed(request, undefined, error);
     call.fail(error);
   };
-  (call.method.handler as UnaryHandler<unknown, unknown>)(request, call.context).then(done, failed);
+  (call.method.handler as UnaryHandler<unknown, unknown>)(request, call.context).then(answered, failed);
 }
 
 /** Messages from the caller alone are a stream both ways on which the handler sends nothing but its answer. */
