@@ -2,26 +2,25 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeProgram } from '../../src/cli/program';
-import { plantroom, type Ended } from '../support/commandLine';
+import { plantroomHere } from '../support/commandInProcess';
+import type { Ended } from '../support/commandLine';
 
 type Shown = Readonly<Record<string, unknown>> & { readonly id: string; readonly userId: string };
 
 describe('plantroom users, members, roles', () => {
   let folder: string;
-  let env: Record<string, string>;
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-cli-'));
-    env = { PLANTROOM_DATA_DIR: join(folder, 'data') };
     await answerOf('migrate');
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+  const run = async (...args: string[]): Promise<Ended> => await plantroomHere([...args, '--data-dir', join(folder, 'data')]);
   const answerOf = async <T = Shown>(...args: string[]): Promise<T> => {
-    const { code, stdout, stderr } = await plantroom([...args, '--json'], env);
+    const { code, stdout, stderr } = await run(...args, '--json');
     expect([code, stderr]).toEqual([0, '']);
     return JSON.parse(stdout) as T;
   };
-  const run = async (...args: string[]): Promise<Ended> => await plantroom(args, env);
 
   it('manage who is what in an organization', async () => {
     const owner = await answerOf('users', 'create', '--name', 'Owner', '--email', 'owner@site.example');
@@ -45,11 +44,13 @@ describe('plantroom users, members, roles', () => {
 
     const table = await run('members', 'list');
     expect(table.stdout.split('\n')[0]).toMatch(/^ userId +name +email +roleId +roleName +createdAt$/);
-    expect((await run('roles', 'list')).stdout).toMatch(/^ owner +Owner +everything/m);
+    expect((await run('roles', 'list')).stdout).toMatch(/^ owner +Owner +everything.* {2}every scope$/m);
     expect(await run('members', 'remove', owner.id)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: [^\n]*last owner[^\n]*\n$/) });
+    expect(await run('members', 'update', owner.id, '--role', 'admin')).toMatchObject({ code: 1, stderr: expect.stringContaining('last owner') });
     expect(await run('members', 'update', known.id, '--role', 'captain')).toMatchObject({ code: 2, stderr: expect.stringContaining('roleId: "captain" is not a role') });
     expect(await run('roles', 'update', 'owner', '--name', 'Mine')).toMatchObject({ code: 1, stderr: expect.stringContaining('comes with the server') });
-    for (const wrong of [['members', 'add', '--role', 'viewer'], ['roles', 'create', '--name', 'x', '--scopes', ','], ['roles', 'create', '--name', 'x', '--scopes', 'devices:fly']]) expect(await run(...wrong)).toMatchObject({ code: 2, stdout: '' });
+    const wrong = ['members add --role viewer', 'members add --user a --name b --role viewer', 'roles update x', 'roles create --name x --scopes ,', 'roles create --name x --scopes devices:fly', `users update ${known.id}`, `users update ${known.id} --email nowhere`];
+    for (const words of wrong) expect(await run(...words.split(' '))).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/^plantroom: /) });
 
     expect(await answerOf('users', 'update', known.id, '--name', 'Leaver', '--email', 'l@site.example')).toMatchObject({ name: 'Leaver', email: 'l@site.example' });
     expect(await answerOf('users', 'show', known.id)).toMatchObject({ name: 'Leaver', removedAt: null, memberships: [{ organizationId: organization.id, organizationName: 'Site', roleId: 'viewer' }] });
@@ -59,6 +60,7 @@ describe('plantroom users, members, roles', () => {
     expect(await run('users', 'remove', known.id, '--confirm', 'leaver')).toMatchObject({ code: 2 });
     expect(await answerOf('users', 'remove', known.id, '--confirm', 'Leaver')).toEqual({ id: known.id, organizations: 1, revokedApiKeys: 1 });
     expect((await answerOf<Shown[]>('users', 'list')).map(({ id }) => id).toSorted()).toEqual([member.userId, owner.id].toSorted());
+    expect(await run('users', 'remove', owner.id, '--confirm', 'Owner')).toMatchObject({ code: 1, stderr: expect.stringContaining('last owner') });
     expect(await answerOf('users', 'show', known.id)).toMatchObject({ removedAt: expect.any(String), memberships: [] });
   });
 

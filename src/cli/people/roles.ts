@@ -61,7 +61,9 @@ async function createRole(flags: RoleFlags & { name: string; description: string
 
 async function listRoles(flags: RoleFlags): Promise<void> {
   const roles = await inOrganization(flags, async (core, organizationId) => await core.roles.list(organizationId));
-  showTable(roles.map(roleShown), ['id', 'name', 'description', 'scopes'], flags);
+  // In a table the list of all of them would hide everything else.
+  const shown = roles.map((role) => (flags.json || role.scopes.length < SCOPES.length ? roleShown(role) : { ...roleShown(role), scopes: 'every scope' }));
+  showTable(shown, ['id', 'name', 'description', 'scopes'], flags);
 }
 
 async function updateRole(id: string, flags: ChangeFlags): Promise<void> {

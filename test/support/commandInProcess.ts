@@ -1,0 +1,22 @@
+import { makeProgram } from '../../src/cli/program';
+import { errorText, exitCodeOf } from '../../src/cli/exit';
+import type { Ended } from './commandLine';
+
+/** Runs `plantroom` with these arguments in this process, one at a time: for what does not depend on the process, which takes long to start. */
+export async function plantroomHere(args: readonly string[]): Promise<Ended> {
+  const written = { stdout: '', stderr: '' };
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    jest.spyOn(process[name], 'write').mockImplementation((text) => {
+      written[name] += String(text);
+      return true;
+    }),
+  );
+  try {
+    await makeProgram().parseAsync([...args], { from: 'user' });
+    return { code: 0, ...written };
+  } catch (error) {
+    return { code: exitCodeOf(error), stdout: written.stdout, stderr: written.stderr + errorText(error, false) };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
