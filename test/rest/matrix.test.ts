@@ -19,11 +19,14 @@ const LARGEST_BODY = 1024 * 1024;
 
 let server: TestApp;
 let http: HttpClient;
+/** Of an admin: only with such a one every method looks at its request. */
+let key: string;
 const keyWithout: Record<string, string> = {};
 
 beforeAll(async () => {
   server = await startTestApp(engines()[0] as TestEngine);
-  http = new HttpClient(server.app.addresses.http as string, server.app.ca, as(server.key, server.organizationId));
+  ({ key } = await server.newKey(server.organizationId, { isAdmin: true }));
+  http = new HttpClient(server.app.addresses.http as string, server.app.ca, as(key, server.organizationId));
   for (const scope of SCOPES) keyWithout[scope] = (await server.newKey(server.organizationId, { scopes: SCOPES.filter((one) => one !== scope) })).key;
 });
 afterAll(async () => {
@@ -36,7 +39,7 @@ const refused = async (way: HttpWay, body: unknown, path = anyPath(way)): Promis
 /** The head of a call alone, and what it is answered. */
 async function head(verb: string, path: string, headers: Record<string, string>): Promise<{ status: number | undefined }> {
   const { hostname, port } = new URL(`http://${server.app.addresses.http}`);
-  const asked = request({ host: hostname, port, method: verb, path, headers: { ...as(server.key, server.organizationId), ...headers }, agent: false, ca: readFileSync(server.app.ca as string) });
+  const asked = request({ host: hostname, port, method: verb, path, headers: { ...as(key, server.organizationId), ...headers }, agent: false, ca: readFileSync(server.app.ca as string) });
   const status = await new Promise<number | undefined>((resolve, reject) => {
     asked.on('response', (answer) => resolve(answer.statusCode)).on('error', reject);
     asked.flushHeaders();
