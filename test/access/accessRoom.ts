@@ -67,7 +67,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const access = new KeyService({ uow, clock, cursors, missing, keyChanged: (keyId) => authentication.keyChanged(keyId) });
   const deletion = new OrganizationDeletion({ uow, clock, holdings: async () => ({ devices: 3, connections: 2 }), onDeleted: () => authentication.accessChanged() });
   const services = (server: Services): void => {
-    server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(room.members, cursors), ...roleHandlers(room.roles, cursors), ...auditHandlers(new AuditQueries({ database: db.database, cursors, trail: new AuditTrail({ database: db.database, clock, log, retentionDays: 1095 }), methodsNamed: () => [] })) });
+    server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(room.members, cursors), ...roleHandlers(room.roles, cursors), ...auditHandlers(new AuditQueries({ database: db.database, cursors, trail: new AuditTrail({ database: db.database, clock, log, retentionDays: 1095 }), methodsNamed: (name) => [name] })) });
     server.add(UserProfileServiceService, userProfileHandlers(users));
     server.add(OrganizationsServiceService, organizationHandlers(room.organizations, deletion, cursors));
   };
@@ -85,7 +85,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
     organizationsClient: edge.client(OrganizationsServiceClient),
     as: (key = first.key) => ({ 'x-api-key': key, 'x-organization-id': organizationId }),
     key: async (overrides = {}) => {
-      const issued = await keys.create(organizationId, { name: 'Key', scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, isAdmin: false, ownerUserId: undefined, ...overrides });
+      const issued = await keys.create(organizationId, { name: 'Key', scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, isAdmin: false, ownerUserId: first.user.id, ...overrides });
       return { id: issued.apiKey.id, key: issued.key };
     },
     stop: async () => {

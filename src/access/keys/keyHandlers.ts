@@ -74,7 +74,7 @@ function wantedOf(request: CreateApiKeyRequest): WantedKey {
 function changeOf(request: UpdateApiKeyRequest): KeyChange {
   const { name, note, neverExpires, allowedAddresses } = request;
   const expiresAt = request.expiresAt && fromTimestamp(request.expiresAt);
-  return { name, note, expiresAt: neverExpires ? null : expiresAt, restrictions: restrictionsOf(request.restrictions), allowedAddresses: allowedAddresses?.addresses };
+  return { name, note, expiresAt: neverExpires && !expiresAt ? null : expiresAt, restrictions: restrictionsOf(request.restrictions), allowedAddresses: allowedAddresses?.addresses };
 }
 
 function restrictionsOf(restrictions: RestrictionsMessage | undefined): WantedKey['restrictions'] {
