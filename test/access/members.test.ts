@@ -145,6 +145,19 @@ describe.each(engines())('members on $name', (engine) => {
     expect(await ownersNow()).toEqual([firstUser]);
   });
 
+  it('have no key left, however near to the removal one was made', async () => {
+    for (let round = 0; round < 4; round += 1) {
+      const { userId } = await people.person('admin');
+      const [key] = (await room.keys.list(organizationId)).filter(({ ownerUserId }) => ownerUserId === userId);
+      const making = async (): Promise<unknown> => await room.key({ ownerUserId: userId });
+      const ends = await Promise.allSettled([making(), room.keys.rotate(organizationId, key?.id ?? '', 60_000), making(), people.removeMember({ userId }), making()]);
+      expect(ends[3]).toMatchObject({ status: 'fulfilled' });
+      for (const end of ends) if (end.status === 'rejected') expect(['validation_failed', 'api_key_ended']).toContain((end.reason as { reason: string }).reason);
+      const left = (await room.keys.list(organizationId)).filter(({ ownerUserId, revokedAt }) => ownerUserId === userId && revokedAt === undefined);
+      expect(left).toEqual([]);
+    }
+  });
+
   it('lose their keys when they are removed, for good', async () => {
     const { userId, key } = await people.person('admin');
     const { key: second } = await room.key({ ownerUserId: userId, scopes: ['devices:read'] });

@@ -54,7 +54,7 @@ export class UserRepository {
 
 /** No such person, or one who was removed. */
 export function userNotFound(id: string): DomainError {
-  return new DomainError('not_found', 'user_not_found', `user ${JSON.stringify(id)} does not exist; list the users to see those that do`, { metadata: { user_id: id } });
+  return new DomainError('not_found', 'user_not_found', `user ${JSON.stringify(id)} is not known to this installation; give the id of a person who is (\`plantroom users list\` shows them)`, { metadata: { user_id: id } });
 }
 
 function userFromRow(row: UserRow): User {
