@@ -55,7 +55,8 @@ export class MediaRepository {
   /** Of the devices that show it those inside `reach` are counted. Throws `media_not_found`. */
   async get(organizationId: string, id: string, reach?: DeviceReach): Promise<Media> {
     const uses = whereDeviceInside(this.db.knex('device_images as i').where('i.media_id', this.db.knex.ref('m.id')), 'i.device_id', organizationId, reach).count().as('device_count');
-    const row = await this.one(organizationId, id).first<MediaRow | undefined>('m.*', uses);
+    const deleted = this.db.knex('organizations as o').where('o.id', organizationId).whereNotNull('o.deleted_at'); // links need no key: they end with it
+    const row = await this.one(organizationId, id).whereNotExists(deleted).first<MediaRow | undefined>('m.*', uses);
     if (!row) throw mediaNotFound(id);
     return mediaFromRow(row);
   }

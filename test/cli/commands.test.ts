@@ -43,7 +43,7 @@ describe('plantroom', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['organizations', 'update'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate', 'gateway'], ['simulate', 'mqtt'], ['simulate', 'chirpstack'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
+  it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['organizations', 'update'], ['organizations', 'show'], ['organizations', 'delete'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate', 'gateway'], ['simulate', 'mqtt'], ['simulate', 'chirpstack'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
     const { code, stdout } = await plantroom([...names, '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--json');

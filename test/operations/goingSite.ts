@@ -65,9 +65,10 @@ export class GoingSite {
       const command = { name: 'Set', mode: 'direct', verificationStrategy: 'no_verification', directPayload: '{"on": true}', paramsSchema: {} };
       const { id: commandId } = await this.made('POST', `/api/v2/devices/${id}/commands`, { command });
       await this.made('POST', `/api/v2/devices/${id}/actuator-executions`, { commandId });
+      await this.gateway.next('command');
     }
     for (const clientDeviceId of ['one', 'two', 'nobody']) this.gateway.uplink(`up-${clientDeviceId}`, { clientDeviceId, payload: { $case: 'json', value: { t: 21.5, text: 'no number' } } });
-    for (let seen = 0; seen < 5; seen += 1) await this.gateway.next(seen < 2 ? 'command' : 'uplinkAck');
+    for (let seen = 0; seen < 3; seen += 1) await this.gateway.next('uplinkAck');
   }
 
   private async id(verb: string, path: string, body: JsonObject): Promise<string> {

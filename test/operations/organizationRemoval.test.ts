@@ -22,15 +22,21 @@ describe.each(engines())('an organization that is deleted, on $name', (engine) =
     expect(Object.entries(await rowsOf(database, going.organizationId)).filter(([table, rows]) => rows === 0 && !table.startsWith('stray'))).toEqual([]);
     expect(filesOf(dataDir, going.organizationId)).not.toEqual([]);
     const admin = as(await adminKey(server, server.organizationId), server.organizationId);
+    const theirs = as(going.key, going.organizationId);
+    const { devices } = (await going.http.get('/api/v2/devices', theirs)).json as { devices: { id: string }[] };
+    const { images } = (await going.http.get(`/api/v2/devices/${devices[0]?.id}`, theirs)).json as { images: { url: string }[] };
+    const link = new URL(images[0]?.url ?? '');
+    expect((await staying.http.get(link.pathname + link.search)).status).toBe(200);
     const path = `/api/v2/organizations/${going.organizationId}`;
     const offer = await staying.http.send('DELETE', path, { headers: admin });
     expect(offer.json).toMatchObject({ deleted: false, devices: 2, connections: 1, members: 1, apiKeys: 1 });
 
     const confirmed = `${path}?name=Going&confirmation=${offer.json['confirmation'] as string}`;
     expect((await staying.http.send('DELETE', confirmed, { headers: admin })).json).toMatchObject({ deleted: true });
-    const refused = seenHttp(await going.http.get('/api/v2/devices', as(going.key, going.organizationId)));
+    expect((await staying.http.get(link.pathname + link.search)).status).toBe(404);
+    const refused = seenHttp(await going.http.get('/api/v2/devices', theirs));
     expect([refused.code, refused.status]).toEqual([expect.stringMatching(/^api_key_(revoked|invalid)$/), 401]);
-    expect((await going.gateway.ended)?.code).toEqual(expect.any(Number));
+    expect(await going.gateway.ended).toMatchObject({ reason: expect.stringMatching(/^(api_key_revoked|api_key_invalid|connection_not_found)$/) });
     await server.log.until('organizations.removed');
 
     expect(Object.entries(await rowsOf(database, going.organizationId)).filter(([, rows]) => rows > 0)).toEqual([]);
