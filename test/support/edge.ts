@@ -54,6 +54,7 @@ export class FakeAuthenticator implements Authenticator {
   readonly ended = new Map<string, DomainError>();
   /** Peers that have no calls left. */
   readonly busy = new Set<string>();
+  counted = 0;
   asked = 0;
 
   add(key: string, overrides: Partial<Principal> = {}): string {
@@ -72,6 +73,7 @@ export class FakeAuthenticator implements Authenticator {
   }
 
   countCall(_principal: Principal, peer: string): void {
+    this.counted += 1;
     if (this.busy.has(peer)) throw new DomainError('exhausted', 'rate_limited', 'too many calls; wait a little', { retryAfterMs: 1500 });
   }
 
