@@ -1,7 +1,9 @@
-import { fromBinary, toJson } from '@bufbuild/protobuf';
+import { fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
+import { asset } from '../../src/kernel/assets';
 import { SCOPES } from '../../src/kernel/scopes';
-import type { MethodFacts } from '../../src/rpc/descriptors';
+import { Descriptors, type MethodFacts } from '../../src/rpc/descriptors';
 import { engines } from '../support/engines';
 import { HttpClient, seenHttp } from '../support/http';
 import { limitedKey, type Limits } from '../support/limitedKeys';
@@ -27,6 +29,8 @@ const CONNECTIONS = '/connection.ConnectionService';
 const READINGS = '/sensorquery.v1.SensorQueryService';
 const TEMPLATES = '/sensor_template.v2.SensorTemplateService';
 const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64');
+/** The number of the option in plantroom/v1/options.proto. */
+const LIMITED_KEYS = 50007;
 const KEY_SCOPES = SCOPES.filter((scope) => scope !== 'gateways:write');
 const span = { from: { seconds: 0n, nanos: 0 }, to: { seconds: 3600n, nanos: 0 } };
 const definition = { name: 'Command', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}' };
@@ -111,6 +115,21 @@ function unlinked(answer: unknown): string {
 it('knows every method that names things of which a limited key sees some', () => {
   expect(limited.map(({ path }) => path).filter((path) => !(path in REQUESTS))).toEqual([]);
   expect(Object.keys(REQUESTS).filter((path) => factsOf(path).limited.inside.length === 0)).toEqual([]);
+});
+
+it('knows every method whose handler alone keeps to the reach', () => {
+  const unnamed = [...descriptors.methods.values()].filter(({ limited: { devices, commands, inside } }) => (devices === 'inside' || commands === 'inside') && inside.length === 0);
+  const ofKeys = unnamed.filter(({ service }) => service === 'organization_access_control.AccessControlService');
+  expect(unnamed.filter((facts) => !ofKeys.includes(facts)).map(({ path }) => path)).toEqual([`${CONNECTIONS}/ListConnections`, `${DEVICES}/ListDigitalDevices`]);
+  expect(ofKeys.every(({ path }) => path.includes('ApiKey'))).toBe(true);
+});
+
+it('does not start with a method that says nothing of limited keys', () => {
+  const files = fromBinary(FileDescriptorSetSchema, asset('image.binpb'));
+  const method = files.file.flatMap(({ service }) => service).find(({ name }) => name === 'DigitalDeviceService')?.method.find(({ name }) => name === 'GetDigitalDevice');
+  if (!method?.options?.$unknown) throw new Error('the image has no options');
+  method.options.$unknown = method.options.$unknown.filter(({ no }) => no !== LIMITED_KEYS);
+  expect(() => new Descriptors(toBinary(FileDescriptorSetSchema, files))).toThrow(`(plantroom.v1.limited_keys) that says what limited keys may do: ${DEVICES}/GetDigitalDevice`);
 });
 
 describe.each(engines())('what lies outside the reach of a limited key, on $name', (engine) => {
