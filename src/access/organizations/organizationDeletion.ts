@@ -74,8 +74,8 @@ export class OrganizationDeletion {
       if (name !== organization.name) throw validationFailed([{ field: 'name', description: 'is not the exact name of the organization; give the name as the first step shows it' }]);
       const now = clock.now();
       await organizations.markDeleted(id, now);
+      await members.removeAll(id); // waits for whoever makes a key just now: that one is revoked too
       await organizationRemoval.revokeKeys(id, now);
-      await members.removeAll(id);
       db.afterCommit(() => onDeleted(id));
     });
   }
