@@ -57,7 +57,7 @@ describe.each(KEYS)('a key %s', (_, key) => {
     later(edge.keys, key, isRevoked);
     socket.write(BODY.slice(5));
     expect(await answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(made).toBe(times);
+    expect([made, edge.keys.counted]).toEqual([times, 1]); // a late message is no second call
     await edge.stop();
   });
 
@@ -76,7 +76,7 @@ describe.each(KEYS)('a key %s', (_, key) => {
     stream.resume();
     stream.end(Buffer.concat([head, message]));
     expect(await told).toBe(status);
-    expect(made).toBe(times);
+    expect([made, edge.keys.counted]).toEqual([times, 1]); // a late message is no second call
     const closed = once(session, 'close');
     session.close();
     await closed;
