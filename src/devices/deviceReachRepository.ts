@@ -1,8 +1,20 @@
-import type { Db } from '../database';
+import type { Db, HotStatement } from '../database';
 import type { DeviceReach } from '../kernel/reach';
 
 // PostgreSQL and SQLite both take more values in one statement.
 const MOST_VALUES = 500;
+
+interface BoundDevice {
+  readonly id: string;
+  readonly connectionId: string | null;
+}
+
+const BOUND_TO = '(select p.connection_id from physical_devices p where p.device_id = d.id) as "connectionId"';
+
+const ONE: HotStatement = {
+  name: 'devices.reached',
+  sql: () => `select d.id, ${BOUND_TO} from digital_devices d where d.organization_id = ? and d.id = ?`,
+};
 
 /** Tells which devices lie inside the reach of a limited key, now. Assumes a caller allowed to act in `organizationId`. */
 export class DeviceReachRepository {
@@ -32,11 +44,9 @@ export class DeviceReachRepository {
 
   /** The first of these devices that is not there, or lies outside; undefined: none. Without a reach: that is not there. */
   async outside(organizationId: string, reach: DeviceReach | undefined, deviceIds: readonly string[]): Promise<string | undefined> {
-    const bound = this.db.knex.raw('(select p.connection_id from physical_devices p where p.device_id = d.id) as connection_id');
-    // With the bare column SQLite would rather read all devices of the organization than look for many ids.
-    const query = this.db.knex('digital_devices as d').whereRaw("d.organization_id || '' = ?", [organizationId]).whereIn('d.id', [...deviceIds]);
-    const rows = await query.select<{ id: string; connection_id: string | null }[]>('d.id', bound);
-    const isInside = (row: (typeof rows)[number]): boolean => !reach || reach.ids.has(row.id) || (row.connection_id !== null && reach.connectionIds.has(row.connection_id));
+    const [first = ''] = deviceIds;
+    const rows = deviceIds.length === 1 ? await this.db.all<BoundDevice>(ONE, [organizationId, first]) : await this.devices(organizationId, deviceIds);
+    const isInside = (row: BoundDevice): boolean => !reach || reach.ids.has(row.id) || (row.connectionId !== null && reach.connectionIds.has(row.connectionId));
     const inside = new Set(rows.filter(isInside).map(({ id }) => id));
     return deviceIds.find((id) => !inside.has(id));
   }
@@ -47,5 +57,11 @@ export class DeviceReachRepository {
     // With the bare column SQLite would rather read all that is bound to the connection.
     const query = this.db.knex('physical_devices as p').where('p.organization_id', organizationId).whereRaw("p.connection_id || '' = ?", [connectionId]).whereIn('p.device_id', [...ids]);
     return new Set(await query.pluck<string[]>('p.client_device_id'));
+  }
+
+  private async devices(organizationId: string, ids: readonly string[]): Promise<BoundDevice[]> {
+    // With the bare column SQLite would rather read all devices of the organization than look for many ids.
+    const query = this.db.knex('digital_devices as d').whereRaw("d.organization_id || '' = ?", [organizationId]).whereIn('d.id', [...ids]);
+    return await query.select<BoundDevice[]>('d.id', this.db.knex.raw(BOUND_TO));
   }
 }
