@@ -55,7 +55,8 @@ export class UserService {
     if (id !== undefined) return await this.deps.uow.repos.users.get(id);
     const users = await this.list();
     if (users.length === 1 && users[0]) return users[0];
-    throw new DomainError('conflict', 'user_ambiguous', `there are ${users.length} users; name the one that is meant by its id`);
+    const right = users.length === 0 ? 'there is no user yet; create one first (plantroom users create)' : `there are ${users.length} users; name the one that is meant by its id`;
+    throw new DomainError('conflict', 'user_ambiguous', right);
   }
 }
 
