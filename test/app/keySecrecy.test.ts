@@ -1,0 +1,89 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { credentials } from '@grpc/grpc-js';
+import { CreateDigitalDeviceRequest, DigitalDeviceServiceClient, GetDigitalDeviceRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import {
+  AccessControlServiceClient,
+  CreateApiKeyRequest,
+  type CreateApiKeyResponse,
+  GetApiKeyRequest,
+  ListApiKeysRequest,
+  ListAuditEventsRequest,
+  RevokeApiKeyRequest,
+  RotateApiKeyRequest,
+  type RotateApiKeyResponse,
+  UpdateApiKeyRequest,
+} from '../../src/gen/organization_access_control/access_control_service';
+import type { Database } from '../../src/database';
+import { newKeyText } from '../../src/access/keys/apiKey';
+import { call, callFails } from '../support/edge';
+import { engines } from '../support/engines';
+import { startTestApp, type TestApp } from '../support/testApp';
+
+/** All that the database holds, as text: of SQLite the bytes of its files too, with what is deleted. */
+async function contentOf(database: Database, folder: string): Promise<string> {
+  const { knex, dialect } = database.db;
+  const listed = dialect.name === 'sqlite' ? "select name from sqlite_master where type = 'table'" : "select table_name as name from information_schema.tables where table_schema = 'public'";
+  const answer = (await knex.raw(listed)) as { name: string }[] | { rows: { name: string }[] };
+  const tables = Array.isArray(answer) ? answer : answer.rows;
+  const rows: unknown[] = [];
+  for (const { name } of tables) rows.push(await knex(name).select('*'));
+  const files = dialect.name === 'sqlite' ? readdirSync(folder).filter((file) => file.startsWith('plantroom.db')) : [];
+  return JSON.stringify(rows) + files.map((file) => readFileSync(join(folder, file), 'latin1')).join('');
+}
+
+describe.each(engines())('the secret of a key on $name', (engine) => {
+  let app: TestApp;
+  let access: AccessControlServiceClient;
+  let devices: DigitalDeviceServiceClient;
+  beforeAll(async () => {
+    app = await startTestApp(engine);
+    const secure = credentials.createSsl(readFileSync(app.app.ca ?? ''));
+    const address = app.app.addresses.grpc.replace('127.0.0.1', 'localhost');
+    access = new AccessControlServiceClient(address, secure);
+    devices = new DigitalDeviceServiceClient(address, secure);
+  });
+  afterAll(async () => {
+    access.close();
+    devices.close();
+    await app.stop();
+  });
+
+  it('is found neither in the database nor in the log nor in the audit trail, wherever a caller puts it', async () => {
+    const as = (key = app.key, others: Record<string, string> = {}): Record<string, string> => ({ 'x-api-key': key, 'x-organization-id': app.organizationId, ...others });
+    const create = CreateApiKeyRequest.fromPartial({ name: 'Door', scopes: ['api-keys:write', 'devices:read', 'devices:write'] });
+    const { key, apiKey } = await call<CreateApiKeyRequest, CreateApiKeyResponse>(access.createApiKey.bind(access), create, as());
+    const id = apiKey?.id ?? '';
+    const rotated = await call<RotateApiKeyRequest, RotateApiKeyResponse>(access.rotateApiKey.bind(access), RotateApiKeyRequest.fromPartial({ id }), as(key));
+    const unknown = newKeyText();
+    const mistyped = `${unknown.slice(0, -1)}${unknown.endsWith('0') ? '1' : '0'}`;
+    const secrets = [app.key, key, rotated.key, unknown, mistyped];
+    await call(access.listApiKeys.bind(access), ListApiKeysRequest.fromPartial({}), as());
+
+    for (const secret of secrets) {
+      const get = devices.getDigitalDevice.bind(devices);
+      // In its own place, of a key that works or not, and in the places of others.
+      await callFails(get, GetDigitalDeviceRequest.fromPartial({ id: 'no-such' }), as(secret));
+      const own = await callFails(get, GetDigitalDeviceRequest.fromPartial({ id: secret }), as(app.key, { 'x-request-id': `for ${secret}` }));
+      expect(own.requestId).toMatch(/^[0-9a-f-]{36}$/);
+      await callFails(get, GetDigitalDeviceRequest.fromPartial({ id: 'no-such', organizationId: secret }), as());
+      await callFails(get, GetDigitalDeviceRequest.fromPartial({ id: 'no-such' }), { ...as(), 'x-organization-id': secret });
+      await callFails(access.getApiKey.bind(access), GetApiKeyRequest.fromPartial({ id: secret }), as());
+      await callFails(access.revokeApiKey.bind(access), RevokeApiKeyRequest.fromPartial({ id: secret }), as());
+      await callFails(access.listAuditEvents.bind(access), ListAuditEventsRequest.fromPartial({ pageToken: secret, keyId: secret }), as());
+      const wrong = await callFails(access.createApiKey.bind(access), CreateApiKeyRequest.fromPartial({ name: secret, note: `key: ${secret}`, scopes: [secret.slice(0, 60)], connectionIds: [secret], ownerUserId: secret, restrictions: { deviceIds: [secret] }, allowedAddresses: [secret] }), as());
+      expect(wrong.fields).toEqual(expect.arrayContaining(['name', 'note', 'scopes[0]']));
+      expect((await callFails(access.updateApiKey.bind(access), UpdateApiKeyRequest.fromPartial({ id, note: secret }), as())).fields).toEqual(['note']);
+      await callFails(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'Valve', physicalDevice: { connectionId: secret, clientDeviceId: 'c' } }), as());
+    }
+    await call(access.revokeApiKey.bind(access), RevokeApiKeyRequest.fromPartial({ id }), as());
+    await callFails(devices.getDigitalDevice.bind(devices), GetDigitalDeviceRequest.fromPartial({ id: 'no-such' }), as(key));
+
+    const written = (await contentOf(app.database.database, app.database.dataDir)) + inspect(app.log.lines, { depth: 20, maxArrayLength: null, maxStringLength: null });
+    expect(written).toContain(key.slice(0, 10)); // so that something was looked at
+    expect(written).toContain('rpc.call');
+    // The secret behind what may be shown; a quarter of it is enough to tell.
+    for (const secret of secrets) expect([secret.slice(0, 10), written.includes(secret.slice(10, 24))]).toEqual([secret.slice(0, 10), false]);
+  });
+});
