@@ -9,6 +9,7 @@ import { hashKey, isWellFormed, prefixOf } from './apiKey';
 import { KeyReads } from './keyReads';
 import { KeyUses } from './keyUses';
 import type { KnownKey } from './knownKeyRepository';
+import { dropOldest } from './oldest';
 import { RateLimits, UNLIMITED, type Rates } from './rateLimits';
 
 /** For how long a key that was read is taken as read, in milliseconds: a change in another process counts that much later. */
@@ -184,8 +185,7 @@ export class Authentication {
 /** Keeps the newest. */
 function remember<Value>(cache: Map<string, Value>, hash: string, value: Value): void {
   cache.delete(hash);
-  const [oldest] = cache.keys();
-  if (oldest !== undefined && cache.size >= LARGEST_CACHE) cache.delete(oldest);
+  dropOldest(cache, LARGEST_CACHE);
   cache.set(hash, value);
 }
 

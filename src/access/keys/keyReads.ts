@@ -28,12 +28,21 @@ export class KeyReads {
     this.isRunning = true;
     await Promise.resolve(); // those who ask in the same breath
     while (this.waiting.size > 0) {
-      const batch = [...this.waiting].slice(0, MOST_AT_ONCE);
-      for (const [hash] of batch) this.waiting.delete(hash); // whoever asks from now on may want what is written from now on
-      await this.readSome(batch);
+      await this.readSome(this.take());
       if (this.waiting.size > 0) await setImmediate(); // SQLite reads on this thread
     }
     this.isRunning = false;
+  }
+
+  /** The next of those that wait; whoever asks for them from now on may want what is written from now on. */
+  private take(): (readonly [string, PromiseWithResolvers<KnownKey | undefined>])[] {
+    const batch: (readonly [string, PromiseWithResolvers<KnownKey | undefined>])[] = [];
+    for (const asked of this.waiting) {
+      if (batch.length === MOST_AT_ONCE) break;
+      batch.push(asked);
+      this.waiting.delete(asked[0]);
+    }
+    return batch;
   }
 
   private async readSome(batch: readonly (readonly [string, PromiseWithResolvers<KnownKey | undefined>])[]): Promise<void> {

@@ -8,7 +8,7 @@ import type { KeyUse } from './apiKeyRepository';
 
 const MINUTE = 60_000;
 /** As many in one transaction: SQLite writes on the thread that serves. */
-const MOST_AT_ONCE = 100;
+const MOST_AT_ONCE = 50;
 
 interface Noted extends KeyUse {
   readonly organizationId: string;

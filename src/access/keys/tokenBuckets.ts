@@ -1,6 +1,7 @@
 import type { Clock } from '../../kernel/clock';
+import { dropOldest } from './oldest';
 
-/** As many names as are kept; the one that was asked for longest ago goes first, and begins anew when it comes again. */
+/** As many names as are kept; those that were asked for longest ago go first, and begin anew when they come again. */
 const MOST = 10_000;
 
 interface Bucket {
@@ -25,17 +26,10 @@ export class TokenBuckets {
     const bucket = this.buckets.get(name) ?? { tokens: this.burst, at: now };
     bucket.tokens = Math.min(this.burst, bucket.tokens + ((now - bucket.at) * this.perSecond) / 1000);
     bucket.at = now;
-    this.keep(name, bucket);
+    if (!this.buckets.delete(name)) dropOldest(this.buckets, MOST);
+    this.buckets.set(name, bucket);
     if (bucket.tokens < 1) return Math.ceil(((1 - bucket.tokens) * 1000) / this.perSecond);
     bucket.tokens -= 1;
     return 0;
-  }
-
-  private keep(name: string, bucket: Bucket): void {
-    const isNew = !this.buckets.delete(name);
-    this.buckets.set(name, bucket);
-    if (!isNew || this.buckets.size <= MOST) return;
-    const [oldest = name] = this.buckets.keys();
-    this.buckets.delete(oldest);
   }
 }
