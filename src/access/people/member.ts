@@ -23,7 +23,7 @@ export interface Membership extends Pick<Member, 'organizationId' | 'roleId' | '
   readonly organizationName: string;
 }
 
-/** A member to write down; a person that is a member already stays as it is. */
+/** A member to write down. */
 export interface NewMember {
   readonly userId: string;
   readonly roleId: string;
