@@ -1,21 +1,23 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Ended, plantroom } from '../support/commandLine';
+import { makeProgram } from '../../src/cli/program';
+import { plantroomHere } from '../support/commandInProcess';
+import type { Ended } from '../support/commandLine';
 
 type Shown = Readonly<Record<string, unknown>>;
 
 describe('plantroom keys', () => {
   let folder: string;
-  let env: Record<string, string>;
+  let data: readonly string[];
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-keys-'));
-    env = { PLANTROOM_DATA_DIR: join(folder, 'data') };
-    for (const args of [['migrate'], ['users', 'create', '--name', 'Operator'], ['organizations', 'create', '--name', 'Site']]) expect(await plantroom(args, env)).toMatchObject({ code: 0 });
+    data = ['--data-dir', join(folder, 'data')];
+    for (const args of [['migrate'], ['users', 'create', '--name', 'Operator'], ['organizations', 'create', '--name', 'Site']]) expect(await plantroomHere([...args, ...data])).toMatchObject({ code: 0 });
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  const keys = async (...args: string[]): Promise<Ended> => await plantroom(['keys', ...args], env);
+  const keys = async (...args: string[]): Promise<Ended> => await plantroomHere(['keys', ...args, ...data]);
   const answer = async <T = Shown>(...args: string[]): Promise<T> => {
     const { code, stdout, stderr } = await keys(...args, '--json');
     expect([code, stderr]).toEqual([0, '']);
@@ -48,6 +50,11 @@ describe('plantroom keys', () => {
     ]);
     expect(stdout).not.toContain(key.slice(0, 20));
     expect((await answer<Shown[]>('list')).map(({ id }) => id)).toEqual([rotated.id, made.id]);
+  });
+
+  it.each(['create', 'list', 'show', 'update', 'revoke', 'rotate'])('takes with %s what every command takes', async (name) => {
+    const { options } = makeProgram().commands.find((group) => group.name() === 'keys')?.commands.find((command) => command.name() === name) ?? { options: [] };
+    expect(options.map(({ long }) => long)).toEqual(expect.arrayContaining(['--json', '--organization', '--data-dir']));
   });
 
   it('writes a key to a new file that only its user can read, and then shows it nowhere', async () => {

@@ -128,11 +128,6 @@ export class ApiKeyRepository {
     return await this.revokeThose(this.inOrganization(organizationId).where('owner_user_id', ownerUserId), at);
   }
 
-  /** Ends all keys of an organization. The ids of those that had not been revoked before. */
-  async revokeAll(organizationId: string, at: number): Promise<string[]> {
-    return await this.revokeThose(this.inOrganization(organizationId), at);
-  }
-
   /** Lets a key end at `expiresAt`, unless it ends sooner anyway. `at` is now. */
   async endBy(organizationId: string, id: string, expiresAt: number, at: number): Promise<void> {
     await this.inOrganization(organizationId)
