@@ -14,7 +14,7 @@ const AREAS: Readonly<Record<string, string>> = {
   Connections: 'Configured instances of connectors: the ways to physical devices.',
   Connectors: 'The catalogue of connector types.',
   Dashboards: 'Dashboards and their widgets.',
-  Orgs: 'Organizations.',
+  Orgs: 'Organizations, their people and roles, and the audit trail.',
   Subscriptions: 'Subscriptions.',
   'Api-Keys': 'API keys: who may do what.',
   Rules: 'Rules.',
@@ -40,6 +40,7 @@ const AREA_OF_SERVICE: Readonly<Record<string, string>> = {
 /** The area that a method belongs to; a service that is in none has one of its own. */
 export function areaOf({ service, scope }: MethodFacts): string {
   if (scope.startsWith('sensors:')) return 'Sensors';
+  if (scope.startsWith('organizations:') || scope === 'audit:read') return 'Orgs';
   return AREA_OF_SERVICE[service] ?? service.slice(service.lastIndexOf('.') + 1);
 }
 
