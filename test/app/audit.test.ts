@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { credentials } from '@grpc/grpc-js';
+import { ActuatorCommandServiceClient, type Command, CommandMode, CreateCommandRequest, ExecuteCommandRequest, type ExecuteCommandResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { CreateDigitalDeviceRequest, type DigitalDevice, DigitalDeviceServiceClient, ListDigitalDevicesRequest, UpdateDigitalDeviceRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
 import { AccessControlServiceClient, AuditActor, AuditOutcome, ListAuditEventsRequest, type ListAuditEventsResponse, RevokeApiKeyRequest, type AuditEvent } from '../../src/gen/organization_access_control/access_control_service';
@@ -17,6 +18,7 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
   let access: AccessControlServiceClient;
   let devices: DigitalDeviceServiceClient;
   let gateway: GatewayServiceClient;
+  let commands: ActuatorCommandServiceClient;
   beforeAll(async () => {
     app = await startTestApp(engine);
     const secure = credentials.createSsl(readFileSync(app.app.ca ?? ''));
@@ -24,9 +26,10 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
     access = new AccessControlServiceClient(address, secure);
     devices = new DigitalDeviceServiceClient(address, secure);
     gateway = new GatewayServiceClient(address, secure);
+    commands = new ActuatorCommandServiceClient(address, secure);
   });
   afterAll(async () => {
-    for (const client of [access, devices, gateway]) client.close();
+    for (const client of [access, devices, gateway, commands]) client.close();
     await app.stop();
   });
 
@@ -80,6 +83,18 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
     expect(JSON.stringify(unknown)).not.toContain(UNKNOWN_KEY.slice(4, 30));
     const all = JSON.stringify(await app.database.database.db.knex('audit_events').select('*'));
     for (const secret of [app.key, reader.key]) expect(all).not.toContain(secret.slice(10));
+  });
+
+  it('tells of uploads, and of executions that are rejected by an answer which is no error', async () => {
+    expect(await http('POST', '/api/v2/media', 'no picture', { ...as(app.key, 'upload'), 'content-type': 'application/octet-stream' })).toBeGreaterThanOrEqual(400);
+    expect(await one('upload')).toMatchObject({ method: '/media.v1.MediaService/UploadMedia', resource: 'media', outcome: AuditOutcome.AUDIT_OUTCOME_REFUSED });
+    const device = await call<CreateDigitalDeviceRequest, DigitalDevice>(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'bare' }), as());
+    const command = await call<CreateCommandRequest, Command>(commands.createCommand.bind(commands), CreateCommandRequest.fromPartial({ id: device.id, command: { name: 'On', mode: CommandMode.COMMAND_MODE_DIRECT, verificationStrategy: 1, convergenceTimeout: 60, directPayload: '{"on": true}' } }), as(app.key, 'command'));
+    expect(await one('command')).toMatchObject({ resource: `devices/${device.id}/commands/${command.id}`, outcome: AuditOutcome.AUDIT_OUTCOME_SUCCEEDED });
+    const answer = await call<ExecuteCommandRequest, ExecuteCommandResponse>(commands.executeCommand.bind(commands), ExecuteCommandRequest.fromPartial({ id: device.id, commandId: command.id, triggerId: 'trigger', params: { secret: 'value' } }), as(app.key, 'execute'));
+    expect(answer.accepted).toBe(false);
+    expect(await one('execute')).toMatchObject({ resource: `devices/${device.id}/actuator-executions/${answer.executionId}`, outcome: AuditOutcome.AUDIT_OUTCOME_REFUSED, reason: 'validation_failed' });
+    expect((await one('execute'))?.fields).toEqual(expect.arrayContaining(['command_id', 'params']));
   });
 
   it('tells of streams when they are opened', async () => {
