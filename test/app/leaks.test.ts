@@ -13,6 +13,8 @@ const VOLATILE = /"(?:nextPageToken|nextCursor|resumeToken)":"[^"]*"|"lastUsed\w
 const TRIES = 5;
 
 type Ask = (their: Things, own: Things) => Fields;
+/** Right for everybody. */
+const CATALOGUE: Readonly<Record<string, Ask>> = { '/connector.ConnectorService/GetConnector': () => ({ id: 'gateway' }) };
 const reads = [...descriptors.methods.values()].filter(({ changes, kind, scope }) => !changes && kind !== 'bidi_streaming' && scope !== 'none');
 const refused: readonly (readonly [string, Ask])[] = [...Object.entries(REQUESTS), ...REFERENCES, ...FILTERS];
 
@@ -35,20 +37,26 @@ describe.each(engines())('what one organization learns of another, on $name', (e
   let before: ReadonlyMap<string, string>;
   let statements: Statements;
 
+  /** What the caller is answered on every way to a method over HTTP. */
+  const overHttp = async (facts: MethodFacts, fields: Fields): Promise<(readonly [name: string, told: string])[]> =>
+    await Promise.all(
+      httpWays(facts).map(async (way) => {
+        const { url, body } = onWay(way, requestJson(facts, fields));
+        const { status, headers, body: content } = await http.send(way.verb, url, { headers: { ...caller, 'x-request-id': 'leaks' }, ...(body && { body }) });
+        const { date: _date, etag: _etag, ...others } = headers;
+        return [`${way.verb} ${way.route}`, `${status} ${JSON.stringify(others)} ${content.toString()}`.replaceAll(VOLATILE, '')] as const;
+      }),
+    );
+
   /** What the caller is answered everywhere that it can read, over gRPC and HTTP. */
   const everything = async (): Promise<ReadonlyMap<string, string>> => {
     const answers = new Map<string, string>();
     for (const facts of reads) {
-      const fields = onceEach(REQUESTS[facts.path]?.(own, own) ?? (facts.path.endsWith('/GetConnector') ? { id: 'gateway' } : {}));
+      const fields = onceEach((REQUESTS[facts.path] ?? CATALOGUE[facts.path])?.(own, own) ?? {});
       const { code, answer, error } = await server.send(facts, encode(facts.request, fields), caller);
       const told = { code, message: error?.message, answer: answer && answerOf(facts, answer) };
       answers.set(facts.path, JSON.stringify(told).replaceAll(VOLATILE, ''));
-      for (const way of facts.kind === 'unary' ? httpWays(facts) : []) {
-        const { url, body } = onWay(way, requestJson(facts, fields));
-        const { status, headers, body: content } = await http.send(way.verb, url, { headers: { ...caller, 'x-request-id': 'leaks' }, ...(body && { body }) });
-        const { date: _date, etag: _etag, ...others } = headers;
-        answers.set(`${way.verb} ${way.route}`, `${status} ${JSON.stringify(others)} ${content.toString()}`.replaceAll(VOLATILE, ''));
-      }
+      if (facts.kind === 'unary') for (const [name, told] of await overHttp(facts, fields)) answers.set(name, told);
     }
     for (const page of ['/healthz', '/readyz', '/openapi.json', '/docs']) answers.set(page, (await http.get(page)).body.toString());
     return answers;
