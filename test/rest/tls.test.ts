@@ -37,7 +37,7 @@ describe('TLS on the HTTP port', () => {
   });
 
   const serve = async (options: RestEdgeOptions): Promise<RestEdge> => {
-    const edge = await startRestEdge((server) => server.add(UserProfileServiceService, { getPersonalUser: async () => ({ id: 'u' }) as User }), options);
+    const edge = await startRestEdge((server) => server.add(UserProfileServiceService, { getPersonalUser: async () => ({ id: 'u', memberships: [] }) as unknown as User }), options);
     ends.push(() => edge.stop());
     return edge;
   };
