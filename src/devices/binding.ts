@@ -50,7 +50,7 @@ export function isInside(reach: DeviceReach | undefined, { id, physicalDevice }:
   return !reach || reach.ids.has(id) || (physicalDevice !== undefined && reach.connectionIds.has(physicalDevice.connectionId));
 }
 
-/** Whether a limited key may bind the device to the connection: one that it names, or for a device that it names itself the one that it is on. */
+/** Whether a limited key sees the connection when it binds the device: one that it names, or for a device that it names itself the one that it is on. */
 export function mayBindTo(reach: DeviceReach | undefined, { id, physicalDevice }: Pick<Device, 'id' | 'physicalDevice'>, connectionId: string): boolean {
   return !reach || reach.connectionIds.has(connectionId) || (reach.ids.has(id) && physicalDevice?.connectionId === connectionId);
 }
@@ -58,6 +58,13 @@ export function mayBindTo(reach: DeviceReach | undefined, { id, physicalDevice }
 /** The device would leave what the key may reach, and only its binding lets the key reach it. */
 export function unbindingLeavesReach(): DomainError {
   return new DomainError('permission_denied', 'scope_missing', 'the key reaches the device by the connection that it is bound to alone, and would lose it; use a key that names the device, or one without that limit', {
+    metadata: { required_scope: 'devices:write' },
+  });
+}
+
+/** The device would take the place of what the key does not reach: it names the device, and not the connection that all is on. */
+export function rebindingLeavesReach(): DomainError {
+  return new DomainError('permission_denied', 'scope_missing', 'the key names the device, but not the connection, so it may not bind the device to another one in the field; use a key that names the connection, or one without that limit', {
     metadata: { required_scope: 'devices:write' },
   });
 }

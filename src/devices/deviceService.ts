@@ -6,7 +6,7 @@ import { newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
 import type { DeviceReach } from '../kernel/reach';
 import type { ImageInput } from '../media';
-import { checkedBinding, isInside, isSamePhysicalDevice, mayBindTo, patchedBinding, unbindingLeavesReach, type BindingInput, type BindingPatch } from './binding';
+import { checkedBinding, isInside, isSamePhysicalDevice, mayBindTo, patchedBinding, rebindingLeavesReach, unbindingLeavesReach, type BindingInput, type BindingPatch } from './binding';
 import type { BindingRecord } from './bindingRepository';
 import type { DataSendingInterval, Device, ListedDevice } from './device';
 import type { DeviceHooks } from './deviceHooks';
@@ -175,9 +175,10 @@ export class DeviceService {
     else if (binding === null) await this.unbind(update);
   }
 
-  private async bind({ repos, db, device, now }: DeviceUpdate, wanted: BindingRecord): Promise<void> {
+  private async bind({ repos, db, device, now, reach }: DeviceUpdate, wanted: BindingRecord): Promise<void> {
     const { id, organizationId, physicalDevice } = device;
     if (isSamePhysicalDevice(physicalDevice, wanted)) return await repos.bindings.setConfiguration(organizationId, id, wanted.configuration, now);
+    if (reach && !reach.connectionIds.has(wanted.connectionId)) throw rebindingLeavesReach();
     if (physicalDevice) {
       await repos.bindings.delete(organizationId, id, physicalDevice.connectionId);
       await this.options.hooks.onBindingChanged(db, organizationId, id);

@@ -1,4 +1,5 @@
 import { status } from '@grpc/grpc-js';
+import { SCOPES } from '../../src/kernel/scopes';
 import { MemberRepository } from '../../src/access/people/memberRepository';
 import { engines } from '../support/engines';
 import { planOf } from '../support/planOf';
@@ -33,11 +34,13 @@ describe.each(engines())('members on $name', (engine) => {
     expect(made).toMatchObject({ name: 'Night shift', email: 'night@site.example', roleId: 'operator', roleName: 'Operator', etag: '"1"' });
     const known = await room.users.create('Known', '');
     const role = (await room.roles.create(ALMIGHTY, organizationId, { name: 'Reader', description: '', scopes: ['devices:read'] })).id;
-    expect(await people.addMember({ userId: known.id, roleId: role })).toMatchObject({ userId: known.id, name: 'Known', roleId: role, roleName: 'Reader', scopes: ['devices:read'] });
+    expect(await people.addMember.fails({ userId: known.id, roleId: role })).toMatchObject({ code: status.NOT_FOUND, reason: 'user_not_found' }); // who may be another organization's
+    const { key: admin } = await room.key({ isAdmin: true, ownerUserId: firstUser, scopes: [...SCOPES], allConnections: true });
+    expect(await people.addMember({ userId: known.id, roleId: role }, admin)).toMatchObject({ userId: known.id, name: 'Known', roleId: role, roleName: 'Reader', scopes: ['devices:read'] });
     expect(await people.addMember.fails({ userId: known.id, roleId: 'viewer' })).toMatchObject({ code: status.ALREADY_EXISTS, reason: 'already_member' });
     const removed = await room.users.create('Removed', '');
     await room.members.removeEverywhere(removed.id, 'Removed');
-    for (const userId of ['nobody', 'no body', removed.id]) expect(await people.addMember.fails({ userId })).toMatchObject({ code: status.NOT_FOUND, reason: 'user_not_found' });
+    for (const userId of ['nobody', 'no body', removed.id]) expect(await people.addMember.fails({ userId }, admin)).toMatchObject({ code: status.NOT_FOUND, reason: 'user_not_found' });
   });
 
   it.each([

@@ -106,6 +106,7 @@ export const OTHERS = new Set([...FILTERS, ...ADMIN].map(([path]) => path));
 export const SHARED = new Set(['/connector.ConnectorService/GetConnector', `${CONNECTIONS}/CreateConnection`]);
 /** Other places of ids. Named as part of a definition, these are told as violations of it, like every reference that does not resolve. */
 export const REFERENCES: readonly [string, (their: Things, own: Things) => Fields][] = [
+  [`${ACCESS}/AddMember`, (their) => ({ userId: their.member, roleId: 'viewer' })],
   [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Query', queryCommandId: their.command } })],
   [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Expect', verificationStrategy: 2, expectedSensorStates: [{ sensorId: their.sensor, valueTemplate: 'true' }] } })],
   [`${ACCESS}/CreateApiKey`, (their) => ({ name: 'Key', scopes: ['users:read'], ownerUserId: their.member })],

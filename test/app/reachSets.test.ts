@@ -139,7 +139,10 @@ describe.each(engines())('what a limited key sees and changes, on $name', (engin
     await asUnknown(bound, south);
     await asUnknown(loose, south);
     await asUnknown(named, connections.empty, { name: 'renamed' });
-    expect(await update(headers, named, { physicalDevice: { clientDeviceId: 'south-again' } })).toMatchObject({ code: status.OK });
+    const another = await update(headers, named, { physicalDevice: { clientDeviceId: 'south-again' } });
+    expect(another).toMatchObject({ code: status.PERMISSION_DENIED, error: { reason: 'scope_missing', metadata: { required_scope: 'devices:write' } } });
+    expect(another.error?.message).toContain('but not the connection');
+    expect(await update(headers, named, { name: 'named again', physicalDevice: { connectionId: south } })).toMatchObject({ code: status.OK });
     expect(await update(headers, named, { physicalDevice: { clientDeviceId: 'to-north', connectionId: north } })).toMatchObject({ code: status.OK });
     await asUnknown(named, south);
     expect(await update(headers, bound, { physicalDevice: { clientDeviceId: 'north-again', connectionId: north } })).toMatchObject({ code: status.OK });

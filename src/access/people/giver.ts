@@ -7,6 +7,8 @@ export interface Giver {
   readonly scopes: ReadonlySet<string>;
   /** Its role in the organization. */
   readonly roleId: string;
+  /** May name any person of the installation. */
+  readonly isAdmin: boolean;
 }
 
 /** Throws `scope_exceeds_own` unless the giver holds all of these: what a role holds before and after. */

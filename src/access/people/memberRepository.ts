@@ -62,6 +62,13 @@ export class MemberRepository {
     return await this.find(organizationId, userId);
   }
 
+  /** Whether the person is a member or had a key here once. */
+  async knows(organizationId: string, userId: string): Promise<boolean> {
+    const hasKey = this.db.knex('api_keys').where({ organization_id: organizationId, owner_user_id: userId }).select('owner_user_id as user_id');
+    const known = await this.inOrganization(organizationId).where('user_id', userId).select('user_id').union([hasKey]);
+    return known.length > 0;
+  }
+
   /** At most `limit` (undefined: all) after a position, newest first. */
   async list(organizationId: string, after?: MemberPosition, limit?: number): Promise<Member[]> {
     const query = this.members(organizationId).orderBy('m.created_at', 'desc').orderBy('m.user_id', 'desc');

@@ -70,7 +70,7 @@ export class MemberService {
       refuseUnlessOwner(giver, role.id);
       refuseBeyondOwn(giver, role.scopes);
       const at = this.options.clock.now();
-      const userId = wanted.userId === '' ? await newPerson(repos, wanted, at) : await knownPerson(repos, wanted.userId);
+      const userId = wanted.userId === '' ? await newPerson(repos, wanted, at) : await knownPerson(repos, organizationId, wanted.userId, giver);
       await repos.members.create(organizationId, { userId, roleId: role.id, at });
       return await repos.members.get(organizationId, userId);
     });
@@ -138,8 +138,9 @@ async function newPerson(repos: AccessRepositories, { name, email }: WantedMembe
   return id;
 }
 
-async function knownPerson(repos: AccessRepositories, id: string): Promise<string> {
-  if (!isId(id)) throw userNotFound(id);
+/** A person whom the organization never saw may belong to another one, of which nobody here may learn. */
+async function knownPerson(repos: AccessRepositories, organizationId: string, id: string, giver: Giver): Promise<string> {
+  if (!isId(id) || !(giver.isAdmin || (await repos.members.knows(organizationId, id)))) throw userNotFound(id);
   return (await repos.users.lock(id)).id;
 }
 
