@@ -25,7 +25,7 @@ const common = {
   banner: { js: "const importMetaUrl = require('node:url').pathToFileURL(__filename).href;" },
   external: ['pg-native', 'pg-query-stream', 'mysql', 'mysql2', 'oracledb', 'sqlite3', 'tedious', 'mariadb', 'mariadb/callback', 'cloudflare:sockets', 'pino-pretty'],
 };
-const programs = { main: 'src/main.ts', bench: 'scripts/bench/bench.ts', 'bench-echo': 'scripts/bench/echoServer.ts', 'bench-rest-echo': 'scripts/bench/restEchoServer.ts', 'bench-broker': 'scripts/bench/aedesServer.ts', crash: 'scripts/crash/crash.ts' };
+const programs = { main: 'src/main.ts', bench: 'scripts/bench/bench.ts', 'bench-echo': 'scripts/bench/echoServer.ts', 'bench-unaudited': 'scripts/bench/unauditedServer.ts', 'bench-rest-echo': 'scripts/bench/restEchoServer.ts', 'bench-broker': 'scripts/bench/aedesServer.ts', crash: 'scripts/crash/crash.ts' };
 for (const [name, entry] of Object.entries(programs)) if (existsSync(entry)) await build({ ...common, entryPoints: [entry], outfile: `dist/${name}.js` });
 
 // The thread that folds SQLite's write-ahead log.

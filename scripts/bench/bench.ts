@@ -1,5 +1,6 @@
 // npm run bench: what things cost, as ratios in one run on one machine. The servers have one core, the load comes from another.
 import { cpus } from 'node:os';
+import { benchAudit } from './auditing';
 import { benchAuthentication } from './authentication';
 import { benchCalls } from './calls';
 import { benchExecutions } from './executions';
@@ -16,6 +17,7 @@ const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   calls: benchCalls,
   rest: benchRest,
   authentication: benchAuthentication,
+  audit: benchAudit,
   executions: benchExecutions,
   history: benchHistory,
   previews: benchPreviews,

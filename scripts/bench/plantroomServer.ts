@@ -21,10 +21,10 @@ export class PlantroomServer {
     readonly key: Key,
   ) {}
 
-  /** Starts on a new folder, or again on the folder of an earlier one. `isPinned`: has one core. */
-  static async start(env: NodeJS.ProcessEnv = {}, { folder = mkdtempSync(join(tmpdir(), 'plantroom-')), isPinned = true } = {}): Promise<PlantroomServer> {
+  /** Starts on a new folder, or again on the folder of an earlier one. `isPinned`: has one core. `program`: another one than the server's. */
+  static async start(env: NodeJS.ProcessEnv = {}, { folder = mkdtempSync(join(tmpdir(), 'plantroom-')), isPinned = true, program = MAIN } = {}): Promise<PlantroomServer> {
     const keyFile = join(folder, 'key.json');
-    const process = await ServerProcess.start(MAIN, ['serve'], { ...settings(folder), PLANTROOM_BOOTSTRAP_KEY_FILE: keyFile, ...env }, isPinned);
+    const process = await ServerProcess.start(program, ['serve'], { ...settings(folder), PLANTROOM_BOOTSTRAP_KEY_FILE: keyFile, ...env }, isPinned);
     return new PlantroomServer(folder, process, JSON.parse(readFileSync(keyFile, 'utf8')) as Key);
   }
 
