@@ -187,7 +187,7 @@ function factsOf(method: DescMethod, options: Record<MethodOption, DescExtension
     path: `/${method.parent.typeName}/${method.name}`,
     service: method.parent.typeName,
     scope,
-    limited: limitedOf(method, getOption(method, options.limited) as unknown as LimitedOption),
+    limited: limitedOf(method, getOption(method, options.limited) as LimitedOption),
     adminOnly: getOption(method, options.adminOnly) as boolean,
     changes: scope.endsWith(':write') && !(getOption(method, options.changesNothing) as boolean),
     successStatus: (getOption(method, options.status) as number) || 200,

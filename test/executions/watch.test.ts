@@ -45,7 +45,6 @@ describe.each(engines())('the watch on $name', ({ createDatabase }) => {
     const stream = open();
     const reading = read(stream, 5);
     const target = await room.target({ connectionId });
-    const token = await tokenNow();
     const { executionId } = await room.execute(target);
     await gateway.command(1);
     gateway.received(executionId);

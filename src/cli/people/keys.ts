@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { ApiKey, IssuedKey, KeyFromCommandLine } from '../../access';
 import type { Core } from '../../app';
 import { SCOPES } from '../../kernel/scopes';
@@ -35,7 +35,7 @@ export function addKeys(program: Command): void {
     .action((id: string, flags: UpdateFlags) => updateKey(id, flags));
   keyCommand(group, 'revoke <id>', 'end a key: at once for new calls (1 s in a running server), within 5 s for its open streams').action((id: string, flags: KeyFlags) => revokeKey(id, flags));
   withKeyFile(keyCommand(group, 'rotate <id>', 'make a new key that does what the old one does, and let the old one end'))
-    .option('--grace <time>', 'how long the old key still works, for example 24h or 0', duration, A_DAY)
+    .addOption(new Option('--grace <time>', 'how long the old key still works, for example 12h or 0').argParser(duration).default(A_DAY, '24h'))
     .action((id: string, flags: NewKeyFlags & { grace: number }) => rotateKey(id, flags));
 }
 
