@@ -3,6 +3,7 @@ import { ActuatorCommandServiceClient } from '../../src/gen/actuator_command/v2/
 import { ConnectionServiceClient } from '../../src/gen/connection/connection_service';
 import { DigitalDeviceServiceClient } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
+import { AccessControlServiceClient } from '../../src/gen/organization_access_control/access_control_service';
 import { SensorQueryServiceClient } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { SensorTemplateServiceClient } from '../../src/gen/sensor_template/v2/sensor_template_service';
 
@@ -20,6 +21,7 @@ export interface Clients {
   readonly templates: SensorTemplateServiceClient;
   readonly gateway: GatewayServiceClient;
   readonly readings: SensorQueryServiceClient;
+  readonly access: AccessControlServiceClient;
   readonly metadata: Metadata;
   close(): void;
 }
@@ -37,6 +39,7 @@ export function openClients(address: string, key: Key): Clients {
     templates: new SensorTemplateServiceClient(...connect),
     gateway: new GatewayServiceClient(...connect),
     readings: new SensorQueryServiceClient(...connect),
+    access: new AccessControlServiceClient(...connect),
   };
   return { ...all, metadata, close: () => Object.values(all).forEach((client) => client.close()) };
 }

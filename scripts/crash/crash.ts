@@ -5,6 +5,7 @@ import { serveBroker } from './aedesProcess';
 import { BROKER_POINTS } from './brokerPoints';
 import { BrokerProof } from './brokerProof';
 import { KILL_POINTS } from './killPoints';
+import { proveAudit } from './auditProof';
 import { startPostgres } from './postgres';
 import { Proof } from './proof';
 import { serveUntilKilled, type ServerOrders } from './serverChild';
@@ -33,6 +34,7 @@ const PROOFS: readonly { readonly name: string; readonly prove: Prove }[] = [
   })),
   ...BROKER_POINTS.map((point) => ({ name: point.name, prove: async (site: Site, rounds: number) => await BrokerProof.prove(point, site, rounds, MOST_MISSED) })),
   { name: 'writers', prove: proveWriters },
+  { name: 'audit', prove: proveAudit },
 ];
 
 async function main(): Promise<void> {

@@ -21,7 +21,7 @@ export type ToServer = { readonly kind: 'trap'; readonly trap: Trap | undefined 
 
 /** What a server says to its parent, once. */
 export type FromServer =
-  | { readonly kind: 'ready'; readonly address: string; /** Of the first start. */ readonly key: { readonly organizationId: string; readonly apiKey: string } | undefined }
+  | { readonly kind: 'ready'; readonly address: string; readonly http: string; /** Of the first start. */ readonly key: { readonly organizationId: string; readonly apiKey: string } | undefined }
   | { readonly kind: 'refused'; readonly reason: string; readonly message: string };
 
 /** Runs the real server with a log that kills it and a clock that can be put forward. Ends with its parent. */
@@ -47,7 +47,7 @@ export async function serveUntilKilled(orders: ServerOrders): Promise<void> {
   try {
     const app = await startApp(loadConfig({ file: false, env }).config, { log, clock });
     const made = app.bootstrapped;
-    tell({ kind: 'ready', address: app.addresses.grpc, key: made && { organizationId: made.organization.id, apiKey: made.key } });
+    tell({ kind: 'ready', address: app.addresses.grpc, http: app.addresses.http ?? '', key: made && { organizationId: made.organization.id, apiKey: made.key } });
   } catch (error) {
     tell({ kind: 'refused', reason: error instanceof DomainError ? error.reason : 'internal', message: String(error) });
     process.disconnect();

@@ -9,6 +9,9 @@ import { Victim } from './victim';
 export interface Running {
   readonly victim: Victim;
   readonly clients: Clients;
+  /** Where it speaks HTTP. */
+  readonly http: string;
+  readonly key: Key;
 }
 
 /** One installation: a database that outlives every server that is killed on it. */
@@ -19,7 +22,7 @@ export class Site {
   private readonly skips: { readonly at: number; readonly ms: number }[] = [];
 
   /** `databaseUrl`: an empty PostgreSQL database; empty: SQLite. */
-  constructor(private readonly databaseUrl: string) {}
+  constructor(readonly databaseUrl: string) {}
 
   /** Starts a server; undefined: the trap killed it before it served. */
   async start(trap?: Trap): Promise<Running | undefined> {
@@ -28,7 +31,7 @@ export class Site {
     const { victim, ready } = started;
     this.key ??= ready.key;
     if (!this.key) throw new Error('the first start made no key');
-    return { victim, clients: openClients(ready.address, this.key) };
+    return { victim, clients: openClients(ready.address, this.key), http: ready.http, key: this.key };
   }
 
   /** A server without a trap. */
