@@ -226,6 +226,42 @@ describe.each(engines())('the audit trail on $name', (engine) => {
     expect([await pending(), await faults()]).toEqual([0, []]);
   });
 
+  it('goes on though the database refuses an event, and seals of it what can be', async () => {
+    const begun = await trail.begin(callOf({ requestId: 'taken' }));
+    const { knex } = db.database.db;
+    await change();
+    await trail.flush();
+    await knex('audit_events').insert({ ...(await rows())[0], chain: 'elsewhere', id: begun.id }); // its id is taken: no attempt will ever do
+    trail.end(begun, { ...DONE, resource: 'devices/naïve' });
+    await change({ requestId: 'behind' });
+    for (let refused = 1; refused <= 3; refused++) await expect(trail.flush()).rejects.toThrow(/audit_events/);
+    await trail.flush();
+    expect((await rows()).map((row) => [row['request_id'], row['resource'], row['outcome'], row['fields']])).toEqual([
+      ['request-1', 'devices/device-1', 'succeeded', '["name"]'],
+      ['taken', 'devices/na?ve', 'succeeded', '[]'],
+      ['behind', 'devices/device-1', 'succeeded', '["name"]'],
+    ]);
+    expect(log.of('audit.event_reduced')).toMatchObject([{ event_id: begun.id, request_id: 'taken' }]);
+    expect([await pending(), await faults()]).toEqual([0, []]);
+
+    // Somebody has put an event behind the end of a chain: it cannot go on, and the others do.
+    await knex('audit_events').insert({ ...(await rows())[0], seq: 4, id: 'inserted' });
+    await change({ requestId: 'held' });
+    for (let refused = 1; refused <= 3; refused++) await expect(trail.flush()).rejects.toThrow(/audit_events/);
+    await trail.flush();
+    expect(log.of('audit.event_not_sealed')).toMatchObject([{ event: { requestId: 'held', outcome: 'succeeded' } }]);
+    expect((await rows('')).map((row) => [row['actor'], row['method']])).toEqual([['server', 'audit set aside']]);
+    expect([await pending(), await faults()]).toEqual([1, ['inserted 4']]);
+    await knex('audit_events').where({ id: 'inserted' }).delete();
+    await change({ requestId: 'again' });
+    await trail.flush();
+    expect((await rows()).slice(3).map((row) => [row['request_id'], row['outcome']])).toEqual([['again', 'succeeded']]);
+    const next = open(db.database); // as after a start
+    await next.recover();
+    expect((await rows()).slice(4).map((row) => [row['request_id'], row['outcome']])).toEqual([['held', 'unknown']]);
+    expect([await pending(), await faults()]).toEqual([0, []]);
+  });
+
   it('finds by each filter through an index', async () => {
     const none: AuditFilter = { from: undefined, to: undefined, keyId: undefined, userId: undefined, methods: undefined, resource: undefined, outcome: undefined, requestId: undefined };
     const indexes: [string, Partial<AuditFilter>][] = [

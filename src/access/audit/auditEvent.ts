@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { newId } from '../../kernel/ids';
 
 /** Who did it: a caller with a key (or with one that was not recognised), the command line, the server by itself. */
 export type AuditActor = 'key' | 'command_line' | 'server';
@@ -98,3 +99,12 @@ const LONGEST = 300;
 export function storable(text: string): string {
   return text.toWellFormed().replaceAll(/\p{Cc}/gu, '').slice(0, LONGEST);
 }
+
+/** What any database takes of an event: an id of its own, plain characters, no names of fields. */
+export function reducedForm(event: AuditFacts): AuditFacts {
+  const { keyId, keyPrefix, userId, peer, method, resource, reason, requestId } = event;
+  const texts = { keyPrefix: plain(keyPrefix), peer: plain(peer), method: plain(method), resource: plain(resource), reason: plain(reason), requestId: plain(requestId) };
+  return { ...event, ...texts, id: newId(), keyId: keyId && plain(keyId), userId: userId && plain(userId), fields: [] };
+}
+
+const plain = (text: string): string => text.replaceAll(/[^ -~]/g, '?').slice(0, LONGEST);

@@ -1,7 +1,10 @@
 import type { Database, Db } from '../../database';
+import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import { AuditRepository } from './auditRepository';
-import type { AuditFacts, ChainEnds } from './auditEvent';
+import { reducedForm, type AuditFacts, type ChainEnds } from './auditEvent';
+import { oneByOne } from './oneByOne';
+import { serverEvent } from './serverEvents';
 
 /** What the sealing is bounded by. */
 export interface SealerLimits {
@@ -9,6 +12,8 @@ export interface SealerLimits {
   readonly soonMs: number;
   /** How long after a failure it tries again, in milliseconds. */
   readonly againMs: number;
+  /** How often the database may refuse a transaction before its events are looked at one by one. */
+  readonly mostRefusals: number;
   /** Events of one transaction. */
   readonly atOnce: number;
   /** Attempts that wait; those beyond are counted in the log alone. */
@@ -17,14 +22,18 @@ export interface SealerLimits {
   readonly mostEnds: number;
 }
 
-const LIMITS: SealerLimits = { soonMs: 50, againMs: 1000, atOnce: 96, mostNotes: 10_000, mostEnds: 100_000 };
+const LIMITS: SealerLimits = { soonMs: 50, againMs: 1000, mostRefusals: 3, atOnce: 96, mostNotes: 10_000, mostEnds: 100_000 };
 
 /** An event that waits for its place in a chain. */
 interface Waiting {
   readonly event: AuditFacts;
   /** Its beginning is on disk, and is to be forgotten together with this. */
   readonly begun: boolean;
+  /** What of it the database takes; undefined: all of it. */
+  readonly sealedAs?: AuditFacts;
 }
+
+const SET_ASIDE = 'audit set aside';
 
 /** Gives events their places in their chains, many in one transaction, in the order in which they come; keeps them while the database is away. */
 export class Sealer {
@@ -36,6 +45,8 @@ export class Sealer {
   private lost = 0;
   private running: Promise<void> | undefined;
   private timer: NodeJS.Timeout | undefined;
+  /** How often in a row the database refused what it was given. */
+  private refusals = 0;
   /** The transaction before may be on disk all the same. */
   private inDoubt = false;
   private failing = false;
@@ -71,6 +82,11 @@ export class Sealer {
   async flush(): Promise<void> {
     const until = this.taken;
     while (this.sealed < until) await this.step();
+  }
+
+  /** A chain has a new head that was not written here. */
+  movedTo(chain: string, ends: ChainEnds): void {
+    this.moved.set(chain, ends);
   }
 
   /** The heads of the chains that were moved since it was last asked. */
@@ -114,23 +130,82 @@ export class Sealer {
   }
 
   private async seal(): Promise<void> {
+    if (this.refusals >= this.limits.mostRefusals) return await this.sealAlone();
     const batch = this.waiting.slice(0, this.limits.atOnce);
     const forgotten = this.forgotten.slice(0, this.limits.atOnce);
     try {
       const moved = await this.database.transaction(async (db) => await this.write(db, batch, forgotten));
       for (const [chain, ends] of moved) this.moved.set(chain, ends);
     } catch (error) {
-      this.inDoubt = true;
-      if (!this.failing) this.log.error({ err: error }, 'audit.sealing_failed');
-      this.failing = true;
-      if (!this.closed) this.soonAfter();
-      throw error;
+      if (!isAway(error)) this.refusals += 1;
+      throw this.failed(error);
     }
-    this.waiting = this.waiting.slice(batch.length);
     this.forgotten = this.forgotten.slice(forgotten.length);
+    this.waiting = this.waiting.slice(batch.length);
+    this.done(batch);
+    this.recovered();
+  }
+
+  /**
+   * The database refuses something of what waits, again and again: each event of the next ones alone, as it is or reduced. What it takes
+   * neither way is set aside if it takes another; if it takes nothing, that is not the fault of an event, and all goes on waiting.
+   */
+  private async sealAlone(): Promise<void> {
+    const batch = this.waiting.slice(0, this.limits.atOnce);
+    const { taken, refused, away } = await oneByOne(batch, async (one) => await this.tryAlone(one), isAway);
+    this.waiting = this.waiting.slice(batch.length);
+    this.done([...taken]);
+    this.waiting = [...batch.filter((one) => !taken.has(one) && !refused.has(one)), ...this.waiting];
+    const isTheirFault = away === undefined && (taken.size > 0 || refused.size === 0 || (await this.takesAnything()));
+    if (isTheirFault) {
+      for (const [one, error] of refused) this.setAside(one, error);
+      return this.recovered();
+    }
+    this.waiting.push(...refused.keys()); // those behind them get their turn
+    throw this.failed(away ?? refused.values().next().value);
+  }
+
+  /** Seals an event, else a reduced form of it. Undefined: it is sealed. */
+  private async tryAlone(one: Waiting): Promise<unknown> {
+    const error = await this.sealOne(one);
+    if (error === undefined || isAway(error)) return error;
+    const reduced = await this.sealOne({ ...one, sealedAs: reducedForm(one.event) });
+    if (reduced === undefined) this.log.error({ err: error, event_id: one.event.id, method: one.event.method, request_id: one.event.requestId }, 'audit.event_reduced');
+    return reduced;
+  }
+
+  private async sealOne(one: Waiting): Promise<unknown> {
+    try {
+      const moved = await this.database.transaction(async (db) => await this.write(db, [one], []));
+      for (const [chain, ends] of moved) this.moved.set(chain, ends);
+      return undefined;
+    } catch (error) {
+      return error ?? new Error('the database refused an event');
+    }
+  }
+
+  /** Whether the database takes an event of the server, of the chain that belongs to none. */
+  private async takesAnything(): Promise<boolean> {
+    return (await this.sealOne({ event: serverEvent(this.waiting[0]?.event.at ?? 0, '', SET_ASIDE, ''), begun: false })) === undefined;
+  }
+
+  /** The log holds it. If its beginning is on disk it stays there, and the next start of the server tries it again, as unknown. */
+  private setAside(one: Waiting, err: unknown): void {
+    this.done([one]);
+    this.log.error({ err, event: one.event }, 'audit.event_not_sealed');
+  }
+
+  private done(batch: readonly Waiting[]): void {
     this.notes -= batch.filter(({ begun }) => !begun).length;
     this.sealed += batch.length;
-    this.recovered();
+  }
+
+  private failed(error: unknown): unknown {
+    this.inDoubt = true;
+    if (!this.failing) this.log.error({ err: error }, 'audit.sealing_failed');
+    this.failing = true;
+    if (!this.closed) this.soonAfter();
+    return error;
   }
 
   /** Whoever called step by a flush does not try again; the timer does. */
@@ -140,6 +215,7 @@ export class Sealer {
 
   private recovered(): void {
     this.inDoubt = false;
+    this.refusals = 0;
     if (this.failing) this.log.info({ lost: this.lost }, 'audit.sealing_again');
     else if (this.lost > 0) this.log.error({ lost: this.lost }, 'audit.events_lost');
     this.failing = false;
@@ -156,9 +232,14 @@ export class Sealer {
     const moved = new Map<string, ChainEnds>();
     // In one order, so that two who seal at once do not wait for each other.
     for (const chain of [...chains.keys()].toSorted()) {
-      const events = (chains.get(chain) ?? []).map(({ event }) => event);
+      const events = (chains.get(chain) ?? []).map(({ event, sealedAs }) => sealedAs ?? event);
       moved.set(chain, await repository.append(chain, await repository.lock(chain), events));
     }
     return moved;
   }
+}
+
+/** Whether an error says nothing of what was to be stored: the database is away, busy or full. */
+function isAway(error: unknown): boolean {
+  return error instanceof DomainError;
 }
