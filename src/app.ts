@@ -258,7 +258,7 @@ function addServices(server: Services, house: House): Served {
   server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(new MemberService({ ...house, uow }), house.cursors), ...roleHandlers(new RoleService({ ...house, uow }), house.cursors), ...auditHandlers(new AuditQueries({ ...house, methodsNamed: (name) => pathsNamed(server.methods, name) })) });
   const upkeep = new ReadingUpkeep({ ...house, positions, series });
   const closeLinks = async (organizationId: string): Promise<void> => await connections.closeAll(organizationId);
-  const removal = new OrganizationRemoval({ ...house, closeLinks, onRemoved: (id) => house.trail.did(id, 'organization removal', `organizations/${id}`), steps: removalSteps({ devices, connections, media: house.media, readings: upkeep }) });
+  const removal = new OrganizationRemoval({ ...house, closeLinks, onRemoved: async (id, db) => await house.trail.didIn(db, id, 'organization removal', `organizations/${id}`), steps: removalSteps({ devices, connections, media: house.media, readings: upkeep }) });
   const deletion = deletionOf(house, (organizationId) => {
     house.accessChanged(organizationId);
     removal.look();

@@ -1,6 +1,7 @@
 import { OrganizationRepository } from '../../src/access/organizations/organizationRepository';
-import { OrganizationRemovalRepository } from '../../src/access';
+import { AuditTrail, OrganizationRemovalRepository } from '../../src/access';
 import { ConnectionRepository } from '../../src/connections';
+import type { Db } from '../../src/database';
 import { ExecutionRemovalRepository } from '../../src/executions';
 import { DeviceRepository } from '../../src/devices';
 import { MediaRemovalRepository } from '../../src/media/mediaRemovalRepository';
@@ -19,45 +20,86 @@ describe.each(engines())('the removal of organizations on $name', (engine) => {
   beforeAll(async () => void (test = await engine.createDatabase()));
   afterAll(async () => await test.drop());
 
-  it('tries again what failed, holds up no other, and lets the row go when nothing can come any more', async () => {
+  const organizationsOf = (): OrganizationRepository => new OrganizationRepository(test.database.db);
+  const add = async (...ids: string[]): Promise<void> => void (await test.database.db.knex('organizations').insert(ids.map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 }))));
+
+  it('tries again what failed a minute later, holds up no other, and lets the row go when nothing can come any more', async () => {
     const clock = new TestClock();
     const log = new MemoryLog();
     const { knex } = test.database.db;
-    const organizations = new OrganizationRepository(test.database.db);
-    await knex('organizations').insert(['bad', 'good', 'alive'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
-    await organizations.markDeleted('bad', clock.now());
-    await organizations.markDeleted('good', clock.now() + 1);
+    const organizations = organizationsOf();
+    await add('open', 'bad', 'good', 'alive');
+    for (const [after, id] of ['open', 'bad', 'good'].entries()) await organizations.markDeleted(id, clock.now() + after);
     const closed: string[] = [];
     const done: string[] = [];
-    const told: string[] = [];
     let isBroken = true;
+    const closeLinks = async (id: string): Promise<void> => {
+      await Promise.resolve();
+      if (id === 'open' && isBroken) throw new Error('the link hangs');
+      closed.push(id);
+    };
     const remove: RemovalStep['remove'] = async (id) => {
       await Promise.resolve();
       if (id === 'bad' && isBroken) throw new Error('the disk is full');
       done.push(id);
     };
-    const removal = new OrganizationRemoval({ database: test.database, clock, log, closeLinks: async (id) => void closed.push(id), steps: [{ name: 'all', remove }], onRemoved: (id) => void told.push(id) });
+    const removal = new OrganizationRemoval({ database: test.database, clock, log, closeLinks, steps: [{ name: 'all', remove }], onRemoved: async () => {} });
     removal.start();
     await log.until('organizations.removed');
     expect({ closed, done }).toEqual({ closed: ['bad', 'good'], done: ['good'] });
-    expect(log.of('organizations.removal_failed')).toMatchObject([{ organization_id: 'bad' }]);
+    expect(log.of('organizations.removal_failed')).toMatchObject([{ organization_id: 'open' }, { organization_id: 'bad' }]);
 
     isBroken = false;
+    await organizations.markDeleted('alive', clock.now() + 3); // a look that comes before the minute is over
     removal.look();
     await log.until('organizations.removed', 2);
-    expect(done).toEqual(['good', 'bad']);
-    expect(await organizations.listDeleted()).toMatchObject([{ id: 'bad' }, { id: 'good' }]); // a call that was under way may still leave something
+    expect({ closed, done }).toEqual({ closed: ['bad', 'good', 'alive'], done: ['good', 'alive'] });
+    clock.advance(60_000);
+    removal.look();
+    await log.until('organizations.removed', 4);
+    expect(log.of('organizations.removal_failed')).toHaveLength(2);
+    expect(closed).toEqual(['bad', 'good', 'alive', 'open']);
+    expect((await organizations.listDeleted()).map(({ id }) => id)).toEqual(['open', 'bad', 'good', 'alive']); // a call that was under way may still leave something
     clock.advance(SETTLED_MS + 1);
     removal.look();
-    await log.until('organizations.emptied', 2);
-    expect(done.slice(2)).toEqual(['bad', 'good']);
+    await log.until('organizations.emptied', 4);
+    expect(done.slice(-4)).toEqual(['open', 'bad', 'good', 'alive']);
     expect(await organizations.listDeleted()).toEqual([]);
     expect(await knex('organizations').where('id', 'good').select('name')).toEqual([{ name: '' }]);
     await removal.stop();
-
+    expect(closed).toHaveLength(4);
     await organizations.removeEmptied();
-    expect(await knex('organizations').select('id')).toEqual([{ id: 'alive' }]);
-    expect({ closed, told }).toEqual({ closed: ['bad', 'good'], told: ['good', 'bad'] });
+    expect(await knex('organizations').select('id')).toEqual([]);
+  });
+
+  it('is told once in the trail, however often the server starts, and with what it noted or not at all', async () => {
+    const clock = new TestClock();
+    const trail = new AuditTrail({ database: test.database, clock, log: new MemoryLog(), retentionDays: 30 });
+    const events = async (): Promise<unknown[]> => await test.database.db.knex('audit_events').where('chain', 'told').select('method', 'actor', 'resource');
+    await add('told');
+    await organizationsOf().markDeleted('told', clock.now());
+    let isBroken = true;
+    const run = async (line: string): Promise<void> => {
+      const log = new MemoryLog();
+      const onRemoved = async (id: string, db: Db): Promise<void> => {
+        await trail.didIn(db, id, 'organization removal', `organizations/${id}`);
+        if (isBroken) throw new Error('the disk is full');
+      };
+      const removal = new OrganizationRemoval({ database: test.database, clock, log, closeLinks: async () => {}, steps: [], onRemoved });
+      removal.start();
+      await log.until(line);
+      await removal.stop();
+    };
+    for (let start = 0; start < 3; start += 1) await run('organizations.removed');
+    expect(await events()).toEqual([]);
+    clock.advance(SETTLED_MS + 1);
+    await run('organizations.removal_failed');
+    expect(await events()).toEqual([]);
+    isBroken = false;
+    await run('organizations.emptied');
+    expect(await events()).toEqual([{ method: 'organization removal', actor: 'server', resource: 'organizations/told' }]);
+    expect(await organizationsOf().listDeleted()).toEqual([]);
+    await trail.close();
   });
 
   it('looks through no table to find what belongs to an organization', async () => {

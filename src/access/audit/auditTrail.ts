@@ -1,4 +1,4 @@
-import type { Database } from '../../database';
+import type { Database, Db } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import { newId } from '../../kernel/ids';
 import type { Logger } from '../../kernel/logger';
@@ -93,6 +93,13 @@ export class AuditTrail {
   /** Something that the server did by itself. */
   did(chain: string, method: string, resource: string): void {
     this.sealer.add(serverEvent(this.deps.clock.now(), chain, method, resource), false);
+  }
+
+  /** The same inside of a transaction: the chain has it if, and only if, that commits. */
+  async didIn(db: Db, chain: string, method: string, resource: string): Promise<void> {
+    const repository = new AuditRepository(db);
+    const ends = await repository.append(chain, await repository.lock(chain), [serverEvent(this.deps.clock.now(), chain, method, resource)]);
+    db.afterCommit(() => this.sealer.movedTo(chain, ends));
   }
 
   /** Resolves when all that had ended is in its chain. Rejects as the database does. */
