@@ -160,7 +160,8 @@ describe.each(engines())('the migrations of the program on $name', ({ createEmpt
     for (let round = 0; round < 2; round++) {
       expect((await database.migrate()).applied).toEqual(MIGRATIONS.slice(2).map((migration) => migration.name));
       expect(await rowsOf(database)).toEqual(withNewColumns(before));
-      expect(await database.db.knex('members').select('organization_id', 'user_id', 'role_id')).toEqual([{ organization_id: 'o', user_id: 'u', role_id: 'owner' }]);
+      const members = await database.db.knex('members').orderBy(['organization_id', 'user_id']).select<{ organization_id: string; user_id: string; role_id: string }[]>('*');
+      expect(members.map((member) => [member.organization_id, member.user_id, member.role_id])).toEqual([['o', 'manager', 'owner'], ['o', 'operator', 'operator'], ['o', 'reader', 'viewer'], ['o', 'software', 'admin'], ['q', 'reader', 'owner']]);
       await database.migrateDown(released.at(-1)?.name ?? '');
       expect(await rowsOf(database)).toEqual(before);
     }
@@ -178,13 +179,32 @@ describe.each(engines())('the migrations of the program on $name', ({ createEmpt
 const HOUR = 3_600_000;
 const TIMES = { created_at: 5 * HOUR + 1, updated_at: 5 * HOUR + 2 };
 
+const PEOPLE = ['gone', 'manager', 'operator', 'reader', 'software'];
+const key = { name: 'Key', prefix: 'plr_123456', scopes: '["devices:read"]', connection_ids: '[]', all_connections: 0, is_admin: 0, ...TIMES };
+
+/** Keys from before there were members: only those that are still good make their people members. */
+function keysOf(organization: string): (readonly [string, Row])[] {
+  const held: readonly (readonly [string, readonly string[], Row?])[] = [
+    ['gone', ['api-keys:write'], { revoked_at: 6 }],
+    ['gone', ['organizations:write'], { expires_at: 7 }],
+    ['reader', ['devices:read', 'telemetry:read']],
+    ['operator', ['commands:write']],
+    ['software', ['gateways:write'], { all_connections: 1 }],
+    ['manager', ['devices:read']],
+    ['manager', ['api-keys:write'], { created_at: 5 * HOUR + 9 }],
+  ];
+  return held.map(([owner, scopes, more], at) => ['api_keys', { ...key, organization_id: organization, id: `k${at}`, hash: `h${at}`, owner_user_id: owner, scopes: JSON.stringify(scopes), ...more }]);
+}
+
 /** A row in each table that a later migration changes, and in those that they refer to. */
 async function furnish(database: Database): Promise<void> {
   const own = { organization_id: 'o', ...TIMES };
   const rows: readonly (readonly [string, Row])[] = [
     ['organizations', { id: 'o', name: 'One', name_folded: 'one', ...TIMES }],
-    ['users', { id: 'u', name: 'Person', email: '', ...TIMES }],
-    ['api_keys', { ...own, id: 'a', owner_user_id: 'u', name: 'Key', prefix: 'plr_123456', hash: 'h', scopes: '[]', connection_ids: '[]', all_connections: 0, is_admin: 0 }],
+    ...PEOPLE.map((id): readonly [string, Row] => ['users', { id, name: 'Person', email: '', ...TIMES }]),
+    ...keysOf('o'),
+    ['organizations', { id: 'q', name: 'Two', name_folded: 'two', ...TIMES }],
+    ['api_keys', { ...key, organization_id: 'q', id: 'only', hash: 'only', owner_user_id: 'reader', revoked_at: 6 }],
     ['connections', { ...own, id: 'c', connector_id: 'gateway', name: 'C', name_folded: 'c', description: '', enabled: 1, configuration: '{"offlineAfter":30}', policy: '{}', revision: 3 }],
     ['normalized_keys', { ...own, id: 'k', owner: 'o', name: 'Key', name_folded: 'key' }],
     ['sensor_templates', { ...own, id: 't', owner: 'o', key_name_id: 'k', sensor_type: 'x', value_type: 'number', unit_measurement_id: '', description: '' }],

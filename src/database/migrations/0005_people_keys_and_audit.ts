@@ -66,9 +66,44 @@ async function people(knex: Knex): Promise<void> {
     t.index(['organization_id', 'created_at', 'user_id'], 'members_page');
     t.index(['organization_id', 'role_id'], 'members_role');
   });
-  // Until now a person with a key could do whatever the key could.
-  await knex.raw(`insert into members (organization_id, user_id, role_id, revision, created_at, updated_at)
-    select organization_id, owner_user_id, 'owner', 1, min(created_at), min(created_at) from api_keys group by organization_id, owner_user_id`);
+  await peopleOfKeys(knex);
+}
+
+interface OldKey {
+  organization_id: string;
+  owner_user_id: string;
+  scopes: string;
+  is_admin: number;
+  revoked_at: number | string | null;
+  expires_at: number | string | null;
+  created_at: number | string;
+}
+
+// What the roles held when this was written.
+const VIEWS = ['users:read', 'organizations:read', 'devices:read', 'sensors:read', 'commands:read', 'telemetry:read', 'connections:read', 'media:read'];
+const OPERATES = [...VIEWS, 'commands:write'];
+
+/** Until now a person could do what the keys could that are still good: each becomes what that takes. Whoever could make keys or change the organization owns it. */
+async function peopleOfKeys(knex: Knex): Promise<void> {
+  const now = Date.now();
+  const all = await knex('api_keys').orderBy(['created_at', 'id']).select<OldKey[]>('organization_id', 'owner_user_id', 'scopes', 'is_admin', 'revoked_at', 'expires_at', 'created_at');
+  for (const [organization, keys] of Map.groupBy(all, (key) => key.organization_id)) {
+    const good = keys.filter(({ revoked_at, expires_at }) => revoked_at === null && (expires_at === null || Number(expires_at) > now));
+    const people = [...Map.groupBy(good.length > 0 ? good : keys.slice(0, 1), (key) => key.owner_user_id)].map(([user, held]) => ({ user, held, role: roleFor(held) }));
+    const oldest = people[0];
+    if (oldest && people.every(({ role }) => role !== 'owner')) oldest.role = 'owner'; // somebody has to be
+    for (const { user, held, role } of people) {
+      const at = held[0]?.created_at ?? now;
+      await knex('members').insert({ organization_id: organization, user_id: user, role_id: role, revision: 1, created_at: at, updated_at: at });
+    }
+  }
+}
+
+function roleFor(keys: readonly OldKey[]): string {
+  const scopes = keys.flatMap((key) => JSON.parse(key.scopes) as string[]);
+  if (keys.some((key) => key.is_admin === 1) || scopes.includes('api-keys:write') || scopes.includes('organizations:write')) return 'owner';
+  if (scopes.every((scope) => VIEWS.includes(scope))) return 'viewer';
+  return scopes.every((scope) => OPERATES.includes(scope)) ? 'operator' : 'admin';
 }
 
 async function keys(knex: Knex): Promise<void> {
