@@ -62,11 +62,17 @@ export class RequestReader {
     if (bodyRule === '*') return this.message.given(body, '', out) ?? nothing;
     const field = bodyRule === '' ? undefined : this.message.findByProtoName(bodyRule);
     if (!field) {
-      if (!isObject(body) || Object.keys(body).length > 0) report(out, '', 'takes no body; send none');
+      if (!isObject(body) || Object.keys(body).length > 0) report(out, '', this.noBody());
       return nothing;
     }
     const value = field.fromJson(body, field.jsonName, out);
     return value === undefined ? nothing : nothing.set(field, value);
+  }
+
+  /** What is said of a body that nothing is read from: where its fields go instead, if there are any but those of the path. */
+  private noBody(): string {
+    const names = this.message.desc.fields.filter(({ name }) => !this.besideBody.has(name)).map(({ jsonName }) => jsonName);
+    return names.length === 0 ? 'takes no body; send none' : `takes no body; give ${names.join(', ')} in the query`;
   }
 
   private addQuery({ query, body, bodyRule }: RequestParts, given: Given, out: Violation[]): void {

@@ -222,6 +222,11 @@ describe('path, query and body together', () => {
     for (const one of [{ id: 'd' }, [], null, 0, '']) expect(read('digitaldevice.v2.GetDigitalDeviceRequest', { path: { id: 'd' }, body: one, bodyRule: '' }).wrong).toEqual([': takes no body; send none']);
   });
 
+  it('say that fields which are not in the path go into the query, where a body was sent instead', () => {
+    const { wrong } = read('DeleteOrganizationRequest', { path: { id: 'o' }, body: { confirmation: 'c', name: 'n' }, bodyRule: '' });
+    expect(wrong).toEqual([': takes no body; give confirmation, name in the query']);
+  });
+
   it('take a field as the body', () => {
     const type = 'actuator_command.v2.CreateCommandRequest';
     expect(read(type, { path: { id: 'd' }, body: { name: 'n', mode: 'x' }, bodyRule: 'command', query: 'organizationId=o&command.name=m' })).toMatchObject({
