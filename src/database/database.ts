@@ -50,6 +50,11 @@ export class Database {
     return await this.engine.transaction(work);
   }
 
+  /** As `transaction`, but resolves as soon as whatever is stored later cannot be on disk without it: on SQLite that does not wait for the disk. */
+  async transactionAhead<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    return await this.engine.transaction(work, true);
+  }
+
   /** Brings the schema to this program's. Throws `schema_too_new`. */
   async migrate(): Promise<MigrationReport> {
     const report = await migrateUp(this.migrationContext);

@@ -15,6 +15,8 @@ export interface AuditedCall {
   readonly resource: string;
   /** The names of the fields that were given. */
   readonly fields: readonly string[];
+  /** It is done to the installation, not to the organization of the key: what only an admin key may do. */
+  readonly ofInstallation: boolean;
 }
 
 /** How it ended. */
@@ -34,7 +36,7 @@ export interface Intent {
 
 /** Who keeps the audit trail; the edge needs it, app.ts hands it in. */
 export interface Auditor {
-  /** Something is about to be changed: resolves once that is on disk. Rejects if it cannot be written: then nothing may be changed. */
+  /** Something is about to be changed: resolves once nothing that is stored later can be on disk without that. Rejects if it cannot be written: then nothing may be changed. */
   begin(call: AuditedCall): Promise<Intent>;
   /** How that ended; written down soon after. */
   end(intent: Intent, end: AuditedEnd): void;

@@ -8,6 +8,7 @@ import { storable, type AuditOutcome, type AuditSubject } from './auditEvent';
 import { AuditRepository } from './auditRepository';
 import { AuditRetention } from './auditRetention';
 import { Intents } from './intents';
+import { resourceIn } from './organizationEvents';
 import { Sealer } from './sealer';
 import { serverEvent } from './serverEvents';
 
@@ -22,6 +23,8 @@ export interface CallFacts {
   readonly keyPrefix: string;
   readonly resource: string;
   readonly fields: readonly string[];
+  /** It is done to the installation, so no organization's chain holds it. */
+  readonly ofInstallation?: boolean;
 }
 
 /** How a call ended. */
@@ -72,7 +75,7 @@ export class AuditTrail {
     this.sweeping = setInterval(() => this.sweep(), SWEEP_MS).unref();
   }
 
-  /** Something is about to be changed: resolves once that is on disk. Rejects if it cannot be written: then nothing may be changed. */
+  /** Something is about to be changed: resolves once nothing that is stored later can be on disk without that. Rejects if it cannot be written: then nothing may be changed. */
   async begin(call: CallFacts): Promise<BegunChange> {
     const subject = this.subjectOf(call);
     await this.intents.write({ subject, run: this.run });
@@ -82,12 +85,13 @@ export class AuditTrail {
   /** How that ended; sealed soon after. */
   end(change: { readonly id: string }, { outcome, reason, resource }: CallEnd): void {
     const { subject } = change as BegunChange;
-    this.sealer.add({ ...subject, resource: storable(resource), outcome, reason, count: 1 }, true);
+    this.sealer.add({ ...subject, resource: resourceIn(subject.chain, resource), outcome, reason, count: 1 }, true);
   }
 
   /** A call that was refused before anything began, or a stream that was opened; sealed soon after, many equal ones as one. */
   note(call: CallFacts, { outcome, reason, resource }: CallEnd): void {
-    this.attempts.add({ ...this.subjectOf(call), resource: storable(resource), outcome, reason, count: 1 }, this.deps.clock.monotonic());
+    const subject = this.subjectOf(call);
+    this.attempts.add({ ...subject, resource: resourceIn(subject.chain, resource), outcome, reason, count: 1 }, this.deps.clock.monotonic());
   }
 
   /** Something that the server did by itself. */
@@ -156,10 +160,11 @@ export class AuditTrail {
     for (const [chain, { lastSeq, lastHash }] of this.sealer.takeMoved()) this.deps.log.info({ organization_id: chain, head: `${lastSeq}:${lastHash}` }, 'audit.head');
   }
 
-  private subjectOf({ method, requestId, peer, key, keyPrefix, resource, fields }: CallFacts): AuditSubject {
+  private subjectOf({ method, requestId, peer, key, keyPrefix, resource, fields, ofInstallation }: CallFacts): AuditSubject {
+    const chain = ofInstallation ? '' : (key?.organizationId ?? '');
     return {
       id: newId(),
-      chain: key?.organizationId ?? '',
+      chain,
       at: this.deps.clock.now(),
       actor: 'key',
       keyId: key?.keyId,
@@ -167,7 +172,7 @@ export class AuditTrail {
       userId: key?.ownerUserId,
       peer: storable(peer),
       method: storable(method),
-      resource: storable(resource),
+      resource: resourceIn(chain, resource),
       fields,
       requestId: storable(requestId),
     };

@@ -25,7 +25,7 @@ export class Intents {
     private readonly forget: (ids: readonly string[]) => void,
   ) {}
 
-  /** Resolves when it is on disk. Rejects with the database's error; then it is not, or will be forgotten. */
+  /** Resolves when nothing that is stored later can be on disk without it. Rejects with the database's error; then it is not, or will be forgotten. */
   async write(change: PendingChange): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.waiting.push({ change, resolve, reject });
@@ -43,7 +43,7 @@ export class Intents {
   private async transaction(): Promise<void> {
     let batch: Waiting[] | undefined;
     try {
-      await this.database.transaction(async (db) => {
+      await this.database.transactionAhead(async (db) => {
         batch ??= this.take(); // a transaction can be repeated
         await new AuditRepository(db).begin(batch.map(({ change }) => change));
       });

@@ -29,8 +29,8 @@ export interface Engine {
   readonly db: Db;
   /** Keeps other servers off until `close`; see Database.own. */
   own(onLost: (error: DomainError) => void): Promise<void>;
-  /** Runs the work in one transaction; resolves when it is on disk and its afterCommit actions ran. Throws `CommitUnknown` where nobody knows whether it is. */
-  transaction<T>(work: (db: Db) => Promise<T>): Promise<T>;
+  /** Runs the work in one transaction; resolves when it is on disk and its afterCommit actions ran. Throws `CommitUnknown` where nobody knows whether it is. `isAhead`: it may resolve as soon as nothing that is stored later can be on disk without it. */
+  transaction<T>(work: (db: Db) => Promise<T>, isAhead?: boolean): Promise<T>;
   /** One step of a migration in a transaction of its own; no other process migrates meanwhile, foreign keys are checked at its end. */
   migrationStep<T>(work: (knex: Knex) => Promise<T>): Promise<T>;
   /** Copies the database aside before a migration and returns where to; undefined where that is the administrator's business. */

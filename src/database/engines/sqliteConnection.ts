@@ -47,6 +47,11 @@ export class SqliteConnection {
     return this.run(sql, values).rows?.[0] as Row | undefined;
   }
 
+  /** Whether a commit waits until it is on disk; said between transactions. As a prepared statement the pragma would do nothing: it works while it is compiled. */
+  setWaits(waits: boolean): void {
+    this.connection.pragma(`synchronous = ${waits ? 'FULL' : 'NORMAL'}`);
+  }
+
   close(): void {
     this.statements.clear();
     this.connection.close();

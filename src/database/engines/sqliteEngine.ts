@@ -59,9 +59,9 @@ export class SqliteEngine implements Engine {
     return Promise.resolve(); // the lock of the data folder does it
   }
 
-  async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (db: Db) => Promise<T>, isAhead?: boolean): Promise<T> {
     try {
-      return await this.writes().transaction(async (transaction) => await work(new SqliteDb('inside', transaction.run, transaction.afterCommit)));
+      return await this.writes().transaction(async (transaction) => await work(new SqliteDb('inside', transaction.run, transaction.afterCommit)), isAhead);
     } catch (error) {
       throw translated(sqlite, error);
     }

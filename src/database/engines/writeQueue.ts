@@ -36,6 +36,8 @@ interface Job {
  */
 export class WriteQueue {
   private readonly waiting: Job[] = [];
+  /** Those whose commits need not wait for the disk. */
+  private readonly ahead: Job[] = [];
   private draining: Promise<void> | undefined;
 
   constructor(
@@ -46,10 +48,10 @@ export class WriteQueue {
     private readonly limits = LIMITS,
   ) {}
 
-  /** Runs the work in a transaction; rejects with its error, or the commit's. */
-  async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  /** Runs the work in a transaction; rejects with its error, or the commit's. `isAhead`: it resolves when whatever is committed later cannot be on disk without it. */
+  async transaction<T>(work: (transaction: Transaction) => Promise<T>, isAhead = false): Promise<T> {
     return await new Promise<T>((resolve, reject) => {
-      this.waiting.push({ work, resolve: resolve as (value: unknown) => void, reject });
+      (isAhead ? this.ahead : this.waiting).push({ work, resolve: resolve as (value: unknown) => void, reject });
       this.draining ??= this.drain();
     });
   }
@@ -60,27 +62,43 @@ export class WriteQueue {
   }
 
   private async drain(): Promise<void> {
-    while (this.waiting.length > 0) {
-      // One turn of the event loop, so that all calls that have arrived by now join the group.
-      await new Promise((resolve) => setImmediate(resolve));
+    while (this.waiting.length > 0 || this.ahead.length > 0) {
+      await turn();
       await this.checkpoints.pause();
-      await this.group();
+      if (this.ahead.length > 0) {
+        await this.groupAhead();
+        await turn();
+      }
+      if (this.waiting.length > 0) await this.group(this.waiting);
     }
     this.draining = undefined;
   }
 
-  private async group(): Promise<void> {
+  /**
+   * The commits of these reach the log without waiting for the disk. The log is read back in its order and ends where something is
+   * missing: whatever is committed later is never there without them.
+   */
+  private async groupAhead(): Promise<void> {
+    this.writer.setWaits(false);
+    try {
+      await this.group(this.ahead);
+    } finally {
+      this.writer.setWaits(true);
+    }
+  }
+
+  private async group(waiting: Job[]): Promise<void> {
     try {
       await beginWriting(this.writer, BEGIN_TRIES);
     } catch (error) {
-      for (const job of this.waiting.splice(0)) job.reject(error);
+      for (const job of waiting.splice(0)) job.reject(error);
       return;
     }
     const jobs: Job[] = [];
     const settlements: (() => void)[] = [];
     try {
       const end = this.clock.monotonic() + this.limits.groupMs;
-      for (let job = this.waiting.shift(); job; job = this.next(jobs.length, end)) {
+      for (let job = waiting.shift(); job; job = this.next(waiting, jobs.length, end)) {
         jobs.push(job);
         settlements.push(await this.perform(job));
       }
@@ -94,8 +112,8 @@ export class WriteQueue {
     this.checkpoints.committed();
   }
 
-  private next(done: number, end: number): Job | undefined {
-    return done < this.limits.mostInGroup && this.clock.monotonic() < end ? this.waiting.shift() : undefined;
+  private next(waiting: Job[], done: number, end: number): Job | undefined {
+    return done < this.limits.mostInGroup && this.clock.monotonic() < end ? waiting.shift() : undefined;
   }
 
   /** Runs one job inside the group and returns how to answer it after the commit. */
@@ -127,6 +145,11 @@ export class WriteQueue {
       return () => job.reject(error);
     }
   }
+}
+
+/** One turn of the event loop, so that all calls that have arrived by now join the group. */
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Begins a transaction that writes. Another process may be writing: waits for it without blocking this one. */
