@@ -15,7 +15,7 @@ const MOST_STATES = 50;
 export function commandHandlers(commands: CommandService, previews: EncoderPreviews): CommandHandlers {
   return {
     createCommand: checked(checkCommandMessage, async (request: CreateCommandRequest, context) => {
-      const command = await commands.create(context.organizationId, request.id, definitionFromMessage(request.command));
+      const command = await commands.create(context.organizationId, request.id, definitionFromMessage(request.command), context.principal.reach?.devices);
       return commandToMessage(command);
     }, referenceCheck(commands)),
     getCommand: async (request, context) => {
@@ -27,11 +27,11 @@ export function commandHandlers(commands: CommandService, previews: EncoderPrevi
       return commandPageToMessage(page);
     },
     updateCommand: checked(checkCommandMessage, async (request: UpdateCommandRequest, context) => {
-      const command = await commands.update(context.organizationId, request.id, request.commandId, definitionFromMessage(request.command), request.etag);
+      const command = await commands.update(context.organizationId, request.id, request.commandId, definitionFromMessage(request.command), request.etag, context.principal.reach?.devices);
       return commandToMessage(command);
     }, referenceCheck(commands)),
     deleteCommand: async (request, context) => {
-      await commands.delete(context.organizationId, request.id, request.commandId, request.etag);
+      await commands.delete(context.organizationId, request.id, request.commandId, request.etag, context.principal.reach?.devices);
       return {};
     },
     previewEncoder: async (request, context) => {

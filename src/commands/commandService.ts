@@ -5,6 +5,7 @@ import { notFound, throwIfAny, type Violation } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { isId, newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
+import type { DeviceReach } from '../kernel/reach';
 import { commandLimitReached, MOST_COMMANDS, queryCommandInUse, type Command, type CommandDefinition } from './command';
 import { CommandRepository } from './commandRepository';
 
@@ -35,7 +36,7 @@ interface CommandRepositories {
 /** What a definition refers to. */
 export type CommandReferences = Pick<CommandDefinition, 'expectedSensorStates' | 'queryCommandId'>;
 
-/** Commands of devices. Assumes that the field rules of the proto and checkDefinition hold. */
+/** Commands of devices. Assumes that the field rules of the proto and checkDefinition hold. With the `reach` of a limited key its device has to lie inside. */
 export class CommandService {
   private readonly work: UnitOfWork<CommandRepositories>;
 
@@ -44,11 +45,11 @@ export class CommandService {
   }
 
   /** Adds a command to a device. Throws `device_not_found`, `validation_failed`, `name_taken`, `command_limit_reached`. */
-  async create(organizationId: string, deviceId: string, definition: CommandDefinition): Promise<Command> {
+  async create(organizationId: string, deviceId: string, definition: CommandDefinition, reach?: DeviceReach): Promise<Command> {
     const now = this.options.clock.now();
     const command: Command = { ...definition, id: newId(), organizationId, deviceId, revision: 1, createdAt: now, updatedAt: now };
     return await this.work.transaction(async ({ commands, devices }) => {
-      throwIfAny(await referenceViolations(commands, await devices.lock(organizationId, deviceId), command.id, command));
+      throwIfAny(await referenceViolations(commands, await devices.lock(organizationId, deviceId, reach), command.id, command));
       if ((await commands.count(organizationId, deviceId)) >= MOST_COMMANDS) throw commandLimitReached();
       await commands.create(organizationId, command);
       return command;
@@ -87,9 +88,9 @@ export class CommandService {
    * Replaces the whole definition. Executions in flight keep what they were submitted with.
    * Throws `device_not_found`, `command_not_found`, `validation_failed`, `name_taken`, `changed_meanwhile`.
    */
-  async update(organizationId: string, deviceId: string, id: string, definition: CommandDefinition, etag: string | undefined): Promise<Command> {
+  async update(organizationId: string, deviceId: string, id: string, definition: CommandDefinition, etag: string | undefined, reach?: DeviceReach): Promise<Command> {
     return await this.work.transaction(async ({ commands, devices }) => {
-      const device = await devices.lock(organizationId, deviceId);
+      const device = await devices.lock(organizationId, deviceId, reach);
       const old = await commands.get(organizationId, deviceId, id);
       checkEtag('command', old.revision, etag);
       const command: Command = { ...definition, id, organizationId, deviceId, revision: old.revision + 1, createdAt: old.createdAt, updatedAt: this.options.clock.now() };
@@ -100,9 +101,9 @@ export class CommandService {
   }
 
   /** Throws `device_not_found`, `command_not_found`, `changed_meanwhile`, `query_command_in_use`. */
-  async delete(organizationId: string, deviceId: string, id: string, etag: string | undefined): Promise<void> {
+  async delete(organizationId: string, deviceId: string, id: string, etag: string | undefined, reach?: DeviceReach): Promise<void> {
     await this.work.transaction(async ({ commands, devices }) => {
-      await devices.lock(organizationId, deviceId);
+      await devices.lock(organizationId, deviceId, reach);
       const command = await commands.get(organizationId, deviceId, id);
       checkEtag('command', command.revision, etag);
       const usedBy = await commands.namesOfQueriers(organizationId, deviceId, id);

@@ -45,11 +45,6 @@ function violationsOf(work: () => void): readonly Violation[] {
   }
 }
 
-/** Whether the device lies inside the reach of a key; undefined: everything does. */
-export function isInside(reach: DeviceReach | undefined, { id, physicalDevice }: Pick<Device, 'id' | 'physicalDevice'>): boolean {
-  return !reach || reach.ids.has(id) || (physicalDevice !== undefined && reach.connectionIds.has(physicalDevice.connectionId));
-}
-
 /** Whether a limited key sees the connection when it binds the device: one that it names, or for a device that it names itself the one that it is on. */
 export function mayBindTo(reach: DeviceReach | undefined, { id, physicalDevice }: Pick<Device, 'id' | 'physicalDevice'>, connectionId: string): boolean {
   return !reach || reach.connectionIds.has(connectionId) || (reach.ids.has(id) && physicalDevice?.connectionId === connectionId);

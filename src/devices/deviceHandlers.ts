@@ -40,31 +40,31 @@ export function digitalDeviceHandlers(devices: DeviceService, sensors: SensorSer
       return message(device);
     }, images),
     deleteDigitalDevice: async (request, context) => {
-      await devices.delete(context.organizationId, request.id, request.etag);
+      await devices.delete(context.organizationId, request.id, request.etag, context.principal.reach?.devices);
       return {};
     },
     addSensorsToDevice: referring(
       async (request, context) => {
-        const device = await sensors.add(context.organizationId, request.id, request.sensorTemplateIds);
+        const device = await sensors.add(context.organizationId, request.id, request.sensorTemplateIds, context.principal.reach?.devices);
         return message(device);
       },
       async (request, context) => await sensors.checkAdded(context.organizationId, request.id, request.sensorTemplateIds.slice(0, MOST_ADDED)),
     ),
     removeSensorsFromDevice: referring(
       async (request, context) => {
-        const device = await sensors.remove(context.organizationId, request.id, request.sensorIds);
+        const device = await sensors.remove(context.organizationId, request.id, request.sensorIds, context.principal.reach?.devices);
         return message(device);
       },
       async (request, context) => await sensors.checkOwn(context.organizationId, request.id, request.sensorIds.slice(0, MOST_SENSORS), 'removed'),
     ),
     updateDeviceSensor: async (request, context) => {
-      const device = await sensors.setTemplate(context.organizationId, request.id, request.sensorId, request.sensorTemplateId);
+      const device = await sensors.setTemplate(context.organizationId, request.id, request.sensorId, request.sensorTemplateId, context.principal.reach?.devices);
       return message(device);
     },
     setSensorMappings: checked(
       ({ mappings }) => checkMappings(mappings),
       async (request, context) => {
-        const device = await sensors.setMappings(context.organizationId, request.id, request.mappings);
+        const device = await sensors.setMappings(context.organizationId, request.id, request.mappings, context.principal.reach?.devices);
         return message(device);
       },
       async (request, context) => {

@@ -1,5 +1,6 @@
 import { foldName, type Db, type Dialect, type HotStatement } from '../database';
 import { notFound } from '../kernel/errors';
+import { isDeviceInside, type DeviceReach } from '../kernel/reach';
 import { imagesFromJson, imagesOfDeviceSql } from '../media';
 import { seenHour, type DataSendingInterval, type Device, type IntervalUnit, type Sensor, type SensorMapping } from './device';
 import { ALL_DEVICES, boundTo, DeviceCounterRepository } from './deviceCounterRepository';
@@ -71,10 +72,10 @@ export class DeviceRepository {
     this.counters = new DeviceCounterRepository(db);
   }
 
-  /** The whole device. Throws `device_not_found`. */
-  async get(organizationId: string, id: string): Promise<Device> {
+  /** The whole device. Throws `device_not_found`, also for one that lies outside the reach of a limited key. */
+  async get(organizationId: string, id: string, reach?: DeviceReach): Promise<Device> {
     const device = await this.find(organizationId, id);
-    if (!device) throw notFound('device', id);
+    if (!device || !isDeviceInside(reach, id, device.physicalDevice?.connectionId)) throw notFound('device', id);
     return device;
   }
 
@@ -95,10 +96,10 @@ export class DeviceRepository {
     await this.db.all(LOCK, [organizationId, id]);
   }
 
-  /** The whole device, which nobody else changes until the end of the transaction. Throws `device_not_found`. */
-  async lock(organizationId: string, id: string): Promise<Device> {
+  /** The whole device, which nobody else changes until the end of the transaction. With the reach of a limited key it may have left that since the gate looked. Throws as get. */
+  async lock(organizationId: string, id: string, reach?: DeviceReach): Promise<Device> {
     await this.hold(organizationId, id);
-    return await this.get(organizationId, id);
+    return await this.get(organizationId, id, reach);
   }
 
   /** Adds a device without binding and sensors, and counts it. */

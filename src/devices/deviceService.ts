@@ -1,12 +1,12 @@
 import { foldName, UnitOfWork, type Database, type Db } from '../database';
 import type { Clock } from '../kernel/clock';
-import { DomainError, notFound, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
+import { DomainError, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
 import type { DeviceReach } from '../kernel/reach';
 import type { ImageInput } from '../media';
-import { checkedBinding, isInside, isSamePhysicalDevice, mayBindTo, patchedBinding, rebindingLeavesReach, unbindingLeavesReach, type BindingInput, type BindingPatch } from './binding';
+import { checkedBinding, isSamePhysicalDevice, mayBindTo, patchedBinding, rebindingLeavesReach, unbindingLeavesReach, type BindingInput, type BindingPatch } from './binding';
 import type { BindingRecord } from './bindingRepository';
 import type { DataSendingInterval, Device, ListedDevice } from './device';
 import type { DeviceHooks } from './deviceHooks';
@@ -121,8 +121,7 @@ export class DeviceService {
    */
   async update(organizationId: string, id: string, change: DeviceChange, etag: string | undefined, reach?: DeviceReach): Promise<Device> {
     return await this.work.transaction(async (repos, db) => {
-      const device = await repos.devices.lock(organizationId, id);
-      if (!isInside(reach, device)) throw notFound('device', id); // moved away since the gate looked
+      const device = await repos.devices.lock(organizationId, id, reach);
       checkEtag('device', device.revision, etag);
       if (Object.values(change).every((value) => value === undefined)) return device;
       const now = this.options.clock.now();
@@ -136,9 +135,9 @@ export class DeviceService {
   }
 
   /** Deletes a device with its binding, sensors, mappings and commands, and takes its pictures from it. Throws `device_not_found`, `changed_meanwhile`. */
-  async delete(organizationId: string, id: string, etag: string | undefined): Promise<void> {
+  async delete(organizationId: string, id: string, etag: string | undefined, reach?: DeviceReach): Promise<void> {
     await this.work.transaction(async (repos, db) => {
-      const device = await repos.devices.lock(organizationId, id);
+      const device = await repos.devices.lock(organizationId, id, reach);
       checkEtag('device', device.revision, etag);
       await this.options.hooks.onDeviceDeleted(db, organizationId, id);
       await repos.images.remove(organizationId, id, this.options.clock.now());

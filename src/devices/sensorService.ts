@@ -1,6 +1,7 @@
 import { UnitOfWork, type Db } from '../database';
 import { notFound, throwIfAny, type Violation } from '../kernel/errors';
 import { isId, newId } from '../kernel/ids';
+import type { DeviceReach } from '../kernel/reach';
 import { checkMappings, MOST_SENSORS, noPhysicalDevice, sensorInUse, type Device, type SensorMapping } from './device';
 import { deviceRepositories, type DeviceRepositories } from './deviceRepositories';
 import type { DeviceOptions } from './deviceService';
@@ -17,6 +18,14 @@ interface SensorChange {
   readonly now: number;
 }
 
+/** The device to change. */
+interface Target {
+  readonly organizationId: string;
+  readonly deviceId: string;
+  /** Of the key that asks; undefined: it is not limited. */
+  readonly reach: DeviceReach | undefined;
+}
+
 /** The sensors of devices, and which value of an uplink goes to which. Every change counts as a change of the device. */
 export class SensorService {
   private readonly work: UnitOfWork<DeviceRepositories>;
@@ -26,8 +35,8 @@ export class SensorService {
   }
 
   /** Attaches one sensor per template, in this order. Throws `device_not_found`, `validation_failed`. */
-  add(organizationId: string, deviceId: string, sensorTemplateIds: readonly string[]): Promise<Device> {
-    return this.change(organizationId, deviceId, async ({ repos, device, now }) => {
+  add(organizationId: string, deviceId: string, sensorTemplateIds: readonly string[], reach?: DeviceReach): Promise<Device> {
+    return this.change({ organizationId, deviceId, reach }, async ({ repos, device, now }) => {
       throwIfAny(await wrongWithAdded(repos, organizationId, device, sensorTemplateIds));
       const sensors = sensorTemplateIds.map((sensorTemplateId) => ({ id: newId(), sensorTemplateId, createdAt: now, updatedAt: now }));
       await repos.sensors.add(organizationId, deviceId, sensors);
@@ -40,8 +49,8 @@ export class SensorService {
   }
 
   /** Removes sensors with their mappings: all, or none. Throws `device_not_found`, `validation_failed`, `sensor_in_use`. */
-  remove(organizationId: string, deviceId: string, sensorIds: readonly string[]): Promise<Device> {
-    return this.change(organizationId, deviceId, async ({ repos, db, device }) => {
+  remove(organizationId: string, deviceId: string, sensorIds: readonly string[], reach?: DeviceReach): Promise<Device> {
+    return this.change({ organizationId, deviceId, reach }, async ({ repos, db, device }) => {
       throwIfAny(foreignSensors(device, sensorIds, namedAt.removed));
       await this.throwIfInUse(db, organizationId, sensorIds);
       await repos.sensors.remove(organizationId, deviceId, sensorIds);
@@ -49,8 +58,8 @@ export class SensorService {
   }
 
   /** Gives a sensor another template. Throws `device_not_found`, `sensor_not_found`, `validation_failed`, `sensor_in_use`. */
-  setTemplate(organizationId: string, deviceId: string, sensorId: string, sensorTemplateId: string): Promise<Device> {
-    return this.change(organizationId, deviceId, async ({ repos, db, device, now }) => {
+  setTemplate(organizationId: string, deviceId: string, sensorId: string, sensorTemplateId: string, reach?: DeviceReach): Promise<Device> {
+    return this.change({ organizationId, deviceId, reach }, async ({ repos, db, device, now }) => {
       const sensor = device.sensors.find(({ id }) => id === sensorId);
       if (!sensor) throw notFound('sensor', sensorId);
       throwIfAny(await unknownTemplates(repos, organizationId, [sensorTemplateId], () => 'sensorTemplateId'));
@@ -60,8 +69,8 @@ export class SensorService {
   }
 
   /** Replaces all mappings of a device; a sensor that stays mapped keeps the id of its mapping. Throws `device_not_found`, `validation_failed`, `no_physical_device`. */
-  setMappings(organizationId: string, deviceId: string, mappings: readonly MappingInput[]): Promise<Device> {
-    return this.change(organizationId, deviceId, async ({ repos, device, now }) => {
+  setMappings(organizationId: string, deviceId: string, mappings: readonly MappingInput[], reach?: DeviceReach): Promise<Device> {
+    return this.change({ organizationId, deviceId, reach }, async ({ repos, device, now }) => {
       if (!device.physicalDevice) throw noPhysicalDevice(deviceId);
       const sensorIds = mappings.map(({ sensorId }) => sensorId);
       throwIfAny([...checkMappings(mappings), ...foreignSensors(device, sensorIds, namedAt.mapped)]);
@@ -89,10 +98,10 @@ export class SensorService {
     return isId(id) ? await this.work.repos.devices.find(organizationId, id) : undefined;
   }
 
-  private change(organizationId: string, deviceId: string, make: (change: SensorChange) => Promise<void>): Promise<Device> {
+  private change({ organizationId, deviceId, reach }: Target, make: (change: SensorChange) => Promise<void>): Promise<Device> {
     return this.work.transaction(async (repos, db) => {
       const now = this.options.clock.now();
-      await make({ repos, db, device: await repos.devices.lock(organizationId, deviceId), now });
+      await make({ repos, db, device: await repos.devices.lock(organizationId, deviceId, reach), now });
       await repos.devices.touch(organizationId, deviceId, now);
       return await repos.devices.get(organizationId, deviceId);
     });

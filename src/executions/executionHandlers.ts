@@ -10,7 +10,7 @@ export type ExecutionHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, '
 export function executionHandlers({ service, watch }: Pick<Executions, 'service' | 'watch'>): ExecutionHandlers {
   return {
     executeCommand: async (request, context) => {
-      const outcome = await service.execute(context.organizationId, submitFromMessage(request, context.requestId), context.signal);
+      const outcome = await service.execute(context.organizationId, submitFromMessage(request, context.requestId), context.signal, context.principal.reach?.devices);
       return outcomeToMessage(outcome);
     },
     listExecutions: async (request, context) => {
@@ -22,7 +22,7 @@ export function executionHandlers({ service, watch }: Pick<Executions, 'service'
       return executionToMessage(execution, events);
     },
     cancelExecution: async (request, context) => {
-      const execution = await service.cancel(context.organizationId, request.executionId);
+      const execution = await service.cancel(context.organizationId, request.executionId, context.principal.reach);
       return executionToMessage(execution);
     },
     watchExecutions: async function* (request, context) {

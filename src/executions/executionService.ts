@@ -4,9 +4,9 @@ import { ConnectionRepository } from '../connections';
 import { type Database, type Db, UnitOfWork } from '../database';
 import { DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
-import { DomainError } from '../kernel/errors';
+import { DomainError, notFound } from '../kernel/errors';
 import { type Cursors, pageSize } from '../kernel/pages';
-import type { Reach } from '../kernel/reach';
+import type { DeviceReach, Reach } from '../kernel/reach';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import { type Execution, type ExecutionLogEntry, isFinal, type ListedExecution, type RejectionReason, type ShownExecution } from './execution';
 import { ExecutionEventRepository } from './store/executionEventRepository';
@@ -67,12 +67,13 @@ export class ExecutionService {
   /**
    * Puts a command into its device's queue. What is not admitted is kept as request_rejected, and is no error. Throws `device_not_found`,
    * `command_not_found`, `trigger_id_reused`, `changed_meanwhile` if device or command do not stand still, and what encodeContent throws. `signal` of
-   * the call: what waits for an encoder is given up when it aborts, with its reason.
+   * the call: what waits for an encoder is given up when it aborts, with its reason. `reach` of a limited key: the device has to lie inside.
    */
-  async execute(organizationId: string, request: SubmitRequest, signal?: AbortSignal): Promise<ExecuteOutcome> {
+  async execute(organizationId: string, request: SubmitRequest, signal?: AbortSignal, reach?: DeviceReach): Promise<ExecuteOutcome> {
     const { repos } = this.work;
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      const device = await repos.devices.get(organizationId, request.deviceId);
+      // Inside now is inside when it is submitted: a device that is bound anew has other revisions.
+      const device = await repos.devices.get(organizationId, request.deviceId, reach);
       const facts = await readFacts(repos, organizationId, device, request.commandId);
       // Outside the transaction: patterns, templates and encoders of a user may take their time, and all writers would wait for them.
       const draft = prepareExecution(facts, request, this.options.clock.now());
@@ -105,12 +106,13 @@ export class ExecutionService {
     });
   }
 
-  /** Takes back what has not left the server; what was taken back before stays as it is. Throws `execution_not_found`, `not_enqueued`. */
-  async cancel(organizationId: string, id: string): Promise<ShownExecution> {
+  /** Takes back what has not left the server; what was taken back before stays as it is. `reach` of a limited key: it has to lie inside. Throws `execution_not_found`, `not_enqueued`. */
+  async cancel(organizationId: string, id: string, reach?: Reach): Promise<ShownExecution> {
     for (let taken = false; !taken; ) {
       // False: somebody else changed it meanwhile, so it is looked at again.
-      taken = await this.work.transaction(async ({ executions }, db) => {
-        const execution = await executions.get(organizationId, id);
+      taken = await this.work.transaction(async (repos, db) => {
+        const execution = await repos.executions.get(organizationId, id);
+        if (reach) await requireInside(repos, execution, reach);
         if (wasCancelled(execution)) return true;
         const change = this.options.ledger.plan(execution, { kind: 'cancelled' }, { source: 'api' });
         if (!change) throw notEnqueued(execution);
@@ -148,6 +150,12 @@ export class ExecutionService {
     const data = { trigger_id: execution.triggerId, ...(reason && { rejection_reason: reason }) };
     await this.options.ledger.create(db, execution, reason ? undefined : dedupeKeyOf(execution), { source: 'api', data });
   }
+}
+
+/** Its device stays where it is until the end of the transaction. Throws `execution_not_found` where that, or its command, is outside: it may have moved since the gate looked. */
+async function requireInside({ devices, reached }: Repositories, { organizationId, id, deviceId }: Execution, reach: Reach): Promise<void> {
+  await devices.hold(organizationId, deviceId);
+  if (!(await reached.inside(organizationId, reach, [id])).has(id)) throw notFound('execution', id);
 }
 
 /** Told of the execution whose trigger id counts no longer. */

@@ -12,6 +12,11 @@ export interface DeviceReach {
   readonly connectionIds: ReadonlySet<string>;
 }
 
+/** Whether a device lies inside, by where it is bound now; undefined: everything does. */
+export function isDeviceInside(reach: DeviceReach | undefined, deviceId: string, connectionId: string | null | undefined): boolean {
+  return !reach || reach.ids.has(deviceId) || (typeof connectionId === 'string' && reach.connectionIds.has(connectionId));
+}
+
 /** Whether whoever reaches the first reaches nothing beyond the second, by what they name; undefined: everything. */
 export function isWithinReach(inner: Reach | undefined, outer: Reach | undefined): boolean {
   if (!outer) return true;
