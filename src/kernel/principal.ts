@@ -8,6 +8,8 @@ export interface KeyIdentity {
   readonly keyPrefix: string;
   readonly organizationId: string;
   readonly ownerUserId: string;
+  /** Made on the command line with `--admin`: may act on the whole installation where a method says so. */
+  readonly isAdmin: boolean;
 }
 
 /** Who is asking: a checked API key and what it may do. */
@@ -22,8 +24,6 @@ export interface Principal extends KeyIdentity {
   readonly allowedAddresses: readonly string[];
   /** The role of its owner in the organization. */
   readonly roleId: string;
-  /** Made on the command line with `--admin`: may act on the whole installation where a method says so. */
-  readonly isAdmin: boolean;
   /** Unix milliseconds; undefined: never. */
   readonly expiresAt: number | undefined;
 }

@@ -21,6 +21,16 @@ export interface StatusRule {
   readonly value: string;
 }
 
+/** An answer which says that nothing was done: `plantroom.v1.NotDone`. */
+export interface NotDone {
+  /** The JSON name of a field of the answer. */
+  readonly field: string;
+  /** Its value as JSON text without quotes. */
+  readonly value: string;
+  /** What the audit trail says of it. */
+  readonly reason: string;
+}
+
 /** How a field looks in JSON over HTTP: `plantroom.v1.JsonForm`. */
 export interface JsonForm {
   readonly orNull: boolean;
@@ -62,6 +72,8 @@ export interface MethodFacts {
   readonly successStatus: number;
   /** Other statuses, by what stands in the answer; the first that fits. */
   readonly statusRules: readonly StatusRule[];
+  /** The answer of which the audit trail does not say that it succeeded. */
+  readonly notDone: NotDone | undefined;
   readonly content: HttpContent;
   /** Its HTTP routes, the main one first; empty for a method that only gRPC has. */
   readonly routes: readonly HttpRoute[];
@@ -132,6 +144,7 @@ export class Descriptors {
       limited: this.extension('plantroom.v1.limited_keys'),
       adminOnly: this.extension('plantroom.v1.admin_only'),
       changesNothing: this.extension('plantroom.v1.changes_nothing'),
+      notDone: this.extension('plantroom.v1.not_done'),
     };
     const methods = [...this.registry.files].flatMap((file) => file.services).flatMap((service) => service.methods);
     const facts = methods.map((method) => factsOf(method, options));
@@ -179,7 +192,7 @@ function localPath(method: DescMethod, path: string): string[] {
   });
 }
 
-type MethodOption = 'scope' | 'status' | 'http' | 'statusRules' | 'content' | 'limited' | 'adminOnly' | 'changesNothing';
+type MethodOption = 'scope' | 'status' | 'http' | 'statusRules' | 'content' | 'limited' | 'adminOnly' | 'changesNothing' | 'notDone';
 
 function factsOf(method: DescMethod, options: Record<MethodOption, DescExtension>): MethodFacts {
   const scope = getOption(method, options.scope) as MethodFacts['scope'];
@@ -192,6 +205,7 @@ function factsOf(method: DescMethod, options: Record<MethodOption, DescExtension
     changes: scope.endsWith(':write') && !(getOption(method, options.changesNothing) as boolean),
     successStatus: (getOption(method, options.status) as number) || 200,
     statusRules: getOption(method, options.statusRules) as StatusRule[],
+    notDone: hasOption(method, options.notDone) ? (getOption(method, options.notDone) as NotDone) : undefined,
     content: CONTENT[getOption(method, options.content) as number] ?? 'json',
     routes: hasOption(method, options.http) ? routesOf(getOption(method, options.http) as HttpRule) : [],
     kind: method.methodKind,

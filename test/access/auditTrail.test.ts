@@ -10,7 +10,7 @@ import { TestClock } from '../support/testClock';
 
 const A_DAY = 86_400_000;
 const ORGANIZATION = '01900000-0000-7000-8000-000000000001';
-const KEY = { keyId: 'key-1', keyPrefix: 'plr_abcdef', organizationId: ORGANIZATION, ownerUserId: 'user-1' };
+const KEY = { keyId: 'key-1', keyPrefix: 'plr_abcdef', organizationId: ORGANIZATION, ownerUserId: 'user-1', isAdmin: false };
 const METHOD = '/digitaldevice.v2.DigitalDeviceService/UpdateDigitalDevice';
 const callOf = (overrides: Partial<Parameters<Trail['begin']>[0]> = {}) => ({ method: METHOD, requestId: 'request-1', peer: '192.0.2.7', key: KEY, keyPrefix: '', resource: 'devices/device-1', fields: ['name'], ...overrides });
 const DONE = { outcome: 'succeeded', reason: '', resource: 'devices/device-1' } as const;

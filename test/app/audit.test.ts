@@ -5,9 +5,11 @@ import { ActuatorCommandServiceClient, type Command, CommandMode, CreateCommandR
 import { CreateDigitalDeviceRequest, type DigitalDevice, DigitalDeviceServiceClient, ListDigitalDevicesRequest, UpdateDigitalDeviceRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
 import { AccessControlServiceClient, AuditActor, AuditOutcome, ListAuditEventsRequest, type ListAuditEventsResponse, RevokeApiKeyRequest, type AuditEvent } from '../../src/gen/organization_access_control/access_control_service';
+import { AuditArchive } from '../../src/access';
 import { call, callFails, headers } from '../support/edge';
 import { engines } from '../support/engines';
-import { startTestApp, type TestApp } from '../support/testApp';
+import { startTestApp, type Fields, type TestApp } from '../support/testApp';
+import { askJson } from './foreignRequests';
 
 const at = ({ time }: AuditEvent): number => (time?.seconds ?? 0) * 1000 + (time?.nanos ?? 0) / 1e6;
 const UNKNOWN_KEY = 'plr_00000000000000000000000000000000000000000000000000';
@@ -40,6 +42,10 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
     const found = await events({ requestId });
     expect(found.length).toBeLessThan(2);
     return found[0];
+  };
+  const chainOf = async (chain: string): Promise<readonly Record<string, unknown>[]> => {
+    await list(); // seals
+    return await app.database.database.db.knex('audit_events').where({ chain }).orderBy('seq').select<Record<string, unknown>[]>('*');
   };
   const http = async (method: string, path: string, body: string, fields: Record<string, string>): Promise<number> =>
     await new Promise((resolve, reject) => {
@@ -77,8 +83,7 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
     expect((await events({ keyId: reader.id })).map(({ requestId, reason }) => [requestId, reason])).toEqual([['revoked-0', 'api_key_revoked'], ['no-scope', 'scope_missing']]);
     await callFails(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'x' }), as(UNKNOWN_KEY, UNKNOWN_KEY));
     await callFails(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'x' }), { 'x-organization-id': app.organizationId });
-    await list(); // seals
-    const unknown = await app.database.database.db.knex('audit_events').where({ chain: '' }).orderBy('seq').select<Record<string, unknown>[]>('*');
+    const unknown = await chainOf('');
     expect(unknown.map((row) => row['reason'])).toEqual(['api_key_invalid', 'api_key_missing']);
     expect(JSON.stringify(unknown)).not.toContain(UNKNOWN_KEY.slice(4, 30));
     const all = JSON.stringify(await app.database.database.db.knex('audit_events').select('*'));
@@ -95,6 +100,26 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
     expect(answer.accepted).toBe(false);
     expect(await one('execute')).toMatchObject({ resource: `devices/${device.id}/actuator-executions/${answer.executionId}`, outcome: AuditOutcome.AUDIT_OUTCOME_REFUSED, reason: 'validation_failed' });
     expect((await one('execute'))?.fields).toEqual(expect.arrayContaining(['command_id', 'params']));
+  });
+
+  it('tells the installation and the organization itself who made and who deleted it, and of the first step that nothing was deleted', async () => {
+    const { key, id: keyId } = await app.newKey(app.organizationId, { isAdmin: true });
+    const ask = async (method: string, fields: Fields) => await askJson(app, `/OrganizationsService/${method}`, fields, as(key, method));
+    const before = await chainOf('');
+    const { id } = await ask('CreateOrganization', { name: 'Site' });
+    const { confirmation } = await ask('DeleteOrganization', { id });
+    await expect(ask('DeleteOrganization', { id, confirmation, name: 'other' })).rejects.toThrow(/exact name/);
+    await ask('DeleteOrganization', { id, confirmation, name: 'Site' });
+    const made = { actor: 'key', key_prefix: key.slice(0, 10), user_id: app.app.bootstrapped?.user.id, method: '/OrganizationsService/CreateOrganization', resource: `organizations/${String(id)}`, fields: '["name"]', outcome: 'succeeded', reason: '', request_id: 'CreateOrganization' };
+    const deleted = { ...made, method: '/OrganizationsService/DeleteOrganization', fields: '["id","confirmation","name"]', request_id: 'DeleteOrganization' };
+    expect((await chainOf('')).slice(before.length)).toMatchObject([
+      { ...made, key_id: keyId },
+      { ...deleted, key_id: keyId, fields: '["id"]', outcome: 'refused', reason: 'confirmation_required' },
+      { ...deleted, key_id: keyId, outcome: 'refused', reason: 'validation_failed' },
+      { ...deleted, key_id: keyId },
+    ]);
+    expect(await chainOf(String(id))).toMatchObject([{ ...made, seq: 1, key_id: null }, { ...deleted, seq: 2, key_id: null }]);
+    for (const chain of ['', String(id)]) expect((await new AuditArchive(app.database.database).check(chain, undefined, () => {})).faults).toEqual([]);
   });
 
   it('tells of streams when they are opened', async () => {

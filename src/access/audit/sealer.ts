@@ -4,6 +4,7 @@ import type { Logger } from '../../kernel/logger';
 import { AuditRepository } from './auditRepository';
 import { reducedForm, type AuditFacts, type ChainEnds } from './auditEvent';
 import { oneByOne } from './oneByOne';
+import { withCopy } from './organizationEvents';
 import { serverEvent } from './serverEvents';
 
 /** What the sealing is bounded by. */
@@ -228,12 +229,12 @@ export class Sealer {
     const notes = batch.filter((one) => !one.begun).map(({ event }) => event.id);
     const known = this.inDoubt && notes.length > 0 ? await repository.known(notes) : new Set<string>();
     // Of two ends of one change the first counts.
-    const chains = Map.groupBy(batch.filter((one) => (one.begun ? begun.delete(one.event.id) : !known.has(one.event.id))), ({ event }) => event.chain);
+    const ended = batch.filter((one) => (one.begun ? begun.delete(one.event.id) : !known.has(one.event.id)));
+    const chains = Map.groupBy(ended.flatMap(({ event, sealedAs }) => withCopy(sealedAs ?? event)), ({ chain }) => chain);
     const moved = new Map<string, ChainEnds>();
     // In one order, so that two who seal at once do not wait for each other.
     for (const chain of [...chains.keys()].toSorted()) {
-      const events = (chains.get(chain) ?? []).map(({ event, sealedAs }) => sealedAs ?? event);
-      moved.set(chain, await repository.append(chain, await repository.lock(chain), events));
+      moved.set(chain, await repository.append(chain, await repository.lock(chain), chains.get(chain) ?? []));
     }
     return moved;
   }

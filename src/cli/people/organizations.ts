@@ -75,7 +75,7 @@ async function updateOrganization(id: string, { name, retentionDays: readingRete
 async function deleteOrganization(id: string, { confirm, ...flags }: DeleteFlags): Promise<void> {
   const forecast = await withCore(flags, async ({ audit, deletion }) => {
     const before = await deletion.forecast(id);
-    if (confirm !== undefined) await audit.change('organizations delete', { organizationId: id, resource: `organizations/${id}`, fields: ['name'] }, async () => await deletion.delete(id, confirm));
+    if (confirm !== undefined) await audit.change('organizations delete', { resource: `organizations/${id}`, fields: ['name'] }, async () => await deletion.delete(id, confirm));
     return before;
   });
   showRecord(deletionShown(forecast, confirm !== undefined), flags);

@@ -13,7 +13,9 @@ const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^(?:owner|admin|operat
 export function auditedCall(call: OpenCall, facts: MethodFacts, request?: unknown): AuditedCall {
   const principal = call.principal as Principal | undefined;
   const { path, requestId, peer, refusedKey, unknownKeyPrefix: keyPrefix } = call;
-  return { method: path, requestId, peer, key: principal ?? refusedKey, keyPrefix, resource: resourceOf(facts, request), fields: fieldsOf(facts, request) };
+  const key = principal ?? refusedKey;
+  const ofInstallation = facts.adminOnly && key?.isAdmin === true; // that another key tried, its organization may know
+  return { method: path, requestId, peer, key, keyPrefix, resource: resourceOf(facts, request), fields: fieldsOf(facts, request), ofInstallation };
 }
 
 const KEY_REASONS = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
@@ -27,6 +29,8 @@ export function isAudited({ changes }: MethodFacts, code: status, reason: string
 /** How the handler of a change ended; an answer can say by itself that nothing was done, as the status rules of its method tell. */
 export function endOf(facts: MethodFacts, response: unknown, error: WireError | undefined): Pick<AuditedEnd, 'outcome' | 'reason'> {
   if (error) return { outcome: error.grpc === status.INTERNAL ? 'failed' : error.reason === 'database_unavailable' ? 'unknown' : 'refused', reason: error.reason };
+  const { notDone } = facts;
+  if (notDone && wordOf(facts, response, notDone.field) === notDone.value) return { outcome: 'refused', reason: notDone.reason };
   const rule = facts.statusRules.find(({ field, value }) => wordOf(facts, response, field) === value);
   return rule && rule.status >= 400 ? { outcome: 'refused', reason: rule.value } : { outcome: 'succeeded', reason: '' };
 }

@@ -110,7 +110,7 @@ export function methodsOf(
 /** A method that the server does not have: a call of it is answered and logged like any other. */
 export function missingMethod(path: string, checks: FieldRuleChecks): ServedMethod {
   const shown = path.slice(0, 200); // a caller can send far more
-  return new ServedMethod({ path: shown, service: '', scope: 'none', limited: { devices: 'open', commands: 'open', inside: [] }, adminOnly: false, changes: false, successStatus: 200, statusRules: [], content: 'json', routes: [], kind: 'unary', request: EmptySchema, response: EmptySchema, namesOrganization: false }, checks, nobody);
+  return new ServedMethod({ path: shown, service: '', scope: 'none', limited: { devices: 'open', commands: 'open', inside: [] }, adminOnly: false, changes: false, successStatus: 200, statusRules: [], notDone: undefined, content: 'json', routes: [], kind: 'unary', request: EmptySchema, response: EmptySchema, namesOrganization: false }, checks, nobody);
 }
 
 /** Throws method_unknown for a method that the server does not have. */
