@@ -139,6 +139,31 @@ describe.each(engines())('what one organization learns of another, on $name', (e
     expect(await statements.of(async () => await server.send(facts, encode(facts.request, { id: own.device }), caller))).not.toEqual([]);
   });
 
+  it('is nothing from the trail, though an admin key of its own made another one, asked what would go with it, and deleted it', async () => {
+    const trail = async (): Promise<string> => JSON.stringify(await askJson(server, `${ACCESS}/ListAuditEvents`, { pageSize: 200 }, caller));
+    const admin = as((await server.newKey(own.organization, { isAdmin: true, ownerUserId: server.app.bootstrapped?.user.id ?? '' })).key, own.organization);
+    const start = await trail();
+    const { id } = await askJson(server, `${ORGANIZATIONS}/CreateOrganization`, { name: MARK }, admin);
+    const path = `/api/v2/organizations/${String(id)}`;
+    const { confirmation } = await askJson(server, `${ORGANIZATIONS}/DeleteOrganization`, { id }, admin);
+    expect((await http.send('DELETE', path, { headers: admin, body: { confirmation, name: MARK } })).json).toMatchObject({ error: { message: 'takes no body; give confirmation, name in the query' } });
+    const confirmed = (name: string): string => `${path}?${new URLSearchParams({ confirmation: String(confirmation), name }).toString()}`;
+    expect((await http.send('DELETE', confirmed('other'), { headers: admin })).status).toBe(400);
+    expect((await http.send('DELETE', confirmed(MARK), { headers: admin })).json).toMatchObject({ deleted: true });
+    expect(await trail()).toBe(start);
+
+    // What its keys tried it is told, but not on whom.
+    for (const headers of [admin, caller]) expect((await http.send('PATCH', path, { headers, body: { name: MARK } })).status).toBe(404);
+    expect((await http.send('DELETE', path, { headers: caller })).status).toBe(403);
+    const told = JSON.parse(await trail()) as { events: Record<string, unknown>[] };
+    expect(told.events.slice(0, 3).map(({ method, resource, reason }) => [method, resource, reason])).toEqual([
+      [`${ORGANIZATIONS}/DeleteOrganization`, 'organizations', 'admin_key_required'],
+      [`${ORGANIZATIONS}/UpdateOrganization`, undefined, 'organization_not_found'],
+      [`${ORGANIZATIONS}/UpdateOrganization`, undefined, 'organization_not_found'],
+    ]);
+    expect(JSON.stringify(told)).not.toContain(id);
+  });
+
   it('is nothing from naming it instead of its own', async () => {
     const facts = descriptors.methods.get(`${DEVICES}/ListDigitalDevices`) as MethodFacts;
     const ask = async (organizationId: string): Promise<string> => {

@@ -64,6 +64,17 @@ describe('plantroom users, members, roles', () => {
     expect(await answerOf('users', 'show', known.id)).toMatchObject({ removedAt: expect.any(String), memberships: [] });
   });
 
+  it('tell the installation and the organization itself who made and who deleted it', async () => {
+    const owner = await answerOf('users', 'create', '--name', 'Founder');
+    const { id } = await answerOf('organizations', 'create', '--name', 'Short', '--owner', owner.id);
+    expect((await run('organizations', 'delete', id, '--confirm', 'other')).code).toBe(2);
+    await answerOf('organizations', 'delete', id, '--confirm', 'Short');
+    const told = async (chain: string): Promise<unknown[]> => (await answerOf<Shown[]>('audit', 'list', '--organization', chain, '--resource', `organizations/${id}`)).map(({ method, actor, outcome }) => [method, actor, outcome]);
+    const [deleted, made] = [['organizations delete', 'command_line', 'succeeded'], ['organizations create', 'command_line', 'succeeded']];
+    expect(await told(id)).toEqual([deleted, made]);
+    expect(await told('none')).toEqual([deleted, ['organizations delete', 'command_line', 'refused'], made]);
+  });
+
   it.each(['users create|list|show|update|remove', 'members add|list|update|remove', 'roles create|list|update|delete'])('help with %s', (text) => {
     const [group, names = ''] = text.split(' ');
     const commands = makeProgram().commands.find((one) => one.name() === group)?.commands ?? [];

@@ -79,12 +79,12 @@ describe.each(engines())('the removal of organizations on $name', (engine) => {
     await add('told');
     await organizationsOf().markDeleted('told', clock.now());
     let isBroken = true;
+    const onRemoved = async (id: string, db: Db): Promise<void> => {
+      await trail.didIn(db, id, 'organization removal', `organizations/${id}`);
+      if (isBroken) throw new Error('the disk is full');
+    };
     const run = async (line: string): Promise<void> => {
       const log = new MemoryLog();
-      const onRemoved = async (id: string, db: Db): Promise<void> => {
-        await trail.didIn(db, id, 'organization removal', `organizations/${id}`);
-        if (isBroken) throw new Error('the disk is full');
-      };
       const removal = new OrganizationRemoval({ database: test.database, clock, log, closeLinks: async () => {}, steps: [], onRemoved });
       removal.start();
       await log.until(line);
