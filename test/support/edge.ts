@@ -62,9 +62,9 @@ export class FakeAuthenticator implements Authenticator {
     return key;
   }
 
-  authenticate(key: string | undefined): Principal | Promise<Principal> {
+  authenticate(key: string | undefined, peer: string): Principal | Promise<Principal> {
     this.asked += 1;
-    return key?.startsWith('slow-') ? Promise.resolve().then(() => this.find(key)) : this.find(key);
+    return key?.startsWith('slow-') ? Promise.resolve().then(() => this.find(key, peer)) : this.find(key, peer);
   }
 
   recheck(principal: Principal): Promise<Principal> {
@@ -82,12 +82,13 @@ export class FakeAuthenticator implements Authenticator {
     if (allowedAddresses.length > 0 && !allowedAddresses.includes(peer)) throw new DomainError('permission_denied', 'address_not_allowed', 'use the key from elsewhere');
   }
 
-  private find(key: string | undefined): Principal {
+  private find(key: string | undefined, peer: string): Principal {
     if (key === undefined) throw new DomainError('unauthenticated', 'api_key_missing', 'the call has no key; send it as x-api-key');
     const end = this.ended.get(key);
     if (end) throw end;
     const found = this.keys.get(key);
     if (!found) throw new DomainError('unauthenticated', 'api_key_invalid', 'the key is not one of this server');
+    this.requireAllowed(found, peer);
     return found;
   }
 }

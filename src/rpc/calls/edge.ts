@@ -48,12 +48,15 @@ export class Edge {
 
   /**
    * The message of a call is here. One that came late finds its key looked at again, since a caller could hold a call open with a key and
-   * use it after the key has ended; streams are watched anyway. Throws as `admit`, but counts nothing. Undefined: it passes.
+   * use it after the key has ended; from here on the call may do what the key may now. Streams are watched anyway. Throws as `admit`, but
+   * counts nothing. Undefined: it passes.
    */
-  readmit({ method, context }: ServedCall, key: string | undefined): Promise<unknown> | undefined {
+  readmit({ method, context }: ServedCall, key: string | undefined): Promise<void> | undefined {
     if (!method.isUnary || this.clock.monotonic() - context.startedAt < AT_ONCE) return undefined;
     const principal = admitAgain(this.authenticator, method.facts, key, context.peer);
-    return principal instanceof Promise ? principal : undefined;
+    if (principal instanceof Promise) return principal.then((known) => void (context.principal = known));
+    if (principal) context.principal = principal;
+    return undefined;
   }
 
   /** What has to be done before the handler sees a request: a limited key reaches what it names, and a change is in the audit trail. Undefined: nothing. */
