@@ -119,6 +119,11 @@ describe.each(engines())('limits of rate on $name', (engine) => {
     expect([reasonOf(byKey), reasonOf(byKey)]).toEqual([undefined, ['rate_limited', 500, principal.keyId]]);
     const byPeer = limited({ callsPerPeerPerSecond: 1, burstSeconds: 1 });
     expect([reasonOf(byPeer), reasonOf(byPeer), reasonOf(byPeer, '192.0.2.8')]).toEqual([undefined, ['rate_limited', 1000, principal.keyId], undefined]);
+    const both = limited({ callsPerKeyPerSecond: 1, callsPerPeerPerSecond: 3, burstSeconds: 1 });
+    for (let call = 0; call < 100; call += 1) expect(reasonOf(both)).toEqual(call === 0 ? undefined : ['rate_limited', 1000, principal.keyId]);
+    both.countCall({ ...principal, keyId: 'another key of the same address' }, PEER);
+    both.countCall({ ...principal, keyId: 'one more' }, PEER);
+    expect(() => both.countCall({ ...principal, keyId: 'too many for the address' }, PEER)).toThrow(expect.objectContaining({ reason: 'rate_limited' }) as Error);
     const free = limited({});
     for (let call = 0; call < 1000; call += 1) expect(reasonOf(free)).toBeUndefined();
   });

@@ -31,9 +31,9 @@ export class RateLimits {
     this.callsOfPeer = buckets(callsPerPeerPerSecond, callsPerPeerPerSecond * burstSeconds);
   }
 
-  /** Counts a call that may go on. Throws `rate_limited`. */
+  /** Counts a call that may go on. One that its key has no more of takes nothing from the other keys of its peer. Throws `rate_limited`. */
   countCall(key: KeyIdentity, peer: string): void {
-    const wait = Math.max(this.callsOfKey?.take(key.keyId) ?? 0, this.callsOfPeer?.take(networkOf(peer)) ?? 0);
+    const wait = (this.callsOfKey?.take(key.keyId) ?? 0) || (this.callsOfPeer?.take(networkOf(peer)) ?? 0);
     if (wait === 0) return;
     throw new KeyRefused(key, 'exhausted', 'rate_limited', `there are more calls with this key, or from this address, than the server takes (rates.callsPerKeyPerSecond, rates.callsPerPeerPerSecond); the next one in ${seconds(wait)}`, { retryAfterMs: wait });
   }
