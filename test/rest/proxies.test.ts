@@ -10,7 +10,7 @@ describe('behind proxies', () => {
   const serve = async (trustedProxies: readonly string[], listen = '127.0.0.1:0'): Promise<HttpClient> => {
     const edge = await startRestEdge((server) => server.add(UserProfileServiceService, { getPersonalUser: async (_, { peer }) => (peers.push(peer), { id: 'u', memberships: [] as User['memberships'] } as User) }), { rest: { trustedProxies }, listen, isSecure: listen.startsWith('[::]') });
     const authenticate = edge.keys.authenticate.bind(edge.keys);
-    edge.keys.authenticate = (key: string | undefined, peer?: string) => (peers.push(String(peer)), authenticate(key));
+    edge.keys.authenticate = (key: string | undefined, peer: string) => (peers.push(peer), authenticate(key, peer));
     const client = new HttpClient(edge.address.replace('[::]', '127.0.0.1'), edge.ca, FIELDS);
     started.push({ edge, client });
     return client;
