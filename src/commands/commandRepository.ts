@@ -1,4 +1,4 @@
-import { foldName, uniqueOr, type Db, type HotStatement } from '../database';
+import { foldName, IdsRepository, uniqueOr, type Database, type Db, type HotStatement } from '../database';
 import type { SensorUse } from '../devices';
 import { notFound } from '../kernel/errors';
 import type { CreatedPosition } from '../kernel/pages';
@@ -44,7 +44,7 @@ export class CommandRepository {
   async list(organizationId: string, deviceId: string, after: CreatedPosition | undefined, limit: number, ids?: ReadonlySet<string>): Promise<Command[]> {
     const query = this.ofDevice(organizationId, deviceId).select<CommandRow[]>(COLUMNS).orderBy([{ column: 'c.created_at', order: 'desc' }, { column: 'c.id', order: 'desc' }]).limit(limit);
     if (after) void query.whereRaw('(c.created_at, c.id) < (?, ?)', [after.createdAt, after.id]);
-    if (ids) void query.whereIn('c.id', [...ids]);
+    if (ids) void query.whereIn('c.id', (await this.ofDevice(organizationId, deviceId).pluck<string[]>('c.id')).filter((id) => ids.has(id))); // a device has fewer than a key may name
     const rows = await query;
     return rows.map(commandFromRow);
   }
@@ -113,6 +113,12 @@ export class CommandRepository {
   private ofDevice(organizationId: string, deviceId: string) {
     return this.db.knex('commands as c').where('c.organization_id', organizationId).where('c.device_id', deviceId);
   }
+}
+
+/** How to ask which of some ids are no commands of an organization, of whichever device. */
+export function missingCommands(database: Database): (organizationId: string, ids: readonly string[]) => Promise<string[]> {
+  const commands = new IdsRepository(database.db, 'commands');
+  return async (organizationId, ids) => await commands.missing(organizationId, ids);
 }
 
 function definitionColumns(command: Command): Record<string, string | null> {

@@ -1,6 +1,6 @@
 export type { Command, CommandDefinition, CommandMode, ExpectedSensorState, VerificationStrategy } from './command';
 export { commandHandlers, type CommandHandlers } from './commandHandlers';
-export { missingCommands } from './commandIdsRepository';
+export { missingCommands } from './commandRepository';
 export { CommandRepository } from './commandRepository';
 export { CommandService, type CommandOptions, type CommandPage, type CommandQuery } from './commandService';
 export { ENCODED_TEMPLATE, renderDirect, renderEncoderInput, renderExpected, type RenderedState, type TemplateExecution, type TemplateValues } from './commandTemplates';

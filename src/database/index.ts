@@ -1,6 +1,6 @@
 export { CommitUnknown } from './commitUnknown';
 export { Database, type DatabaseFacts } from './database';
-export { whereDeviceInside } from './deviceReach';
+export { IdsRepository } from './idsRepository';
 export { type DataFolderLock, findDataFolderHolder, lockDataFolder, watchDataFolder } from './dataFolder';
 export type { Db, HotStatement, SqlValue } from './db';
 export { type Dialect, foldName } from './engines/dialect';

@@ -1,5 +1,5 @@
 import type { Db, HotStatement } from '../database';
-import type { DeviceReach } from '../kernel/reach';
+import { isDeviceInside, type DeviceReach } from '../kernel/reach';
 
 // PostgreSQL and SQLite both take more values in one statement.
 const MOST_VALUES = 500;
@@ -31,23 +31,18 @@ export class DeviceReachRepository {
     if (reach.connectionIds.size === 0) return inside;
     for (let at = 0; at < others.length; at += MOST_VALUES) {
       const some = others.slice(at, at + MOST_VALUES);
-      const rows: { id: string }[] = await this.db
-        .knex('physical_devices as p')
-        .where('p.organization_id', organizationId)
-        .whereIn('p.device_id', some)
-        .whereIn('p.connection_id', [...reach.connectionIds])
-        .select({ id: 'p.device_id' });
-      for (const { id } of rows) inside.add(id);
+      const query = this.db.knex('physical_devices as p').where('p.organization_id', organizationId).whereIn('p.device_id', some);
+      const rows = await query.select<{ id: string; connectionId: string }[]>({ id: 'p.device_id', connectionId: 'p.connection_id' });
+      for (const { id, connectionId } of rows) if (reach.connectionIds.has(connectionId)) inside.add(id);
     }
     return inside;
   }
 
-  /** The first of these devices that is not there, or lies outside; undefined: none. Without a reach: that is not there. */
-  async outside(organizationId: string, reach: DeviceReach | undefined, deviceIds: readonly string[]): Promise<string | undefined> {
+  /** The first of these devices that is not there, or lies outside; undefined: none. */
+  async outside(organizationId: string, reach: DeviceReach, deviceIds: readonly string[]): Promise<string | undefined> {
     const [first = ''] = deviceIds;
     const rows = deviceIds.length === 1 ? await this.db.all<BoundDevice>(ONE, [organizationId, first]) : await this.devices(organizationId, deviceIds);
-    const isInside = (row: BoundDevice): boolean => !reach || reach.ids.has(row.id) || (row.connectionId !== null && reach.connectionIds.has(row.connectionId));
-    const inside = new Set(rows.filter(isInside).map(({ id }) => id));
+    const inside = new Set(rows.filter(({ id, connectionId }) => isDeviceInside(reach, id, connectionId)).map(({ id }) => id));
     return deviceIds.find((id) => !inside.has(id));
   }
 

@@ -1,5 +1,5 @@
 import { ConnectionRepository } from '../connections';
-import type { Db } from '../database';
+import { type Database, type Db, IdsRepository } from '../database';
 import type { DeviceReach } from '../kernel/reach';
 import { ImageRepository } from '../media';
 import { SensorTemplateRepository } from '../sensorTemplates';
@@ -37,4 +37,10 @@ export function deviceRepositories(db: Db): DeviceRepositories {
     connections: new ConnectionRepository(db),
     templates: new SensorTemplateRepository(db),
   };
+}
+
+/** How to ask which of some ids are no devices of an organization. */
+export function missingDevices(database: Database): (organizationId: string, ids: readonly string[]) => Promise<string[]> {
+  const devices = new IdsRepository(database.db, 'digital_devices');
+  return async (organizationId, ids) => await devices.missing(organizationId, ids);
 }

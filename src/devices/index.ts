@@ -5,7 +5,7 @@ export type { ImageLinks } from './deviceMessages';
 export type { DeviceHooks } from './deviceHooks';
 export { DeviceReachRepository } from './deviceReachRepository';
 export { DeviceCounterRepository } from './deviceCounterRepository';
-export { missingDevices } from './deviceIdsRepository';
+export { missingDevices } from './deviceRepositories';
 export { DeviceRepository } from './deviceRepository';
 export { DeviceService, type DeviceChange, type DeviceOptions, type DevicePage, type DeviceQuery, type NewDevice } from './deviceService';
 export { SensorRepository } from './sensorRepository';

@@ -1,8 +1,14 @@
-import { type Db, whereDeviceInside } from '../database';
+import type { Db } from '../database';
 import { validationFailed } from '../kernel/errors';
-import type { DeviceReach } from '../kernel/reach';
+import { isDeviceInside, type DeviceReach } from '../kernel/reach';
 import type { Sensor, SensorMapping } from './device';
 import { foreignKeyOr } from './foreignKeyOr';
+
+interface BoundSensor {
+  readonly id: string;
+  readonly deviceId: string;
+  readonly connectionId: string | null;
+}
 
 // SQLite takes at most 500 rows in one insert of the query builder.
 const ROWS_AT_ONCE = 100;
@@ -62,10 +68,11 @@ export class SensorRepository {
   }
 
   /** The first of these sensors that is not there, or whose device lies outside the reach of a limited key; undefined: none. */
-  async sensorsOutside(organizationId: string, reach: DeviceReach | undefined, sensorIds: readonly string[]): Promise<string | undefined> {
-    const query = this.db.knex('sensors as s').where('s.organization_id', organizationId).whereIn('s.id', [...sensorIds]).select('s.id');
-    const rows: { id: string }[] = await whereDeviceInside(query, 's.device_id', organizationId, reach);
-    const inside = new Set(rows.map(({ id }) => id));
+  async sensorsOutside(organizationId: string, reach: DeviceReach, sensorIds: readonly string[]): Promise<string | undefined> {
+    // Compared here: with all that a key names a statement takes longer to read than these rows.
+    const query = this.db.knex('sensors as s').leftJoin('physical_devices as p', 'p.device_id', 's.device_id').where('s.organization_id', organizationId).whereIn('s.id', [...sensorIds]);
+    const rows = await query.select<BoundSensor[]>({ id: 's.id', deviceId: 's.device_id', connectionId: 'p.connection_id' });
+    const inside = new Set(rows.filter(({ deviceId, connectionId }) => isDeviceInside(reach, deviceId, connectionId)).map(({ id }) => id));
     return sensorIds.find((id) => !inside.has(id));
   }
 

@@ -142,8 +142,8 @@ export class ExecutionService {
 
   /** The first of these executions that is not there, or lies outside the reach of a limited key; undefined: none. */
   async executionsOutside(organizationId: string, reach: Reach, ids: readonly string[]): Promise<string | undefined> {
-    const inside = await this.work.repos.reached.inside(organizationId, reach, ids);
-    return ids.find((id) => !inside.has(id));
+    for (const id of ids) if (!(await this.work.repos.reached.isInside(organizationId, reach, id))) return id;
+    return undefined;
   }
 
   private async create(db: Db, execution: Execution, reason: RejectionReason | undefined): Promise<void> {
@@ -155,7 +155,7 @@ export class ExecutionService {
 /** Its device stays where it is until the end of the transaction. Throws `execution_not_found` where that, or its command, is outside: it may have moved since the gate looked. */
 async function requireInside({ devices, reached }: Repositories, { organizationId, id, deviceId }: Execution, reach: Reach): Promise<void> {
   await devices.hold(organizationId, deviceId);
-  if (!(await reached.inside(organizationId, reach, [id])).has(id)) throw notFound('execution', id);
+  if (!(await reached.isInside(organizationId, reach, id))) throw notFound('execution', id);
 }
 
 /** Told of the execution whose trigger id counts no longer. */

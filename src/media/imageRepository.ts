@@ -1,9 +1,9 @@
-import type { Knex } from 'knex';
-import { type Db, type Dialect, whereDeviceInside } from '../database';
+import type { Db, Dialect } from '../database';
 import { throwIfAny, type Violation } from '../kernel/errors';
 import { isId } from '../kernel/ids';
 import type { DeviceReach } from '../kernel/reach';
 import { placed, unknownImages, type DeviceImage, type ImageInput } from './deviceImage';
+import { PictureReachRepository } from './pictureReachRepository';
 
 /** SQL of a column of a statement over `digital_devices d`: the pictures of the device as JSON text, for imagesFromJson. */
 export function imagesOfDeviceSql(dialect: Dialect): string {
@@ -27,13 +27,6 @@ export function imagesFromJson(text: string): readonly DeviceImage[] {
   return (JSON.parse(text) as (Omit<DeviceImage, 'isCover'> & { isCover: number })[]).map((image) => ({ ...image, isCover: image.isCover === 1 }));
 }
 
-/** Narrows a query of pictures `m` to those inside the reach of a limited key: a device inside shows them, or none does. */
-export function wherePictureInside(db: Db, query: Knex.QueryBuilder, organizationId: string, reach: DeviceReach | undefined): Knex.QueryBuilder {
-  if (!reach) return query;
-  const shown = () => db.knex('device_images as i').where('i.media_id', db.knex.ref('m.id')).select('i.device_id');
-  return query.where((inside) => void inside.whereNotExists(shown()).orWhereExists(whereDeviceInside(shown(), 'i.device_id', organizationId, reach)));
-}
-
 /**
  * Which pictures a device shows. Assumes validated input (imageListViolations), a device of `organizationId`, and for the writes that it is
  * locked in the transaction of `db`. A picture is locked while it is given to a device or taken from it, in the order of the ids, so
@@ -46,8 +39,9 @@ export class ImageRepository {
   async check(organizationId: string, images: readonly ImageInput[], reach?: DeviceReach): Promise<Violation[]> {
     const ids = wanted(images).filter(isId);
     if (ids.length === 0) return [];
-    const rows: { id: string }[] = await wherePictureInside(this.db, this.media(organizationId, ids).select('m.id'), organizationId, reach);
-    const unknown = missing(images, rows);
+    const rows: { id: string }[] = await this.media(organizationId, ids).select('m.id');
+    const showing = reach && (await new PictureReachRepository(this.db).showing(organizationId, reach, ids));
+    const unknown = missing(images, rows.filter(({ id }) => showing?.get(id) !== 0));
     return unknownImages(images, new Set(ids.filter((id) => unknown.has(id))));
   }
 

@@ -1,8 +1,8 @@
-import { type Db, whereDeviceInside } from '../database';
+import type { Db } from '../database';
 import { DomainError } from '../kernel/errors';
 import type { DeviceReach } from '../kernel/reach';
-import { wherePictureInside } from './imageRepository';
 import { mediaNotFound, type Media } from './media';
+import { PictureReachRepository } from './pictureReachRepository';
 
 interface MediaRow {
   readonly id: string;
@@ -54,18 +54,18 @@ export class MediaRepository {
 
   /** Of the devices that show it those inside `reach` are counted. Throws `media_not_found`. */
   async get(organizationId: string, id: string, reach?: DeviceReach): Promise<Media> {
-    const uses = whereDeviceInside(this.db.knex('device_images as i').where('i.media_id', this.db.knex.ref('m.id')), 'i.device_id', organizationId, reach).count().as('device_count');
+    const uses = this.db.knex('device_images as i').where('i.media_id', this.db.knex.ref('m.id')).count().as('device_count');
     const deleted = this.db.knex('organizations as o').where('o.id', organizationId).whereNotNull('o.deleted_at'); // links need no key: they end with it
     const row = await this.one(organizationId, id).whereNotExists(deleted).first<MediaRow | undefined>('m.*', uses);
     if (!row) throw mediaNotFound(id);
-    return mediaFromRow(row);
+    return mediaFromRow(reach ? { ...row, device_count: (await this.showing(organizationId, reach, [id])).get(id) ?? 0 } : row);
   }
 
   /** The first of these pictures that is not there, or that devices show of which none is inside the reach of a limited key; undefined: none. */
   async outside(organizationId: string, reach: DeviceReach, ids: readonly string[]): Promise<string | undefined> {
-    const query = wherePictureInside(this.db, this.of(organizationId).whereIn('m.id', [...ids]), organizationId, reach);
-    const inside = new Set(await query.pluck<string[]>('m.id'));
-    return ids.find((id) => !inside.has(id));
+    const there = new Set(await this.of(organizationId).whereIn('m.id', [...ids]).pluck<string[]>('m.id'));
+    const showing = await this.showing(organizationId, reach, ids);
+    return ids.find((id) => !there.has(id) || showing.get(id) === 0);
   }
 
   /** The picture, which nobody gives to a device or takes from one until the end of the transaction. Throws `media_not_found`. */
@@ -102,6 +102,10 @@ export class MediaRepository {
     if (after) void query.whereRaw('(m.unused_since, m.id) > (?, ?)', [after.unusedSince, after.id]);
     const rows: Pick<MediaRow, 'id' | 'organization_id' | 'unused_since'>[] = await query.orderBy(['m.unused_since', 'm.id']).limit(limit).select('m.id', 'm.organization_id', 'm.unused_since');
     return rows.map((row) => ({ id: row.id, organizationId: row.organization_id, unusedSince: Number(row.unused_since) }));
+  }
+
+  private async showing(organizationId: string, reach: DeviceReach, ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return await new PictureReachRepository(this.db).showing(organizationId, reach, ids);
   }
 
   private one(organizationId: string, id: string) {

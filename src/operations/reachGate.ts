@@ -1,5 +1,5 @@
 import type { Database } from '../database';
-import { DeviceReachRepository, SensorRepository } from '../devices';
+import { DeviceReachRepository, missingDevices, SensorRepository } from '../devices';
 import { notFound } from '../kernel/errors';
 import { isId } from '../kernel/ids';
 import type { Principal } from '../kernel/principal';
@@ -11,8 +11,9 @@ type Outside<Limits> = (organizationId: string, reach: Limits, ids: readonly str
 
 /** What the gate asks the rooms. */
 export interface ReachQueries {
-  /** Without a reach: the first that is not there. */
-  readonly devices: Outside<DeviceReach | undefined>;
+  readonly devices: Outside<DeviceReach>;
+  /** Those of the devices that are not there. */
+  readonly missingDevices: (organizationId: string, ids: readonly string[]) => Promise<readonly string[]>;
   readonly sensors: Outside<DeviceReach>;
   readonly media: Outside<DeviceReach>;
   readonly executions: Outside<Reach>;
@@ -62,7 +63,7 @@ export class ReachGate {
     const outside = commands && ids.find((id) => !commands.has(id));
     if (outside === undefined) return;
     // Where the device is not there either, the service says that first.
-    for (const { thing, ids: of } of named) if (thing === 'device') await refuse({ organizationId, ids: of }, this.queries.devices, undefined, (id) => notFound('device', id));
+    for (const { thing, ids: of } of named) if (thing === 'device') await refuse({ organizationId, ids: of }, async (_, __, asked) => (await this.queries.missingDevices(organizationId, asked))[0], undefined, (id) => notFound('device', id));
     throw notFound('command', outside);
   }
 
@@ -78,6 +79,7 @@ export function reachQueries(database: Database, services: Pick<ReachQueries, 'm
   const sensors = new SensorRepository(database.db);
   return {
     devices: async (...asked) => await devices.outside(...asked),
+    missingDevices: missingDevices(database),
     sensors: async (...asked) => await sensors.sensorsOutside(...asked),
     ...services,
   };

@@ -110,7 +110,7 @@ describe.each(engines())('executions for limited keys, on $name', (engine) => {
     const plan = await planOf(site.server.database.database, async (tx) => {
       const repository = new ExecutionReachRepository(tx);
       await repository.list({ organizationId: 'org-1', deviceId: 'd', size: 50, after: undefined }, new Set(['c']));
-      await repository.inside('org-1', { devices: { ids: new Set(['d']), connectionIds: new Set(['c']) }, commands: new Set(['c']) }, ['e', 'f']);
+      await repository.isInside('org-1', { devices: { ids: new Set(['d']), connectionIds: new Set(['c']) }, commands: new Set(['c']) }, 'e');
     });
     expect(plan).not.toMatch(/SCAN \w+"|Seq Scan|\(organization_id=\?\)"/);
   });

@@ -1,11 +1,18 @@
 import { setImmediate as othersTurn } from 'node:timers/promises';
-import { type Db, whereDeviceInside } from '../../database';
+import type { Db } from '../../database';
 import { type Page, pageOf } from '../../kernel/pages';
-import type { Reach } from '../../kernel/reach';
+import { isDeviceInside, type Reach } from '../../kernel/reach';
 import type { ListedExecution } from '../execution';
 import { type ListedRow, listedFromRow } from './executionRow';
 import { MOST_LISTED, statements } from './executionStatements';
 import { type ExecutionList, NEWEST, type UpdatedPosition } from './executionViewRepository';
+
+interface BoundRow {
+  readonly device_id: string;
+  /** Null: it was deleted. */
+  readonly command_id: string | null;
+  readonly connection_id: string | null;
+}
 
 interface WalkedRow {
   readonly id: string;
@@ -21,14 +28,11 @@ const LARGEST_STEP = 2000;
 export class ExecutionReachRepository {
   constructor(private readonly db: Db) {}
 
-  /** Those of these executions whose device is inside (a deleted one: where the key names it), and whose command is there and inside. */
-  async inside(organizationId: string, { devices, commands }: Reach, ids: readonly string[]): Promise<ReadonlySet<string>> {
-    // With the bare column SQLite would rather read all executions of the organization than look for more than one id.
-    const query = this.db.knex('executions as e').whereRaw("e.organization_id || '' = ?", organizationId).whereIn('e.id', [...ids]).select('e.id');
-    // A key may name commands that are deleted since.
-    if (commands) query.whereIn('e.command_id', (named) => void named.select('c.id').from('commands as c').where('c.organization_id', organizationId).whereIn('c.id', [...commands]));
-    const rows: { id: string }[] = await whereDeviceInside(query, 'e.device_id', organizationId, devices);
-    return new Set(rows.map(({ id }) => id));
+  /** Whether its device is inside (a deleted one: where the key names it), and its command is there and inside; one that is not there is outside. */
+  async isInside(organizationId: string, { devices, commands }: Reach, id: string): Promise<boolean> {
+    const [row] = await this.db.all<BoundRow>(statements.bound, [organizationId, id]);
+    if (!row || !isDeviceInside(devices, row.device_id, row.connection_id)) return false;
+    return !commands || (row.command_id !== null && commands.has(row.command_id));
   }
 
   /** The executions of these commands of a device, most recently updated first. What lies between them is walked through in steps, with a turn for others between. */

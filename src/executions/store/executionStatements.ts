@@ -34,6 +34,8 @@ export const statements = {
   walk: hot('walk', 'select e.id, e.updated_at, e.command_id from executions e where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?'),
   // With the bare column SQLite would rather read all executions of the organization than look for more than one id.
   listed: hot('listed', `${viewOf(LISTED)} where e.organization_id || '' = ? and e.id in (${Array.from({ length: MOST_LISTED }, () => '?').join(', ')})`),
+  // What tells whether an execution lies inside the reach of a limited key.
+  bound: hot('bound', `select e.device_id, ${COMMAND_ID}, (select p.connection_id from physical_devices p where p.device_id = e.device_id) as connection_id from executions e where e.organization_id = ? and e.id = ?`),
   byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),
   forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
   duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),
