@@ -226,10 +226,11 @@ export class Sealer {
   private async write(db: Db, batch: readonly Waiting[], forgotten: readonly string[]): Promise<Map<string, ChainEnds>> {
     const repository = new AuditRepository(db);
     const begun = await repository.endPending([...batch.filter((one) => one.begun).map(({ event }) => event.id), ...forgotten]);
-    const notes = batch.filter((one) => !one.begun).map(({ event }) => event.id);
-    const known = this.inDoubt && notes.length > 0 ? await repository.known(notes) : new Set<string>();
-    // Of two ends of one change the first counts.
-    const ended = batch.filter((one) => (one.begun ? begun.delete(one.event.id) : !known.has(one.event.id)));
+    // An end whose beginning is gone may be a second one, of which the first counts; if no chain has the first, somebody removed the beginning.
+    const doubtful = batch.filter((one) => (one.begun ? !begun.has(one.event.id) : this.inDoubt)).map(({ event }) => event.id);
+    const known = doubtful.length > 0 ? await repository.known(doubtful) : new Set<string>();
+    const ended = batch.filter(({ event: { id } }) => !known.has(id) && known.add(id));
+    for (const { begun: hadBegun, event } of ended) if (hadBegun && !begun.has(event.id)) this.log.error({ event_id: event.id, method: event.method, request_id: event.requestId }, 'audit.beginning_gone');
     const chains = Map.groupBy(ended.flatMap(({ event, sealedAs }) => withCopy(sealedAs ?? event)), ({ chain }) => chain);
     const moved = new Map<string, ChainEnds>();
     // In one order, so that two who seal at once do not wait for each other.
