@@ -1,7 +1,7 @@
 export { AuditArchive } from './audit/auditArchive';
 export { type AuditEvent } from './audit/auditEvent';
 export { auditHandlers } from './audit/auditHandlers';
-export { lineOf, readLine } from './audit/auditLines';
+export { endLineOf, headLineOf, lineOf, readLine } from './audit/auditLines';
 export { ChainCheck, type ChainFault, type ChainPlace } from './audit/chainCheck';
 export { AuditQueries } from './audit/auditQueries';
 export { AuditTrail } from './audit/auditTrail';

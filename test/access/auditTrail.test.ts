@@ -179,7 +179,7 @@ describe.each(engines())('the audit trail on $name', (engine) => {
     clock.advance(A_DAY);
     await trail.lookAfter();
     expect((await rows()).map((row) => [row['seq'], row['request_id'] === 'younger', row['method'], row['actor']])).toEqual([[301, true, METHOD, 'key'], [302, false, 'audit retention', 'server']]);
-    expect((await rows())[1]?.['resource']).toMatch(/^audit-events\/1\.\.300\/[0-9a-f]{64}$/);
+    expect((await rows())[1]?.['resource']).toMatch(/^audit-events\/1\.\.300\/[0-9a-f]{64}\/2026-01-02T03:04:05\.678Z\/30d$/);
     expect(await faults()).toEqual([]);
     clock.advance(60 * A_DAY);
     await trail.lookAfter();

@@ -29,6 +29,16 @@ export class AuditArchive {
     return await this.chain.ends(chain);
   }
 
+  /** Organizations without a chain, though each was made with one. */
+  async *organizationsWithout(): AsyncGenerator<string> {
+    for (let ids = await this.chain.organizationsWithout('', AT_ONCE); ids.length > 0; ids = await this.chain.organizationsWithout(ids.at(-1) ?? '', AT_ONCE)) yield* ids;
+  }
+
+  /** Whether there is anything that a chain of this name could be of: an organization, events, or that of none. */
+  async isKnown(chain: string): Promise<boolean> {
+    return chain === '' || (await this.chain.ends(chain)) !== undefined || (await this.chain.isOrganization(chain)) || (await this.chain.largest(chain)) !== undefined;
+  }
+
   /** An event's place; undefined where there is none. */
   async place(chain: string, seq: number): Promise<ChainPlace | undefined> {
     const [row] = await this.chain.from(chain, seq, 1);
@@ -64,10 +74,21 @@ export class AuditArchive {
       const largest = await this.chain.largest(chain);
       const now = await this.chain.ends(chain);
       if (attempt < TRIES && now?.firstSeq !== ends?.firstSeq) continue; // the retention shortens it
-      check.checkBeginning();
-      check.checkEnd(ends && { seq: ends.lastSeq, hash: ends.lastHash }, now !== undefined && largest > now.lastSeq);
+      if (ends) {
+        check.checkBeginning();
+        await this.goBack(chain, ends.firstSeq, check);
+      }
+      const isOfNobody = chain === '' && !ends && largest === undefined; // nothing has happened yet that belongs to no organization
+      if (!isOfNobody) check.checkEnd(ends && { seq: ends.lastSeq, hash: ends.lastHash }, now !== undefined && largest !== undefined && largest > now.lastSeq);
       check.checkExpected();
       return check;
+    }
+  }
+
+  /** What stands before the beginning is what a retention that is under way still has to remove, or was put there. */
+  private async goBack(chain: string, firstSeq: number, check: ChainCheck): Promise<void> {
+    for (let rows = await this.chain.before(chain, firstSeq, AT_ONCE); rows.length > 0; rows = await this.chain.before(chain, rows.at(-1)?.seq ?? 0, AT_ONCE)) {
+      for (const row of rows) check.takeGivenUp(row);
     }
   }
 

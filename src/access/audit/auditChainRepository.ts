@@ -29,10 +29,27 @@ export class AuditChainRepository {
     return await this.db.knex('audit_events').where({ chain }).where('seq', '>=', seq).orderBy('seq').limit(limit).select<AuditRow[]>('*');
   }
 
-  /** The place of the last event that there is, wherever the chain is said to end; 0: none. */
-  async largest(chain: string): Promise<number> {
+  /** At most `limit` events before a place in the chain, the last first; also those that no chain could hold. */
+  async before(chain: string, seq: number, limit: number): Promise<AuditRow[]> {
+    return await this.db.knex('audit_events').where({ chain }).where('seq', '<', seq).orderBy('seq', 'desc').limit(limit).select<AuditRow[]>('*');
+  }
+
+  /** At most `limit` organizations after an id that have no chain, though each was made with one; also those that are being deleted. */
+  async organizationsWithout(after: string, limit: number): Promise<string[]> {
+    const query = this.db.knex('organizations as o').where('o.id', '>', after).orderBy('o.id').limit(limit);
+    for (const table of ['audit_chains', 'audit_events']) query.whereNotExists((of) => void of.from(`${table} as t`).whereRaw('t.chain = o.id').select('t.chain'));
+    return (await query.select<{ id: string }[]>('o.id')).map(({ id }) => id);
+  }
+
+  /** Whether there is an organization of an id, also one that is being deleted. */
+  async isOrganization(id: string): Promise<boolean> {
+    return (await this.db.knex('organizations').where({ id }).first('id')) !== undefined;
+  }
+
+  /** The place of the last event that there is, wherever the chain is said to end; undefined: there is none. */
+  async largest(chain: string): Promise<number | undefined> {
     const row = await this.db.knex('audit_events').where({ chain }).orderBy('seq', 'desc').first<{ seq: number } | undefined>('seq');
-    return row?.seq ?? 0;
+    return row?.seq;
   }
 
   /** Lets a locked chain begin after an event. */

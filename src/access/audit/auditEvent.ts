@@ -97,7 +97,7 @@ const LONGEST = 300;
 
 /** Text that both engines can hold, so that no event can keep those behind it from being written. */
 export function storable(text: string): string {
-  return text.toWellFormed().replaceAll(/\p{Cc}/gu, '').slice(0, LONGEST);
+  return text.replaceAll(/\p{Cc}/gu, '').slice(0, LONGEST).toWellFormed();
 }
 
 /** What any database takes of an event: an id of its own, plain characters, no names of fields. */

@@ -44,6 +44,8 @@ export class AuditListRepository {
   async find(chain: string, filter: AuditFilter, before: AuditPosition | undefined, limit: number, looks: number): Promise<AuditFound> {
     const looked = this.led(chain, filter, before).orderBy(NEWEST_FIRST).limit(looks).select('e.*');
     const fitting = this.db.knex.from(looked.as('e')).orderBy(NEWEST_FIRST).limit(limit);
+    // What stands outside the ends of the chain is no part of it: about to be removed, or put there by somebody.
+    fitting.whereRaw('e.seq between coalesce((select first_seq from audit_chains where chain = ?), e.seq) and coalesce((select last_seq from audit_chains where chain = ?), e.seq)', [chain, chain]);
     fitting.where(equals(filter));
     if (filter.methods) fitting.whereIn('e.method', [...filter.methods]);
     if (filter.resource !== undefined) fitting.whereRaw('(e.resource = ? or substr(e.resource, 1, ?) = ?)', [filter.resource, filter.resource.length + 1, `${filter.resource}/`]);

@@ -3,11 +3,20 @@ import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
 import { AuditChainRepository } from './auditChainRepository';
 import { AuditRepository } from './auditRepository';
+import { removedText } from './removedEvents';
 import { RETENTION, serverEvent } from './serverEvents';
 
 const A_DAY = 24 * 60 * 60_000;
 /** Events of one look or one transaction: a few milliseconds. */
 const AT_ONCE = 250;
+
+/** The last event that is over its time. */
+interface LastOver {
+  readonly seq: number;
+  readonly hash: string;
+  /** When the newest of those up to there began. */
+  readonly newest: number;
+}
 
 /**
  * Removes the oldest events of each chain, from its beginning. First the chain is made to begin later, and an event of the server says up
@@ -33,34 +42,37 @@ export class AuditRetention {
     const ends = await chains.ends(chain);
     if (!ends) return; // something is wrong with it, and all of it is needed to say what
     const last = await this.lastOver(chain, ends.firstSeq, cutoff, signal);
-    if (last) await this.giveUp(chain, last);
-    for (let removed = AT_ONCE; removed === AT_ONCE && !signal.aborted; await turn()) removed = await chains.removeBefore(chain, (last?.seq ?? ends.firstSeq - 1) + 1, AT_ONCE);
-    if (last) log.info({ organization_id: chain, first: ends.firstSeq, last: last.seq }, 'audit.retention');
+    const isGivenUp = last !== undefined && (await this.giveUp(chain, last));
+    for (let removed = AT_ONCE; removed === AT_ONCE && !signal.aborted; await turn()) removed = await chains.removeBefore(chain, isGivenUp ? last.seq + 1 : ends.firstSeq, AT_ONCE);
+    if (isGivenUp) log.info({ organization_id: chain, first: ends.firstSeq, last: last.seq }, 'audit.retention');
   }
 
   /** The last of the events at the beginning that are over their time; undefined: not even the first is, by a day. */
-  private async lastOver(chain: string, firstSeq: number, cutoff: number, signal: AbortSignal): Promise<{ seq: number; hash: string } | undefined> {
+  private async lastOver(chain: string, firstSeq: number, cutoff: number, signal: AbortSignal): Promise<LastOver | undefined> {
     const chains = new AuditChainRepository(this.deps.database.db);
-    let last: { seq: number; hash: string } | undefined;
+    let last: LastOver | undefined;
     for (let at = firstSeq; ; at += AT_ONCE) {
       const rows = await chains.from(chain, at, AT_ONCE);
       if (at === firstSeq && (rows[0]?.at ?? Infinity) >= cutoff - A_DAY) return undefined;
       for (const row of rows) {
         if (row.at >= cutoff) return last;
-        last = row;
+        last = { seq: row.seq, hash: row.hash, newest: Math.max(row.at, last?.newest ?? row.at) };
       }
       if (rows.length < AT_ONCE || signal.aborted) return last;
       await turn();
     }
   }
 
-  private async giveUp(chain: string, last: { readonly seq: number; readonly hash: string }): Promise<void> {
-    const { database, clock } = this.deps;
-    await database.transaction(async (db) => {
+  /** False: another process has shortened the chain that far meanwhile. */
+  private async giveUp(chain: string, last: LastOver): Promise<boolean> {
+    const { database, clock, retentionDays } = this.deps;
+    return await database.transaction(async (db) => {
       const repository = new AuditRepository(db);
       const ends = await repository.lock(chain);
-      await repository.append(chain, ends, [serverEvent(clock.now(), chain, RETENTION, `audit-events/${ends.firstSeq}..${last.seq}/${last.hash}`)]);
+      if (last.seq < ends.firstSeq) return false;
+      await repository.append(chain, ends, [serverEvent(clock.now(), chain, RETENTION, removedText({ first: ends.firstSeq, ...last, days: retentionDays }))]);
       await new AuditChainRepository(db).beginAfter(chain, last);
+      return true;
     });
   }
 }

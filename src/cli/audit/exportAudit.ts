@@ -1,6 +1,5 @@
 import type * as accessModule from '../../access';
 import type { Core } from '../../app';
-import { notFound } from '../../kernel/errors';
 import { withCore } from '../core';
 import { UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
@@ -8,6 +7,7 @@ import { showRecord } from '../output';
 import { Progress } from '../progress';
 import { fileTarget, requireWritable, stdoutTarget, type ExportTarget } from '../readings/exportTarget';
 import { chainOf } from './listAudit';
+import { noChain } from './noChain';
 
 const lazyAccess = (): typeof accessModule => require('../../access');
 
@@ -25,7 +25,7 @@ export async function runExport(flags: ExportFlags): Promise<void> {
   if (output !== undefined) await requireWritable(output);
   const exported = await withCore(flags, async (core) => {
     const chain = await chainOf(core, flags.organization);
-    const target = output === undefined ? stdoutTarget(new AbortController().signal) : await fileTarget(output);
+    const target = output === undefined ? stdoutTarget(new AbortController().signal) : await fileTarget(output, 'the events');
     try {
       const written = await writeChain(core, chain, flags.fromSeq, target);
       await target.finish();
@@ -39,16 +39,16 @@ export async function runExport(flags: ExportFlags): Promise<void> {
 }
 
 async function writeChain(core: Core, chain: string, fromSeq: number | undefined, target: ExportTarget): Promise<{ organizationId: string; events: number; head: string }> {
-  const { lineOf } = lazyAccess();
+  const { endLineOf, headLineOf, lineOf } = lazyAccess();
   const ends = await core.archive.ends(chain);
-  if (!ends) throw notFound('audit_chain', chain);
+  if (!ends) throw noChain(chain);
   const first = Math.max(fromSeq ?? ends.firstSeq, ends.firstSeq);
   const after = first === ends.firstSeq ? { seq: first - 1, hash: ends.firstPrevious } : await core.archive.place(chain, first - 1);
   if (!after) throw new UsageError(`--from-seq ${first} is behind the end of the chain, ${ends.lastSeq}; there is nothing to go on with`);
   const progress = new Progress(ends.lastSeq - first + 1, process.stderr);
   let events = 0;
   let last = after;
-  await target.write(`${JSON.stringify({ chain, after })}\n`);
+  await target.write(`${headLineOf({ chain, after })}\n`);
   for await (const rows of core.archive.rows(chain, first)) {
     const wanted = rows.filter(({ seq }) => seq <= ends.lastSeq);
     await target.write(wanted.map((row) => `${lineOf(row)}\n`).join(''));
@@ -57,7 +57,7 @@ async function writeChain(core: Core, chain: string, fromSeq: number | undefined
     progress.reached(events, chain);
     if (wanted.length < rows.length) break;
   }
-  await target.write(`${JSON.stringify({ chain, end: { seq: last.seq, hash: last.hash } })}\n`);
+  await target.write(`${endLineOf({ chain, end: last })}\n`);
   progress.clear();
   return { organizationId: chain, events, head: `${last.seq}:${last.hash}` };
 }

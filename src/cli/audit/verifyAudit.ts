@@ -8,6 +8,7 @@ import { Reported, UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
 import { note, say, showTable } from '../output';
 import { Progress } from '../progress';
+import { noChain } from './noChain';
 
 const lazyAccess = (): typeof accessModule => require('../../access');
 
@@ -24,9 +25,9 @@ export async function runVerify(flags: VerifyFlags): Promise<void> {
   if (expect && organization === undefined && file === undefined) throw new UsageError('--expect is the head of one chain; name it with --organization');
   const checks = file === undefined ? await withCore(flags, async (core) => await verifyDatabase(core, organization, expect)) : await verifyFile(file, expect);
   const faults = checks.flatMap((check) => check.faults);
-  if (flags.json) say(JSON.stringify({ chains: checks.map(({ chain, events, head }) => ({ organizationId: chain, events, head: headText(head) })), faults: faults.map(faultShown) }));
+  if (flags.json) say(JSON.stringify({ chains: checks.map(shown), faults: faults.map(faultShown) }));
   else {
-    showTable(checks.map(({ chain, events, head, faults: { length } }) => ({ organizationId: chain, events, head: headText(head), verdict: length === 0 ? 'whole' : 'NOT WHOLE' })), ['organizationId', 'events', 'verdict', 'head'], flags);
+    showTable(checks.map((check) => ({ ...shown(check), verdict: verdictOn(check) })), ['organizationId', 'events', 'verdict', 'head'], flags);
     for (const { chain, seq, what, detail } of faults) note(`plantroom: ${what} in the chain of ${chain === '' ? 'no organization' : `organization ${chain}`} at ${seq}: ${detail}`);
   }
   if (faults.length > 0) throw new Reported(1);
@@ -34,8 +35,10 @@ export async function runVerify(flags: VerifyFlags): Promise<void> {
 
 async function verifyDatabase(core: Core, organization: string | undefined, expect: ChainPlace | undefined): Promise<ChainCheck[]> {
   const checks: ChainCheck[] = [];
-  const chains = organization === undefined ? core.archive.chains() : [organization === 'none' ? '' : organization];
-  for await (const chain of chains) {
+  const named = organization === 'none' ? '' : organization;
+  // A head was noted: so there was a chain, and that nothing is there of it is a fault of the trail and no mistake in the name.
+  if (named !== undefined && !expect && !(await core.archive.isKnown(named))) throw noChain(named);
+  for await (const chain of named === undefined ? allChains(core) : [named]) {
     const ends = await core.archive.ends(chain);
     const progress = new Progress(ends ? ends.lastSeq - ends.firstSeq + 1 : 0, process.stderr);
     checks.push(await core.archive.check(chain, expect, (events) => progress.reached(events, chain)));
@@ -44,26 +47,44 @@ async function verifyDatabase(core: Core, organization: string | undefined, expe
   return checks;
 }
 
+async function* allChains(core: Core): AsyncGenerator<string> {
+  yield* core.archive.chains();
+  yield* core.archive.organizationsWithout();
+}
+
 /** An export holds one chain, in as many parts as it was written in. */
 async function verifyFile(file: string, expect: ChainPlace | undefined): Promise<ChainCheck[]> {
   const { ChainCheck: Check, readLine } = lazyAccess();
   let check: ChainCheck | undefined;
-  let end: ChainPlace | undefined;
+  let isOver = false;
   let number = 0;
   for await (const line of createInterface({ input: createReadStream(file) })) {
     number += 1;
     const found = readLine(line);
-    if (!found) throw new UsageError(`--file ${file}: line ${number} is no line of an export; give a file that "plantroom audit export" wrote`);
-    if ('head' in found) check ??= new Check(found.head.chain, found.head.after, expect);
-    else if (!check) throw new UsageError(`--file ${file} does not begin with the first line of an export; give the whole file`);
+    if (!check) {
+      if (!found || !('head' in found)) throw new Error(`--file ${file} does not begin with the first line of an export; give the whole of a file that "plantroom audit export" wrote`);
+      check = new Check(found.head.chain, found.head.after, expect);
+    } else if (!found) check.spoilt(`line ${number} is no line of an export, or not as it was written`);
+    else if ('head' in found) check.checkGoesOn(found.head.chain, found.head.after);
     else if ('row' in found) check.take(found.row);
-    else end = found.end.end;
+    else check.checkEnd(found.end.chain === check.chain ? found.end.end : undefined, check.head.seq > found.end.end.seq);
+    if (isOver && found && 'row' in found) check.spoilt(`line ${number} stands behind the end of a part, and no line says what it goes on from`);
+    isOver = found !== undefined && 'end' in found;
   }
-  if (!check) throw new UsageError(`--file ${file} is empty; give a file that "plantroom audit export" wrote`);
-  if (end) check.checkEnd(end, check.head.seq > end.seq);
-  else note(`plantroom: the export ends at ${check.head.seq} before its end; go on with --from-seq ${check.head.seq + 1}`);
+  if (!check) throw new Error(`--file ${file} is empty; give a file that "plantroom audit export" wrote`);
+  if (!isOver) check.checkCut();
   check.checkExpected();
   return [check];
+}
+
+function shown({ chain, from, events, head, faults }: ChainCheck) {
+  return { organizationId: chain, from, events, head: headText(head), whole: faults.length === 0 };
+}
+
+/** A chain whose beginning is not there is whole only from where it begins. */
+function verdictOn({ from, faults }: ChainCheck): string {
+  if (faults.length > 0) return 'NOT WHOLE';
+  return from === 1 ? 'whole' : `whole from ${from} on`;
 }
 
 const headText = ({ seq, hash }: ChainPlace): string => `${seq}:${hash}`;

@@ -65,7 +65,7 @@ interface Exported {
 
 async function writeAll(source: ReadingSource, format: RowFormat, output: string | undefined, end: AbortSignal): Promise<Exported> {
   const { count, devices } = await source.devices();
-  const target = output === undefined ? stdoutTarget(end) : await fileTarget(output);
+  const target = output === undefined ? stdoutTarget(end) : await fileTarget(output, 'the readings');
   const progress = new Progress(count, process.stderr);
   const exported = { devices: 0, sensors: 0, readings: 0 };
   try {

@@ -33,8 +33,10 @@ export async function requireWritable(file: string): Promise<void> {
 /**
  * A file that is there, or replaced, only when all of it is on disk; until then it grows beside it. What is no plain file (a pipe, a
  * device) is written to as it is. Throws UsageError for what cannot be begun, and an Error that says what to do for what fails later.
+ * `what`: what is written, for such messages.
  */
-export async function fileTarget(file: string): Promise<ExportTarget> {
+export async function fileTarget(file: string, what: string): Promise<ExportTarget> {
+  const told = async (work: Promise<void>): Promise<void> => await toldOf(what, file, work);
   const { path, aside } = await placeOf(file);
   const handle = await open(aside, 'w').catch((error: unknown) => refuse(file, error));
   const discard = async (): Promise<void> => {
@@ -42,12 +44,12 @@ export async function fileTarget(file: string): Promise<ExportTarget> {
     if (aside !== path) await rm(aside, { force: true });
   };
   return {
-    write: async (text) => await told(file, handle.writeFile(text)),
+    write: async (text) => await told(handle.writeFile(text)),
     finish: async () => {
-      if (aside === path) return await told(file, handle.close());
-      await told(file, handle.sync());
-      await told(file, handle.close());
-      await told(file, rename(aside, path));
+      if (aside === path) return await told(handle.close());
+      await told(handle.sync());
+      await told(handle.close());
+      await told(rename(aside, path));
     },
     discard,
   };
@@ -76,12 +78,12 @@ const FAULTS: Readonly<Record<string, string>> = {
   EFBIG: 'it would be larger than a file may be there (EFBIG); ask for a shorter time, or give --output on another disk',
 };
 
-async function told(file: string, work: Promise<void>): Promise<void> {
+async function toldOf(what: string, file: string, work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (error) {
     const code = codeOf(error);
-    throw new Error(`the readings cannot be written to ${file}: ${FAULTS[code] ?? `its disk refuses (${code}); look after it, or give --output on another disk`}`, { cause: error });
+    throw new Error(`${what} cannot be written to ${file}: ${FAULTS[code] ?? `its disk refuses (${code}); look after it, or give --output on another disk`}`, { cause: error });
   }
 }
 
