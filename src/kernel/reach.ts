@@ -19,7 +19,7 @@ export function isDeviceInside(reach: DeviceReach | undefined, deviceId: string,
 
 /** Whether whoever reaches the first reaches nothing beyond the second, by what they name; undefined: everything. */
 export function isWithinReach(inner: Reach | undefined, outer: Reach | undefined): boolean {
-  if (!outer) return true;
+  if (!outer || inner === outer) return true;
   return areWithin(inner?.devices, outer.devices) && (!outer.commands || isPart(inner?.commands, outer.commands));
 }
 

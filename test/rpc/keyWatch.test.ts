@@ -69,6 +69,27 @@ describe('the key of an open stream', () => {
     expect(await ended).toBe(reason);
   });
 
+  it('is compared once for all of its streams, however often it was read before they were opened', async () => {
+    let looks = 0;
+    class Counted extends Set<string> {
+      override has(id: string): boolean {
+        looks += 1;
+        return super.has(id);
+      }
+    }
+    const reach = (ids: readonly string[]): Reach => ({ devices: { ids: new Counted(ids), connectionIds: new Set() }, commands: undefined });
+    const streams = [];
+    for (let opened = 0; opened < 20; opened++) streams.push(await open('many', { reach: reach(['a', 'b']) }));
+    looks = 0;
+    edge.server.accessChanged();
+    edge.keys.add('many', { reach: reach(['a', 'b', 'c']) });
+    edge.server.accessChanged();
+    edge.keys.add('many', { reach: reach(['b', 'c']) });
+    edge.server.accessChanged();
+    expect(await Promise.all(streams.map(async ({ ended }) => await ended))).toEqual(streams.map(() => 'api_key_restricted'));
+    expect(looks).toBe(2 + 2 + 1);
+  });
+
   it('is compared by what it names', () => {
     const commands: Reach = { devices: undefined, commands: new Set(['x', 'y']) };
     const fewer: Reach = { devices: undefined, commands: new Set(['x']) };

@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import { KeyRefused, type Principal } from '../../kernel/principal';
-import { isWithinReach } from '../../kernel/reach';
+import { isWithinReach, type Reach } from '../../kernel/reach';
 import { requireScope } from '../admission';
 import type { Authenticator } from '../authenticator';
 import type { ServedCall } from './servedCall';
@@ -10,7 +10,10 @@ import type { ServedCall } from './servedCall';
 interface Watched {
   /** What it could do when somebody last looked. */
   principal: Principal;
-  readonly calls: Set<ServedCall>;
+  /** Each with what the key reached when it was opened. */
+  readonly calls: Map<ServedCall, Reach | undefined>;
+  /** Of the last call that was added: while nothing changes it stands for those of all, so that they are compared once. */
+  reach: Reach | undefined;
   /** Set while the key ends before it would be looked at again. */
   ending: NodeJS.Timeout | undefined;
 }
@@ -34,8 +37,9 @@ export class KeyWatch {
   add(call: ServedCall): void {
     const principal = call.context.principal as Principal | undefined;
     if (!principal) return; // the method needs no key
-    const watched = this.keys.get(principal.keyId) ?? { principal, calls: new Set(), ending: undefined };
-    watched.calls.add(call);
+    const watched = this.keys.get(principal.keyId) ?? { principal, calls: new Map(), reach: principal.reach, ending: undefined };
+    if (!isSameReach(watched.reach, principal.reach)) watched.reach = principal.reach;
+    watched.calls.set(call, watched.reach);
     this.keys.set(principal.keyId, watched);
     this.timer ??= setInterval(() => this.recheckAll(), this.options.everyMs).unref();
     this.lookAtEnd(watched);
@@ -71,26 +75,29 @@ export class KeyWatch {
   private compare(watched: Watched, principal: Principal): void {
     watched.principal = principal;
     this.lookAtEnd(watched);
-    for (const call of watched.calls) {
+    const compared = new Map<Reach | undefined, boolean>();
+    for (const [call, reach] of watched.calls) {
+      const isWithin = compared.get(reach) ?? isWithinReach(reach, principal.reach);
+      compared.set(reach, isWithin);
       try {
-        this.requireAllowed(call, principal);
+        this.requireAllowed(call, principal, isWithin);
       } catch (error) {
         call.fail(error);
       }
     }
   }
 
-  private requireAllowed({ method, context }: ServedCall, principal: Principal): void {
+  private requireAllowed({ method, context }: ServedCall, principal: Principal, isWithin: boolean): void {
     this.options.authenticator.requireAllowed(principal, context.peer);
     requireScope(method.facts, principal);
-    if (!isWithinReach(context.principal.reach, principal.reach)) {
+    if (!isWithin) {
       throw new KeyRefused(principal, 'permission_denied', 'api_key_restricted', `the API key ${principal.keyPrefix} is limited to less than when the stream was opened; open it again`);
     }
   }
 
   private failed({ principal, calls }: Watched, error: unknown): void {
     if (error instanceof DomainError && (error.kind === 'unauthenticated' || error.kind === 'permission_denied')) {
-      for (const call of calls) call.fail(error);
+      for (const call of calls.keys()) call.fail(error);
     } else {
       // Not knowing is no reason to end the streams: it is looked at again in a moment.
       this.options.log.warn({ key_prefix: principal.keyPrefix, err: error }, 'rpc.key_recheck_failed');
@@ -110,4 +117,8 @@ export class KeyWatch {
     clearTimeout(watched.ending);
     this.keys.delete(watched.principal.keyId);
   }
+}
+
+function isSameReach(one: Reach | undefined, other: Reach | undefined): boolean {
+  return one === other || (one !== undefined && other !== undefined && isWithinReach(one, other) && isWithinReach(other, one));
 }
