@@ -56,7 +56,7 @@ describe.each(engines())('people on $name', (engine) => {
     await expect(room.users.update(id, { email: 'nowhere' })).rejects.toMatchObject({ reason: 'validation_failed', violations: [{ field: 'email' }] });
     const { organization, user } = room.first;
     const second = await room.organizations.create('Second', user.id);
-    for (const organizationId of [organization.id, second.id]) await room.members.add(ALMIGHTY, organizationId, { userId: id, name: undefined, email: '', roleId: 'admin' });
+    for (const organizationId of [organization.id, second.id]) await room.members.add({ ...ALMIGHTY, isAdmin: true }, organizationId, { userId: id, name: undefined, email: '', roleId: 'admin' });
     const { key } = await room.key({ ownerUserId: id, scopes: ['users:read'] });
     expect(await personal(key)).toMatchObject({ name: 'Left' });
     await expect(room.members.removeEverywhere(id, 'left')).rejects.toMatchObject({ reason: 'validation_failed', violations: [{ field: 'confirm' }] });
