@@ -22,7 +22,7 @@ import { call, callFails, type SeenError } from '../support/edge';
 import type { AccessRoom } from './accessRoom';
 
 /** Holds everything, as the command line does. */
-export const ALMIGHTY: Giver = { scopes: new Set(SCOPES), roleId: 'owner', isAdmin: false };
+export const ALMIGHTY: Giver = { scopes: new Set(SCOPES), roleId: 'owner', isAdmin: true };
 
 /** A method over gRPC with the first key or with another, or with headers; `.fails` answers what the client sees of the error. */
 export interface Method<Request, Response> {

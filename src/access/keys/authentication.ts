@@ -6,6 +6,7 @@ import { KeyRefused, KeyUnknown, type Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
 import { compileAddresses } from './addresses';
 import { hashKey, isWellFormed, prefixOf } from './apiKey';
+import { refuseEndedKey } from './endedKey';
 import { KeyReads } from './keyReads';
 import { KeyUses } from './keyUses';
 import type { KnownKey } from './knownKeyRepository';
@@ -143,13 +144,8 @@ export class Authentication {
     return known.principal;
   }
 
-  private refuseEnded({ principal, revokedAt, isOrphaned }: KnownKey): void {
-    const { keyPrefix, expiresAt } = principal;
-    if (revokedAt !== undefined) throw new KeyRefused(principal, 'unauthenticated', 'api_key_revoked', `the API key ${keyPrefix} was revoked; use another one`);
-    if (isOrphaned) throw new KeyRefused(principal, 'unauthenticated', 'api_key_revoked', `the API key ${keyPrefix} has ended with its organization, or with its owner's membership in it; use another one`);
-    if (expiresAt !== undefined && expiresAt <= this.deps.clock.now()) {
-      throw new KeyRefused(principal, 'unauthenticated', 'api_key_expired', `the API key ${keyPrefix} ended at ${new Date(expiresAt).toISOString()}; use another one`);
-    }
+  private refuseEnded(known: KnownKey): void {
+    refuseEndedKey(known, this.deps.clock.now());
   }
 
   private async read(hash: string): Promise<Cached | undefined> {

@@ -4,12 +4,14 @@ import type { UserService } from '../people/userService';
 import type { ApiKey, KeyGrant } from './apiKey';
 import { cleanGrant, grantViolations, textViolations } from './grantRules';
 import { issueKeyForMember, type IssuedKey } from './issueKey';
-import { changeViolations, KeyChanges, type KeyChange, type KeyChangesOptions, type RotatedKey } from './keyChanges';
+import { changeViolations, KeyChanges, type Asking, type KeyChange, type KeyChangesOptions, type RotatedKey } from './keyChanges';
 import { unknownReferences, type MissingThings } from './keyReferences';
 
 /** How long the old key still works after a rotation unless something else is asked for, in milliseconds. */
 const A_DAY = 24 * 60 * 60_000;
 const LONGEST_NOTE = 1000;
+// The one who runs the installation may change every key.
+const ANYBODY: Asking = async () => () => {};
 
 /** A key from the command line. */
 export interface KeyFromCommandLine extends Omit<KeyGrant, 'restrictions' | 'allowedAddresses'>, Partial<Pick<KeyGrant, 'restrictions' | 'allowedAddresses'>> {
@@ -66,12 +68,12 @@ export class KeyAdministration {
     const clean = { ...change, name: change.name === undefined ? undefined : cleanName(change.name, 'name'), note: change.note === undefined ? undefined : cleanNote(change.note) };
     throwIfAny(changeViolations(clean, this.deps.clock.now()));
     const found = await unknownReferences(organizationId, { connectionIds: [], restrictions: change.restrictions }, this.deps.missing);
-    return await this.changes.update(organizationId, id, clean, undefined, () => {}, found);
+    return await this.changes.update(organizationId, id, clean, undefined, ANYBODY, found);
   }
 
   /** Ends a key at once in this process, within a second in others. A revoked one stays as it is. Throws `api_key_not_found`. */
   async revoke(organizationId: string, id: string): Promise<ApiKey> {
-    return await this.changes.revoke(organizationId, id, () => {});
+    return await this.changes.revoke(organizationId, id, ANYBODY);
   }
 
   /**
@@ -80,7 +82,7 @@ export class KeyAdministration {
    */
   async rotate(organizationId: string, id: string, grace = A_DAY): Promise<RotatedKey> {
     if (!Number.isInteger(grace) || grace < 0) throw validationFailed([{ field: 'grace', description: 'is not a time; give 0 or more milliseconds' }]);
-    return await this.changes.rotate(organizationId, id, grace, () => {});
+    return await this.changes.rotate(organizationId, id, grace, ANYBODY);
   }
 
   private async owner(organizationId: string, id: string | undefined): Promise<string> {

@@ -35,33 +35,36 @@ export interface RotatedKey extends IssuedKey {
 }
 
 /** Throws unless the caller may do this to a key: as it is, and as it would be (of a change). */
-export type MayChange = (key: ApiKey, changed?: ApiKey) => void;
+export type MayChange = (key: ApiKey, changed?: ApiKey) => void | Promise<void>;
+
+/** Finds out who is asking in the transaction of the change itself, while nobody else changes keys or members of the organization. */
+export type Asking = (repos: AccessRepositories) => Promise<MayChange>;
 
 /** What is wrong with a change by itself; `addresses` is what the list of addresses is called. `now` in Unix milliseconds. */
 export function changeViolations(change: KeyChange, now: number, addresses = 'allowedAddresses'): Violation[] {
   return [...textViolations(change), ...expiryViolations(change.expiresAt ?? undefined, now), ...readAddresses(change.allowedAddresses ?? [], addresses).violations];
 }
 
-/** What happens to keys that are there, whoever asks for it. */
+/** What happens to keys that are there, whoever asks for it. Each change holds the organization first, as the changes of members do. */
 export class KeyChanges {
   constructor(private readonly options: KeyChangesOptions) {}
 
   /**
-   * Changes the given fields. `found`: what is wrong with what the change refers to. Throws what `may` throws, `api_key_not_found`,
+   * Changes the given fields. `found`: what is wrong with what the change refers to. Throws what `asking` throws, `api_key_not_found`,
    * `changed_meanwhile`, `api_key_ended`, `validation_failed`.
    */
-  async update(organizationId: string, id: string, change: KeyChange, etag: string | undefined, may: MayChange, found: readonly Violation[]): Promise<ApiKey> {
+  async update(organizationId: string, id: string, change: KeyChange, etag: string | undefined, asking: Asking, found: readonly Violation[]): Promise<ApiKey> {
     const { uow, clock, keyChanged } = this.options;
-    return await uow.transaction(async ({ apiKeys }, db) => {
-      const old = await apiKeys.lock(organizationId, id);
-      may(old);
+    return await uow.transaction(async (repos, db) => {
+      const { apiKeys } = repos;
+      const { old, may } = await locked(repos, organizationId, id, asking);
       checkEtag('api_key', old.revision, etag);
       const now = clock.now();
       refuseEnded(old, now);
       throwIfAny([...changeViolations(change, now), ...restrictionViolations({ scopes: old.scopes, restrictions: change.restrictions })]);
       const changed = changedKey(old, change, now);
       if (!changed) return old;
-      may(old, changed);
+      await may(old, changed);
       throwIfAny(found);
       await apiKeys.update(organizationId, changed);
       db.afterCommit(() => keyChanged(id));
@@ -69,11 +72,12 @@ export class KeyChanges {
     });
   }
 
-  /** Ends a key. A revoked one stays as it is. Throws `api_key_not_found`, what `may` throws. */
-  async revoke(organizationId: string, id: string, may: MayChange): Promise<ApiKey> {
+  /** Ends a key. A revoked one stays as it is. Throws `api_key_not_found`, what `asking` throws. */
+  async revoke(organizationId: string, id: string, asking: Asking): Promise<ApiKey> {
     const { uow, clock, keyChanged } = this.options;
-    return await uow.transaction(async ({ apiKeys }, db) => {
-      may(await apiKeys.lock(organizationId, id));
+    return await uow.transaction(async (repos, db) => {
+      const { apiKeys } = repos;
+      await locked(repos, organizationId, id, asking);
       if (await apiKeys.revoke(organizationId, id, clock.now())) db.afterCommit(() => keyChanged(id));
       return await apiKeys.get(organizationId, id);
     });
@@ -81,13 +85,12 @@ export class KeyChanges {
 
   /**
    * Makes a new key that does what the old one does, and lets the old one end after `grace` milliseconds unless it ends sooner anyway.
-   * Throws `api_key_not_found`, what `may` throws, `api_key_ended`.
+   * Throws `api_key_not_found`, what `asking` throws, `api_key_ended`.
    */
-  async rotate(organizationId: string, id: string, grace: number, may: MayChange): Promise<RotatedKey> {
+  async rotate(organizationId: string, id: string, grace: number, asking: Asking): Promise<RotatedKey> {
     const { uow, clock, keyChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
-      const old = await repos.apiKeys.lock(organizationId, id);
-      may(old);
+      const { old } = await locked(repos, organizationId, id, asking);
       const now = clock.now();
       refuseEnded(old, now);
       await repos.apiKeys.endBy(organizationId, id, now + grace, now);
@@ -96,6 +99,15 @@ export class KeyChanges {
       return { ...issued, oldApiKey: await repos.apiKeys.get(organizationId, id) };
     });
   }
+}
+
+/** A key that nobody else changes any more, once it is sure that the caller may change it. */
+async function locked(repos: AccessRepositories, organizationId: string, id: string, asking: Asking): Promise<{ old: ApiKey; may: MayChange }> {
+  await repos.members.hold(organizationId);
+  const may = await asking(repos);
+  const old = await repos.apiKeys.lock(organizationId, id);
+  await may(old);
+  return { old, may };
 }
 
 /** The key with the change in it; undefined where nothing was to be changed. */

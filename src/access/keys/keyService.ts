@@ -2,13 +2,16 @@ import { setImmediate } from 'node:timers/promises';
 import { DomainError, notFound, throwIfAny, type Violation } from '../../kernel/errors';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../../kernel/pages';
 import type { Principal } from '../../kernel/principal';
+import type { AccessRepositories } from '../accessRepositories';
 import type { Organization } from '../organizations/organization';
+import { refuseKeyOfOwner } from '../people/giver';
 import { personalUser, type PersonalUser } from '../people/personalUser';
 import type { ApiKey, KeyGrant } from './apiKey';
 import { beyondOf, beyondOwn, refuseBeyond, sees, withinOwn } from './beyondOwn';
+import { freshCaller, TO_CHANGE_KEYS } from './freshCaller';
 import { cleanGrant, grantViolations, textViolations } from './grantRules';
 import { issueKeyForMember, type IssuedKey } from './issueKey';
-import { changeViolations, KeyChanges, type KeyChange, type KeyChangesOptions, type MayChange, type RotatedKey } from './keyChanges';
+import { changeViolations, KeyChanges, type Asking, type KeyChange, type KeyChangesOptions, type RotatedKey } from './keyChanges';
 import { ownerViolations, unknownReferences, type MissingThings, type Named } from './keyReferences';
 
 // A key can be limited to two thousand things, and SQLite reads them on this thread.
@@ -70,15 +73,20 @@ export class KeyService {
     return ownerViolations(ownerUserId, await this.options.uow.repos.members.find(caller.organizationId, ownerUserId), scopes);
   }
 
-  /** Makes a key that does no more than the caller's; what it leaves open is taken from that one, where that is limited. Throws `validation_failed`, `scope_exceeds_own`. */
+  /** Makes a key that does no more than the caller's; what it leaves open is taken from that one, where that is limited. Throws `validation_failed`, `scope_exceeds_own`, `owner_required`. */
   async createApiKey(caller: Principal, wanted: WantedKey): Promise<IssuedKey> {
     throwIfAny(this.checkWanted(wanted));
     const { organizationId } = caller;
-    const grant = withinOwn(cleanGrant(wanted), caller);
-    refuseBeyond(beyondOwn(grant, caller));
-    const found = await this.checkReferences(caller, grant);
-    const key = { ...grant, name: wanted.name, note: wanted.note, ownerUserId: wanted.ownerUserId || caller.ownerUserId, organizationId, rotatedFrom: '', isAdmin: false };
-    return await this.options.uow.transaction(async (repos) => await issueKeyForMember(repos, key, this.options.clock, found));
+    const { uow, clock } = this.options;
+    const found = await this.checkReferences(caller, withinOwn(cleanGrant(wanted), caller));
+    return await uow.transaction(async (repos) => {
+      const now = await freshCaller(repos, caller, clock, TO_CHANGE_KEYS);
+      const grant = withinOwn(cleanGrant(wanted), now);
+      refuseBeyond(beyondOwn(grant, now));
+      const key = { ...grant, name: wanted.name, note: wanted.note, ownerUserId: wanted.ownerUserId || caller.ownerUserId, organizationId, rotatedFrom: '', isAdmin: false };
+      await refuseOwnersKey(repos, now, key);
+      return await issueKeyForMember(repos, key, clock, found);
+    });
   }
 
   /** Throws `api_key_not_found`, also for a key that does more than a limited caller. */
@@ -109,32 +117,47 @@ export class KeyService {
     return { items, nextPageToken: next ? cursors.encode(list, next) : '' };
   }
 
-  /** Changes the given fields. Throws `api_key_not_found`, `validation_failed`, `scope_exceeds_own`, `changed_meanwhile`, `api_key_ended`. */
+  /** Changes the given fields. Throws `api_key_not_found`, `validation_failed`, `scope_exceeds_own`, `owner_required`, `changed_meanwhile`, `api_key_ended`. */
   async updateApiKey(caller: Principal, id: string, change: KeyChange, etag: string | undefined): Promise<ApiKey> {
     throwIfAny(this.checkChange(change));
     const found = await this.checkReferences(caller, { connectionIds: [], restrictions: change.restrictions });
-    return await this.changes.update(caller.organizationId, id, change, etag, mayChange(caller), found);
+    return await this.changes.update(caller.organizationId, id, change, etag, this.changing(caller), found);
   }
 
   /** Ends a key at once. A revoked one stays as it is. Throws `api_key_not_found`. */
   async revokeApiKey(caller: Principal, id: string): Promise<ApiKey> {
-    return await this.changes.revoke(caller.organizationId, id, (key) => refuseUnseen(caller, key));
+    return await this.changes.revoke(caller.organizationId, id, async (repos) => {
+      const now = await freshCaller(repos, caller, this.options.clock, TO_CHANGE_KEYS);
+      return (key) => refuseUnseen(now, key);
+    });
   }
 
-  /** Makes a new key in place of one, which ends after `grace` milliseconds. Throws `api_key_not_found`, `scope_exceeds_own`, `api_key_ended`. */
+  /** Makes a new key in place of one, which ends after `grace` milliseconds. Throws `api_key_not_found`, `scope_exceeds_own`, `owner_required`, `api_key_ended`. */
   async rotateApiKey(caller: Principal, id: string, grace: number): Promise<RotatedKey> {
-    return await this.changes.rotate(caller.organizationId, id, grace, (key) => {
-      mayChange(caller)(key);
-      if (key.isAdmin) throw new DomainError('permission_denied', 'scope_exceeds_own', 'an admin key is made on the command line alone; rotate it with `plantroom keys rotate`');
+    return await this.changes.rotate(caller.organizationId, id, grace, async (repos) => {
+      const may = await this.changing(caller)(repos);
+      return async (key) => {
+        await may(key);
+        if (key.isAdmin) throw new DomainError('permission_denied', 'scope_exceeds_own', 'an admin key is made on the command line alone; rotate it with `plantroom keys rotate`');
+      };
     });
+  }
+
+  private changing(caller: Principal): Asking {
+    return async (repos) => {
+      const now = await freshCaller(repos, caller, this.options.clock, TO_CHANGE_KEYS);
+      return async (key, changed) => {
+        refuseUnseen(now, key);
+        refuseBeyond(beyondOf(changed ?? key, now));
+        await refuseOwnersKey(repos, now, key);
+      };
+    };
   }
 }
 
-function mayChange(caller: Principal): MayChange {
-  return (key, changed) => {
-    refuseUnseen(caller, key);
-    refuseBeyond(beyondOf(changed ?? key, caller));
-  };
+/** To be called while the organization is held: nobody becomes an owner meanwhile. */
+async function refuseOwnersKey({ members }: AccessRepositories, caller: Principal, { organizationId, ownerUserId }: Pick<ApiKey, 'organizationId' | 'ownerUserId'>): Promise<void> {
+  refuseKeyOfOwner(caller, (await members.find(organizationId, ownerUserId))?.roleId);
 }
 
 function refuseUnseen(caller: Principal, key: ApiKey): void {

@@ -34,10 +34,17 @@ interface KnownKeyRow {
 /** How many keys are read at once at most. */
 export const MOST_AT_ONCE = 32;
 
+const KNOWN = `select k.hash, k.id, k.organization_id, k.owner_user_id, k.prefix, k.scopes, k.connection_ids, k.all_connections, k.is_admin, k.expires_at, k.revoked_at,
+    k.restrictions, k.allowed_addresses, m.role_id, r.scopes as role_scopes, o.deleted_at
+    from api_keys k
+    join organizations o on o.id = k.organization_id
+    left join members m on m.organization_id = k.organization_id and m.user_id = k.owner_user_id
+    left join roles r on r.organization_id = m.organization_id and r.id = m.role_id`;
+const BY_ID: HotStatement = { name: 'api_keys.known_by_id', sql: () => `${KNOWN} where k.organization_id = ? and k.id = ?` };
 const ONE = byHashes('api_keys.known_by_hash', 1);
 const MANY = byHashes('api_keys.known_by_hashes', MOST_AT_ONCE);
 
-/** Keys with the membership and the role of their owners: the one look-up that no organization stands before, since the key says which it is. */
+/** Keys with the membership and the role of their owners: found by hash it is the one look-up that no organization stands before, since the key says which it is. */
 export class KnownKeyRepository {
   constructor(private readonly db: Db) {}
 
@@ -47,16 +54,16 @@ export class KnownKeyRepository {
     const rows = await (hashes.length === 1 ? this.db.all<KnownKeyRow>(ONE, hashes) : this.db.all<KnownKeyRow>(MANY, Array.from({ length: MOST_AT_ONCE }, (_, at) => hashes[at] ?? hashes[0] ?? '')));
     return new Map(rows.map((row) => [row.hash, knownKeyFromRow(row)]));
   }
+
+  /** One key; undefined if there is none. In a transaction that holds the organization (MemberRepository.hold) nothing of it changes any more. */
+  async find(organizationId: string, id: string): Promise<KnownKey | undefined> {
+    const [row] = await this.db.all<KnownKeyRow>(BY_ID, [organizationId, id]);
+    return row && knownKeyFromRow(row);
+  }
 }
 
 function byHashes(name: string, count: number): HotStatement {
-  const sql = `select k.hash, k.id, k.organization_id, k.owner_user_id, k.prefix, k.scopes, k.connection_ids, k.all_connections, k.is_admin, k.expires_at, k.revoked_at,
-    k.restrictions, k.allowed_addresses, m.role_id, r.scopes as role_scopes, o.deleted_at
-    from api_keys k
-    join organizations o on o.id = k.organization_id
-    left join members m on m.organization_id = k.organization_id and m.user_id = k.owner_user_id
-    left join roles r on r.organization_id = m.organization_id and r.id = m.role_id
-    where k.hash ${count === 1 ? '= ?' : `in (${Array.from({ length: count }, () => '?').join(', ')})`}`;
+  const sql = `${KNOWN} where k.hash ${count === 1 ? '= ?' : `in (${Array.from({ length: count }, () => '?').join(', ')})`}`;
   return { name, sql: () => sql };
 }
 

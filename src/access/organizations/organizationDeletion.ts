@@ -2,7 +2,9 @@ import type { UnitOfWork } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import { DomainError, validationFailed } from '../../kernel/errors';
 import type { Cursors } from '../../kernel/pages';
+import type { Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
+import { freshCaller, TO_CHANGE_PEOPLE } from '../keys/freshCaller';
 import type { Organization } from './organization';
 
 /** How long the confirmation of the first step holds, in milliseconds. */
@@ -60,17 +62,23 @@ export class OrganizationDeletion {
   }
 
   /** The second step. Throws `organization_not_found`, `own_organization`, `confirmation_invalid`, `validation_failed` for another name. */
-  async confirm(ownId: string, id: string, { confirmation, name }: { readonly confirmation: string; readonly name: string }, cursors: Cursors): Promise<void> {
-    refuseOwn(ownId, id);
-    await this.delete(id, name, (organization) => this.checkConfirmation(organization, confirmation, cursors));
+  async confirm(caller: Principal, id: string, { confirmation, name }: { readonly confirmation: string; readonly name: string }, cursors: Cursors): Promise<void> {
+    refuseOwn(caller.organizationId, id);
+    await this.delete(id, name, { caller, check: (organization) => this.checkConfirmation(organization, confirmation, cursors) });
   }
 
-  /** Deletes an organization that is named by its id and its exact name. Throws `organization_not_found`, `validation_failed`, and what `check` throws. */
-  async delete(id: string, name: string, check?: (organization: Organization) => void): Promise<void> {
+  /**
+   * Deletes an organization that is named by its id and its exact name; for a caller as it is then, unless it is the command line.
+   * Throws `organization_not_found`, `validation_failed`, and what `check` throws.
+   */
+  async delete(id: string, name: string, asked?: { readonly caller: Principal; readonly check: (organization: Organization) => void }): Promise<void> {
     const { uow, clock, onDeleted } = this.options;
-    await uow.transaction(async ({ organizations, members, organizationRemoval }, db) => {
+    await uow.transaction(async (repos, db) => {
+      const { organizations, members, organizationRemoval } = repos;
+      if (asked && id < asked.caller.organizationId) await members.hold(id); // two organizations are always held in the order of their ids
+      if (asked) await freshCaller(repos, asked.caller, clock, TO_CHANGE_PEOPLE);
       const organization = await organizations.lock(id);
-      check?.(organization);
+      asked?.check(organization);
       if (name !== organization.name) throw validationFailed([{ field: 'name', description: 'is not the exact name of the organization; give the name as the first step shows it' }]);
       const now = clock.now();
       await organizations.markDeleted(id, now);

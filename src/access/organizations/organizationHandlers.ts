@@ -8,11 +8,11 @@ import type { OrganizationService } from './organizationService';
 /** The way from the wire to OrganizationService and OrganizationDeletion, and back. */
 export function organizationHandlers(organizations: OrganizationService, deletion: OrganizationDeletion, cursors: Cursors): HandlersOf<OrganizationsServiceServer> {
   return {
-    createOrganization: async ({ name, ownerUserId }, { principal }) => organizationToMessage(await organizations.create(name, ownerUserId || principal.ownerUserId)),
+    createOrganization: async ({ name, ownerUserId }, { principal }) => organizationToMessage(await organizations.create(name, ownerUserId || principal.ownerUserId, principal)),
     listOrganizations: async ({ pageSize, pageToken }, { principal }) => organizationPageToMessage(await organizations.page(principal, cursors, pageSize, pageToken)),
-    deleteOrganization: async ({ id, confirmation, name }, { organizationId }) => {
+    deleteOrganization: async ({ id, confirmation, name }, { principal, organizationId }) => {
       if (confirmation === '') return deletionOfferToMessage(await deletion.offer(organizationId, id, cursors));
-      await deletion.confirm(organizationId, id, { confirmation, name }, cursors);
+      await deletion.confirm(principal, id, { confirmation, name }, cursors);
       return DELETED;
     },
     getOrganization: async (request, context) => {

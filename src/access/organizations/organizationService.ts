@@ -6,6 +6,7 @@ import { newId } from '../../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../../kernel/pages';
 import type { Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
+import { freshCaller, TO_CHANGE_PEOPLE } from '../keys/freshCaller';
 import { cleanName } from '../name';
 import { OWNER } from '../people/member';
 import { UserService } from '../people/userService';
@@ -25,12 +26,15 @@ export class OrganizationService {
     this.users = new UserService(deps);
   }
 
-  /** With the named person as its owner, or the only one there is. Throws `validation_failed`, `user_not_found`, `user_ambiguous`. */
-  async create(name: string, ownerUserId?: string): Promise<Organization> {
-    const now = this.deps.clock.now();
+  /** With the named person as its owner, or the only one there is; for `caller` as it is then, unless it is the command line. Throws `validation_failed`, `user_not_found`, `user_ambiguous`. */
+  async create(name: string, ownerUserId?: string, caller?: Principal): Promise<Organization> {
+    const { uow, clock } = this.deps;
+    const now = clock.now();
     const organization = { id: newId(), name: cleanName(name, 'name'), createdAt: now, updatedAt: now, revision: 1, ...NEW_RETENTION };
     const owner = await this.users.pick(ownerUserId);
-    await this.deps.uow.transaction(async ({ organizations, users, members }) => {
+    await uow.transaction(async (repos) => {
+      const { organizations, users, members } = repos;
+      if (caller) await freshCaller(repos, caller, clock, TO_CHANGE_PEOPLE);
       await users.lock(owner.id);
       await organizations.create(organization);
       await members.create(organization.id, { userId: owner.id, roleId: OWNER, at: now });

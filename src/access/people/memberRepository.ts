@@ -54,11 +54,16 @@ export class MemberRepository {
   }
 
   /**
-   * As find; until the end of the transaction nobody else changes who is a member of the organization, or what. For whoever writes down
-   * what only a member may have. Locks the organization: do it before anything else, and before people.
+   * Until the end of the transaction nobody else changes who is a member of the organization, or what, nor its keys. Locks the organization,
+   * also one that was deleted: do it before anything else, before keys and then people, and of several organizations in the order of their ids.
    */
-  async lock(organizationId: string, userId: string): Promise<Member | undefined> {
+  async hold(organizationId: string): Promise<void> {
     await this.db.dialect.lockForUpdate(this.db.knex('organizations').where('id', organizationId).select('id'));
+  }
+
+  /** As find, and holds the organization. For whoever writes down what only a member may have. */
+  async lock(organizationId: string, userId: string): Promise<Member | undefined> {
+    await this.hold(organizationId);
     return await this.find(organizationId, userId);
   }
 

@@ -2,10 +2,11 @@ import { DomainError, throwIfAny, validationFailed, type Violation } from '../..
 import { checkEtag } from '../../kernel/etags';
 import { isId, newId } from '../../kernel/ids';
 import { pageOf, pageSize, type Cursors } from '../../kernel/pages';
+import type { Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
 import { cleanName } from '../name';
 import { emailFault } from './email';
-import { refuseBeyondOwn, refuseUnlessOwner, type Giver } from './giver';
+import { freshGiver, refuseBeyondOwn, refuseUnlessOwner, type Giver } from './giver';
 import { OWNER, type Member } from './member';
 import { memberNotFound, type MemberPosition } from './memberRepository';
 import type { Role } from './role';
@@ -63,9 +64,9 @@ export class MemberService {
   }
 
   /** Throws `validation_failed`, `user_not_found`, `already_member`, `scope_exceeds_own`, `owner_required`. */
-  async add(giver: Giver, organizationId: string, wanted: WantedMember): Promise<Member> {
+  async add(caller: Giver | Principal, organizationId: string, wanted: WantedMember): Promise<Member> {
     throwIfAny([...this.checkWanted(wanted), ...(await this.checkRole(organizationId, wanted.roleId))]);
-    return await this.changing(organizationId, async (repos) => {
+    return await this.changing(caller, organizationId, async (repos, giver) => {
       const role = await wantedRole(repos, organizationId, wanted.roleId);
       refuseUnlessOwner(giver, role.id);
       refuseBeyondOwn(giver, role.scopes);
@@ -77,8 +78,8 @@ export class MemberService {
   }
 
   /** Gives a member another role. Throws `member_not_found`, `changed_meanwhile`, `validation_failed`, `owner_required`, `scope_exceeds_own`, `last_owner`. */
-  async update(giver: Giver, organizationId: string, userId: string, roleId: string, etag?: string): Promise<Member> {
-    return await this.changing(organizationId, async (repos) => {
+  async update(caller: Giver | Principal, organizationId: string, userId: string, roleId: string, etag?: string): Promise<Member> {
+    return await this.changing(caller, organizationId, async (repos, giver) => {
       const member = await existing(repos, organizationId, userId);
       checkEtag('member', member.revision, etag);
       const role = await wantedRole(repos, organizationId, roleId);
@@ -91,8 +92,8 @@ export class MemberService {
   }
 
   /** Removes a member and revokes their keys; how many. Throws `member_not_found`, `owner_required`, `scope_exceeds_own`, `last_owner`. */
-  async remove(giver: Giver, organizationId: string, userId: string): Promise<{ revokedApiKeys: number }> {
-    return await this.changing(organizationId, async (repos) => {
+  async remove(caller: Giver | Principal, organizationId: string, userId: string): Promise<{ revokedApiKeys: number }> {
+    return await this.changing(caller, organizationId, async (repos, giver) => {
       const member = await existing(repos, organizationId, userId);
       refuseUnlessOwner(giver, member.roleId);
       refuseBeyondOwn(giver, member.scopes);
@@ -121,13 +122,14 @@ export class MemberService {
     });
   }
 
-  /** Works while nobody else changes who is a member of the organization, or what. */
-  private async changing<T>(organizationId: string, work: (repos: AccessRepositories) => Promise<T>): Promise<T> {
-    const { uow, accessChanged } = this.options;
+  /** Works, for the caller as it is now, while nobody else changes who is a member of the organization, or what. */
+  private async changing<T>(caller: Giver | Principal, organizationId: string, work: (repos: AccessRepositories, giver: Giver) => Promise<T>): Promise<T> {
+    const { uow, clock, accessChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
+      const giver = await freshGiver(repos, caller, clock);
       await repos.organizations.lock(organizationId);
       db.afterCommit(() => accessChanged(organizationId));
-      return await work(repos);
+      return await work(repos, giver);
     });
   }
 }

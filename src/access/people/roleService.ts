@@ -4,10 +4,11 @@ import { DomainError, notFound, throwIfAny, type Violation } from '../../kernel/
 import { checkEtag } from '../../kernel/etags';
 import { isId, newId } from '../../kernel/ids';
 import { pageOf, pageSize, type Cursors } from '../../kernel/pages';
+import type { Principal } from '../../kernel/principal';
 import { isScope, SCOPES } from '../../kernel/scopes';
 import type { AccessRepositories } from '../accessRepositories';
 import { cleanName } from '../name';
-import { refuseBeyondOwn, type Giver } from './giver';
+import { freshGiver, refuseBeyondOwn, type Giver } from './giver';
 import { SYSTEM_ROLES, type Role } from './role';
 import { roleNameTaken } from './roleRepository';
 
@@ -63,23 +64,27 @@ export class RoleService {
   }
 
   /** Throws `validation_failed`, `name_taken`, `scope_exceeds_own`. */
-  async create(giver: Giver, organizationId: string, wanted: WantedRole): Promise<Role> {
+  async create(caller: Giver | Principal, organizationId: string, wanted: WantedRole): Promise<Role> {
     const { uow, clock } = this.options;
     const name = cleanName(wanted.name, 'name');
     throwIfAny(this.checkScopes(wanted.scopes));
-    refuseBeyondOwn(giver, wanted.scopes);
-    refuseSystemName(name);
-    const now = clock.now();
-    const role = { id: newId(), organizationId, name, description: wanted.description, scopes: inOrder(wanted.scopes), isSystem: false, createdAt: now, updatedAt: now, revision: 1 };
-    await uow.repos.roles.create(organizationId, role);
-    return role;
+    return await uow.transaction(async (repos) => {
+      const giver = await freshGiver(repos, caller, clock);
+      await repos.organizations.lock(organizationId);
+      refuseBeyondOwn(giver, wanted.scopes);
+      refuseSystemName(name);
+      const now = clock.now();
+      const role = { id: newId(), organizationId, name, description: wanted.description, scopes: inOrder(wanted.scopes), isSystem: false, createdAt: now, updatedAt: now, revision: 1 };
+      await repos.roles.create(organizationId, role);
+      return role;
+    });
   }
 
   /** Changes the given fields. Throws `role_not_found`, `system_record`, `changed_meanwhile`, `validation_failed`, `name_taken`, `scope_exceeds_own`. */
-  async update(giver: Giver, organizationId: string, id: string, change: RoleChange, etag?: string): Promise<Role> {
+  async update(caller: Giver | Principal, organizationId: string, id: string, change: RoleChange, etag?: string): Promise<Role> {
     const name = change.name === undefined ? undefined : cleanName(change.name, 'name');
     throwIfAny(this.checkScopes(change.scopes ?? []));
-    return await this.changing(organizationId, id, async (repos, before) => {
+    return await this.changing(caller, organizationId, id, async (repos, before, giver) => {
       checkEtag('role', before.revision, etag);
       const scopes = inOrder(change.scopes ?? before.scopes);
       refuseBeyondOwn(giver, [...before.scopes, ...scopes]);
@@ -91,8 +96,8 @@ export class RoleService {
   }
 
   /** Deletes a role that nobody has. Throws `role_not_found`, `system_record`, `scope_exceeds_own`, `role_in_use`. */
-  async delete(giver: Giver, organizationId: string, id: string): Promise<void> {
-    await this.changing(organizationId, id, async (repos, role) => {
+  async delete(caller: Giver | Principal, organizationId: string, id: string): Promise<void> {
+    await this.changing(caller, organizationId, id, async (repos, role, giver) => {
       refuseBeyondOwn(giver, role.scopes);
       const members = await repos.members.countByRole(organizationId, id);
       if (members > 0) throw roleInUse(id, members);
@@ -100,16 +105,17 @@ export class RoleService {
     });
   }
 
-  /** Works on a role of the organization's own that nobody else changes or gives to anybody meanwhile. */
-  private async changing<T>(organizationId: string, id: string, work: (repos: AccessRepositories, role: Role) => Promise<T>): Promise<T> {
-    const { uow, accessChanged } = this.options;
+  /** Works, for the caller as it is now, on a role of the organization's own that nobody else changes or gives to anybody meanwhile. */
+  private async changing<T>(caller: Giver | Principal, organizationId: string, id: string, work: (repos: AccessRepositories, role: Role, giver: Giver) => Promise<T>): Promise<T> {
+    const { uow, clock, accessChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
+      const giver = await freshGiver(repos, caller, clock);
       await repos.organizations.lock(organizationId);
       const role = isId(id) ? await repos.roles.find(organizationId, id) : undefined;
       if (!role) throw notFound('role', id);
       if (role.isSystem) throw systemRole(role);
       db.afterCommit(() => accessChanged(organizationId));
-      return await work(repos, role);
+      return await work(repos, role, giver);
     });
   }
 }
