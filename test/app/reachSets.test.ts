@@ -3,11 +3,13 @@ import { Client, credentials, status } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { ConnectorKeyRepository } from '../../src/telemetry/keys/connectorKeyRepository';
+import { newId } from '../../src/kernel/ids';
 import { SCOPES } from '../../src/kernel/scopes';
 import type { MethodFacts } from '../../src/rpc/descriptors';
 import { headers as metadata } from '../support/edge';
 import { engines } from '../support/engines';
 import { limitedKey, type Limits } from '../support/limitedKeys';
+import { Statements } from '../support/statements';
 import { as, descriptors, encode, startTestApp, type Fields, type Outcome, type TestApp } from '../support/testApp';
 
 type Headers = Readonly<Record<string, string>>;
@@ -21,6 +23,7 @@ const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
 const MEDIA = '/media.v1.MediaService';
 const COMMANDS = '/actuator_command.v2.ActuatorCommandService';
 const CONNECTIONS = '/connection.ConnectionService';
+const TEMPLATES = '/sensor_template.v2.SensorTemplateService';
 const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64');
 const KEY_SCOPES = SCOPES.filter((scope) => scope !== 'gateways:write');
 const NOBODY = '0190a0a0-0000-7000-8000-000000000001';
@@ -250,5 +253,34 @@ describe.each(engines())('what a limited key sees and changes, on $name', (engin
     expect(await update(headers, mine, { clearImages: true })).toMatchObject({ code: status.OK });
     expect(await send(`${MEDIA}/DeleteMedia`, { id: unused }, headers)).toMatchObject({ code: status.OK });
     for (const id of [mine, other]) await ask(`${DEVICES}/DeleteDigitalDevice`, { id });
+  });
+
+  it('is looked for by statements that do not grow with what the key names', async () => {
+    const { north } = connections;
+    const shown = await picture();
+    const id = await device('named by a large key', north, [shown]);
+    const commandId = await make(`${COMMANDS}/CreateCommand`, { id, command: { ...definition, name: 'Start' } });
+    const { normalizedKeys } = await ask<{ normalizedKeys: { id: string }[] }>(`${TEMPLATES}/ListNormalizedKeys`, {});
+    const template = await make(`${TEMPLATES}/CreateSensorTemplate`, { keyNameId: normalizedKeys[0]?.id, sensorType: 'level', valueType: 'number' });
+    const { sensors } = await ask<{ sensors: { id: string }[] }>(`${DEVICES}/AddSensorsToDevice`, { id, sensorTemplateIds: [template] });
+    const { executionId } = await ask(`${COMMANDS}/ExecuteCommand`, { id, commandId });
+    const many = Array.from({ length: 999 }, () => newId());
+    const headers = await key({ deviceIds: many, connectionIds: [...many.slice(0, 99), north], commandIds: [...many, commandId] });
+    const byDevices = await key({ deviceIds: many, connectionIds: [...many.slice(0, 99), north] });
+    const statements = new Statements();
+    const ran = await statements.of(async () => {
+      await ask(`${COMMANDS}/GetExecution`, { executionId }, headers);
+      await ask(`${COMMANDS}/ListExecutions`, { id }, headers);
+      expect((await ask<{ commands: { id: string }[] }>(`${COMMANDS}/ListCommands`, { id }, headers)).commands.map((command) => command.id)).toEqual([commandId]);
+      await ask('/sensorquery.v1.SensorQueryService/QueryLatest', { sensorIds: [sensors[0]?.id] }, headers);
+      expect(await ask(`${MEDIA}/GetMedia`, { id: shown }, byDevices)).toMatchObject({ deviceCount: 1 });
+      expect(await update(byDevices, id, { images: [{ mediaId: shown }] })).toMatchObject({ code: status.OK });
+      await send(`${COMMANDS}/CancelExecution`, { executionId }, byDevices);
+    });
+    statements.stop();
+    expect(ran.filter((sql) => sql.includes('physical_devices')).length).toBeGreaterThan(5);
+    // The longest reads a page of executions.
+    expect(Math.max(...ran.map((sql) => sql.match(/\?|\$\d+/g)?.length ?? 0))).toBeLessThan(250);
+    await ask(`${DEVICES}/DeleteDigitalDevice`, { id });
   });
 });
