@@ -5,10 +5,12 @@ import { once } from 'node:events';
 import { ConnectorKeyRepository } from '../../src/telemetry/keys/connectorKeyRepository';
 import { newId } from '../../src/kernel/ids';
 import { SCOPES } from '../../src/kernel/scopes';
+import { PictureReachRepository } from '../../src/media/pictureReachRepository';
 import type { MethodFacts } from '../../src/rpc/descriptors';
 import { headers as metadata } from '../support/edge';
 import { engines } from '../support/engines';
 import { limitedKey, type Limits } from '../support/limitedKeys';
+import { planOf } from '../support/planOf';
 import { Statements } from '../support/statements';
 import { as, descriptors, encode, startTestApp, type Fields, type Outcome, type TestApp } from '../support/testApp';
 
@@ -282,5 +284,28 @@ describe.each(engines())('what a limited key sees and changes, on $name', (engin
     // The longest reads a page of executions.
     expect(Math.max(...ran.map((sql) => sql.match(/\?|\$\d+/g)?.length ?? 0))).toBeLessThan(250);
     await ask(`${DEVICES}/DeleteDigitalDevice`, { id });
+  });
+
+  it('counts all that show a picture, however many, and finds them by an index', async () => {
+    const { north } = connections;
+    const shown = await picture();
+    const inside = await device('one of many', north, [shown]);
+    const { database } = server.database;
+    const others = Array.from({ length: 2100 }, () => newId());
+    await database.transaction(async ({ knex }) => {
+      const { organizationId: organization_id } = server;
+      await knex.batchInsert('digital_devices', others.map((id) => ({ id, organization_id, name: id, name_folded: id, revision: 1, seen_hour: 0, created_at: 1, updated_at: 1 })), 100);
+      await knex.batchInsert('device_images', others.map((id) => ({ device_id: id, media_id: shown, organization_id, is_cover: 0, position: 0, list_order: 0 })), 100);
+    });
+    expect(await ask(`${MEDIA}/GetMedia`, { id: shown }, await key({ connectionIds: [north] }))).toMatchObject({ deviceCount: 1 });
+    expect(await ask(`${MEDIA}/GetMedia`, { id: shown }, await key({ deviceIds: [...others.slice(0, 4), ...others.slice(-3)], connectionIds: [north] }))).toMatchObject({ deviceCount: 8 });
+    const plan = await planOf(database, async (db) => await new PictureReachRepository(db).showing('org-1', { ids: new Set(), connectionIds: new Set() }, ['p', 'q']));
+    expect(plan).toContain('device_images_media');
+    expect(plan).not.toMatch(/SCAN (?:i|p)\b|Seq Scan/);
+    await database.transaction(async ({ knex }) => {
+      await knex('device_images').where({ media_id: shown }).whereNot({ device_id: inside }).delete();
+      await knex('digital_devices').where({ organization_id: server.organizationId, created_at: 1 }).delete();
+    });
+    await ask(`${DEVICES}/DeleteDigitalDevice`, { id: inside });
   });
 });
