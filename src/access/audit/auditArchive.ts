@@ -74,15 +74,18 @@ export class AuditArchive {
       const largest = await this.chain.largest(chain);
       const now = await this.chain.ends(chain);
       if (attempt < TRIES && now?.firstSeq !== ends?.firstSeq) continue; // the retention shortens it
-      if (ends) {
-        check.checkBeginning();
-        await this.goBack(chain, ends.firstSeq, check);
-      }
-      const isOfNobody = chain === '' && !ends && largest === undefined; // nothing has happened yet that belongs to no organization
-      if (!isOfNobody) check.checkEnd(ends && { seq: ends.lastSeq, hash: ends.lastHash }, now !== undefined && largest !== undefined && largest > now.lastSeq);
+      await this.checkEnds(check, ends, now !== undefined && largest !== undefined && largest > now.lastSeq);
       check.checkExpected();
       return check;
     }
+  }
+
+  private async checkEnds(check: ChainCheck, ends: ChainEnds | undefined, beyond: boolean): Promise<void> {
+    if (ends) {
+      check.checkBeginning();
+      await this.goBack(check.chain, ends.firstSeq, check);
+      check.checkEnd({ seq: ends.lastSeq, hash: ends.lastHash }, beyond);
+    } else if (check.chain !== '' || check.events > 0) check.checkEnd(undefined, false); // else nothing has happened yet that belongs to no organization
   }
 
   /** What stands before the beginning is what a retention that is under way still has to remove, or was put there. */

@@ -34,11 +34,21 @@ export class AuditChainRepository {
     return await this.db.knex('audit_events').where({ chain }).where('seq', '<', seq).orderBy('seq', 'desc').limit(limit).select<AuditRow[]>('*');
   }
 
-  /** At most `limit` organizations after an id that have no chain, though each was made with one; also those that are being deleted. */
-  async organizationsWithout(after: string, limit: number): Promise<string[]> {
-    const query = this.db.knex('organizations as o').where('o.id', '>', after).orderBy('o.id').limit(limit);
+  /** At most `limit` organizations after an id that have no chain, though each was made with one; also those that are being deleted. `since`: made at that time or later. */
+  async organizationsWithout(after: string, limit: number, since = 0): Promise<string[]> {
+    const query = this.db.knex('organizations as o').where('o.id', '>', after).where('o.created_at', '>=', since).orderBy('o.id').limit(limit);
     for (const table of ['audit_chains', 'audit_events']) query.whereNotExists((of) => void of.from(`${table} as t`).whereRaw('t.chain = o.id').select('t.chain'));
     return (await query.select<{ id: string }[]>('o.id')).map(({ id }) => id);
+  }
+
+  /** Whether there is any organization. */
+  async isAnyOrganization(): Promise<boolean> {
+    return (await this.db.knex('organizations').first('id')) !== undefined;
+  }
+
+  /** When the oldest change of a chain began whose end is not there yet; undefined: there is none. */
+  async oldestPending(chain: string): Promise<number | undefined> {
+    return (await this.db.knex('audit_pending').where({ chain }).orderBy('at').first<{ at: number } | undefined>('at'))?.at;
   }
 
   /** Whether there is an organization of an id, also one that is being deleted. */

@@ -50,15 +50,15 @@ export class AuditRetention {
   /** The last of the events at the beginning that are over their time; undefined: not even the first is, by a day. */
   private async lastOver(chain: string, firstSeq: number, cutoff: number, signal: AbortSignal): Promise<LastOver | undefined> {
     const chains = new AuditChainRepository(this.deps.database.db);
-    let last: LastOver | undefined;
+    let last: LastOver = NOTHING;
     for (let at = firstSeq; ; at += AT_ONCE) {
       const rows = await chains.from(chain, at, AT_ONCE);
       if (at === firstSeq && (rows[0]?.at ?? Infinity) >= cutoff - A_DAY) return undefined;
       for (const row of rows) {
-        if (row.at >= cutoff) return last;
-        last = { seq: row.seq, hash: row.hash, newest: Math.max(row.at, last?.newest ?? row.at) };
+        if (row.at >= cutoff) return found(last);
+        last = { seq: row.seq, hash: row.hash, newest: Math.max(row.at, last.newest) };
       }
-      if (rows.length < AT_ONCE || signal.aborted) return last;
+      if (rows.length < AT_ONCE || signal.aborted) return found(last);
       await turn();
     }
   }
@@ -76,6 +76,9 @@ export class AuditRetention {
     });
   }
 }
+
+const NOTHING: LastOver = { seq: 0, hash: '', newest: 0 };
+const found = (last: LastOver): LastOver | undefined => (last === NOTHING ? undefined : last);
 
 /** Lets others have their turn. */
 async function turn(): Promise<void> {

@@ -9,6 +9,7 @@ import { AuditRepository } from './auditRepository';
 import { AuditRetention } from './auditRetention';
 import { Intents } from './intents';
 import { resourceIn } from './organizationEvents';
+import { openChains } from './openChains';
 import { Sealer } from './sealer';
 import { serverEvent } from './serverEvents';
 
@@ -71,6 +72,7 @@ export class AuditTrail {
 
   /** Seals what processes before this one began and never ended, and begins to count attempts by the minute. */
   async start(): Promise<void> {
+    await openChains(this.deps.database, this.deps.clock);
     await this.recover();
     this.sweeping = setInterval(() => this.sweep(), SWEEP_MS).unref();
   }

@@ -53,11 +53,9 @@ export class ChainCheck {
   take(row: AuditRow): void {
     const { seq, hash } = this.last;
     if (row.seq <= seq) return this.fault(row.seq, 'inserted', `event ${row.seq} is there again, behind event ${seq}`);
-    const fits = eventHash(hash, row) === row.hash && subjectOf(row.resource) === row.subject && row.chain === this.chain;
     if (row.seq > seq + 1) this.fault(seq + 1, 'removed', `before event ${row.seq} ${row.seq - seq - 1} are missing`);
-    else if (!fits) this.fault(row.seq, 'changed', `event ${row.seq}, or the one before it, is not as it was written`);
-    const removed = row.actor === 'server' && row.method === RETENTION ? removedIn(row.resource, row.at) : undefined;
-    if (removed) this.removed.push(removed);
+    else if (!this.fits(row, hash)) this.fault(row.seq, 'changed', `event ${row.seq}, or the one before it, is not as it was written`);
+    if (row.actor === 'server' && row.method === RETENTION) this.removed.push(...removedIn(row.resource, row.at));
     if (row.seq === this.expected?.seq) this.noted = row.hash;
     this.events += 1;
     this.last = row;
@@ -114,6 +112,10 @@ export class ChainCheck {
     if (this.last.seq < seq) this.fault(seq, 'tail missing', `the head that was noted is ${seq}, but the chain ends at ${this.last.seq}`);
     else if (isBefore && !this.isRemoved(this.expected) && seq < this.before.seq) this.fault(seq, 'cannot be told', `the head that was noted is ${seq}, but what is there begins at ${this.from}: whether it goes back to that head cannot be told any more; take a younger one`);
     else if (isBefore ? seq === this.before.seq && this.before.hash !== hash : this.noted !== hash) this.fault(seq, 'head does not fit', `event ${seq} is not the one whose hash was noted`);
+  }
+
+  private fits(row: AuditRow, previous: string): boolean {
+    return eventHash(previous, row) === row.hash && subjectOf(row.resource) === row.subject && row.chain === this.chain;
   }
 
   private isRemoved(place: ChainPlace): boolean {

@@ -18,10 +18,10 @@ export function removedText({ first, seq, hash, newest, days }: RemovedEvents): 
   return `audit-events/${first}..${seq}/${hash}/${new Date(newest).toISOString()}/${days}d`;
 }
 
-/** What it says; undefined: it is none, or it removed what was younger than it says itself. `at`: when it was written. */
-export function removedIn(resource: string, at: number): RemovedEvents | undefined {
+/** What it says, as one of a list; none: it says nothing of this, or it removed what was younger than it says itself. `at`: when it was written. */
+export function removedIn(resource: string, at: number): readonly RemovedEvents[] {
   const [, first, seq, hash, newest, days] = TEXT.exec(resource) ?? [];
-  if (hash === undefined || newest === undefined || Number(days) < 1 || Number(first) > Number(seq)) return undefined;
+  if (hash === undefined || newest === undefined || Number(days) < 1 || Number(first) > Number(seq)) return [];
   const removed = { first: Number(first), seq: Number(seq), hash, newest: Date.parse(newest), days: Number(days) };
-  return removed.newest < at - removed.days * A_DAY ? removed : undefined;
+  return removed.newest < at - removed.days * A_DAY ? [removed] : [];
 }

@@ -56,25 +56,32 @@ async function* allChains(core: Core): AsyncGenerator<string> {
 async function verifyFile(file: string, expect: ChainPlace | undefined): Promise<ChainCheck[]> {
   const { ChainCheck: Check, readLine } = lazyAccess();
   let check: ChainCheck | undefined;
-  let isOver = false;
+  let before: ExportLine;
   let number = 0;
   for await (const line of createInterface({ input: createReadStream(file) })) {
     number += 1;
     const found = readLine(line);
-    if (!check) {
-      if (!found || !('head' in found)) throw new Error(`--file ${file} does not begin with the first line of an export; give the whole of a file that "plantroom audit export" wrote`);
-      check = new Check(found.head.chain, found.head.after, expect);
-    } else if (!found) check.spoilt(`line ${number} is no line of an export, or not as it was written`);
-    else if ('head' in found) check.checkGoesOn(found.head.chain, found.head.after);
-    else if ('row' in found) check.take(found.row);
-    else check.checkEnd(found.end.chain === check.chain ? found.end.end : undefined, check.head.seq > found.end.end.seq);
-    if (isOver && found && 'row' in found) check.spoilt(`line ${number} stands behind the end of a part, and no line says what it goes on from`);
-    isOver = found !== undefined && 'end' in found;
+    if (check) takeLine(check, found, before, number);
+    else if (found && 'head' in found) check = new Check(found.head.chain, found.head.after, expect);
+    else throw new Error(`--file ${file} does not begin with the first line of an export; give the whole of a file that "plantroom audit export" wrote`);
+    before = found;
   }
   if (!check) throw new Error(`--file ${file} is empty; give a file that "plantroom audit export" wrote`);
-  if (!isOver) check.checkCut();
+  if (!isEnd(before)) check.checkCut();
   check.checkExpected();
   return [check];
+}
+
+type ExportLine = ReturnType<typeof accessModule.readLine>;
+
+const isEnd = (line: ExportLine): boolean => line !== undefined && 'end' in line;
+
+function takeLine(check: ChainCheck, line: ExportLine, before: ExportLine, number: number): void {
+  if (!line) return check.spoilt(`line ${number} is no line of an export, or not as it was written`);
+  if ('head' in line) return check.checkGoesOn(line.head.chain, line.head.after);
+  if (isEnd(before)) check.spoilt(`line ${number} stands behind the end of a part, and no line says what it goes on from`);
+  if ('row' in line) return check.take(line.row);
+  check.checkEnd(line.end.chain === check.chain ? line.end.end : undefined, check.head.seq > line.end.end.seq);
 }
 
 function shown({ chain, from, events, head, faults }: ChainCheck) {
