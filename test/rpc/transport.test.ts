@@ -100,6 +100,13 @@ describe('what comes over the wire', () => {
     expect(edge.log.of('rpc.call').slice(before)).toEqual([expect.objectContaining({ method: path, code: 'UNIMPLEMENTED', request_id: 'asked-1' })]);
   });
 
+  it.each(['plr_', 'plr%5F', 'plr%255f', 'plr&#95;', '%70lr_'])('tells nobody of a key that stands in a path or a request id after %s', async (before) => {
+    const secret = `${before}${'Zq7'.repeat(17)}`;
+    const answer = (await send(`/${secret}/x`, Buffer.alloc(0), headers({ 'x-request-id': `for ${secret}` }))) as SeenError;
+    expect(answer).toMatchObject({ code: status.UNIMPLEMENTED, reason: 'method_unknown', requestId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+    for (const told of [answer.message, JSON.stringify(edge.log.lines)]) expect(told).not.toContain('Zq7');
+  });
+
   it('ends a call at its deadline and tells the handler', async () => {
     const told = new Promise<unknown>((resolve) => {
       entered = (signal) => new Promise(() => signal.addEventListener('abort', () => resolve(signal.reason)));

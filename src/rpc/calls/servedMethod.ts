@@ -1,6 +1,7 @@
 import { EmptySchema } from '@bufbuild/protobuf/wkt';
 import type { Principal } from '../../kernel/principal';
 import { DomainError, throwIfAny, validationFailed, type Violation } from '../../kernel/errors';
+import { withoutKeys } from '../../kernel/keyText';
 import { enterWith } from '../admission';
 import type { Gate, NamedThings } from '../gate';
 import type { Descriptors, MethodFacts } from '../descriptors';
@@ -107,9 +108,12 @@ export function methodsOf(
   });
 }
 
-/** A method that the server does not have: a call of it is answered and logged like any other. */
+/** As much of an unknown path as is shown: a caller can send far more. */
+const LONGEST_PATH = 200;
+
+/** A method that the server does not have: a call of it is answered and logged like any other, without a key that somebody wrote into it. */
 export function missingMethod(path: string, checks: FieldRuleChecks): ServedMethod {
-  const shown = path.slice(0, 200); // a caller can send far more
+  const shown = withoutKeys(path).slice(0, LONGEST_PATH);
   return new ServedMethod({ path: shown, service: '', scope: 'none', limited: { devices: 'open', commands: 'open', inside: [] }, adminOnly: false, changes: false, successStatus: 200, statusRules: [], notDone: undefined, content: 'json', routes: [], kind: 'unary', request: EmptySchema, response: EmptySchema, namesOrganization: false }, checks, nobody);
 }
 

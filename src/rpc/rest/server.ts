@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { DomainError, validationFailed } from '../../kernel/errors';
+import { withoutKeys } from '../../kernel/keyText';
 import { shortened } from '../../kernel/shortened';
 import { findHostPort, hostPortText } from '../../config';
 import { toWire } from '../errorTable';
@@ -55,8 +56,6 @@ declare module 'fastify' {
 export const LARGEST_BODY = 1024 * 1024;
 
 const LONGEST_PATH = 200;
-// A part of one too, however its letters were written.
-const LIKE_A_KEY = /plr(?:_|%5f)[\dA-Z%]{6,}|_[\dA-Z%]{20,}|[\dA-Z%]{40,}/gi;
 
 /** The HTTP port: REST by the routes of the protos, in the same process and through the same handlers as gRPC. */
 export class RestServer implements Door {
@@ -166,7 +165,7 @@ function methodNotAllowed(allow: string): never {
 
 /** The path as the log and the caller are told of it: not all of a long one, and no key that somebody wrote into it. */
 function pathOf(request: FastifyRequest): string {
-  return (request.url.split('?')[0] ?? '').replaceAll(LIKE_A_KEY, '...').slice(0, LONGEST_PATH);
+  return withoutKeys(request.url.split('?')[0] ?? '').slice(0, LONGEST_PATH);
 }
 
 function domainErrorOf(error: FastifyError): unknown {
