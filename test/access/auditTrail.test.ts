@@ -113,9 +113,40 @@ describe.each(engines())('the audit trail on $name', (engine) => {
     const flood = (await rows('')).slice(4);
     expect(flood.length).toBeLessThan(1010);
     expect(flood.reduce((total, row) => total + Number(row['count']), 0)).toBe(50_001);
-    expect(flood.find((row) => Number(row['count']) > 1)).toMatchObject({ peer: '', method: '', key_prefix: '', reason: 'scope_missing' });
+    expect(flood.find((row) => Number(row['count']) > 1)).toMatchObject({ peer: '', method: METHOD, key_prefix: '', reason: 'scope_missing' });
     expect(await rows()).toHaveLength(1);
     expect(await faults('')).toEqual([]);
+  });
+
+  it('tells equal changes that were refused once and by their count, each thing by itself, and of those beyond what they have in common', async () => {
+    const refuse = async (of: Parameters<typeof callOf>[0], outcome: 'refused' | 'failed' = 'refused'): Promise<void> => {
+      const resource = of?.resource ?? 'devices';
+      trail.end(await trail.begin(callOf({ resource, ...of })), { outcome, reason: 'device_not_found', resource });
+    };
+    for (let i = 0; i < 150; i++) await refuse({ requestId: `same-${i}`, fields: i % 2 ? ['name'] : ['name', 'etag'] });
+    for (let i = 0; i < 50; i++) await refuse({ requestId: `gone-${i}` }, 'failed');
+    for (let i = 0; i < 1200; i += 30) await Promise.all(Array.from({ length: 30 }, async (_, at) => await refuse({ requestId: `each-${i + at}`, resource: `devices/${i + at}` })));
+    await change({ requestId: 'done' });
+    await change({ requestId: 'done' });
+    const rejected = { outcome: 'refused', reason: 'validation_failed', resource: 'devices/device-1/actuator-executions/execution-1' } as const; // it was stored
+    for (let i = 0; i < 2; i++) trail.end(await trail.begin(callOf()), rejected);
+    await refuse({ requestId: 'other-key', key: { ...KEY, keyId: 'key-2', ownerUserId: 'user-2' }, resource: 'devices/device-9' });
+    await trail.flush();
+    expect(await rows()).toHaveLength(1000 + 4); // no room of the kinds was left for the last
+    clock.advance(60_000);
+    trail.note(callOf({ requestId: 'later' }), REFUSED);
+    await trail.flush();
+    const counted = (await rows()).slice(1004).map((row) => [row['key_id'], row['user_id'], row['resource'], row['fields'], row['request_id'], row['outcome'], row['count']]);
+    expect(counted).toEqual([
+      ['key-1', 'user-1', 'devices', '[]', 'same-149', 'refused', 149],
+      ['key-1', 'user-1', 'devices', '["name"]', 'gone-49', 'failed', 49],
+      ['key-1', 'user-1', '', '["name"]', '', 'refused', 202],
+      ['key-2', 'user-2', 'devices/device-9', '["name"]', 'other-key', 'refused', 1],
+      ['key-1', 'user-1', '', '["name"]', 'later', 'refused', 1],
+    ]);
+    expect((await rows()).filter((row) => row['request_id'] === 'done')).toHaveLength(2);
+    await trail.close(); // forgets what is left
+    expect([await pending(), await faults()]).toEqual([0, []]);
   });
 
   it('finds whatever column was changed, a row that was removed, inserted or put in the place of another, and a head that was moved', async () => {

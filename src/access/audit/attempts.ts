@@ -13,8 +13,8 @@ export interface AttemptLimits {
 const LIMITS: AttemptLimits = { windowMs: 60_000, mostKinds: 1000, kindsPerWindow: 50 };
 
 interface Repeated {
-  /** The last of them. */
-  latest: AuditFacts;
+  /** What they have in common. */
+  common: AuditFacts;
   count: number;
 }
 
@@ -25,39 +25,42 @@ interface Window {
   /** How many kinds it may still tell apart. */
   kindsLeft: number;
   readonly kinds: Map<string, Repeated>;
-  /** Those beyond, by reason. */
+  /** Those beyond, by key, outcome and reason. */
   readonly others: Map<string, Repeated>;
 }
 
 /**
- * Makes few events of many attempts: the first of a kind is told at once, equal ones of the same minute as one event with their count.
- * A chain that sees very many kinds tells those beyond by their reason alone.
+ * Makes few events of many attempts: the first of a kind is an event of its own, equal ones of the same minute are one with their count.
+ * Of those beyond the kinds of its chain, what a key was told for one reason is one event, without what they differ in.
  */
 export class Attempts {
   private readonly windows = new Map<string, Window>();
 
   constructor(
-    private readonly tell: (event: AuditFacts) => void,
+    private readonly tellCounted: (event: AuditFacts) => void,
     private readonly limits = LIMITS,
   ) {}
 
-  /** `now`: on the clock that never jumps. */
-  add(attempt: AuditFacts, now: number): void {
+  /** Whether it is the first of its kind, and so an event of its own; else it is counted. `now`: on the clock that never jumps. */
+  isFirst(attempt: AuditFacts, now: number): boolean {
     const window = this.window(attempt.chain, now);
-    const kind = `${attempt.keyId ?? attempt.keyPrefix}\n${attempt.peer}\n${attempt.method}\n${attempt.outcome}\n${attempt.reason}`;
+    const { keyId = '', keyPrefix, peer, method, resource, outcome, reason } = attempt;
+    const kind = [keyId, keyPrefix, peer, method, resource, outcome, reason].join('\n');
     const known = window.kinds.get(kind);
     if (known) {
-      known.latest = attempt;
-      known.count += 1;
-    } else if (window.kindsLeft >= 1) {
-      window.kindsLeft -= 1;
-      window.kinds.set(kind, { latest: attempt, count: 0 });
-      this.tell(attempt);
-    } else {
-      const other = window.others.get(attempt.reason);
-      if (other) other.count += 1;
-      else window.others.set(attempt.reason, { latest: coarse(attempt), count: 1 });
+      count(known, { ...attempt, fields: known.count > 0 ? inCommon(known.common.fields, attempt.fields) : attempt.fields });
+      return false;
     }
+    if (window.kindsLeft >= 1) {
+      window.kindsLeft -= 1;
+      window.kinds.set(kind, { common: attempt, count: 0 });
+      return true;
+    }
+    const beyond = [keyId, outcome, reason].join('\n');
+    const other = window.others.get(beyond);
+    if (other) count(other, coarse(other.common, attempt));
+    else window.others.set(beyond, { common: attempt, count: 1 });
+    return false;
   }
 
   /** Tells what was counted in windows that are over. `now`: on the clock that never jumps. */
@@ -67,7 +70,7 @@ export class Attempts {
 
   /** Tells what was counted until now. */
   finish(): void {
-    for (const window of this.windows.values()) this.tellCounted(window);
+    for (const window of this.windows.values()) this.tell(window);
     this.windows.clear();
   }
 
@@ -82,7 +85,7 @@ export class Attempts {
 
   /** The next window goes on with what is left of the kinds; a chain at rest is forgotten when it has all of them back. */
   private end(chain: string, window: Window, now: number): void {
-    this.tellCounted(window);
+    this.tell(window);
     const windows = Math.floor((now - window.since) / this.limits.windowMs);
     window.kindsLeft = Math.min(this.limits.mostKinds, window.kindsLeft + windows * this.limits.kindsPerWindow);
     window.since = now;
@@ -91,11 +94,22 @@ export class Attempts {
     if (window.kindsLeft === this.limits.mostKinds) this.windows.delete(chain);
   }
 
-  private tellCounted(window: Window): void {
-    for (const { latest, count } of [...window.kinds.values(), ...window.others.values()]) if (count > 0) this.tell({ ...latest, count });
+  private tell({ kinds, others }: Window): void {
+    for (const { common, count: times } of [...kinds.values(), ...others.values()]) if (times > 0) this.tellCounted({ ...common, count: times });
   }
 }
 
-function coarse(attempt: AuditFacts): AuditFacts {
-  return { ...attempt, keyId: undefined, keyPrefix: '', userId: undefined, peer: '', method: '', resource: '', fields: [], requestId: '' };
+function count(repeated: Repeated, common: AuditFacts): void {
+  repeated.common = common;
+  repeated.count += 1;
+}
+
+/** The later one without what it does not share with those before. */
+function coarse(before: AuditFacts, attempt: AuditFacts): AuditFacts {
+  const shared = (name: 'keyPrefix' | 'peer' | 'method' | 'resource' | 'requestId'): string => (before[name] === attempt[name] ? attempt[name] : '');
+  return { ...attempt, keyPrefix: shared('keyPrefix'), peer: shared('peer'), method: shared('method'), resource: shared('resource'), requestId: shared('requestId'), fields: inCommon(before.fields, attempt.fields) };
+}
+
+function inCommon(names: readonly string[], others: readonly string[]): readonly string[] {
+  return names.length === others.length && names.every((name, at) => name === others[at]) ? others : [];
 }

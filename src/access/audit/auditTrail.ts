@@ -4,7 +4,7 @@ import { newId } from '../../kernel/ids';
 import type { Logger } from '../../kernel/logger';
 import type { KeyIdentity } from '../../kernel/principal';
 import { Attempts } from './attempts';
-import { storable, type AuditOutcome, type AuditSubject } from './auditEvent';
+import { storable, type AuditFacts, type AuditOutcome, type AuditSubject } from './auditEvent';
 import { AuditRepository } from './auditRepository';
 import { AuditRetention } from './auditRetention';
 import { Intents } from './intents';
@@ -64,7 +64,7 @@ export class AuditTrail {
   constructor(private readonly deps: { readonly database: Database; readonly clock: Clock; readonly log: Logger; readonly retentionDays: number }) {
     this.sealer = new Sealer(deps.database, deps.log);
     this.intents = new Intents(deps.database, (ids) => this.sealer.forget(ids));
-    this.attempts = new Attempts((event) => this.sealer.add({ ...event, id: newId() }, false));
+    this.attempts = new Attempts((counted) => this.sealer.add({ ...counted, id: newId() }, false));
     this.retention = new AuditRetention(deps);
     this.headsToldAt = deps.clock.now();
     this.lookedAfterAt = deps.clock.now();
@@ -84,16 +84,20 @@ export class AuditTrail {
     return { id: subject.id, subject };
   }
 
-  /** How that ended; sealed soon after. */
+  /** How that ended; sealed soon after. What was refused or failed and left nothing behind is an attempt: many equal ones become one event. */
   end(change: { readonly id: string }, { outcome, reason, resource }: CallEnd): void {
     const { subject } = change as BegunChange;
-    this.sealer.add({ ...subject, resource: resourceIn(subject.chain, resource), outcome, reason, count: 1 }, true);
+    const event: AuditFacts = { ...subject, resource: resourceIn(subject.chain, resource), outcome, reason, count: 1 };
+    const isAttempt = (outcome === 'refused' || outcome === 'failed') && event.resource === subject.resource; // another one is what the answer named: it is there
+    if (!isAttempt || this.attempts.isFirst(event, this.deps.clock.monotonic())) this.sealer.add(event, true);
+    else this.sealer.forget([subject.id]);
   }
 
   /** A call that was refused before anything began, or a stream that was opened; sealed soon after, many equal ones as one. */
   note(call: CallFacts, { outcome, reason, resource }: CallEnd): void {
     const subject = this.subjectOf(call);
-    this.attempts.add({ ...subject, resource: resourceIn(subject.chain, resource), outcome, reason, count: 1 }, this.deps.clock.monotonic());
+    const event: AuditFacts = { ...subject, resource: resourceIn(subject.chain, resource), outcome, reason, count: 1 };
+    if (this.attempts.isFirst(event, this.deps.clock.monotonic())) this.sealer.add(event, false);
   }
 
   /** Something that the server did by itself. */
