@@ -8,6 +8,6 @@ export class CommitUnknown extends DomainError {
     cause: unknown,
   ) {
     const message = 'the connection to the database broke during the commit, so nobody knows yet whether this was stored; look before it is tried again';
-    super('unavailable', 'database_unavailable', message, { cause, retryAfterMs: 1000 });
+    super('unavailable', 'database_unavailable', message, { cause, retryAfterMs: 1000, isInDoubt: true });
   }
 }

@@ -35,6 +35,8 @@ export interface DomainErrorOptions extends ErrorOptions {
   readonly violations?: readonly Violation[];
   /** When it is worth trying again, in milliseconds. */
   readonly retryAfterMs?: number;
+  /** Nobody knows whether it was done all the same. */
+  readonly isInDoubt?: boolean;
 }
 
 /** A failure that the caller can act on. `reason` is part of the API: never rename one. `cause` is logged, never sent. */
@@ -42,6 +44,7 @@ export class DomainError extends Error {
   readonly metadata: Readonly<Record<string, string>>;
   readonly violations: readonly Violation[];
   readonly retryAfterMs: number | undefined;
+  readonly isInDoubt: boolean;
 
   constructor(
     readonly kind: ErrorKind,
@@ -55,6 +58,7 @@ export class DomainError extends Error {
     this.metadata = options.metadata ?? {};
     this.violations = options.violations ?? [];
     this.retryAfterMs = options.retryAfterMs;
+    this.isInDoubt = options.isInDoubt ?? false;
   }
 }
 

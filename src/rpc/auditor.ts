@@ -21,7 +21,7 @@ export interface AuditedCall {
 
 /** How it ended. */
 export interface AuditedEnd {
-  /** `unknown`: the database went away before its last answer. */
+  /** `unknown`: the database went away during the commit. */
   readonly outcome: 'succeeded' | 'refused' | 'failed' | 'unknown';
   /** The reason that the caller was told; empty for success. */
   readonly reason: string;

@@ -14,6 +14,8 @@ export class OpenCall implements CallContext {
   unknownKeyPrefix = '';
   /** What the caller asks for, once it was read. */
   request: unknown;
+  /** What stands in the path of a REST call, by JSON names; it is there before the request was read. */
+  inPath: unknown;
   /** The change that has begun, as the audit trail knows it. */
   intent: Intent | undefined;
   organizationId = '';

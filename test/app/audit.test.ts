@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { credentials } from '@grpc/grpc-js';
 import { ActuatorCommandServiceClient, type Command, CommandMode, CreateCommandRequest, ExecuteCommandRequest, type ExecuteCommandResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { type Connection, ConnectionServiceClient, CreateConnectionRequest } from '../../src/gen/connection/connection_service';
 import { CreateDigitalDeviceRequest, type DigitalDevice, DigitalDeviceServiceClient, ListDigitalDevicesRequest, UpdateDigitalDeviceRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
 import { AccessControlServiceClient, AuditActor, AuditOutcome, ListAuditEventsRequest, type ListAuditEventsResponse, RevokeApiKeyRequest, type AuditEvent } from '../../src/gen/organization_access_control/access_control_service';
 import { AuditArchive } from '../../src/access';
+import { newId } from '../../src/kernel/ids';
 import { call, callFails, headers } from '../support/edge';
 import { engines } from '../support/engines';
 import { startTestApp, type Fields, type TestApp } from '../support/testApp';
@@ -20,6 +22,7 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
   let access: AccessControlServiceClient;
   let devices: DigitalDeviceServiceClient;
   let gateway: GatewayServiceClient;
+  let connections: ConnectionServiceClient;
   let commands: ActuatorCommandServiceClient;
   beforeAll(async () => {
     app = await startTestApp(engine);
@@ -28,10 +31,11 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
     access = new AccessControlServiceClient(address, secure);
     devices = new DigitalDeviceServiceClient(address, secure);
     gateway = new GatewayServiceClient(address, secure);
+    connections = new ConnectionServiceClient(address, secure);
     commands = new ActuatorCommandServiceClient(address, secure);
   });
   afterAll(async () => {
-    for (const client of [access, devices, gateway, commands]) client.close();
+    for (const client of [access, devices, gateway, commands, connections]) client.close();
     await app.stop();
   });
 
@@ -88,6 +92,36 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
     expect(JSON.stringify(unknown)).not.toContain(UNKNOWN_KEY.slice(4, 30));
     const all = JSON.stringify(await app.database.database.db.knex('audit_events').select('*'));
     for (const secret of [app.key, reader.key]) expect(all).not.toContain(secret.slice(10));
+  });
+
+  it('tells of refused changes each thing once, and of equal ones by their count', async () => {
+    const missing = Array.from({ length: 5 }, () => newId());
+    for (const id of missing) expect(await http('DELETE', `/api/v2/devices/${id}`, '', as(app.key, 'missing'))).toBe(404);
+    for (let i = 0; i < 30; i++) expect(await http('DELETE', `/api/v2/devices/${missing[0] ?? ''}`, '', as(app.key, 'missing'))).toBe(404);
+    expect((await events({ requestId: 'missing' })).map(({ resource, count }) => [resource, count])).toEqual(missing.map((id) => [`devices/${id}`, 1]).toReversed());
+  });
+
+  it('names fields that were set to nothing, and what a path names of a call that its key may not make', async () => {
+    const connection = await call<CreateConnectionRequest, Connection>(connections.createConnection.bind(connections), CreateConnectionRequest.fromPartial({ name: 'gateway', connectorId: 'gateway', enabled: true }), as());
+    expect(await http('PATCH', `/api/v2/connections/${connection.id}`, '{"enabled":false}', as(app.key, 'disable'))).toBe(200);
+    expect((await one('disable'))?.fields).toEqual(['id', 'enabled']);
+    const reader = await app.newKey(app.organizationId, { scopes: ['devices:read'] });
+    expect(await http('PATCH', `/api/v2/connections/${connection.id}`, '{"enabled":true}', as(reader.key, 'may-not'))).toBe(403);
+    expect(await one('may-not')).toMatchObject({ keyId: reader.id, resource: `connections/${connection.id}`, fields: [], outcome: AuditOutcome.AUDIT_OUTCOME_REFUSED, reason: 'scope_missing' });
+  });
+
+  it('says that an upload failed whose caller went away, since nobody refused it', async () => {
+    const { port } = new URL(`https://${app.app.addresses.http ?? ''}`);
+    const gone = request({ host: 'localhost', port, method: 'POST', path: '/api/v2/media', ca: readFileSync(app.app.ca ?? ''), headers: { 'content-type': 'image/png', 'content-length': 5000, expect: '100-continue', ...as(app.key, 'gone') }, agent: false });
+    gone.on('error', () => {});
+    await new Promise<void>((resolve) => {
+      gone.on('continue', resolve);
+      gone.flushHeaders();
+    });
+    gone.write(Buffer.from([0x89, 0x50, 0x4e, 0x47]), () => gone.destroy());
+    let event: AuditEvent | undefined;
+    while (!event) event = await one('gone'); // its handler hears of it a little later
+    expect(event).toMatchObject({ resource: 'media', outcome: AuditOutcome.AUDIT_OUTCOME_FAILED, reason: 'cancelled' });
   });
 
   it('tells of uploads, and of executions that are rejected by an answer which is no error', async () => {

@@ -40,8 +40,7 @@ export class CommandLineAudit {
     try {
       result = await work();
     } catch (error) {
-      const reason = error instanceof DomainError ? error.reason : 'internal';
-      await end(subject.resource, reason === 'internal' ? 'failed' : reason === 'database_unavailable' ? 'unknown' : 'refused', reason);
+      await end(subject.resource, outcomeOf(error), error instanceof DomainError ? error.reason : 'internal');
       throw error;
     }
     await end(made?.(result) ?? subject.resource, 'succeeded', '');
@@ -52,6 +51,14 @@ export class CommandLineAudit {
     const id = newId();
     return { id, chain: organizationId, at: this.deps.clock.now(), actor: 'command_line', keyId: undefined, keyPrefix: '', userId: undefined, peer: storable(userName()), method, resource: storable(resource), fields, requestId: id };
   }
+}
+
+const NOBODY_REFUSED = new Set(['internal', 'unavailable']);
+
+function outcomeOf(error: unknown): AuditFacts['outcome'] {
+  if (!(error instanceof DomainError)) return 'failed';
+  if (error.isInDoubt) return 'unknown';
+  return NOBODY_REFUSED.has(error.kind) ? 'failed' : 'refused';
 }
 
 /** Who runs this process; a machine can have no name for it. */

@@ -1,8 +1,11 @@
+import type { DescField } from '@bufbuild/protobuf';
+import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
+import { DomainError } from '../../kernel/errors';
 import type { Principal } from '../../kernel/principal';
 import type { AuditedCall, AuditedEnd } from '../auditor';
 import type { MethodFacts } from '../descriptors';
-import type { WireError } from '../errorTable';
+import { toWire } from '../errorTable';
 import { enumWord } from '../json/enumWords';
 import type { OpenCall } from '../openCall';
 
@@ -26,9 +29,19 @@ export function isAudited({ changes }: MethodFacts, code: status, reason: string
   return changes ? code !== status.OK && !NOT_AUDITED.has(reason) : KEY_REASONS.has(code) || reason === 'rate_limited';
 }
 
+const NOBODY_REFUSED = new Set([status.INTERNAL, status.UNAVAILABLE, status.CANCELLED, status.DEADLINE_EXCEEDED]);
+
+/** Whether what was not done was refused, or failed: by the server, or because the caller went away or gave it too little time. */
+export function withoutSuccess(code: status): 'refused' | 'failed' {
+  return NOBODY_REFUSED.has(code) ? 'failed' : 'refused';
+}
+
 /** How the handler of a change ended; an answer can say by itself that nothing was done, as the status rules of its method tell. */
-export function endOf(facts: MethodFacts, response: unknown, error: WireError | undefined): Pick<AuditedEnd, 'outcome' | 'reason'> {
-  if (error) return { outcome: error.grpc === status.INTERNAL ? 'failed' : error.reason === 'database_unavailable' ? 'unknown' : 'refused', reason: error.reason };
+export function endOf(facts: MethodFacts, response: unknown, error?: unknown): Pick<AuditedEnd, 'outcome' | 'reason'> {
+  if (error !== undefined) {
+    const { grpc, reason } = toWire(error, '');
+    return { outcome: error instanceof DomainError && error.isInDoubt ? 'unknown' : withoutSuccess(grpc), reason };
+  }
   const { notDone } = facts;
   if (notDone && wordOf(facts, response, notDone.field) === notDone.value) return { outcome: 'refused', reason: notDone.reason };
   const rule = facts.statusRules.find(({ field, value }) => wordOf(facts, response, field) === value);
@@ -84,7 +97,7 @@ function readSteps({ routes }: MethodFacts): readonly Step[] {
 export function fieldsOf(facts: MethodFacts, request: unknown): string[] {
   if (!request) return [];
   const given = request as Readonly<Record<string, unknown>>;
-  return facts.request.fields.filter(({ name, localName }) => name !== 'organization_id' && isGiven(given[localName])).map(({ name }) => name);
+  return facts.request.fields.filter((field) => field.name !== 'organization_id' && isGiven(field, given[field.localName])).map(({ name }) => name);
 }
 
 function createdId(facts: MethodFacts, response: unknown, request: Readonly<Record<string, unknown>> | undefined): string | undefined {
@@ -99,7 +112,10 @@ function idIn(message: unknown, name: string): string | undefined {
   return typeof id === 'string' && ID.test(id) ? id : undefined;
 }
 
-function isGiven(value: unknown): boolean {
+/** A field without presence is the same on the wire where it is empty and where it was left out. */
+function isGiven({ presence, fieldKind }: DescField, value: unknown): boolean {
+  if (presence !== FeatureSet_FieldPresence.IMPLICIT) return value !== undefined;
+  if (fieldKind === 'map') return Object.keys(value ?? {}).length > 0;
   return value !== undefined && value !== '' && value !== 0 && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 

@@ -8,7 +8,7 @@ import type { Auditor } from '../auditor';
 import type { Authenticator } from '../authenticator';
 import { toWire, type WireError } from '../errorTable';
 import { shuttingDown } from '../openCall';
-import { auditedCall, endOf, isAudited, resourceOf } from './audited';
+import { auditedCall, endOf, isAudited, resourceOf, withoutSuccess } from './audited';
 import { KeyWatch } from './keyWatch';
 import type { ServedCall } from './servedCall';
 
@@ -74,7 +74,7 @@ export class Edge {
   /** The handler of a change has come to its end, whether or not its caller is still there. */
   changed({ method, context }: ServedCall, request: unknown, response: unknown, error?: unknown): void {
     if (!context.intent) return;
-    const { outcome, reason } = endOf(method.facts, response, error === undefined ? undefined : toWire(error, context.requestId));
+    const { outcome, reason } = endOf(method.facts, response, error);
     this.auditor?.end(context.intent, { outcome, reason, resource: resourceOf(method.facts, request, response) });
   }
 
@@ -86,8 +86,8 @@ export class Edge {
   /** A call that ended before its handler began was refused, if it is one that counts: a change, or a caller that may not. */
   private refusedAudited({ method, context }: ServedCall, code: status, reason: string | undefined): void {
     if (!this.auditor || reason === undefined || context.intent || !isAudited(method.facts, code, reason)) return;
-    const outcome = code === status.INTERNAL || code === status.UNAVAILABLE ? 'failed' : 'refused';
-    this.auditor.note(auditedCall(context, method.facts, context.request), { outcome, reason, resource: resourceOf(method.facts, context.request) });
+    const resource = resourceOf(method.facts, context.request ?? context.inPath);
+    this.auditor.note(auditedCall(context, method.facts, context.request), { outcome: withoutSuccess(code), reason, resource });
   }
 
   /** A call has ended: one line in the log. `http`: the status that went out, where it was one of HTTP. */

@@ -53,6 +53,7 @@ export class HttpCall implements ServedCall {
   ) {
     this.method = shape.method;
     this.context = new OpenCall(shape.method.facts.path, peerOf(request), edge.log, edge.clock.monotonic());
+    this.context.inPath = request.params;
   }
 
   /** The headers are here: everything that they decide is decided before the body is read. Then `next`. */
