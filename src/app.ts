@@ -177,9 +177,9 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const gate = new ReachGate(reachQueries(database, { media: async (...asked) => await media.outside(...asked), executions: async (...asked) => await executions.service.executionsOutside(...asked) }));
   const services = new Services({ authenticator: authentication, reflection: config.grpc.reflection, auditor: trail, gate, ...outside });
   authentication.onKeyChanged((keyId) => services.keyChanged(keyId));
-  authentication.onAccessChanged(() => services.accessChanged());
+  authentication.onAccessChanged((organizationId) => services.accessChanged(organizationId));
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
-  const accessChanged = (): void => authentication.accessChanged();
+  const accessChanged = (organizationId: string): void => authentication.accessChanged(organizationId);
   const encoder = new Sandbox({ ...config.codec, log: outside.log });
   closing.push(async () => await encoder.stop());
   const secretKey = new SecretKey({ ...config.secrets, dataDir: config.data.dir, log: outside.log });
@@ -217,7 +217,7 @@ interface House extends Outside {
   readonly cursors: Cursors;
   readonly keyChanged: (keyId: string) => void;
   /** Members, roles or organizations were changed, and that is on disk. */
-  readonly accessChanged: (organizationId?: string) => void;
+  readonly accessChanged: (organizationId: string) => void;
   readonly encoder: Encoder;
   readonly secretKey: SecretKey;
   readonly media: MediaService;

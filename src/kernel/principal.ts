@@ -38,6 +38,11 @@ export class KeyRefused extends DomainError {
   }
 }
 
+/** What the caller is told of a key that has ended by its own time. */
+export function keyExpired(key: KeyIdentity, expiresAt: number): KeyRefused {
+  return new KeyRefused(key, 'unauthenticated', 'api_key_expired', `the API key ${key.keyPrefix} ended at ${new Date(expiresAt).toISOString()}; use another one`);
+}
+
 /** A well-formed key that is not known here; only its beginning may be kept. */
 export class KeyUnknown extends DomainError {
   constructor(

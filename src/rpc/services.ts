@@ -81,9 +81,9 @@ export class Services {
     this.edge.keyChanged(keyId);
   }
 
-  /** Looks at every key that has an open stream at once: somebody in this process changed members, roles or organizations. */
-  accessChanged(): void {
-    this.edge.accessChanged();
+  /** Looks at every key of an organization that has an open stream at once: somebody in this process changed its members, its roles or itself. */
+  accessChanged(organizationId: string): void {
+    this.edge.accessChanged(organizationId);
   }
 
   /** Stops in peace: health says so, new calls are refused, streams are told to end, unary calls finish; after `hardLimitMs` what is left is cut. */

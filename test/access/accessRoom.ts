@@ -34,7 +34,7 @@ export function openAccess(database: Database, clock: TestClock, log: Logger): A
   const authentication = new Authentication({ uow, clock, log });
   const keyChanged = (keyId: string): void => authentication.keyChanged(keyId);
   const users = new UserService({ uow, clock });
-  const people = { uow, clock, accessChanged: (): void => authentication.accessChanged() };
+  const people = { uow, clock, accessChanged: (organizationId: string): void => authentication.accessChanged(organizationId) };
   return { uow, authentication, users, members: new MemberService(people), roles: new RoleService(people), organizations: new OrganizationService({ uow, clock }), keys: new KeyAdministration({ uow, clock, users, missing, keyChanged }) };
 }
 
@@ -65,7 +65,7 @@ export async function startAccessRoom(engine: TestEngine): Promise<AccessRoom> {
   const first = (await bootstrap(uow, clock)) as Bootstrapped;
   const cursors = await openCursors(uow);
   const access = new KeyService({ uow, clock, cursors, missing, keyChanged: (keyId) => authentication.keyChanged(keyId) });
-  const deletion = new OrganizationDeletion({ uow, clock, holdings: async () => ({ devices: 3, connections: 2 }), onDeleted: () => authentication.accessChanged() });
+  const deletion = new OrganizationDeletion({ uow, clock, holdings: async () => ({ devices: 3, connections: 2 }), onDeleted: (organizationId) => authentication.accessChanged(organizationId) });
   const services = (server: Services): void => {
     server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(room.members, cursors), ...roleHandlers(room.roles, cursors), ...auditHandlers(new AuditQueries({ database: db.database, cursors, trail: new AuditTrail({ database: db.database, clock, log, retentionDays: 1095 }), methodsNamed: (name) => [name] })) });
     server.add(UserProfileServiceService, userProfileHandlers(users));

@@ -2,6 +2,7 @@ import { UnitOfWork } from '../../src/database';
 import { accessRepositories } from '../../src/access';
 import { newKeyText } from '../../src/access/keys/apiKey';
 import { ApiKeyRepository } from '../../src/access/keys/apiKeyRepository';
+import { KnownKeyRepository } from '../../src/access/keys/knownKeyRepository';
 import type { ListApiKeysRequest, ListApiKeysResponse } from '../../src/gen/organization_access_control/access_control_service';
 import type { DomainError } from '../../src/kernel/errors';
 import { newId } from '../../src/kernel/ids';
@@ -76,7 +77,7 @@ describe.each(engines())('authentication on $name', (engine) => {
     const { key } = await room.key({ ownerUserId: person.id, scopes: ['devices:read', 'devices:write', 'media:read'] });
     const may = async (roleId: string): Promise<string[]> => {
       await members.setRole(organization.id, person.id, roleId, 0);
-      room.authentication.accessChanged();
+      room.authentication.accessChanged(organization.id);
       return [...(await check(key)).scopes];
     };
     expect(await may('operator')).toEqual(['devices:read', 'media:read']);
@@ -100,7 +101,7 @@ describe.each(engines())('authentication on $name', (engine) => {
     const { key } = await room.keys.create(id, { name: 'Key', scopes: ['devices:read'], connectionIds: [], allConnections: false, expiresAt: undefined, isAdmin: false, ownerUserId: room.first.user.id });
     expect(await refusal(key)).toBe('passed');
     await room.db.database.db.knex('organizations').where({ id }).update({ deleted_at: 1 });
-    room.authentication.accessChanged();
+    room.authentication.accessChanged(id);
     expect(await refusal(key)).toBe('api_key_revoked');
   });
 
@@ -149,6 +150,47 @@ describe.each(engines())('authentication on $name', (engine) => {
     await room.keys.revoke(room.first.organization.id, id);
     await Promise.all(reads);
     expect(await refusal(key)).toBe('api_key_revoked');
+  });
+
+  it('reads a key again after changes of its own and of its organization alone, and twice at most for one call, however many there are', async () => {
+    const { id, key } = await room.key();
+    await check(key);
+    room.authentication.keyChanged(newId());
+    room.authentication.accessChanged(newId());
+    expect(room.authentication.authenticate(key, PEER)).not.toBeInstanceOf(Promise);
+    for (const change of [() => room.authentication.keyChanged(id), () => room.authentication.accessChanged(room.first.organization.id)]) {
+      change();
+      expect(room.authentication.authenticate(key, PEER)).toBeInstanceOf(Promise);
+      await check(key);
+    }
+    const find = KnownKeyRepository.prototype.findByHashes;
+    const flooded = jest.spyOn(KnownKeyRepository.prototype, 'findByHashes').mockImplementation(async function (this: KnownKeyRepository, hashes) {
+      const found = await find.call(this, hashes);
+      room.authentication.accessChanged(room.first.organization.id);
+      return found;
+    });
+    room.authentication.keyChanged(id);
+    expect(await refusal(key)).toBe('passed');
+    expect(flooded).toHaveBeenCalledTimes(2);
+    expect(room.authentication.authenticate(key, PEER)).toBeInstanceOf(Promise); // what was overtaken is kept for nobody else
+    flooded.mockRestore();
+  });
+
+  it('reads the keys of calls before those of streams, and those of streams all the same', async () => {
+    const keys = await Promise.all(Array.from({ length: 100 }, async () => (await room.key()).key));
+    const principals = await Promise.all(keys.map(async (key) => await check(key)));
+    const { key } = await room.key();
+    const done: string[] = [];
+    const rechecks = principals.map(async (principal) => (await room.authentication.recheck(principal), done.push('stream')));
+    const callOf = check(key).then(() => done.push('call'));
+    await callOf;
+    expect(done.length).toBeLessThanOrEqual(32);
+    await Promise.all(rechecks);
+    const flood = Promise.all(Array.from({ length: 300 }, async () => (await refusal(newKeyText()), done.push('unknown'))));
+    done.length = 0;
+    await room.authentication.recheck(principals[0] as Principal);
+    expect(done.length).toBeLessThanOrEqual(32);
+    await flood;
   });
 
   it('sees within a second what another process did', async () => {

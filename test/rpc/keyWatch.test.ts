@@ -45,14 +45,39 @@ describe('the key of an open stream', () => {
   };
 
   it('ends it when its time is over, not when it is looked at next, however late that became known', async () => {
-    const expired = new DomainError('unauthenticated', 'api_key_expired', 'the key ended; use another');
     const before = performance.now();
     const [known, later] = [await open('ends', { expiresAt: Date.now() + 60 }), await open('rotated')];
     edge.keys.add('rotated', { expiresAt: Date.now() + 60 });
     edge.server.keyChanged('rotated');
-    for (const key of ['ends', 'rotated']) edge.keys.ended.set(key, expired);
     expect(await Promise.all([known.ended, later.ended])).toEqual(['api_key_expired', 'api_key_expired']);
     expect(performance.now() - before).toBeLessThan(LONG);
+  });
+
+  it('ends it by the clock when its time is over, though the database cannot say anything', async () => {
+    const recheck = jest.spyOn(edge.keys, 'recheck').mockImplementation(async () => await new Promise(() => {}));
+    const { ended } = await open('unreadable', { expiresAt: Date.now() + 60 });
+    edge.server.keyChanged('unreadable');
+    expect(await ended).toBe('api_key_expired');
+    recheck.mockRestore();
+  });
+
+  it('is looked at once at a time and once more after that, and for changes of its own organization alone', async () => {
+    const { ended } = await open('flooded', { organizationId: 'org-1' });
+    const looks: PromiseWithResolvers<Principal>[] = [];
+    const recheck = jest.spyOn(edge.keys, 'recheck').mockImplementation(async () => {
+      looks.push(Promise.withResolvers());
+      return await (looks.at(-1) as PromiseWithResolvers<Principal>).promise;
+    });
+    edge.server.accessChanged('org-2');
+    expect(looks).toHaveLength(0);
+    for (let change = 0; change < 100; change += 1) edge.server.accessChanged('org-1');
+    expect(looks).toHaveLength(1);
+    looks[0]?.resolve(edge.keys.keys.get('flooded') as Principal);
+    await new Promise(setImmediate);
+    expect(looks).toHaveLength(2);
+    recheck.mockRestore();
+    looks[1]?.reject(new DomainError('unauthenticated', 'api_key_revoked', 'the key was revoked'));
+    expect(await ended).toBe('api_key_revoked');
   });
 
   it.each<[string, string, Partial<Principal>, Partial<Principal>]>([
@@ -63,9 +88,9 @@ describe('the key of an open stream', () => {
   ])('ends it when the key loses %s', async (what, reason, before, after) => {
     const { ended } = await open(what, before);
     edge.keys.add(what, before);
-    edge.server.accessChanged(); // nothing is lost: it stays
+    edge.server.accessChanged('org-1'); // nothing is lost: it stays
     edge.keys.add(what, after);
-    edge.server.accessChanged();
+    edge.server.accessChanged('org-1');
     expect(await ended).toBe(reason);
   });
 
@@ -81,11 +106,13 @@ describe('the key of an open stream', () => {
     const streams = [];
     for (let opened = 0; opened < 20; opened++) streams.push(await open('many', { reach: reach(['a', 'b']) }));
     looks = 0;
-    edge.server.accessChanged();
+    edge.server.accessChanged('org-1');
+    await new Promise(setImmediate);
     edge.keys.add('many', { reach: reach(['a', 'b', 'c']) });
-    edge.server.accessChanged();
+    edge.server.accessChanged('org-1');
+    await new Promise(setImmediate);
     edge.keys.add('many', { reach: reach(['b', 'c']) });
-    edge.server.accessChanged();
+    edge.server.accessChanged('org-1');
     expect(await Promise.all(streams.map(async ({ ended }) => await ended))).toEqual(streams.map(() => 'api_key_restricted'));
     expect(looks).toBe(2 + 2 + 1);
   });

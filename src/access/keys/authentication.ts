@@ -7,11 +7,12 @@ import type { AccessRepositories } from '../accessRepositories';
 import { compileAddresses } from './addresses';
 import { hashKey, isWellFormed, prefixOf } from './apiKey';
 import { refuseEndedKey } from './endedKey';
-import { KeyReads } from './keyReads';
+import { KeyReads, type ReadPurpose } from './keyReads';
 import { KeyUses } from './keyUses';
 import type { KnownKey } from './knownKeyRepository';
 import { dropOldest } from './oldest';
 import { RateLimits, UNLIMITED, type Rates } from './rateLimits';
+import { RecentChanges } from './recentChanges';
 
 /** For how long a key that was read is taken as read, in milliseconds: a change in another process counts that much later. */
 const FRESH = 1000;
@@ -21,6 +22,8 @@ interface Cached extends KnownKey {
   readonly hash: string;
   /** On the clock that never jumps. */
   readonly readAt: number;
+  /** The last change of all when the read began. */
+  readonly seen: number;
   readonly allows: (address: string) => boolean;
   /** The last address that was allowed. */
   lastPeer: string | undefined;
@@ -46,11 +49,11 @@ export class Authentication {
   /** What each principal was made of, for as long as somebody has it. */
   private readonly origins = new WeakMap<Principal, Cached>();
   private readonly keyListeners = new Set<(keyId: string) => void>();
-  private readonly accessListeners = new Set<() => void>();
+  private readonly accessListeners = new Set<(organizationId: string) => void>();
   private readonly reads: KeyReads;
   private readonly uses: KeyUses;
   private readonly limits: RateLimits;
-  private changes = 0;
+  private readonly changes = new RecentChanges();
 
   constructor(private readonly deps: AuthenticationOptions) {
     this.reads = new KeyReads(deps.uow);
@@ -66,7 +69,7 @@ export class Authentication {
     if (!key) throw this.limits.failed(new DomainError('unauthenticated', 'api_key_missing', 'the call has no API key; send one as x-api-key'), peer);
     const hash = hashKey(key);
     const known = this.known.get(hash);
-    if (known && this.isFresh(known.readAt)) return this.admit(known, peer);
+    if (known && this.isCurrent(known)) return this.admit(known, peer);
     if (!known && !isWellFormed(key)) throw this.limits.failed(keyInvalid('the API key is mistyped: its checksum does not fit; copy the whole key, plr_ and 49 characters'), peer);
     if (this.isFresh(this.unknown.get(hash))) throw this.limits.failed(keyUnknown(prefixOf(key)), peer);
     return this.authenticateAnew(hash, prefixOf(key), peer);
@@ -80,7 +83,7 @@ export class Authentication {
   /** Reads the key again, for streams that are open with it: what it may do now. Throws when it would no longer pass. */
   async recheck(principal: Principal): Promise<Principal> {
     const origin = this.origins.get(principal);
-    const known = origin && (await this.read(origin.hash));
+    const known = origin && (await this.read(origin.hash, 'recheck'));
     if (!known) throw keyUnknown(principal.keyPrefix);
     this.refuseEnded(known);
     return known.principal;
@@ -98,22 +101,22 @@ export class Authentication {
     return () => this.keyListeners.delete(listener);
   }
 
-  /** Calls the listener after each change of members, roles or organizations in this process, once it is on disk. Returns how to stop that. */
-  onAccessChanged(listener: () => void): () => void {
+  /** Calls the listener with the organization of each change of members, roles or organizations in this process, once it is on disk. Returns how to stop that. */
+  onAccessChanged(listener: (organizationId: string) => void): () => void {
     this.accessListeners.add(listener);
     return () => this.accessListeners.delete(listener);
   }
 
-  /** Forgets what was read, because this key was changed. Called once the change is on disk. */
+  /** Takes what was read of this key for old, because it was changed. Called once the change is on disk. */
   keyChanged(keyId: string): void {
-    this.forget();
+    this.changes.note(keyId);
     for (const listener of this.keyListeners) listener(keyId);
   }
 
-  /** Forgets what was read, because members, roles or an organization were changed. Called once the change is on disk. */
-  accessChanged(): void {
-    this.forget();
-    for (const listener of this.accessListeners) listener();
+  /** Takes what was read of the organization's keys for old, because its members, its roles or itself were changed. Called once the change is on disk. */
+  accessChanged(organizationId: string): void {
+    this.changes.note(organizationId);
+    for (const listener of this.accessListeners) listener(organizationId);
   }
 
   /** Writes down when keys were last used. */
@@ -127,7 +130,7 @@ export class Authentication {
   }
 
   private async authenticateAnew(hash: string, prefix: string, peer: string): Promise<Principal> {
-    const known = await this.read(hash);
+    const known = await this.read(hash, 'call');
     if (!known) throw this.limits.failed(keyUnknown(prefix), peer);
     return this.admit(known, peer);
   }
@@ -148,12 +151,10 @@ export class Authentication {
     refuseEndedKey(known, this.deps.clock.now());
   }
 
-  private async read(hash: string): Promise<Cached | undefined> {
-    const seen = this.changes;
+  private async read(hash: string, purpose: ReadPurpose, isSecond = false): Promise<Cached | undefined> {
+    const seen = this.changes.latest;
     const readAt = this.deps.clock.monotonic();
-    const key = await this.reads.read(hash);
-    // A key that was changed while it was read may be the old one.
-    if (seen !== this.changes) return await this.read(hash);
+    const key = await this.reads.read(hash, purpose);
     if (!key) {
       this.known.delete(hash);
       remember(this.unknown, hash, readAt);
@@ -161,20 +162,25 @@ export class Authentication {
     }
     const held = this.known.get(hash);
     if (held?.principal === key.principal) return held; // somebody who waited for the same read was first
-    const cached: Cached = { ...key, hash, readAt, allows: compileAddresses(key.principal.allowedAddresses), lastPeer: undefined };
+    const cached: Cached = { ...key, hash, readAt, seen, allows: compileAddresses(key.principal.allowedAddresses), lastPeer: undefined };
     this.origins.set(cached.principal, cached);
-    remember(this.known, hash, cached);
+    // What was changed while it was read may be the old one. It is still what the key was when this call came, so that it is good for
+    // this call, and for no other; once it is looked at again all the same. After a change streams are looked at again anyway.
+    if (!this.hasChanged(cached)) remember(this.known, hash, cached);
+    else if (purpose === 'call' && !isSecond) return await this.read(hash, purpose, true);
     return cached;
+  }
+
+  private isCurrent(known: Cached): boolean {
+    return this.isFresh(known.readAt) && !this.hasChanged(known);
+  }
+
+  private hasChanged({ seen, principal }: Cached): boolean {
+    return this.changes.hasChanged(seen, principal.keyId, principal.organizationId);
   }
 
   private isFresh(readAt: number | undefined): boolean {
     return readAt !== undefined && this.deps.clock.monotonic() - readAt < FRESH;
-  }
-
-  private forget(): void {
-    this.changes += 1;
-    this.known.clear();
-    this.unknown.clear();
   }
 }
 

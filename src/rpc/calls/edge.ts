@@ -133,9 +133,9 @@ export class Edge {
     this.keys.recheck(keyId);
   }
 
-  /** Looks at all keys with open streams at once, because somebody changed in this process what keys may do. */
-  accessChanged(): void {
-    this.keys.recheckAll();
+  /** Looks at the keys of an organization that have open streams at once, because somebody changed in this process what they may do. */
+  accessChanged(organizationId: string): void {
+    this.keys.recheckOrganization(organizationId);
   }
 
   /** Resolves when no call is open. */

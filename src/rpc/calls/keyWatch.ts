@@ -1,7 +1,7 @@
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
-import { KeyRefused, type Principal } from '../../kernel/principal';
+import { keyExpired, KeyRefused, type Principal } from '../../kernel/principal';
 import { isWithinReach, type Reach } from '../../kernel/reach';
 import { requireScope } from '../admission';
 import type { Authenticator } from '../authenticator';
@@ -14,6 +14,8 @@ interface Watched {
   readonly calls: Map<ServedCall, Reach | undefined>;
   /** Of the last call that was added: while nothing changes it stands for those of all, so that they are compared once. */
   reach: Reach | undefined;
+  /** Somebody looks now; `again`: it was changed since that began. */
+  looking: 'no' | 'yes' | 'again';
   /** Set while the key ends before it would be looked at again. */
   ending: NodeJS.Timeout | undefined;
 }
@@ -37,7 +39,8 @@ export class KeyWatch {
   add(call: ServedCall): void {
     const principal = call.context.principal as Principal | undefined;
     if (!principal) return; // the method needs no key
-    const watched = this.keys.get(principal.keyId) ?? { principal, calls: new Map(), reach: principal.reach, ending: undefined };
+    const watched = this.keys.get(principal.keyId) ?? { principal, calls: new Map(), reach: principal.reach, looking: 'no', ending: undefined };
+    watched.principal = principal;
     if (!isSameReach(watched.reach, principal.reach)) watched.reach = principal.reach;
     watched.calls.set(call, watched.reach);
     this.keys.set(principal.keyId, watched);
@@ -56,19 +59,40 @@ export class KeyWatch {
     this.timer = undefined;
   }
 
-  /** Looks at one key now. */
+  /** Looks at one key now; while somebody looks already, once more after that, however often it is asked for. */
   recheck(keyId: string): void {
     const watched = this.keys.get(keyId);
     if (!watched) return;
-    this.options.authenticator.recheck(watched.principal).then(
-      (principal) => this.compare(watched, principal),
-      (error: unknown) => this.failed(watched, error),
-    );
+    this.lookAtEnd(watched);
+    if (watched.looking === 'no') void this.look(watched);
+    else watched.looking = 'again';
+  }
+
+  /** Looks at the keys of an organization now. */
+  recheckOrganization(organizationId: string): void {
+    for (const [keyId, { principal }] of this.keys) if (principal.organizationId === organizationId) this.recheck(keyId);
   }
 
   /** Looks at all keys now. */
   recheckAll(): void {
     for (const keyId of this.keys.keys()) this.recheck(keyId);
+  }
+
+  private async look(watched: Watched): Promise<void> {
+    watched.looking = 'yes';
+    try {
+      this.compare(watched, await this.options.authenticator.recheck(watched.principal));
+    } catch (error) {
+      this.failed(watched, error);
+    }
+    const isOver = this.isSeen(watched) || watched.calls.size === 0;
+    watched.looking = 'no';
+    if (!isOver) void this.look(watched);
+  }
+
+  /** Nobody asked for another look since this one began. */
+  private isSeen({ looking }: Watched): boolean {
+    return looking !== 'again';
   }
 
   /** The key still passes: which of its streams do too? */
@@ -104,13 +128,15 @@ export class KeyWatch {
     }
   }
 
-  /** A key that ends before its turn is looked at when it ends. */
+  /** A key that ends is ended by the clock, which knows it without the database, and before its turn if need be. */
   private lookAtEnd(watched: Watched): void {
-    const { keyId, expiresAt } = watched.principal;
+    const { principal, calls } = watched;
+    const { expiresAt = Infinity } = principal;
     clearTimeout(watched.ending);
     watched.ending = undefined;
-    const left = (expiresAt ?? Infinity) - this.options.clock.now();
-    if (watched.calls.size > 0 && left < this.options.everyMs) watched.ending = setTimeout(() => this.recheck(keyId), Math.max(1, left)).unref();
+    const left = expiresAt - this.options.clock.now();
+    if (left <= 0) for (const call of calls.keys()) call.fail(keyExpired(principal, expiresAt));
+    else if (calls.size > 0 && left < this.options.everyMs) watched.ending = setTimeout(() => this.lookAtEnd(watched), Math.max(1, left)).unref();
   }
 
   private forget(watched: Watched): void {
