@@ -1,5 +1,6 @@
 import type { AuditTrail as Trail } from '../../src/access';
-import { AuditArchive, AuditTrail } from '../../src/access';
+import { accessRepositories, AuditArchive, AuditQueries, AuditTrail, openCursors } from '../../src/access';
+import { UnitOfWork } from '../../src/database';
 import { eventHash, type HashedColumns } from '../../src/access/audit/auditEvent';
 import { MemoryLog } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
@@ -118,6 +119,19 @@ describe.each(engines())('what somebody does to the trail in the database, on $n
     await trail.recover();
     expect((await rows()).map(({ outcome }) => outcome)).toEqual(['unknown']);
     expect(await faults()).toEqual([]);
+  });
+
+  it('lists what is sealed while nothing can be sealed', async () => {
+    await change(2);
+    const begun = await trail.begin(callOf('waits'));
+    const { knex } = db.database.db;
+    const queries = new AuditQueries({ database: db.database, trail, cursors: await openCursors(new UnitOfWork(db.database, accessRepositories)), methodsNamed: (name) => [name] });
+    const list = async (): Promise<number[]> => (await queries.list(CHAIN, { ...NO_FILTER, method: undefined }, 10, '', new AbortController().signal)).events.map(({ seq }) => seq);
+    await knex.raw('alter table audit_pending rename to audit_away');
+    trail.end(begun, DONE);
+    expect(await list()).toEqual([2, 1]);
+    await knex.raw('alter table audit_away rename to audit_pending');
+    expect(await list()).toEqual([3, 2, 1]);
   });
 
   it('misses the chain of an organization that has none', async () => {
