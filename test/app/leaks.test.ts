@@ -156,10 +156,9 @@ describe.each(engines())('what one organization learns of another, on $name', (e
     for (const headers of [admin, caller]) expect((await http.send('PATCH', path, { headers, body: { name: MARK } })).status).toBe(404);
     expect((await http.send('DELETE', path, { headers: caller })).status).toBe(403);
     const told = JSON.parse(await trail()) as { events: Record<string, unknown>[] };
-    expect(told.events.slice(0, 3).map(({ method, resource, reason }) => [method, resource, reason])).toEqual([
-      [`${ORGANIZATIONS}/DeleteOrganization`, 'organizations', 'admin_key_required'],
-      [`${ORGANIZATIONS}/UpdateOrganization`, undefined, 'organization_not_found'],
-      [`${ORGANIZATIONS}/UpdateOrganization`, undefined, 'organization_not_found'],
+    expect(told.events.slice(0, 2).map(({ method, resource, reason }) => [method, resource, reason])).toEqual([
+      [`${ORGANIZATIONS}/DeleteOrganization`, undefined, 'admin_key_required'],
+      [`${ORGANIZATIONS}/UpdateOrganization`, undefined, 'organization_not_found'], // one of the two is equal to an attempt before, and counted
     ]);
     expect(JSON.stringify(told)).not.toContain(id);
   });
