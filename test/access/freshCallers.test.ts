@@ -6,6 +6,7 @@ import { SCOPES } from '../../src/kernel/scopes';
 import { toTimestamp } from '../../src/kernel/timestamps';
 import { call, callFails, MemoryLog, type SeenError } from '../support/edge';
 import { engines } from '../support/engines';
+import { Statements } from '../support/statements';
 import { openAccess, startAccessRoom, type AccessProcess, type AccessRoom } from './accessRoom';
 import { ALMIGHTY, peopleCalls, type PeopleCalls } from './peopleCalls';
 
@@ -174,7 +175,19 @@ describe.each(engines())('changes of access on $name', (engine) => {
   });
 
   it('lock the organization before keys: rotations and removals of people at once wait for each other', async () => {
-    const { rotate } = calls();
+    const { update, rotate, revoke } = calls();
+    const one = await room.key();
+    const statements = new Statements();
+    const asked = [async () => await update.ok(change(one.id, { note: 'x' }), room.first.key), async () => await rotate.ok(rotation(one.id), room.first.key), async () => await revoke.ok({ id: one.id, organizationId: '' }, room.first.key), async () => await room.keys.revoke(organizationId, one.id)];
+    for (const work of asked) {
+      const ran = await statements.of(work);
+      const [organization, key] = [/from .organizations. where/, /from .api_keys. where/].map((place) => ran.findIndex((sql) => place.test(sql))) as [number, number];
+      expect(organization).toBeGreaterThanOrEqual(0);
+      expect(key).toBeGreaterThan(organization);
+    }
+    const [first] = await statements.of(async () => await room.roles.create(ALMIGHTY, organizationId, { name: 'Locked', description: '', scopes: [] }));
+    expect(first).toMatch(/from .organizations. where/);
+    statements.stop();
     for (let round = 0; round < 5; round += 1) {
       const { userId } = await people.person('operator');
       const { id } = await room.key({ ownerUserId: userId });
