@@ -63,7 +63,7 @@ export class KeyWatch {
   recheck(keyId: string): void {
     const watched = this.keys.get(keyId);
     if (!watched) return;
-    this.lookAtEnd(watched);
+    this.endIfOver(watched);
     if (watched.looking === 'no') void this.look(watched);
     else watched.looking = 'again';
   }
@@ -128,15 +128,23 @@ export class KeyWatch {
     }
   }
 
-  /** A key that ends is ended by the clock, which knows it without the database, and before its turn if need be. */
+  /** A key that ends before its turn is looked at when it ends. */
   private lookAtEnd(watched: Watched): void {
-    const { principal, calls } = watched;
-    const { expiresAt = Infinity } = principal;
     clearTimeout(watched.ending);
     watched.ending = undefined;
-    const left = expiresAt - this.options.clock.now();
-    if (left <= 0) for (const call of calls.keys()) call.fail(keyExpired(principal, expiresAt));
-    else if (calls.size > 0 && left < this.options.everyMs) watched.ending = setTimeout(() => this.lookAtEnd(watched), Math.max(1, left)).unref();
+    const left = this.timeLeft(watched);
+    if (watched.calls.size > 0 && left < this.options.everyMs) watched.ending = setTimeout(() => this.endIfOver(watched), Math.max(1, left)).unref();
+  }
+
+  /** That a key has ended the clock knows without the database. */
+  private endIfOver(watched: Watched): void {
+    const { principal, calls } = watched;
+    if (this.timeLeft(watched) > 0) this.lookAtEnd(watched);
+    else for (const call of calls.keys()) call.fail(keyExpired(principal, principal.expiresAt ?? 0));
+  }
+
+  private timeLeft({ principal }: Watched): number {
+    return (principal.expiresAt ?? Infinity) - this.options.clock.now();
   }
 
   private forget(watched: Watched): void {
