@@ -100,6 +100,11 @@ describe.each(engines())('members on $name', (engine) => {
     expect(await people.updateMember.fails({ userId, roleId: 'admin', etag: before.etag })).toMatchObject({ code: status.ABORTED, reason: 'changed_meanwhile', metadata: { etag: '"2"' } });
     expect(await people.updateMember.fails({ userId, roleId: 'captain' })).toMatchObject({ reason: 'validation_failed', fields: ['roleId'] });
     await people.updateMember({ userId, roleId: 'viewer' });
+    const told: string[] = [];
+    const stop = room.authentication.onAccessChanged((id) => told.push(id));
+    expect(await people.updateMember({ userId, roleId: 'viewer' })).toMatchObject({ roleId: 'viewer', etag: '"3"' }); // a role that stays is no change
+    expect(told).toEqual([]);
+    stop();
     expect(await people.getMember({ userId }, key)).toMatchObject({ roleId: 'viewer' });
   });
 

@@ -55,6 +55,7 @@ describe.each(engines())('roles on $name', (engine) => {
     const { id, etag } = role;
     expect(await people.updateRole({ id, etag, description: '' })).toMatchObject({ name: 'Grid', description: '', scopes: role.scopes, etag: '"2"' });
     expect(await people.updateRole({ id, name: 'GRID', scopes: ['media:read'] })).toMatchObject({ name: 'GRID', scopes: ['media:read'], etag: '"3"' });
+    expect(await people.updateRole({ id, name: 'GRID', scopes: ['media:read'] })).toMatchObject({ etag: '"3"' }); // nothing of it changes
     expect(await people.updateRole.fails({ id, etag, name: 'Slow' })).toMatchObject({ code: status.ABORTED, reason: 'changed_meanwhile', metadata: { etag: '"3"' } });
     for (const name of ['grid', 'OWNER', 'viewer']) expect(await people.createRole.fails({ name })).toMatchObject({ code: status.ALREADY_EXISTS, reason: 'name_taken' });
     const second = await people.createRole({ name: 'Second' });

@@ -66,12 +66,13 @@ export class MemberService {
   /** Throws `validation_failed`, `user_not_found`, `already_member`, `scope_exceeds_own`, `owner_required`. */
   async add(caller: Giver | Principal, organizationId: string, wanted: WantedMember): Promise<Member> {
     throwIfAny([...this.checkWanted(wanted), ...(await this.checkRole(organizationId, wanted.roleId))]);
-    return await this.changing(caller, organizationId, async (repos, giver) => {
+    return await this.changing(caller, organizationId, async (repos, giver, changed) => {
       const role = await wantedRole(repos, organizationId, wanted.roleId);
       refuseUnlessOwner(giver, role.id);
       refuseBeyondOwn(giver, role.scopes);
       const at = this.options.clock.now();
       const userId = wanted.userId === '' ? await newPerson(repos, wanted, at) : await knownPerson(repos, organizationId, wanted.userId, giver);
+      changed();
       await repos.members.create(organizationId, { userId, roleId: role.id, at });
       return await repos.members.get(organizationId, userId);
     });
@@ -79,13 +80,15 @@ export class MemberService {
 
   /** Gives a member another role. Throws `member_not_found`, `changed_meanwhile`, `validation_failed`, `owner_required`, `scope_exceeds_own`, `last_owner`. */
   async update(caller: Giver | Principal, organizationId: string, userId: string, roleId: string, etag?: string): Promise<Member> {
-    return await this.changing(caller, organizationId, async (repos, giver) => {
+    return await this.changing(caller, organizationId, async (repos, giver, changed) => {
       const member = await existing(repos, organizationId, userId);
       checkEtag('member', member.revision, etag);
       const role = await wantedRole(repos, organizationId, roleId);
       refuseUnlessOwner(giver, member.roleId, role.id);
       refuseBeyondOwn(giver, [...member.scopes, ...role.scopes]);
+      if (role.id === member.roleId) return member;
       if (role.id !== OWNER) await refuseLastOwner(repos, member);
+      changed();
       await repos.members.setRole(organizationId, userId, role.id, this.options.clock.now());
       return await repos.members.get(organizationId, userId);
     });
@@ -93,10 +96,11 @@ export class MemberService {
 
   /** Removes a member and revokes their keys; how many. Throws `member_not_found`, `owner_required`, `scope_exceeds_own`, `last_owner`. */
   async remove(caller: Giver | Principal, organizationId: string, userId: string): Promise<{ revokedApiKeys: number }> {
-    return await this.changing(caller, organizationId, async (repos, giver) => {
+    return await this.changing(caller, organizationId, async (repos, giver, changed) => {
       const member = await existing(repos, organizationId, userId);
       refuseUnlessOwner(giver, member.roleId);
       refuseBeyondOwn(giver, member.scopes);
+      changed();
       return { revokedApiKeys: await removeMember(repos, member, this.options.clock.now()) };
     });
   }
@@ -122,14 +126,13 @@ export class MemberService {
     });
   }
 
-  /** Works, for the caller as it is now, while nobody else changes who is a member of the organization, or what. */
-  private async changing<T>(caller: Giver | Principal, organizationId: string, work: (repos: AccessRepositories, giver: Giver) => Promise<T>): Promise<T> {
+  /** Works, for the caller as it is now, while nobody else changes who is a member of the organization, or what. Work that changes something calls `changed`. */
+  private async changing<T>(caller: Giver | Principal, organizationId: string, work: (repos: AccessRepositories, giver: Giver, changed: () => void) => Promise<T>): Promise<T> {
     const { uow, clock, accessChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
       const giver = await freshGiver(repos, caller, clock);
       await repos.organizations.lock(organizationId);
-      db.afterCommit(() => accessChanged(organizationId));
-      return await work(repos, giver);
+      return await work(repos, giver, () => db.afterCommit(() => accessChanged(organizationId)));
     });
   }
 }

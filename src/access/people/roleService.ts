@@ -84,11 +84,13 @@ export class RoleService {
   async update(caller: Giver | Principal, organizationId: string, id: string, change: RoleChange, etag?: string): Promise<Role> {
     const name = change.name === undefined ? undefined : cleanName(change.name, 'name');
     throwIfAny(this.checkScopes(change.scopes ?? []));
-    return await this.changing(caller, organizationId, id, async (repos, before, giver) => {
+    return await this.changing(caller, organizationId, id, async (repos, before, giver, changed) => {
       checkEtag('role', before.revision, etag);
       const scopes = inOrder(change.scopes ?? before.scopes);
       refuseBeyondOwn(giver, [...before.scopes, ...scopes]);
       if (name !== undefined) refuseSystemName(name);
+      if ((name ?? before.name) === before.name && (change.description ?? before.description) === before.description && isSame(scopes, before.scopes)) return before;
+      if (!isSame(scopes, before.scopes)) changed();
       const role = { ...before, name: name ?? before.name, description: change.description ?? before.description, scopes, updatedAt: this.options.clock.now(), revision: before.revision + 1 };
       await repos.roles.update(organizationId, role);
       return role;
@@ -105,8 +107,8 @@ export class RoleService {
     });
   }
 
-  /** Works, for the caller as it is now, on a role of the organization's own that nobody else changes or gives to anybody meanwhile. */
-  private async changing<T>(caller: Giver | Principal, organizationId: string, id: string, work: (repos: AccessRepositories, role: Role, giver: Giver) => Promise<T>): Promise<T> {
+  /** Works, for the caller as it is now, on a role of the organization's own that nobody else changes or gives to anybody meanwhile. Work that changes what keys may do calls `changed`. */
+  private async changing<T>(caller: Giver | Principal, organizationId: string, id: string, work: (repos: AccessRepositories, role: Role, giver: Giver, changed: () => void) => Promise<T>): Promise<T> {
     const { uow, clock, accessChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
       const giver = await freshGiver(repos, caller, clock);
@@ -114,8 +116,7 @@ export class RoleService {
       const role = isId(id) ? await repos.roles.find(organizationId, id) : undefined;
       if (!role) throw notFound('role', id);
       if (role.isSystem) throw systemRole(role);
-      db.afterCommit(() => accessChanged(organizationId));
-      return await work(repos, role, giver);
+      return await work(repos, role, giver, () => db.afterCommit(() => accessChanged(organizationId)));
     });
   }
 }
@@ -123,6 +124,10 @@ export class RoleService {
 /** In the order in which this server names them, each once. */
 function inOrder(scopes: readonly string[]): string[] {
   return SCOPES.filter((scope) => scopes.includes(scope));
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((scope, at) => scope === others[at]);
 }
 
 function refuseSystemName(name: string): void {
