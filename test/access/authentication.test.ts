@@ -163,9 +163,10 @@ describe.each(engines())('authentication on $name', (engine) => {
       expect(room.authentication.authenticate(key, PEER)).toBeInstanceOf(Promise);
       await check(key);
     }
-    const find = KnownKeyRepository.prototype.findByHashes;
-    const flooded = jest.spyOn(KnownKeyRepository.prototype, 'findByHashes').mockImplementation(async function (this: KnownKeyRepository, hashes) {
-      const found = await find.call(this, hashes);
+    const real = new KnownKeyRepository(room.db.database.db);
+    const find = real.findByHashes.bind(real);
+    const flooded = jest.spyOn(KnownKeyRepository.prototype, 'findByHashes').mockImplementation(async (hashes) => {
+      const found = await find(hashes);
       room.authentication.accessChanged(room.first.organization.id);
       return found;
     });

@@ -89,9 +89,10 @@ export class RoleService {
       const scopes = inOrder(change.scopes ?? before.scopes);
       refuseBeyondOwn(giver, [...before.scopes, ...scopes]);
       if (name !== undefined) refuseSystemName(name);
-      if ((name ?? before.name) === before.name && (change.description ?? before.description) === before.description && isSame(scopes, before.scopes)) return before;
+      const wanted = { ...before, name: name ?? before.name, description: change.description ?? before.description, scopes };
+      if (isSameRole(wanted, before)) return before;
       if (!isSame(scopes, before.scopes)) changed();
-      const role = { ...before, name: name ?? before.name, description: change.description ?? before.description, scopes, updatedAt: this.options.clock.now(), revision: before.revision + 1 };
+      const role = { ...wanted, updatedAt: this.options.clock.now(), revision: before.revision + 1 };
       await repos.roles.update(organizationId, role);
       return role;
     });
@@ -124,6 +125,10 @@ export class RoleService {
 /** In the order in which this server names them, each once. */
 function inOrder(scopes: readonly string[]): string[] {
   return SCOPES.filter((scope) => scopes.includes(scope));
+}
+
+function isSameRole(one: Role, other: Role): boolean {
+  return one.name === other.name && one.description === other.description && isSame(one.scopes, other.scopes);
 }
 
 function isSame(some: readonly string[], others: readonly string[]): boolean {
