@@ -82,11 +82,11 @@ describe.each(engines())('the audit trail on $name', (engine) => {
   it('keeps what commands changed, what they were refused and what failed', async () => {
     const commands = new CommandLineAudit({ database: db.database, clock, log });
     const organization = { organizationId: ORGANIZATION };
-    expect(await commands.change('keys create', { ...organization, resource: 'api-keys', fields: ['name'] }, async () => ({ id: 'key-2' }), ({ id }) => `api-keys/${id}`)).toEqual({ id: 'key-2' });
+    expect(await commands.change('keys create', { ...organization, resource: 'api-keys', fields: ['name'] }, async () => ({ id: ORGANIZATION }), ({ id }) => `api-keys/${id}`)).toEqual({ id: ORGANIZATION });
     await expect(commands.change('keys revoke', organization, () => Promise.reject(new DomainError('not_found', 'api_key_not_found', 'no')))).rejects.toThrow('no');
     await expect(commands.change('keys rotate', organization, () => Promise.reject(new Error('boom')))).rejects.toThrow('boom');
     expect(await rows()).toMatchObject([
-      { actor: 'command_line', method: 'keys create', resource: 'api-keys/key-2', fields: '["name"]', outcome: 'succeeded', key_id: null },
+      { actor: 'command_line', method: 'keys create', resource: `api-keys/${ORGANIZATION}`, fields: '["name"]', outcome: 'succeeded', key_id: null },
       { method: 'keys revoke', outcome: 'refused', reason: 'api_key_not_found' },
       { method: 'keys rotate', outcome: 'failed', reason: 'internal' },
     ]);

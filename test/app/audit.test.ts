@@ -5,7 +5,7 @@ import { ActuatorCommandServiceClient, type Command, CommandMode, CreateCommandR
 import { type Connection, ConnectionServiceClient, CreateConnectionRequest } from '../../src/gen/connection/connection_service';
 import { CreateDigitalDeviceRequest, type DigitalDevice, DigitalDeviceServiceClient, ListDigitalDevicesRequest, UpdateDigitalDeviceRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
-import { AccessControlServiceClient, AuditActor, AuditOutcome, ListAuditEventsRequest, type ListAuditEventsResponse, RevokeApiKeyRequest, type AuditEvent } from '../../src/gen/organization_access_control/access_control_service';
+import { AccessControlServiceClient, AuditActor, AuditOutcome, ListAuditEventsRequest, type ListAuditEventsResponse, RevokeApiKeyRequest, RotateApiKeyRequest, type RotateApiKeyResponse, type AuditEvent } from '../../src/gen/organization_access_control/access_control_service';
 import { AuditArchive } from '../../src/access';
 import { newId } from '../../src/kernel/ids';
 import { call, callFails, headers } from '../support/edge';
@@ -81,6 +81,8 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
     const reader = await app.newKey(app.organizationId, { scopes: ['users:read'] });
     await callFails(devices.listDigitalDevices.bind(devices), ListDigitalDevicesRequest.fromPartial({}), as(reader.key, 'no-scope'));
     expect(await one('no-scope')).toMatchObject({ keyId: reader.id, keyPrefix: reader.key.slice(0, 10), outcome: AuditOutcome.AUDIT_OUTCOME_REFUSED, reason: 'scope_missing' });
+    const rotated = await call<RotateApiKeyRequest, RotateApiKeyResponse>(access.rotateApiKey.bind(access), RotateApiKeyRequest.fromPartial({ id: reader.id }), as(app.key, 'rotate'));
+    expect(await one('rotate')).toMatchObject({ resource: `api-keys/${reader.id}/${rotated.apiKey?.id}` });
     await call(access.revokeApiKey.bind(access), RevokeApiKeyRequest.fromPartial({ id: reader.id }), as(app.key, 'revoke'));
     expect(await one('revoke')).toMatchObject({ resource: `api-keys/${reader.id}` });
     for (let i = 0; i < 5; i++) await callFails(devices.createDigitalDevice.bind(devices), CreateDigitalDeviceRequest.fromPartial({ name: 'x' }), as(reader.key, `revoked-${i}`));

@@ -16,12 +16,14 @@ import {
   UpdateApiKeyRequest,
 } from '../../src/gen/organization_access_control/access_control_service';
 import type { Database } from '../../src/database';
+import { MIGRATIONS } from '../../src/database/migrations';
 import { newKeyText } from '../../src/access/keys/apiKey';
+import { plantroomHere } from '../support/commandInProcess';
 import { call, callFails } from '../support/edge';
 import { engines } from '../support/engines';
 import { startTestApp, type TestApp } from '../support/testApp';
 
-/** All that the database holds, as text: of SQLite the bytes of its files too, with what is deleted. */
+/** All that the database holds, as text: of SQLite the bytes of its files too, with what is deleted, and of the copies from before migrations. */
 async function contentOf(database: Database, folder: string): Promise<string> {
   const { knex, dialect } = database.db;
   const listed = dialect.name === 'sqlite' ? "select name from sqlite_master where type = 'table'" : "select table_name as name from information_schema.tables where table_schema = 'public'";
@@ -29,7 +31,7 @@ async function contentOf(database: Database, folder: string): Promise<string> {
   const tables = Array.isArray(answer) ? answer : answer.rows;
   const rows: unknown[] = [];
   for (const { name } of tables) rows.push(await knex(name).select('*'));
-  const files = dialect.name === 'sqlite' ? readdirSync(folder).filter((file) => file.startsWith('plantroom.db')) : [];
+  const files = dialect.name === 'sqlite' ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => /^plantroom\.db|\.db$/.test(file)) : [];
   return JSON.stringify(rows) + files.map((file) => readFileSync(join(folder, file), 'latin1')).join('');
 }
 
@@ -79,6 +81,37 @@ describe.each(engines())('the secret of a key on $name', (engine) => {
     }
     await call(access.revokeApiKey.bind(access), RevokeApiKeyRequest.fromPartial({ id }), as());
     await callFails(devices.getDigitalDevice.bind(devices), GetDigitalDeviceRequest.fromPartial({ id: 'no-such' }), as(key));
+
+    // On the command line too, in the place of every id and of the organization.
+    const organization = ['--organization', app.organizationId];
+    const words = (secret: string): string[][] => [
+      ['roles', 'delete', secret, ...organization],
+      ['roles', 'update', secret, '--name', 'x', ...organization],
+      ['members', 'remove', secret, ...organization],
+      ['members', 'update', secret, '--role', 'viewer', ...organization],
+      ['keys', 'revoke', secret, ...organization],
+      ['keys', 'rotate', secret, ...organization],
+      ['keys', 'update', secret, '--note', 'x', ...organization],
+      ['keys', 'revoke', id, '--organization', `typo-${secret}`],
+      ['keys', 'rotate', id, '--organization', secret],
+      ['keys', 'create', '--name', 'x', '--all-scopes', '--all-connections', '--owner', secret, ...organization],
+      ['users', 'update', secret, '--name', 'x'],
+      ['users', 'remove', secret, '--confirm', 'x'],
+      ['organizations', 'create', '--name', 'x', '--owner', secret],
+      ['organizations', 'delete', secret, '--confirm', secret],
+      ['audit', 'list', '--organization', secret],
+    ];
+    const { url, dataDir } = app.database;
+    for (const args of words(key)) {
+      const { code, stdout } = await plantroomHere([...args, '--data-dir', dataDir, ...(url === '' ? [] : ['--database-url', url])]);
+      expect([args, code === 0, stdout]).toEqual([args, false, '']);
+    }
+
+    // What a migration copies aside is looked at too.
+    const migrated = await app.database.open({ migrations: [...MIGRATIONS, { name: '9999_nothing', up: async () => {}, down: async () => {} }] });
+    await migrated.migrate();
+    await migrated.close();
+    if (engine.name === 'sqlite') expect(readdirSync(join(dataDir, 'backups'))).toHaveLength(1);
 
     const written = (await contentOf(app.database.database, app.database.dataDir)) + inspect(app.log.lines, { depth: 20, maxArrayLength: null, maxStringLength: null });
     expect(written).toContain(key.slice(0, 10)); // so that something was looked at

@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
-import { newId } from '../../kernel/ids';
+import { isGivenId, newId } from '../../kernel/ids';
 import type { Logger } from '../../kernel/logger';
 import { storable, type AuditFacts, type AuditSubject } from './auditEvent';
 import { AuditRepository } from './auditRepository';
@@ -10,7 +10,7 @@ import { Sealer } from './sealer';
 
 /** What a command is about to change. */
 export interface CommandChange {
-  /** Undefined: it belongs to no organization, or to one that is made by it. */
+  /** One that is there: a name of its own would begin a chain of its own. Undefined: it belongs to no organization, or to one that is made by it. */
   readonly organizationId?: string | undefined;
   /** As over the API: `api-keys/<id>`, or `api-keys` for one that is made by it. */
   readonly resource?: string | undefined;
@@ -33,7 +33,7 @@ export class CommandLineAudit {
     await this.deps.database.transaction(async (db) => await new AuditRepository(db).begin([{ subject, run: this.run }]));
     const end = async (resource: string, outcome: AuditFacts['outcome'], reason: string): Promise<void> => {
       const sealer = new Sealer(this.deps.database, this.deps.log);
-      sealer.add({ ...subject, resource: storable(resource), outcome, reason, count: 1 }, true);
+      sealer.add({ ...subject, resource: recorded(resource), outcome, reason, count: 1 }, true);
       await sealer.close(); // what it cannot write, the server will say to be unknown
     };
     let result: T;
@@ -49,7 +49,7 @@ export class CommandLineAudit {
 
   private subjectOf(method: string, { organizationId = '', resource = '', fields = [] }: CommandChange): AuditSubject {
     const id = newId();
-    return { id, chain: organizationId, at: this.deps.clock.now(), actor: 'command_line', keyId: undefined, keyPrefix: '', userId: undefined, peer: storable(userName()), method, resource: storable(resource), fields, requestId: id };
+    return { id, chain: organizationId, at: this.deps.clock.now(), actor: 'command_line', keyId: undefined, keyPrefix: '', userId: undefined, peer: storable(userName()), method, resource: recorded(resource), fields, requestId: id };
   }
 }
 
@@ -59,6 +59,13 @@ function outcomeOf(error: unknown): AuditFacts['outcome'] {
   if (!(error instanceof DomainError)) return 'failed';
   if (error.isInDoubt) return 'unknown';
   return NOBODY_REFUSED.has(error.kind) ? 'failed' : 'refused';
+}
+
+/** A resource up to the first step that is neither an id nor the word for a collection: what somebody typed there may be a key. */
+function recorded(resource: string): string {
+  const steps = resource.split('/');
+  const wrong = steps.findIndex((step, place) => !isGivenId(step) && (place % 2 === 1 || !/^[a-z-]+$/.test(step)));
+  return steps.slice(0, wrong === -1 ? undefined : wrong).join('/');
 }
 
 /** Who runs this process; a machine can have no name for it. */

@@ -1,20 +1,16 @@
 import type { Command } from 'commander';
 import type { KeyChange, KeyRestrictions } from '../../access';
 import { UsageError } from '../exit';
-import { commaList, duration, type ConfigFlags } from '../options';
-
-/** What every command for keys takes. */
-export interface KeyFlags extends ConfigFlags {
-  readonly organization?: string;
-}
+import { commaList, duration } from '../options';
+import type { OrganizationFlags } from './organizationFlag';
 
 /** Where a new key goes. */
-export interface NewKeyFlags extends KeyFlags {
+export interface NewKeyFlags extends OrganizationFlags {
   readonly keyFile?: string;
 }
 
 /** What a key is limited to, and until when it works. */
-export interface LimitFlags extends KeyFlags {
+export interface LimitFlags extends OrganizationFlags {
   readonly note?: string;
   /** Milliseconds from now. */
   readonly expiresIn?: number;

@@ -4,15 +4,12 @@ import type { Core } from '../../app';
 import { withCore } from '../core';
 import { UsageError } from '../exit';
 import { showRecord, showTable } from '../output';
-import { DATA_SETTINGS, withConfig, withJson, type ConfigFlags } from '../options';
+import { DATA_SETTINGS, withConfig, withJson } from '../options';
 import { COMMAND_LINE } from './commandLine';
+import { namedOrganization, withOrganization, type OrganizationFlags } from './organizationFlag';
 import { timeText } from './timeText';
 
-interface MemberFlags extends ConfigFlags {
-  readonly organization?: string;
-}
-
-interface AddFlags extends MemberFlags {
+interface AddFlags extends OrganizationFlags {
   readonly user?: string;
   readonly name?: string;
   readonly email?: string;
@@ -38,15 +35,15 @@ export function addMembers(program: Command): void {
 }
 
 function memberCommand(group: Command, name: string, description: string): Command {
-  return withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS).option('--organization <id>', 'the organization (default: the only one there is)');
+  return withOrganization(withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS));
 }
 
-async function inOrganization<T>(flags: MemberFlags, work: (core: Core, organizationId: string) => Promise<T>): Promise<T> {
-  return await withCore(flags, async (core) => await work(core, (await core.organizations.pick(flags.organization)).id));
+async function inOrganization<T>(flags: OrganizationFlags, work: (core: Core, organizationId: string) => Promise<T>): Promise<T> {
+  return await withCore(flags, async (core) => await work(core, (await core.organizations.pick(namedOrganization(flags))).id));
 }
 
 /** The same, in the audit trail. */
-async function changing<T>(flags: MemberFlags, method: string, change: Pick<CommandChange, 'resource' | 'fields'>, work: (core: Core, organizationId: string) => Promise<T>, made?: (result: T) => string): Promise<T> {
+async function changing<T>(flags: OrganizationFlags, method: string, change: Pick<CommandChange, 'resource' | 'fields'>, work: (core: Core, organizationId: string) => Promise<T>, made?: (result: T) => string): Promise<T> {
   return await inOrganization(flags, async (core, organizationId) => await core.audit.change(method, { organizationId, ...change }, async () => await work(core, organizationId), made));
 }
 
@@ -58,18 +55,18 @@ async function addMember(flags: AddFlags): Promise<void> {
   showRecord(memberShown(added), flags);
 }
 
-async function listMembers(flags: MemberFlags): Promise<void> {
+async function listMembers(flags: OrganizationFlags): Promise<void> {
   const members = await inOrganization(flags, async (core, organizationId) => await core.members.list(organizationId));
   showTable(members.map(memberShown), ['userId', 'name', 'email', 'roleId', 'roleName', 'createdAt'], flags);
 }
 
-async function updateMember(userId: string, flags: MemberFlags & { role: string }): Promise<void> {
+async function updateMember(userId: string, flags: OrganizationFlags & { role: string }): Promise<void> {
   const change = { resource: `members/${userId}`, fields: ['roleId'] };
   const updated = await changing(flags, 'members update', change, async (core, organizationId) => await core.members.update(COMMAND_LINE, organizationId, userId, flags.role));
   showRecord(memberShown(updated), flags);
 }
 
-async function removeMember(userId: string, flags: MemberFlags): Promise<void> {
+async function removeMember(userId: string, flags: OrganizationFlags): Promise<void> {
   const removed = await changing(flags, 'members remove', { resource: `members/${userId}` }, async (core, organizationId) => ({ userId, organizationId, ...(await core.members.remove(COMMAND_LINE, organizationId, userId)) }));
   showRecord(removed, flags);
 }

@@ -5,15 +5,12 @@ import { SCOPES } from '../../kernel/scopes';
 import { withCore } from '../core';
 import { UsageError } from '../exit';
 import { showRecord, showTable } from '../output';
-import { commaList, DATA_SETTINGS, withConfig, withJson, type ConfigFlags } from '../options';
+import { commaList, DATA_SETTINGS, withConfig, withJson } from '../options';
 import { COMMAND_LINE } from './commandLine';
+import { namedOrganization, withOrganization, type OrganizationFlags } from './organizationFlag';
 import { timeText } from './timeText';
 
-interface RoleFlags extends ConfigFlags {
-  readonly organization?: string;
-}
-
-interface ChangeFlags extends RoleFlags {
+interface ChangeFlags extends OrganizationFlags {
   readonly name?: string;
   readonly description?: string;
   readonly scopes?: string[];
@@ -39,19 +36,19 @@ export function addRoles(program: Command): void {
 }
 
 function roleCommand(group: Command, name: string, description: string): Command {
-  return withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS).option('--organization <id>', 'the organization (default: the only one there is)');
+  return withOrganization(withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS));
 }
 
-async function inOrganization<T>(flags: RoleFlags, work: (core: Core, organizationId: string) => Promise<T>): Promise<T> {
-  return await withCore(flags, async (core) => await work(core, (await core.organizations.pick(flags.organization)).id));
+async function inOrganization<T>(flags: OrganizationFlags, work: (core: Core, organizationId: string) => Promise<T>): Promise<T> {
+  return await withCore(flags, async (core) => await work(core, (await core.organizations.pick(namedOrganization(flags))).id));
 }
 
 /** The same, in the audit trail. */
-async function changing<T>(flags: RoleFlags, method: string, change: Pick<CommandChange, 'resource' | 'fields'>, work: (core: Core, organizationId: string) => Promise<T>, made?: (result: T) => string): Promise<T> {
+async function changing<T>(flags: OrganizationFlags, method: string, change: Pick<CommandChange, 'resource' | 'fields'>, work: (core: Core, organizationId: string) => Promise<T>, made?: (result: T) => string): Promise<T> {
   return await inOrganization(flags, async (core, organizationId) => await core.audit.change(method, { organizationId, ...change }, async () => await work(core, organizationId), made));
 }
 
-async function createRole(flags: RoleFlags & { name: string; description: string; scopes: string[] }): Promise<void> {
+async function createRole(flags: OrganizationFlags & { name: string; description: string; scopes: string[] }): Promise<void> {
   const { name, description, scopes } = flags;
   refuseNone(scopes);
   const change = { resource: 'roles', fields: ['name', ...(description === '' ? [] : ['description']), 'scopes'] };
@@ -59,7 +56,7 @@ async function createRole(flags: RoleFlags & { name: string; description: string
   showRecord(roleShown(created), flags);
 }
 
-async function listRoles(flags: RoleFlags): Promise<void> {
+async function listRoles(flags: OrganizationFlags): Promise<void> {
   const roles = await inOrganization(flags, async (core, organizationId) => await core.roles.list(organizationId));
   // In a table the list of all of them would hide everything else.
   const shown = roles.map((role) => (flags.json || role.scopes.length < SCOPES.length ? roleShown(role) : { ...roleShown(role), scopes: 'every scope' }));
@@ -75,7 +72,7 @@ async function updateRole(id: string, flags: ChangeFlags): Promise<void> {
   showRecord(roleShown(updated), flags);
 }
 
-async function deleteRole(id: string, flags: RoleFlags): Promise<void> {
+async function deleteRole(id: string, flags: OrganizationFlags): Promise<void> {
   await changing(flags, 'roles delete', { resource: `roles/${id}` }, async (core, organizationId) => await core.roles.delete(COMMAND_LINE, organizationId, id));
   showRecord({ id, deleted: true }, flags);
 }

@@ -2,15 +2,13 @@ import type { DescField } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
 import { DomainError } from '../../kernel/errors';
+import { isGivenId } from '../../kernel/ids';
 import type { Principal } from '../../kernel/principal';
 import type { AuditedCall, AuditedEnd } from '../auditor';
 import type { MethodFacts } from '../descriptors';
 import { toWire } from '../errorTable';
 import { enumWord } from '../json/enumWords';
 import type { OpenCall } from '../openCall';
-
-/** An id as this server gives them out, or the name of a system role; nothing else that a caller writes gets into the trail. */
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^(?:owner|admin|operator|viewer)$/i;
 
 /** What the audit trail is told of a call; `request`: undefined while none was read. */
 export function auditedCall(call: OpenCall, facts: MethodFacts, request?: unknown): AuditedCall {
@@ -64,7 +62,7 @@ export function resourceOf(facts: MethodFacts, request: unknown, response?: unkn
     if (step === undefined) return steps.join('/');
     steps.push(step);
   }
-  const created = named.at(-1)?.variable === undefined ? createdId(facts, response, given) : undefined;
+  const created = createdId(facts, response, given, named.at(-1)?.variable === undefined);
   return [...steps, ...(created === undefined ? [] : [created])].join('/');
 }
 
@@ -100,16 +98,18 @@ export function fieldsOf(facts: MethodFacts, request: unknown): string[] {
   return facts.request.fields.filter((field) => field.name !== 'organization_id' && isGiven(field, given[field.localName])).map(({ name }) => name);
 }
 
-function createdId(facts: MethodFacts, response: unknown, request: Readonly<Record<string, unknown>> | undefined): string | undefined {
+/** Behind an id stands only the key that takes the place of another; behind a collection whatever was made in it. */
+function createdId(facts: MethodFacts, response: unknown, request: Readonly<Record<string, unknown>> | undefined, inCollection: boolean): string | undefined {
   const answer = response as Readonly<Record<string, unknown>> | undefined;
-  const id = idIn(answer, 'executionId') ?? idIn(answer, 'id') ?? idIn(answer?.['apiKey'], 'id') ?? idIn(answer, 'userId');
+  const keyId = idIn(answer?.['apiKey'], 'id');
+  const id = inCollection ? (idIn(answer, 'executionId') ?? idIn(answer, 'id') ?? keyId ?? idIn(answer, 'userId')) : keyId;
   const isNamed = facts.routes[0]?.inPath.some((name) => request?.[camel(name)] === id);
   return isNamed ? undefined : id;
 }
 
 function idIn(message: unknown, name: string): string | undefined {
   const id = (message as Readonly<Record<string, unknown>> | undefined)?.[name];
-  return typeof id === 'string' && ID.test(id) ? id : undefined;
+  return typeof id === 'string' && isGivenId(id) ? id : undefined;
 }
 
 /** A field without presence is the same on the wire where it is empty and where it was left out. */
