@@ -23,17 +23,39 @@ export function showRecord(record: Readonly<Record<string, unknown>>, { json }: 
   for (const [key, value] of Object.entries(record)) say(`${key.padEnd(width)}  ${cell(value)}`);
 }
 
-/** Shows records: a JSON array for programs, a table for people. `columns` are names of fields. */
+/**
+ * Shows records: a JSON array for programs, a table for people. `columns` are names of fields. On a terminal that is narrower than the
+ * table each record is a block with a line per field; through a pipe it stays a table.
+ */
 export function showTable<Row extends object>(rows: readonly Row[], columns: readonly (keyof Row & string)[], { json }: OutputOptions): void {
   if (json) return say(JSON.stringify(rows));
   if (rows.length === 0) return say('none');
   const table = new Table({ head: [...columns], style: { head: [], border: [], compact: true }, chars: PLAIN });
-  for (const row of rows) table.push(columns.map((column) => cell(row[column])));
-  say(table.toString().split('\n').map((line) => line.trimEnd()).join('\n'));
+  for (const row of rows) table.push(columns.map((column) => tableCell(row[column])));
+  const lines = table.toString().split('\n').map((line) => line.trimEnd());
+  if (lines.some((line) => line.length > terminalWidth())) return showBlocks(rows, columns);
+  say(lines.join('\n'));
+}
+
+function showBlocks<Row extends object>(rows: readonly Row[], columns: readonly (keyof Row & string)[]): void {
+  const width = Math.max(...columns.map((column) => column.length));
+  const blocks = rows.map((row) => columns.map((column) => `${column.padEnd(width)}  ${tableCell(row[column])}`).join('\n'));
+  say(blocks.join('\n\n'));
+}
+
+/** The columns of the terminal that stdout is; of anything else there is no end. */
+function terminalWidth(): number {
+  const { isTTY, columns } = process.stdout as { isTTY?: boolean; columns?: number };
+  return isTTY && columns ? columns : Infinity;
 }
 
 // Columns apart by spaces: can be read, cut and grepped.
 const PLAIN = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '', left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '' };
+
+/** Times without their milliseconds: --json has them. */
+function tableCell(value: unknown): string {
+  return cell(value).replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z$/, '$1Z');
+}
 
 function cell(value: unknown): string {
   if (value === undefined || value === null || value === '') return '-';

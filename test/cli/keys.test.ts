@@ -1,11 +1,15 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ApiKey } from '../../src/access';
+import { keyRow } from '../../src/cli/people/keyShown';
 import { makeProgram } from '../../src/cli/program';
 import { plantroomHere } from '../support/commandInProcess';
 import type { Ended } from '../support/commandLine';
 
 type Shown = Readonly<Record<string, unknown>>;
+
+const LIMITED: ApiKey = { id: 'k', organizationId: 'o', ownerUserId: 'u', name: 'n', note: '', prefix: 'plr_abcdef', scopes: ['devices:read'], connectionIds: [], allConnections: false, restrictions: undefined, allowedAddresses: ['192.0.2.1'], rotatedFrom: '', isAdmin: false, createdAt: 0, updatedAt: 0, expiresAt: undefined, revokedAt: undefined, lastUsedAt: undefined, lastUsedAddress: '', revision: 1 };
 
 describe('plantroom keys', () => {
   let folder: string;
@@ -78,5 +82,48 @@ describe('plantroom keys', () => {
     // A command that fails leaves no file.
     expect(await keys('create', '--name', 'y', '--scopes', 'no-such', '--key-file', join(folder, 'failed'))).toMatchObject({ code: 2 });
     expect(statSync(join(folder, 'failed'), { throwIfNoEntry: false })).toBeUndefined();
+  });
+
+  it('has what was done in the trail by ids alone: both keys of a rotation, no text in the place of an id, no chain for an organization that is not there', async () => {
+    const audit = async <T>(...args: string[]): Promise<T> => JSON.parse((await plantroomHere(['audit', ...args, ...data, '--json'])).stdout) as T;
+    const made = await answer<{ id: string }>('create', '--name', 'Old', '--scopes', 'devices:read');
+    const rotated = await answer<{ id: string }>('rotate', made.id);
+    const chains = (await audit<unknown[]>('head')).length;
+    const told = async (): Promise<unknown> => (await audit<Shown[]>('list', '--limit', '1'))[0]?.['resource'];
+    expect(await told()).toBe(`api-keys/${made.id}/${rotated.id}`);
+    const { organizationId } = await answer<{ organizationId: string }>('show', made.id);
+    for (const typed of ['plr_secret', `${made.id}/plr_secret`]) {
+      expect(await keys('revoke', typed, '--organization', organizationId)).toMatchObject({ code: 1 });
+      expect(await told()).toBe(typed.includes('/') ? `api-keys/${made.id}` : 'api-keys');
+    }
+    for (const name of ['show', 'revoke', 'rotate']) expect(await keys(name, made.id, '--organization', 'typo')).toMatchObject({ code: 1, stderr: expect.stringContaining('organization "typo" does not exist') });
+    expect((await audit<unknown[]>('head')).length).toBe(chains);
+    expect(await plantroomHere(['audit', 'list', '--organization', 'typo', ...data])).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('there is no audit trail of an organization "typo"') });
+    expect((await plantroomHere(['audit', 'list', '--organization', 'none', ...data])).code).toBe(0);
+  });
+
+  it('says what a key is limited to and where it may be used from', async () => {
+    const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5'];
+    await answer('create', '--name', 'Many', '--scopes', 'devices:read', '--allow-from', addresses.join(','));
+    expect((await keys('list')).stdout).toContain('from 192.0.2.1, 192.0.2.2, 192.0.2.3 and 2 more');
+    expect(keyRow({ ...LIMITED, restrictions: { deviceIds: ['1', '2'], connectionIds: ['1'], commandIds: ['1', '2', '3'] } }, 0).limits).toBe('only 2 devices, devices of 1 connection, 3 commands; from 192.0.2.1');
+  });
+
+  it('takes the organization that the variable names, as "call" does, where none is named', async () => {
+    const second = JSON.parse((await plantroomHere(['organizations', 'create', '--name', 'Second', ...data, '--json'])).stdout) as { id: string };
+    const lists = [['keys', 'list'], ['members', 'list'], ['roles', 'list'], ['audit', 'list'], ['audit', 'export']];
+    for (const words of lists) expect([words, await plantroomHere([...words, ...data])]).toEqual([words, expect.objectContaining({ code: 1, stderr: expect.stringContaining('there are 2 organizations') })]);
+    process.env['PLANTROOM_ORGANIZATION_ID'] = second.id;
+    try {
+      for (const words of lists) expect([words, (await plantroomHere([...words, ...data])).code]).toEqual([words, 0]);
+      const made = await answer<{ id: string; organizationId: string }>('create', '--name', 'In the second', '--scopes', 'devices:read');
+      expect(made.organizationId).toBe(second.id);
+      process.env['PLANTROOM_ORGANIZATION_ID'] = 'elsewhere'; // whose key it is, its id says
+      expect(await answer('revoke', made.id)).toMatchObject({ id: made.id });
+      process.env['PLANTROOM_ORGANIZATION_ID'] = '';
+      expect(await keys('list')).toMatchObject({ code: 1, stderr: expect.stringContaining('there are 2 organizations') });
+    } finally {
+      delete process.env['PLANTROOM_ORGANIZATION_ID'];
+    }
   });
 });

@@ -75,6 +75,31 @@ describe('plantroom users, members, roles', () => {
     expect(await told('none')).toEqual([deleted, ['organizations delete', 'command_line', 'refused'], made]);
   });
 
+  it('shows a table as blocks on a terminal that is narrower, and as a table on a wider one and through a pipe', async () => {
+    const { isTTY, columns } = process.stdout;
+    const on = async (width: number | undefined, ...args: string[]): Promise<string> => {
+      Object.assign(process.stdout, { isTTY: width !== undefined, columns: width });
+      try {
+        return (await run(...args)).stdout;
+      } finally {
+        Object.assign(process.stdout, { isTTY, columns });
+      }
+    };
+    const lists = [['users', 'list'], ['members', 'list'], ['roles', 'list'], ['organizations', 'list'], ['audit', 'list'], ['audit', 'head'], ['audit', 'verify']];
+    for (const words of lists) {
+      const narrow = await on(80, ...words);
+      expect([words, narrow]).toEqual([words, expect.stringMatching(/^\w+ {2,}\S[^\n]*\n\w+ {2,}\S/)]);
+      // Only what is one value by itself may be longer.
+      for (const line of narrow.split('\n')) if (line.length > 80) expect([words, line]).toEqual([words, expect.stringMatching(/^(?:head|scopes|resource) +\S/)]);
+      const table = await on(undefined, ...words);
+      expect(await on(500, ...words)).toBe(table);
+      expect(table.split('\n')[0]).toMatch(/^ (?:\w+ +)+\w+$/);
+    }
+    const events = await on(80, 'audit', 'list', '--limit', '2');
+    expect(events).toMatch(/^sequence {2}\d+\ntime {6}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\nby {8}command line from [^]*\n\nsequence {2}\d+\n/);
+    expect(events).not.toContain('requestId');
+  });
+
   it.each(['users create|list|show|update|remove', 'members add|list|update|remove', 'roles create|list|update|delete'])('help with %s', (text) => {
     const [group, names = ''] = text.split(' ');
     const commands = makeProgram().commands.find((one) => one.name() === group)?.commands ?? [];

@@ -10,7 +10,7 @@ const lazyVerify = (): typeof verifyModule => require('./verifyAudit');
 const lazyExport = (): typeof exportModule => require('./exportAudit');
 
 const OUTCOMES = ['succeeded', 'refused', 'failed', 'unknown'];
-const ORGANIZATION = 'the organization (default: the only one there is); "none" for what belongs to none, for example attempts with unknown keys';
+const ORGANIZATION = 'the organization (PLANTROOM_ORGANIZATION_ID; default: the only one there is); "none" for what belongs to none, for example attempts with unknown keys';
 
 /** Adds `plantroom audit list|verify|export|head`. */
 export function addAudit(program: Command): void {

@@ -3,6 +3,8 @@ import type { Core } from '../../app';
 import { withCore } from '../core';
 import type { ConfigFlags } from '../options';
 import { showTable } from '../output';
+import { namedOrganization } from '../people/organizationFlag';
+import { noChain } from './noChain';
 
 /** What `plantroom audit list` is given. Times are Unix milliseconds. */
 export interface ListFlags extends ConfigFlags {
@@ -28,7 +30,10 @@ export async function runList(flags: ListFlags): Promise<void> {
     const methods = method === undefined ? undefined : core.methodsNamed(method);
     return await core.archive.newest(await chainOf(core, flags.organization), { from, to, keyId, userId, methods, resource, outcome, requestId }, flags.limit);
   });
-  showTable(events.map(shown), ['sequence', 'time', 'by', 'method', 'resource', 'outcome', 'reason', 'count', 'requestId'], flags);
+  const rows = events.map(shown);
+  // A table is for the eye: which request it was, and the package of the method, --json tells.
+  const forPeople = flags.json ? rows : rows.map((row) => ({ ...row, method: row.method.slice(row.method.lastIndexOf('/') + 1) }));
+  showTable(forPeople, ['sequence', 'time', 'by', 'method', 'resource', 'outcome', 'reason', 'count'], flags);
 }
 
 /** `plantroom audit head`. */
@@ -44,10 +49,14 @@ export async function runHead(flags: HeadFlags): Promise<void> {
   showTable(heads, ['organizationId', 'events', 'head'], flags);
 }
 
-/** The chain that is meant: an organization's, also of one that is no more; the only one there is; or that of none. */
+/** The chain that is meant: an organization's, also of one that is no more; the only one there is; or that of none. Throws `organization_not_found`, `organization_ambiguous`. */
 export async function chainOf(core: Core, organization: string | undefined): Promise<string> {
-  if (organization === 'none') return '';
-  return organization ?? (await core.organizations.pick(undefined)).id;
+  const named = namedOrganization({ organization });
+  if (named === 'none') return '';
+  if (named === undefined) return (await core.organizations.pick(undefined)).id;
+  const isThere = (await core.archive.ends(named)) !== undefined || (await core.organizations.list()).some(({ id }) => id === named);
+  if (!isThere) throw noChain(named);
+  return named;
 }
 
 function shown(event: AuditEvent) {

@@ -28,17 +28,23 @@ export function keyRow(key: ApiKey, now: number): KeyRow {
 }
 
 function scopesText({ scopes, isAdmin }: ApiKey): string {
-  const text = SCOPES.every((scope) => scopes.includes(scope)) ? 'all' : scopes.length <= FEW ? scopes.join(', ') : `${scopes.slice(0, FEW).join(', ')} and ${scopes.length - FEW} more`;
+  const text = SCOPES.every((scope) => scopes.includes(scope)) ? 'all' : fewOf(scopes);
   return isAdmin ? `admin, ${text}` : text;
 }
 
+function fewOf(texts: readonly string[]): string {
+  return texts.length <= FEW ? texts.join(', ') : `${texts.slice(0, FEW).join(', ')} and ${texts.length - FEW} more`;
+}
+
 function limitsText({ restrictions, allowedAddresses }: ApiKey): string {
-  const addresses = allowedAddresses.length === 0 ? [] : [`from ${allowedAddresses.slice(0, FEW).join(', ')}${allowedAddresses.length > FEW ? ', ...' : ''}`];
+  const addresses = allowedAddresses.length === 0 ? [] : [`from ${fewOf(allowedAddresses)}`];
   return [...(restrictions ? restrictionTexts(restrictions) : []), ...addresses].join('; ');
 }
 
 function restrictionTexts({ deviceIds, connectionIds, commandIds }: KeyRestrictions): string[] {
-  return [counted(deviceIds.length, 'device'), counted(connectionIds.length, 'connection'), counted(commandIds.length, 'command')].filter(Boolean);
+  const ofConnections = counted(connectionIds.length, 'connection');
+  const only = [counted(deviceIds.length, 'device'), ofConnections && `devices of ${ofConnections}`, counted(commandIds.length, 'command')].filter(Boolean);
+  return only.length === 0 ? [] : [`only ${only.join(', ')}`];
 }
 
 function counted(count: number, thing: string): string {
