@@ -81,6 +81,8 @@ describe('plantroom keys', () => {
     expect(stdout + stderr).not.toContain(rotated.slice(10));
     // A command that fails leaves no file.
     expect(await keys('create', '--name', 'y', '--scopes', 'no-such', '--key-file', join(folder, 'failed'))).toMatchObject({ code: 2 });
+    const nowhere = await plantroomHere(['keys', 'create', '--name', 'y', '--scopes', 'devices:read', '--key-file', join(folder, 'failed'), '--data-dir', join(folder, 'never-migrated')]);
+    expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('plantroom migrate') });
     expect(statSync(join(folder, 'failed'), { throwIfNoEntry: false })).toBeUndefined();
   });
 

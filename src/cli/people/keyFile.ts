@@ -9,7 +9,7 @@ const KEY_AND_END = 54;
 export interface KeyFile {
   /** Writes the key; it is on disk when this returns. Throws if it cannot be. */
   keep(key: string): void;
-  /** There is no key to keep: no file stays. */
+  /** There is no key to keep: no file stays. One that holds its key does. */
   discard(): void;
 }
 
@@ -17,6 +17,7 @@ export interface KeyFile {
 export function openKeyFile(path: string): KeyFile {
   const descriptor = opened(path);
   reserve(descriptor, path);
+  let isKept = false;
   return {
     keep: (key) => {
       fchmodSync(descriptor, 0o600); // whatever the umask took away
@@ -24,8 +25,10 @@ export function openKeyFile(path: string): KeyFile {
       fsyncSync(descriptor);
       flushFolder(dirname(path));
       closeSync(descriptor);
+      isKept = true;
     },
     discard: () => {
+      if (isKept) return;
       closeSync(descriptor);
       rmSync(path, { force: true });
     },

@@ -121,19 +121,18 @@ async function organizationOf(core: Core, id: string, { organization }: Organiza
 async function makeKey(flags: NewKeyFlags, make: (core: Core) => Promise<IssuedKey>): Promise<void> {
   const file = flags.keyFile === undefined ? undefined : openKeyFile(flags.keyFile);
   const { key, apiKey } = await withCore(flags, async (core) => {
-    const issued = await make(core).catch((error: unknown) => {
-      file?.discard();
-      throw error;
-    });
+    const issued = await make(core);
     try {
       file?.keep(issued.key);
     } catch (error) {
-      file?.discard();
       const { id, organizationId } = issued.apiKey;
       await core.audit.change('keys revoke', { organizationId, resource: `api-keys/${id}` }, async () => await core.keys.revoke(organizationId, id));
       throw new DomainError('conflict', 'key_file_not_writable', `the new key could not be written to ${flags.keyFile ?? ''} (${(error as NodeJS.ErrnoException).code ?? 'unknown'}) and was revoked again; make room or name another file`, { cause: error });
     }
     return issued;
+  }).catch((error: unknown) => {
+    file?.discard();
+    throw error;
   });
   const { id, ...record } = keyShown(apiKey);
   if (flags.keyFile !== undefined) return showRecord({ id, keyFile: flags.keyFile, ...record }, flags);
