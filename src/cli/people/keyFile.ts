@@ -1,5 +1,6 @@
 import { closeSync, fchmodSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncFolder } from '../../kernel/syncFolder';
 import { UsageError } from '../exit';
 
 /** `plr_`, 49 characters, and the end of the line. */
@@ -23,7 +24,7 @@ export function openKeyFile(path: string): KeyFile {
       fchmodSync(descriptor, 0o600); // whatever the umask took away
       writeWhole(descriptor, `${key}\n`);
       fsyncSync(descriptor);
-      flushFolder(dirname(path));
+      syncFolder(dirname(path));
       closeSync(descriptor);
       isKept = true;
     },
@@ -60,13 +61,4 @@ function reserve(descriptor: number, path: string): void {
 function writeWhole(descriptor: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at, at);
-}
-
-function flushFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { DomainError } from '../../kernel/errors';
 import { findKeyIn, KEY_BYTES } from '../../kernel/findKeyIn';
 import type { Logger } from '../../kernel/logger';
+import { syncFolder } from '../../kernel/syncFolder';
 
 /** Where the key of the secrets comes from. */
 export interface SecretKeyOptions {
@@ -107,7 +108,7 @@ function writeKey(file: string): void {
     closeSync(descriptor);
     rmSync(draft, { force: true });
   }
-  if (process.platform !== 'win32') syncFolder(dirname(file));
+  syncFolder(dirname(file));
 }
 
 /** What a server left that was killed while it made a key; no secret was encrypted with one of these. */
@@ -115,15 +116,6 @@ function removeDrafts(file: string): void {
   const folder = dirname(file);
   const drafts = readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.`) && name.endsWith('.new'));
   for (const draft of drafts) rmSync(join(folder, draft), { force: true });
-}
-
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 function unusable(what: string): DomainError {
