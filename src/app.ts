@@ -47,6 +47,7 @@ import type { Logger } from './kernel/logger';
 import type { Cursors } from './kernel/pages';
 import { linkedMedia, mediaHandlers, MediaLinks, MediaService } from './media';
 import { OrganizationRemoval, ReachGate, reachQueries, removalSteps } from './operations';
+import { DeviceProfiles, profileHandlers } from './profiles';
 import { Descriptors } from './rpc/descriptors';
 import { GrpcServer } from './rpc/grpc/server';
 import { RestServer } from './rpc/rest/server';
@@ -269,7 +270,7 @@ function addServices(server: Services, house: House): Served {
   server.add(ConnectorServiceService, connectorHandlers(house.cursors));
   const connectionRooms = { connections, trials: new ConnectionTrials({ database, hub, secrets }), watch: new ConnectionWatch({ database, statuses, clock }) };
   server.add(ConnectionServiceService, { ...connectionHandlers(connectionRooms), ...discoveredDeviceHandlers(new DiscoveredDeviceService(house)) });
-  server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors, house.mediaLinks), ...connectorKeyHandlers(new ConnectorKeyService(database)) });
+  server.add(DigitalDeviceServiceService, { ...digitalDeviceHandlers(devices, sensors, house.mediaLinks), ...connectorKeyHandlers(new ConnectorKeyService(database)), ...profileHandlers(new DeviceProfiles(house)) });
   server.add(ActuatorCommandServiceService, { ...commandHandlers(commands, new EncoderPreviews(house)), ...executionHandlers(executions) });
   server.add(SensorQueryServiceService, sensorQueryHandlers(new SensorQueries({ ...house, positions })));
   server.add(MediaServiceService, mediaHandlers(house.media, house.mediaLinks));

@@ -1,7 +1,7 @@
-import type { JsonValue } from '../kernel/jsonValue';
+import type { JsonObject, JsonValue } from '../kernel/jsonValue';
 
 /** Why a script gave no bytes. Part of the API: never rename one. */
-export type CodecErrorCode = 'syntax_error' | 'runtime_error' | 'encoder_errors' | 'no_encoder' | 'bad_output' | 'timeout' | 'out_of_memory' | 'too_large';
+export type CodecErrorCode = 'syntax_error' | 'runtime_error' | 'encoder_errors' | 'decoder_errors' | 'no_encoder' | 'no_decoder' | 'bad_output' | 'timeout' | 'out_of_memory' | 'too_large';
 
 /** What was wrong with a script. */
 export interface CodecError {
@@ -27,6 +27,28 @@ export interface EncodeRequest {
   readonly fPort: number | undefined;
   /** `input.variables`; absent: none. */
   readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** One run of a decoder. */
+export interface DecodeRequest {
+  /** As of an EncodeRequest. */
+  readonly owner: string;
+  /** JavaScript in sloppy global code: for uplinks `decodeUplink(input)`, `Decode(fPort, bytes, variables)` or `Decoder(bytes, fPort)`, for downlinks `decodeDownlink(input)`; at most 256 KiB. */
+  readonly script: string;
+  readonly direction: 'uplink' | 'downlink';
+  /** `input.bytes`, which the script sees as a list of numbers; at most 64 KiB. */
+  readonly bytes: Uint8Array;
+  readonly fPort: number | undefined;
+  /** `input.recvTime`, which the script sees as a Date: Unix milliseconds; undefined: it is not given. */
+  readonly recvTime: number | undefined;
+  /** `input.variables`; absent: none. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** What a decoder gave: `data`, or `error`. */
+export interface DecodeResult extends Omit<EncodeResult, 'output'> {
+  /** JSON; at most 64 KiB and 32 levels deep. */
+  readonly data: JsonObject | undefined;
 }
 
 /** What a run gave: `output`, or `error`. */

@@ -1,2 +1,2 @@
-export type { CodecError, CodecErrorCode, EncodeRequest, EncodeResult } from './codecRun';
+export type { CodecError, CodecErrorCode, DecodeRequest, DecodeResult, EncodeRequest, EncodeResult } from './codecRun';
 export { Sandbox, type SandboxOptions } from './sandbox';

@@ -2,7 +2,7 @@ import { asset } from '../kernel/assets';
 import { DomainError } from '../kernel/errors';
 import type { JsonObject } from '../kernel/jsonValue';
 import type { Logger } from '../kernel/logger';
-import type { EncodeRequest, EncodeResult } from './codecRun';
+import type { DecodeRequest, DecodeResult, EncodeRequest, EncodeResult } from './codecRun';
 import { ScriptThread, shuttingDown, type ThreadEnd, type WorkerOpener } from './scriptThread';
 import { Suspects } from './suspects';
 import { Turns } from './turns';
@@ -70,6 +70,12 @@ export class Sandbox {
     const problem = sizeProblem(job.input, script);
     if (problem !== undefined) return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'too_large', message: problem, lineNumber: undefined }, blameless: false };
     return await this.takeTurn(owner, job, signal);
+  }
+
+  /** Runs a decoder, as encode does an encoder. */
+  async decode(request: DecodeRequest, signal?: AbortSignal): Promise<DecodeResult> {
+    const { error, ...run } = await this.encode({ ...request, data: [...request.bytes] }, signal);
+    return { ...run, data: undefined, error };
   }
 
   /** Ends the threads. What runs or waits is refused with `shutting_down`. Safe to call twice. */

@@ -39,6 +39,8 @@ export interface CommandDraft {
   readonly expectedSensorStates: readonly ExpectedSensorState[];
   /** Seconds, 1 to 604800. */
   readonly convergenceTimeout: number | undefined;
+  /** Encoded mode: the device profile that the encoder was copied from. */
+  readonly encoderProfileId: string | undefined;
 }
 
 /** What a command does. */

@@ -66,6 +66,7 @@ export function commandToMessage(command: Command): CommandMessage {
     queryCommandId: command.queryCommandId,
     expectedSensorStates: command.expectedSensorStates.map(({ sensorId, valueTemplate }) => ({ sensorId, valueTemplate })),
     convergenceTimeout: command.convergenceTimeout,
+    encoderProfileId: command.encoderProfileId,
     revision: command.revision,
     createdAt: toTimestamp(command.createdAt),
     updatedAt: toTimestamp(command.updatedAt),
@@ -95,6 +96,7 @@ function draftFromMessage(message: DefinitionMessage): CommandDraft {
     queryCommandId: message.queryCommandId,
     expectedSensorStates: message.expectedSensorStates.map(({ sensorId, valueTemplate }) => ({ sensorId, valueTemplate })),
     convergenceTimeout: message.convergenceTimeout,
+    encoderProfileId: message.encoderProfileId,
   };
 }
 

@@ -137,6 +137,7 @@ function definitionColumns(command: Command): Record<string, string | null> {
     queryCommandId: command.queryCommandId,
     expectedSensorStates: command.expectedSensorStates,
     convergenceTimeout: command.convergenceTimeout,
+    encoderProfileId: command.encoderProfileId,
   };
   return { name: command.name, name_folded: foldName(command.name), definition: JSON.stringify(definition), query_command_id: command.queryCommandId ?? null };
 }

@@ -6,8 +6,8 @@ import { checkImages, checkListRequest, checkUpdateRequest, deviceChangeFromMess
 import type { DeviceService } from './deviceService';
 import type { SensorService } from './sensorService';
 
-/** What this room answers of DigitalDeviceService; GetConnectorKeys stands in telemetry. */
-export type DigitalDeviceHandlers = Omit<HandlersOf<DigitalDeviceServiceServer>, 'getConnectorKeys'>;
+/** What this room answers of DigitalDeviceService; GetConnectorKeys stands in telemetry, and profiles in their own room. */
+export type DigitalDeviceHandlers = Omit<HandlersOf<DigitalDeviceServiceServer>, 'getConnectorKeys' | 'getDeviceProfileTemplate' | 'listDeviceProfiles'>;
 
 // As many as the proto allows: of a list that is too long the rest is not looked at.
 const MOST_ADDED = 100;

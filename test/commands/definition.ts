@@ -22,6 +22,7 @@ export function definition(overrides: Partial<CommandDefinition> = {}): CommandD
     queryCommandId: undefined,
     expectedSensorStates: [],
     convergenceTimeout: undefined,
+    encoderProfileId: undefined,
     ...overrides,
   };
 }

@@ -6,6 +6,7 @@ import * as wire from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { newId } from '../../src/kernel/ids';
 import { Cursors } from '../../src/kernel/pages';
 import { MediaLinks } from '../../src/media';
+import { DeviceProfiles, profileHandlers } from '../../src/profiles';
 import { seedSystemRecords, sensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
 import { connectorKeyHandlers, ConnectorKeyService, ReadingPositions, SeriesNumbers, UplinkPipeline } from '../../src/telemetry';
 import { call, callFails, MemoryLog, startEdge, type SeenError } from './edge';
@@ -66,7 +67,7 @@ export async function startDeviceRoom(engine: TestEngine): Promise<DeviceRoom> {
   const links = new MediaLinks(Buffer.alloc(32), () => 'https://plantroom.test', clock);
   const positions = new ReadingPositions(clock);
   const pipeline = new UplinkPipeline({ database, log, positions, series: new SeriesNumbers(), judge: async (_db, uplink) => void judged.push(uplink) });
-  const handlers = { ...digitalDeviceHandlers(devices, sensors, links), ...connectorKeyHandlers(new ConnectorKeyService(database)) };
+  const handlers = { ...digitalDeviceHandlers(devices, sensors, links), ...connectorKeyHandlers(new ConnectorKeyService(database)), ...profileHandlers(new DeviceProfiles({ database, cursors })) };
   const edge = await startEdge((server) => server.add(wire.DigitalDeviceServiceService, handlers));
   for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
   const addConnection = async (organizationId = 'org-1') => await insertConnection(database.db, organizationId);
@@ -89,6 +90,8 @@ function deviceApi(client: wire.DigitalDeviceServiceClient) {
     get: method(wire.GetDigitalDeviceRequest, wire.DigitalDevice, client.getDigitalDevice.bind(client)),
     update: method(wire.UpdateDigitalDeviceRequest, wire.DigitalDevice, client.updateDigitalDevice.bind(client)),
     delete: method(wire.DeleteDigitalDeviceRequest, wire.DeleteDigitalDeviceResponse, client.deleteDigitalDevice.bind(client)),
+    profile: method(wire.GetDeviceProfileTemplateRequest, wire.DeviceProfileTemplate, client.getDeviceProfileTemplate.bind(client)),
+    profiles: method(wire.ListDeviceProfilesRequest, wire.ListDeviceProfilesResponse, client.listDeviceProfiles.bind(client)),
     connectorKeys: method(wire.GetConnectorKeysRequest, wire.GetConnectorKeysResponse, client.getConnectorKeys.bind(client)),
     addSensors: method(wire.AddSensorsToDeviceRequest, wire.DigitalDevice, client.addSensorsToDevice.bind(client)),
     removeSensors: method(wire.RemoveSensorsFromDeviceRequest, wire.DigitalDevice, client.removeSensorsFromDevice.bind(client)),

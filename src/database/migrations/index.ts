@@ -5,6 +5,7 @@ import * as executionsInFull from './0002_executions_in_full';
 import * as transportsAndTelemetry from './0003_transports_and_telemetry';
 import * as imagesAndEtags from './0004_images_and_etags';
 import * as peopleKeysAndAudit from './0005_people_keys_and_audit';
+import * as deviceProfiles from './0006_device_profiles';
 
 /** One change of the schema. Never edited once it has been released. */
 export interface Migration {
@@ -16,4 +17,4 @@ export interface Migration {
 }
 
 /** All migrations, oldest first. Append only. */
-export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry, imagesAndEtags, peopleKeysAndAudit];
+export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry, imagesAndEtags, peopleKeysAndAudit, deviceProfiles];

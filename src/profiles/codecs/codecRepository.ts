@@ -1,0 +1,40 @@
+import type { Db } from '../../database';
+import type { CodecExamples, CodecFile, CodecRole, CodecScripts, ProfileSource } from '../profile';
+
+/** A codec as it is stored. */
+export interface DeviceCodec {
+  readonly id: string;
+  readonly source: ProfileSource;
+  readonly brandId: string;
+  readonly name: string;
+  readonly scripts: CodecScripts;
+  readonly examples: readonly CodecExamples[];
+}
+
+/** The codecs of profiles. They belong to the installation, as profiles do. */
+export class CodecRepository {
+  constructor(private readonly db: Db) {}
+
+  /** The file of a codec that does this; undefined: the codec is gone or has none. */
+  async findScript(codecId: string, role: CodecRole): Promise<CodecFile | undefined> {
+    void this.db;
+    void codecId;
+    void role;
+    return await Promise.resolve(undefined);
+  }
+
+  /** Of a profile. `undefined`: there is no such profile; `null`: it has no such script. */
+  async findScriptOfProfile(profileId: string, role: CodecRole): Promise<CodecFile | null | undefined> {
+    void profileId;
+    void role;
+    return await Promise.resolve(undefined);
+  }
+
+  /** All codecs, some at a time by id, beginning behind `after`. */
+  async list(after: string, limit: number, brandId?: string): Promise<DeviceCodec[]> {
+    void after;
+    void limit;
+    void brandId;
+    return await Promise.resolve([]);
+  }
+}
