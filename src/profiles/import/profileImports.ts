@@ -1,7 +1,10 @@
-import type { Database } from '../../database';
+import { UnitOfWork, type Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { ProfileSource } from '../profile';
+import { ImportRepository } from './importRepository';
 import type { ImportWarning, ReadVendor } from './readVendor';
+import { changesOf, isAnything, type VendorChanges } from './vendorChanges';
+import { rowsOf, type VendorRows } from './vendorRows';
 
 /** What an import of one vendor did. */
 export interface ImportedVendor {
@@ -16,14 +19,59 @@ export interface ImportedVendor {
   readonly warnings: readonly ImportWarning[];
 }
 
+/** What imports need. */
+export interface ProfileImportsOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+}
+
+/** How often others may be faster. */
+const TRIES = 5;
+
 /** Stores what was read, one transaction for each vendor; what did not change is not written. */
 export class ProfileImports {
-  constructor(private readonly options: { readonly database: Database; readonly clock: Clock }) {}
+  private readonly uow: UnitOfWork<ImportRepository>;
 
-  /** Stores a vendor. A profile that is stored keeps its id; nothing is removed. */
-  async store(source: ProfileSource, vendor: ReadVendor): Promise<ImportedVendor> {
-    void this.options;
-    void source;
-    return await Promise.resolve({ models: vendor.models.length, created: 0, changed: 0, unchanged: 0, gone: [], warnings: [] });
+  constructor(private readonly options: ProfileImportsOptions) {
+    this.uow = new UnitOfWork(options.database, (db) => new ImportRepository(db));
   }
+
+  /** Stores a vendor. A profile that is stored keeps its id; nothing is removed. `beforeChange` is waited for if there is anything to write, before that; what it throws ends the import. */
+  async store(source: ProfileSource, vendor: ReadVendor, beforeChange?: () => Promise<void>): Promise<ImportedVendor> {
+    const rows = rowsOf(source, vendor);
+    // Looked at outside first: a transaction would keep the server's own writes waiting although nothing changed.
+    const seen = changesOf(rows, await this.uow.repos.read(source, vendor.id));
+    if (!isAnything(seen)) return imported(seen);
+    await beforeChange?.();
+    return imported(await this.write(rows));
+  }
+
+  /** The ids of the profiles of a source whose brands its repository does not have at all any more; they stay. */
+  async ofOtherBrands(source: ProfileSource, brandIds: readonly string[]): Promise<string[]> {
+    return await this.uow.repos.profilesBeside(source, brandIds);
+  }
+
+  /** Another import, or a removal, may be at the same brand: then what is stored is read anew. */
+  private async write(rows: VendorRows): Promise<VendorChanges> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.uow.transaction(async (repository) => {
+          const changes = changesOf(rows, await repository.read(rows.source, rows.brandId));
+          await repository.write(changes, this.options.clock.now());
+          return changes;
+        });
+      } catch (error) {
+        if (attempt === TRIES || !this.isLostRace(error)) throw error;
+      }
+    }
+  }
+
+  private isLostRace(error: unknown): boolean {
+    const { dialect } = this.options.database;
+    return dialect.isUniqueViolation(error) || dialect.isForeignKeyViolation(error);
+  }
+}
+
+function imported({ modelCount, profiles, unchanged, gone, warnings }: VendorChanges): ImportedVendor {
+  return { models: modelCount, created: profiles.created.length, changed: profiles.changed.length, unchanged, gone, warnings };
 }

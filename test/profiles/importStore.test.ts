@@ -1,0 +1,203 @@
+import type { Db } from '../../src/database';
+import { ProfileImports, type ReadVendor } from '../../src/profiles';
+import { engines, type TestDatabase } from '../support/engines';
+import { Statements } from '../support/statements';
+import { TestClock } from '../support/testClock';
+import { codecOf, modelOf, profileOf, vendorOf } from '../support/vendors';
+
+const DECODER = 'function decodeUplink(input) { return { data: { level: input.bytes[0] } }; }';
+const WRITES = /^\s*(?:insert|update|delete)/i;
+
+const VENDOR = vendorOf({
+  models: [
+    modelOf({ profiles: [profileOf({ codec: 'brook' }), profileOf({ codec: 'brook', region: 'US915' }), profileOf({ codec: 'brook', firmwareVersion: '1.1' })] }),
+    modelOf({ id: 'qw-20', name: 'QW 20', description: '' }),
+  ],
+  codecs: [codecOf('brook', { decoder: DECODER }, [{ role: 'decoder', file: 'vendor/quellwerk/brook.yaml', items: [{ input: { bytes: [7] }, output: { data: { level: 7 } } }] }])],
+});
+const IDS = ['quellwerk/qw-10/1.0/EU868', 'quellwerk/qw-10/1.0/US915', 'quellwerk/qw-10/1.1/EU868', 'quellwerk/qw-20/1.0/EU868'];
+
+describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
+  let db: TestDatabase;
+  let clock: TestClock;
+  let imports: ProfileImports;
+  beforeEach(async () => {
+    db = await createDatabase();
+    clock = new TestClock();
+    imports = new ProfileImports({ database: db.database, clock });
+  });
+  afterEach(() => db.drop());
+
+  const store = async (vendor: ReadVendor) => await imports.store('lorawan-devices', vendor);
+  const rows = async (table: string, of: Db = db.database.db): Promise<Record<string, unknown>[]> => (await of.knex(table).select<Record<string, unknown>[]>('*')).toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
+  const profiles = async () => (await rows('device_profiles')).map(({ id, updated_at }) => [id, updated_at]);
+
+  it('writes all of it once, and nothing for what is there already', async () => {
+    const first = clock.now();
+    expect(await store(VENDOR)).toEqual({ models: 2, created: 4, changed: 0, unchanged: 0, gone: [], warnings: [] });
+    expect((await profiles()).map(([id]) => id)).toEqual(IDS);
+    expect((await rows('device_profiles'))[0]).toEqual({
+      id: IDS[0],
+      device_model_id: 'lorawan-devices/quellwerk/qw-10',
+      firmware_version: '1.0',
+      hardware_versions: '[]',
+      region: 'EU868',
+      codec_id: 'lorawan-devices/quellwerk/brook',
+      payload_codec_runtime: 'JS',
+      mac_version: '1.0.3',
+      reg_params_revision: 'A',
+      device_status_req_interval: 1,
+      uplink_interval: 3600,
+      flush_queue_on_activate: 1,
+      supports_class_b: 0,
+      supports_class_c: 0,
+      supports_otaa: 1,
+      hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      created_at: first,
+      updated_at: first,
+    });
+    const [codec] = await rows('device_codecs');
+    expect(JSON.parse(String(codec?.['scripts']))).toEqual({ files: [{ name: 'brook-decoder.js', text: DECODER }], encoder: null, decoder: 0, downlinkDecoder: null });
+    expect(JSON.parse(String(codec?.['examples']))).toEqual(VENDOR.codecs[0]?.examples);
+
+    clock.advance(1000);
+    const statements = new Statements();
+    try {
+      let again: unknown;
+      const ran = await statements.of(async () => (again = await store(VENDOR)));
+      expect(again).toEqual({ models: 2, created: 0, changed: 0, unchanged: 4, gone: [], warnings: [] });
+      expect(ran.length).toBeGreaterThan(0);
+      expect(ran.filter((sql) => WRITES.test(sql))).toEqual([]);
+    } finally {
+      statements.stop();
+    }
+    expect(await profiles()).toEqual(IDS.map((id) => [id, first]));
+  });
+
+  it.each<[string, (vendor: ReadVendor) => ReadVendor, readonly number[]]>([
+    ['a field of one profile', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 1 ? { ...model, profiles: [profileOf({ supportsClassC: true })] } : model)) }), [3]],
+    ['the description of a model', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 0 ? { ...model, description: 'Measures a river' } : model)) }), [0, 1, 2]],
+    ['a further name of a model', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 0 ? { ...model, otherNames: ['4711'] } : model)) }), [0, 1, 2]],
+    ['the name of the brand', (vendor) => ({ ...vendor, name: 'Quellwerk Instruments' }), [0, 1, 2, 3]],
+    ['a script', (vendor) => ({ ...vendor, codecs: [codecOf('brook', { decoder: `${DECODER} // 2` }, vendor.codecs[0]?.examples)] }), [0, 1, 2]],
+    ['examples, which no profile shows', (vendor) => ({ ...vendor, codecs: [codecOf('brook', { decoder: DECODER })] }), []],
+  ])('counts as changed what %s changes, and writes nothing else', async (_, change, changed) => {
+    await store(VENDOR);
+    const first = clock.now();
+    clock.advance(1000);
+    expect(await store(change(VENDOR))).toMatchObject({ created: 0, changed: changed.length, unchanged: 4 - changed.length });
+    expect(await profiles()).toEqual(IDS.map((id, at) => [id, changed.includes(at) ? clock.now() : first]));
+    expect(await store(change(VENDOR))).toMatchObject({ changed: 0, unchanged: 4 });
+    expect((await rows('device_profiles')).map((row) => row['created_at'])).toEqual(IDS.map(() => first));
+    const [codec] = await rows('device_codecs');
+    const expected = change(VENDOR).codecs[0];
+    expect(JSON.parse(String(codec?.['scripts']))).toMatchObject({ files: [expected?.scripts.decoder] });
+    expect(JSON.parse(String(codec?.['examples']))).toEqual(expected?.examples);
+  });
+
+  it('keeps what was not read any more, and names it', async () => {
+    await store(VENDOR);
+    expect(await store(vendorOf({ models: VENDOR.models.slice(1) }))).toEqual({ models: 1, created: 0, changed: 0, unchanged: 1, gone: IDS.slice(0, 3), warnings: [] });
+    expect((await profiles()).map(([id]) => id)).toEqual(IDS);
+    expect(await imports.ofOtherBrands('lorawan-devices', ['quellwerk'])).toEqual([]);
+    expect(await imports.ofOtherBrands('lorawan-devices', ['another'])).toEqual(IDS);
+    expect(await imports.ofOtherBrands('chirpstack-device-profiles', [])).toEqual([]);
+  });
+
+  it('leaves an id to the source that gave it first', async () => {
+    await store(VENDOR);
+    const before = await rows('device_profiles');
+    const other = vendorOf({ models: [modelOf({ description: 'As the other repository has it', profiles: [profileOf(), profileOf({ region: 'IN865', codec: 'mine' })] }), modelOf({ id: 'qw-20', profiles: [profileOf({ codec: 'mute' })] })], codecs: [codecOf('mine', { decoder: DECODER }), codecOf('mute', { decoder: DECODER })] });
+    const stored = await imports.store('chirpstack-device-profiles', other);
+    expect(stored).toEqual({
+      models: 1,
+      created: 1,
+      changed: 0,
+      unchanged: 0,
+      gone: [],
+      warnings: [
+        { file: 'quellwerk/qw-10', reason: '1 of its 2 profiles came from lorawan-devices before and stay as they are; remove those first if these are wanted' },
+        { file: 'quellwerk/qw-20', reason: '1 of its 1 profiles came from lorawan-devices before and stay as they are; remove those first if these are wanted' },
+      ],
+    });
+    const after = await rows('device_profiles');
+    expect(after.filter(({ id }) => IDS.includes(String(id)))).toEqual(before);
+    expect(after).toHaveLength(5);
+    expect((await rows('device_models')).map(({ id }) => id)).toEqual(['chirpstack-device-profiles/quellwerk/qw-10', 'lorawan-devices/quellwerk/qw-10', 'lorawan-devices/quellwerk/qw-20']);
+    expect((await rows('device_codecs')).map(({ id }) => id)).toEqual(['chirpstack-device-profiles/quellwerk/mine', 'lorawan-devices/quellwerk/brook']);
+    expect(await imports.store('chirpstack-device-profiles', other)).toEqual({ ...stored, created: 0, unchanged: 1 });
+    expect(await store(VENDOR)).toMatchObject({ unchanged: 4, warnings: [] });
+  });
+
+  it('knows a model by ids first, then by names, then by what else it is called', async () => {
+    const model = modelOf({ id: 'quellwerk-qw-10', name: 'QUELLWERK  Qw\u0000 10', otherNames: ['4711', ' '] });
+    await store(vendorOf({ name: 'Quellwerk GmbH', otherNames: ['b7a1'], models: [model] }));
+    const spellings = (await rows('device_model_spellings')).map(({ brand, model: of, rank }) => `${String(rank)} ${String(brand)} | ${String(of)}`);
+    expect(spellings.toSorted()).toEqual([
+      '0 quellwerk | quellwerk-qw-10',
+      '1 quellwerk gmbh | quellwerk  qw 10',
+      '1 quellwerk gmbh | quellwerk-qw-10',
+      '1 quellwerk | quellwerk  qw 10',
+      ...['4711', 'quellwerk  qw 10', 'quellwerk-qw-10', 'qw 10', 'qw-10'].map((of) => `2 b7a1 | ${of}`),
+      ...['4711', 'qw 10', 'qw-10'].flatMap((of) => [`2 quellwerk gmbh | ${of}`, `2 quellwerk | ${of}`]),
+    ].toSorted());
+    await store(vendorOf({ models: [modelOf({ id: 'quellwerk-qw-10', name: 'Else' })] }));
+    expect((await rows('device_model_spellings')).map(({ model: of }) => of).toSorted()).toEqual(['else', 'quellwerk-qw-10', 'qw-10']);
+  });
+
+  it('stores texts that are too long for an index, or that PostgreSQL could not hold, as far as it can', async () => {
+    const long = 'ÿ'.repeat(5000);
+    const model = modelOf({ name: long, description: `\u0000${long}`, otherNames: [long, 'short'] });
+    expect(await store(vendorOf({ name: long, otherNames: [long], models: [model] }))).toMatchObject({ created: 1 });
+    expect(await store(vendorOf({ name: long, otherNames: [long], models: [model] }))).toMatchObject({ unchanged: 1 });
+    expect(await rows('device_models')).toMatchObject([{ brand_name: 'ÿ'.repeat(200), model_name: 'ÿ'.repeat(200), description: 'ÿ'.repeat(4000) }]);
+    expect((await rows('device_model_spellings')).map((row) => [row['brand'], row['model']])).toEqual([['quellwerk', 'qw-10'], ['quellwerk', 'short']]);
+  });
+
+  it('takes a vendor of 1,200 profiles in statements that both engines take', async () => {
+    const models = Array.from({ length: 60 }, (_, at) => modelOf({ id: `m-${at}`, name: `M ${at}`, profiles: Array.from({ length: 20 }, (__, version) => profileOf({ firmwareVersion: `${version}`, codec: `c-${at}` })) }));
+    const vendor = vendorOf({ models, codecs: models.map((_, at) => codecOf(`c-${at}`, { decoder: `${DECODER} // ${at}` })) });
+    expect(await store(vendor)).toMatchObject({ models: 60, created: 1200 });
+    expect(await store({ ...vendor, name: 'Other' })).toMatchObject({ changed: 1200, unchanged: 0 });
+    expect(await rows('device_profiles')).toHaveLength(1200);
+    expect(await rows('device_codecs')).toHaveLength(60);
+  });
+
+  it('ends well when many import the same vendor at once, from processes of their own', async () => {
+    const others = await Promise.all([1, 2, 3].map(async () => await db.open()));
+    try {
+      const all = [imports, ...others.map((database) => new ProfileImports({ database, clock }))];
+      const stored = await Promise.all(all.map(async (one) => await one.store('lorawan-devices', VENDOR)));
+      expect(stored.map(({ created, unchanged }) => created + unchanged)).toEqual([4, 4, 4, 4]);
+      expect(stored.reduce((sum, { created }) => sum + created, 0)).toBe(4);
+      const renamed = all.map(async (one, at) => await one.store('lorawan-devices', { ...VENDOR, name: `Quellwerk ${at}` }));
+      await Promise.all(renamed);
+      const names = new Set((await rows('device_models')).map((row) => row['brand_name']));
+      expect(names.size).toBe(1);
+      const spelled = (await rows('device_model_spellings')).map(({ brand }) => brand);
+      expect(new Set(spelled)).toEqual(new Set(['quellwerk', String([...names][0]).toLowerCase()]));
+    } finally {
+      for (const database of others) await database.close();
+    }
+  });
+
+  it('lets two sources that give the same ids at once agree on one', async () => {
+    const other = await db.open();
+    try {
+      const [one, two] = await Promise.all([store(VENDOR), new ProfileImports({ database: other, clock }).store('chirpstack-device-profiles', VENDOR)]);
+      expect([one.created, two.created].toSorted()).toEqual([0, 4]);
+      expect(await rows('device_profiles')).toHaveLength(4);
+      expect(new Set((await rows('device_models')).map(({ source }) => source)).size).toBe(1);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('asks before it writes, and only then', async () => {
+    const refuse = async (): Promise<void> => await Promise.reject(new Error('not now'));
+    await expect(imports.store('lorawan-devices', VENDOR, refuse)).rejects.toThrow('not now');
+    expect(await rows('device_models')).toEqual([]);
+    await store(VENDOR);
+    expect(await imports.store('lorawan-devices', VENDOR, refuse)).toMatchObject({ unchanged: 4 });
+  });
+});
