@@ -58,6 +58,8 @@ module.exports = {
     only('ajv-in-connections', 'JSON Schema is checked in connections/', inside('connections'), own('(ajv|ajv-formats)')),
     only('http-in-rest', 'the HTTP server lives in rpc/rest/', inside('rpc/rest'), own('(fastify|@fastify/[^/]+|range-parser)')),
     only('pictures-in-media', 'the codecs of pictures live in the worker of media/', inside('media/worker'), own('(@jsquash/[^/]+|omggif|image-size)')),
+    only('toml-and-json5-in-imports', 'the files of device repositories are read in profiles/import/', inside('profiles/import'), own('(smol-toml|json5)')),
+    only('yaml-in-imports-and-config', 'YAML is read in profiles/import/ and config/', inside('(profiles/import|config)'), own('yaml')),
     only('luxon-in-telemetry', 'calendars and time zones live in telemetry/', inside('telemetry'), own('luxon')),
     only('pino-in-app', 'everybody else takes the Logger', '^src/app\\.ts$|^src/kernel/logger|^src/cli/log', own('pino')),
     only('app-is-the-root', 'only the command line builds the application', '^src/(main\\.ts|cli/)', '^src/app\\.ts$'),
