@@ -94,6 +94,30 @@ describe.each(engines())('the audit trail on $name', (engine) => {
     expect(await faults()).toEqual([]);
   });
 
+  it('keeps what commands change for all organizations in the trail of each, if they change anything', async () => {
+    const commands = new CommandLineAudit({ database: db.database, clock, log });
+    const [other, deleted] = ['01900000-0000-7000-8000-000000000002', '01900000-0000-7000-8000-000000000003'];
+    for (const id of [ORGANIZATION, other, deleted]) await db.database.db.knex('organizations').insert({ id, name: id, name_folded: id, created_at: 1, updated_at: 1, deleted_at: id === deleted ? 2 : null });
+    const change = { resource: 'device-profiles', fields: ['vendor'] };
+    expect(await commands.changeOfAll('profiles import', change, async () => await Promise.resolve('as before'))).toBe('as before');
+    expect([await pending(), (await rows()).length, (await rows('')).length]).toEqual([0, 0, 0]);
+    await commands.changeOfAll('profiles import', change, async (begin) => {
+      await Promise.all([begin(), begin()]);
+      expect([await pending(), (await rows()).length]).toEqual([2, 0]);
+    });
+    const broken = async (begin: () => Promise<void>): Promise<never> => await begin().then(() => Promise.reject(new Error('boom')));
+    await expect(commands.changeOfAll('profiles remove', { resource: 'device-profiles' }, broken)).rejects.toThrow('boom');
+    expect(await pending()).toBe(0);
+    for (const chain of [ORGANIZATION, other]) {
+      expect(await rows(chain)).toMatchObject([
+        { actor: 'command_line', method: 'profiles import', resource: 'device-profiles', fields: '["vendor"]', outcome: 'succeeded' },
+        { method: 'profiles remove', fields: '[]', outcome: 'failed', reason: 'internal' },
+      ]);
+      expect(await faults(chain)).toEqual([]);
+    }
+    expect([...(await rows(deleted)), ...(await rows(''))]).toEqual([]);
+  });
+
   it('tells equal attempts of a minute once at first and then by their count, whoever floods', async () => {
     const attempt = (overrides: Parameters<typeof callOf>[0] = {}, end = REFUSED): void => trail.note(callOf({ key: undefined, ...overrides }), end);
     for (let i = 0; i < 100_000; i++) attempt();

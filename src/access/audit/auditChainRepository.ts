@@ -41,6 +41,11 @@ export class AuditChainRepository {
     return (await query.select<{ id: string }[]>('o.id')).map(({ id }) => id);
   }
 
+  /** The ids of the organizations that there are, without those that are being deleted. */
+  async organizations(): Promise<string[]> {
+    return (await this.db.knex('organizations').whereNull('deleted_at').orderBy('id').select<{ id: string }[]>('id')).map(({ id }) => id);
+  }
+
   /** Whether there is any organization. */
   async isAnyOrganization(): Promise<boolean> {
     return (await this.db.knex('organizations').first('id')) !== undefined;

@@ -1,9 +1,10 @@
 import { userInfo } from 'node:os';
-import type { Database } from '../../database';
+import type { Database, Db } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import { isGivenId, newId } from '../../kernel/ids';
 import type { Logger } from '../../kernel/logger';
+import { AuditChainRepository } from './auditChainRepository';
 import { storable, type AuditFacts, type AuditSubject } from './auditEvent';
 import { AuditRepository } from './auditRepository';
 import { Sealer } from './sealer';
@@ -30,20 +31,46 @@ export class CommandLineAudit {
    */
   async change<T>(method: string, change: CommandChange, work: () => Promise<T>, made?: (result: T) => string): Promise<T> {
     const subject = this.subjectOf(method, change);
-    await this.deps.database.transaction(async (db) => await new AuditRepository(db).begin([{ subject, run: this.run }]));
-    const end = async (resource: string, outcome: AuditFacts['outcome'], reason: string): Promise<void> => {
+    await this.deps.database.transaction(async (db) => await this.begin(db, [subject]));
+    return await this.toItsEnd(() => [subject], work, made);
+  }
+
+  /**
+   * Does work of the command line on what all organizations have in common: it is in the trail of each that there is. `work` waits for `begin`
+   * before the first thing that it changes, and may ask again; work that never asked changed nothing and is in no trail. Throws as `change` does.
+   */
+  async changeOfAll<T>(method: string, change: Pick<CommandChange, 'resource' | 'fields'>, work: (begin: () => Promise<void>) => Promise<T>): Promise<T> {
+    let subjects: readonly AuditSubject[] = [];
+    const beginAll = async (): Promise<void> => {
+      subjects = await this.deps.database.transaction(async (db) => {
+        const all = (await new AuditChainRepository(db).organizations()).map((organizationId) => this.subjectOf(method, { ...change, organizationId }));
+        await this.begin(db, all);
+        return all;
+      });
+    };
+    let begun: Promise<void> | undefined;
+    return await this.toItsEnd(() => subjects, async () => await work(async () => await (begun ??= beginAll())));
+  }
+
+  private async begin(db: Db, subjects: readonly AuditSubject[]): Promise<void> {
+    await new AuditRepository(db).begin(subjects.map((subject) => ({ subject, run: this.run })));
+  }
+
+  /** `begun`: what has begun by the end of the work, and is to get its end. */
+  private async toItsEnd<T>(begun: () => readonly AuditSubject[], work: () => Promise<T>, made?: (result: T) => string): Promise<T> {
+    const end = async (outcome: AuditFacts['outcome'], reason: string, resource?: string): Promise<void> => {
       const sealer = new Sealer(this.deps.database, this.deps.log);
-      sealer.add({ ...subject, resource: recorded(resource), outcome, reason, count: 1 }, true);
+      for (const subject of begun()) sealer.add({ ...subject, resource: recorded(resource ?? subject.resource), outcome, reason, count: 1 }, true);
       await sealer.close(); // what it cannot write, the server will say to be unknown
     };
     let result: T;
     try {
       result = await work();
     } catch (error) {
-      await end(subject.resource, outcomeOf(error), error instanceof DomainError ? error.reason : 'internal');
+      await end(outcomeOf(error), error instanceof DomainError ? error.reason : 'internal');
       throw error;
     }
-    await end(made?.(result) ?? subject.resource, 'succeeded', '');
+    await end('succeeded', '', made?.(result));
     return result;
   }
 
