@@ -15,6 +15,8 @@ export interface Dialect {
   readonly forUpdate: string;
   /** SQL at the end of `create table` that keeps the rows in the order of the primary key, where the engine can. */
   readonly clustered: string;
+  /** SQL of a text that is compared and ordered by its bytes, on both engines alike and whatever the language of the database. */
+  byBytes(text: string): string;
   /** SQL of a JSON object with these members, each an SQL expression. */
   jsonObject(members: Readonly<Record<string, string>>): string;
   /** SQL of a JSON array of `element` (an SQL expression) over `from` (all that follows FROM), in the order of `orderBy`; `[]` for none. A column of its own: as a part of jsonObject it goes through jsonText. */

@@ -16,6 +16,7 @@ export const sqlite: Dialect = {
   lockForUpdate: (query) => query,
   forUpdate: '',
   clustered: ' without rowid',
+  byBytes: (text) => `${text} collate binary`,
   jsonObject: (members) => `json_object(${pairs(members)})`,
   jsonArray: (element, from, orderBy) => `(select json_group_array(${element} order by ${orderBy}) from ${from})`,
   // A subquery's result is text, as a column is; json() reads it again, which costs as much as making it.

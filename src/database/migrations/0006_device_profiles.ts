@@ -1,10 +1,11 @@
 import type { Knex } from 'knex';
+import type { Dialect } from '../engines/dialect';
 
 /** LoRaWAN device profiles, which belong to the installation and not to an organization, and which of them a physical device has. */
 export const name = '0006_device_profiles';
 
 /** As in 0001: times are bigint Unix milliseconds, booleans 0 or 1, JSON is text. */
-export async function up(knex: Knex): Promise<void> {
+export async function up(knex: Knex, dialect: Dialect): Promise<void> {
   await knex.schema.createTable('device_models', (t) => {
     t.text('id').primary(); // <source>/<brand>/<model>
     t.text('source').notNullable();
@@ -18,9 +19,9 @@ export async function up(knex: Knex): Promise<void> {
     t.text('hash').notNullable(); // of what was read of it
     t.bigInteger('created_at').notNullable();
     t.bigInteger('updated_at').notNullable();
-    t.index(['brand_folded', 'model_folded', 'id'], 'device_models_page');
     t.index(['source', 'brand_id'], 'device_models_brand');
   });
+  await knex.raw(`create index device_models_page on device_models (${['brand_folded', 'model_folded', 'id'].map((column) => dialect.byBytes(column)).join(', ')})`);
   // All that a brand and a model may be called, folded: a model has a row for each pair.
   await knex.schema.createTable('device_model_spellings', (t) => {
     t.text('brand').notNullable();
@@ -36,6 +37,8 @@ export async function up(knex: Knex): Promise<void> {
     t.text('source').notNullable();
     t.text('brand_id').notNullable();
     t.text('name').notNullable();
+    t.integer('decodes_uplinks').notNullable(); // as scripts says, which is too long to be read for a list
+    t.integer('encodes_downlinks').notNullable();
     t.text('scripts').notNullable(); // JSON: StoredScripts
     t.text('examples').notNullable(); // JSON array of CodecExamples
     t.text('hash').notNullable(); // of the scripts and the examples

@@ -9,8 +9,19 @@ export interface StoredScripts {
   readonly downlinkDecoder: number | null;
 }
 
-/** The column's text. Equal scripts give equal texts. */
-export function scriptsToColumn(scripts: CodecScripts): string {
+/** What device_codecs holds of the scripts of a codec. */
+export interface ScriptColumns {
+  readonly decodes_uplinks: number;
+  readonly encodes_downlinks: number;
+  readonly scripts: string;
+}
+
+/** The columns of scripts. Equal scripts give equal ones. */
+export function scriptsToColumns(scripts: CodecScripts): ScriptColumns {
+  return { decodes_uplinks: Number(scripts.decoder !== undefined), encodes_downlinks: Number(scripts.encoder !== undefined), scripts: scriptsToColumn(scripts) };
+}
+
+function scriptsToColumn(scripts: CodecScripts): string {
   const files: CodecFile[] = [];
   const stored: Record<string, unknown> = { files };
   for (const role of CODEC_ROLES) {
