@@ -1,15 +1,12 @@
-import type { ActuatorCommandServiceServer, CreateCommandRequest, UpdateCommandRequest } from '../gen/actuator_command/v2/actuator_command_service';
+import type { ActuatorCommandServiceServer, CreateCommandRequest, PreviewEncoderRequest, UpdateCommandRequest } from '../gen/actuator_command/v2/actuator_command_service';
 import { checked, type HandlersOf, type References } from '../rpc/handlers';
-import { checkCommandMessage, commandPageToMessage, commandToMessage, definitionFromMessage } from './commandMessages';
+import { checkCommandMessage, commandPageToMessage, commandToMessage, definitionFromMessage, referencesFromMessage } from './commandMessages';
 import type { CommandService } from './commandService';
 import type { EncoderPreviews } from './encoderPreview';
-import { previewFromMessage, previewToMessage } from './encoderPreviewMessages';
+import { checkPreviewMessage, previewFromMessage, previewToMessage } from './encoderPreviewMessages';
 
 /** What this room answers of ActuatorCommandService; executions stand in their own. */
 export type CommandHandlers = Pick<HandlersOf<ActuatorCommandServiceServer>, 'createCommand' | 'getCommand' | 'listCommands' | 'updateCommand' | 'deleteCommand' | 'previewEncoder'>;
-
-// As many as the proto allows: of a list that is too long the rest is not looked at.
-const MOST_STATES = 50;
 
 /** Commands of devices, and their encoders. */
 export function commandHandlers(commands: CommandService, previews: EncoderPreviews): CommandHandlers {
@@ -34,17 +31,16 @@ export function commandHandlers(commands: CommandService, previews: EncoderPrevi
       await commands.delete(context.organizationId, request.id, request.commandId, request.etag, context.principal.reach?.devices);
       return {};
     },
-    previewEncoder: async (request, context) => {
+    previewEncoder: checked(checkPreviewMessage, async (request: PreviewEncoderRequest, context) => {
       const preview = await previews.preview(context.organizationId, request.id, previewFromMessage(request), context.signal);
       return previewToMessage(preview);
-    },
+    }, async (request, context) => await previews.checkReferences(context.organizationId, request.id, previewFromMessage(request))),
   };
 }
 
 function referenceCheck(commands: CommandService): References<CreateCommandRequest & { commandId?: string }> {
   return async ({ id, commandId, command }, context) => {
     if (!command) return [];
-    const { expectedSensorStates, queryCommandId } = command;
-    return await commands.checkReferences(context.organizationId, id, commandId, { expectedSensorStates: expectedSensorStates.slice(0, MOST_STATES), queryCommandId });
+    return await commands.checkReferences(context.organizationId, id, commandId, referencesFromMessage(command));
   };
 }

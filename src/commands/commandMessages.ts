@@ -12,7 +12,7 @@ import { etagOf } from '../kernel/etags';
 import type { JsonValue } from '../kernel/jsonValue';
 import { toTimestamp } from '../kernel/timestamps';
 import type { Command, CommandDefinition, CommandDraft, CommandMode, VerificationStrategy } from './command';
-import type { CommandPage } from './commandService';
+import type { CommandPage, CommandReferences } from './commandService';
 import { checkDefinition } from './definitionRules';
 import type { ParamSchema, ParamType } from './paramSchema';
 
@@ -37,6 +37,14 @@ const TYPES: ReadonlyMap<WireType, ParamType> = new Map([
 /** What is wrong with the definition in a request as far as it alone tells; nothing if there is none. */
 export function checkCommandMessage(request: CreateCommandRequest | UpdateCommandRequest): Violation[] {
   return request.command ? checkDefinition(draftFromMessage(request.command)) : [];
+}
+
+// As many as the proto allows: of a list that is too long the rest is not looked at.
+const MOST_STATES = 50;
+
+/** What the definition in a request refers to, whatever else is wrong with it. */
+export function referencesFromMessage({ expectedSensorStates, queryCommandId, customEncoder, encoderProfileId }: DefinitionMessage): CommandReferences {
+  return { expectedSensorStates: expectedSensorStates.slice(0, MOST_STATES), queryCommandId, customEncoder: customEncoder || undefined, encoderProfileId };
 }
 
 /** The definition in a request. Throws `validation_failed` without one, or without mode or strategy. */

@@ -6,8 +6,10 @@ import { checkEtag } from '../kernel/etags';
 import { isId, newId } from '../kernel/ids';
 import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
 import type { DeviceReach } from '../kernel/reach';
+import { CodecRepository } from '../profiles';
 import { commandLimitReached, MOST_COMMANDS, queryCommandInUse, type Command, type CommandDefinition } from './command';
 import { CommandRepository } from './commandRepository';
+import { findEncoder } from './profileEncoder';
 
 /** What the room needs of the house. */
 export interface CommandOptions {
@@ -30,26 +32,30 @@ export interface CommandPage {
 
 interface CommandRepositories {
   readonly commands: CommandRepository;
+  readonly codecs: CodecRepository;
   readonly devices: DeviceRepository;
 }
 
 /** What a definition refers to. */
-export type CommandReferences = Pick<CommandDefinition, 'expectedSensorStates' | 'queryCommandId'>;
+export type CommandReferences = Pick<CommandDefinition, 'expectedSensorStates' | 'queryCommandId' | 'customEncoder' | 'encoderProfileId'>;
 
 /** Commands of devices. Assumes that the field rules of the proto and checkDefinition hold. With the `reach` of a limited key its device has to lie inside. */
 export class CommandService {
   private readonly work: UnitOfWork<CommandRepositories>;
 
   constructor(private readonly options: CommandOptions) {
-    this.work = new UnitOfWork(options.database, (db) => ({ commands: new CommandRepository(db), devices: new DeviceRepository(db) }));
+    this.work = new UnitOfWork(options.database, (db) => ({ commands: new CommandRepository(db), codecs: new CodecRepository(db), devices: new DeviceRepository(db) }));
   }
 
-  /** Adds a command to a device. Throws `device_not_found`, `validation_failed`, `name_taken`, `command_limit_reached`. */
+  /** Adds a command to a device; without an encoder of its own it gets that of the profile that it names. Throws `device_not_found`, `validation_failed`, `name_taken`, `command_limit_reached`. */
   async create(organizationId: string, deviceId: string, definition: CommandDefinition, reach?: DeviceReach): Promise<Command> {
     const now = this.options.clock.now();
-    const command: Command = { ...definition, id: newId(), organizationId, deviceId, revision: 1, createdAt: now, updatedAt: now };
-    return await this.work.transaction(async ({ commands, devices }) => {
-      throwIfAny(await referenceViolations(commands, await devices.lock(organizationId, deviceId, reach), command.id, command));
+    const id = newId();
+    return await this.work.transaction(async (repos) => {
+      const { commands, devices } = repos;
+      const { customEncoder, violations } = await resolve(repos, await devices.lock(organizationId, deviceId, reach), id, definition);
+      throwIfAny(violations);
+      const command: Command = { ...definition, customEncoder, id, organizationId, deviceId, revision: 1, createdAt: now, updatedAt: now };
       if ((await commands.count(organizationId, deviceId)) >= MOST_COMMANDS) throw commandLimitReached();
       await commands.create(organizationId, command);
       return command;
@@ -60,7 +66,9 @@ export class CommandService {
   async checkReferences(organizationId: string, deviceId: string, id: string | undefined, definition: CommandReferences): Promise<Violation[]> {
     const { commands, devices } = this.work.repos;
     const device = isId(deviceId) ? await devices.find(organizationId, deviceId) : undefined;
-    return device ? await referenceViolations(commands, device, id, definition) : [];
+    if (!device) return [];
+    const replaced = id !== undefined && isId(id) ? await commands.find(organizationId, deviceId, id) : undefined;
+    return (await resolve(this.work.repos, device, id, definition, replaced)).violations;
   }
 
   /** Throws `device_not_found`, `command_not_found`. */
@@ -85,16 +93,19 @@ export class CommandService {
   }
 
   /**
-   * Replaces the whole definition. Executions in flight keep what they were submitted with.
+   * Replaces the whole definition; without an encoder of its own it gets the one that the profile that it names has now. Executions in flight
+   * keep what they were submitted with.
    * Throws `device_not_found`, `command_not_found`, `validation_failed`, `name_taken`, `changed_meanwhile`.
    */
   async update(organizationId: string, deviceId: string, id: string, definition: CommandDefinition, etag: string | undefined, reach?: DeviceReach): Promise<Command> {
-    return await this.work.transaction(async ({ commands, devices }) => {
+    return await this.work.transaction(async (repos) => {
+      const { commands, devices } = repos;
       const device = await devices.lock(organizationId, deviceId, reach);
       const old = await commands.get(organizationId, deviceId, id);
       checkEtag('command', old.revision, etag);
-      const command: Command = { ...definition, id, organizationId, deviceId, revision: old.revision + 1, createdAt: old.createdAt, updatedAt: this.options.clock.now() };
-      throwIfAny(await referenceViolations(commands, device, id, command));
+      const { customEncoder, violations } = await resolve(repos, device, id, definition, old);
+      throwIfAny(violations);
+      const command: Command = { ...definition, customEncoder, id, organizationId, deviceId, revision: old.revision + 1, createdAt: old.createdAt, updatedAt: this.options.clock.now() };
       await commands.update(organizationId, command);
       return command;
     });
@@ -111,6 +122,14 @@ export class CommandService {
       await commands.delete(organizationId, deviceId, id);
     });
   }
+}
+
+/** Looks up what a definition refers to: its encoder, which is only good if there are no violations, and all that is not there. `id` and `replaced`: of the command that it is for, if that is there already. */
+async function resolve({ commands, codecs }: CommandRepositories, device: Device, id: string | undefined, definition: CommandReferences, replaced?: Command): Promise<{ customEncoder: string | undefined; violations: Violation[] }> {
+  const violations = await referenceViolations(commands, device, id, definition);
+  const { script, problem } = await findEncoder(codecs, definition, replaced);
+  if (problem !== undefined) violations.push({ field: 'command.encoderProfileId', description: problem });
+  return { customEncoder: script, violations };
 }
 
 /** What a definition refers to must be of the same device. */

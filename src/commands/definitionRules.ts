@@ -7,11 +7,19 @@ import { checkParamsSchema } from './paramSchema';
 const MOST_VIOLATIONS = 100;
 const UNUSABLE_IN_TOPIC = /[+#\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]|\{\{/u;
 
-type ModeField = 'directPayload' | 'customEncoder' | 'encodedParamsTemplate';
+type ModeField = 'directPayload' | 'customEncoder' | 'encoderProfileId' | 'encodedParamsTemplate';
 
-const MODES: Readonly<Record<CommandMode, { readonly needs: ModeField; readonly refuses: readonly ModeField[]; readonly example: string }>> = {
-  direct: { needs: 'directPayload', refuses: ['customEncoder', 'encodedParamsTemplate'], example: '{"value": {{params.value}}}' },
-  encoded: { needs: 'customEncoder', refuses: ['directPayload'], example: 'function encodeDownlink(input) { return { bytes: [input.data.value] }; }' },
+interface ModeRules {
+  readonly needs: ModeField;
+  /** What will do as well. */
+  readonly or?: ModeField;
+  readonly refuses: readonly ModeField[];
+  readonly example: string;
+}
+
+const MODES: Readonly<Record<CommandMode, ModeRules>> = {
+  direct: { needs: 'directPayload', refuses: ['customEncoder', 'encoderProfileId', 'encodedParamsTemplate'], example: '{"value": {{params.value}}}' },
+  encoded: { needs: 'customEncoder', or: 'encoderProfileId', refuses: ['directPayload'], example: 'function encodeDownlink(input) { return { bytes: [input.data.value] }; }' },
 };
 
 /** Everything wrong with a definition by itself, beyond the field rules of the proto; fields are named as in a request (`command.mode`). */
@@ -27,9 +35,10 @@ export function checkDefinition(definition: CommandDraft): Violation[] {
 
 function checkMode(definition: CommandDraft): Violation[] {
   if (definition.mode === undefined) return [];
-  const { needs, refuses, example } = MODES[definition.mode];
+  const { needs, or, refuses, example } = MODES[definition.mode];
   const refused = refuses.filter((field) => definition[field] !== undefined).map((field) => ({ field: `command.${field}`, description: `does not belong to mode ${definition.mode}; take it out, or choose the other mode` }));
-  return definition[needs] === undefined ? [{ field: `command.${needs}`, description: `is required in mode ${definition.mode}; give it, for example ${example}` }, ...refused] : refused;
+  if (definition[needs] !== undefined || (or && definition[or] !== undefined)) return refused;
+  return [{ field: `command.${needs}`, description: `is required in mode ${definition.mode}; give it${or ? ` or ${or}` : ''}, for example ${example}` }, ...refused];
 }
 
 function checkVerification(definition: CommandDraft): Violation[] {

@@ -1,9 +1,16 @@
 import type { EncoderPreview as PreviewMessage, PreviewEncoderRequest } from '../gen/actuator_command/v2/actuator_command_service';
+import type { Violation } from '../kernel/errors';
 import type { EncoderPreview, PreviewRequest } from './encoderPreview';
+
+/** What is wrong with a request as far as it alone tells: it needs an encoder, whosever. */
+export function checkPreviewMessage({ customEncoder, encoderProfileId }: PreviewEncoderRequest): Violation[] {
+  if (customEncoder !== '' || encoderProfileId !== undefined) return [];
+  return [{ field: 'customEncoder', description: 'is required; give it, or encoderProfileId' }];
+}
 
 /** The encoder to try. */
 export function previewFromMessage(message: PreviewEncoderRequest): PreviewRequest {
-  return { script: message.customEncoder, template: message.encodedParamsTemplate, params: message.params ?? {}, fPort: message.fPort };
+  return { customEncoder: message.customEncoder || undefined, encoderProfileId: message.encoderProfileId, template: message.encodedParamsTemplate, params: message.params ?? {}, fPort: message.fPort };
 }
 
 /** What came of it, as it is answered. */

@@ -238,6 +238,7 @@ export const NOT_IN_REQUESTS: ReadonlySet<string> = new Set([
   'allConnections',
   'CommandDefinition.encodedParamsTemplate',
   'CommandDefinition.customEncoder',
+  'encoderProfileId',
   'CommandDefinition.fPort',
   'CommandDefinition.mqttTopic',
   'CommandDefinition.confirmed',
@@ -248,4 +249,4 @@ export const NOT_IN_REQUESTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Fields that an answer need not have, and that would not fit to the others of its example. */
-export const NOT_IN_ANSWERS: ReadonlySet<string> = new Set(['Command.encodedParamsTemplate', 'Command.customEncoder', 'Command.fPort', 'Command.mqttTopic', 'Command.queryCommandId', 'Command.convergenceTimeout', 'QueryRangeResponse.thinnedBefore', 'QueryAggregateResponse.thinnedBefore']);
+export const NOT_IN_ANSWERS: ReadonlySet<string> = new Set(['Command.encodedParamsTemplate', 'Command.customEncoder', 'Command.encoderProfileId', 'Command.fPort', 'Command.mqttTopic', 'Command.queryCommandId', 'Command.convergenceTimeout', 'QueryRangeResponse.thinnedBefore', 'QueryAggregateResponse.thinnedBefore']);
