@@ -7,6 +7,7 @@ import { benchExecutions } from './executions';
 import { benchHistory } from './history';
 import { argument, say, short } from './measure';
 import { benchPreviews } from './previews';
+import { benchProfiles } from './profiles';
 import { benchReadingQueries } from './readingQueries';
 import { benchRest } from './rest';
 import { pinSelf } from './serverProcess';
@@ -24,6 +25,7 @@ const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   uplinks: benchUplinks,
   growth: benchUplinkGrowth,
   queries: benchReadingQueries,
+  profiles: benchProfiles,
 };
 
 async function main(): Promise<void> {

@@ -1,8 +1,10 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ServerProcess } from './serverProcess';
+import { text } from 'node:stream/consumers';
+import { commandOf, ServerProcess } from './serverProcess';
 
 const MAIN = join(__dirname, 'main.js');
 
@@ -19,13 +21,14 @@ export class PlantroomServer {
     readonly process: ServerProcess,
     /** The key of the first start. */
     readonly key: Key,
+    private readonly env: NodeJS.ProcessEnv,
   ) {}
 
   /** Starts on a new folder, or again on the folder of an earlier one. `isPinned`: has one core. `program`: another one than the server's. */
   static async start(env: NodeJS.ProcessEnv = {}, { folder = mkdtempSync(join(tmpdir(), 'plantroom-')), isPinned = true, program = MAIN } = {}): Promise<PlantroomServer> {
     const keyFile = join(folder, 'key.json');
     const process = await ServerProcess.start(program, ['serve'], { ...settings(folder), PLANTROOM_BOOTSTRAP_KEY_FILE: keyFile, ...env }, isPinned);
-    return new PlantroomServer(folder, process, JSON.parse(readFileSync(keyFile, 'utf8')) as Key);
+    return new PlantroomServer(folder, process, JSON.parse(readFileSync(keyFile, 'utf8')) as Key, env);
   }
 
   get url(): string {
@@ -49,6 +52,15 @@ export class PlantroomServer {
     return { organizationId: organization.id, apiKey: made.key };
   }
 
+  /** Runs a command of the command line beside the server, which goes on answering; resolves with what it wrote. Has all cores. */
+  async beside(args: readonly string[]): Promise<string> {
+    const [program = '', ...rest] = commandOf(MAIN, args, false);
+    const child = spawn(program, rest, { env: { ...process.env, ...settings(this.folder), ...this.env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+    if (code !== 0) throw new Error(`plantroom ${args.join(' ')}: ${stderr}`);
+    return stdout;
+  }
+
   /** Stops it and removes its folder. */
   async remove(): Promise<void> {
     await this.process.stop();
@@ -56,7 +68,7 @@ export class PlantroomServer {
   }
 
   private command<Answer>(args: readonly string[]): Answer {
-    const result = spawnSync(process.execPath, [MAIN, ...args, '--json'], { env: { ...process.env, ...settings(this.folder) }, encoding: 'utf8' });
+    const result = spawnSync(process.execPath, [MAIN, ...args, '--json'], { env: { ...process.env, ...settings(this.folder), ...this.env }, encoding: 'utf8' });
     if (result.status !== 0) throw new Error(`plantroom ${args.join(' ')}: ${result.stderr}`);
     return JSON.parse(result.stdout) as Answer;
   }

@@ -35,13 +35,11 @@ export class ServerProcess {
 
   /** Resolves with the ready line; rejects with what the process said if it ended instead. `isPinned`: has the first core and no other. */
   static async start(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}, isPinned = true): Promise<ServerProcess> {
-    const command = [process.execPath, ...profiling(), script, ...args];
-    const cores = isPinned ? '0' : `0-${cpus().length - 1}`; // said in any case: it would inherit those of this process
-    const pinned = canPin() ? ['taskset', '-c', cores, ...command] : command;
+    const command = commandOf(script, args, isPinned);
     // Its log goes to a file: through a pipe it would wait for this process, which has the load to make.
     const file = join(tmpdir(), `plantroom-bench-${randomUUID()}.log`);
     const log = openSync(file, 'w');
-    const child = spawn(pinned[0] as string, pinned.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
+    const child = spawn(command[0] as string, command.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
     closeSync(log);
     try {
       return new ServerProcess(child, await readyLine(file, child));
@@ -78,12 +76,19 @@ export class ServerProcess {
   }
 }
 
+/** How a program of ours is started: on the first core, or on all, where the machine lets us choose. */
+export function commandOf(script: string, args: readonly string[], isPinned: boolean): string[] {
+  const command = [process.execPath, ...profiling(), script, ...args];
+  const cores = isPinned ? '0' : `0-${cpus().length - 1}`; // said in any case: it would inherit those of this process
+  return canPin() ? ['taskset', '-c', cores, ...command] : command;
+}
+
 /** Keeps this process off the servers' core. */
 export function pinSelf(): boolean {
   return canPin() && spawnSync('taskset', ['-cp', '1', String(process.pid)], { stdio: 'ignore' }).status === 0;
 }
 
-/** `--profile FOLDER`: each server leaves a CPU profile there. */
+/** `--profile FOLDER`: each of them leaves a CPU profile there. */
 function profiling(): string[] {
   const at = process.argv.indexOf('--profile');
   return at < 0 ? [] : ['--cpu-prof', '--cpu-prof-dir', process.argv[at + 1] ?? 'profiles'];
