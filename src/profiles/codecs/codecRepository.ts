@@ -11,6 +11,13 @@ export interface DeviceCodec {
   readonly examples: readonly CodecExamples[];
 }
 
+/** A brand in one of the repositories, and how many codecs were imported of it. */
+export interface CodecBrand {
+  readonly source: ProfileSource;
+  readonly brandId: string;
+  readonly codecs: number;
+}
+
 /** The codecs of profiles. They belong to the installation, as profiles do. */
 export class CodecRepository {
   constructor(private readonly db: Db) {}
@@ -36,5 +43,12 @@ export class CodecRepository {
     void limit;
     void brandId;
     return await Promise.resolve([]);
+  }
+
+  /** The brands that have codecs, by their ids. */
+  async listBrands(): Promise<CodecBrand[]> {
+    const { knex } = this.db;
+    const rows = await knex('device_codecs').groupBy('brand_id', 'source').orderBy(['brand_id', 'source']).select<{ source: ProfileSource; brand_id: string; codecs: number | string }[]>('source', 'brand_id', knex.raw('count(*) as codecs'));
+    return rows.map(({ source, brand_id: brandId, codecs }) => ({ source, brandId, codecs: Number(codecs) }));
   }
 }
