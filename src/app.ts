@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { AuditArchive, auditHandlers, AuditQueries, AuditTrail, CommandLineAudit, keyHandlers, memberHandlers, MemberService, roleHandlers, RoleService, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, OrganizationDeletion, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped, type MissingThings } from './access';
 import { Sandbox } from './codec';
@@ -28,7 +29,7 @@ import {
   SecretKey,
 } from './connections';
 import { lockDataFolder, openDatabase, UnitOfWork, watchDataFolder, type Database, type Db } from './database';
-import { DeviceCounterRepository, DeviceService, digitalDeviceHandlers, missingDevices, SensorService } from './devices';
+import { DeviceCounterRepository, DeviceService, digitalDeviceHandlers, missingDevices, ProfileUseRepository, SensorService } from './devices';
 import { executionHandlers, Executions } from './executions';
 import { ActuatorCommandServiceService } from './gen/actuator_command/v2/actuator_command_service';
 import { ConnectionServiceService } from './gen/connection/connection_service';
@@ -44,10 +45,10 @@ import { asset } from './kernel/assets';
 import { steadyClock, type Clock } from './kernel/clock';
 import { DomainError } from './kernel/errors';
 import type { Logger } from './kernel/logger';
-import type { Cursors } from './kernel/pages';
+import { Cursors } from './kernel/pages';
 import { linkedMedia, mediaHandlers, MediaLinks, MediaService } from './media';
 import { OrganizationRemoval, ReachGate, reachQueries, removalSteps } from './operations';
-import { DeviceProfiles, profileHandlers } from './profiles';
+import { DeviceProfiles, profileHandlers, ProfileImports, ProfileRemoval } from './profiles';
 import { Descriptors } from './rpc/descriptors';
 import { GrpcServer } from './rpc/grpc/server';
 import { RestServer } from './rpc/rest/server';
@@ -74,9 +75,19 @@ export interface Core {
   /** Everything that a command changes is done inside of `core.audit.change('keys revoke', { organizationId, resource }, work)`, so that it is in the audit trail. */
   readonly audit: CommandLineAudit;
   readonly archive: AuditArchive;
+  readonly profiles: ProfileAdministration;
   /** The gRPC paths of the methods of a name; of anything else just that. */
   readonly methodsNamed: (name: string) => readonly string[];
   close(): Promise<void>;
+}
+
+/** The device profiles of the installation. */
+export interface ProfileAdministration {
+  readonly catalogue: DeviceProfiles;
+  readonly imports: ProfileImports;
+  readonly removal: ProfileRemoval;
+  /** How many physical devices use each of these profiles; those that none uses are left out. */
+  readonly uses: (profileIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
 /** A server that serves. */
@@ -109,7 +120,7 @@ export async function openCore(config: Config, outside: Outside): Promise<Core> 
     await database.close();
     throw error;
   }
-  return { database, ...administration(database, outside, () => {}, () => {}), audit: new CommandLineAudit({ database, ...outside }), archive: new AuditArchive(database), methodsNamed: (name) => pathsNamed(new Descriptors(asset('image.binpb')).methods, name), close: async () => await database.close() };
+  return { database, ...administration(database, outside, () => {}, () => {}), audit: new CommandLineAudit({ database, ...outside }), archive: new AuditArchive(database), profiles: profilesOf(database, outside), methodsNamed: (name) => pathsNamed(new Descriptors(asset('image.binpb')).methods, name), close: async () => await database.close() };
 }
 
 /**
@@ -331,6 +342,12 @@ function deletionOf({ database, clock }: Pick<House, 'database' | 'clock'>, onDe
   const [devices, connections] = [new DeviceCounterRepository(database.db), new ConnectionRepository(database.db)];
   const holdings = async (organizationId: string) => ({ devices: await devices.total(organizationId), connections: await connections.count(organizationId) });
   return new OrganizationDeletion({ uow: new UnitOfWork(database, accessRepositories), clock, holdings, onDeleted });
+}
+
+function profilesOf(database: Database, { clock }: Outside): ProfileAdministration {
+  const uses = async (profileIds: readonly string[]) => await new ProfileUseRepository(database.db).count(profileIds);
+  const cursors = new Cursors(randomBytes(32)); // for the pages of one command
+  return { catalogue: new DeviceProfiles({ database, cursors }), imports: new ProfileImports({ database, clock }), removal: new ProfileRemoval({ database, uses }), uses };
 }
 
 /** What keys name and the rooms above them keep. */

@@ -8,6 +8,7 @@ export { DeviceCounterRepository } from './deviceCounterRepository';
 export { missingDevices } from './deviceRepositories';
 export { DeviceRepository } from './deviceRepository';
 export { DeviceService, type DeviceChange, type DeviceOptions, type DevicePage, type DeviceQuery, type NewDevice } from './deviceService';
+export { ProfileUseRepository } from './profileUseRepository';
 export { SensorRepository } from './sensorRepository';
 export { SensorService, type MappingInput } from './sensorService';
 export { formatSourcePath, itemPath, LONGEST_SOURCE_PATH, memberPath, parseSourcePath } from './sourcePath';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { foldName } from '../../database';
 import { cut } from '../../kernel/shortened';
-import { scriptsToColumn } from '../codecs/storedScripts';
+import { type ScriptColumns, scriptsToColumns } from '../codecs/storedScripts';
 import type { ProfileSource } from '../profile';
 import type { ReadCodec, ReadModel, ReadProfile, ReadVendor } from './readVendor';
 import { spellingsOf } from './spellings';
@@ -18,7 +18,7 @@ export interface SpellingRow {
 }
 
 /** A row of device_codecs, but for its times. */
-export type CodecRow = Readonly<Record<'id' | 'source' | 'brand_id' | 'name' | 'scripts' | 'examples' | 'hash', string>>;
+export type CodecRow = Readonly<Record<'id' | 'source' | 'brand_id' | 'name' | 'examples' | 'hash', string>> & ScriptColumns;
 
 /** A row of device_profiles, but for its times. */
 export interface ProfileRow {
@@ -70,8 +70,8 @@ export function rowsOf(source: ProfileSource, vendor: ReadVendor): VendorRows {
 }
 
 function codecRow(source: ProfileSource, brandId: string, codec: ReadCodec): CodecRow {
-  const [scripts, examples] = [scriptsToColumn(codec.scripts), JSON.stringify(codec.examples)];
-  return { id: codecId(source, brandId, codec.name), source, brand_id: brandId, name: codec.name, scripts, examples, hash: digest(scripts, examples) };
+  const [columns, examples] = [scriptsToColumns(codec.scripts), JSON.stringify(codec.examples)];
+  return { id: codecId(source, brandId, codec.name), source, brand_id: brandId, name: codec.name, ...columns, examples, hash: digest(columns.scripts, examples) };
 }
 
 function modelRows(source: ProfileSource, vendor: ReadVendor, read: ReadModel, scriptHashes: ReadonlyMap<string, string>): ModelRows {

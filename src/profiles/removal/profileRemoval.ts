@@ -1,0 +1,106 @@
+import { UnitOfWork, type Database } from '../../database';
+import { DomainError } from '../../kernel/errors';
+import { RemovalRepository, type ProfileSelection } from './removalRepository';
+
+/** A profile that stays, and how many devices use it. */
+export interface UsedProfile {
+  readonly id: string;
+  readonly devices: number;
+}
+
+/** What a removal did. */
+export interface RemovedProfiles {
+  readonly removed: number;
+  /** Models and codecs that nothing uses any more. */
+  readonly models: number;
+  readonly codecs: number;
+  readonly kept: readonly UsedProfile[];
+}
+
+/** What a removal needs. */
+export interface ProfileRemovalOptions {
+  readonly database: Database;
+  /** How many devices use each of these profiles; those that none uses are left out. A hook of the room that keeps devices. */
+  readonly uses: (profileIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+}
+
+/** Rows of one transaction: the server's own writes wait as long as that takes. */
+const PROFILES_AT_ONCE = 200;
+const OTHERS_AT_ONCE = 50;
+/** How often others may be faster. */
+const TRIES = 5;
+
+/** Removes profiles, some at a time, so that a server beside it never waits long. */
+export class ProfileRemoval {
+  private readonly uow: UnitOfWork<RemovalRepository>;
+
+  constructor(private readonly options: ProfileRemovalOptions) {
+    this.uow = new UnitOfWork(options.database, (db) => new RemovalRepository(db));
+  }
+
+  /**
+   * Removes what is selected; what devices use stays. `beforeChange` is waited for before anything is removed. Throws `profile_not_found` for
+   * an id that is none, before anything else is done.
+   */
+  async remove(selection: ProfileSelection, beforeChange?: () => Promise<void>): Promise<RemovedProfiles> {
+    if (selection.ids) await this.checkIds(selection.ids);
+    const kept: UsedProfile[] = [];
+    let removed = 0;
+    for await (const ids of this.portions(selection)) {
+      const done = await this.removePortion(ids, beforeChange);
+      removed += done.removed;
+      kept.push(...done.kept);
+    }
+    const models = await this.removeAll(async (repository) => await repository.removeUnusedModels(OTHERS_AT_ONCE));
+    const codecs = await this.removeAll(async (repository) => await repository.removeUnusedCodecs(OTHERS_AT_ONCE));
+    return { removed, models, codecs, kept };
+  }
+
+  private async *portions({ ids, brandId, source }: ProfileSelection): AsyncGenerator<readonly string[]> {
+    if (ids) return yield* sliced(ids);
+    const next = async (after: string): Promise<string[]> => await this.uow.repos.select({ brandId, source }, after, PROFILES_AT_ONCE);
+    for (let found = await next(''); found.length > 0; found = await next(found.at(-1) ?? '')) yield found;
+  }
+
+  private async checkIds(ids: readonly string[]): Promise<void> {
+    for (const some of sliced(ids)) {
+      const found = await this.uow.repos.existing(some);
+      const missing = some.find((id) => !found.has(id));
+      if (missing !== undefined) throw new DomainError('not_found', 'profile_not_found', `no profile ${JSON.stringify(missing)} was imported, and nothing was removed; \`plantroom profiles list\` shows those that are there`);
+    }
+  }
+
+  private async removePortion(ids: readonly string[], beforeChange?: () => Promise<void>): Promise<{ removed: number; kept: UsedProfile[] }> {
+    return await this.raced(async () => {
+      const uses = await this.options.uses(ids);
+      const kept = ids.flatMap((id) => (uses.has(id) ? [{ id, devices: uses.get(id) ?? 0 }] : []));
+      const free = ids.filter((id) => !uses.has(id));
+      if (free.length === 0) return { removed: 0, kept };
+      await beforeChange?.();
+      return { removed: await this.uow.transaction(async (repository) => await repository.removeProfiles(free)), kept };
+    });
+  }
+
+  private async removeAll(portion: (repository: RemovalRepository) => Promise<number>): Promise<number> {
+    let all = 0;
+    for (let removed = -1; removed !== 0; all += removed) removed = await this.raced(async () => await this.uow.transaction(portion));
+    return all;
+  }
+
+  /** A device may be given a profile meanwhile, or an import use a codec again: the foreign key refuses, and it is looked at anew. */
+  private async raced<T>(work: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (attempt === TRIES || !this.options.database.dialect.isForeignKeyViolation(error)) throw error;
+      }
+    }
+  }
+}
+
+/** Each id once. */
+function* sliced(ids: readonly string[]): Generator<readonly string[]> {
+  const once = [...new Set(ids)];
+  for (let at = 0; at < once.length; at += PROFILES_AT_ONCE) yield once.slice(at, at + PROFILES_AT_ONCE);
+}
