@@ -48,10 +48,11 @@ export class TestGateway {
     this.send({ commandReceived: { executionId, time: optionalTimestamp(time) } });
   }
 
-  /** A device sent this; resolves with what became of it. `time`: on the gateway's own clock, Unix milliseconds. */
-  async uplink(clientDeviceId: string, json: object, { time, uplinkId = `u-${newId()}` }: { readonly time?: number; readonly uplinkId?: string } = {}): Promise<UplinkOutcome> {
+  /** A device sent this, JSON or bytes; resolves with what became of it. `time`: on the gateway's own clock, Unix milliseconds. */
+  async uplink(clientDeviceId: string, sent: object | Uint8Array, { time, uplinkId = `u-${newId()}`, fPort }: { readonly time?: number; readonly uplinkId?: string; readonly fPort?: number } = {}): Promise<UplinkOutcome> {
     const before = this.uplinkAcks.length;
-    this.send({ uplink: { uplinkId, clientDeviceId, time: optionalTimestamp(time), payload: { $case: 'json', value: json } } });
+    const payload = sent instanceof Uint8Array ? { $case: 'bytes', value: sent } : { $case: 'json', value: sent };
+    this.send({ uplink: { uplinkId, clientDeviceId, time: optionalTimestamp(time), payload, ...(fPort !== undefined && { fPort }) } });
     const ack = (): { outcome: UplinkOutcome } | undefined => this.uplinkAcks.slice(before).find((one) => one.uplinkId === uplinkId);
     await this.until(() => ack() !== undefined);
     return ack()?.outcome ?? 0;
