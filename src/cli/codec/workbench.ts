@@ -2,6 +2,8 @@ import { type EncodeResult, Sandbox } from '../../codec';
 import { commandLog } from '../log';
 import { configOf, type ConfigFlags } from '../options';
 
+export { plainText } from '../plainText';
+
 /** What both commands are given: the settings of the sandbox, as the server on this machine would take them. */
 export type CodecFlags = ConfigFlags;
 
@@ -43,10 +45,4 @@ export function previewOf({ output, logs, warnings, executionTimeMs, error }: En
 /** Bytes as people read them: `01 28`. */
 export function spacedHex(bytes: readonly number[]): string {
   return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
-}
-
-/** A text of a script on one line, without what would steer the terminal; cut after `most` characters. */
-export function plainText(text: string, most = 500): string {
-  const plain = text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => ({ '\n': '\\n', '\r': '\\r', '\t': '  ' })[character] ?? `\\u{${character.codePointAt(0)?.toString(16)}}`);
-  return plain.length > most ? `${plain.slice(0, most)} … (${plain.length - most} characters more)` : plain;
 }
