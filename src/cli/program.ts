@@ -12,6 +12,7 @@ import { addMembers } from './people/members';
 import { addOrganizations } from './people/organizations';
 import { addRoles } from './people/roles';
 import { addUsers } from './people/users';
+import { addProfiles } from './profiles/command';
 import { addReadings } from './readings/command';
 import { addServe } from './server/command';
 import { addMigrate } from './server/migrate';
@@ -22,7 +23,7 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[
   ['Server:', [addServe, addMigrate, addDoctor]],
   ['People and keys:', [addOrganizations, addUsers, addMembers, addRoles, addKeys, addAudit]],
   ['Client:', [addCall, addReadings, addSimulate, addDemo]],
-  ['Encoders:', [addCodec]],
+  ['Codecs and profiles:', [addCodec, addProfiles]],
   ['About:', [addConfig, addVersion]],
 ];
 

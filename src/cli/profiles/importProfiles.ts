@@ -1,0 +1,66 @@
+import type { Core } from '../../app';
+import { systemClock } from '../../kernel/clock';
+import { nearest } from '../../kernel/nearest';
+import { openRepository, type ProfileRepository } from '../../profiles';
+import { withCore } from '../core';
+import { Reported, UsageError } from '../exit';
+import type { ConfigFlags } from '../options';
+import { note } from '../output';
+import { plainText } from '../plainText';
+import { Progress } from '../progress';
+import { stopSignals } from '../server/stopSignals';
+import { ImportReport, showReport } from './importReport';
+
+/** What `plantroom profiles import` is given. */
+export interface ImportFlags extends ConfigFlags {
+  readonly vendor?: readonly string[];
+}
+
+/** `plantroom profiles import`. Exit code 1 if nothing could be imported, or if it was stopped before the end. */
+export async function runImport(folder: string, flags: ImportFlags): Promise<void> {
+  const repository = openRepository(folder);
+  const vendorIds = flags.vendor === undefined ? repository.vendorIds : chosen(repository, flags.vendor);
+  const report = await withCore(flags, async (core) => await importAll(core, repository, vendorIds, flags));
+  showReport(report, flags);
+  if (report.isStopped) note(`plantroom: stopped after ${report.vendors} of ${vendorIds.length} vendors; what is imported stays, and the same command goes on`);
+  else if (report.profiles === 0) note('plantroom: nothing could be imported; the warnings say why');
+  if (report.isStopped || report.profiles === 0) throw new Reported(1);
+}
+
+/** Each once, in the order of the repository. */
+function chosen({ vendorIds }: ProfileRepository, wanted: readonly string[]): readonly string[] {
+  const missing = wanted.find((id) => !vendorIds.includes(id));
+  if (missing === undefined) return vendorIds.filter((id) => wanted.includes(id));
+  const near = nearest(missing, vendorIds);
+  throw new UsageError(`there is no vendor ${JSON.stringify(plainText(missing, 80))} in this repository${near === undefined ? '' : `; did you mean ${JSON.stringify(plainText(near, 80))}?`}`);
+}
+
+async function importAll(core: Core, repository: ProfileRepository, vendorIds: readonly string[], flags: ImportFlags): Promise<ImportReport> {
+  const report = new ImportReport(repository);
+  const progress = new Progress(vendorIds.length, flags.json ? { write: () => {} } : process.stderr);
+  const signals = stopSignals(systemClock, () => process.exit(1));
+  void signals.first.then(() => report.stop());
+  const change = { resource: 'device-profiles', fields: flags.vendor === undefined ? [] : ['vendor'] };
+  try {
+    await core.audit.changeOfAll('profiles import', change, async (begin) => {
+      for (const id of vendorIds) {
+        progress.show(plainText(id, 40));
+        await turn();
+        if (report.isStopped) return;
+        const vendor = repository.readVendor(id);
+        report.add(vendor, await core.profiles.imports.store(repository.source, vendor, begin));
+        progress.step(plainText(id, 40));
+      }
+    });
+    if (flags.vendor === undefined && !report.isStopped) report.addGone(await core.profiles.imports.ofOtherBrands(repository.source, vendorIds));
+    return report;
+  } finally {
+    progress.clear();
+    signals.remove();
+  }
+}
+
+/** One turn of the event loop, in which signals are heard. */
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
