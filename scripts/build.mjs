@@ -34,7 +34,7 @@ await build({ ...common, sourcemap: false, entryPoints: ['src/database/engines/c
 // The sandbox: the thread's program, the engine beside it, and what runs inside the engine, which is no Node.
 const inside = { bundle: true, platform: 'browser', target: 'es2022', format: 'iife', minify: true, charset: 'ascii', logLevel: 'warning', legalComments: 'none' };
 await build({ ...common, sourcemap: false, minify: true, entryPoints: ['src/codec/worker/worker.ts'], outfile: `${assets}/codecWorker.js` });
-await build({ ...inside, entryPoints: ['src/codec/guest/guest.ts'], outfile: `${assets}/codecGuest.js` });
+for (const name of ['encoderGuest', 'decoderGuest']) await build({ ...inside, entryPoints: [`src/codec/guest/${name}.ts`], outfile: `${assets}/${name}.js` });
 for (const name of ['encoding', 'require']) await build({ ...inside, entryPoints: [`src/codec/guest/${name}.ts`], outfile: `${assets}/${name}-prelude.js` });
 const buffer = "Object.defineProperty(globalThis, 'Buffer', { value: require('buffer/').Buffer, writable: true, configurable: true })";
 await build({ ...inside, stdin: { contents: buffer, resolveDir: process.cwd() }, outfile: `${assets}/buffer-prelude.js` });

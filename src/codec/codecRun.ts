@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../kernel/jsonValue';
 
-/** Why a script gave no bytes. Part of the API: never rename one. */
+/** Why a script gave nothing of use. Part of the API: never rename one. */
 export type CodecErrorCode = 'syntax_error' | 'runtime_error' | 'encoder_errors' | 'decoder_errors' | 'no_encoder' | 'no_decoder' | 'bad_output' | 'timeout' | 'out_of_memory' | 'too_large';
 
 /** What was wrong with a script. */
@@ -45,15 +45,8 @@ export interface DecodeRequest {
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-/** What a decoder gave: `data`, or `error`. */
-export interface DecodeResult extends Omit<EncodeResult, 'output'> {
-  /** JSON; at most 64 KiB and 32 levels deep. */
-  readonly data: JsonObject | undefined;
-}
-
-/** What a run gave: `output`, or `error`. */
-export interface EncodeResult {
-  readonly output: { readonly bytes: Uint8Array; readonly fPort: number | undefined } | undefined;
+/** What is known of every run. */
+export interface RunReport {
   /** The script's own warnings. */
   readonly warnings: readonly string[];
   /** What it wrote with `console`; at most 100 lines and 8 KiB, then one line that says what was cut. */
@@ -62,8 +55,19 @@ export interface EncodeResult {
   readonly executionTimeMs: number;
   readonly error: CodecError | undefined;
   /**
-   * True: the machine and not the script is why there is no output. It was stopped by the wall clock before it had computed as long as it
+   * True: the machine and not the script is why there is no result. It was stopped by the wall clock before it had computed as long as it
    * may, or its thread died for another reason than its memory. Trying again is then of use.
    */
   readonly blameless: boolean;
+}
+
+/** What an encoder gave: `output`, or `error`. */
+export interface EncodeResult extends RunReport {
+  readonly output: { readonly bytes: Uint8Array; readonly fPort: number | undefined } | undefined;
+}
+
+/** What a decoder gave: `data`, or `error`. */
+export interface DecodeResult extends RunReport {
+  /** JSON that can be stored and sent unchanged (see jsonProblem); at most 64 KiB and 32 levels deep. */
+  readonly data: JsonObject | undefined;
 }

@@ -1,15 +1,14 @@
 import { asset } from '../kernel/assets';
 import { DomainError } from '../kernel/errors';
-import type { JsonObject } from '../kernel/jsonValue';
 import type { Logger } from '../kernel/logger';
 import type { DecodeRequest, DecodeResult, EncodeRequest, EncodeResult } from './codecRun';
+import type { EncoderAnswer } from './guestWords';
+import { decoderJob, encoderJob, type JobOrError } from './jobs';
 import { ScriptThread, shuttingDown, type ThreadEnd, type WorkerOpener } from './scriptThread';
 import { Suspects } from './suspects';
 import { Turns } from './turns';
-import type { Job, WorkerStart } from './worker/messages';
+import type { Job, ScriptResult, WorkerStart } from './worker/messages';
 
-const SCRIPT_BYTES = 256 * 1024;
-const INPUT_BYTES = 64 * 1024;
 const MEBIBYTE = 1024 * 1024;
 const WAITING = { each: { items: 256, weight: 16 * MEBIBYTE }, all: { items: 1024, weight: 64 * MEBIBYTE } };
 const RETRY_MS = 1000;
@@ -31,11 +30,11 @@ export interface SandboxOptions {
 interface Waiting {
   readonly owner: string;
   readonly job: Job;
-  readonly resolve: (result: EncodeResult | Promise<EncodeResult>) => void;
+  readonly resolve: (result: ScriptResult | Promise<ScriptResult>) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** Runs encoders that nobody trusts, in threads of their own. The threads start with it, and are warm when the first script comes. */
+/** Runs encoders and decoders that nobody trusts, in threads of their own. The threads start with it, and are warm when the first script comes. */
 export class Sandbox {
   private readonly turns = new Turns<Waiting>(WAITING);
   private readonly suspects = new Suspects();
@@ -49,7 +48,13 @@ export class Sandbox {
     const { scriptMs, hardMs } = options;
     this.start = {
       engine: new WebAssembly.Module(new Uint8Array(asset('quickjs.wasm'))),
-      preludes: { guest: text('codecGuest.js'), encoding: text('encoding-prelude.js'), buffer: text('buffer-prelude.js'), require: text('require-prelude.js') },
+      preludes: {
+        encoder: text('encoderGuest.js'),
+        decoder: text('decoderGuest.js'),
+        encoding: text('encoding-prelude.js'),
+        buffer: text('buffer-prelude.js'),
+        require: text('require-prelude.js'),
+      },
       limits: { scriptMs, hardMs },
     };
     this.fill();
@@ -61,21 +66,14 @@ export class Sandbox {
    * thrown; one that runs goes on.
    */
   async encode(request: EncodeRequest, signal?: AbortSignal): Promise<EncodeResult> {
-    signal?.throwIfAborted();
-    if (this.stopped) throw shuttingDown();
-    if (this.threads.size === 0 && this.pause) throw unavailable();
-    const { owner, script, data, fPort, variables } = request;
-    const input: JsonObject = { data, ...(fPort === undefined ? {} : { fPort }), variables: variables ?? {} };
-    const job = { script: plain(script), input: JSON.stringify(input) };
-    const problem = sizeProblem(job.input, script);
-    if (problem !== undefined) return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'too_large', message: problem, lineNumber: undefined }, blameless: false };
-    return await this.takeTurn(owner, job, signal);
+    const { answer, ...report } = await this.run(request.owner, encoderJob(request), signal);
+    return { output: answer && outputOf(answer as unknown as EncoderAnswer), ...report };
   }
 
-  /** Runs a decoder, as encode does an encoder. */
+  /** Runs a decoder, as `encode` does an encoder. */
   async decode(request: DecodeRequest, signal?: AbortSignal): Promise<DecodeResult> {
-    const { error, ...run } = await this.encode({ ...request, data: [...request.bytes] }, signal);
-    return { ...run, data: undefined, error };
+    const { answer, ...report } = await this.run(request.owner, decoderJob(request), signal);
+    return { data: answer, ...report };
   }
 
   /** Ends the threads. What runs or waits is refused with `shutting_down`. Safe to call twice. */
@@ -86,8 +84,16 @@ export class Sandbox {
     await Promise.all([...this.threads].map(async (thread) => await thread.end()));
   }
 
-  private async takeTurn(owner: string, job: Job, signal: AbortSignal | undefined): Promise<EncodeResult> {
-    const { promise, resolve, reject } = Promise.withResolvers<EncodeResult>();
+  private async run(owner: string, { job, error }: JobOrError, signal: AbortSignal | undefined): Promise<ScriptResult> {
+    signal?.throwIfAborted();
+    if (this.stopped) throw shuttingDown();
+    if (this.threads.size === 0 && this.pause) throw unavailable();
+    if (error) return { answer: undefined, warnings: [], logs: [], executionTimeMs: 0, error, blameless: false };
+    return await this.takeTurn(owner, job, signal);
+  }
+
+  private async takeTurn(owner: string, job: Job, signal: AbortSignal | undefined): Promise<ScriptResult> {
+    const { promise, resolve, reject } = Promise.withResolvers<ScriptResult>();
     const waiting = { owner, job, resolve, reject };
     if (!this.turns.add(owner, waiting, job.script.length + job.input.length)) throw busy();
     const leave = (): void => {
@@ -168,19 +174,10 @@ export class Sandbox {
 
 const text = (name: string): string => asset(name).toString();
 
-/** A script less what editors put into it: the mark before it, behind which no hashbang is known as one, and the CR of line ends. */
-function plain(script: string): string {
-  return script.replace(/^\uFEFF/, '').replaceAll('\r\n', '\n');
+function outputOf({ hex, fPort }: EncoderAnswer): EncodeResult['output'] {
+  return { bytes: new Uint8Array(Buffer.from(hex, 'hex')), fPort };
 }
 
-/** Why a job is too large to be run, if it is. */
-function sizeProblem(input: string, script: string): string | undefined {
-  const scriptBytes = Buffer.byteLength(script);
-  if (scriptBytes > SCRIPT_BYTES) return `the script has ${scriptBytes} bytes; at most ${SCRIPT_BYTES} are taken`;
-  const inputBytes = Buffer.byteLength(input);
-  return inputBytes > INPUT_BYTES ? `the encoder's input has ${inputBytes} bytes as JSON; at most ${INPUT_BYTES} are taken` : undefined;
-}
-
-const busy = (): DomainError => new DomainError('exhausted', 'sandbox_busy', 'too many encoders wait for their turn; try again in a second', { retryAfterMs: RETRY_MS });
+const busy = (): DomainError => new DomainError('exhausted', 'sandbox_busy', 'too many scripts wait for their turn; try again in a second', { retryAfterMs: RETRY_MS });
 const unavailable = (): DomainError =>
-  new DomainError('unavailable', 'sandbox_unavailable', 'the threads that run encoders cannot be started; the log of the server says why', { retryAfterMs: RETRY_MS });
+  new DomainError('unavailable', 'sandbox_unavailable', 'the threads that run scripts cannot be started; the log of the server says why', { retryAfterMs: RETRY_MS });

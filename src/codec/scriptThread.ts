@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads';
 import { assetPath } from '../kernel/assets';
 import { DomainError } from '../kernel/errors';
-import type { CodecErrorCode, EncodeResult } from './codecRun';
+import type { CodecErrorCode } from './codecRun';
 import { cpuMsOf } from './threadTime';
 import { tooBusy } from './runLimits';
-import type { Job, Report, WorkerStart } from './worker/messages';
+import type { Job, Report, ScriptResult, WorkerStart } from './worker/messages';
 
 // The engine's memory is not in here; this bounds what our own side of the thread may take.
 const RESOURCES = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 32 };
@@ -30,7 +30,7 @@ export interface ThreadOwner {
 }
 
 interface Running {
-  readonly resolve: (result: EncodeResult) => void;
+  readonly resolve: (result: ScriptResult) => void;
   readonly reject: (error: Error) => void;
   readonly since: number;
 }
@@ -71,7 +71,7 @@ export class ScriptThread {
   }
 
   /** Runs a job of an owner; only when idle. Rejected only by `end`. */
-  async run(job: Job, owner: string): Promise<EncodeResult> {
+  async run(job: Job, owner: string): Promise<ScriptResult> {
     this.state = 'working';
     this.held = owner;
     this.setDeadline();
@@ -102,7 +102,7 @@ export class ScriptThread {
     else this.setDeadline(); // cleaning up takes as long as the script made it
   }
 
-  private settle(result: EncodeResult): void {
+  private settle(result: ScriptResult): void {
     this.running?.resolve(result);
     this.running = undefined;
   }
@@ -126,7 +126,7 @@ export class ScriptThread {
   }
 
   /** The result of a script that does not stop. Where nobody knows what its thread computed, it is the script's fault. */
-  private overrun(): EncodeResult {
+  private overrun(): ScriptResult {
     const { scriptMs, hardMs } = this.start.limits;
     const cpuMs = cpuMsOf(this.tid);
     if (cpuMs !== undefined && cpuMs - this.cpuMsBefore < scriptMs) return this.failure('timeout', `${tooBusy(this.start.limits)}; what it logged is lost`, true);
@@ -143,9 +143,9 @@ export class ScriptThread {
     this.owner.onEnd(this, reason, this.cause);
   }
 
-  private failure(code: CodecErrorCode, message: string, blameless: boolean): EncodeResult {
+  private failure(code: CodecErrorCode, message: string, blameless: boolean): ScriptResult {
     const executionTimeMs = this.running ? performance.now() - this.running.since : 0;
-    return { output: undefined, warnings: [], logs: [], executionTimeMs, error: { code, message, lineNumber: undefined }, blameless };
+    return { answer: undefined, warnings: [], logs: [], executionTimeMs, error: { code, message, lineNumber: undefined }, blameless };
   }
 
   private discard(reason: ThreadEnd): void {

@@ -46,7 +46,7 @@ const failures: readonly (readonly [string, string, Partial<CodecError>])[] = [
   ['a rejection', 'async function encodeDownlink() {\n  await 1;\n  throw new TypeError("late");\n}', { code: 'runtime_error', message: 'TypeError: late', lineNumber: 3 }],
   ['a thrown text', 'throw "level";', { code: 'runtime_error', message: 'level', lineNumber: undefined }],
   ['a thrown null', 'throw null;', { code: 'runtime_error', message: 'null' }],
-  ['a line that is not there', 'throw { message: "x", stack: "    at f (encoder.js:99:1)" };', { code: 'runtime_error', lineNumber: undefined }],
+  ['a line that is not there', 'throw { message: "x", stack: "    at f (codec.js:99:1)" };', { code: 'runtime_error', lineNumber: undefined }],
 ];
 
 describe('the error of an encoder', () => {

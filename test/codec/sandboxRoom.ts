@@ -1,4 +1,5 @@
-import { type EncodeRequest, type EncodeResult, Sandbox, type SandboxOptions } from '../../src/codec';
+import { type DecodeRequest, type DecodeResult, type EncodeRequest, type EncodeResult, Sandbox, type SandboxOptions } from '../../src/codec';
+import type { JsonObject } from '../../src/kernel/jsonValue';
 import type { Logger } from '../../src/kernel/logger';
 
 /** A sandbox for tests, with what it logged. */
@@ -9,6 +10,10 @@ export interface SandboxRoom {
   readonly encode: (script: string, request?: Partial<EncodeRequest>) => Promise<EncodeResult>;
   /** The bytes of a run that must succeed. */
   readonly bytes: (script: string, request?: Partial<EncodeRequest>) => Promise<readonly number[]>;
+  /** Decodes an uplink of the bytes 01 28, for one owner unless said otherwise. */
+  readonly decode: (script: string, request?: Partial<DecodeRequest>) => Promise<DecodeResult>;
+  /** The data of a run that must succeed. */
+  readonly data: (script: string, request?: Partial<DecodeRequest>) => Promise<JsonObject>;
 }
 
 /** Opens one; patient unless said otherwise, because the test machine may be busy. */
@@ -23,5 +28,12 @@ export function openSandbox(options: Partial<SandboxOptions> = {}): SandboxRoom 
     if (!output) throw new Error(`the script failed: ${JSON.stringify(error)}`);
     return [...output.bytes];
   };
-  return { sandbox, events, encode, bytes };
+  const decode = async (script: string, request: Partial<DecodeRequest> = {}): Promise<DecodeResult> =>
+    await sandbox.decode({ owner: 'org-1', script, direction: 'uplink', bytes: Uint8Array.of(1, 40), fPort: undefined, recvTime: undefined, ...request });
+  const data = async (script: string, request: Partial<DecodeRequest> = {}): Promise<JsonObject> => {
+    const result = await decode(script, request);
+    if (!result.data) throw new Error(`the script failed: ${JSON.stringify(result.error)}`);
+    return result.data;
+  };
+  return { sandbox, events, encode, bytes, decode, data };
 }

@@ -18,7 +18,7 @@ const refuse: WorkerOpener = () => {
 /** How a thread ended that was given a program of the test's, and why. */
 async function endOf(options: ConstructorParameters<typeof ScriptThread>[2]): Promise<[ThreadEnd | 'ready', string]> {
   return await new Promise((resolve) => {
-    const start = { engine: NOTHING, preludes: { guest: '', encoding: '', buffer: '', require: '' }, limits: { scriptMs: 100, hardMs: 1000 } };
+    const start = { engine: NOTHING, preludes: { encoder: '', decoder: '', encoding: '', buffer: '', require: '' }, limits: { scriptMs: 100, hardMs: 1000 } };
     const onEnd = (_thread: ScriptThread, reason: ThreadEnd, cause: unknown): void => resolve([reason, String(cause)]);
     expect(new ScriptThread(start, { onReady: () => resolve(['ready', '']), onEnd }, options).isIdle).toBe(false);
   });

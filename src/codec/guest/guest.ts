@@ -1,28 +1,34 @@
-import type { Found, Guest, GuestInput } from '../guestWords';
+import type { Found, Guest } from '../guestWords';
+import type { Role } from '../roles';
+import type { Call } from './call';
 import { makeConsole, type LogSink } from './console';
 import { define } from './define';
-import { cut, glue, isClass, parse, stringify, whenSettled } from './intrinsics';
-import { readResult } from './readResult';
+import { cut, glue, stringify, whenSettled } from './intrinsics';
 import { showThrown } from './show';
 
 const MESSAGE_LENGTH = 1000;
 const STACK_LENGTH = 8192;
-const NEVER_SETTLED = '{"problem":{"code":"bad_output","message":"the encoder returned a promise that is never settled; it must return {bytes: [1, 2, 3]}"},"warnings":[]}';
 
-type AnyFunction = (...values: readonly unknown[]) => unknown;
-const isFunction = (value: unknown): value is AnyFunction => typeof value === 'function' && !isClass(value as AnyFunction);
+/** The call of the script's function for a role; undefined: it has none. `input` is the JSON text of the role's input. */
+export type CallFinder = (role: Role, found: Found, input: string) => Call | undefined;
 
 /**
- * Lays the globals of the scripts, and gives the host its three words. Evaluated before the user's script, in a context of its own.
- * `isPromise` is the host's: only the engine knows a promise from what looks like one.
+ * Leaves `makeGuest` for the host, who takes it away again before any script runs, each in a context of its own. There is one bundle for encoders
+ * and one for decoders: to read what is not needed would take longer than most scripts run.
  */
-export function makeGuest(sink: LogSink, isPromise: (value: unknown) => boolean): Guest {
+export function layGuest(callOf: CallFinder): void {
+  define({ makeGuest: (sink: LogSink, isPromise: (value: unknown) => boolean) => makeGuest(callOf, sink, isPromise) });
+}
+
+/** Lays the globals of the scripts, and gives the host its three words. `isPromise` is the host's: only the engine knows a promise from what looks like one. */
+function makeGuest(callOf: CallFinder, sink: LogSink, isPromise: (value: unknown) => boolean): Guest {
   const exports = {};
   define({ console: makeConsole(sink), module: { exports }, exports, self: globalThis, global: globalThis });
   let state: 'settled' | 'waiting' | 'broken' = 'settled';
+  let call: Call | undefined;
   let result: unknown;
 
-  /** Keeps what the encoder returned; of a promise, what it is settled with. */
+  /** Keeps what the script's function returned; of a promise, what it is settled with. */
   function keep(returned: unknown): void {
     result = returned;
     if (!isPromise(returned)) return;
@@ -31,49 +37,17 @@ export function makeGuest(sink: LogSink, isPromise: (value: unknown) => boolean)
   }
 
   return {
-    call(found, input) {
-      const run = chosen(found, parse(input) as GuestInput);
-      if (run) keep(run());
-      return run !== undefined;
+    call(role, found, input) {
+      call = callOf(role, found, input);
+      if (call) keep(call.run());
+      return call !== undefined;
     },
     read() {
       if (state === 'broken') throw result;
-      return state === 'waiting' ? NEVER_SETTLED : readResult(result);
+      return state === 'waiting' ? (call as Call).unsettled() : (call as Call).read(result);
     },
     explain: (thrown) => glue('{"message":', stringify(showThrown(thrown, MESSAGE_LENGTH)), ',"stack":', stringify(stackOf(thrown)), '}'),
   };
-}
-
-/** The encoder to call, in its own form: the new one, else the older ones. */
-function chosen(found: Found, { data, fPort, variables }: GuestInput): (() => unknown) | undefined {
-  const encodeDownlink = functionNamed('encodeDownlink', found);
-  if (encodeDownlink) return () => encodeDownlink(fPort === undefined ? { data, variables } : { data, fPort, variables });
-  const encode = functionNamed('Encode', found);
-  if (encode) return () => encode(fPort, data, variables);
-  const encoder = functionNamed('Encoder', found);
-  return encoder && (() => encoder(data, fPort));
-}
-
-type EncoderName = 'encodeDownlink' | 'Encode' | 'Encoder';
-
-/** A global of the script, else what it exported, also as the default of a module. */
-function functionNamed(name: EncoderName, found: Found): AnyFunction | undefined {
-  const global = found[name];
-  if (isFunction(global)) return global;
-  const { exports } = found;
-  return exportedAs(name, exports) ?? (isObject(exports) ? exportedAs(name, exports.default) : undefined);
-}
-
-/** A member of what was exported, or that itself if it is a function of this name. */
-function exportedAs(name: EncoderName, exported: unknown): AnyFunction | undefined {
-  if (!isObject(exported)) return undefined;
-  const member = exported[name];
-  if (isFunction(member)) return member;
-  return isFunction(exported) && exported.name === name ? exported : undefined;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
 function stackOf(thrown: unknown): string {
@@ -85,6 +59,3 @@ function stackOf(thrown: unknown): string {
     return '';
   }
 }
-
-// The host takes it from here, and away, before any script runs.
-define({ makeGuest });

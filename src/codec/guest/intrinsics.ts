@@ -5,6 +5,7 @@
  */
 export const stringify = JSON.stringify;
 export const parse = JSON.parse;
+export const Time = Date;
 export const isArray = Array.isArray;
 export const toText = String;
 export const isInteger = Number.isInteger;

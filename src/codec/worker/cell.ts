@@ -4,7 +4,7 @@ import type { Engine } from './engine';
 import { LogLines } from './logLines';
 
 /** The name that the user's script has in stack traces. */
-export const SCRIPT_FILE = 'encoder.js';
+export const SCRIPT_FILE = 'codec.js';
 
 const OUR_FILE = 'plantroom.js';
 const STACK_BYTES = 512 * 1024;
@@ -29,7 +29,7 @@ export class Cell {
   private readonly reserves: QuickJSHandle[];
   private isOver = (): boolean => false;
 
-  /** `preludes` are scripts of ours; the first is the bundle of src/codec/guest. */
+  /** `preludes` are scripts of ours; the first is a bundle of src/codec/guest. */
   constructor(engine: Engine, preludes: readonly string[]) {
     this.runtime = this.scope.manage(engine.quickjs.newRuntime({ maxStackSizeBytes: STACK_BYTES, interruptHandler: () => this.isOver() }));
     this.context = this.scope.manage(this.runtime.newContext());

@@ -1,10 +1,13 @@
 import { Cell } from './cell';
+import type { Role } from '../roles';
 import type { Engine } from './engine';
 
 /** What is evaluated in a cell before the user's script. */
 export interface Preludes {
-  /** The guest side. */
-  readonly guest: string;
+  /** The guest side of encoders. */
+  readonly encoder: string;
+  /** The guest side of decoders. */
+  readonly decoder: string;
   /** Defines atob, btoa, TextEncoder and TextDecoder. */
   readonly encoding: string;
   /** Defines `Buffer`. */
@@ -34,12 +37,13 @@ export class CellStock {
     private readonly engine: Engine,
     private readonly preludes: Preludes,
   ) {
-    this.prepare('');
+    this.prepare('encoder');
   }
 
-  /** A cell with what a script names. */
-  take(script: string): TakenCell {
-    const kind = OPTIONAL.filter(({ names }) => names.test(script)).map(({ prelude }) => prelude).join();
+  /** A cell for a role, with what the script names. */
+  take(role: Role, script: string): TakenCell {
+    const guest = role === 'encoder' ? 'encoder' : 'decoder';
+    const kind = [guest, ...OPTIONAL.filter(({ names }) => names.test(script)).map(({ prelude }) => prelude)].join();
     const cell = this.ready.get(kind) ?? this.open(kind);
     this.ready.delete(kind);
     return { cell, kind };
@@ -51,7 +55,6 @@ export class CellStock {
   }
 
   private open(kind: string): Cell {
-    const more = OPTIONAL.filter(({ prelude }) => kind.split(',').includes(prelude)).map(({ prelude }) => this.preludes[prelude]);
-    return new Cell(this.engine, [this.preludes.guest, ...more]);
+    return new Cell(this.engine, (kind.split(',') as (keyof Preludes)[]).map((prelude) => this.preludes[prelude]));
   }
 }

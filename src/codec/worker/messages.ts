@@ -1,4 +1,6 @@
-import type { EncodeResult } from '../codecRun';
+import type { JsonObject } from '../../kernel/jsonValue';
+import type { RunReport } from '../codecRun';
+import type { Role } from '../roles';
 import type { RunLimits } from '../runLimits';
 import type { Preludes } from './cellStock';
 
@@ -11,9 +13,16 @@ export interface WorkerStart {
 
 /** One run, to the thread. */
 export interface Job {
+  readonly role: Role;
   readonly script: string;
-  /** The JSON text of a GuestInput. */
+  /** The JSON text of the role's input: an EncoderInput or a DecoderInput. */
   readonly input: string;
+}
+
+/** What came of it: `answer`, or `error`. */
+export interface ScriptResult extends RunReport {
+  /** As of a GuestResult. */
+  readonly answer: JsonObject | undefined;
 }
 
 /** From the thread. `ready` is said after the start and after each answer, when the next clean context waits. */
@@ -27,7 +36,7 @@ export type Report =
     }
   | {
       readonly kind: 'answer';
-      readonly result: EncodeResult;
+      readonly result: ScriptResult;
       /** The engine may be damaged, or holds more memory than at its start: the thread wants to be thrown away. */
       readonly spoiled: boolean;
     };

@@ -1,23 +1,21 @@
-import type { CodecError, EncodeResult } from '../codecRun';
+import type { CodecError } from '../codecRun';
 import type { GuestResult } from '../guestWords';
 import type { RunLimits } from '../runLimits';
 import { GuestThrew, SCRIPT_FILE, type Cell } from './cell';
 import type { Engine } from './engine';
 import { LogLines } from './logLines';
-import type { Job } from './messages';
+import type { Job, ScriptResult } from './messages';
+import { rulesOf, type RoleRules } from './roleRules';
 import { errorOf, timeout } from './scriptError';
 import { Stopwatch } from './stopwatch';
 
 const GRACE_MS = 20;
 const LONGEST_MESSAGE = 2000;
 const CUT_ROOM = 40;
-// `typeof` finds what a script declared with const or class, too, which no property of globalThis shows.
-const NAMES = ['encodeDownlink', 'Encode', 'Encoder'].map((name) => `${name}: typeof ${name} === "function" ? ${name} : undefined`);
-const FINDER = `({ ${NAMES.join(', ')}, exports: typeof module === "object" && module !== null ? module.exports : undefined })`;
 
 /** A run, and whether it may have left the engine unfit for another. */
 export interface Run {
-  readonly result: EncodeResult;
+  readonly result: ScriptResult;
   readonly spoiled: boolean;
 }
 
@@ -28,7 +26,7 @@ interface Tools {
   readonly limits: RunLimits;
 }
 
-type Outcome = Pick<EncodeResult, 'output' | 'warnings' | 'error'>;
+type Outcome = Pick<ScriptResult, 'answer' | 'warnings' | 'error'>;
 
 /** Runs a script in a clean cell. Never throws for anything that a script does. */
 export function runScript(tools: Tools, job: Job): Run {
@@ -39,7 +37,7 @@ export function runScript(tools: Tools, job: Job): Run {
   let outcome: Outcome;
   let broken = false;
   try {
-    outcome = encode(cell, job, state);
+    outcome = runJob(cell, job, state);
   } catch (thrown) {
     broken = !(thrown instanceof GuestThrew);
     watch.allow(GRACE_MS);
@@ -51,25 +49,25 @@ export function runScript(tools: Tools, job: Job): Run {
   return { result: { ...outcome, blameless: stoppedBy === 'machine', logs: cell.logs.all(), executionTimeMs }, spoiled: broken || engine.memoryHasGrown() };
 }
 
-function encode(cell: Cell, job: Job, state: { loaded: boolean }): Outcome {
-  const input = cell.text(job.input);
+function runJob(cell: Cell, job: Job, state: { loaded: boolean }): Outcome {
+  const rules = rulesOf(job.role);
+  const [role, input] = [cell.text(job.role), cell.text(job.input)];
   cell.evaluate(job.script, SCRIPT_FILE);
   state.loaded = true;
   cell.freeReserve();
   cell.drain();
-  const found = cell.evaluate(FINDER, 'plantroom.js');
-  if (!cell.isTrue(cell.ask('call', found, input))) {
-    return failed({ code: 'no_encoder', message: 'the script defines no encoder; define function encodeDownlink(input) that returns {bytes: [1, 2, 3]}', lineNumber: undefined });
-  }
+  const found = cell.evaluate(rules.finder, 'plantroom.js');
+  if (!cell.isTrue(cell.ask('call', role, found, input))) return failed(rules.missing);
   cell.drain();
-  return outcomeOf(JSON.parse(cell.textOf(cell.ask('read'))) as GuestResult);
+  return outcomeOf(JSON.parse(cell.textOf(cell.ask('read'))) as GuestResult, rules);
 }
 
-function outcomeOf({ hex, fPort, errors, problem, ...result }: GuestResult): Outcome {
+function outcomeOf({ answer, errors, ...result }: GuestResult, rules: RoleRules): Outcome {
   const warnings = bounded(result.warnings);
+  const problem = result.problem ?? (answer && rules.problemOf(answer));
   if (problem) return { ...failed({ ...problem, lineNumber: undefined }), warnings };
-  if (errors) return { ...failed({ code: 'encoder_errors', message: bounded(errors).join('; '), lineNumber: undefined }), warnings };
-  return { output: { bytes: new Uint8Array(Buffer.from(hex ?? '', 'hex')), fPort }, warnings, error: undefined };
+  if (errors) return { ...failed({ code: rules.ownErrors, message: bounded(errors).join('; '), lineNumber: undefined }), warnings };
+  return { answer, warnings, error: undefined };
 }
 
 /** The script's own lines, at most as many as of its log. */
@@ -82,5 +80,5 @@ function bounded(lines: readonly string[]): readonly string[] {
 function failed({ message, ...error }: CodecError): Outcome {
   const more = message.length - LONGEST_MESSAGE;
   const said = more > 0 ? `${message.slice(0, LONGEST_MESSAGE - CUT_ROOM)} (cut: ${more + CUT_ROOM} more characters)` : message;
-  return { output: undefined, warnings: [], error: { ...error, message: said } };
+  return { answer: undefined, warnings: [], error: { ...error, message: said } };
 }

@@ -57,6 +57,6 @@ function explain(cell: Cell, { handle }: GuestThrew): GuestFault | undefined {
 
 /** The topmost line of the user's script in a stack trace. */
 function lineOf(stack: string, script: string): number | undefined {
-  const line = Number(/(?:^|[ (])encoder\.js:(\d+)(?::\d+)?\)?$/m.exec(stack)?.[1]);
+  const line = Number(/(?:^|[ (])codec\.js:(\d+)(?::\d+)?\)?$/m.exec(stack)?.[1]);
   return line >= 1 && line <= script.split('\n').length ? line : undefined;
 }

@@ -16,7 +16,7 @@ async function serve(port: MessagePort, { engine: module, preludes, limits }: Wo
   const engine = await startEngine(module);
   const stock = new CellStock(engine, preludes);
   port.on('message', (job: Job) => {
-    const { cell, kind } = stock.take(job.script);
+    const { cell, kind } = stock.take(job.role, job.script);
     const { result, spoiled } = runScript({ engine, cell, limits }, job);
     report({ kind: 'answer', result, spoiled });
     if (spoiled) return; // the main thread ends this one

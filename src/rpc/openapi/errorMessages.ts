@@ -38,10 +38,10 @@ const MESSAGES: Readonly<Record<string, string>> = {
   template_in_use: 'the sensor template is in use: 2 sensors have it; give them another one first',
   media_busy: 'too many pictures wait to be looked at; try again in some seconds',
   rate_limited: 'too many calls without a good key came from this address, or with this key; look which client sends them, and try again in 2 s',
-  sandbox_busy: 'too many encoders wait for their turn; try again in a second',
+  sandbox_busy: 'too many scripts wait for their turn; try again in a second',
   resume_token_expired: 'what came after the resumeToken is not all kept any more; read what is there, then watch without a token',
   storage_full: 'the disk of the data folder is full and the picture was not stored; free some space on the server, then try again',
-  sandbox_unavailable: 'the threads that run encoders cannot be started; the log of the server says why',
+  sandbox_unavailable: 'the threads that run scripts cannot be started; the log of the server says why',
   media_unavailable: 'the thread that looks at pictures cannot be started; the log of the server says why',
   encoder_interrupted: 'the encoder was interrupted through no fault of its own; nothing was stored, try again',
 };
