@@ -20,6 +20,7 @@ export { GatewayConnector, type GatewayConnectorOptions } from './connectors/gat
 export { gatewayDefinition } from './connectors/gateway/gatewayDefinition';
 export { gatewayHandlers } from './connectors/gateway/gatewayHandlers';
 export { MqttConnector, type MqttConnectorOptions } from './connectors/mqtt/mqttConnector';
+export { profileIdOf, variablesOf } from './deviceConfiguration';
 export { isLorawan } from './lorawan';
 export { ConnectionSecrets } from './secrets/connectionSecrets';
 export { SecretBox } from './secrets/secretBox';

@@ -92,10 +92,11 @@ function mostTelling(wrong: readonly ErrorObject[]): readonly ErrorObject[] {
   return choosing.length > 0 ? choosing : wrong;
 }
 
-function describe({ keyword, params, parentSchema = {}, message }: ErrorObject): string {
+function describe({ keyword, params, parentSchema = {}, message, propertyName }: ErrorObject): string {
   const schema: Readonly<Record<string, unknown>> = parentSchema;
   const words = DESCRIPTIONS[keyword];
-  return words ? words(schema, params) : `${message ?? 'is wrong'}${more(schema)}`;
+  const wrong = words ? words(schema, params) : `${message ?? 'is wrong'}${more(schema)}`;
+  return propertyName === undefined ? wrong : `has a member \`${shortened(propertyName, LONGEST_NAME)}\`, whose name ${wrong}`;
 }
 
 function unknownSetting(schema: Readonly<Record<string, unknown>>, params: Readonly<Record<string, unknown>>): string {

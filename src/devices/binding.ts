@@ -1,9 +1,10 @@
-import { checkDeviceConfiguration, normalizeClientDeviceId, type ConnectionRepository } from '../connections';
+import { checkDeviceConfiguration, normalizeClientDeviceId, profileIdOf, type ConnectionRepository } from '../connections';
 import { DomainError, notFound, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
 import { newId } from '../kernel/ids';
 import type { DeviceReach } from '../kernel/reach';
+import type { ProfileIdRepository } from '../profiles';
 import type { BindingRecord } from './bindingRepository';
-import type { Device, PhysicalDevice } from './device';
+import { noSuchProfile, type Device, type PhysicalDevice } from './device';
 
 /** The physical device to bind to, as the caller names it. */
 export interface BindingInput {
@@ -24,13 +25,20 @@ export function patchedBinding(current: PhysicalDevice | undefined, patch: Bindi
   throw validationFailed(missing.map(([name]): Violation => ({ field: `physicalDevice.${name}`, description: 'is required to bind a device that has no physical device yet' })));
 }
 
+/** What a binding is held against. */
+export interface BindingRooms {
+  readonly connections: ConnectionRepository;
+  readonly profiles: ProfileIdRepository;
+}
+
 /** A binding ready to be stored, as the connection's connector wants it. `mayUse`: whether the caller sees the connection. Throws `connection_not_found`, `validation_failed`. */
-export async function checkedBinding(connections: ConnectionRepository, organizationId: string, input: BindingInput, now: number, mayUse = true): Promise<BindingRecord> {
+export async function checkedBinding({ connections, profiles }: BindingRooms, organizationId: string, input: BindingInput, now: number, mayUse = true): Promise<BindingRecord> {
   if (!mayUse) throw notFound('connection', input.connectionId);
   const { connectorId } = await connections.get(organizationId, input.connectionId);
   const configuration = input.configuration ?? {};
   const clientDeviceId = () => normalizeClientDeviceId(connectorId, input.clientDeviceId);
-  throwIfAny([...violationsOf(clientDeviceId), ...checkDeviceConfiguration(connectorId, configuration)]);
+  const wrong = checkDeviceConfiguration(connectorId, configuration);
+  throwIfAny([...violationsOf(clientDeviceId), ...(wrong.length > 0 ? wrong : await violationsOfProfile(profiles, configuration))]);
   return { id: newId(), clientDeviceId: clientDeviceId(), connectionId: input.connectionId, configuration, createdAt: now };
 }
 
@@ -43,6 +51,11 @@ function violationsOf(work: () => void): readonly Violation[] {
     if (error instanceof DomainError && error.reason === 'validation_failed') return error.violations;
     throw error;
   }
+}
+
+async function violationsOfProfile(profiles: ProfileIdRepository, configuration: BindingRecord['configuration']): Promise<readonly Violation[]> {
+  const profileId = profileIdOf(configuration);
+  return profileId === undefined || (await profiles.exists(profileId)) ? [] : noSuchProfile(profileId).violations;
 }
 
 /** Whether a limited key sees the connection when it binds the device: one that it names, or for a device that it names itself the one that it is on. */

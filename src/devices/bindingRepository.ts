@@ -1,6 +1,7 @@
+import { profileIdOf } from '../connections';
 import { uniqueOr, type Db } from '../database';
 import { notFound } from '../kernel/errors';
-import { alreadyBound, type PhysicalDevice } from './device';
+import { alreadyBound, noSuchProfile, type PhysicalDevice } from './device';
 import { boundTo, DeviceCounterRepository } from './deviceCounterRepository';
 import { foreignKeyOr } from './foreignKeyOr';
 
@@ -15,7 +16,7 @@ export class BindingRepository {
     this.counters = new DeviceCounterRepository(db);
   }
 
-  /** Binds a device that has no binding, and counts it. Throws `physical_device_already_bound`, `connection_not_found`. */
+  /** Binds a device that has no binding, and counts it. Throws `physical_device_already_bound`, `connection_not_found`, and `validation_failed` for a profile that is gone. */
   async create(organizationId: string, deviceId: string, binding: BindingRecord): Promise<void> {
     const insert = async () =>
       await this.db.knex('physical_devices').insert({
@@ -31,12 +32,16 @@ export class BindingRepository {
     const { dialect } = this.db;
     const unbound = async () => await uniqueOr(dialect, () => alreadyBound(binding.connectionId, binding.clientDeviceId), insert);
     await foreignKeyOr(dialect, () => notFound('connection', binding.connectionId), unbound);
+    // By itself, so that it is known which reference was refused.
+    if (profileIdOf(binding.configuration) !== undefined) await this.setConfiguration(organizationId, deviceId, binding.configuration, binding.createdAt);
     await this.counters.change(organizationId, boundTo(binding.connectionId), 1);
   }
 
-  /** Replaces the configuration of the device's binding. */
+  /** Replaces the configuration of the device's binding. Throws `validation_failed` for a profile that is gone. */
   async setConfiguration(organizationId: string, deviceId: string, configuration: PhysicalDevice['configuration'], now: number): Promise<void> {
-    await this.of(organizationId, deviceId).update({ configuration: JSON.stringify(configuration), updated_at: now });
+    const profileId = profileIdOf(configuration) ?? null;
+    const update = async () => await this.of(organizationId, deviceId).update({ configuration: JSON.stringify(configuration), profile_id: profileId, updated_at: now });
+    await foreignKeyOr(this.db.dialect, () => noSuchProfile(profileId ?? ''), update);
   }
 
   /** Removes the device's binding, which is to this connection; its mappings stay. */

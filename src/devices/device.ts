@@ -1,4 +1,5 @@
-import { DomainError, type Violation } from '../kernel/errors';
+import { DomainError, validationFailed, type Violation } from '../kernel/errors';
+import { shortened } from '../kernel/shortened';
 import type { DeviceImage } from '../media';
 import { formatSourcePath, LONGEST_SOURCE_PATH, parseSourcePath, SOURCE_PATH_FORM } from './sourcePath';
 
@@ -40,6 +41,8 @@ export interface PhysicalDevice {
   readonly uplinkGaps: readonly number[];
   /** LoRaWAN: the class that its last uplink told: A, B or C; undefined: none did. */
   readonly reportedClass: string | undefined;
+  /** How often the profile that its configuration names says that such devices send, in seconds; undefined: it names none. */
+  readonly profileInterval: number | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -121,6 +124,12 @@ export function alreadyBound(connectionId: string, clientDeviceId: string): Doma
     `the physical device ${JSON.stringify(clientDeviceId)} of this connection is bound to another device; unbind it there first, or give another clientDeviceId`,
     { metadata: { connection_id: connectionId, client_device_id: clientDeviceId } },
   );
+}
+
+/** The configuration of a binding names a profile that is not there. */
+export function noSuchProfile(profileId: string): DomainError {
+  const description = `no profile ${JSON.stringify(shortened(profileId, 128))} was imported; give the id of one that ListDeviceProfiles or \`plantroom profiles list\` shows, or leave it out`;
+  return validationFailed([{ field: 'physicalDevice.configuration.profileId', description }]);
 }
 
 /** Mappings need a physical device that the values come from. */

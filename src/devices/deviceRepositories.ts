@@ -2,6 +2,7 @@ import { ConnectionRepository } from '../connections';
 import { type Database, type Db, IdsRepository } from '../database';
 import type { DeviceReach } from '../kernel/reach';
 import { ImageRepository } from '../media';
+import { ProfileIdRepository } from '../profiles';
 import { SensorTemplateRepository } from '../sensorTemplates';
 import { BindingRepository } from './bindingRepository';
 import { DeviceCounterRepository } from './deviceCounterRepository';
@@ -21,6 +22,7 @@ export interface DeviceRepositories {
   readonly sensors: SensorRepository;
   readonly images: ImageRepository;
   readonly connections: ConnectionRepository;
+  readonly profiles: ProfileIdRepository;
   readonly templates: SensorTemplateRepository;
 }
 
@@ -35,6 +37,7 @@ export function deviceRepositories(db: Db): DeviceRepositories {
     sensors: new SensorRepository(db),
     images: new ImageRepository(db),
     connections: new ConnectionRepository(db),
+    profiles: new ProfileIdRepository(db),
     templates: new SensorTemplateRepository(db),
   };
 }

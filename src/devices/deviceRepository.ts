@@ -25,6 +25,7 @@ interface DeviceRow {
   /** JSON array of numbers. */
   readonly uplink_gaps: string;
   readonly reported_class: string | null;
+  readonly profile_interval: number | null;
   readonly bound_at: number;
   readonly binding_updated_at: number;
   /** JSON arrays whose items are the domain's own objects. */
@@ -39,8 +40,9 @@ const GET: HotStatement = {
   sql: (dialect) => `
     select d.id, d.organization_id, d.name, d.last_seen_at, d.interval_unit, d.interval_value, d.revision, d.created_at, d.updated_at,
       p.id as physical_id, p.client_device_id, p.connection_id, p.configuration, p.uplink_gaps, p.reported_class, p.created_at as bound_at, p.updated_at as binding_updated_at,
+      f.uplink_interval as profile_interval,
       ${sensorsOf(dialect)} as sensors, ${mappingsOf(dialect)} as mappings, ${imagesOfDeviceSql(dialect)} as images
-    from digital_devices d left join physical_devices p on p.device_id = d.id
+    from digital_devices d left join physical_devices p on p.device_id = d.id left join device_profiles f on f.id = p.profile_id
     where d.organization_id = ? and d.id = ?`,
 };
 
@@ -177,6 +179,7 @@ function physicalDeviceFromRow(row: DeviceRow, id: string): Device['physicalDevi
     sensorMappings: JSON.parse(row.mappings) as SensorMapping[],
     uplinkGaps: JSON.parse(row.uplink_gaps) as number[],
     reportedClass: row.reported_class ?? undefined,
+    profileInterval: row.profile_interval ?? undefined,
     createdAt: row.bound_at,
     updatedAt: row.binding_updated_at,
   };

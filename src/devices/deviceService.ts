@@ -81,7 +81,7 @@ export class DeviceService {
     const { name, physicalDevice, images = [] } = device;
     return await this.work.transaction(async (repos) => {
       const wrong = await repos.images.check(organizationId, images);
-      const binding = await together(wrong, async () => physicalDevice && (await checkedBinding(repos.connections, organizationId, physicalDevice, now)));
+      const binding = await together(wrong, async () => physicalDevice && (await checkedBinding(repos, organizationId, physicalDevice, now)));
       await repos.devices.create(organizationId, { id, name, createdAt: now });
       if (binding) await repos.bindings.create(organizationId, id, binding);
       if (images.length > 0) await repos.images.set(organizationId, id, images, now);
@@ -168,7 +168,7 @@ export class DeviceService {
     const binding = await together(wrong, async () => {
       if (!patch) return patch;
       const wanted = patchedBinding(physicalDevice, patch);
-      return await checkedBinding(repos.connections, organizationId, wanted, now, mayBindTo(reach, device, wanted.connectionId));
+      return await checkedBinding(repos, organizationId, wanted, now, mayBindTo(reach, device, wanted.connectionId));
     });
     if (binding) await this.bind(update, binding);
     else if (binding === null) await this.unbind(update);

@@ -13,4 +13,4 @@ export { SensorRepository } from './sensorRepository';
 export { SensorService, type MappingInput } from './sensorService';
 export { formatSourcePath, itemPath, LONGEST_SOURCE_PATH, memberPath, parseSourcePath } from './sourcePath';
 export { medianUplinkGap, type UplinkTimes } from './uplinkGaps';
-export { UplinkRepository, type Binding, type MappedSensor, type ReceivedUplink } from './uplinkRepository';
+export { UplinkRepository, type Binding, type DeviceDecoder, type MappedSensor, type ReceivedUplink } from './uplinkRepository';

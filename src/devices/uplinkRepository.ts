@@ -1,3 +1,4 @@
+import { variablesOf } from '../connections';
 import type { Db, HotStatement } from '../database';
 import type { ValueType } from '../sensorTemplates';
 import { seenHour } from './device';
@@ -12,6 +13,15 @@ export interface Binding {
   readonly reportedClass: string | undefined;
   /** In the order of the device's mappings. */
   readonly mapped: readonly MappedSensor[];
+}
+
+/** What reads the bytes that a physical device sends. */
+export interface DeviceDecoder {
+  readonly codecId: string;
+  /** Of the codec; another one once an import changed it. */
+  readonly hash: string;
+  /** Those of the device's configuration. */
+  readonly variables: Readonly<Record<string, string>>;
 }
 
 /** What an uplink says about the physical device itself. */
@@ -34,6 +44,13 @@ interface BindingRow {
   readonly mapped: string;
 }
 
+interface DecoderRow {
+  readonly codecId: string;
+  readonly hash: string;
+  /** JSON. */
+  readonly configuration: string;
+}
+
 /** A sensor that values of uplinks go to. */
 export interface MappedSensor {
   readonly sensorId: string;
@@ -49,6 +66,13 @@ const FIND_BINDING: HotStatement = {
     select p.device_id as "deviceId", p.id as "physicalDeviceId", p.last_uplink as "lastUplink", p.uplink_gaps as "uplinkGaps", p.reported_class as "reportedClass",
       ${dialect.jsonArray(dialect.jsonObject({ sensorId: 'm.sensor_id', sourcePath: 'm.source_path', valueType: 't.value_type' }), MAPPED, 'm.position')} as mapped
     from physical_devices p where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?`,
+};
+
+const FIND_DECODER: HotStatement = {
+  name: 'uplinks.findDecoder',
+  sql: () => `
+    select c.id as "codecId", c.hash, p.configuration from physical_devices p join device_profiles f on f.id = p.profile_id join device_codecs c on c.id = f.codec_id
+    where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ? and c.decodes_uplinks = 1`,
 };
 
 // In the same hour nothing changes that an index holds.
@@ -75,6 +99,12 @@ export class UplinkRepository {
   async findBinding(organizationId: string, connectionId: string, clientDeviceId: string): Promise<Binding | undefined> {
     const [row] = await this.db.all<BindingRow>(FIND_BINDING, [organizationId, connectionId, clientDeviceId]);
     return row && bindingFromRow(row);
+  }
+
+  /** The decoder of the profile that a physical device has; undefined: it is bound to none, or to one without. */
+  async findDecoder(organizationId: string, connectionId: string, clientDeviceId: string): Promise<DeviceDecoder | undefined> {
+    const [row] = await this.db.all<DecoderRow>(FIND_DECODER, [organizationId, connectionId, clientDeviceId]);
+    return row && { codecId: row.codecId, hash: row.hash, variables: variablesOf(JSON.parse(row.configuration) as Record<string, unknown>) };
   }
 
   /** Sets when the device was last seen, never backwards, and not as a change of the device; remembers how far the uplink is from the last one, and its class. Only inside a transaction. */

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { checkConfiguration, checkConfigurationOf, checkDeviceConfiguration, compileSchemas } from '../../src/connections/configurationCheck';
 import { CONNECTORS } from '../../src/connections/connectors';
 import type { ConnectorType, JsonObject } from '../../src/connections/connectorType';
+import { profileIdOf, variablesOf } from '../../src/connections/deviceConfiguration';
 import { FAKE, registerFake } from './fakeConnector';
 
 const SEED = 20_261_121;
@@ -97,6 +98,30 @@ describe('every connector of the catalogue', () => {
     expect(connector.secretFields.filter((name) => !properties.includes(name))).toEqual([]);
     expect(checkConfigurationOf(connector, { 'no setting': 1 })).toContainEqual({ field: 'configuration.no setting', description: expect.stringContaining('is no setting here') });
     expect(checkDeviceConfiguration(id, {})).toEqual([]);
+  });
+});
+
+describe.each(['gateway', 'mqtt', 'chirpstack'])('the configuration of a device on %s', (connector) => {
+  const wrong = (configuration: JsonObject): Record<string, string> => Object.fromEntries(checkDeviceConfiguration(connector, configuration).map(({ field, description }) => [field.replace('physicalDevice.configuration', ''), description]));
+  const texts = (count: number, name = 'v', value = 'x'): JsonObject => Object.fromEntries(Array.from({ length: count }, (_, at) => [`${name}${at}`, value]));
+
+  it('may name a profile and variables, and is told what is wrong with them', () => {
+    expect(wrong({ profileId: 'p'.repeat(512), variables: texts(64, 'n'.repeat(62), 'ü'.repeat(1024)) })).toEqual({});
+    expect(wrong({ profileId: '', variables: {} })).toEqual({ '.profileId': 'must have 1 to 512 characters' });
+    expect(wrong({ profileId: 'p'.repeat(513) })).toEqual({ '.profileId': 'must have 1 to 512 characters' });
+    expect(wrong({ profileId: 7, variables: [] })).toEqual({ '.profileId': 'must be a text', '.variables': 'must be an object' });
+    expect(wrong({ variables: { a: 1, b: 'y'.repeat(1025), c: '' } })).toEqual({ '.variables.a': 'must be a text', '.variables.b': 'must have at most 1024 characters' });
+    expect(wrong({ variables: texts(65) })).toEqual({ '.variables': 'must have at most 64 members' });
+    expect(wrong({ variables: { ['n'.repeat(65)]: '' } })).toEqual({ '.variables': expect.stringMatching(/^has a member `n{64}… \(1 more characters\)`, whose name must have 1 to 64 characters$/) as unknown });
+  });
+});
+
+describe('variables and profile of a stored configuration', () => {
+  it('are what has the right form; anything may have had these names before', () => {
+    expect(variablesOf({ variables: { a: 'x', b: 1, c: null, d: '' } })).toEqual({ a: 'x', d: '' });
+    expect([{}, { variables: null }, { variables: ['x'] }, { variables: 'x' }].map(variablesOf)).toEqual([{}, {}, {}, {}]);
+    expect(Object.keys(variablesOf({ variables: Object.fromEntries(Array.from({ length: 70 }, (_, at) => [`v${at}`, 'x'])) }))).toHaveLength(64);
+    expect([{}, { profileId: 7 }, { profileId: 'a/b/c/EU868' }].map(profileIdOf)).toEqual([undefined, undefined, 'a/b/c/EU868']);
   });
 });
 

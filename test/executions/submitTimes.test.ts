@@ -16,12 +16,14 @@ interface Case {
   readonly interval?: Device['dataSendingInterval'];
   /** The gap between the uplinks that were seen. */
   readonly gap?: number;
+  /** Of the device's profile, in seconds. */
+  readonly profileInterval?: number;
   readonly policy?: ConnectionPolicy;
 }
 
-function times(kind: ConnectorKind, { deviceClass, reportedClass, interval, gap, policy = {} }: Case): ExecutionTimes {
+function times(kind: ConnectorKind, { deviceClass, reportedClass, interval, gap, profileInterval, policy = {} }: Case): ExecutionTimes {
   const uplinkGaps = gap === undefined ? [] : [gap, gap, gap];
-  const physicalDevice: PhysicalDevice = { id: 'p', clientDeviceId: 'c', connectionId: 'x', configuration: deviceClass === undefined ? {} : { deviceClass }, sensorMappings: [], uplinkGaps, reportedClass, createdAt: 0, updatedAt: 0 };
+  const physicalDevice: PhysicalDevice = { id: 'p', clientDeviceId: 'c', connectionId: 'x', configuration: deviceClass === undefined ? {} : { deviceClass }, sensorMappings: [], uplinkGaps, reportedClass, profileInterval, createdAt: 0, updatedAt: 0 };
   return submitTimes({ kind, policy, device: { dataSendingInterval: interval, physicalDevice } });
 }
 
@@ -66,6 +68,10 @@ describe('the times of an execution', () => {
     ['nothing known on LoRaWAN', 'chirpstack', {}, HOUR],
     ['the policy', 'mqtt', { policy: { uplinkInterval: 90 } }, 90 * SECOND],
     ['what was measured, before the policy', 'mqtt', { gap: 7000, policy: { uplinkInterval: 90 } }, 7000],
+    ['its profile', 'gateway', { profileInterval: 600 }, 10 * MINUTE],
+    ['its profile, on LoRaWAN', 'chirpstack', { profileInterval: 600 }, 10 * MINUTE],
+    ['the policy, before its profile', 'chirpstack', { profileInterval: 600, policy: { uplinkInterval: 90 } }, 90 * SECOND],
+    ['what was measured, before its profile', 'chirpstack', { gap: 7000, profileInterval: 600 }, 7000],
     ['what the device says, before all', 'mqtt', { interval: unbound, gap: 7000, policy: { uplinkInterval: 90 } }, HOUR],
     ['minutes', 'gateway', { interval: { unit: 'minute', value: 5 } }, 5 * MINUTE],
     ['days', 'gateway', { interval: { unit: 'day', value: 2 } }, 2 * DAY],

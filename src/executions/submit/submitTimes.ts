@@ -49,7 +49,7 @@ function isClassA({ physicalDevice }: TimedRoute['device']): boolean {
 
 function uplinkInterval(lorawan: boolean, policy: ConnectionPolicy, { dataSendingInterval, physicalDevice }: TimedRoute['device']): number {
   if (dataSendingInterval) return dataSendingInterval.value * INTERVAL_MS[dataSendingInterval.unit];
-  return medianUplinkGap(physicalDevice?.uplinkGaps ?? []) ?? seconds(policy.uplinkInterval) ?? (lorawan ? HOUR : MINUTE);
+  return medianUplinkGap(physicalDevice?.uplinkGaps ?? []) ?? seconds(policy.uplinkInterval) ?? seconds(physicalDevice?.profileInterval) ?? (lorawan ? HOUR : MINUTE);
 }
 
 function seconds(given: number | undefined): number | undefined {

@@ -1,5 +1,6 @@
 import type { Violation } from '../../../kernel/errors';
 import { type ConnectorType, type JsonObject, type RoutedCommand, SCHEMA_DIALECT } from '../../connectorType';
+import { DEVICE_PROPERTIES } from '../../deviceConfiguration';
 import { BROKER_PLACE, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
 import { commandTopicFault, DEFAULT_TOPICS, eventTopicFault } from './chirpStackTopics';
 import { findDevEui } from './devEui';
@@ -31,6 +32,7 @@ export const CHIRPSTACK: ConnectorType = {
     type: 'object',
     properties: {
       deviceClass: { enum: ['A', 'B', 'C'], title: 'Class', description: 'When the device listens: after it has sent (A), at agreed times (B), always (C). Unless given, what ChirpStack says.' },
+      ...DEVICE_PROPERTIES,
     },
     additionalProperties: false,
   },

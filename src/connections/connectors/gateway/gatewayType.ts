@@ -1,4 +1,5 @@
 import { type ConnectorType, SCHEMA_DIALECT } from '../../connectorType';
+import { DEVICE_PROPERTIES } from '../../deviceConfiguration';
 
 const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
 const LONGEST_ID = 255;
@@ -11,7 +12,7 @@ export const GATEWAY: ConnectorType = {
   description: 'Gateway software of the site attaches by one stream (gateway.v1.GatewayService/Attach): it takes commands for the devices behind it, and brings their answers and uplinks.',
   capabilities: ['uplink', 'downlink', 'native_ack', 'withdraw'],
   configurationSchema: { $schema: SCHEMA_DIALECT, type: 'object', properties: {}, additionalProperties: false },
-  deviceConfigurationSchema: { $schema: SCHEMA_DIALECT, type: 'object' },
+  deviceConfigurationSchema: { $schema: SCHEMA_DIALECT, type: 'object', properties: DEVICE_PROPERTIES },
   secretFields: [],
   secretPlaceFields: [],
   checkConfiguration: () => [],

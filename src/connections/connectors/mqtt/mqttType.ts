@@ -1,5 +1,6 @@
 import type { Violation } from '../../../kernel/errors';
 import { type ConnectorType, type JsonObject, type RoutedCommand, SCHEMA_DIALECT } from '../../connectorType';
+import { DEVICE_PROPERTIES } from '../../deviceConfiguration';
 import { BROKER_PLACE, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
 import { mqttSettingsOf, type MqttSettings } from './mqttSettings';
 import { countDevices, DEVICE, doTemplatesOverlap, fillTopic, fitsFilter, isPublishable, UNUSABLE_IN_TOPIC } from './topicTemplate';
@@ -64,7 +65,7 @@ export const MQTT: ConnectorType = {
     required: ['url', 'uplinkTopic'],
     additionalProperties: false,
   },
-  deviceConfigurationSchema: { $schema: SCHEMA_DIALECT, type: 'object' },
+  deviceConfigurationSchema: { $schema: SCHEMA_DIALECT, type: 'object', properties: DEVICE_PROPERTIES },
   secretFields: BROKER_SECRETS,
   secretPlaceFields: BROKER_PLACE,
   checkConfiguration,
