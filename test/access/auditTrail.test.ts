@@ -105,8 +105,7 @@ describe.each(engines())('the audit trail on $name', (engine) => {
       await Promise.all([begin(), begin()]);
       expect([await pending(), (await rows()).length]).toEqual([2, 0]);
     });
-    const broken = async (begin: () => Promise<void>): Promise<never> => await begin().then(() => Promise.reject(new Error('boom')));
-    await expect(commands.changeOfAll('profiles remove', { resource: 'device-profiles' }, broken)).rejects.toThrow('boom');
+    await expect(commands.changeOfAll('profiles remove', { resource: 'device-profiles' }, async (begin) => await begin().then(() => Promise.reject(new Error('boom'))))).rejects.toThrow('boom');
     expect(await pending()).toBe(0);
     for (const chain of [ORGANIZATION, other]) {
       expect(await rows(chain)).toMatchObject([

@@ -17,6 +17,8 @@ const VENDOR = vendorOf({
 });
 const IDS = ['quellwerk/qw-10/1.0/EU868', 'quellwerk/qw-10/1.0/US915', 'quellwerk/qw-10/1.1/EU868', 'quellwerk/qw-20/1.0/EU868'];
 
+const refuse = (): Promise<void> => Promise.reject(new Error('not now'));
+
 describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let clock: TestClock;
@@ -142,7 +144,7 @@ describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
       ...['4711', 'qw 10', 'qw-10'].flatMap((of) => [`2 quellwerk gmbh | ${of}`, `2 quellwerk | ${of}`]),
     ].toSorted());
     await store(vendorOf({ models: [modelOf({ id: 'quellwerk-qw-10', name: 'Else' })] }));
-    expect((await rows('device_model_spellings')).map(({ model: of }) => of).toSorted()).toEqual(['else', 'quellwerk-qw-10', 'qw-10']);
+    expect((await rows('device_model_spellings')).map(({ model: of }) => String(of)).toSorted()).toEqual(['else', 'quellwerk-qw-10', 'qw-10']);
   });
 
   it('stores texts that are too long for an index, or that PostgreSQL could not hold, as far as it can', async () => {
@@ -185,7 +187,7 @@ describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
     const other = await db.open();
     try {
       const [one, two] = await Promise.all([store(VENDOR), new ProfileImports({ database: other, clock }).store('chirpstack-device-profiles', VENDOR)]);
-      expect([one.created, two.created].toSorted()).toEqual([0, 4]);
+      expect([one.created + two.created, Math.max(one.created, two.created)]).toEqual([4, 4]);
       expect(await rows('device_profiles')).toHaveLength(4);
       expect(new Set((await rows('device_models')).map(({ source }) => source)).size).toBe(1);
     } finally {
@@ -194,7 +196,6 @@ describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
   });
 
   it('asks before it writes, and only then', async () => {
-    const refuse = async (): Promise<void> => await Promise.reject(new Error('not now'));
     await expect(imports.store('lorawan-devices', VENDOR, refuse)).rejects.toThrow('not now');
     expect(await rows('device_models')).toEqual([]);
     await store(VENDOR);

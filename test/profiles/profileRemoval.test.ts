@@ -12,6 +12,8 @@ const BROOK = vendorOf({
 const LAKE = vendorOf({ id: 'seewacht', name: 'Seewacht', models: [modelOf({ profiles: [profileOf({ codec: 'lake' })] })], codecs: [codecOf('lake', { decoder: DECODER })] });
 const IDS = ['quellwerk/qw-10/1.0/EU868', 'quellwerk/qw-10/1.0/US915', 'quellwerk/qw-20/1.0/EU868', 'seewacht/qw-10/1.0/EU868'];
 
+const refuse = (): Promise<void> => Promise.reject(new Error('nothing is to be removed'));
+
 describe.each(engines())('removing profiles on $name', (engine) => {
   let room: DeviceRoom;
   beforeEach(async () => {
@@ -66,8 +68,7 @@ describe.each(engines())('removing profiles on $name', (engine) => {
     await use(IDS[3] ?? '');
     expect(await removal().remove({ brandId: 'quellwerk' })).toEqual({ removed: 2, models: 1, codecs: 0, kept: [{ id: IDS[0], devices: 2 }] });
     expect(await ids('device_profiles')).toEqual([IDS[0], IDS[3]]);
-    const ask = (): Promise<void> => Promise.reject(new Error('nothing is to be removed'));
-    expect(await removal().remove({ ids: [IDS[3] ?? ''] }, ask)).toEqual({ removed: 0, models: 0, codecs: 0, kept: [{ id: IDS[3], devices: 1 }] });
+    expect(await removal().remove({ ids: [IDS[3] ?? ''] }, refuse)).toEqual({ removed: 0, models: 0, codecs: 0, kept: [{ id: IDS[3], devices: 1 }] });
     await room.test.database.db.knex('physical_devices').update({ profile_id: null });
     expect(await removal().remove({ ids: [IDS[0] ?? '', IDS[3] ?? ''] })).toEqual({ removed: 2, models: 2, codecs: 2, kept: [] });
   });

@@ -48,6 +48,9 @@ function profilesOf({ firmwareVersions }: ListedModel) {
 
 /** Names come from files that somebody else wrote. */
 function plain<Row extends object>(row: Row): Row {
-  const shown = (value: unknown): unknown => (typeof value === 'string' ? plainText(value, 80) : Array.isArray(value) ? value.map(shown) : value);
-  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, shown(value)])) as Row;
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plainValue(value)])) as Row;
+}
+
+function plainValue(value: unknown): unknown {
+  return typeof value === 'string' ? plainText(value, 80) : Array.isArray(value) ? value.map(plainValue) : value;
 }

@@ -57,7 +57,10 @@ export class ProfileRemoval {
   }
 
   private async *portions({ ids, brandId, source }: ProfileSelection): AsyncGenerator<readonly string[]> {
-    if (ids) return yield* sliced(ids);
+    if (ids) {
+      yield* sliced(ids);
+      return;
+    }
     const next = async (after: string): Promise<string[]> => await this.uow.repos.select({ brandId, source }, after, PROFILES_AT_ONCE);
     for (let found = await next(''); found.length > 0; found = await next(found.at(-1) ?? '')) yield found;
   }
