@@ -1,7 +1,16 @@
 import type { Database } from '../../database';
-import { DomainError } from '../../kernel/errors';
-import type { Cursors } from '../../kernel/pages';
+import { DomainError, validationFailed } from '../../kernel/errors';
+import { pageOf, pageSize, type Cursors } from '../../kernel/pages';
+import { shortened } from '../../kernel/shortened';
+import { foldSpelling } from '../import/spellings';
 import type { CodecRuntime, DeviceProfile, ProfileSource } from '../profile';
+import { findRegion, REGIONS, servingRegions } from '../regions';
+import { bestProfile } from './bestProfile';
+import { listedModels } from './listedModels';
+import { ModelListRepository, type ModelFilter, type ModelPosition, type ModelRow } from './modelListRepository';
+import { NearRepository } from './nearRepository';
+import { notFoundBy } from './notFound';
+import { ProfileRepository } from './profileRepository';
 
 /** What to look up; all as people spell it. */
 export interface ProfileQuery {
@@ -58,23 +67,64 @@ export interface ModelPage {
 
 /** The profiles that were imported. */
 export class DeviceProfiles {
-  constructor(private readonly options: { readonly database: Database; readonly cursors?: Cursors }) {}
+  private readonly profiles: ProfileRepository;
+  private readonly near: NearRepository;
+  private readonly models: ModelListRepository;
+
+  /** Without `cursors`, lists give no tokens out, and take none. */
+  constructor(private readonly options: { readonly database: Database; readonly cursors?: Cursors }) {
+    const { db } = options.database;
+    this.profiles = new ProfileRepository(db);
+    this.near = new NearRepository(db);
+    this.models = new ModelListRepository(db);
+  }
 
   /** Looks a profile up. Throws `profile_not_found`, naming up to five near ones. */
   async find(query: ProfileQuery): Promise<ProfileTemplate> {
-    void this.options;
-    return await Promise.reject(new DomainError('not_found', 'profile_not_found', `no profile of ${JSON.stringify(query.brand)} ${JSON.stringify(query.model)} for the band ${JSON.stringify(query.band)} was imported`));
+    const [brand, model] = [foldSpelling(query.brand), foldSpelling(query.model)];
+    const region = findRegion(query.band);
+    for (;;) {
+      const candidates = await this.profiles.candidates(brand, model);
+      const best = region && bestProfile(candidates, { region, firmwareVersion: query.firmwareVersion });
+      if (!best) throw await notFoundBy(this.near, { query, brand, model, candidates });
+      const profile = await this.profiles.find(best.id);
+      if (profile) return { ...profile, region };
+      // It was removed in between.
+    }
   }
 
   /** By id. Throws `profile_not_found`. */
   async get(id: string): Promise<ProfileTemplate> {
-    return await Promise.reject(new DomainError('not_found', 'profile_not_found', `no profile ${JSON.stringify(id)} was imported`));
+    const profile = await this.profiles.find(id);
+    if (!profile) throw new DomainError('not_found', 'profile_not_found', `no profile ${JSON.stringify(shortened(id, 160))} was imported; ListDeviceProfiles shows those that were`, { metadata: { profile_id: id } });
+    return profile;
   }
 
   /** Models by brand and name. Throws `validation_failed` for a token that this list did not give out, and for a band that is none. */
   async list(organizationId: string, query: ModelQuery): Promise<ModelPage> {
-    void organizationId;
-    void query;
-    return await Promise.resolve({ models: [], total: 0, nextPageToken: '' });
+    const filter = filterOf(query);
+    const list = [organizationId, 'profiles', filter.search, filter.brand, filter.model, ...(filter.regions ?? [])];
+    const after = this.position(list, query.pageToken);
+    const size = pageSize(query.pageSize);
+    const [rows, total] = [await this.models.page(filter, after, size + 1), await this.models.total(filter)];
+    const page = pageOf(rows, size, positionOf);
+    const profiles = await this.models.profilesOf(page.items.map(({ id }) => id), filter.regions);
+    return { models: listedModels(page.items, profiles), total, nextPageToken: page.next && this.options.cursors ? this.options.cursors.encode(list, page.next) : '' };
   }
+
+  private position(list: readonly string[], token: string): ModelPosition | undefined {
+    const { cursors } = this.options;
+    if (!cursors && token !== '') throw validationFailed([{ field: 'pageToken', description: 'is given to a list that is not shown page by page; leave it out' }]);
+    return cursors?.decode<ModelPosition>(list, token, 'pageToken');
+  }
+}
+
+function filterOf({ search, brand, model, band }: ModelQuery): ModelFilter {
+  const region = band ? findRegion(band) : undefined;
+  if (band && !region) throw validationFailed([{ field: 'band', description: `is no band of LoRaWAN; give one of ${REGIONS.join(', ')}, also spelled as EU863-870 or EU_863_870` }]);
+  return { search: foldSpelling(search ?? ''), brand: foldSpelling(brand ?? ''), model: foldSpelling(model ?? ''), regions: region && servingRegions(region) };
+}
+
+function positionOf({ brand_folded: brandFolded, model_folded: modelFolded, id }: ModelRow): ModelPosition {
+  return { brandFolded, modelFolded, id };
 }

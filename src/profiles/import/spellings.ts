@@ -21,7 +21,7 @@ const LONGEST = 200;
 /** All ways to name a model of a brand, each once with the best rank that it has. */
 export function spellingsOf(brand: Names, model: Names): Spelling[] {
   const brands = ranked([[brand.id], [brand.name], brand.otherNames]);
-  const alone = [model.id, model.name].flatMap((name) => withoutBrand(fold(name), [...brands.keys()]));
+  const alone = [model.id, model.name].flatMap((name) => withoutBrand(foldSpelling(name), [...brands.keys()]));
   const models = ranked([[model.id], [model.name], [...model.otherNames, ...alone]]);
   return [...brands].flatMap(([ofBrand, brandRank]) => [...models].map(([ofModel, modelRank]) => ({ brand: ofBrand, model: ofModel, rank: Math.max(brandRank, modelRank) })));
 }
@@ -30,7 +30,7 @@ export function spellingsOf(brand: Names, model: Names): Spelling[] {
 function ranked(ranks: readonly (readonly string[])[]): Map<string, number> {
   const found = new Map<string, number>();
   for (const [rank, texts] of ranks.entries()) {
-    for (const text of texts.map(fold)) if (text !== '' && text.length <= LONGEST && !found.has(text)) found.set(text, rank);
+    for (const text of texts.map(foldSpelling)) if (text !== '' && text.length <= LONGEST && !found.has(text)) found.set(text, rank);
   }
   return found;
 }
@@ -40,4 +40,7 @@ function withoutBrand(model: string, brands: readonly string[]): string[] {
   return brands.flatMap((brand) => (model.startsWith(brand) && /^[\s_/-]/.test(model.slice(brand.length)) ? [model.slice(brand.length).replace(/^[\s_/-]+/, '')] : []));
 }
 
-const fold = (text: string): string => foldName(text.replaceAll('\0', '').trim());
+/** A name as it is stored among the spellings and looked up; PostgreSQL holds no NUL. */
+export function foldSpelling(text: string): string {
+  return foldName(text.replaceAll('\0', '').trim());
+}

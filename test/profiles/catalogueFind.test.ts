@@ -1,0 +1,109 @@
+import { DeviceProfiles, ProfileImports, type ProfileSource, type ReadVendor } from '../../src/profiles';
+import { REGIONS } from '../../src/profiles/regions';
+import { engines, type TestDatabase } from '../support/engines';
+import { TestClock } from '../support/testClock';
+import { codecOf, modelOf, profileOf, vendorOf } from '../support/vendors';
+
+const rows = (...versions: readonly [firmwareVersion: string, region: string, ...hardwareVersions: string[]][]) => versions.map(([firmwareVersion, region, ...hardwareVersions]) => profileOf({ firmwareVersion, region, hardwareVersions }));
+
+const QUELLWERK = vendorOf({
+  id: 'quellwerk',
+  name: 'Quellwerk Größe',
+  otherNames: ['7f00-quell'],
+  codecs: [codecOf('both', { encoder: 'function encodeDownlink(i) { return { bytes: [i.data.v] }; }', decoder: 'function decodeUplink(i) { return { data: { v: i.bytes[0] } }; }' })],
+  models: [
+    modelOf({ id: 'qw-10', name: 'Quellwerk Größe Pegel 10', otherNames: ['5d11-pegel'], profiles: rows(['1.9', 'EU868'], ['1.10', 'EU868'], ['1.2', 'EU868'], ['1.9', 'US915'], ['2.0-rc1', 'IN865'], ['2.0', 'IN865']).map((row) => ({ ...row, codec: 'both', payloadCodecRuntime: 'JS' })) }),
+    modelOf({ id: 'qw-20', name: 'QW 20', profiles: rows(['1.0', 'AS923'], ['1.0', 'AS923_3'], ['2.0', 'AS923'], ['0.9', 'KR920']) }),
+    modelOf({ id: 'qw-30', name: 'QW 30', profiles: rows(['1.0', 'EU868', '1.0'], ['1.0-hw2.10', 'EU868', '2.9', '2.10'], ['1.0-hw2.9', 'EU868', '2.9']) }),
+    modelOf({ id: 'qw-31', name: 'qw-30', profiles: rows(['9.0', 'EU868'], ['9.0', 'US915']) }),
+    modelOf({ id: 'qw-32', name: 'Nur Asien', profiles: rows(['1.0', 'AS923']) }),
+    modelOf({ id: 'nur-asien-zwei', name: 'QW-32', profiles: rows(['1.0', 'AS923_2']) }),
+  ],
+});
+
+describe.each(engines())('looking a profile up on $name', ({ createDatabase }) => {
+  let db: TestDatabase;
+  let profiles: DeviceProfiles;
+  beforeAll(async () => {
+    db = await createDatabase();
+    profiles = new DeviceProfiles({ database: db.database });
+    await store('lorawan-devices', QUELLWERK);
+    await store('chirpstack-device-profiles', vendorOf({ id: 'quellwerk', name: 'Quellwerk', models: [modelOf({ id: 'qw-10', name: 'Pegel', profiles: rows(['3.0', 'EU868']) })] }));
+  });
+  afterAll(async () => await db.drop());
+
+  const store = async (source: ProfileSource, vendor: ReadVendor) => await new ProfileImports({ database: db.database, clock: new TestClock() }).store(source, vendor);
+  const find = async (brand: string, model: string, band: string, firmwareVersion?: string) => await profiles.find({ brand, model, band, firmwareVersion });
+  const found = async (...query: [string, string, string, string?]): Promise<string> => (await find(...query)).id.replace('quellwerk/', '');
+
+  describe('of several that fit', () => {
+    it.each([
+      ['the newest firmware by its numbers', ['quellwerk', 'pegel 10', 'EU868'], 'qw-10/1.10/EU868'],
+      ['the release before what led to it', ['quellwerk', 'pegel 10', 'IN865'], 'qw-10/2.0/IN865'],
+      ['the newest of both repositories', ['quellwerk', 'qw-10', 'EU868'], 'qw-10/3.0/EU868'],
+      ['the firmware that is asked for', ['quellwerk', 'qw-10', 'EU868', '1.9'], 'qw-10/1.9/EU868'],
+      ['the firmware that is asked for, whatever its case and blanks around', ['quellwerk', 'qw-10', 'IN865', ' 2.0-RC1 '], 'qw-10/2.0-rc1/IN865'],
+      ['the newest hardware of one firmware', ['quellwerk', 'qw-30', 'EU868'], 'qw-30/1.0-hw2.10/EU868'],
+      ['the very group before AS923, though that is newer', ['quellwerk', 'qw-20', 'AS923-3'], 'qw-20/1.0/AS923_3'],
+      ['the model of this id before one of this name', ['quellwerk', 'QW-30', 'EU868'], 'qw-30/1.0-hw2.10/EU868'],
+      ['the model of this name where the one of this id does not serve the band', ['quellwerk', 'QW-30', 'US915'], 'qw-31/9.0/US915'],
+      ['the model of this id by AS923 before one of this name by the very group', ['quellwerk', 'qw-32', 'AS923_2'], 'qw-32/1.0/AS923'],
+    ] as const)('takes %s', async (_what, query, id) => {
+      expect(await found(...(query as unknown as [string, string, string, string?]))).toBe(id);
+    });
+  });
+
+  it.each([
+    ['quellwerk', 'qw-20'],
+    [' QUELLWERK\n', '\tQW-20 '],
+    ['Quellwerk Größe', 'qw 20'],
+    ['QUELLWERK GRÖßE', 'Qw 20'],
+    ['quellwerk gro\u0308ße', 'qw 20'],
+    ['7F00-QUELL', 'qw-20'],
+    ['quellwerk', 'Q\u0000W-20'],
+  ])('knows brand %j and model %j', async (brand, model) => {
+    expect(await found(brand, model, 'kr920')).toBe('qw-20/0.9/KR920');
+  });
+
+  it.each(['Pegel 10', '5D11-pegel', 'quellwerk größe pegel 10'])('knows the model %j by its name without the brand, and by other identifiers', async (model) => {
+    expect(await found('quellwerk', model, 'US902-928')).toBe('qw-10/1.9/US915');
+  });
+
+  it.each(REGIONS.filter((region) => region.startsWith('AS923')))('answers a profile of AS923 as one of %s, if that was asked for', async (region) => {
+    const { id, region: answered } = await find('quellwerk', 'qw-20', region, '2.0');
+    expect([id, answered]).toEqual(['quellwerk/qw-20/2.0/AS923', region]);
+  });
+
+  it('answers all of a profile, with its codec', async () => {
+    const time = new TestClock().now();
+    expect(await find('quellwerk', 'qw-10', 'EU863-870', '1.10')).toEqual({
+      id: 'quellwerk/qw-10/1.10/EU868', source: 'lorawan-devices', brandId: 'quellwerk', brandName: 'Quellwerk Größe', modelId: 'qw-10', modelName: 'Quellwerk Größe Pegel 10', description: expect.any(String),
+      firmwareVersion: '1.10', hardwareVersions: [], payloadCodecRuntime: 'JS', codecId: 'lorawan-devices/quellwerk/both', codec: expect.stringMatching(/encodeDownlink[^]*decodeUplink/), region: 'EU868',
+      macVersion: '1.0.3', regParamsRevision: 'A', deviceStatusReqInterval: 1, uplinkInterval: 3600, flushQueueOnActivate: true, supportsClassB: false, supportsClassC: false, supportsOtaa: true, createdAt: time, updatedAt: time,
+    });
+    expect(await find('quellwerk', 'qw-20', 'KR920')).toMatchObject({ codec: '', codecId: undefined });
+  });
+
+  it('answers the same by id, in its own region, and says so of an id that is none', async () => {
+    const { region, ...rest } = await find('quellwerk', 'qw-20', 'AS923_4');
+    expect(await profiles.get(rest.id)).toEqual({ ...rest, region: 'AS923' });
+    expect(region).toBe('AS923_4');
+    await expect(profiles.get('quellwerk/qw-20/2.0/as923')).rejects.toMatchObject({ kind: 'not_found', reason: 'profile_not_found', metadata: { profile_id: 'quellwerk/qw-20/2.0/as923' } });
+  });
+
+  it('looks again when what it found is removed meanwhile', async () => {
+    const racing = await createDatabase();
+    try {
+      await new ProfileImports({ database: racing.database, clock: new TestClock() }).store('lorawan-devices', QUELLWERK);
+      const { db: real } = racing.database;
+      const all: typeof real.all = async (statement, values) => {
+        if (statement.name === 'profiles.whole' && values[0] === 'quellwerk/qw-10/1.10/EU868') await real.knex('device_profiles').where('id', values[0]).delete();
+        return await real.all(statement, values);
+      };
+      const catalogue = new DeviceProfiles({ database: { db: { ...real, all } } as never });
+      expect((await catalogue.find({ brand: 'quellwerk', model: 'qw-10', band: 'EU868', firmwareVersion: undefined })).id).toBe('quellwerk/qw-10/1.9/EU868');
+    } finally {
+      await racing.drop();
+    }
+  });
+});
