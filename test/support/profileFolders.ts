@@ -49,8 +49,7 @@ export function chirpStackFolder(dir: string, vendors: Readonly<Record<string, C
     const into = `vendors/${id}`;
     const devices = Object.keys(vendor.devices ?? {}).map((name) => `${name}.toml`);
     write(dir, `${into}/vendor.toml`, vendor.vendor ?? { vendor: { id: `uuid-of-${id}`, name: vendor.name ?? id, vendor_id: 1, ouis: [], devices } }, toml);
-    for (const [name, content] of Object.entries(vendor.devices ?? {})) write(dir, `${into}/devices/${name}.toml`, content, toml);
-    for (const [name, content] of Object.entries(vendor.profiles ?? {})) write(dir, `${into}/profiles/${name}.toml`, content, toml);
+    for (const folder of ['devices', 'profiles'] as const) for (const [name, content] of Object.entries(vendor[folder] ?? {})) write(dir, `${into}/${folder}/${name}.toml`, content, toml);
     for (const [name, content] of Object.entries(vendor.codecs ?? {})) write(dir, `${into}/codecs/${name}`, content, (value) => JSON.stringify(value, undefined, 2));
   }
   return dir;

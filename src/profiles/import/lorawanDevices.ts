@@ -1,0 +1,67 @@
+import { posix } from 'node:path';
+import { idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
+import { ImportWarnings, some } from './importWarnings';
+import { LorawanDevicesVendor, readFields, type ListedVendor } from './lorawanDevicesVendor';
+import type { ImportWarning, ProfileRepository } from './readVendor';
+import { unknownVendor } from './unknownVendor';
+import type { SafeFolder } from './safeFolder';
+import { VendorFiles } from './vendorFiles';
+
+const MOST_VENDORS = 5000;
+const LONGEST_NAME = 200;
+
+/** A checkout of lorawan-devices. `vendors` is the folder that holds index.yaml and those of the vendors. */
+export function lorawanDevices(folder: SafeFolder, vendors: string, before: readonly ImportWarning[]): ProfileRepository {
+  const warnings = new ImportWarnings();
+  const listed = new Map(listVendors(folder, vendors, warnings).map((vendor) => [vendor.id, vendor]));
+  return {
+    source: 'lorawan-devices',
+    vendorIds: [...listed.keys()],
+    warnings: [...before, ...warnings.all(vendors)],
+    readVendor: (id) => {
+      const vendor = listed.get(id);
+      return vendor ? new LorawanDevicesVendor(new VendorFiles(folder), vendors, vendor).read() : unknownVendor(id, vendors);
+    },
+  };
+}
+
+/** Those of the index that have a folder; the others are counted. */
+function listVendors(folder: SafeFolder, vendors: string, warnings: ImportWarnings): ListedVendor[] {
+  const file = posix.join(vendors, 'index.yaml');
+  const index = new VendorFiles(folder).table(file, readFields);
+  const folders = folder.list(vendors, 'folders');
+  if ('problem' in index || 'problem' in folders) {
+    warnings.add(file, `${'problem' in index ? index.problem.reason : 'lies in a folder that cannot be read'}; nothing is imported`);
+    return [];
+  }
+  const listed = new Map<string, ListedVendor>();
+  const present = new Set(folders.value);
+  const without = vendorRows(index.value, file, warnings).flatMap((row) => take(row, file, { present, listed, warnings }));
+  if (without.length > 0) warnings.add(file, `lists vendors without a folder, which have no devices here: ${some(without)}`);
+  const taken = new Set(['example', ...[...listed.values()].map((vendor) => vendor.folder)]);
+  notListed(folders.value.filter((name) => !taken.has(name)), folder, vendors, warnings);
+  return [...listed.values()];
+}
+
+/** Answers its name if it has no folder. */
+function take(row: Table, file: string, { present, listed, warnings }: { readonly present: ReadonlySet<string>; readonly listed: Map<string, ListedVendor>; readonly warnings: ImportWarnings }): string[] {
+  const name = textOf(member(row, 'id'));
+  const id = idOf(name);
+  if ('problem' in id || name === undefined) warnings.add(file, `lists a vendor whose id ${'problem' in id ? id.problem : 'is empty'}; it is not imported`);
+  else if (listed.has(id.value)) warnings.add(file, `lists the vendor ${JSON.stringify(id.value)} more than once; the first is imported`);
+  else if (!present.has(name)) return [name];
+  else listed.set(id.value, { id: id.value, name: shortText(member(row, 'name'), LONGEST_NAME) || id.value, folder: name });
+  return [];
+}
+
+function vendorRows(index: Table, file: string, warnings: ImportWarnings): Table[] {
+  const rows = listOf(member(index, 'vendors'));
+  if (rows.length === 0) warnings.add(file, 'lists no vendors; nothing is imported');
+  if (rows.length > MOST_VENDORS) warnings.add(file, `lists ${rows.length} vendors; the first ${MOST_VENDORS} are imported`);
+  return rows.slice(0, MOST_VENDORS).map((row) => (isTable(row) ? row : {})).filter((row) => textOf(member(row, 'id')) !== 'example');
+}
+
+function notListed(names: readonly string[], folder: SafeFolder, vendors: string, warnings: ImportWarnings): void {
+  const withIndex = names.slice(0, MOST_VENDORS).filter((name) => folder.has(posix.join(vendors, name, 'index.yaml'), 'file'));
+  if (withIndex.length > 0) warnings.add(posix.join(vendors, 'index.yaml'), `does not list the vendor folders ${some(withIndex)}; what lies there is not imported`);
+}

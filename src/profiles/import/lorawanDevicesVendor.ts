@@ -1,0 +1,141 @@
+import { posix } from 'node:path';
+import { findRegion } from '../regions';
+import { CodecShelf } from './codecShelf';
+import { idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
+import { ImportWarnings } from './importWarnings';
+import { lorawanDevicesCodec } from './lorawanDevicesCodec';
+import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles';
+import type { Outcome } from './outcome';
+import { radioSettings, type RadioSettings } from './radio';
+import { readYaml } from './readYaml';
+import type { ReadModel, ReadVendor } from './readVendor';
+import { once, type Found, type VendorFiles } from './vendorFiles';
+
+const MOST_MODELS = 5000;
+const LONGEST_NAME = 200;
+const LONGEST_DESCRIPTION = 4000;
+
+/** A vendor that the repository's list names. */
+export interface ListedVendor {
+  readonly id: string;
+  readonly name: string;
+  /** The name of its folder. */
+  readonly folder: string;
+}
+
+/** A YAML file whose numbers are texts. */
+export const readFields = (text: string): Outcome<unknown> => readYaml(text, 'as written');
+
+/** Reads one vendor of lorawan-devices; `vendors` is the folder in which those of the vendors lie. */
+export class LorawanDevicesVendor {
+  private readonly warnings = new ImportWarnings();
+  private readonly radios = new Map<string, Found<RadioSettings>>();
+  private readonly codecs = new CodecShelf();
+  private readonly own: string;
+
+  constructor(
+    private readonly files: VendorFiles,
+    private readonly vendors: string,
+    private readonly vendor: ListedVendor,
+  ) {
+    this.own = posix.join(vendors, vendor.folder);
+  }
+
+  /** All of it that can be used. */
+  read(): ReadVendor {
+    const models = this.models();
+    return { id: this.vendor.id, name: this.vendor.name, otherNames: [], models, codecs: this.codecs.usedBy(models), warnings: this.warnings.all(this.own) };
+  }
+
+  private models(): ReadModel[] {
+    const file = posix.join(this.own, 'index.yaml');
+    const index = this.files.table(file, readFields);
+    if ('problem' in index) {
+      this.warnings.add(index.problem.file, `${index.problem.reason}; no model of ${this.vendor.id} is imported`);
+      return [];
+    }
+    const listed = member(index.value, 'endDevices');
+    if (!Array.isArray(listed) && listed !== undefined && listed !== null) this.warnings.add(file, 'has endDevices that is no list of names; no model is imported');
+    const names = listOf(listed);
+    if (names.length > MOST_MODELS) this.warnings.add(file, `lists ${names.length} devices; the first ${MOST_MODELS} are imported`);
+    const models = new Map<string, ReadModel>();
+    for (const name of names.slice(0, MOST_MODELS)) this.model(name, file, models);
+    return [...models.values()];
+  }
+
+  private model(listed: unknown, index: string, models: Map<string, ReadModel>): void {
+    const id = idOf(listed);
+    const name = textOf(listed);
+    if ('problem' in id || name === undefined) this.warnings.add(index, `lists a device whose name ${'problem' in id ? id.problem : 'is empty'}; it is not imported`);
+    else if (models.has(id.value)) this.warnings.add(index, `lists the device ${JSON.stringify(id.value)} more than once; the first is imported`);
+    else {
+      const path = this.files.path(this.own, withEnding(name), index);
+      const device = 'problem' in path ? path : this.files.table(path.value, readFields);
+      if ('problem' in device) this.warnings.add(device.problem.file, `${device.problem.reason}; the device ${JSON.stringify(id.value)} is not imported`);
+      else if ('value' in path) this.keep(id.value, path.value, device.value, models);
+    }
+  }
+
+  private keep(id: string, file: string, device: Table, models: Map<string, ReadModel>): void {
+    const profiles = new ModelProfiles(id, file, this.warnings);
+    for (const firmware of listOf(member(device, 'firmwareVersions'))) this.firmware(firmware, file, profiles);
+    const all = profiles.all();
+    if (all.length === 0) return;
+    models.set(id, { id, name: shortText(member(device, 'name'), LONGEST_NAME) || id, description: shortText(member(device, 'description'), LONGEST_DESCRIPTION), otherNames: [], profiles: all });
+  }
+
+  private firmware(firmware: unknown, file: string, into: ModelProfiles): void {
+    if (!isTable(firmware)) return this.warnings.add(file, 'has an item of firmwareVersions without fields; it is not imported');
+    const opened = into.open(member(firmware, 'version'), member(firmware, 'hardwareVersions'));
+    const regions = member(firmware, 'profiles');
+    if (opened && isTable(regions)) for (const [spelling, row] of Object.entries(regions)) this.row(opened, spelling, row, file, into);
+    return undefined;
+  }
+
+  private row(firmware: Firmware, spelling: string, row: unknown, file: string, into: ModelProfiles): void {
+    const region = findRegion(spelling);
+    if (region === undefined) this.warnings.add(file, `has the region ${JSON.stringify(spelling.slice(0, 64))}, which is not known; its profiles are not imported`);
+    else if (!isTable(row)) this.warnings.add(file, `names no profile for ${region} in firmware ${JSON.stringify(firmware.version)}; it is not imported`);
+    else into.add(firmware, region, this.parts(row, file));
+  }
+
+  private parts(row: Table, file: string): ProfileParts {
+    const codec = this.codec(row, file);
+    return { radio: this.radio(row, file), codec, payloadCodecRuntime: 'value' in codec && codec.value !== undefined ? 'JS' : 'NONE' };
+  }
+
+  private radio(row: Table, file: string): Found<RadioSettings> {
+    const id = textOf(member(row, 'id'));
+    if (id === undefined) return { problem: { file, reason: 'has a row without the id of its profile' } };
+    const path = this.inVendor(row, id, file);
+    return 'problem' in path ? path : once(this.radios, path.value, () => this.readRadio(path.value));
+  }
+
+  private readRadio(path: string): Found<RadioSettings> {
+    const table = this.files.table(path, readFields);
+    if ('problem' in table) return table;
+    const [macVersion, regParamsRevision, supportsOtaa, supportsClassB, supportsClassC] = ['macVersion', 'regionalParametersVersion', 'supportsJoin', 'supportsClassB', 'supportsClassC'].map((name) => member(table.value, name));
+    const nothing = { deviceStatusReqInterval: undefined, uplinkInterval: undefined, flushQueueOnActivate: undefined };
+    const settings = radioSettings({ macVersion, regParamsRevision, supportsOtaa, supportsClassB, supportsClassC, ...nothing }, (reason) => this.warnings.add(path, reason));
+    return 'problem' in settings ? { problem: { file: path, reason: settings.problem } } : settings;
+  }
+
+  /** In the vendor's own folder, and where there is none in that of the vendor whose profile it is. */
+  private codec(row: Table, file: string): Found<string | undefined> {
+    const name = textOf(member(row, 'codec'));
+    if (name === undefined) return { value: undefined };
+    const own = this.files.path(this.own, withEnding(name), file);
+    if ('problem' in own) return own;
+    const other = this.inVendor(row, name, file);
+    const path = 'value' in other && other.value !== own.value && !this.files.exists(own.value) && this.files.exists(other.value) ? other.value : own.value;
+    return this.codecs.nameOf(path, posix.relative(this.own, path).replace(/\.yaml$/, '').replace(/^(\.\.\/)+/, ''), () => lorawanDevicesCodec(this.files, path, this.warnings));
+  }
+
+  /** A file of the vendor that a row names, or else of its own. */
+  private inVendor(row: Table, name: string, from: string): Found<string> {
+    const vendor = textOf(member(row, 'vendorID'));
+    return vendor === undefined ? this.files.path(this.own, withEnding(name), from) : this.files.path(this.vendors, `${vendor}/${withEnding(name)}`, from);
+  }
+}
+
+const withEnding = (name: string): string => (name.endsWith('.yaml') ? name : `${name}.yaml`);

@@ -1,0 +1,26 @@
+import { CODEC_ROLES, type CodecFile, type CodecScripts } from '../profile';
+
+/** What functions that play a role are called. */
+const NAMES = { encoder: ['encodeDownlink', 'Encode', 'Encoder'], decoder: ['decodeUplink', 'Decode', 'Decoder'], downlinkDecoder: ['decodeDownlink'] } as const;
+
+// Each ends at the end of the text if nothing else ends it, so that no text is looked through twice.
+const NO_CODE = /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"(?:\\[\s\S]|[^"\\\n])*(?:["\n]|$)|'(?:\\[\s\S]|[^'\\\n])*(?:['\n]|$)|`(?:\\[\s\S]|[^`\\])*(?:`|$)/g;
+
+/** What a script defines, found by looking at its text: nothing is run. */
+export function rolesOf(file: CodecFile): CodecScripts {
+  const code = file.text.replace(NO_CODE, (skipped) => (/^(['"])\w+\1$/.test(skipped) ? skipped : ' '));
+  const [encoder, decoder, downlinkDecoder] = CODEC_ROLES.map((role) => (NAMES[role].some((name) => defines(code, name)) ? file : undefined));
+  return { encoder, decoder, downlinkDecoder };
+}
+
+/** As a function, a variable or a member; called or compared alone does not count. */
+function defines(code: string, name: string): boolean {
+  const forms = [
+    String.raw`\bfunction(?:\s*\*)?\s*${name}\s*\(`,
+    String.raw`(?<![\w$])${name}\s*=(?![=>])`,
+    String.raw`[{,]\s*['"]?${name}['"]?\s*:`,
+    String.raw`\[\s*['"]${name}['"]\s*\]\s*=(?![=>])`,
+    String.raw`[{,]\s*(?:async\s+)?${name}\s*\([^()]*\)\s*\{`,
+  ];
+  return forms.some((form) => new RegExp(form).test(code));
+}
