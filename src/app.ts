@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { AuditArchive, auditHandlers, AuditQueries, AuditTrail, CommandLineAudit, keyHandlers, memberHandlers, MemberService, roleHandlers, RoleService, accessRepositories, KeyService, Authentication, bootstrap, KeyAdministration, openCursors, openInstallationId, openLinkSecret, OrganizationDeletion, organizationHandlers, OrganizationService, userProfileHandlers, UserService, type Bootstrapped, type MissingThings } from './access';
 import { Sandbox } from './codec';
-import { commandHandlers, CommandService, type Encoder, EncoderPreviews, missingCommands, sensorsInUse, valueTypeUses } from './commands';
+import { commandHandlers, CommandService, EncoderPreviews, missingCommands, sensorsInUse, valueTypeUses } from './commands';
 import { findHostPort, hostPortText, isLoopback, type Config } from './config';
 import {
   Arrivals,
@@ -55,7 +55,7 @@ import { RestServer } from './rpc/rest/server';
 import { Services } from './rpc/services';
 import { ServerTls } from './rpc/tls/serverTls';
 import { NormalizedKeyService, seedSystemRecords, sensorTemplateHandlers, sensorTemplateRepositories, SensorTemplateService } from './sensorTemplates';
-import { connectorKeyHandlers, ConnectorKeyService, discoveredDeviceHandlers, DiscoveredDeviceService, ReadingPositions, ReadingUpkeep, SensorQueries, sensorQueryHandlers, SeriesNumbers, UplinkPipeline } from './telemetry';
+import { connectorKeyHandlers, ConnectorKeyService, discoveredDeviceHandlers, DiscoveredDeviceService, ReadingPositions, ReadingUpkeep, SensorQueries, sensorQueryHandlers, SeriesNumbers, UplinkDecoder, UplinkPipeline } from './telemetry';
 
 /** What the application takes from outside. */
 export interface Outside {
@@ -230,7 +230,7 @@ interface House extends Outside {
   readonly keyChanged: (keyId: string) => void;
   /** Members, roles or organizations were changed, and that is on disk. */
   readonly accessChanged: (organizationId: string) => void;
-  readonly encoder: Encoder;
+  readonly encoder: Sandbox;
   readonly secretKey: SecretKey;
   readonly media: MediaService;
   readonly mediaLinks: MediaLinks;
@@ -265,7 +265,8 @@ function addServices(server: Services, house: House): Served {
   const templates = new SensorTemplateService({ ...house, uow: templateWork, valueTypeUses, sensorUses: async (organizationId, id) => await sensors.countByTemplate(organizationId, id) });
   const positions = new ReadingPositions(clock);
   const series = new SeriesNumbers();
-  const uplinks = new UplinkPipeline({ ...house, positions, series, judge: async (db, uplink) => await executions.judge(db, uplink) });
+  const decoder = new UplinkDecoder({ ...house, sandbox: house.encoder });
+  const uplinks = new UplinkPipeline({ ...house, decoder, positions, series, judge: async (db, uplink) => await executions.judge(db, uplink) });
 
   server.add(AccessControlServiceService, { ...keyHandlers(access), ...memberHandlers(new MemberService({ ...house, uow }), house.cursors), ...roleHandlers(new RoleService({ ...house, uow }), house.cursors), ...auditHandlers(new AuditQueries({ ...house, methodsNamed: (name) => pathsNamed(server.methods, name) })) });
   const upkeep = new ReadingUpkeep({ ...house, positions, series });

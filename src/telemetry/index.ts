@@ -1,3 +1,4 @@
+export { UplinkDecoder, type UplinkDecoderOptions } from './decoding/uplinkDecoder';
 export { connectorKeyHandlers, type ConnectorKeyHandlers } from './keys/connectorKeyHandlers';
 export type { ConnectorKey, Source } from './keys/connectorKeyRepository';
 export { ConnectorKeyService } from './keys/connectorKeyService';

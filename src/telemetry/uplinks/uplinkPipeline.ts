@@ -4,6 +4,7 @@ import { CommitUnknown, UnitOfWork, type Database, type Db } from '../../databas
 import { UplinkRepository } from '../../devices';
 import type { SensedUplink } from '../../executions';
 import type { Logger } from '../../kernel/logger';
+import type { Decoded, UplinkDecoder } from '../decoding/uplinkDecoder';
 import { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
 import { LatestReadingRepository } from '../readings/latestReadingRepository';
 import type { ReadingPositions } from '../readings/readingPositions';
@@ -31,6 +32,8 @@ export interface UplinkPipelineOptions {
   readonly series: SeriesNumbers;
   /** Settles what waits for an uplink of this device, inside the uplink's transaction (`db`). Called once for each uplink of a bound device that is new. */
   readonly judge: (db: Db, uplink: SensedUplink) => Promise<void>;
+  /** Decodes what comes as bytes; absent: it stays as it is. */
+  readonly decoder?: Pick<UplinkDecoder, 'decode'>;
   /** 1,000 and 10,000 where nothing is said. */
   readonly unknown?: UnknownLimits;
 }
@@ -64,10 +67,12 @@ export class UplinkPipeline {
   /**
    * Stores an uplink, all of it or nothing; resolves when it is on disk. `rejected`: it can never be stored, because of
    * `uplink_id_invalid`, `client_device_id_invalid`, `payload_too_deep` or `payload_not_json`. Throws `connection_not_found`,
-   * and `database_unavailable`, after which it may be handed in again.
+   * and `database_unavailable` or `shutting_down`, after which it may be handed in again.
    */
   async handle(message: UplinkMessage): Promise<UplinkOutcome> {
-    const { outcome, state } = await this.stored(message);
+    // Before the transaction, and before it takes its place in the order of all: nobody waits for a script with a lock.
+    const decoded = (await this.options.decoder?.decode(message)) ?? {};
+    const { outcome, state } = await this.stored(message, decoded);
     if (outcome.outcome !== 'stored') return outcome;
     this.report(state);
     if (state.binding) this.unknown.bound(message);
@@ -102,11 +107,11 @@ export class UplinkPipeline {
   }
 
   /** The whole way of an uplink; its readings are told to whoever listens. */
-  private async stored(message: UplinkMessage): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
+  private async stored(message: UplinkMessage, decoded: Decoded): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
     const { positions } = this.options;
     const position = positions.open(message.organizationId);
     try {
-      const taken = await this.work.transaction((repos) => this.take(message, position, repos));
+      const taken = await this.work.transaction((repos) => this.take({ message, decoded, position }, repos));
       positions.close(message.organizationId, position);
       if (taken.state.stored.length > 0) positions.stored(message.organizationId, taken.state.stored);
       return taken;
@@ -117,12 +122,12 @@ export class UplinkPipeline {
     }
   }
 
-  private async take(message: UplinkMessage, position: number, repos: UplinkRepositories): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
-    const state: UplinkState = { message, position, values: {}, samples: [], isComplete: true, binding: undefined, isDiscovery: false, taken: [], refused: [], stored: [] };
+  private async take(uplink: Pick<UplinkState, 'message' | 'decoded' | 'position'>, repos: UplinkRepositories): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
+    const state: UplinkState = { ...uplink, values: {}, samples: [], isComplete: true, binding: undefined, isDiscovery: false, taken: [], refused: [], stored: [] };
     for (const [name, step] of UPLINK_STEPS) {
       const result = step(state, repos);
       const outcome = result instanceof Promise ? await result : result; // a turn for each would cost as much as a statement
-      if (outcome !== 'continue') return { outcome: this.stopped(name, message, outcome.stop), state };
+      if (outcome !== 'continue') return { outcome: this.stopped(name, state.message, outcome.stop), state };
     }
     return { outcome: { outcome: 'stored' }, state };
   }

@@ -1,6 +1,7 @@
 import type { ConnectionRepository, UplinkMessage, UplinkOutcome } from '../../connections';
 import type { Binding, UplinkRepository } from '../../devices';
 import type { SampleTimes, SensedUplink } from '../../executions';
+import type { Decoded } from '../decoding/uplinkDecoder';
 import type { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
 import type { LatestReadingRepository } from '../readings/latestReadingRepository';
 import type { NewReading, ReadingRepository } from '../readings/readingRepository';
@@ -31,6 +32,8 @@ export interface UplinkRepositories {
 /** What the steps learn on the way; the message itself never changes. */
 export interface UplinkState {
   readonly message: UplinkMessage;
+  /** What is stored beside the payload. */
+  readonly decoded: Decoded;
   /** Of its readings (ReadingPositions). */
   readonly position: number;
   /** The payload as an object. */
@@ -82,7 +85,7 @@ function checkIds({ message }: UplinkState): StepOutcome {
 
 /** The source paths of a payload are those of its values. */
 function readPayload(state: UplinkState): StepOutcome {
-  state.values = valuesOf(state.message);
+  state.values = { ...valuesOf(state.message), ...state.decoded };
   const flattened = flatten(state.values);
   if ('reason' in flattened) return rejected(flattened.reason);
   state.samples = flattened.samples;
@@ -174,7 +177,7 @@ function newReading(reading: StoredReading, series: Series | undefined): NewRead
   return series ? [{ reading, series }] : [];
 }
 
-/** The payload as an object; of bytes, while nothing decodes them, all of them as lower-case hex digits, and the port where there is one. */
+/** The payload as an object; of bytes all of them as lower-case hex digits, and the port where there is one. */
 function valuesOf({ payload, fPort }: UplinkMessage): Readonly<Record<string, unknown>> {
   if (payload.kind === 'json') return payload.value;
   return { bytes: Buffer.from(payload.bytes).toString('hex'), ...(fPort !== undefined && { fPort }) };

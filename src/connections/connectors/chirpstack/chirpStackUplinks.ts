@@ -32,6 +32,7 @@ export function uplinkOfUp(arrival: Arrival, event: UpEvent): UplinkMessage {
     ...messageOf(arrival, event.deduplicationId, '', { ...content, ...finite({ rssi: best?.rssi, snr: best?.snr }), fCnt, fPort, dr }),
     time: nsTime ?? event.time,
     clock: nsTime === undefined ? undefined : CLOCK, // the event's own time may be that of a gateway
+    encoded: object ? undefined : data,
     fCnt,
     fPort,
   };
