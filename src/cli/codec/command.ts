@@ -1,13 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { withConfig, withJson } from '../options';
-import type * as folderTest from './folderTest';
+import { DATA_SETTINGS, withConfig, withJson } from '../options';
+import type { TestFlags } from './codecTest';
+import type * as codecTest from './codecTest';
 import type * as run from './run';
 import type { RunFlags } from './run';
-import type { CodecFlags } from './workbench';
 
 // The sandbox is loaded only by the command that needs it.
 const lazyRun = (): typeof run => require('./run');
-const lazyFolderTest = (): typeof folderTest => require('./folderTest');
+const lazyCodecTest = (): typeof codecTest => require('./codecTest');
 
 /** Adds `plantroom codec run` and `plantroom codec test`. */
 export function addCodec(program: Command): void {
@@ -19,9 +19,12 @@ export function addCodec(program: Command): void {
     .option('--variables <json>', 'what it is given as input.variables, an object of texts')
     .addHelpText('after', '\nExample:\n  plantroom codec run --script valve.js --input \'{"position": 40}\' --fport 10')
     .action((flags: RunFlags) => lazyRun().runCodecRun(flags));
-  withSandbox(codec.command('test <folder>').description('run every encoder of a folder with the examples beside it'), ['codec.scriptMs', 'codec.hardMs', 'codec.workers'])
+  withSandbox(codec.command('test [folder]').description('run every script of a folder with the examples beside it, or all imported codecs with theirs'), [...DATA_SETTINGS, 'codec.scriptMs', 'codec.hardMs', 'codec.workers'])
+    .option('--profiles', 'run the codecs of the imported device profiles, instead of a folder')
+    .option('--vendor <brand>', 'with --profiles: only of this brand; may be given more than once', (brand: string, before: string[] = []) => [...before, brand])
+    .option('--source <name>', 'with --profiles: only of this repository, lorawan-devices or chirpstack-device-profiles')
     .addHelpText('after', '\nThe examples of valve.js are valve.examples.json, else valve.json; of the only script of a folder also examples.json.')
-    .action((folder: string, flags: CodecFlags) => lazyFolderTest().runCodecTest(folder, flags));
+    .action((folder: string | undefined, flags: TestFlags) => lazyCodecTest().runCodecTest(folder, flags));
 }
 
 function withSandbox(command: Command, settings: readonly string[]): Command {

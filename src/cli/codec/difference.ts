@@ -1,22 +1,32 @@
-import type { CodecError, EncodeResult } from '../../codec';
-import type { Example } from './exampleFile';
-import { plainText, spacedHex } from './workbench';
+import type { CodecError, DecodeResult, EncodeResult } from '../../codec';
+import { plainText } from '../plainText';
+import type { DecoderExample, EncoderExample } from './example';
+import { valueDifference } from './valueDifference';
+import { spacedHex } from './workbench';
 
 /** The first difference between what an encoder answered and what it was to answer, named by its path; undefined: there is none. */
-export function differenceOf({ input, expected }: Pick<Example, 'input' | 'expected'>, { output, warnings, error }: EncodeResult): string | undefined {
-  const errors = expected.errors ?? [];
-  if (error) return failureDifference(errors, error);
-  if (errors.length > 0 || !output) return `errors: expected ${shortText(errors.join('; '))}, got none`;
-  return bytesDifference(expected.bytes ?? [], [...output.bytes]) ?? fPortDifference(expected.fPort, output.fPort ?? input.fPort) ?? textsDifference('warnings', expected.warnings, warnings);
+export function encoderDifference({ input, expected }: Pick<EncoderExample, 'input' | 'expected'>, { output, warnings, error }: EncodeResult): string | undefined {
+  const failure = failureDifference(expected.errors ?? [], error, 'encoder_errors');
+  if (failure !== undefined || !output) return failure;
+  return bytesDifference(expected.bytes, [...output.bytes]) ?? fPortDifference(expected.fPort, output.fPort ?? input.fPort) ?? textsDifference('warnings', expected.warnings, warnings);
 }
 
-function failureDifference(expected: readonly string[], { code, message, lineNumber }: CodecError): string | undefined {
-  if (code !== 'encoder_errors') return `${code}${lineNumber === undefined ? '' : ` at line ${lineNumber}`}: ${plainText(message)}`;
-  const errors = expected.join('; ');
-  return errors === message ? undefined : `errors: expected ${shortText(errors || undefined)}, got ${shortText(message)}`;
+/** The same of a decoder. */
+export function decoderDifference({ expected }: Pick<DecoderExample, 'expected'>, { data, warnings, error }: DecodeResult): string | undefined {
+  const failure = failureDifference(expected.errors ?? [], error, 'decoder_errors');
+  if (failure !== undefined || !data) return failure;
+  return (expected.data && valueDifference('data', expected.data, data)) ?? textsDifference('warnings', expected.warnings, warnings);
 }
 
-function bytesDifference(expected: readonly number[], got: readonly number[]): string | undefined {
+/** `ownErrors`: the code of errors that the script itself answered. */
+function failureDifference(expected: readonly string[], error: CodecError | undefined, ownErrors: CodecError['code']): string | undefined {
+  const errors = expected.join('; ') || undefined;
+  if (error && error.code !== ownErrors) return `${error.code}${error.lineNumber === undefined ? '' : ` at line ${error.lineNumber}`}: ${plainText(error.message)}`;
+  return errors === error?.message ? undefined : `errors: expected ${shortText(errors)}, got ${shortText(error?.message)}`;
+}
+
+function bytesDifference(expected: readonly number[] | undefined, got: readonly number[]): string | undefined {
+  if (!expected) return undefined;
   const at = expected.findIndex((byte, index) => byte !== got[index]);
   const whole = `(expected ${shortHex(expected)}, got ${shortHex(got)})`;
   if (at !== -1 && at < got.length) return `bytes[${at}]: expected ${expected[at]}, got ${got[at]} ${whole}`;
