@@ -1,10 +1,13 @@
-import type { CodecError, EncodeResult, Sandbox } from '../codec';
+import type { CodecError, EncodeRequest, EncodeResult, Sandbox } from '../codec';
 import { isLorawan } from '../connections';
 import type { JsonValue } from '../kernel/jsonValue';
 import { shortened } from '../kernel/shortened';
 
 /** What the room needs of the sandbox. */
 export type Encoder = Pick<Sandbox, 'encode'>;
+
+/** What an encoder is told of the device beside the command, as `input.variables`. */
+export type Variables = NonNullable<EncodeRequest['variables']>;
 
 /** One run of a command's encoder. */
 export interface EncoderRun {
@@ -15,6 +18,7 @@ export interface EncoderRun {
   readonly script: string;
   /** `input.data`. */
   readonly data: JsonValue;
+  readonly variables: Variables;
   /** The command's own, which the encoder's goes before. */
   readonly fPort: number | undefined;
   /** Of the call that wants it; undefined: nobody can go away. */
@@ -28,8 +32,8 @@ const LONGEST_MESSAGE = 2000;
 
 /** Runs an encoder and holds what it returns against the rules of the connection; `output` has the port that it goes to. Throws `sandbox_busy`, `sandbox_unavailable`, `shutting_down`. */
 export async function runEncoder(encoder: Encoder, run: EncoderRun): Promise<EncodeResult> {
-  const { owner, kind, script, data, fPort, signal } = run;
-  const result = await encoder.encode({ owner, script, data, fPort }, signal);
+  const { owner, kind, script, data, variables, fPort, signal } = run;
+  const result = await encoder.encode({ owner, script, data, variables, fPort }, signal);
   if (!result.output) return result;
   const output = { bytes: result.output.bytes, fPort: result.output.fPort ?? fPort };
   const error = sizeProblem(kind, output.bytes);

@@ -1,5 +1,5 @@
 import type { CodecError, EncodeResult } from '../codec';
-import { ConnectionRepository, findConnector, isLorawan } from '../connections';
+import { ConnectionRepository, findConnector, isLorawan, variablesOf } from '../connections';
 import type { Database } from '../database';
 import { type Device, DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
@@ -61,8 +61,9 @@ export class EncoderPreviews {
     if (data === undefined) return templateError(violations);
     const kind = await this.kindOf(organizationId, device);
     const { fPort } = request;
+    const variables = variablesOf(device.physicalDevice?.configuration ?? {});
     // An owner of their own: previews never hold up the executions of their organization.
-    const outcome = await runEncoder(this.options.encoder, { owner: `${organizationId}:preview`, kind, script, data, fPort, signal });
+    const outcome = await runEncoder(this.options.encoder, { owner: `${organizationId}:preview`, kind, script, data, variables, fPort, signal });
     return isLorawan(kind) && outcome.output && outcome.output.fPort === undefined ? { ...outcome, warnings: [...outcome.warnings, NEEDS_PORT] } : outcome;
   }
 

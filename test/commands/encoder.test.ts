@@ -1,7 +1,7 @@
 import { type Encoder, runEncoder } from '../../src/commands';
 
 const returning = (length: number, fPort?: number): Encoder => ({ encode: async () => await Promise.resolve({ output: { bytes: new Uint8Array(length), fPort }, warnings: [], logs: [], executionTimeMs: 1, error: undefined, blameless: false }) });
-const run = (kind: string | undefined, fPort?: number) => ({ owner: 'org-1', kind, script: 'x', data: {}, fPort, signal: undefined });
+const run = (kind: string | undefined, fPort?: number) => ({ owner: 'org-1', kind, script: 'x', data: {}, variables: {}, fPort, signal: undefined });
 
 describe('what a connection carries of an encoder', () => {
   it.each([

@@ -1,9 +1,22 @@
 import type { EncodeResult } from '../../src/codec';
+import { ConnectionRepository } from '../../src/connections';
 import { type EncoderPreview, PreviewEncoderRequest } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import { newId } from '../../src/kernel/ids';
+import { ProfileImports } from '../../src/profiles';
 import { call, callFails } from '../support/edge';
 import { startEncoder, type TestEncoder } from '../support/encoders';
 import { engines } from '../support/engines';
+import { codecOf, modelOf, profileOf, vendorOf } from '../support/vendors';
 import { AS_ONE, AS_TWO, startCommandRoom, type CommandRoom } from './commandRoom';
+
+/** A profile `halmwind/<codec>/1.0/EU868` for each way to write an encoder, and one without. */
+const CODECS = [
+  codecOf('sluice', { encoder: 'function encodeDownlink(input) { return { bytes: [1, input.data.a], fPort: 7 }; }' }),
+  codecOf('older', { encoder: 'function Encode(fPort, obj, variables) { return [2, obj.a, fPort, (variables.mode || "").length]; }' }),
+  codecOf('oldest', { encoder: 'function Encoder(obj, fPort) { return [3, obj.a, fPort]; }' }),
+  codecOf('gauge', { decoder: 'function decodeUplink() { return { data: {} }; }' }),
+];
+const profile = (name: string): string => `halmwind/${name}/1.0/EU868`;
 
 describe.each(engines())('encoder previews on $name', (engine) => {
   let encoder: TestEncoder;
@@ -15,6 +28,8 @@ describe.each(engines())('encoder previews on $name', (engine) => {
     encoder = startEncoder();
     room = await startCommandRoom(engine, { encode: async (...run) => instead ?? (await encoder.encode(...run)) });
     ({ id } = await room.device());
+    const models = CODECS.map(({ name }) => modelOf({ id: name, name, profiles: [profileOf({ codec: name })] }));
+    await new ProfileImports({ database: room.db.database, clock: room.clock }).store('lorawan-devices', vendorOf({ id: 'halmwind', name: 'Halmwind', models, codecs: CODECS }));
   });
   afterEach(() => (instead = undefined));
   afterAll(async () => {
@@ -69,9 +84,47 @@ describe.each(engines())('encoder previews on $name', (engine) => {
     }
   });
 
+  it.each([
+    ['encodeDownlink', 'sluice', [1, 1], 7],
+    ['Encode', 'older', [2, 1, 12, 0], 12],
+    ['Encoder', 'oldest', [3, 1, 12], 12],
+  ])('try the encoder of a profile, written as %s', async (_name, codec, bytes, fPort) => {
+    expect(await preview({ customEncoder: '', encoderProfileId: profile(codec), fPort: 12 })).toMatchObject({ output: { bytes, fPort }, error: undefined });
+  });
+
+  it('give the encoder the variables of the device in the field', async () => {
+    const connectionId = newId();
+    const connection = { id: connectionId, organizationId: 'org-1', connectorId: 'gateway', name: 'Gateway', description: '', enabled: true, configuration: {}, sealedSecrets: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1 };
+    await new ConnectionRepository(room.db.database.db).create('org-1', connection);
+    const physicalDevice = { connectionId, clientDeviceId: 'valve-1', configuration: { variables: { mode: 'eco' }, other: 'x' } };
+    const device = await room.devices.create('org-1', { name: 'In the field', physicalDevice });
+    expect(await preview({ id: device.id, customEncoder: '', encoderProfileId: profile('older'), fPort: 12 })).toMatchObject({ output: { bytes: [2, 1, 12, 3] } });
+    encoder.runs.splice(0);
+    await preview({ id: device.id, customEncoder: 'function encodeDownlink(input) { return { bytes: [input.variables.mode.length] }; }' });
+    await preview();
+    expect(encoder.runs.map((run) => run.variables)).toEqual([{ mode: 'eco' }, {}]);
+  });
+
+  it('try the encoder that is given, whatever profile is named beside it', async () => {
+    expect(await preview({ encoderProfileId: profile('none') })).toMatchObject({ output: { bytes: [1] } });
+  });
+
+  it('tell of a profile that is not there, or encodes nothing, together with all else', async () => {
+    const named = (name: string, more: object = {}) => ({ customEncoder: '', encoderProfileId: profile(name), ...more });
+    expect((await previewFails(named('none'))).violations).toEqual({ encoderProfileId: expect.stringMatching(/^no such profile was imported/) });
+    expect((await previewFails(named('gauge'))).violations).toEqual({ encoderProfileId: expect.stringMatching(/^is a profile that encodes no downlinks/) });
+    expect((await previewFails(named('none', { fPort: 224 }))).fields.toSorted()).toEqual(['encoderProfileId', 'fPort']);
+    expect((await previewFails({ customEncoder: '', encoderProfileId: 'halm\0wind' })).violations).toEqual({ encoderProfileId: expect.stringContaining('NUL') });
+    expect((await previewFails({ customEncoder: '', encoderProfileId: '' })).fields).toEqual(['encoderProfileId']);
+    expect((await previewFails(named('none', { id: newId(), fPort: 224 }))).fields).toEqual(['fPort']);
+    expect((await previewFails(named('none', { id: newId() }))).reason).toBe('device_not_found');
+    expect((await previewFails(named('none'), AS_TWO)).reason).toBe('device_not_found');
+  });
+
   it('need a device, an encoder and a request in good form', async () => {
     expect(await previewFails({ id: '0190a0a0-0000-7000-8000-000000000000' })).toMatchObject({ code: 5, reason: 'device_not_found' });
     expect(await previewFails({}, AS_TWO)).toMatchObject({ code: 5, reason: 'device_not_found' });
+    expect((await previewFails({ customEncoder: '' })).violations).toEqual({ customEncoder: 'is required; give it, or encoderProfileId' });
     expect(await previewFails({ customEncoder: '', fPort: 224 })).toMatchObject({ code: 3, reason: 'validation_failed', fields: expect.arrayContaining(['customEncoder', 'fPort']) });
     expect(await previewFails({ customEncoder: `//${'x'.repeat(262_144)}` })).toMatchObject({ code: 3, fields: ['customEncoder'] });
   });

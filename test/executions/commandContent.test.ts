@@ -8,7 +8,7 @@ function returning(ports: readonly (number | undefined)[], length = 1): Encoder 
   const left = [...ports];
   return { encode: async () => ({ output: { bytes: new Uint8Array(length), fPort: left.shift() }, warnings: [], logs: [], executionTimeMs: 1, error: undefined, blameless: false }) };
 }
-const input = { kind: 'input', data: {} } as const;
+const input = { kind: 'input', data: {}, variables: {} } as const;
 const encoded = (fPort?: number) => command({ mode: 'encoded', directPayload: undefined, customEncoder: 'x', fPort });
 
 describe('what a command sends', () => {
@@ -43,7 +43,7 @@ describe('what a command sends', () => {
   });
 
   it('goes to one port at both tries of a query', async () => {
-    const tries = [1, 2].map((data) => ({ executionId: `e${data}`, content: { kind: 'input', data } as const }));
+    const tries = [1, 2].map((data) => ({ executionId: `e${data}`, content: { kind: 'input', data, variables: {} } as const }));
     const draft = { command: encoded(), kind: 'gateway', params: {}, tries } as const;
     expect(await freezeQuery(returning([7, 7]), draft)).toMatchObject({ part: { fPort: 7, tries: [{ executionId: 'e1' }, { executionId: 'e2' }] } });
     expect(await freezeQuery(returning([7, 8]), draft)).toMatchObject({ part: undefined, violations: [{ field: 'command.queryCommandId', description: expect.stringContaining('another fPort') }] });

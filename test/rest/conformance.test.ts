@@ -145,6 +145,15 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
       expect(misfits(answer.json['error'], { atLeast: { code: 'string', message: 'string', 'lineNumber?': 'integer' } })).toEqual([]);
     });
 
+    it('names a profile that was not imported, in a preview and in a command', async () => {
+      const encoderProfileId = 'halmwind/sluice/1.0/EU868';
+      const commands = `/api/v2/devices/${await room.device()}/commands`;
+      const definition = { name: 'Sluice', mode: 'encoded', verificationStrategy: 'no_verification', encoderProfileId };
+      const told = (field: string) => ({ status: 400, code: 'validation_failed', fields: [field] });
+      expect(seenHttp(await room.ask('POST', `${commands}/preview-encoder`, { encoderProfileId }))).toMatchObject(told('encoderProfileId'));
+      expect(seenHttp(await room.ask('POST', commands, { command: definition }))).toMatchObject(told('command.encoderProfileId'));
+    });
+
     it('shows what an encoder makes in three forms, and null where there is no error', async () => {
       const answer = await room.made('POST', `/api/v2/devices/${await room.device()}/commands/preview-encoder`, { customEncoder: 'function encodeDownlink(input) { return { bytes: [1, 255], fPort: 9 }; }', params: {} });
       expect(answer).toMatchObject({ output: { bytes: [1, 255], bytesHex: '01ff', bytesBase64: 'Af8=' }, error: null, logs: [] });

@@ -1,5 +1,5 @@
 import type { CodecError, EncodeResult } from '../../codec';
-import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, renderDirect, renderEncoderInput, runEncoder, type TemplateValues } from '../../commands';
+import { type Command, ENCODED_TEMPLATE, type Encoder, encoderProblem, renderDirect, renderEncoderInput, runEncoder, type TemplateValues, type Variables } from '../../commands';
 import { type ConnectorKind, isLorawan } from '../../connections';
 import { DomainError, type Violation } from '../../kernel/errors';
 import type { JsonValue } from '../../kernel/jsonValue';
@@ -8,7 +8,7 @@ import type { ExecutionPayload } from '../execution';
 const RETRY_MS = 1000;
 
 /** What a command is to send: JSON as it is, or what its encoder is given. */
-export type Content = { readonly kind: 'json'; readonly value: JsonValue } | { readonly kind: 'input'; readonly data: JsonValue };
+export type Content = { readonly kind: 'json'; readonly value: JsonValue } | { readonly kind: 'input'; readonly data: JsonValue; readonly variables: Variables };
 
 /** What is sent, and to which port. Only good if there are no violations. */
 export interface Encoding {
@@ -17,21 +17,21 @@ export interface Encoding {
   readonly violations: readonly Violation[];
 }
 
-/** Renders what a command is to send. Only good if there are no violations. */
-export function renderContent(command: Command, values: TemplateValues): { content: Content | undefined; violations: readonly Violation[] } {
+/** Renders what a command is to send; `variables`: those of the device, for its encoder. Only good if there are no violations. */
+export function renderContent(command: Command, values: TemplateValues, variables: Variables): { content: Content | undefined; violations: readonly Violation[] } {
   if (command.mode === 'direct') {
     const { payload, violations } = renderDirect(command, values);
     return { content: payload === undefined ? undefined : { kind: 'json', value: payload }, violations };
   }
   const { data, violations } = renderEncoderInput(command.encodedParamsTemplate, ENCODED_TEMPLATE, values);
-  return { content: data === undefined ? undefined : { kind: 'input', data }, violations };
+  return { content: data === undefined ? undefined : { kind: 'input', data, variables }, violations };
 }
 
 /** Makes what is sent, by the command's encoder where it needs one. Throws `sandbox_busy`, `sandbox_unavailable`, `encoder_interrupted`, `shutting_down`. */
 export async function encodeContent(encoder: Encoder, kind: ConnectorKind | undefined, command: Command, content: Content, signal?: AbortSignal): Promise<Encoding> {
   const { organizationId: owner, customEncoder: script = '', fPort } = command;
   if (content.kind === 'json') return { payload: content, fPort, violations: [] };
-  const { output, error, blameless } = await runEncoder(encoder, { owner, kind, script, data: content.data, fPort, signal });
+  const { output, error, blameless } = await runEncoder(encoder, { owner, kind, script, data: content.data, variables: content.variables, fPort, signal });
   return error ? refused(error, blameless) : encodingOf(kind, output);
 }
 

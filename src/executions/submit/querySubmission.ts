@@ -1,4 +1,4 @@
-import { type Command, type Encoder, evaluateParams, paramsHash, type TemplateValues } from '../../commands';
+import { type Command, type Encoder, evaluateParams, paramsHash, type TemplateValues, type Variables } from '../../commands';
 import { jsonEqual } from '../../kernel/canonicalJson';
 import type { Violation } from '../../kernel/errors';
 import { newId } from '../../kernel/ids';
@@ -25,13 +25,13 @@ const TRIES = 2;
  * Renders a query command with those parameters of its parent that it declares, for each try: an execution of its own, whose id may stand
  * in its payload. `execution.triggerId` and `execution.enqueuedAt` are those of the parent, whose values these are.
  */
-export function draftQuery(command: Command, kind: ConnectorKind, parent: TemplateValues): QueryPart<QueryDraft> {
+export function draftQuery(command: Command, kind: ConnectorKind, parent: TemplateValues, variables: Variables): QueryPart<QueryDraft> {
   const declared = Object.entries(parent.params).filter(([name]) => Object.hasOwn(command.paramsSchema, name));
   const { params, violations } = evaluateParams(command.paramsSchema, Object.fromEntries(declared));
   if (violations.length > 0) return wrong(command, violations);
   const rendered = Array.from({ length: TRIES }, () => {
     const executionId = newId();
-    return { executionId, ...renderContent(command, { ...parent, params, execution: { ...parent.execution, id: executionId } }) };
+    return { executionId, ...renderContent(command, { ...parent, params, execution: { ...parent.execution, id: executionId } }, variables) };
   });
   const tries = rendered.flatMap(({ executionId, content }) => (content ? [{ executionId, content }] : []));
   if (tries.length < TRIES) return wrong(command, rendered.find(({ content }) => !content)?.violations ?? []);
@@ -53,6 +53,7 @@ export async function freezeQuery(encoder: Encoder, { command, kind, params, tri
   return { part: { commandId, commandName, commandRevision, params, paramsHash: paramsHash(params), kind, fPort: last?.encoding.fPort, confirmed, topic, tries: frozen }, violations: [] };
 }
 
+/** The variables are those of one device. */
 function same(one: Content, other: Content): boolean {
   return one.kind === 'input' && other.kind === 'input' && jsonEqual(one.data, other.data);
 }
