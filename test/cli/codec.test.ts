@@ -162,7 +162,7 @@ describe('plantroom codec test', () => {
     write('broken.json', '[\n  {"description": oops}\n]');
     write('end.json', '[{');
     write('object.json', { a: 1 });
-    write('mixed.json', [good, { description: 'no bytes', input: { data: 1 }, output: { bytes: [1, 300] } }, null, { description: 'deaf', output: {} }, { description: 'decoder', input: { bytes: [1], fPort: 1 }, output: { data: {} } }]);
+    write('mixed.json', [good, { description: 'no bytes', input: { data: 1 }, output: { bytes: [1, 300] } }, null, { description: 'deaf', output: {} }, { description: 'silent', input: { data: {} }, output: { fPort: null } }]);
     write('fine.json', [good]);
     write('empty.json', []);
     const { code, ...answer } = await results();
@@ -175,8 +175,8 @@ describe('plantroom codec test', () => {
       { script: 'mixed.js', result: 'passed' },
       { script: 'mixed.js', result: 'failed', why: expect.stringMatching(/mixed\.json: \[1\]\.output\.bytes\[1\]: .*255/) },
       { script: 'mixed.js', example: '[2]', result: 'failed', why: expect.stringContaining('[2]: ') },
-      { script: 'mixed.js', result: 'failed', why: expect.stringMatching(/\[3\]\.input: .*\[3\]\.output: must have bytes, or errors/) },
-      { script: 'mixed.js', example: 'decoder', result: 'skipped' },
+      { script: 'mixed.js', result: 'failed', why: expect.stringMatching(/\[3\]\.input: must be an object with data/) },
+      { script: 'mixed.js', example: 'silent', result: 'skipped', why: 'nothing to compare: give output.bytes or output.errors', timeMs: null },
       { script: 'object.js', result: 'failed', why: expect.stringContaining('object.json: must be a list') },
     ]);
   });
@@ -192,13 +192,78 @@ describe('plantroom codec test', () => {
 
   it('says of a wrong example what would be right', async () => {
     write('v.js', VALVE);
-    const bad = [1, { description: 1, input: null, output: 'x' }, { description: '', input: { data: 1, fPort: 0, variables: { a: 1 } }, output: { bytes: 'x', warnings: 1, errors: [1] } }];
+    const bad = [1, { description: true, input: null, output: 'x' }, { description: '', input: { data: 1, fPort: 0, variables: { a: 1 } }, output: { bytes: 'x?', warnings: 1, errors: [1] } }];
     write('v.json', bad);
     expect((await results()).results.map(({ why }) => why.slice(why.indexOf('['))).map((why) => why.split('; ['))).toEqual([
       ['[0]: must be an object with description, input and output'],
       ['[1].description: must be a text; name the example', '1].input: must be an object with data, and optional fPort and variables', '1].output: must be an object with bytes or errors, and optional fPort and warnings'],
-      ['[2].input.fPort: must be a whole number from 1 to 223', '2].input.variables.a: must be a text', '2].output.bytes: must be a list of whole numbers from 0 to 255', '2].output.warnings: must be a list of texts', '2].output.errors[0]: must be a text'],
+      ['[2].input.fPort: must be a whole number from 1 to 223', '2].input.variables.a: must be a text', '2].output.bytes: must be a list of whole numbers from 0 to 255, or a text of hex digits or base64', '2].output.warnings: must be a list of texts', '2].output.errors[0]: must be a text'],
     ]);
+  });
+
+  it('runs decoders, whose examples are those with bytes, in each form of a decoder and of bytes', async () => {
+    write('thermometer.js', `
+      function decodeUplink({ bytes, fPort, recvTime, variables }) {
+        if (fPort === 9) return { errors: ['no such port'] };
+        return { data: { raw: bytes, fPort, at: recvTime && recvTime.toISOString(), ...variables }, warnings: fPort === 0 ? ['odd'] : [] };
+      }
+      function encodeDownlink({ data }) { return { bytes: [data.limit] }; }`);
+    write('thermometer.json', [
+      { description: 'list', input: { bytes: [1, 40], fPort: 2 }, output: { data: { raw: [1, 40], fPort: 2 }, warnings: [], errors: null } },
+      { name: 'hex', input: { bytes: '01 28', fPort: 2, recvTime: '2026-03-01T12:00:00+01:00' }, expected: { data: { raw: [1, 40], fPort: 2, at: '2026-03-01T11:00:00.000Z' } } },
+      { name: 'base64', input: { bytes: 'ASg=', fPort: 0, recvTime: '2026-03-01 12:00:00', variables: { unit: 'K' } }, expected: { data: { raw: [1, 40], fPort: 0, at: '2026-03-01T12:00:00.000Z', unit: 'K' }, warnings: ['odd'] } },
+      { name: 'refused', input: { bytes: '', fPort: 9 }, expected: { errors: 'no such port' }, normalizedOutput: { data: [{ air: 1 }] } },
+      { name: 'encoder', input: { data: { limit: 7 } }, expected: { bytes: '0x07' } },
+    ]);
+    write('old.js', 'function Decode(fPort, bytes) { return { sum: fPort + bytes[0] }; }');
+    write('old.json', [{ description: 'adds', input: { bytes: '0a', fPort: 2 }, output: { data: { sum: 12 } } }]);
+    write('oldest.js', 'function Decoder(bytes, fPort) { return { sum: fPort + bytes[0] }; }');
+    write('oldest.json', [{ description: 'adds', input: { bytes: '0A', fPort: 2 }, output: { data: { sum: 12 } } }]);
+    const { results: rows, ...sums } = await results();
+    expect(rows.map(({ example, why }) => [example, why])).toEqual(['adds', 'adds', 'list', 'hex', 'base64', 'refused', 'encoder'].map((name) => [name, '']));
+    expect(sums).toEqual({ code: 0, passed: 7, failed: 0, noExamples: 0, skipped: 0 });
+  });
+
+  it('names the first difference in what a decoder answered', async () => {
+    write('echo.js', 'function decodeUplink(i) { return JSON.parse(i.variables.answer, (_, value) => (value === "NaN" ? NaN : value === "-0" ? -0 : value)); }');
+    const cases: [answer: object, output: object, why: string][] = [
+      [{ data: { temperature: 21.4 } }, { data: { temperature: 21.5 } }, 'data.temperature: expected 21.5, got 21.4'],
+      [{ data: { temperature: 21.499999999999996 } }, { data: { temperature: 21.5 } }, 'data.temperature: expected 21.5, got 21.499999999999996 (only by rounding)'],
+      [{ data: { a: { 'b c': [1, 2] } } }, { data: { a: { 'b c': [1, 3] } } }, 'data.a["b c"][1]: expected 3, got 2'],
+      [{ data: { a: [1] } }, { data: { a: [1, 2] } }, 'data.a: expected 2 items, got 1 item'],
+      [{ data: { a: [] } }, { data: { a: {} } }, 'data.a: expected {}, got []'],
+      [{ data: { a: '1' } }, { data: { a: 1 } }, 'data.a: expected 1, got "1"'],
+      [{ data: {} }, { data: { a: false } }, 'data.a: expected false, got none'],
+      [{ data: { a: 1, b: 'x'.repeat(200) } }, { data: { a: 1 } }, `data.b: none expected, got "${'x'.repeat(99)} … (102 characters more)`],
+      [{ data: { a: 1 } }, { data: { a: null } }, 'data.a: expected null, got 1'],
+      [{ data: { a: 1 }, warnings: ['w'] }, { data: { a: 1 }, warnings: [] }, 'warnings[0]: none expected, got "w"'],
+      [{ data: { a: 1 } }, { errors: ['no'] }, 'errors: expected "no", got none'],
+      [{ errors: ['no'] }, { data: { a: 1 } }, 'errors: expected none, got "no"'],
+      [{ data: { b: 2, a: [{ y: 1, x: 'NaN' }], c: '-0' } }, { data: { c: 0, a: [{ x: null, y: 1 }], b: 2 } }, ''],
+      [{ data: {} }, { data: { a: null } }, ''],
+      [{ data: { a: 1 } }, { data: null, warnings: [] }, ''],
+      [{ data: 5 }, { data: {} }, expect.stringMatching(/^bad_output: /) as string],
+    ];
+    write('echo.json', cases.map(([answer, output]) => ({ input: { bytes: [], variables: { answer: JSON.stringify(answer) } }, output })));
+    expect((await results()).results.map(({ why }) => why)).toEqual(cases.map(([, , why]) => why));
+  });
+
+  it('says of a wrong example of a decoder what would be right', async () => {
+    write('v.js', 'function decodeUplink() { return { data: {} }; }');
+    const input = { bytes: [1] };
+    const cases: [item: object, why: string][] = [
+      [{ input: { bytes: [256] } }, '.input.bytes[0]: must be a whole number from 0 to 255'],
+      [{ input: { bytes: '012' } }, '.input.bytes: must be a list of whole numbers from 0 to 255, or a text of hex digits or base64'],
+      [{ input: { ...input, fPort: 256 } }, '.input.fPort: must be a whole number from 0 to 255'],
+      [{ input: { ...input, recvTime: 'noon' } }, '.input.recvTime: must be a time such as 2026-03-01T12:00:00Z'],
+      [{ input: { ...input, recvTime: '2026-13-01T12:00' } }, '.input.recvTime: must be a time such as 2026-03-01T12:00:00Z'],
+      [{ input, output: { data: 5 } }, '.output.data: must be an object'],
+      [{ input, expected: { data: [1] } }, '.expected.data: must be an object'],
+      [{ input, output: 'x' }, '.output: must be an object with data or errors, and optional warnings'],
+    ];
+    write('v.json', [...cases.map(([item]) => item), { input }]);
+    const why = (at: number, text: string): string => `${join(folder, 'v.json')}: [${at}]${text}`;
+    expect((await results()).results.map((row) => row.why)).toEqual([...cases.map(([, text], at) => why(at, text)), 'nothing to compare: give output.data or output.errors']);
   });
 
   it('is not stalled by hostile scripts', async () => {
@@ -206,10 +271,12 @@ describe('plantroom codec test', () => {
     write('loop.json', Array.from({ length: 500 }, () => good));
     write('native.js', 'function encodeDownlink() { Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); }');
     write('native.json', Array.from({ length: 500 }, () => good));
+    write('decoder.js', 'function decodeUplink() { for (;;); }');
+    write('decoder.json', Array.from({ length: 500 }, () => ({ input: { bytes: [1] }, output: { data: {} } })));
     write('valve.js', VALVE);
     write('valve.json', Array.from({ length: 50 }, () => good));
     const answer = await results();
-    expect(answer).toMatchObject({ passed: 50, failed: 1000 });
+    expect(answer).toMatchObject({ passed: 50, failed: 1500 });
     expect(answer.results.at(0)).toMatchObject({ why: expect.stringMatching(/^timeout/) });
     expect(answer.results.at(499)).toMatchObject({ why: 'not run: the script ran out of time or memory 3 times' });
   });
@@ -219,6 +286,7 @@ describe('plantroom codec test', () => {
     write('valve.js', VALVE);
     expect(await testFolder()).toMatchObject({ code: 1, stdout: expect.stringContaining('0 passed, 0 failed, 1 without examples') });
     expect(await plantroom(['codec', 'test', join(folder, 'none')])).toMatchObject({ code: 2, stderr: expect.stringContaining('none cannot be read (ENOENT)') });
+    expect(await plantroom(['codec', 'test'])).toMatchObject({ code: 2, stdout: '', stderr: 'plantroom: give a folder of scripts, or --profiles for the imported codecs\n' });
   });
 });
 
