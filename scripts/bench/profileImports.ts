@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { CreateDigitalDeviceRequest, DigitalDevice, GetDigitalDeviceRequest, UpdateDigitalDeviceRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
-import { ask, DEVICES, richDevice, target } from './fleet';
+import { ask, DEVICES, target } from './fleet';
 import { say, short } from './measure';
 import { Pace, type Paced } from './pace';
 import type { PlantroomServer } from './plantroomServer';
@@ -24,9 +24,9 @@ interface Bystanders {
   readonly writes: Paced;
 }
 
-/** Imports each checkout twice, while a client reads one device and another one changes one. */
-export async function benchImports(server: PlantroomServer, checkouts: readonly Checkout[]): Promise<void> {
-  const clients = await bystanders(server);
+/** Imports each checkout twice, while a client reads a device and another client changes another one. */
+export async function benchImports(server: PlantroomServer, deviceId: string, checkouts: readonly Checkout[]): Promise<void> {
+  const clients = await bystanders(server, deviceId);
   await clients(async () => await pause(QUIET_MS / 2)); // warms up
   const quiet = await clients(async () => await pause(QUIET_MS));
   shown('nothing else', quiet.seen);
@@ -43,11 +43,10 @@ export async function benchImports(server: PlantroomServer, checkouts: readonly 
 }
 
 /** Answers how to do something while the calls go on. */
-async function bystanders(server: PlantroomServer): Promise<<T>(work: () => Promise<T>) => Promise<{ seconds: number; seen: Bystanders; result: T }>> {
-  const readId = await richDevice(server, server.key);
+async function bystanders(server: PlantroomServer, deviceId: string): Promise<<T>(work: () => Promise<T>) => Promise<{ seconds: number; seen: Bystanders; result: T }>> {
   const create = CreateDigitalDeviceRequest.encode(CreateDigitalDeviceRequest.fromPartial({ name: 'Changed all the time' })).finish();
   const { id } = DigitalDevice.decode(await ask(server, server.key, `${DEVICES}/CreateDigitalDevice`, create));
-  const get = GetDigitalDeviceRequest.encode(GetDigitalDeviceRequest.fromPartial({ id: readId })).finish();
+  const get = GetDigitalDeviceRequest.encode(GetDigitalDeviceRequest.fromPartial({ id: deviceId })).finish();
   const update = (n: number): Uint8Array => UpdateDigitalDeviceRequest.encode(UpdateDigitalDeviceRequest.fromPartial({ id, name: `Changed ${n}` })).finish();
   return async (work) => {
     const gets = await Pace.start({ ...target(server, server.key, `${DEVICES}/GetDigitalDevice`), message: () => get }, GETS_A_SECOND);
@@ -70,6 +69,6 @@ function shown(when: string, seen: Bystanders, quiet?: Bystanders): void {
 }
 
 function counts(json: string): string {
-  const { profiles, warnings } = JSON.parse(json) as { profiles: Readonly<Record<string, number>>; warnings: readonly unknown[] };
-  return `${Object.entries(profiles).map(([name, count]) => `${count} ${name}`).join(', ')}, ${warnings.length} warnings`;
+  const told = JSON.parse(json) as { new: number; changed: number; unchanged: number; warnings: readonly unknown[] };
+  return `${told.new} new, ${told.changed} changed, ${told.unchanged} unchanged, ${told.warnings.length} warnings`;
 }

@@ -4,7 +4,7 @@ import { GetDeviceProfileTemplateRequest, GetDigitalDeviceRequest } from '../../
 import { silentLogger } from '../../src/kernel/logger';
 import { DeviceProfiles } from '../../src/profiles';
 import { DEVICES_PER_VENDOR, deviceOf, PROFILES_PER_VENDOR, vendorOf } from '../../test/support/manyProfiles';
-import { DEVICES, richDevice, target } from './fleet';
+import { DEVICES, target } from './fleet';
 import { compare, quantile, type Row, say, short } from './measure';
 import type { PlantroomServer } from './plantroomServer';
 
@@ -23,10 +23,10 @@ interface Asked {
 const lookUp = (of: (n: number) => Asked) => (n: number): Uint8Array => GetDeviceProfileTemplateRequest.encode(GetDeviceProfileTemplateRequest.fromPartial(of(n))).finish();
 
 /** Look-ups over the wire against a get of a device, and inside of a process that does nothing else, among so many vendors. */
-export async function benchLookUps(server: PlantroomServer, url: string, vendors: number): Promise<void> {
+export async function benchLookUps(server: PlantroomServer, url: string, deviceId: string, vendors: number): Promise<void> {
   const asked = (n: number): Asked => ({ brand: vendorOf(n % vendors), model: deviceOf(n % vendors, (n * 3) % DEVICES_PER_VENDOR), band: 'EU868' });
   say(`  look-ups at ${vendors * PROFILES_PER_VENDOR} profiles`);
-  const get = GetDigitalDeviceRequest.encode(GetDigitalDeviceRequest.fromPartial({ id: await richDevice(server, server.key) })).finish();
+  const get = GetDigitalDeviceRequest.encode(GetDigitalDeviceRequest.fromPartial({ id: deviceId })).finish();
   const load = { ...target(server, server.key, `${DEVICES}/GetDeviceProfileTemplate`), concurrency: 1 };
   const small = { brand: vendorOf(0), model: deviceOf(0, 0), band: 'eu863-870' };
   const [yardstick, ...rows] = await compare([

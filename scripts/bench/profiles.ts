@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeCheckout, PROFILES_PER_VENDOR, type CheckoutSize } from '../../test/support/manyProfiles';
+import { richDevice } from './fleet';
 import { argument, say, short } from './measure';
 import { PlantroomServer } from './plantroomServer';
 import { startPostgres } from './postgres';
@@ -40,10 +41,11 @@ async function onEngine(engine: string, folder: string, env: NodeJS.ProcessEnv):
     say(`\nimport of ${VENDORS * PROFILES_PER_VENDOR} device profiles beside a server that answers, on all cores: ${engine}, TLS on (goals: 4,000 in under 60 s, p99 of a get under 50 ms)`);
     const checkouts = [checkout(folder, { layout: 'lorawan-devices', vendors: VENDORS }), checkout(folder, { layout: 'chirpstack-device-profiles', vendors: VENDORS, first: VENDORS })];
     const edition = checkout(folder, { layout: 'lorawan-devices', vendors: VENDORS, edition: 1 });
-    await benchImports(server, [...checkouts, { ...edition, name: `${edition.name}, every codec another one` }]);
+    const deviceId = await richDevice(server, server.key);
+    await benchImports(server, deviceId, [...checkouts, { ...edition, name: `${edition.name}, every codec another one` }]);
     const rest = checkout(folder, { layout: 'lorawan-devices', vendors: ALL_VENDORS - 2 * VENDORS, first: 2 * VENDORS });
     await server.beside(['profiles', 'import', rest.folder, '--json']);
-    await benchLookUps(server, env['PLANTROOM_DATABASE_URL'] ?? '', ALL_VENDORS);
+    await benchLookUps(server, env['PLANTROOM_DATABASE_URL'] ?? '', deviceId, ALL_VENDORS);
   } finally {
     await server.remove();
   }
