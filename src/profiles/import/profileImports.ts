@@ -1,6 +1,7 @@
 import { UnitOfWork, type Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { ProfileSource } from '../profile';
+import { raced } from '../raced';
 import { ImportRepository } from './importRepository';
 import type { ImportWarning, ReadVendor } from './readVendor';
 import { changesOf, isAnything, type VendorChanges } from './vendorChanges';
@@ -24,9 +25,6 @@ export interface ProfileImportsOptions {
   readonly database: Database;
   readonly clock: Clock;
 }
-
-/** How often others may be faster. */
-const TRIES = 5;
 
 /** Stores what was read, one transaction for each vendor; what did not change is not written. */
 export class ProfileImports {
@@ -53,22 +51,13 @@ export class ProfileImports {
 
   /** Another import, or a removal, may be at the same brand: then what is stored is read anew. */
   private async write(rows: VendorRows): Promise<VendorChanges> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.uow.transaction(async (repository) => {
-          const changes = changesOf(rows, await repository.read(rows.source, rows.brandId));
-          await repository.write(changes, this.options.clock.now());
-          return changes;
-        });
-      } catch (error) {
-        if (attempt === TRIES || !this.isLostRace(error)) throw error;
-      }
-    }
-  }
-
-  private isLostRace(error: unknown): boolean {
-    const { dialect } = this.options.database;
-    return dialect.isUniqueViolation(error) || dialect.isForeignKeyViolation(error);
+    const { database, clock } = this.options;
+    const once = async (repository: ImportRepository): Promise<VendorChanges> => {
+      const changes = changesOf(rows, await repository.read(rows.source, rows.brandId));
+      await repository.write(changes, clock.now());
+      return changes;
+    };
+    return await raced(database, async () => await this.uow.transaction(once));
   }
 }
 

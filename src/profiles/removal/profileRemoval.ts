@@ -1,5 +1,6 @@
 import { UnitOfWork, type Database } from '../../database';
 import { DomainError } from '../../kernel/errors';
+import { raced } from '../raced';
 import { RemovalRepository, type ProfileSelection } from './removalRepository';
 
 /** A profile that stays, and how many devices use it. */
@@ -27,8 +28,6 @@ export interface ProfileRemovalOptions {
 /** Rows of one transaction: the server's own writes wait as long as that takes. */
 const PROFILES_AT_ONCE = 200;
 const OTHERS_AT_ONCE = 50;
-/** How often others may be faster. */
-const TRIES = 5;
 
 /** Removes profiles, some at a time, so that a server beside it never waits long. */
 export class ProfileRemoval {
@@ -73,8 +72,9 @@ export class ProfileRemoval {
     }
   }
 
+  /** A device may be given a profile meanwhile: the foreign key refuses, and it is looked at anew. */
   private async removePortion(ids: readonly string[], beforeChange?: () => Promise<void>): Promise<{ removed: number; kept: UsedProfile[] }> {
-    return await this.raced(async () => {
+    return await raced(this.options.database, async () => {
       const uses = await this.options.uses(ids);
       const kept = ids.flatMap((id) => (uses.has(id) ? [{ id, devices: uses.get(id) ?? 0 }] : []));
       const free = ids.filter((id) => !uses.has(id));
@@ -86,19 +86,8 @@ export class ProfileRemoval {
 
   private async removeAll(portion: (repository: RemovalRepository) => Promise<number>): Promise<number> {
     let all = 0;
-    for (let removed = -1; removed !== 0; all += removed) removed = await this.raced(async () => await this.uow.transaction(portion));
+    for (let removed = -1; removed !== 0; all += removed) removed = await raced(this.options.database, async () => await this.uow.transaction(portion));
     return all;
-  }
-
-  /** A device may be given a profile meanwhile, or an import use a codec again: the foreign key refuses, and it is looked at anew. */
-  private async raced<T>(work: () => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await work();
-      } catch (error) {
-        if (attempt === TRIES || !this.options.database.dialect.isForeignKeyViolation(error)) throw error;
-      }
-    }
   }
 }
 
