@@ -1,5 +1,6 @@
 import type { CodecError, EncodeRequest, EncodeResult, Sandbox } from '../codec';
-import { isLorawan } from '../connections';
+import { isLorawan, variablesOf } from '../connections';
+import type { Device } from '../devices';
 import type { JsonValue } from '../kernel/jsonValue';
 import { shortened } from '../kernel/shortened';
 
@@ -8,6 +9,11 @@ export type Encoder = Pick<Sandbox, 'encode'>;
 
 /** What an encoder is told of the device beside the command, as `input.variables`. */
 export type Variables = NonNullable<EncodeRequest['variables']>;
+
+/** The variables of a device; none where it has no physical device. */
+export function deviceVariables({ physicalDevice }: Pick<Device, 'physicalDevice'>): Variables {
+  return physicalDevice ? variablesOf(physicalDevice.configuration) : {};
+}
 
 /** One run of a command's encoder. */
 export interface EncoderRun {

@@ -1,5 +1,5 @@
 import type { CodecError, EncodeResult } from '../codec';
-import { ConnectionRepository, findConnector, isLorawan, variablesOf } from '../connections';
+import { ConnectionRepository, findConnector, isLorawan } from '../connections';
 import type { Database } from '../database';
 import { type Device, DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
@@ -9,7 +9,7 @@ import { InsertionRoom } from '../kernel/jsonTemplate';
 import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
 import { CodecRepository } from '../profiles';
 import { renderEncoderInput } from './commandTemplates';
-import { type Encoder, runEncoder } from './encoder';
+import { deviceVariables, type Encoder, runEncoder } from './encoder';
 import { type EncoderSource, findEncoder, type FoundEncoder } from './profileEncoder';
 
 /** The encoder to try, and what it is given. */
@@ -61,7 +61,7 @@ export class EncoderPreviews {
     if (data === undefined) return templateError(violations);
     const kind = await this.kindOf(organizationId, device);
     const { fPort } = request;
-    const variables = variablesOf(device.physicalDevice?.configuration ?? {});
+    const variables = deviceVariables(device);
     // An owner of their own: previews never hold up the executions of their organization.
     const outcome = await runEncoder(this.options.encoder, { owner: `${organizationId}:preview`, kind, script, data, variables, fPort, signal });
     return isLorawan(kind) && outcome.output && outcome.output.fPort === undefined ? { ...outcome, warnings: [...outcome.warnings, NEEDS_PORT] } : outcome;

@@ -4,7 +4,7 @@ export { missingCommands } from './commandRepository';
 export { CommandRepository } from './commandRepository';
 export { CommandService, type CommandOptions, type CommandPage, type CommandQuery } from './commandService';
 export { ENCODED_TEMPLATE, renderDirect, renderEncoderInput, renderExpected, type RenderedState, type TemplateExecution, type TemplateValues } from './commandTemplates';
-export { encoderProblem, runEncoder, type Encoder, type Variables } from './encoder';
+export { deviceVariables, encoderProblem, runEncoder, type Encoder, type Variables } from './encoder';
 export { EncoderPreviews, type EncoderPreview, type PreviewOptions } from './encoderPreview';
 export { evaluateParams, paramsHash, type EvaluatedParams } from './params';
 export type { ParamSchema, ParamsSchema, ParamType } from './paramSchema';

@@ -16,6 +16,7 @@ const CODECS = [
   codecOf('oldest', { encoder: 'function Encoder(obj, fPort) { return [3, obj.a, fPort]; }' }),
   codecOf('gauge', { decoder: 'function decodeUplink() { return { data: {} }; }' }),
 ];
+const named = (name: string, more: object = {}): object => ({ customEncoder: '', encoderProfileId: profile(name), ...more });
 const profile = (name: string): string => `halmwind/${name}/1.0/EU868`;
 
 describe.each(engines())('encoder previews on $name', (engine) => {
@@ -110,7 +111,6 @@ describe.each(engines())('encoder previews on $name', (engine) => {
   });
 
   it('tell of a profile that is not there, or encodes nothing, together with all else', async () => {
-    const named = (name: string, more: object = {}) => ({ customEncoder: '', encoderProfileId: profile(name), ...more });
     expect((await previewFails(named('none'))).violations).toEqual({ encoderProfileId: expect.stringMatching(/^no such profile was imported/) });
     expect((await previewFails(named('gauge'))).violations).toEqual({ encoderProfileId: expect.stringMatching(/^is a profile that encodes no downlinks/) });
     expect((await previewFails(named('none', { fPort: 224 }))).fields.toSorted()).toEqual(['encoderProfileId', 'fPort']);

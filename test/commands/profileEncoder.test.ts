@@ -17,6 +17,11 @@ const FIELD = 'command.encoderProfileId';
 
 /** A definition whose encoder comes from the profile. */
 const from = (encoderProfileId: string, overrides: Partial<CommandDefinition> = {}): Partial<CommandDefinition> => ({ mode: 2, directPayload: undefined, encoderProfileId, ...overrides });
+const updateRequest = (command: Command, definition: Partial<CommandDefinition>) => UpdateCommandRequest.fromPartial({ id: command.deviceId, commandId: command.id, command: wireDefinition(definition) });
+/** What was answered, as a definition to be given. */
+const written = (command: Command): Partial<CommandDefinition> => wireDefinition({ ...command, directPayload: command.directPayload });
+/** All of a command that is not of its last change. */
+const lasting = ({ revision: _revision, etag: _etag, updatedAt: _updatedAt, ...rest }: Command): object => rest;
 /** A vendor with one model for each encoder, whose profile is `halmwind/<name>/1.0/EU868`; null: its codec only decodes, undefined: it has none. */
 const vendorWith = (encoders: Readonly<Record<string, string | null | undefined>>) =>
   vendorOf({
@@ -44,14 +49,9 @@ describe.each(engines())('commands with the encoder of a profile on $name', (eng
   async function removed(profileId: string): Promise<void> {
     await new ProfileRemoval({ database: room.db.database, uses: async () => new Map() }).remove({ ids: [profileId] });
   }
-  const updateRequest = (command: Command, definition: Partial<CommandDefinition>) => UpdateCommandRequest.fromPartial({ id: command.deviceId, commandId: command.id, command: wireDefinition(definition) });
   const update = async (command: Command, definition: Partial<CommandDefinition>): Promise<Command> => await call(room.client.updateCommand.bind(room.client), updateRequest(command, definition), AS_ONE);
   const updateFails = async (command: Command, definition: Partial<CommandDefinition>): Promise<SeenError> => await callFails(room.client.updateCommand.bind(room.client), updateRequest(command, definition), AS_ONE);
   const get = async (command: Command): Promise<Command> => await call(room.client.getCommand.bind(room.client), { id: command.deviceId, commandId: command.id, organizationId: '' }, AS_ONE);
-  /** What was answered, as a definition to be given. */
-  const written = (command: Command): Partial<CommandDefinition> => wireDefinition({ ...command, directPayload: command.directPayload });
-  /** All of a command that is not of its last change. */
-  const lasting = ({ revision: _revision, etag: _etag, updatedAt: _updatedAt, ...rest }: Command): object => rest;
 
   it('hold a copy of it as the vendor wrote it, and answer both', async () => {
     const created = await room.create(id, from(SLUICE));

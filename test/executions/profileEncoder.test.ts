@@ -25,6 +25,7 @@ const vendorWith = (encoders: Readonly<Record<string, string>>) =>
     codecs: Object.entries(encoders).map(([id, encoder]) => codecOf(id, { encoder })),
   });
 const from = (name: string, overrides: Partial<CommandDefinition> = {}): Partial<CommandDefinition> => ({ mode: 2, directPayload: undefined, paramsSchema: LEVEL, encoderProfileId: `halmwind/${name}/1.0/EU868`, fPort: 42, ...overrides });
+const bytesOf = async (gateway: TestGateway, count: number): Promise<number[]> => [...((await gateway.command(count)).payload as { value: Uint8Array }).value];
 
 describe.each(engines())('executing with the encoder of a profile on $name', ({ createDatabase }) => {
   let db: TestDatabase;
@@ -48,7 +49,6 @@ describe.each(engines())('executing with the encoder of a profile on $name', ({ 
     const physicalDevice = { clientDeviceId: undefined, connectionId: undefined, configuration };
     await room.devices.update('org-1', deviceId, { name: undefined, physicalDevice, dataSendingInterval: undefined }, undefined);
   }
-  const bytesOf = async (gateway: TestGateway, count: number): Promise<number[]> => [...((await gateway.command(count)).payload as { value: Uint8Array }).value];
 
   it.each([
     ['encodeDownlink', 'newest', [1, 5, 42, 9]],

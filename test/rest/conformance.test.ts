@@ -149,9 +149,8 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
       const encoderProfileId = 'halmwind/sluice/1.0/EU868';
       const commands = `/api/v2/devices/${await room.device()}/commands`;
       const definition = { name: 'Sluice', mode: 'encoded', verificationStrategy: 'no_verification', encoderProfileId };
-      const told = (field: string) => ({ status: 400, code: 'validation_failed', fields: [field] });
-      expect(seenHttp(await room.ask('POST', `${commands}/preview-encoder`, { encoderProfileId }))).toMatchObject(told('encoderProfileId'));
-      expect(seenHttp(await room.ask('POST', commands, { command: definition }))).toMatchObject(told('command.encoderProfileId'));
+      expect(seenHttp(await room.ask('POST', `${commands}/preview-encoder`, { encoderProfileId }))).toMatchObject({ status: 400, fields: ['encoderProfileId'] });
+      expect(seenHttp(await room.ask('POST', commands, { command: definition }))).toMatchObject({ status: 400, fields: ['command.encoderProfileId'] });
     });
 
     it('shows what an encoder makes in three forms, and null where there is no error', async () => {

@@ -1,5 +1,5 @@
-import { type Command, type Encoder, evaluateParams, paramsHash, renderExpected, type TemplateExecution, type TemplateValues } from '../../commands';
-import { type Connection, type ConnectorKind, findConnector, variablesOf } from '../../connections';
+import { type Command, deviceVariables, type Encoder, evaluateParams, paramsHash, renderExpected, type TemplateExecution, type TemplateValues } from '../../commands';
+import { type Connection, type ConnectorKind, findConnector } from '../../connections';
 import type { Device } from '../../devices';
 import type { Violation } from '../../kernel/errors';
 import { newId } from '../../kernel/ids';
@@ -136,7 +136,7 @@ function render(facts: SubmitFacts, params: JsonObject, execution: TemplateExecu
   // Templates are checked for a device without a route too, so that everything is said at once.
   const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
   const values = { params, device: target, execution, room: new InsertionRoom() };
-  const variables = variablesOf(device.physicalDevice?.configuration ?? {});
+  const variables = deviceVariables(device);
   const { content, violations } = renderContent(command, values, variables);
   const states = expectedValues(facts, values);
   // Without a route nothing of it is ever sent; then only what is wrong with it counts.
