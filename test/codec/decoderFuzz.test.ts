@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { jsonProblem, type JsonObject, type JsonValue } from '../../src/kernel/jsonValue';
+import { openSandbox } from './sandboxRoom';
+
+const SEED = 20_261_122;
+const room = openSandbox({ workers: 1 });
+afterAll(async () => await room.sandbox.stop());
+
+const quoted = fc.oneof({ weight: 9, arbitrary: fc.string({ unit: 'grapheme' }) }, { weight: 1, arbitrary: fc.string({ unit: 'binary' }) }).map((text) => JSON.stringify(text));
+const key = fc.oneof(quoted, fc.constantFrom('a', 'b', '["__proto__"]', 'toString', '"0"', '7', '""', '"é"'));
+const number = fc.oneof(fc.double(), fc.integer(), fc.constantFrom(0, -0, 2 ** 53, 1e21, 5e-324, 0.1 + 0.2)).map((value) => (Object.is(value, -0) ? '-0' : String(value)));
+const odd = fc.constantFrom(
+  'undefined',
+  'null',
+  'true',
+  'function () {}',
+  'Symbol("s")',
+  '5n',
+  'new Date(1e12)',
+  'new Date(NaN)',
+  '/x/g',
+  'new Map([[1, 2]])',
+  'new Set([1])',
+  'new Uint8Array([1, 255])',
+  'new Float32Array([0.5, NaN])',
+  'new Number(3)',
+  'new String("boxed")',
+  'new Boolean(false)',
+  'Object(Symbol("s"))',
+  '[1, , 3]',
+  'new Array(3)',
+  'Object.create({ inherited: 1 })',
+  '{ "__proto__": { inherited: 1 }, own: 1 }',
+  'Object.defineProperty({ seen: 1 }, "hidden", { value: 2 })',
+  '{ get now() { return [1, { a: NaN }]; } }',
+  '{ toJSON() { return { from: "toJSON" }; } }',
+  '{ toJSON(key) { return key; } }',
+  '{ toJSON: 5 }',
+  '{ [Symbol("s")]: 1, kept: 2 }',
+  'Object.assign([1, 2], { named: 3 })',
+  'Object.assign(function () {}, { named: 3, toJSON() { return "f"; } })',
+  'new Proxy({ a: 1 }, {})',
+  'new Proxy([1, 2], {})',
+  'new (class Reading { v = 1; #p = 2; get w() { return 3; } })()',
+  '(function () { var o = { a: 1 }; o.self = o; return o; })()',
+  '(function () { var shared = { v: 1 }; return { a: shared, b: [shared, shared] }; })()',
+  '{ long: "x".repeat(40000), more: "é".repeat(20000) }',
+);
+const { value } = fc.letrec<{ value: string; list: string; object: string }>((tie) => ({
+  value: fc.oneof({ depthSize: 'small', withCrossShrink: true }, quoted, number, odd, tie('list'), tie('object')),
+  list: fc.array(tie('value'), { maxLength: 4 }).map((items) => `[${items.join(', ')}]`),
+  object: fc.array(fc.tuple(key, tie('value')), { maxLength: 5 }).map((members) => `{ ${members.map(([name, of]) => `${name}: ${of}`).join(', ')} }`),
+}));
+/** Around the depth that is the last one. */
+const deep = fc.tuple(value, fc.array(fc.constantFrom('{ o: ', '['), { minLength: 26, maxLength: 34 })).map(([inner, around]) => around.reduceRight((text, open) => `${open}${text}${open === '[' ? ']' : ' }'}`, inner));
+const members = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), fc.oneof({ weight: 6, arbitrary: value }, { weight: 1, arbitrary: deep })).map((all) => `{ ${Object.entries(all).map(([name, of]) => `${name}: ${of}`).join(', ')} }`);
+const data = fc.oneof({ weight: 5, arbitrary: members }, { weight: 1, arbitrary: value });
+
+type Outcome = { readonly data: JsonObject } | { readonly code: string };
+
+/** What should come of it, in the plainest way. */
+function model(source: string): Outcome {
+  const made: unknown = new Function(`return (${source});`)();
+  if (typeof made !== 'object' || made === null || Array.isArray(made) || ArrayBuffer.isView(made)) return { code: 'bad_output' };
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(made) as string | undefined;
+  } catch {
+    return { code: 'bad_output' };
+  }
+  const read = (text === undefined ? null : JSON.parse(text)) as JsonValue;
+  if (!text?.startsWith('{') || jsonProblem(read) !== undefined) return { code: 'bad_output' };
+  return Buffer.byteLength(text) > 65_536 ? { code: 'too_large' } : { data: read as JsonObject };
+}
+
+describe(`data (seed ${SEED})`, () => {
+  it('are what JSON.parse(JSON.stringify(data)) is', async () => {
+    const seen = { data: 0, bad_output: 0, too_large: 0 };
+    await fc.assert(
+      fc.asyncProperty(data, fc.boolean(), async (source, isNew) => {
+        const script = isNew ? `function decodeUplink() { return { data: ${source} }; }` : `function Decoder() { return ${source}; }`;
+        const expected = isNew && source === 'undefined' ? { code: 'bad_output' } : model(source);
+        const result = await room.decode(script);
+        expect(result.data ? { data: result.data } : { code: result.error?.code }).toEqual(expected);
+        // What is equal to toEqual may differ in order.
+        if ('data' in expected) expect(JSON.stringify(result.data)).toBe(JSON.stringify(expected.data));
+        seen['data' in expected ? 'data' : (expected.code as 'bad_output')] += 1;
+      }),
+      { seed: SEED, numRuns: 600 },
+    );
+    expect(Object.values(seen).every((count) => count > 10)).toBe(true);
+    expect(room.events).toEqual([]);
+  });
+
+  it('hold every value that was in JSON', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 5 })), async (given) => {
+        const expected = JSON.parse(JSON.stringify(given)) as JsonObject;
+        fc.pre(jsonProblem(expected) === undefined);
+        expect(await room.data(`function Decoder() { return JSON.parse(${JSON.stringify(JSON.stringify(given))}); }`)).toEqual(expected);
+      }),
+      { seed: SEED, numRuns: 200 },
+    );
+  });
+});
