@@ -64,29 +64,35 @@ async function reportOf(codecs: CodecRepository, brands: readonly CodecBrand[], 
   const progress = new Progress(total, flags.json ? { write: () => {} } : process.stderr);
   await withSandboxOf(flags, Infinity, async (sandbox, workers) => {
     const runner = new ExampleRunner(sandbox);
-    await inParallel(jobsOf(codecs, brands, report, progress), workers, async (job, at) => report.add(at, job, await outcomeOf(job, runner)));
+    await inParallel(jobsOf(chosenCodecs(codecs, brands, flags), report, progress), workers, async (job, at) => report.add(at, job, await outcomeOf(job, runner)));
   });
   progress.clear();
   return report.result();
 }
 
-/** The examples of all codecs of these brands; only some codecs are in memory at a time. */
-async function* jobsOf(codecs: CodecRepository, brands: readonly CodecBrand[], report: ProfilesReport, progress: Progress): AsyncGenerator<Job> {
-  for (const brand of brands) {
-    for await (const codec of codecsOf(codecs, brand)) {
-      const jobs = codec.examples.flatMap(({ role, file, items }) => items.map((item, at) => ({ codec, role, file, example: exampleOf(item, at, file, role) })));
-      report.begin(codec, jobs.length);
-      yield* jobs;
-      progress.step(plainText(codec.id));
-    }
+/** The examples of all codecs that were asked for; only some codecs are in memory at a time. */
+async function* jobsOf(codecs: AsyncIterable<DeviceCodec>, report: ProfilesReport, progress: Progress): AsyncGenerator<Job> {
+  for await (const codec of codecs) {
+    const jobs = codec.examples.flatMap(({ role, file, items }) => items.map((item, at) => ({ codec, role, file, example: exampleOf(item, at, file, role) })));
+    report.begin(codec, jobs.length);
+    yield* jobs;
+    progress.step(plainText(codec.id));
   }
 }
 
-async function* codecsOf(codecs: CodecRepository, { source, brandId }: CodecBrand): AsyncGenerator<DeviceCodec> {
+async function* chosenCodecs(codecs: CodecRepository, brands: readonly CodecBrand[], { vendor, source }: ProfilesFlags): AsyncGenerator<DeviceCodec> {
+  // A brand is not found by an index: without a choice of brands one walk through the table does.
+  const walks = vendor ? new Set(brands.map(({ brandId }) => brandId)) : [undefined];
+  for (const brandId of walks) {
+    for await (const codec of walk(codecs, brandId)) if (source === undefined || codec.source === source) yield codec;
+  }
+}
+
+async function* walk(codecs: CodecRepository, brandId: string | undefined): AsyncGenerator<DeviceCodec> {
   let after = '';
   for (;;) {
     const portion = await codecs.list(after, PORTION, brandId);
-    yield* portion.filter((codec) => codec.source === source);
+    yield* portion;
     const last = portion.at(-1);
     if (!last || portion.length < PORTION) return;
     after = last.id;
