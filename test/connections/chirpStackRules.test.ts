@@ -74,6 +74,8 @@ describe('a command to ChirpStack', () => {
   it.each([
     [{}, []],
     [{ mode: 'encoded', fPort: 223 } as const, []],
+    [{ mode: 'encoded', fPort: undefined } as const, []],
+    [{ mode: 'encoded', fPort: 224 } as const, ['command.fPort']],
     [{ fPort: undefined }, ['command.fPort']],
     [{ fPort: 0 }, ['command.fPort']],
     [{ fPort: 224 }, ['command.fPort']],

@@ -51,10 +51,11 @@ function checkTopics({ eventTopic, commandTopic }: JsonObject): Violation[] {
   return Object.entries(faults).flatMap(([name, description]) => (description === undefined ? [] : [{ field: `configuration.${name}`, description }]));
 }
 
-function checkCommand({ fPort, topic }: RoutedCommand): Violation[] {
+function checkCommand({ mode, fPort, topic }: RoutedCommand): Violation[] {
   const violations: Violation[] = [];
-  if (fPort === undefined) violations.push({ field: 'command.fPort', description: `is missing; give the port of the device that takes the command, 1 to ${LARGEST_PORT}` });
-  else if (fPort < 1 || fPort > LARGEST_PORT) violations.push({ field: 'command.fPort', description: `must be 1 to ${LARGEST_PORT}` });
+  // An encoder may return one: whether it does is seen when it has run.
+  if (fPort === undefined && mode === 'direct') violations.push({ field: 'command.fPort', description: `is missing; give the port of the device that takes the command, 1 to ${LARGEST_PORT}` });
+  if (fPort !== undefined && (fPort < 1 || fPort > LARGEST_PORT)) violations.push({ field: 'command.fPort', description: `must be 1 to ${LARGEST_PORT}` });
   if (topic !== '') violations.push({ field: 'command.mqttTopic', description: 'has no place on a connection of the connector `chirpstack`, which gives the topic; leave it out' });
   return violations;
 }
