@@ -3,7 +3,7 @@ import { findRegion } from '../regions';
 import { chirpStackCodec } from './chirpStackCodec';
 import { DEVICE_KEYS, PROFILE_KEYS, unknownKeys, VENDOR_KEYS } from './chirpStackKeys';
 import { CodecShelf } from './codecShelf';
-import { idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
+import { fileNameOf, idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
 import { ImportWarnings, some } from './importWarnings';
 import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles';
 import { radioSettings, type RadioSettings } from './radio';
@@ -76,7 +76,7 @@ export class ChirpStackVendor {
       this.warnings.add(file, 'has devices that is no list of files; all in devices/ are imported');
       return present;
     }
-    const names = devices.flatMap((name) => textOf(name)?.replace(/\.toml$/, '') ?? []);
+    const names = devices.flatMap((name) => fileNameOf(name)?.replace(/\.toml$/, '') ?? []);
     const listed = new Set(names);
     const unlisted = present.filter((name) => !listed.has(name));
     if (unlisted.length > 0) this.warnings.add(file, `does not list all that lies in devices/; not imported: ${some(unlisted)}`);
@@ -126,7 +126,7 @@ export class ChirpStackVendor {
   }
 
   private profile(listed: unknown, from: string): Found<RegionProfile> {
-    const name = textOf(listed);
+    const name = fileNameOf(listed);
     if (name === undefined) return { problem: { file: from, reason: 'lists a profile without a name' } };
     const path = this.files.path(posix.join(this.own, 'profiles'), name.endsWith('.toml') ? name : `${name}.toml`, from);
     return 'problem' in path ? path : once(this.profiles, path.value, () => this.readProfile(path.value));
@@ -147,7 +147,7 @@ export class ChirpStackVendor {
   }
 
   private codec(firmware: Table, from: string): Found<string | undefined> {
-    const name = textOf(member(firmware, 'codec'));
+    const name = fileNameOf(member(firmware, 'codec'));
     if (name === undefined) return { value: undefined };
     const folder = posix.join(this.own, 'codecs');
     const path = this.files.path(folder, name.endsWith('.js') ? name : `${name}.js`, from);

@@ -24,6 +24,11 @@ export function textOf(value: unknown): string | undefined {
   return text === '' ? undefined : text;
 }
 
+/** A scalar as the name of a file, as it stands there; undefined: there is none. */
+export function fileNameOf(value: unknown): string | undefined {
+  return textOf(value) === undefined ? undefined : String(value);
+}
+
 /** As textOf; the first so many characters, and empty if there is none. */
 export function shortText(value: unknown, most: number): string {
   return cut(textOf(value) ?? '', most).trimEnd();

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
+import { fileNameOf, idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
 import { ImportWarnings, some } from './importWarnings';
 import { LorawanDevicesVendor, readFields, type ListedVendor } from './lorawanDevicesVendor';
 import type { ImportWarning, ProfileRepository } from './readVendor';
@@ -45,7 +45,7 @@ function listVendors(folder: SafeFolder, vendors: string, warnings: ImportWarnin
 
 /** Answers its name if it has no folder. */
 function take(row: Table, file: string, { present, listed, warnings }: { readonly present: ReadonlySet<string>; readonly listed: Map<string, ListedVendor>; readonly warnings: ImportWarnings }): string[] {
-  const name = textOf(member(row, 'id'));
+  const name = fileNameOf(member(row, 'id'));
   const id = idOf(name);
   if ('problem' in id || name === undefined) warnings.add(file, `lists a vendor whose id ${'problem' in id ? id.problem : 'is empty'}; it is not imported`);
   else if (listed.has(id.value)) warnings.add(file, `lists the vendor ${JSON.stringify(id.value)} more than once; the first is imported`);

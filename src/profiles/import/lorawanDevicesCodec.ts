@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { CODEC_ROLES, type CodecExamples, type CodecFile, type CodecRole } from '../profile';
 import { exampleItems } from './examples';
-import { isTable, member, textOf, type Table } from './fields';
+import { fileNameOf, isTable, member, type Table } from './fields';
 import type { ImportWarnings } from './importWarnings';
 import { readYaml } from './readYaml';
 import type { ReadCodec } from './readVendor';
@@ -28,7 +28,7 @@ export function lorawanDevicesCodec(files: VendorFiles, path: string, warnings: 
 }
 
 function scriptOf(files: VendorFiles, path: string, part: unknown, field: string): Found<CodecFile> {
-  const name = isTable(part) ? textOf(member(part, 'fileName')) : undefined;
+  const name = isTable(part) ? fileNameOf(member(part, 'fileName')) : undefined;
   if (name === undefined) return { problem: { file: path, reason: `has ${field} without the fileName of its script` } };
   const script = files.path(posix.dirname(path), name, path);
   return 'problem' in script ? script : files.script(script.value);

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { findRegion } from '../regions';
 import { CodecShelf } from './codecShelf';
-import { idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
+import { fileNameOf, idOf, isTable, listOf, member, shortText, type Table } from './fields';
 import { ImportWarnings } from './importWarnings';
 import { lorawanDevicesCodec } from './lorawanDevicesCodec';
 import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles';
@@ -65,7 +65,7 @@ export class LorawanDevicesVendor {
 
   private model(listed: unknown, index: string, models: Map<string, ReadModel>): void {
     const id = idOf(listed);
-    const name = textOf(listed);
+    const name = fileNameOf(listed);
     if ('problem' in id || name === undefined) this.warnings.add(index, `lists a device whose name ${'problem' in id ? id.problem : 'is empty'}; it is not imported`);
     else if (models.has(id.value)) this.warnings.add(index, `lists the device ${JSON.stringify(id.value)} more than once; the first is imported`);
     else {
@@ -105,7 +105,7 @@ export class LorawanDevicesVendor {
   }
 
   private radio(row: Table, file: string): Found<RadioSettings> {
-    const id = textOf(member(row, 'id'));
+    const id = fileNameOf(member(row, 'id'));
     if (id === undefined) return { problem: { file, reason: 'has a row without the id of its profile' } };
     const path = this.inVendor(row, id, file);
     return 'problem' in path ? path : once(this.radios, path.value, () => this.readRadio(path.value));
@@ -122,7 +122,7 @@ export class LorawanDevicesVendor {
 
   /** In the vendor's own folder, and where there is none in that of the vendor whose profile it is. */
   private codec(row: Table, file: string): Found<string | undefined> {
-    const name = textOf(member(row, 'codec'));
+    const name = fileNameOf(member(row, 'codec'));
     if (name === undefined) return { value: undefined };
     const own = this.files.path(this.own, withEnding(name), file);
     if ('problem' in own) return own;
@@ -133,7 +133,7 @@ export class LorawanDevicesVendor {
 
   /** A file of the vendor that a row names, or else of its own. */
   private inVendor(row: Table, name: string, from: string): Found<string> {
-    const vendor = textOf(member(row, 'vendorID'));
+    const vendor = fileNameOf(member(row, 'vendorID'));
     return vendor === undefined ? this.files.path(this.own, withEnding(name), from) : this.files.path(this.vendors, `${vendor}/${withEnding(name)}`, from);
   }
 }

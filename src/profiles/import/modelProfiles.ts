@@ -26,7 +26,8 @@ export interface ProfileParts {
 /** Collects the profiles of one model, no two of the same firmware version and region. */
 export class ModelProfiles {
   private readonly profiles = new Map<string, ReadProfile>();
-  private readonly firmware = new Map<string, string[]>();
+  /** What hardware each version was first listed for. */
+  private readonly firstHardware = new Map<string, string>();
   private isFull = false;
 
   constructor(
@@ -45,11 +46,11 @@ export class ModelProfiles {
     }
     const hardwareVersions = [...new Set(listOf(hardware).flatMap((one) => textOf(one) ?? []).map((one) => cut(one, LONGEST_ID)))];
     const forHardware = hardwareVersions.join('-').replace(/[/\s]+/g, '-');
-    const before = this.firmware.get(name.value) ?? [];
-    this.firmware.set(name.value, [...before, forHardware]);
-    if (before.length === 0 || before.includes(forHardware) || forHardware === '') return { version: name.value, hardwareVersions };
+    const first = this.firstHardware.get(name.value) ?? forHardware;
+    this.firstHardware.set(name.value, first);
     const another = `${name.value}-hw${forHardware}`;
-    return { version: another.length > LONGEST_ID ? `${cut(another, LONGEST_ID - 4)}-${before.length}` : another, hardwareVersions };
+    const isAnother = forHardware !== first && forHardware !== '' && another.length <= LONGEST_ID;
+    return { version: isAnother ? another : name.value, hardwareVersions };
   }
 
   /** Adds the profile of a firmware version in a region, if nothing that it needs is broken. */

@@ -14,7 +14,7 @@ export type Numbers = 'values' | 'as written';
 export function readYaml(text: string, numbers: Numbers): Outcome<unknown> {
   if (TOO_DEEP.test(text)) return { problem: `is nested deeper than ${DEEPEST} levels` };
   // Its own check for equal keys compares each with each; its pretty errors cost as much again for each.
-  const document = parseDocument(text, { schema: 'core', uniqueKeys: false, prettyErrors: false, resolveKnownTags: false, logLevel: 'silent' });
+  const document = parseDocument(text, { schema: 'core', uniqueKeys: false, prettyErrors: false, resolveKnownTags: false, logLevel: 'error' });
   const [first] = document.errors;
   if (first) return { problem: `is no YAML: ${first.message} (${place(text, first.pos[0])})` };
   try {

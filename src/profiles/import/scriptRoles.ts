@@ -3,8 +3,18 @@ import { CODEC_ROLES, type CodecFile, type CodecScripts } from '../profile';
 /** What functions that play a role are called. */
 const NAMES = { encoder: ['encodeDownlink', 'Encode', 'Encoder'], decoder: ['decodeUplink', 'Decode', 'Decoder'], downlinkDecoder: ['decodeDownlink'] } as const;
 
-// Each ends at the end of the text if nothing else ends it, so that no text is looked through twice.
-const NO_CODE = /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"(?:\\[\s\S]|[^"\\\n])*(?:["\n]|$)|'(?:\\[\s\S]|[^'\\\n])*(?:['\n]|$)|`(?:\\[\s\S]|[^`\\])*(?:`|$)/g;
+// Comments, texts, and regular expressions where one may begin. Each ends at the latest where its line or the text does, so that no text is looked through twice.
+const NO_CODE = new RegExp(
+  [
+    String.raw`\/\/[^\n]*`,
+    String.raw`\/\*[\s\S]*?(?:\*\/|$)`,
+    String.raw`"(?:\\[\s\S]|[^"\\\n])*(?:["\n]|$)`,
+    String.raw`'(?:\\[\s\S]|[^'\\\n])*(?:['\n]|$)`,
+    '`(?:\\\\[\\s\\S]|[^`\\\\])*(?:`|$)',
+    String.raw`(?<=[=(,:;!&|?{}[] ?)\/(?:\\.|\[(?:\\.|[^\]\\\n])*(?:\]|(?=\n)|$)|[^/\\\n[])+(?:\/|(?=\n)|$)`,
+  ].join('|'),
+  'g',
+);
 
 /** What a script defines, found by looking at its text: nothing is run. */
 export function rolesOf(file: CodecFile): CodecScripts {

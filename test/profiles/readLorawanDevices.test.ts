@@ -1,0 +1,179 @@
+import { DECODER, ENCODER, lorawanDevicesFolder, VALVE_CODEC, yamlProfile, type LorawanDevicesVendor } from '../support/profileFolders';
+import { freshFolder, profileNames, readFolder, removeFolders } from '../support/readFolder';
+
+afterAll(removeFolders);
+
+/** A vendor whose only device has one firmware version, in the region EU863-870. */
+function lampVendor(given: LorawanDevicesVendor = {}): LorawanDevicesVendor {
+  return { ...given, devices: { lamp: device({ 'EU863-870': { id: 'eu' } }), ...given.devices }, profiles: { eu: yamlProfile(), ...given.profiles } };
+}
+
+function device(profiles: object, version: unknown = '1.0'): object {
+  return { name: 'Lamp', description: 'Is bright', firmwareVersions: [{ version, profiles }] };
+}
+
+/** What is read of a repository with this vendor, called `acre`, and others. */
+function read(vendor: LorawanDevicesVendor, others: Readonly<Record<string, LorawanDevicesVendor>> = {}): ReturnType<typeof readFolder> & { readonly names: string[]; readonly reasons: string[] } {
+  const folder = readFolder(lorawanDevicesFolder(freshFolder(), { acre: vendor, ...others }));
+  return { ...folder, names: profileNames(folder.vendors.acre), reasons: folder.warnings.map(({ file, reason }) => `${file}: ${reason}`) };
+}
+
+const firmware = (hardwareVersions: string[] | undefined, id = 'eu'): object => ({ version: '1.0', ...(hardwareVersions ? { hardwareVersions } : {}), profiles: { 'EU863-870': { id } } });
+
+const theirs = (codec: string): object => ({ id: 'eu', vendorID: 'module-maker', codec });
+
+describe('versions and names', () => {
+  it('are kept as they were written, though YAML reads them as numbers', () => {
+    const { vendors, reasons } = read({
+      index: 'endDevices:\n  - 0123\n  - 1e3\n',
+      devices: {
+        '0123': 'name: 7.50\nfirmwareVersions:\n  - {version: 1.10, hardwareVersions: [2.0, 0x1F, rev. B], profiles: {EU863-870: {id: 868, codec: 1.0}}}\n  - {version: 1.1, profiles: {EU863-870: {id: 868}}}\n  - {version: 2020-01-02, profiles: {EU863-870: {id: 868}}}\n  - {version: true, profiles: {EU863-870: {id: 868}}}\n',
+        '1e3': device({ 'EU863-870': { id: '868' } }),
+      },
+      profiles: { 868: "macVersion: 1.1\nregionalParametersVersion: RP001-1.1-RevB\nsupportsJoin: true\n" },
+      codecs: { '1.0': { uplinkDecoder: { fileName: 'lamp.js' } } },
+      files: { 'lamp.js': DECODER },
+    });
+    expect(reasons).toEqual([]);
+    expect(profileNames(vendors.acre)).toEqual(['0123/1.10/EU868', '0123/1.1/EU868', '0123/2020-01-02/EU868', '0123/true/EU868', '1e3/1.0/EU868']);
+    const [first] = vendors.acre?.models ?? [];
+    expect(first).toMatchObject({ name: '7.50', profiles: [{ macVersion: '1.1.0', regParamsRevision: 'B', hardwareVersions: ['2.0', '0x1F', 'rev. B'], codec: '1.0' }, {}, {}, {}] });
+  });
+
+  it('of one firmware for several hardware are told apart, and real repetitions are named', () => {
+    const { names, reasons } = read(lampVendor({ devices: { lamp: { firmwareVersions: [firmware(['A']), firmware(['B', 'C/D']), firmware(['A']), firmware(undefined), firmware(['B', 'C/D'])] } } }));
+    expect(names).toEqual(['lamp/1.0/EU868', 'lamp/1.0-hwB-C-D/EU868']);
+    expect(reasons).toEqual(['vendor/acre/lamp.yaml: has firmware "1.0" for EU868 more than once; the first is imported', 'vendor/acre/lamp.yaml: has firmware "1.0-hwB-C-D" for EU868 more than once; the first is imported']);
+  });
+
+  it('are joined where one firmware is listed once for each region', () => {
+    const { names, reasons } = read(lampVendor({ devices: { lamp: { firmwareVersions: [{ version: '1.0', profiles: { EU868: { id: 'eu' } } }, { version: '1.0', profiles: { IN_865_867: { id: 'eu' } } }] } } }));
+    expect([names, reasons]).toEqual([['lamp/1.0/EU868', 'lamp/1.0/IN865'], []]);
+  });
+
+  it('that nobody can use cost what they name', () => {
+    const { names, reasons } = read(lampVendor({ devices: { lamp: { firmwareVersions: [{ profiles: { EU868: { id: 'eu' } } }, { version: 'x'.repeat(129), profiles: { EU868: { id: 'eu' } } }, 'text', { version: '2', profiles: { EU868: { id: 'eu' }, Atlantis: { id: 'eu' }, US915: 'text', AU915: {} } }, { version: '3', profiles: null }] } } }));
+    expect(names).toEqual(['lamp/2/EU868']);
+    expect(reasons).toEqual(
+      [
+        'has a firmware version whose name is missing or empty; it is not imported',
+        'has a firmware version whose name is longer than 128 characters; it is not imported',
+        'has an item of firmwareVersions without fields; it is not imported',
+        'has the region "Atlantis", which is not known; its profiles are not imported',
+        'names no profile for US915 in firmware "2"; it is not imported',
+        'has a row without the id of its profile; this costs a profile of the model "lamp"',
+      ].map((reason) => `vendor/acre/lamp.yaml: ${reason}`),
+    );
+  });
+});
+
+describe('what is broken costs what needs it', () => {
+  it('a device without a file, a broken one, one that is listed twice, and one without a profile', () => {
+    const { vendors, reasons } = read(lampVendor({ index: { endDevices: ['lamp', 'absent', 'broken', 'lamp', 'empty', 'list', 'bare', { a: 1 }, 'twice'] }, devices: { broken: 'name: "\n  x: [', empty: '', list: '- a', bare: 'name: Bare\n', twice: 'name: a\nname: b\n' } }));
+    expect(vendors.acre?.models.map(({ id }) => id)).toEqual(['lamp']);
+    expect(reasons).toEqual([
+      'vendor/acre/absent.yaml: does not exist; the device "absent" is not imported',
+      expect.stringMatching(/^vendor\/acre\/broken\.yaml: is no YAML: .* \(line \d, column \d+\); the device "broken" is not imported$/),
+      'vendor/acre/index.yaml: lists the device "lamp" more than once; the first is imported',
+      'vendor/acre/empty.yaml: is empty; the device "empty" is not imported',
+      'vendor/acre/list.yaml: holds no fields; the device "list" is not imported',
+      'vendor/acre/bare.yaml: has no profile that can be used; the model "bare" is not imported',
+      'vendor/acre/index.yaml: lists a device whose name is missing or empty; it is not imported',
+      'vendor/acre/twice.yaml: has the key "name" twice in one place (line 2, column 1); the device "twice" is not imported',
+    ]);
+  });
+
+  it('a vendor without an index, or with one that lists nothing', () => {
+    for (const [index, reasons] of [
+      ['[', [expect.stringMatching(/^vendor\/acre\/index\.yaml: is no YAML: .*; no model of acre is imported$/)]],
+      ['endDevices: lamp', ['vendor/acre/index.yaml: has endDevices that is no list of names; no model is imported']],
+      ['endDevices:\n', []],
+    ] as const) {
+      expect(read({ index })).toMatchObject({ names: [], reasons });
+    }
+  });
+
+  it('a profile that is broken once is named once, with all that it costs', () => {
+    const regions = { 'EU863-870': { id: 'absent' }, 'US902-928': { id: 'absent' }, AS923: { id: 'eu' } };
+    const { names, reasons } = read(lampVendor({ devices: { lamp: device(regions), bulb: device({ ...regions, AS923: { id: 'old' } }) }, profiles: { old: yamlProfile({ macVersion: '0.9' }) } }));
+    expect(names).toEqual(['lamp/1.0/AS923']);
+    expect(reasons).toEqual([
+      'vendor/acre/absent.yaml: does not exist; this costs 4 profiles of the models "lamp", "bulb"',
+      'vendor/acre/old.yaml: has the LoRaWAN version "0.9", which is none; give one of 1.0.0, 1.0.1, 1.0.2, 1.0.3, 1.0.4, 1.1.0; this costs a profile of the model "bulb"',
+      'vendor/acre/bulb.yaml: has no profile that can be used; the model "bulb" is not imported',
+    ]);
+  });
+
+  it.each([
+    ['that does not exist', undefined, {}, 'codec.yaml: does not exist'],
+    ['that is no YAML', '{', {}, 'codec.yaml: is no YAML: '],
+    ['that names no script', { uplinkDecoder: null }, {}, 'codec.yaml: names no script; give downlinkEncoder, uplinkDecoder, downlinkDecoder or some of them'],
+    ['that has a part without a file', { uplinkDecoder: { fileName: 'good.js' }, downlinkEncoder: {} }, {}, 'codec.yaml: has downlinkEncoder without the fileName of its script'],
+    ['whose encoder does not exist', { uplinkDecoder: { fileName: 'good.js' }, downlinkEncoder: { fileName: 'absent.js' } }, {}, 'absent.js: does not exist'],
+    ['whose script is empty', { uplinkDecoder: { fileName: 'empty.js' } }, { 'empty.js': ' \n' }, 'empty.js: is an empty script'],
+    ['whose script is 5 MB', { uplinkDecoder: { fileName: 'huge.js' } }, { 'huge.js': Buffer.alloc(5 * 1024 * 1024, '/') }, 'huge.js: has 5 MiB; at most 256 KiB are read'],
+    ['whose script is no UTF-8', { uplinkDecoder: { fileName: 'latin.js' } }, { 'latin.js': Buffer.from('// caf\xe9', 'latin1') }, 'latin.js: is no valid UTF-8; save it as UTF-8'],
+  ])('a codec %s costs the profiles that need it', (_, codec, files, reason) => {
+    const { names, reasons, vendors } = read(lampVendor({ devices: { lamp: device({ 'EU863-870': { id: 'eu', codec: 'codec' }, AS923: { id: 'eu' } }) }, codecs: codec === undefined ? {} : { codec }, files: { 'good.js': DECODER, ...files } }));
+    expect(names).toEqual(['lamp/1.0/AS923']);
+    expect(vendors.acre?.codecs).toEqual([]);
+    expect(reasons).toHaveLength(1);
+    expect(reasons[0]).toContain(`vendor/acre/${reason}`);
+    expect(reasons[0]).toMatch(/; this costs a profile of the model "lamp"$/);
+  });
+
+  it('examples that cannot be used cost only themselves', () => {
+    const codec = 'uplinkDecoder:\n  fileName: lamp.js\n  examples: text\ndownlinkEncoder:\n  fileName: lamp.js\n  examples: [{input: {bytes: [0x0a, 0o7, 1e1, .inf], when: 2020-01-01, on: yes, none: ~}}]\n';
+    const { vendors, reasons } = read(lampVendor({ devices: { lamp: device({ 'EU863-870': { id: 'eu', codec: 'lamp-codec' } }) }, codecs: { 'lamp-codec': codec }, files: { 'lamp.js': DECODER } }));
+    expect(reasons).toEqual(['vendor/acre/lamp-codec.yaml: has under uplinkDecoder examples which cannot be used: it holds no list of examples']);
+    expect(vendors.acre?.codecs[0]?.examples).toEqual([{ role: 'encoder', file: 'vendor/acre/lamp-codec.yaml', items: [{ input: { bytes: [10, 7, 10, null], when: '2020-01-01', on: 'yes', none: null } }] }]);
+  });
+});
+
+describe('files of other vendors and folders', () => {
+  it('a profile of another vendor is read from its folder, and the codec from where it is', () => {
+    const others = { 'module-maker': { profiles: { eu: yamlProfile({ supportsClassC: true }) }, codecs: { theirs: { uplinkDecoder: { fileName: 'theirs.js' } }, both: { uplinkDecoder: { fileName: 'theirs.js' } } }, files: { 'theirs.js': VALVE_CODEC } } };
+    const { vendors, reasons } = read({ devices: { lamp: device({ EU868: theirs('both'), US915: theirs('theirs'), AU915: { id: '../module-maker/eu.yaml', codec: './both' }, AS923: theirs('../module-maker/both') }) }, codecs: { both: { uplinkDecoder: { fileName: 'own.js' } } }, files: { 'own.js': ENCODER } }, others);
+    expect(reasons).toEqual([]);
+    expect(vendors.acre?.models[0]?.profiles.map(({ region, codec, supportsClassC }) => [region, codec, supportsClassC])).toEqual([
+      ['EU868', 'both', true],
+      ['US915', 'module-maker-theirs', true],
+      ['AU915', 'both', true],
+      ['AS923', 'module-maker-both', true],
+    ]);
+    expect(vendors.acre?.codecs.map(({ name, scripts }) => [name, scripts.decoder?.name])).toEqual([['both', 'own.js'], ['module-maker-theirs', 'theirs.js'], ['module-maker-both', 'theirs.js']]);
+  });
+
+  it('two codecs whose names would be one get two', () => {
+    const { vendors, reasons } = read(
+      lampVendor({ devices: { lamp: device({ EU868: { id: 'eu', codec: 'a-b' }, AS923: { id: 'eu', codec: 'a/b' } }) }, codecs: { 'a-b': { uplinkDecoder: { fileName: 'one.js' } }, 'a/b': { uplinkDecoder: { fileName: '../two.js' } } }, files: { 'one.js': DECODER, 'two.js': ENCODER } }),
+    );
+    expect([reasons, vendors.acre?.codecs.map(({ name, scripts }) => [name, scripts.decoder?.text])]).toEqual([[], [['a-b', DECODER], ['a-b-2', ENCODER]]]);
+  });
+});
+
+describe('YAML as people write it', () => {
+  it('has anchors, merges, comments, a BOM and tags of its own', () => {
+    const lamp = '\uFEFF# A lamp.\n_row: &row {id: eu}\nname: !name Lamp\nfirmwareVersions:\n  - &first\n    version: "1.0"\n    profiles: &profiles\n      EU863-870: *row\n      US902-928:\n        <<: [*row, {id: other}]\n        lorawanCertified: true\n  - <<: *first\n    version: "2.0"\n';
+    const { names, reasons } = read(lampVendor({ devices: { lamp } }));
+    expect([names, reasons]).toEqual([['lamp/1.0/EU868', 'lamp/1.0/US915', 'lamp/2.0/EU868', 'lamp/2.0/US915'], []]);
+  });
+
+  it('texts lose control characters, and are cut where nobody would read on', () => {
+    const { vendors } = read(lampVendor({ devices: { lamp: { ...device({ EU868: { id: 'eu' } }), name: ' La\u0000mp\n\u001b[31m ', description: 'x'.repeat(5000) } } }));
+    expect(vendors.acre?.models[0]).toMatchObject({ name: 'La mp [31m', description: 'x'.repeat(4000) });
+  });
+});
+
+it('more than a hundred warnings are counted', () => {
+  const { warnings } = read(lampVendor({ index: { endDevices: Array.from({ length: 150 }, (_, at) => `absent-${at}`) } }));
+  expect(warnings).toHaveLength(101);
+  expect(warnings[100]).toEqual({ file: 'vendor/acre', reason: 'has 50 more warnings, which are not shown; mend those above and import again' });
+});
+
+it('more than 500 profiles of a model, and 5,000 models, are not taken', () => {
+  const lamp = { firmwareVersions: Array.from({ length: 600 }, (_, at) => ({ version: `${at}`, profiles: { EU868: { id: 'eu' } } })) };
+  const { vendors, reasons } = read(lampVendor({ index: { endDevices: ['lamp', ...Array.from({ length: 5000 }, (_, at) => `absent-${at}`)] }, devices: { lamp } }));
+  expect(vendors.acre?.models[0]?.profiles).toHaveLength(500);
+  expect(reasons.slice(0, 2)).toEqual(['vendor/acre/index.yaml: lists 5001 devices; the first 5000 are imported', 'vendor/acre/lamp.yaml: has more than 500 profiles; the first 500 are imported']);
+});

@@ -1,0 +1,130 @@
+import { readYaml } from '../../src/profiles/import/readYaml';
+import { radioSettings, type RadioWords } from '../../src/profiles/import/radio';
+import { rolesOf } from '../../src/profiles/import/scriptRoles';
+
+const ALL: RadioWords = { macVersion: '1.0.3', regParamsRevision: 'A', supportsOtaa: true, supportsClassB: false, supportsClassC: false, uplinkInterval: undefined, deviceStatusReqInterval: undefined, flushQueueOnActivate: undefined };
+
+function settings(words: Partial<RadioWords>): { readonly value: object; readonly notes: string[] } {
+  const notes: string[] = [];
+  const read = radioSettings({ ...ALL, ...words }, (note) => notes.push(note));
+  return { value: 'value' in read ? read.value : { problem: read.problem }, notes };
+}
+
+const roles = (text: string): string[] => Object.entries(rolesOf({ name: 'a.js', text })).flatMap(([role, file]) => (file ? [role] : []));
+
+describe('the settings of a profile', () => {
+  it.each([
+    ...['1.0.0', '1.0.1', '1.0.2', '1.0.3', '1.0.4', '1.1.0'].map((version): [string | number, string] => [version, version]),
+    ['1.0', '1.0.0'],
+    ['1.1', '1.1.0'],
+    [1.1, '1.1.0'],
+    ['LORAWAN_1_0_3', '1.0.3'],
+    ['MAC_V1_0_2', '1.0.2'],
+    ['LoRaWAN 1.0.4', '1.0.4'],
+  ])('LoRaWAN %s is %s', (written, macVersion) => {
+    expect(settings({ macVersion: written })).toMatchObject({ value: { macVersion }, notes: [] });
+  });
+
+  it.each([['1.2'], ['1.0.5'], ['1'], ['11.0.3'], ['1.0.3b'], ['constructor'], [{}], [[]], [null], [undefined], ['']])('LoRaWAN %p is none', (macVersion) => {
+    expect(settings({ macVersion }).value).toEqual({ problem: expect.stringMatching(/give one of 1\.0\.0, .*1\.1\.0$/) as string });
+  });
+
+  it.each([
+    ...['A', 'a', 'TS001-1.0', 'TS001-1.0.1', 'RP001-1.0.2', 'RP001-1.0.3-RevA', 'RP001-1.1-RevA'].map((revision) => [revision, 'A', 0] as const),
+    ...['B', 'RP001-1.0.2-RevB', 'RP001-1.1-RevB'].map((revision) => [revision, 'B', 0] as const),
+    ...['RP002-1.0.0', 'RP002-1.0.1', 'RP002-1.0.4'].map((revision) => [revision, revision, 0] as const),
+    ['RP002_1_0_3', 'RP002-1.0.3', 0],
+    ['RP003-2.0', 'RP003-2.0', 1],
+    ['constructor', 'constructor', 1],
+    [undefined, 'A', 1],
+    ['x'.repeat(100), 'x'.repeat(64), 1],
+  ] as const)('the regional parameters %s are %s, with %i warnings', (written, regParamsRevision, warnings) => {
+    const { value, notes } = settings({ regParamsRevision: written });
+    expect([value, notes.length]).toMatchObject([{ regParamsRevision }, warnings]);
+  });
+
+  it('are assumed where nothing is said, and kept where something is', () => {
+    const nothing = { supportsOtaa: undefined, supportsClassB: undefined, supportsClassC: null };
+    expect(settings(nothing)).toEqual({
+      value: { macVersion: '1.0.3', regParamsRevision: 'A', deviceStatusReqInterval: 1, uplinkInterval: 3600, flushQueueOnActivate: true, supportsClassB: false, supportsClassC: false, supportsOtaa: true },
+      notes: ['does not say whether the device joins; OTAA is assumed'],
+    });
+    const said = { supportsOtaa: false, supportsClassB: 'yes', supportsClassC: 'True', uplinkInterval: 0, deviceStatusReqInterval: '24', flushQueueOnActivate: false };
+    expect(settings(said)).toMatchObject({ value: { supportsOtaa: false, supportsClassB: true, supportsClassC: true, uplinkInterval: 0, deviceStatusReqInterval: 24, flushQueueOnActivate: false }, notes: [] });
+    expect(settings({ supportsClassB: 'constructor', supportsClassC: 2, uplinkInterval: 1.5, deviceStatusReqInterval: 2 ** 31 })).toMatchObject({ value: { supportsClassB: false, supportsClassC: false, uplinkInterval: 3600, deviceStatusReqInterval: 1 }, notes: { length: 4 } });
+  });
+});
+
+describe('what a script does', () => {
+  it.each([
+    ['function decodeUplink(input) {}', ['decoder']],
+    ['async function  encodeDownlink (input) {}', ['encoder']],
+    ['function* Decode(fPort, bytes) {}', ['decoder']],
+    ['var Encoder = function () {}', ['encoder']],
+    ['const decodeDownlink=(input)=>({})', ['downlinkDecoder']],
+    ['exports.decodeUplink = decode; exports.encodeDownlink = encode;', ['encoder', 'decoder']],
+    ['module.exports = { decodeUplink: decode, encodeDownlink(input) { return {}; } };', ['encoder', 'decoder']],
+    ["this['decodeUplink'] = f", ['decoder']],
+    ['var quote = /"/; function Decoder(bytes, port) {}', ['decoder']],
+    ['var quotes = [/["/]/, / \'/g]; var half = (1 + 2) / 3; function Decoder(bytes, port) { return 1 / 2; }', ['decoder']],
+    ['function Decode() {}\nfunction Encode() {}\nfunction decodeDownlink() {}', ['encoder', 'decoder', 'downlinkDecoder']],
+    ["var url = 'http://a'; function decodeUplink() {}", ['decoder']],
+  ])('%s', (text, expected) => {
+    expect(roles(text)).toEqual(expected);
+  });
+
+  it.each([
+    ['// function decodeUplink() {}'],
+    ['/* function decodeUplink() {} */'],
+    ['/* function decodeUplink() {}'],
+    ['var text = "function decodeUplink() {}"'],
+    ['var text = `\nfunction decodeUplink() {}`'],
+    ['decodeUplink(input)'],
+    ['if (decodeUplink == 1 || decodeUplink === 2) {}'],
+    ['function decodeUplinkOld() {} function mydecodeUplink() {} $Decoder = 1'],
+    [''],
+  ])('nothing: %s', (text) => {
+    expect(roles(text)).toEqual([]);
+  });
+
+  it.each([['/*'], ['`\\`'], ['"\\"'], ['{ '], ['function '], ['decodeUplink('], ['decodeUplink  '], ['{decodeUplink('], ['=/['], ['=/('], ['=/\\'], ['=/[a]b'], ['/']])('takes no time for 256 KiB of %j', (piece) => {
+    const started = performance.now();
+    rolesOf({ name: 'a.js', text: piece.repeat((256 * 1024) / piece.length) });
+    rolesOf({ name: 'a.js', text: piece + ' '.repeat(256 * 1024) });
+    expect(performance.now() - started).toBeLessThan(2000);
+  });
+});
+
+describe('YAML', () => {
+  it('answers numbers as values or as they were written', () => {
+    const text = 'a: [1.10, 0x1F, 007, 1e3, .5, -0, "1.0"]\n1.10: b\n';
+    expect(readYaml(text, 'as written')).toEqual({ value: { a: ['1.10', '0x1F', '007', '1e3', '.5', '-0', '1.0'], '1.10': 'b' } });
+    expect(readYaml(text, 'values')).toEqual({ value: { a: [1.1, 31, 7, 1000, 0.5, -0, '1.0'], '1.10': 'b' } });
+  });
+
+  it('keeps __proto__ as a key like any other', () => {
+    const read = readYaml('__proto__: {a: 1}\n', 'values');
+    expect(JSON.stringify(read)).toBe('{"value":{"__proto__":{"a":1}}}');
+    expect(({} as { a?: unknown }).a).toBeUndefined();
+  });
+
+  it.each([
+    ['a: [', /^is no YAML: .* \(line 1, column 5\)$/],
+    ['a: 1\nb: 2\na: 3', /^has the key "a" twice in one place \(line 3, column 1\)$/],
+    ['? [a]\n: 1', /^has a key that is no text \(line 1, column 3\)$/],
+    ['a: *b', /^has the alias \*b without an anchor before it \(line 1, column 4\)$|^is no YAML: /],
+    ['a: &a [*a]', /^is nested deeper than 64 levels$/],
+    [`${'['.repeat(70)}${']'.repeat(70)}`, /^is nested deeper than 64 levels$/],
+    [`${'[ '.repeat(200_000)}`, /^is nested deeper than 64 levels$/],
+    ['a: 1\n---\nb: 2', /^is no YAML: Source contains multiple documents/],
+    [['a: &a0 ["lol", "lol", "lol", "lol", "lol", "lol", "lol", "lol", "lol"]', ...Array.from({ length: 9 }, (_, at) => `b${at}: &a${at + 1} [${Array(9).fill(`*a${at}`).join(', ')}]`)].join('\n'), /^unfolds to far more than it holds/],
+    [`a: &a ${'x'.repeat(500_000)}\nb: [*a, *a, *a, *a, *a, *a]`, /^unfolds to far more than it holds/],
+  ])('%# is of no use', (text, problem) => {
+    const read = readYaml(text, 'values');
+    expect('problem' in read ? read.problem : read).toMatch(problem);
+  });
+
+  it('takes an anchor that is given twice as it stands where it is used', () => {
+    expect(readYaml('a: &x 1\nb: &y [*x]\nc: &x 2\nd: *y\ne: *x\n', 'values')).toEqual({ value: { a: 1, b: [1], c: 2, d: [2], e: 2 } });
+  });
+});

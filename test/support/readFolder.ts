@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openRepository, type ImportWarning, type ReadVendor } from '../../src/profiles';
+
+const made: string[] = [];
+
+/** An empty temporary folder; `removeFolders` removes all. */
+export function freshFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'plantroom-profiles-'));
+  made.push(folder);
+  return folder;
+}
+
+/** For afterAll. */
+export function removeFolders(): void {
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+/** All that a checkout holds. */
+export interface ReadFolder {
+  readonly source: string;
+  readonly vendors: Readonly<Record<string, ReadVendor>>;
+  /** Of the lists of vendors, and of all vendors. */
+  readonly warnings: readonly ImportWarning[];
+}
+
+/** Reads all of a checkout. */
+export function readFolder(folder: string): ReadFolder {
+  const repository = openRepository(folder);
+  const vendors = repository.vendorIds.map((id) => repository.readVendor(id));
+  return { source: repository.source, vendors: Object.fromEntries(vendors.map((vendor) => [vendor.id, vendor])), warnings: [...repository.warnings, ...vendors.flatMap(({ warnings }) => warnings)] };
+}
+
+/** `model/firmware/region` of all profiles of a vendor. */
+export function profileNames(vendor: ReadVendor | undefined): string[] {
+  return (vendor?.models ?? []).flatMap((model) => model.profiles.map((profile) => `${model.id}/${profile.firmwareVersion}/${profile.region}`));
+}
