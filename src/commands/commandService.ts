@@ -62,7 +62,7 @@ export class CommandService {
     });
   }
 
-  /** Names what a definition refers to and its device does not have; nothing of a device that is not there. `id`: of the command to replace; undefined: it is a new one. */
+  /** Names what a definition refers to and its device, or the installation, does not have; nothing of a device that is not there. `id`: of the command to replace; undefined: it is a new one. */
   async checkReferences(organizationId: string, deviceId: string, id: string | undefined, definition: CommandReferences): Promise<Violation[]> {
     const { commands, devices } = this.work.repos;
     const device = isId(deviceId) ? await devices.find(organizationId, deviceId) : undefined;
@@ -124,12 +124,18 @@ export class CommandService {
   }
 }
 
-/** Looks up what a definition refers to: its encoder, which is only good if there are no violations, and all that is not there. `id` and `replaced`: of the command that it is for, if that is there already. */
-async function resolve({ commands, codecs }: CommandRepositories, device: Device, id: string | undefined, definition: CommandReferences, replaced?: Command): Promise<{ customEncoder: string | undefined; violations: Violation[] }> {
+/** What a definition refers to, as far as a command holds it. Only good if there are no violations. */
+interface Resolved {
+  readonly customEncoder: string | undefined;
+  readonly violations: Violation[];
+}
+
+/** Looks up what a definition refers to, and names what is not there. `id`: of the command that it is for; `replaced`: that command, if it is there already. */
+async function resolve({ commands, codecs }: CommandRepositories, device: Device, id: string | undefined, definition: CommandReferences, replaced?: Command): Promise<Resolved> {
   const violations = await referenceViolations(commands, device, id, definition);
   const { script, problem } = await findEncoder(codecs, definition, replaced);
-  if (problem !== undefined) violations.push({ field: 'command.encoderProfileId', description: problem });
-  return { customEncoder: script, violations };
+  const ofProfile = problem === undefined ? [] : [{ field: 'command.encoderProfileId', description: problem }];
+  return { customEncoder: script, violations: [...violations, ...ofProfile] };
 }
 
 /** What a definition refers to must be of the same device. */
