@@ -13,32 +13,37 @@ export function comparable(text: string): string {
 
 /**
  * How far apart two comparable texts are: 0 for equal ones, 1 where one begins with the other, 2 where it holds it, then by the letters that
- * differ. Undefined: they are not near.
+ * differ. Undefined: they are not near; a text without letters and digits is near to none.
  */
 export function distance(a: string, b: string): number | undefined {
+  if (a === '' || b === '') return undefined;
   if (a === b) return 0;
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
   if (short.length >= SHORTEST_PART && long.includes(short)) return long.startsWith(short) ? 1 : 2;
-  const most = Math.min(MOST_APART, Math.max(1, Math.floor(short.length / 3)));
+  const most = short.length < 4 ? 1 : Math.min(MOST_APART, Math.max(2, Math.floor(short.length / 3)));
   const letters = long.length - short.length > most ? undefined : lettersApart(short, long, most);
   return letters === undefined ? undefined : 2 + letters;
 }
 
 /** How many letters must be added, removed or replaced (Levenshtein); undefined: more than `most`. Only the middle of the table is filled. */
-function lettersApart(a: string, b: string, most: number): number | undefined {
-  let previous = Array.from({ length: b.length + 1 }, (_, at) => at);
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = new Array<number>(b.length + 1).fill(Infinity);
-    if (i <= most) row[0] = i;
-    let least = row[0] as number;
-    for (let j = Math.max(1, i - most); j <= Math.min(b.length, i + most); j += 1) {
-      const replaced = (previous[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row[j] = Math.min(replaced, (previous[j] as number) + 1, (row[j - 1] as number) + 1);
-      least = Math.min(least, row[j] as number);
+function lettersApart(short: string, long: string, most: number): number | undefined {
+  const far = most + 1;
+  let previous = new Uint8Array(COMPARED + 1).fill(far);
+  let row = new Uint8Array(COMPARED + 1).fill(far);
+  for (let j = 0; j <= most; j += 1) previous[j] = j;
+  for (let i = 1; i <= short.length; i += 1) {
+    const [from, to] = [Math.max(1, i - most), Math.min(long.length, i + most)];
+    row[from - 1] = from === 1 ? Math.min(i, far) : far;
+    let least = row[from - 1] as number;
+    for (let j = from; j <= to; j += 1) {
+      const replaced = (previous[j - 1] as number) + Number(short.charCodeAt(i - 1) !== long.charCodeAt(j - 1));
+      const letters = Math.min(replaced, (previous[j] as number) + 1, (row[j - 1] as number) + 1, far);
+      row[j] = letters;
+      least = Math.min(least, letters);
     }
     if (least > most) return undefined;
-    previous = row;
+    [previous, row] = [row.fill(far, to + 1), previous];
   }
-  const apart = previous[b.length] as number;
+  const apart = previous[long.length] as number;
   return apart > most ? undefined : apart;
 }

@@ -49,13 +49,14 @@ async function ofUnknownModel(repository: NearRepository, { query, model: asked 
 async function ofUnknownBrand(repository: NearRepository, { query, brand, model: asked }: Missed): Promise<DomainError> {
   const brands = await repository.brands();
   if (brands.length === 0) return new DomainError('not_found', 'profile_not_found', 'no device profiles were imported; on the server, run plantroom profiles import <folder> with a copy of a repository of profiles', { metadata: { missing: 'profiles' } });
-  const elsewhere = (await repository.modelsCalled(asked)).map(modelId);
   const near = nearest(brand, brands.map(({ brandId, folded }) => ({ id: brandId, texts: [brandId, folded] })));
-  return notFound('brand', `no brand ${quoted(query.brand)} was imported`, [...elsewhere.toSorted(compareTexts), ...near]);
+  const models = await repository.modelsCalled(asked);
+  const [meant, elsewhere] = [models.filter(({ brandId }) => near.includes(brandId)), models.filter(({ brandId }) => !near.includes(brandId))];
+  return notFound('brand', `no brand ${quoted(query.brand)} was imported`, [...idsOf(meant), ...near, ...idsOf(elsewhere)]);
 }
 
-function modelId({ brandId, modelId: id }: NamedModel): string {
-  return `${brandId}/${id}`;
+function idsOf(models: readonly NamedModel[]): string[] {
+  return models.map(({ brandId, modelId }) => `${brandId}/${modelId}`).toSorted(compareTexts);
 }
 
 /** The ids of those that are near, the nearest first. */

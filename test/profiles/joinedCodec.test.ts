@@ -1,0 +1,125 @@
+import { createContext, Script } from 'node:vm';
+import { joinedCodec } from '../../src/profiles/codecs/joinedCodec';
+import { scriptsFromColumn, scriptsToColumns } from '../../src/profiles/codecs/storedScripts';
+import { CODEC_ROLES, type CodecRole, type CodecScripts } from '../../src/profiles';
+import { openSandbox, type SandboxRoom } from '../codec/sandboxRoom';
+
+type Texts = Partial<Readonly<Record<CodecRole, string>>>;
+
+/** Each role in a file of its own. */
+const scriptsOf = (texts: Texts): CodecScripts => Object.fromEntries(CODEC_ROLES.map((role) => [role, texts[role] === undefined ? undefined : { name: `${role}.js`, text: texts[role] }])) as unknown as CodecScripts;
+
+const HELPERS: Texts = {
+  encoder: 'function helper(v) { return v + 1; }\nconst SCALE = 10;\nfunction encodeDownlink(input) { return { bytes: [helper(input.data.v) * SCALE] }; }',
+  decoder: 'function helper(v) { return v - 1; }\nconst SCALE = 100;\nfunction decodeUplink(input) { return { data: { v: helper(input.bytes[0]) * SCALE } }; }',
+  downlinkDecoder: 'var helper = (v) => -v;\nlet SCALE = 2;\nfunction decodeDownlink(input) { return { data: { v: helper(input.bytes[0]) * SCALE } }; }',
+};
+
+const ENCODE = 'function encodeDownlink(input) { return { bytes: [input.data.v] }; }';
+
+/** Runs a script as a server does that calls its global functions, in strict code or not; what it answers as JSON. */
+function called(script: string, call: string, code: 'strict' | 'sloppy'): unknown {
+  const start = code === 'strict' ? '"use strict";\n' : '';
+  return JSON.parse(new Script(`${start}${script}\nJSON.stringify(${call})`).runInContext(createContext({})) as string);
+}
+
+describe('a codec as one script', () => {
+  let room: SandboxRoom;
+  beforeAll(() => {
+    room = openSandbox({ workers: 1 });
+  });
+  afterAll(async () => await room.sandbox.stop());
+
+  const encoded = async (script: string, v: unknown): Promise<unknown> => await room.bytes(script, { data: { v: v as number } });
+  const decoded = async (script: string, direction: 'uplink' | 'downlink', ...bytes: number[]): Promise<unknown> => {
+    const { data, error } = await room.sandbox.decode({ owner: 'org-1', script, direction, bytes: Uint8Array.from(bytes), fPort: 3, recvTime: undefined });
+    return data ?? error;
+  };
+
+  it('is empty without files, and a single file as it is, whatever it does', () => {
+    expect(joinedCodec(scriptsOf({}))).toBe('');
+    const file = { name: 'all.js', text: 'x = 010; // all' };
+    expect(joinedCodec({ encoder: file, decoder: file, downlinkDecoder: { ...file } })).toBe(file.text);
+    expect(joinedCodec({ encoder: undefined, decoder: file, downlinkDecoder: undefined })).toBe(file.text);
+  });
+
+  it('runs all three in the sandbox, each with helpers of its own', async () => {
+    const script = joinedCodec(scriptsOf(HELPERS));
+    expect([await encoded(script, 3), await decoded(script, 'uplink', 3), await decoded(script, 'downlink', 3)]).toEqual([[40], { v: 200 }, { v: -6 }]);
+  });
+
+  it.each(['strict', 'sloppy'] as const)('is global functions for a server that runs it as %s code', (code) => {
+    const script = joinedCodec(scriptsOf(HELPERS));
+    expect(called(script, '[encodeDownlink({ data: { v: 3 } }), decodeUplink({ bytes: [3] }), decodeDownlink({ bytes: [3] })]', code)).toEqual([{ bytes: [40] }, { data: { v: 200 } }, { data: { v: -6 } }]);
+  });
+
+  it('holds its files as encoder, decoder and downlink decoder, each once', () => {
+    const [both, decoder] = ['/* both */ function encodeDownlink() {} function decodeDownlink(i) { return { data: { from: "both" } }; }', '/* decoder */ function decodeUplink() {}'];
+    const shared = { name: 'both.js', text: both };
+    const script = joinedCodec({ encoder: shared, decoder: { name: 'decoder.js', text: decoder }, downlinkDecoder: shared });
+    expect(script.split('/* both */')).toHaveLength(2);
+    expect(script.indexOf(both)).toBeLessThan(script.indexOf(decoder));
+    expect(called(script, 'decodeDownlink()', 'sloppy')).toEqual({ data: { from: 'both' } });
+    expect(joinedCodec(scriptsFromColumn(scriptsToColumns({ encoder: shared, decoder: { name: 'decoder.js', text: decoder }, downlinkDecoder: { ...shared } }).scripts))).toBe(script);
+  });
+
+  it('takes two files of one name for two where their texts differ', async () => {
+    const script = joinedCodec({ encoder: { name: 'a.js', text: ENCODE }, decoder: { name: 'a.js', text: 'function decodeUplink() { return { data: { a: 2 } }; }' }, downlinkDecoder: undefined });
+    expect([await encoded(script, 5), await decoded(script, 'uplink', 1)]).toEqual([[5], { a: 2 }]);
+  });
+
+  it('takes of a file what is of its role only, though it holds more', async () => {
+    const decoder = 'function encodeDownlink() { return [66]; }\nfunction Encode() { return [67]; }\nfunction decodeUplink(input) { return { data: { mine: true } }; }';
+    const script = joinedCodec(scriptsOf({ encoder: 'function decodeUplink() { return { data: { mine: false } }; }\nfunction Encoder(obj) { return [obj.v]; }', decoder }));
+    expect([await encoded(script, 7), await decoded(script, 'uplink', 1)]).toEqual([[7], { mine: true }]);
+  });
+
+  it('keeps older forms', async () => {
+    const script = joinedCodec(scriptsOf({ encoder: 'function Encode(fPort, obj, variables) { return [obj.v, 1]; }', decoder: 'function Decoder(bytes, port) { return { port: port, first: bytes[0] }; }' }));
+    expect([await encoded(script, 9), await decoded(script, 'uplink', 8)]).toEqual([[9, 1], { port: 3, first: 8 }]);
+    const other = joinedCodec(scriptsOf({ encoder: 'var Encoder = function (obj) { return [obj.v, 2]; };', decoder: 'Decode = function (fPort, bytes) { return { first: bytes[0] }; };' }));
+    expect([await encoded(other, 9), await decoded(other, 'uplink', 8)]).toEqual([[9, 2], { first: 8 }]);
+  });
+
+  it.each<[string, string]>([
+    ['a comment at its end', `${ENCODE} // that is all`],
+    ['no semicolon at its end', `${ENCODE}\nvar last = [1]`],
+    ['octal numbers', `var seven = 07;\n${ENCODE.replace('input.data.v', 'seven')}`],
+    ['names that nobody declared', `table = [7];\nfunction encodeDownlink() { found = table[0]; return { bytes: [found] }; }`],
+    ['with', 'function encodeDownlink(input) { with (input.data) { return { bytes: [v] }; } }'],
+    ['strict code', `"use strict";\n${ENCODE.replace('return', 'if (this !== undefined) throw new Error("sloppy"); return')}`],
+    ['the global object as this', 'this.shared = 7;\nfunction encodeDownlink() { return { bytes: [shared] }; }'],
+    ['a function that is used before it stands there', 'var first = seven();\nfunction encodeDownlink() { return { bytes: [first] }; }\nfunction seven() { return 7; }'],
+    ['a constant', 'const encodeDownlink = (input) => ({ bytes: [input.data.v] });'],
+    ['a member of the global object', 'globalThis.encodeDownlink = function (input) { return { bytes: [input.data.v] }; };'],
+    ['module.exports', 'module.exports = { encodeDownlink: (input) => ({ bytes: [input.data.v] }) };'],
+    ['exports', 'exports.encodeDownlink = (input) => ({ bytes: [input.data.v] });'],
+    ['exports.default', 'exports.default = { encodeDownlink: (input) => ({ bytes: [input.data.v] }) };'],
+    ['the function itself as module.exports', 'module.exports = function encodeDownlink(input) { return { bytes: [input.data.v] }; };'],
+    ['exports of nothing', `module.exports = null;\n${ENCODE}`],
+    ['exports beside a global', `${ENCODE}\nif (typeof module !== "undefined" && module.exports) { module.exports.encodeDownlink = encodeDownlink; module.exports.other = 1; }`],
+    ['variables called as ours', `let module = 1, exports = 2; const files = 3; var entries = 4, file = 5, own = 6, exported = 7, exportedAs;\n${ENCODE}`],
+    ['a promise', 'async function encodeDownlink(input) { return { bytes: [await input.data.v] }; }'],
+    ['windows lines', ENCODE.replaceAll(' ', '\r\n').replace('return\r\n', 'return ')],
+  ])('runs a file with %s, beside others', async (_what, encoder) => {
+    const script = joinedCodec(scriptsOf({ ...HELPERS, encoder }));
+    expect(await encoded(script, 7)).toEqual([7]);
+    expect([await decoded(script, 'uplink', 3), await decoded(script, 'downlink', 3)]).toEqual([{ v: 200 }, { v: -6 }]);
+  });
+
+  it('does not mix what its files export', async () => {
+    const script = joinedCodec(scriptsOf({ encoder: 'module.exports = { encodeDownlink: (i) => [i.data.v] };', decoder: 'module.exports = { decodeUplink: () => ({ data: { n: Object.keys(module.exports) } }) };' }));
+    expect([await encoded(script, 7), await decoded(script, 'uplink', 3)]).toEqual([[7], { n: ['decodeUplink'] }]);
+  });
+
+  it.each(['a\nfunction encodeDownlink() {}', 'a\u2028b */ ${x} `.js', '"});('])('stays right with a file called %j', async (name) => {
+    const script = joinedCodec({ encoder: { name, text: ENCODE }, decoder: { name: 'd.js', text: 'function decodeUplink() { return { data: {} }; }' }, downlinkDecoder: undefined });
+    expect(await encoded(script, 5)).toEqual([5]);
+  });
+
+  it('has no function for what none of its files does', async () => {
+    const script = joinedCodec(scriptsOf({ decoder: HELPERS.decoder as string, downlinkDecoder: HELPERS.downlinkDecoder as string }));
+    expect(called(script, 'typeof encodeDownlink', 'sloppy')).toBe('undefined');
+    expect((await room.encode(script)).error?.code).toBe('no_encoder');
+  });
+});
