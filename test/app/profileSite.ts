@@ -51,7 +51,8 @@ export interface ProfiledValve {
 
 /** A whole server, the command line beside it, and what an organization does with profiles. */
 export class ProfileSite {
-  private readonly folder = mkdtempSync(join(tmpdir(), 'plantroom-profiles-'));
+  /** For checkouts; removed at the end. */
+  readonly folder = mkdtempSync(join(tmpdir(), 'plantroom-profiles-'));
   private readonly address: string;
   private readonly trusted: ReturnType<typeof credentials.createSsl>;
   readonly http: HttpClient;
