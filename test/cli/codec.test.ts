@@ -262,8 +262,8 @@ describe('plantroom codec test', () => {
       [{ input, output: 'x' }, '.output: must be an object with data or errors, and optional warnings'],
     ];
     write('v.json', [...cases.map(([item]) => item), { input }]);
-    const why = (at: number, text: string): string => `${join(folder, 'v.json')}: [${at}]${text}`;
-    expect((await results()).results.map((row) => row.why)).toEqual([...cases.map(([, text], at) => why(at, text)), 'nothing to compare: give output.data or output.errors']);
+    const file = join(folder, 'v.json');
+    expect((await results()).results.map((row) => row.why)).toEqual([...cases.map(([, text], at) => `${file}: [${at}]${text}`), 'nothing to compare: give output.data or output.errors']);
   });
 
   it('is not stalled by hostile scripts', async () => {

@@ -42,6 +42,11 @@ function randomOf(seed: number): () => number {
   };
 }
 
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** As JSON that has no null members: those may be absent. */
+const plain = (value: JsonValue): unknown => JSON.parse(JSON.stringify(value, (_, inner: unknown) => (isObject(inner) ? Object.fromEntries(Object.entries(inner).filter(([, member]) => member !== null)) : inner)));
+
 describe('the difference of two values', () => {
   const random = randomOf(7);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
@@ -58,9 +63,6 @@ describe('the difference of two values', () => {
     const entries = Object.entries(value).map(([name, inner]): [string, JsonValue] => [name, random() < 0.4 ? changed(inner) : inner]);
     return Object.fromEntries(entries.toReversed());
   };
-  /** As JSON that has no null members: those may be absent. */
-  const plain = (value: JsonValue): unknown => JSON.parse(JSON.stringify(value, (_, inner: unknown) => (isObject(inner) ? Object.fromEntries(Object.entries(inner).filter(([, member]) => member !== null)) : inner)));
-  const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
 
   it('is there when they are not equal, and only then', () => {
     let equal = 0;

@@ -60,7 +60,11 @@ describe.each(engines())('plantroom codec test --profiles on $name', (engine) =>
     const none = { passed: 0, failed: 0, skipped: 0, noExamples: 0 };
     expect(await answerOf()).toEqual({
       code: 0,
-      ...{ codecs: 4, passed: 6, failed: 0, skipped: 1, noExamples: 1 },
+      codecs: 4,
+      passed: 6,
+      failed: 0,
+      skipped: 1,
+      noExamples: 1,
       vendors: [
         { vendor: 'quellwerk', source: 'chirpstack-device-profiles', ...none, codecs: 1, passed: 1 },
         { vendor: 'quellwerk', source: 'lorawan-devices', ...none, codecs: 2, passed: 5, noExamples: 1 },

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { jsonProblem, type JsonObject, type JsonValue } from '../../kernel/jsonValue';
 import type { CodecRole } from '../../profiles';
 import { bytesOfText } from './bytesText';
+import { timeOfText } from './timeText';
 
 const whole = (from: number, to: number) => {
   const error = `must be a whole number from ${from} to ${to}`;
@@ -24,11 +25,9 @@ const data = z.record(z.string(), z.unknown(), 'must be an object').superRefine(
   if (problem) context.addIssue({ code: 'custom', message: problem });
 });
 const variables = optional(z.record(z.string(), z.string('must be a text'), 'must be an object of texts'));
-const TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?$/i;
 const time = z.string('must be a text').transform((text, context) => {
-  const zone = TIME.exec(text);
-  const milliseconds = zone ? Date.parse(zone[1] ? text : `${text}Z`) : NaN;
-  if (Number.isNaN(milliseconds)) context.addIssue({ code: 'custom', message: 'must be a time such as 2026-03-01T12:00:00Z' });
+  const milliseconds = timeOfText(text);
+  if (milliseconds === undefined) context.addIssue({ code: 'custom', message: 'must be a time such as 2026-03-01T12:00:00Z' });
   return milliseconds;
 });
 
@@ -108,6 +107,9 @@ function nameOf(given: unknown, at: number): string {
 }
 
 function problemsOf({ issues }: z.ZodError, at: number): string {
-  const place = (path: readonly PropertyKey[]): string => path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`)).join('');
-  return issues.slice(0, MOST_PROBLEMS).map((issue) => `[${at}]${place(issue.path)}: ${issue.message}`).join('; ');
+  return issues.slice(0, MOST_PROBLEMS).map(({ path, message }) => `[${at}]${path.map(placeOf).join('')}: ${message}`).join('; ');
+}
+
+function placeOf(step: PropertyKey): string {
+  return typeof step === 'number' ? `[${step}]` : `.${String(step)}`;
 }
