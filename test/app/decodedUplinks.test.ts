@@ -1,0 +1,125 @@
+import { credentials } from '@grpc/grpc-js';
+import { readFileSync } from 'node:fs';
+import { connectAsync } from 'mqtt';
+import { GatewayServiceClient, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
+import { newId } from '../../src/kernel/ids';
+import { TestClock } from '../support/testClock';
+import { APPLICATION, DEV_EUI, startBroker, type TestBroker } from '../connections/chirpStackRoom';
+import { TestGateway } from '../executions/testGateway';
+import { ChirpStackServer } from '../support/chirpStack/chirpStackServer';
+import { engines } from '../support/engines';
+import { HttpClient, type JsonObject } from '../support/http';
+import { importDecoder } from '../support/importedProfiles';
+import { as, startTestApp, type TestApp } from '../support/testApp';
+
+const LEVEL = 'function decodeUplink(input) { return { data: { level: input.bytes[0], port: input.fPort } }; }';
+// Loops for ever where the engine asks whether time is over, and where it does not.
+const LOOPS = 'function decodeUplink(input) { while (true) {} }';
+const HANGS = 'function decodeUplink(input) { if (input.bytes[0] === 255) Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); return { data: { level: input.bytes[0] } }; }';
+
+/** The whole server, and links of all kinds to it. */
+describe.each(engines())('devices that send bytes, on $name', (engine) => {
+  let server: TestApp;
+  let http: HttpClient;
+  let gateways: GatewayServiceClient;
+  let broker: TestBroker;
+  const clock = new TestClock();
+  beforeAll(async () => {
+    server = await startTestApp(engine);
+    http = new HttpClient(server.app.addresses.http ?? '', server.app.ca ?? '', as(server.key, server.organizationId));
+    gateways = new GatewayServiceClient(server.app.addresses.grpc.replace('127.0.0.1', 'localhost'), credentials.createSsl(readFileSync(server.app.ca ?? '')));
+    broker = await startBroker();
+  });
+  afterAll(async () => {
+    http.close();
+    gateways.close();
+    await server.stop();
+    await broker.stop();
+  });
+
+  async function ask<Answer>(verb: string, path: string, body?: unknown): Promise<Answer> {
+    const { status, json } = await http.send(verb, path, body === undefined ? {} : { body });
+    if (status >= 300) throw new Error(`${verb} ${path}: ${status} ${JSON.stringify(json)}`);
+    return json as Answer;
+  }
+  const connect = async (connectorId: string, configuration: JsonObject = {}): Promise<string> => (await ask<{ id: string }>('POST', '/api/v2/connections', { connectorId, name: newId(), configuration })).id;
+  const connected = async (id: string): Promise<unknown> => await until(async () => (await ask<{ status: { state: string } }>('GET', `/api/v2/connections/${id}`)).status.state, (state) => ['connected', 'degraded'].includes(state));
+  /** Binds a device; how its connector keys are asked for. */
+  async function bind(connectionId: string, clientDeviceId: string, profileId: string): Promise<string> {
+    const { id } = await ask<{ id: string }>('POST', '/api/v2/devices', { name: clientDeviceId, physicalDevice: { connectionId, clientDeviceId, configuration: { profileId } } });
+    return `/api/v2/devices/${id}/connector-keys?${new URLSearchParams({ connectionId, clientDeviceId }).toString()}`;
+  }
+  const profile = async (decoder: string): Promise<string> => await importDecoder(server.database.database, clock, decoder, `model-${newId()}`);
+  async function keys(of: string): Promise<JsonObject> {
+    const { connectorKeys } = await ask<{ connectorKeys: { name: string; value: { value: unknown } }[] }>('GET', of);
+    return Object.fromEntries(connectorKeys.map(({ name, value }) => [name, value.value]));
+  }
+  async function until<T>(look: () => Promise<T>, isSo: (found: T) => boolean): Promise<T> {
+    for (;;) {
+      const found = await look();
+      if (isSo(found)) return found;
+    }
+  }
+
+  it('over an MQTT broker, are decoded; what is JSON is left alone', async () => {
+    const connectionId = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: `${engine.name}/{clientDeviceId}/up` });
+    await connected(connectionId);
+    const tank = await bind(connectionId, 'tank', await profile(LEVEL));
+    const device = await connectAsync(broker.url);
+    await device.publishAsync(`${engine.name}/tank/up`, Buffer.from('2aff', 'hex'), { qos: 1 });
+    expect(await until(async () => await keys(tank), (found) => Object.keys(found).length > 0)).toEqual({ bytes: '2aff', 'object.level': 42 });
+    await device.publishAsync(`${engine.name}/tank/up`, '{"level": 7}', { qos: 1 });
+    expect(await until(async () => await keys(tank), (found) => 'level' in found)).toEqual({ bytes: '2aff', 'object.level': 42, level: 7 });
+    await device.endAsync();
+  });
+
+  it.each(['json', 'protobuf'] as const)('over a ChirpStack that writes %s, are decoded unless it did so itself', async (encoding) => {
+    const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding });
+    network.addDevice(DEV_EUI);
+    await network.start();
+    const connectionId = await connect('chirpstack', { url: broker.url, protocol: '3.1.1', applicationId: APPLICATION, encoding });
+    await connected(connectionId);
+    const tank = await bind(connectionId, DEV_EUI, await profile(LEVEL));
+    await network.uplink(DEV_EUI, { data: Buffer.from('2aff', 'hex'), fPort: 9 });
+    const first = await until(async () => await keys(tank), (found) => Object.keys(found).length > 0);
+    expect(first).toMatchObject({ data: '2aff', fPort: 9, fCnt: 1, rssi: -57, snr: 9.5, 'object.level': 42, 'object.port': 9 });
+    await network.uplink(DEV_EUI, { data: Buffer.from('0aff', 'hex'), object: { level: 'theirs' } });
+    expect(await until(async () => await keys(tank), ({ fCnt }) => fCnt === 2)).toMatchObject({ data: '2aff', 'object.level': 'theirs', 'object.port': 9 });
+    await network.uplink(DEV_EUI, { data: Buffer.alloc(0) });
+    const { decodeError, ...last } = await until(async () => await keys(tank), ({ fCnt }) => fCnt === 3);
+    expect([decodeError, last.data]).toEqual([undefined, '']);
+    await network.stop();
+  });
+
+  it.each([
+    ['a loop', LOOPS, LEVEL],
+    ['a loop that cannot be stopped', HANGS, HANGS],
+  ])('behind one gateway, wait for none whose decoder hangs in %s, and all are acknowledged', async (_what, hanging, good) => {
+    const connectionId = await connect('gateway');
+    const gateway = await TestGateway.attach({ gateways }, { connectionId, headers: as(server.key, server.organizationId) });
+    const profileId = await profile(good);
+    const bad = await bind(connectionId, 'bad', hanging === good ? profileId : await profile(hanging));
+    const others = await Promise.all(Array.from({ length: 10 }, async (_, at) => ({ name: `good-${at}`, of: await bind(connectionId, `good-${at}`, profileId) })));
+    // As the devices of a site: each sends its next when the last was taken, 200 in all. How long the middle one took.
+    const sendAll = async (): Promise<number> => {
+      const took: number[] = [];
+      const send = async (name: string): Promise<void> => {
+        for (let at = 1; at <= 20; at += 1) {
+          const began = performance.now();
+          expect(await gateway.uplink(name, Uint8Array.of(at))).toBe(UplinkOutcome.UPLINK_OUTCOME_STORED);
+          took.push(performance.now() - began);
+        }
+      };
+      await Promise.all(others.map(async ({ name }) => await send(name)));
+      return took.toSorted((one, other) => one - other)[100] ?? 0;
+    };
+    const usual = await sendAll();
+    const odd = Promise.all(Array.from({ length: 20 }, async () => await gateway.uplink('bad', Uint8Array.of(255))));
+    const beside = await sendAll();
+    expect(await odd).toEqual(Array.from({ length: 20 }, () => UplinkOutcome.UPLINK_OUTCOME_STORED));
+    for (const { of } of others) expect(await keys(of)).toEqual({ bytes: '14', 'object.level': 20 });
+    expect(await keys(bad)).toEqual({ bytes: 'ff', decodeError: expect.stringMatching(/^decoder_rests: /) as unknown });
+    expect(beside).toBeLessThan(10 * usual + 100); // each hang takes a second, or a quarter of one
+    await gateway.cut();
+  });
+});
