@@ -17,9 +17,9 @@ import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 
-const TOURS = [{ file: 'README.md' }, { file: 'docs/rest.md' }, { file: 'docs/access.md' }, { file: 'docs/connect-mqtt.md', hasBroker: true }, { file: 'docs/connect-chirpstack.md', hasBroker: true }];
+const TOURS = [{ file: 'README.md' }, { file: 'docs/rest.md' }, { file: 'docs/access.md' }, { file: 'docs/profiles.md' }, { file: 'docs/connect-mqtt.md', hasBroker: true }, { file: 'docs/connect-chirpstack.md', hasBroker: true }];
 // What the tours leave in the folder; their own last lines remove the same.
-const notes = ['connection.json', 'device.json', 'command.json', 'execution.json', 'codecs', 'key.json', 'page.json', 'picture.json', 'valve.png', 'copy.png', 'thumbnail.webp', 'device.etag', 'openapi.json', 'client', 'whoami.json', 'member.json', 'role.json', 'admin.json', 'organization.json', 'deletion.json'];
+const notes = ['connection.json', 'device.json', 'command.json', 'execution.json', 'codecs', 'key.json', 'page.json', 'picture.json', 'valve.png', 'copy.png', 'thumbnail.webp', 'device.etag', 'openapi.json', 'client', 'whoami.json', 'member.json', 'role.json', 'admin.json', 'organization.json', 'deletion.json', 'profiles-copy', 'profile.json'];
 const hasGrpcurl = spawnSync('grpcurl', ['--version'], { stdio: 'ignore' }).status === 0;
 const say = (text) => console.log(`tour: ${text}`);
 const wanted = process.argv.slice(2);
