@@ -1,9 +1,12 @@
+import { systemClock } from '../../src/kernel/clock';
+import { ProfileImports } from '../../src/profiles';
 import type { MethodFacts } from '../../src/rpc/descriptors';
 import { engines } from '../support/engines';
 import { HttpClient } from '../support/http';
 import { httpWays, onWay, requestJson } from '../support/restCalls';
 import { Statements } from '../support/statements';
 import { as, descriptors, encode, startTestApp, type Fields, type TestApp } from '../support/testApp';
+import { modelOf, vendorOf } from '../support/vendors';
 import { ACCESS, answerOf, askJson, COMMANDS, CONNECTIONS, DEVICES, FILTERS, furnish, nobody, ORGANIZATIONS, REFERENCES, REQUESTS, TEMPLATES, type Things } from './foreignRequests';
 
 /** Stands in every name that the other organization gives. */
@@ -14,7 +17,10 @@ const TRIES = 5;
 
 type Ask = (their: Things, own: Things) => Fields;
 /** Right for everybody. */
-const CATALOGUE: Readonly<Record<string, Ask>> = { '/connector.ConnectorService/GetConnector': () => ({ id: 'gateway' }) };
+const CATALOGUE: Readonly<Record<string, Ask>> = {
+  '/connector.ConnectorService/GetConnector': () => ({ id: 'gateway' }),
+  [`${DEVICES}/GetDeviceProfileTemplate`]: () => ({ brand: 'quellwerk', model: 'qw-10', band: 'EU868' }),
+};
 const reads = [...descriptors.methods.values()].filter(({ changes, kind, scope }) => !changes && kind !== 'bidi_streaming' && scope !== 'none');
 const refused: readonly (readonly [string, Ask])[] = [...Object.entries(REQUESTS), ...REFERENCES, ...FILTERS];
 
@@ -88,6 +94,7 @@ describe.each(engines())('what one organization learns of another, on $name', (e
     const organizationId = await server.organization('The same name');
     caller = as((await server.newKey(organizationId)).key, organizationId);
     own = await furnish(server, caller);
+    await new ProfileImports({ database: server.database.database, clock: systemClock }).store('lorawan-devices', vendorOf({ models: [modelOf()] }));
     await everything(); // what only the first call does is done
     before = await everything();
     // The same person owns it: that tells nothing either.

@@ -89,11 +89,6 @@ describe.each(engines())('the operations of the specification over HTTP, on $nam
     });
   });
 
-  it('does not have getDeviceProfileTemplate yet: it comes with the profiles of devices', async () => {
-    const answer = await room.ask('GET', `/api/v2/device-profile-template?organizationId=${room.organizationId}&brand=a&model=b&band=c`);
-    expect(answer.status).toBe(404);
-  });
-
   describe('what the tables say in words', () => {
     it('answers 202 to a new execution and 200 with duplicate to an identical one in flight', async () => {
       const { id, commandId } = await room.command();

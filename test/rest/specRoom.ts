@@ -2,11 +2,14 @@ import { type Client, credentials } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
 import { MediaServiceClient, type Media } from '../../src/gen/media/v1/media_service';
+import { systemClock } from '../../src/kernel/clock';
+import { ProfileImports } from '../../src/profiles';
 import { headers } from '../support/edge';
 import { GatewayClient } from '../connections/gatewayClient';
 import type { TestEngine } from '../support/engines';
 import { HttpClient, type HttpAnswer, type HttpParts, type JsonObject } from '../support/http';
 import { as, startTestApp, type TestApp } from '../support/testApp';
+import { codecOf, modelOf, profileOf, vendorOf } from '../support/vendors';
 
 const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
 
@@ -95,6 +98,13 @@ export class SpecRoom {
   async sensor(device: string): Promise<string> {
     const { sensors } = await this.made('POST', `/api/v2/devices/${device}/sensors`, { sensorTemplateIds: [await this.template()] });
     return (sensors as { id: string }[]).at(-1)?.id ?? '';
+  }
+
+  /** The brand, model and band of a profile that was imported. */
+  async profile(): Promise<Record<'brand' | 'model' | 'band', string>> {
+    const codec = codecOf('level', { decoder: 'function decodeUplink(input) { return { data: { level: input.bytes[0] } }; }' });
+    await new ProfileImports({ database: this.server.database.database, clock: systemClock }).store('lorawan-devices', vendorOf({ codecs: [codec], models: [modelOf({ profiles: [profileOf({ codec: codec.name })] })] }));
+    return { brand: 'Quellwerk', model: 'qw-10', band: 'EU863-870' };
   }
 
   async normalizedKey(): Promise<string> {

@@ -69,7 +69,14 @@ async function fullDefinition(room: SpecRoom): Promise<{ id: string; command: Re
   return { id, command };
 }
 
-/** Every operation of the specification, less getDeviceProfileTemplate, which the server does not have yet. */
+const PROFILE_TEMPLATE: Shape = {
+  exact: {
+    id: 'string', name: 'string', description: 'string', codec: 'string', payloadCodecRuntime: 'string', macVersion: 'string', regParamsRevision: 'string', region: 'string', deviceStatusReqInterval: 'integer', uplinkInterval: 'integer',
+    flushQueueOnActivate: 'boolean', supportsClassB: 'boolean', supportsClassC: 'boolean', supportsOtaa: 'boolean',
+  },
+};
+
+/** Every operation of the specification. */
 export const OPERATIONS: readonly Row[] = [
   {
     operation: 'getPersonalUser', verb: 'GET', path: '/api/users/personal', scope: 'users:read', organization: 'none', status: 200, required: [],
@@ -101,6 +108,10 @@ export const OPERATIONS: readonly Row[] = [
       const { id, clientDeviceId } = await room.wholeDevice();
       return { path: { id }, query: { connectionId: room.connection, clientDeviceId } };
     },
+  },
+  {
+    operation: 'getDeviceProfileTemplate', verb: 'GET', path: '/api/v2/device-profile-template', scope: 'devices:read', organization: 'query', status: 200, required: ['brand', 'model', 'band'], answer: PROFILE_TEMPLATE,
+    ask: async (room) => ({ query: await room.profile() }),
   },
   {
     operation: 'addSensorsToDevice', verb: 'POST', path: '/api/v2/devices/{id}/sensors', scope: 'sensors:write', organization: 'query', status: 200, required: ['sensorTemplateIds'], answer: WHOLE,

@@ -14,7 +14,7 @@ export interface NamedBrand {
 }
 
 /** So many are compared with what was asked for, at most. */
-const MOST_COMPARED = 500;
+const MOST_COMPARED = 1000;
 
 /** What is read only to say what is near. Each reads at most MOST_COMPARED rows, whatever was imported. */
 export const nearStatements = {

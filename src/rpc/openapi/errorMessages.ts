@@ -30,6 +30,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   media_in_use: '1 device shows the picture; take it out of their images first',
   no_physical_device: 'the device is not bound to a physical device; bind it by an update with physicalDevice, then set the mappings',
   not_enqueued: 'the execution is delivered: its command has left the server; only one that is still enqueued can be cancelled',
+  profile_not_found: '"quellwerk" "qw-10" has no profile for the band KR920; near are quellwerk/qw-10/1.10/EU868, quellwerk/qw-10/1.10/US915',
   query_command_in_use: '"Set valve position" uses this command as query command; give it another one first',
   role_in_use: 'the role is in use: 3 members have it; give them another one first',
   secrets_unreadable: 'a secret field of the connection cannot be read with the key file of this server; give the field again by an update',

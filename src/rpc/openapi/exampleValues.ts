@@ -1,4 +1,5 @@
 const ETAG = '"3"';
+const PROFILE = 'quellwerk/qw-10/1.10/EU868';
 const linkOf = (variant: string, signature: string): string => `https://plantroom.example:8443/media/0199a3c4-5d1d-7d3e-9f21-6b7a8c9d0e1d?organization=0199a3c4-5d10-703e-9f21-6b7a8c9d0e10&variant=${variant}&expires=1795340400&signature=${signature}`;
 
 /** What fields hold in examples: by `Message.field`, else by the field. `undefined`: left out. */
@@ -121,6 +122,36 @@ export const VALUES: Readonly<Record<string, unknown>> = {
   'NormalizedKeyInList.name': 'supply_temperature',
   'CreateNormalizedKeyRequest.name': 'supply_temperature',
   'UpdateNormalizedKeyBody.name': 'supply_temperature',
+  brand: 'quellwerk',
+  model: 'qw-10',
+  band: 'EU868',
+  region: 'EU868',
+  macVersion: '1.0.3',
+  payloadCodecRuntime: 'JS',
+  'DeviceProfileTemplate.id': PROFILE,
+  'DeviceProfileTemplate.name': 'QW 10 Level sensor 1.10',
+  'DeviceProfileTemplate.description': 'Measures the level of a tank',
+  'DeviceProfileTemplate.codec': 'function decodeUplink(input) { return { data: { level: input.bytes[0] } }; }',
+  'DeviceProfileTemplate.regParamsRevision': 'A',
+  'DeviceProfileTemplate.deviceStatusReqInterval': 1,
+  'DeviceProfileTemplate.uplinkInterval': 3600,
+  'DeviceProfileTemplate.flushQueueOnActivate': true,
+  'DeviceProfileTemplate.supportsOtaa': true,
+  'GetDeviceProfileTemplateRequest.firmwareVersion': '1.10',
+  'ListDeviceProfilesResponse.models': [
+    {
+      brand: 'quellwerk',
+      brandName: 'Quellwerk',
+      model: 'qw-10',
+      modelName: 'QW 10 Level sensor',
+      description: 'Measures the level of a tank',
+      source: 'lorawan-devices',
+      firmwareVersions: [
+        { version: '1.10', hardwareVersions: ['2.0'], profiles: [{ id: PROFILE, region: 'EU868', macVersion: '1.0.3', payloadCodecRuntime: 'JS', decodesUplinks: true, encodesDownlinks: false }] },
+      ],
+    },
+  ],
+  'ListDeviceProfilesRequest.search': 'level',
   'UnitMeasurement.id': 'Cel',
   'UnitMeasurement.name': 'degree Celsius',
   'Command.name': 'Set valve position',
