@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import { ProfileImports, type ProfileSource } from '../../src/profiles';
 import { plantroomHere } from '../support/commandInProcess';
 import type { Ended } from '../support/commandLine';
 import { engines, type TestDatabase } from '../support/engines';
+import { exampleChirpStack, exampleLorawanDevices } from '../support/profileFolders';
 import { TestClock } from '../support/testClock';
 import { codecOf, modelOf, profileOf, vendorOf } from '../support/vendors';
 
@@ -123,6 +125,21 @@ describe.each(engines())('plantroom codec test --profiles on $name', (engine) =>
     expect([code, stdout.match(/number \d+ /g)?.length]).toEqual([1, 100]);
     expect(stdout).toContain('\n... and 23 more; --json has all\n\n0 passed, 123 failed\n');
     expect((await answerOf()).failures.map(({ example }) => example)).toEqual(Array.from({ length: 123 }, (_, at) => `number ${at}`));
+  });
+
+  it('runs what an import of both layouts brought, and says which examples of theirs do not fit', async () => {
+    for (const [name, make] of [['yaml', exampleLorawanDevices], ['toml', exampleChirpStack]] as const) {
+      const folder = join(test.dataDir, name);
+      make(folder);
+      const imported = await plantroomHere(['profiles', 'import', folder, '--data-dir', test.dataDir, ...(test.url === '' ? [] : ['--database-url', test.url])]);
+      expect(imported).toMatchObject({ code: 0, stderr: '' });
+    }
+    const { failures, ...sums } = await answerOf();
+    expect(sums).toMatchObject({ code: 1, codecs: 4, passed: 9, failed: 2, skipped: 0, noExamples: 0 });
+    expect(failures.map(({ source, codec, role, file, why }) => [source, codec, role, file, why])).toEqual([
+      ['chirpstack-device-profiles', 'valve-9', 'encoder', 'vendors/northmoor/codecs/test_encode_valve-9.json', 'bytes[0]: expected 7, got 0 (expected 07, got 00)'],
+      ['lorawan-devices', 'climate-codec', 'decoder', 'vendor/northmoor/climate-codec.yaml', 'data.temperature: expected 11, got 10'],
+    ]);
   });
 
   it('takes codecs in portions, and none twice', async () => {
