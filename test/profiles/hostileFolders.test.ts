@@ -1,0 +1,228 @@
+import { execFileSync } from 'node:child_process';
+import fs, { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join, sep } from 'node:path';
+import { openRepository } from '../../src/profiles';
+import { chirpStackFolder, DECODER, exampleChirpStack, exampleLorawanDevices, lorawanDevicesFolder, tomlProfile, yamlProfile } from '../support/profileFolders';
+import { freshFolder, profileNames, readFolder, removeFolders, type ReadFolder } from '../support/readFolder';
+
+afterAll(removeFolders);
+
+const CANARY = 'c4n4ry';
+const YAML = `name: ${CANARY}\ndescription: ${CANARY}\nendDevices: [lamp]\nmacVersion: 1.0.3\nregionalParametersVersion: ${CANARY}\nsupportsJoin: true\nuplinkDecoder: {fileName: secret.js, examples: [{description: ${CANARY}}]}\nfirmwareVersions: [{version: ${CANARY}, profiles: {EU868: {id: secret}}}]\n`;
+const TOML = `[vendor]\nname = "${CANARY}"\n[device]\nname = "${CANARY}"\n[[device.firmware]]\nversion = "${CANARY}"\nprofiles = ["secret"]\n[profile]\nid = "${CANARY}"\nregion = "EU868"\nmac_version = "1.0.3"\nreg_params_revision = "${CANARY}"\nsupports_otaa = true\n`;
+
+/** A folder with files beside the checkout which fit in everywhere, and must not be read: `outside/secret.*`. */
+function withSecrets(): { readonly checkout: string; readonly outside: string } {
+  const parent = freshFolder();
+  const outside = join(parent, 'outside');
+  for (const folder of [outside, join(outside, 'profiles'), join(outside, 'devices'), join(outside, 'codecs')]) {
+    mkdirSync(folder);
+    for (const name of ['secret', 'index', 'vendor', 'lamp', 'EU868', 'eu', 'codec']) {
+      writeFileSync(join(folder, `${name}.yaml`), YAML);
+      writeFileSync(join(folder, `${name}.toml`), TOML);
+      writeFileSync(join(folder, `${name}.js`), `${DECODER}// ${CANARY}`);
+      writeFileSync(join(folder, `test_decode_${name}.json`), `[{"name": "${CANARY}"}]`);
+    }
+  }
+  return { checkout: join(parent, 'checkout'), outside };
+}
+
+/** Reads all, and fails if anything outside was opened or listed, or has left its content. */
+function readGuarded(checkout: string): ReadFolder {
+  const [opened, listed] = [jest.spyOn(fs, 'openSync'), jest.spyOn(fs, 'readdirSync')];
+  try {
+    const result = readFolder(checkout);
+    const root = fs.realpathSync(checkout);
+    const touched = [...opened.mock.calls, ...listed.mock.calls].map(([path]) => String(path));
+    expect(touched.length).toBeGreaterThan(0);
+    expect(touched.filter((path) => path !== root && !path.startsWith(root + sep))).toEqual([]);
+    expect(JSON.stringify(result)).not.toContain(CANARY);
+    return result;
+  } finally {
+    opened.mockRestore();
+    listed.mockRestore();
+  }
+}
+
+/** A good vendor beside the bad one: what happens to that costs this nothing. */
+const GOOD_YAML = { name: 'Good', devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: { id: 'eu' } } }] } }, profiles: { eu: yamlProfile() } };
+const GOOD_TOML = { name: 'Good', devices: { lamp: { device: { firmware: [{ version: '1', profiles: ['EU868'] }] } } }, profiles: { EU868: tomlProfile('EU868') } };
+
+/** Names of files that lead outside from a folder that is `depth` folders below the root, or nowhere. */
+const escapes = (outside: string, depth: number): string[] => [
+  `${'../'.repeat(depth + 1)}outside/secret`,
+  `./x/../${'../'.repeat(depth + 1)}outside/secret`,
+  `${'../'.repeat(40)}${outside.slice(1)}/secret`,
+  join(outside, 'secret'),
+  `${'..\\'.repeat(depth + 1)}outside\\secret`,
+  `C:/outside/secret`,
+  `${'../'.repeat(depth + 1)}outside/secret\0`,
+  `secret\0.yaml`,
+  '../../etc/passwd',
+  '/etc/passwd',
+  '..',
+  '.',
+  '/',
+  `${'x/'.repeat(600)}secret`,
+  'y'.repeat(5000),
+];
+
+describe('a name that leads outside is a warning, and nothing is read there', () => {
+  const row = (fields: object): object => ({ acre: { devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: fields } }] } }, profiles: { eu: yamlProfile() } } });
+
+  it.each([
+    ['the id of a vendor', 1, (name: string) => ({ index: { vendors: [{ id: name, name: 'Bad' }, { id: 'good', name: 'Good' }] } })],
+    ['a device', 2, (name: string) => ({ vendors: { acre: { index: { endDevices: [name] } } } })],
+    ['a profile', 2, (name: string) => ({ vendors: row({ id: name }) })],
+    ['the vendor of a profile', 1, (name: string) => ({ vendors: row({ id: 'eu', vendorID: name.replace(/\/secret$/, '') }) })],
+    ['a codec', 2, (name: string) => ({ vendors: row({ id: 'eu', codec: name }) })],
+    ['a codec of another vendor', 2, (name: string) => ({ vendors: row({ id: 'eu', vendorID: 'good', codec: name }) })],
+    ['a script', 2, (name: string) => ({ vendors: { acre: { devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: { id: 'eu', codec: 'codec' } } }] } }, profiles: { eu: yamlProfile() }, codecs: { codec: { uplinkDecoder: { fileName: `${name}.js` } } } } } })],
+  ])('in the YAML layout: %s', (_, depth, make) => {
+    const { checkout, outside } = withSecrets();
+    for (const name of escapes(outside, depth)) {
+      const { vendors = {}, index } = make(name) as { vendors?: Record<string, object>; index?: object };
+      lorawanDevicesFolder(checkout, { ...vendors, good: GOOD_YAML }, index);
+      const result = readGuarded(checkout);
+      expect(profileNames(result.vendors.good)).toEqual(['lamp/1/EU868']);
+      expect(profileNames(result.vendors.acre)).toEqual([]);
+      expect({ name, warnings: result.warnings.length }).toEqual({ name, warnings: expect.any(Number) as number });
+      expect(result.warnings.length).toBeGreaterThan(0);
+      rmSync(checkout, { recursive: true });
+    }
+  });
+
+  it.each([
+    ['a device', (name: string) => ({ vendor: { vendor: { name: 'Bad', devices: [name] } } })],
+    ['a profile', (name: string) => ({ devices: { lamp: { device: { firmware: [{ version: '1', profiles: [name] }] } } } })],
+    ['a codec', (name: string) => ({ devices: { lamp: { device: { firmware: [{ version: '1', profiles: ['EU868'], codec: name }] } } }, profiles: GOOD_TOML.profiles })],
+  ])('in the TOML layout: %s', (_, make) => {
+    const { checkout, outside } = withSecrets();
+    for (const name of escapes(outside, 3)) {
+      chirpStackFolder(checkout, { acre: make(name), good: GOOD_TOML });
+      const result = readGuarded(checkout);
+      expect(profileNames(result.vendors.good)).toEqual(['lamp/1/EU868']);
+      expect(profileNames(result.vendors.acre)).toEqual([]);
+      expect(result.warnings.length).toBeGreaterThan(0);
+      rmSync(checkout, { recursive: true });
+    }
+  });
+});
+
+describe('links', () => {
+  const YAML_FILES = ['vendor/index.yaml', 'vendor/acre', 'vendor/acre/index.yaml', 'vendor/acre/lamp.yaml', 'vendor/acre/eu.yaml', 'vendor/acre/codec.yaml', 'vendor/acre/codec.js'];
+  const TOML_FILES = ['vendors/acre', 'vendors/acre/vendor.toml', 'vendors/acre/devices', 'vendors/acre/devices/lamp.toml', 'vendors/acre/profiles', 'vendors/acre/profiles/EU868.toml', 'vendors/acre/codecs', 'vendors/acre/codecs/codec.js', 'vendors/acre/codecs/test_decode_codec.json'];
+
+  function make(checkout: string, layout: 'yaml' | 'toml'): void {
+    if (layout === 'yaml') {
+      const acre = { ...GOOD_YAML, devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: { id: 'eu', codec: 'codec' } } }] } }, codecs: { codec: { uplinkDecoder: { fileName: 'codec.js' } } }, files: { 'codec.js': DECODER } };
+      lorawanDevicesFolder(checkout, { acre, good: GOOD_YAML });
+    } else {
+      const acre = { ...GOOD_TOML, devices: { lamp: { device: { firmware: [{ version: '1', profiles: ['EU868'], codec: 'codec' }] } } }, codecs: { 'codec.js': DECODER, 'test_decode_codec.json': '[]' } };
+      chirpStackFolder(checkout, { acre, good: GOOD_TOML });
+    }
+  }
+
+  const ALL = [...YAML_FILES.map((file) => ['yaml', file] as const), ...TOML_FILES.map((file) => ['toml', file] as const)];
+
+  it.each(ALL)('in the %s layout: %s as a link that leads outside is not followed', (layout, file) => {
+    const { checkout, outside } = withSecrets();
+    make(checkout, layout);
+    const extension = /\.\w+$/.exec(file)?.[0];
+    for (const target of [extension ? join(outside, file.includes('test_decode') ? 'test_decode_codec.json' : `codec${extension}`) : outside, '/etc/passwd', `${'../'.repeat(40)}etc`]) {
+      rmSync(join(checkout, file), { recursive: true, force: true });
+      symlinkSync(target, join(checkout, file));
+      if (file === 'vendor/index.yaml') expect(() => openRepository(checkout)).toThrow(expect.objectContaining({ reason: 'not_a_profile_repository' }));
+      else {
+        const result = readGuarded(checkout);
+        expect(profileNames(result.vendors.good)).toEqual(['lamp/1/EU868']);
+        expect(result.warnings.length).toBeGreaterThan(0);
+      }
+    }
+  });
+
+  it.each(ALL.filter(([, file]) => file !== 'vendor/index.yaml'))('in the %s layout: %s as a link in a circle, as a FIFO or as a folder costs what needs it', (layout, file) => {
+    const checkout = freshFolder();
+    make(checkout, layout);
+    const path = join(checkout, file);
+    const obstacles = [() => symlinkSync(path, path), () => execFileSync('mkfifo', [path]), ...(/\.\w+$/.test(file) ? [() => mkdirSync(path)] : [() => writeFileSync(path, '')])];
+    for (const obstacle of obstacles) {
+      rmSync(path, { recursive: true, force: true });
+      obstacle();
+      const result = readGuarded(checkout);
+      expect(profileNames(result.vendors.good)).toEqual(['lamp/1/EU868']);
+      expect(profileNames(result.vendors.acre)).toEqual(file.includes('test_decode') ? ['lamp/1/EU868'] : []);
+    }
+  });
+
+  it.each(ALL)('in the %s layout: %s as a link that stays inside is read', (layout, file) => {
+    const checkout = freshFolder();
+    make(checkout, layout);
+    const before = JSON.stringify(readFolder(checkout));
+    renameSync(join(checkout, file), join(checkout, 'elsewhere'));
+    symlinkSync(join(checkout, 'elsewhere'), join(checkout, file));
+    expect(JSON.stringify(readGuarded(checkout))).toBe(before);
+  });
+
+  it('as the folder of the vendors leads nowhere', () => {
+    for (const [make, vendors] of [[exampleLorawanDevices, 'vendor'], [exampleChirpStack, 'vendors']] as const) {
+      const { checkout, outside } = withSecrets();
+      make(outside);
+      mkdirSync(checkout);
+      symlinkSync(join(outside, vendors), join(checkout, vendors));
+      expect(() => openRepository(checkout)).toThrow(expect.objectContaining({ reason: 'not_a_profile_repository' }));
+    }
+  });
+});
+
+it('a socket is no file', async () => {
+  const checkout = lorawanDevicesFolder(freshFolder(), { good: GOOD_YAML });
+  const path = join(checkout, 'vendor/good/eu.yaml');
+  rmSync(path);
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  try {
+    expect(readGuarded(checkout).warnings[0]).toEqual({ file: 'vendor/good/eu.yaml', reason: 'is no regular file; this costs a profile of the model "lamp"' });
+  } finally {
+    server.close();
+  }
+});
+
+describe('much of it', () => {
+  it('a hundred thousand files are read past, or counted', () => {
+    const checkout = chirpStackFolder(freshFolder(), { acre: { ...GOOD_TOML, vendor: { vendor: { name: 'Acre' } } }, good: GOOD_TOML });
+    const devices = join(checkout, 'vendors/acre/devices');
+    for (let at = 0; at < 100_000; at += 1) fs.closeSync(fs.openSync(join(devices, `x${at}.toml`), 'w'));
+    const started = performance.now();
+    const { vendors } = readFolder(checkout);
+    expect(performance.now() - started).toBeLessThan(10_000);
+    expect(profileNames(vendors.good)).toEqual(['lamp/1/EU868']);
+    expect(profileNames(vendors.acre)).toEqual(['lamp/1/EU868']);
+    expect(vendors.acre?.warnings[0]).toEqual({ file: 'vendors/acre/vendor.toml', reason: 'lists 100001 devices; the first 5000 are imported' });
+    expect(vendors.acre?.warnings).toHaveLength(101);
+  }, 60_000);
+
+  it('what no parser expects is refused, and files over a megabyte are not read', () => {
+    const most = 1024 * 1024;
+    for (const piece of ['[', '- ', '? ', '{a: ', '}', '"', '&a ', '*a ', '!!a ', 'a:\n', '%a\n', '\t', '\0', '|', '[a]\n', 'a=[', '"""', "'''", 'a.', '[[a.b]]\n']) {
+      const text = piece.repeat(Math.floor(most / 16 / piece.length));
+      const yaml = readFolder(lorawanDevicesFolder(freshFolder(), { acre: { index: { endDevices: ['lamp'] }, devices: { lamp: text } }, good: GOOD_YAML }));
+      const toml = readFolder(chirpStackFolder(freshFolder(), { acre: { devices: { lamp: text } }, good: GOOD_TOML }));
+      for (const { vendors, warnings } of [yaml, toml]) expect([piece, vendors.acre?.models, profileNames(vendors.good), warnings.length > 0]).toEqual([piece, [], ['lamp/1/EU868'], true]);
+    }
+    const tooLarge = readFolder(lorawanDevicesFolder(freshFolder(), { acre: { index: { endDevices: ['lamp'] }, devices: { lamp: '#'.repeat(most + 1) } } }));
+    expect(tooLarge.warnings).toEqual([{ file: 'vendor/acre/lamp.yaml', reason: 'has 1.1 MiB; at most 1 MiB are read; the device "lamp" is not imported' }]);
+  }, 120_000);
+});
+
+it('nothing of a script or of the files beside it is run', () => {
+  const folder = freshFolder();
+  const mark = join(folder, 'was-run');
+  const script = `require('fs').writeFileSync(${JSON.stringify(mark)}, ''); globalThis.wasRun = true; ${DECODER}`;
+  lorawanDevicesFolder(folder, { acre: { devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: { id: 'eu', codec: 'codec' } } }] } }, profiles: { eu: yamlProfile() }, codecs: { codec: `!!js/function "x": 1\nuplinkDecoder: {fileName: codec.js}\n` }, files: { 'codec.js': script, 'package.json': '{"scripts": {"install": "touch was-run"}}' } } });
+  const copy = freshFolder();
+  cpSync(folder, copy, { recursive: true });
+  expect(readFolder(copy).vendors.acre?.codecs[0]?.scripts.decoder?.text).toBe(script);
+  expect([fs.existsSync(mark), 'wasRun' in globalThis]).toEqual([false, false]);
+});
