@@ -77,7 +77,7 @@ describe('plantroom codec run', () => {
 
   it.each([
     ['no script', ['--input', '{}'], /required option '--script <file>' not specified/],
-    ['no input', ['--script', 'x.js'], /required option '--input <json>' not specified/],
+    ['no input', ['--script', 'x.js'], /give either --input, which runs the encoder, or --bytes, which runs the decoder/],
     ['a script that is not there', ['--script', '/none.js', '--input', '{}'], /\/none\.js cannot be read \(ENOENT\)/],
     ['a folder for a script', ['--script', '/', '--input', '{}'], /\/ cannot be read \(EISDIR\)/],
     ['an input that is no JSON', ['--script', 'VALVE', '--input', '{"a":\n [1, x]}'], /--input is not JSON at line 2, column 6: Unexpected token 'x'/],

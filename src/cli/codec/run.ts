@@ -1,31 +1,66 @@
 import { text } from 'node:stream/consumers';
-import type { CodecError } from '../../codec';
+import type { CodecError, DecodeRequest, EncodeRequest } from '../../codec';
 import { jsonProblem, type JsonValue } from '../../kernel/jsonValue';
 import { Reported, UsageError } from '../exit';
-import { note, say, showRecord } from '../output';
+import { note, say } from '../output';
+import { bytesOfText } from './bytesText';
+import { showDecoding, showPreview } from './showRun';
 import { parseJson, readTextFile } from './textFile';
-import { plainText, previewOf, spacedHex, withSandboxOf, type CodecFlags, type Preview } from './workbench';
+import { decodingOf, plainText, previewOf, withSandboxOf, type CodecFlags } from './workbench';
 
 /** What `plantroom codec run` is given. */
 export interface RunFlags extends CodecFlags {
   readonly script: string;
-  readonly input: string;
+  /** Of an encoder. */
+  readonly input?: string;
+  /** Of a decoder. */
+  readonly bytes?: string;
   readonly fport?: number;
   readonly variables?: string;
+  /** Unix milliseconds. */
+  readonly recvTime?: number;
+  readonly downlink?: boolean;
 }
 
-/** `plantroom codec run`: one encoder, one input. Exit code 1 when the encoder failed. */
+type Common = Pick<EncodeRequest, 'owner' | 'script' | 'fPort' | 'variables'>;
+
+/** `plantroom codec run`: one encoder with one input, or one decoder with its bytes. Exit code 1 when the script failed. */
 export async function runCodecRun(flags: RunFlags): Promise<void> {
+  checkFlags(flags);
   const script = readTextFile(flags.script);
-  const data = jsonOf(flags.input === '-' ? await text(process.stdin) : flags.input, '--input');
   const variables = flags.variables === undefined ? {} : variablesOf(jsonOf(flags.variables, '--variables'));
-  const result = await withSandboxOf(flags, 1, (sandbox) => sandbox.encode({ owner: 'command line', script, data, fPort: flags.fport, variables }));
+  const common = { owner: 'command line', script, fPort: flags.fport, variables };
+  const error = flags.bytes === undefined ? await runEncoder(flags, common) : await runDecoder(flags, common, flags.bytes);
+  if (!error) return;
+  if (!flags.json) note(failureText(error, flags.script, script));
+  throw new Reported(1);
+}
+
+async function runEncoder(flags: RunFlags, common: Common): Promise<CodecError | undefined> {
+  const data = jsonOf(flags.input === '-' ? await text(process.stdin) : (flags.input ?? ''), '--input');
+  const result = await withSandboxOf(flags, 1, (sandbox) => sandbox.encode({ ...common, data }));
   const preview = previewOf(result, flags.fport);
   if (flags.json) say(JSON.stringify(preview));
   else showPreview(preview);
-  if (!result.error) return;
-  if (!flags.json) note(failureText(result.error, flags.script, script));
-  throw new Reported(1);
+  return result.error;
+}
+
+async function runDecoder(flags: RunFlags, common: Common, given: string): Promise<CodecError | undefined> {
+  const bytes = bytesOfText(given);
+  if (!bytes) throw new UsageError('--bytes must be hex digits, two for each byte, such as "01 28", or base64');
+  const request: DecodeRequest = { ...common, direction: flags.downlink ? 'downlink' : 'uplink', bytes: Uint8Array.from(bytes), recvTime: flags.recvTime };
+  const result = await withSandboxOf(flags, 1, (sandbox) => sandbox.decode(request));
+  const decoding = decodingOf(result);
+  if (flags.json) say(JSON.stringify(decoding));
+  else showDecoding(decoding);
+  return result.error;
+}
+
+function checkFlags({ input, bytes, fport, recvTime, downlink }: RunFlags): void {
+  if ((input === undefined) === (bytes === undefined)) throw new UsageError('give either --input, which runs the encoder, or --bytes, which runs the decoder');
+  if (bytes !== undefined) return;
+  if (recvTime !== undefined || downlink) throw new UsageError('--recv-time and --downlink are of decoders; give them with --bytes');
+  if (fport !== undefined && (fport < 1 || fport > 223)) throw new UsageError(`--fport ${fport} is no port of a command; give a whole number from 1 to 223`);
 }
 
 /** The error with the line of the script that it names, marks under it, and the line before. */
@@ -39,14 +74,6 @@ export function failureText({ code, message, lineNumber }: CodecError, file: str
   const marks = ' '.repeat(blanks) + '^'.repeat(Math.max(1, shown.length - blanks));
   const lines = [...(lineNumber > 1 ? [[lineNumber - 1, before]] : []), [lineNumber, shown], ['', marks]];
   return [head, ...lines.map(([number, text]) => `  ${String(number).padStart(width)} | ${text}`.trimEnd())].join('\n');
-}
-
-function showPreview({ output, logs, warnings, executionTimeMs }: Preview): void {
-  const bytes = output && { bytes: spacedHex(output.bytes), base64: output.bytesBase64, list: `[${output.bytes.join(', ')}]`, fPort: output.fPort };
-  showRecord({ ...bytes, time: `${executionTimeMs.toFixed(2)} ms` }, {});
-  for (const [name, lines] of Object.entries({ warnings, logs })) {
-    if (lines.length > 0) say([`${name}:`, ...lines.map((line) => `  ${plainText(line, 2000)}`)].join('\n'));
-  }
 }
 
 function jsonOf(given: string, option: string): JsonValue {

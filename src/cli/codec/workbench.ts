@@ -1,4 +1,5 @@
-import { type EncodeResult, Sandbox } from '../../codec';
+import { type CodecError, type DecodeResult, type EncodeResult, Sandbox } from '../../codec';
+import type { JsonObject } from '../../kernel/jsonValue';
 import { commandLog } from '../log';
 import { configOf, type ConfigFlags } from '../options';
 
@@ -27,7 +28,18 @@ export interface Preview {
   readonly warnings: readonly string[];
   /** Milliseconds. */
   readonly executionTimeMs: number;
-  readonly error: { readonly code: string; readonly message: string; readonly lineNumber: number | null } | null;
+  readonly error: ShownError | null;
+}
+
+/** What a decoder gave, as JSON. */
+export interface Decoding extends Omit<Preview, 'output'> {
+  readonly data: JsonObject | null;
+}
+
+interface ShownError {
+  readonly code: string;
+  readonly message: string;
+  readonly lineNumber: number | null;
 }
 
 /** Maps a result; what is absent is null. `fPort` is the one that was given: it counts when the encoder names none. */
@@ -38,8 +50,17 @@ export function previewOf({ output, logs, warnings, executionTimeMs, error }: En
     logs,
     warnings,
     executionTimeMs,
-    error: error ? { code: error.code, message: error.message, lineNumber: error.lineNumber ?? null } : null,
+    error: shownError(error),
   };
+}
+
+/** The same of a decoder's. */
+export function decodingOf({ data, logs, warnings, executionTimeMs, error }: DecodeResult): Decoding {
+  return { data: data ?? null, logs, warnings, executionTimeMs, error: shownError(error) };
+}
+
+function shownError(error: CodecError | undefined): ShownError | null {
+  return error ? { code: error.code, message: error.message, lineNumber: error.lineNumber ?? null } : null;
 }
 
 /** Bytes as people read them: `01 28`. */
