@@ -60,6 +60,20 @@ describe('the simulated gateway', () => {
     expect(events.map((event) => event.event)).toEqual(['gateway.attached', 'command.taken', 'command.answered', 'uplink.sent']);
   });
 
+  it('sends bytes where it is told to: hundredths, two bytes each', async () => {
+    play({ raw: true, devices: simulatedDevices(['valve-1']) });
+    const stream = await server.stream(0);
+    await stream.next('hello');
+    stream.welcome();
+    stream.command('e1');
+    await stream.next('commandReceived');
+    await stream.next('commandResult');
+    const { payload, fPort } = await stream.next('uplink');
+    if (payload?.$case !== 'bytes') throw new Error('the simulator sent no bytes');
+    expect([fPort, payload.value.readInt16BE(0), payload.value.readInt16BE(4), payload.value.length]).toEqual([2, 4000, 310, 6]);
+    expect(events.at(-1)).toMatchObject({ event: 'uplink.sent', fields: { bytes: payload.value.toString('hex') } });
+  });
+
   it('does each execution once, and tells again what it knows of it', async () => {
     const [valve] = simulatedDevices(['valve-1']);
     let acted = 0;

@@ -146,6 +146,14 @@ describe('the simulated ChirpStack', () => {
     expect((await sent(event(RELAY, 'up')))['deviceInfo']).toMatchObject({ deviceClassEnabled: 'CLASS_C' });
   });
 
+  it('shows bytes alone where there is no codec', async () => {
+    await playNetworkServer({ raw: true });
+    await command(VALVE, { id: 'q1', confirmed: false, fPort: 10, data: Buffer.of(1, 40).toString('base64') });
+    const first = await sent(event(VALVE, 'up'));
+    expect(first).not.toHaveProperty('object');
+    expect([first['fPort'], Buffer.from(String(first['data']), 'base64').length]).toEqual([2, 6]);
+  });
+
   it('sends a confirmed downlink to class C at once: txack, then up and ack of the same frame', async () => {
     await playNetworkServer();
     await command(RELAY, { id: 'i1', confirmed: true, fPort: 10, data: Buffer.from([0, 1]).toString('base64') });

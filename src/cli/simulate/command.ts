@@ -18,6 +18,8 @@ const DEVICES = `What the devices take, and show with their next uplink:
   relay  {"relay": 0 or 1, "on": true or false}, or two bytes, relay and state
 Both keep what else an object holds as settings, and show it too. A room sensor takes nothing.`;
 
+const RAW = `With --raw a reading is its numbers in hundredths, two bytes each, the higher one first: of a valve its position, temperature and battery.`;
+
 const MQTT_ANSWERS = `Whether a command is answered is up to the command:
   a response topic (MQTT 5)   the answer goes there, with the command's correlation data
   a member "id" in its JSON   the answer goes to --answer-topic, with the same "id"
@@ -41,7 +43,8 @@ function addGateway(simulate: Command): void {
     .option('--drop-received', 'do not say command_received, only the result')
     .option('--volatile', 'say that a restart forgets what was received')
     .option('--store <file>', 'keep commands in this file, so that they survive a restart')
-    .addHelpText('after', `\n${DEVICES}`)
+    .option('--raw', 'send the readings as bytes, which nobody decoded')
+    .addHelpText('after', `\n${DEVICES}\n\n${RAW}`)
     .action((flags: GatewayFlags) => lazyGateway().simulateGateway(flags));
 }
 
@@ -58,7 +61,8 @@ function addChirpStack(simulate: Command): void {
   withPlay(withBroker(withJson(simulate.command('chirpstack').description('play a ChirpStack v4 with LoRaWAN devices, as its MQTT integration (JSON) shows it'))))
     .requiredOption('--application <id>', 'the application that its devices belong to, a UUID')
     .option('--join <time>', 'let the devices join anew this often, which flushes their queues without a word', duration)
-    .addHelpText('after', `\n${DEVICES}\n\n${EUIS}`)
+    .option('--raw', 'send the readings as bytes, as a ChirpStack without a codec for its devices')
+    .addHelpText('after', `\n${DEVICES}\n\n${RAW}\n\n${EUIS}`)
     .action((flags: ChirpStackFlags) => lazyChirpStack().simulateChirpStack(flags));
 }
 

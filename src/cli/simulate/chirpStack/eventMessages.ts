@@ -1,4 +1,5 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { rawReading } from '../rawReading';
 import type { QueueItem } from './downlinkQueue';
 import type { LorawanDevice } from './lorawanDevices';
 
@@ -27,7 +28,9 @@ export interface UpFacts {
   readonly devAddr: string;
   readonly fCnt: number;
   readonly confirmed: boolean;
-  readonly object: Readonly<Record<string, unknown>>;
+  readonly values: Readonly<Record<string, unknown>>;
+  /** There is no codec that would have decoded it. */
+  readonly isRaw: boolean;
 }
 
 const GATEWAYS = [
@@ -37,11 +40,11 @@ const GATEWAYS = [
 const UPLINK_PORT = 2;
 
 /** The device was heard, by both gateways of the simulation. */
-export function upEvent(source: EventSource, { deduplicationId, devAddr, fCnt, confirmed, object }: UpFacts): NetworkEvent {
+export function upEvent(source: EventSource, { deduplicationId, devAddr, fCnt, confirmed, values, isRaw }: UpFacts): NetworkEvent {
   const swing = (fCnt % 7) - 3;
   const rxInfo = GATEWAYS.map(({ gatewayId, rssi, snr }) => ({ gatewayId, uplinkId: randomInt(1, 2 ** 31), nsTime: timeText(source.time), rssi: rssi + swing, snr: snr + swing / 4, context: randomBytes(4).toString('base64'), metadata: { region_config_id: 'eu868', region_common_name: 'EU868' }, crcStatus: 'CRC_OK' }));
   const txInfo = { frequency: 868_100_000, modulation: { lora: { bandwidth: 125_000, spreadingFactor: 7, codeRate: 'CR_4_5' } } };
-  return { kind: 'up', body: withoutDefaults({ deduplicationId, ...about(source), devAddr, adr: true, dr: 5, fCnt, fPort: UPLINK_PORT, confirmed, data: bytesOf(object).toString('base64'), object, rxInfo, txInfo, regionConfigId: 'eu868' }) };
+  return { kind: 'up', body: withoutDefaults({ deduplicationId, ...about(source), devAddr, adr: true, dr: 5, fCnt, fPort: UPLINK_PORT, confirmed, data: rawReading(values).toString('base64'), ...(!isRaw && { object: values }), rxInfo, txInfo, regionConfigId: 'eu868' }) };
 }
 
 /** The device has joined. */
@@ -89,14 +92,6 @@ function about({ applicationId, device, time }: EventSource): Readonly<Record<st
 /** RFC 3339 with nanoseconds, as ChirpStack writes it. */
 function timeText(time: number): string {
   return new Date(time).toISOString().replace('Z', '000000+00:00');
-}
-
-// What a codec would have decoded: numbers in hundredths and switches, each as two bytes.
-function bytesOf(object: Readonly<Record<string, unknown>>): Buffer {
-  const numbers = Object.values(object).flat().filter((value) => typeof value === 'number' || typeof value === 'boolean');
-  const bytes = Buffer.alloc(numbers.length * 2);
-  numbers.forEach((value, at) => bytes.writeInt16BE(Math.max(-32_768, Math.min(32_767, Math.round(Number(value) * 100))), at * 2));
-  return bytes;
 }
 
 function withoutDefaults(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

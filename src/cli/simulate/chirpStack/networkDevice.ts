@@ -10,6 +10,8 @@ export interface DeviceOptions {
   readonly answer: Answer;
   /** From a downlink to the uplink that follows it, milliseconds. */
   readonly answerDelayMs: number;
+  /** There is no codec: uplinks come with their bytes alone. */
+  readonly raw?: boolean;
 }
 
 /** What a device has the network server do. */
@@ -64,9 +66,9 @@ export class NetworkDevice {
   uplink(): void {
     const deduplicationId = randomUUID();
     const fCnt = this.fCnt++;
-    const object = decoded(this.device.device.read());
-    this.hooks.publish(this.device, upEvent(this.source(), { deduplicationId, devAddr: this.devAddr, fCnt, confirmed: false, object }));
-    this.hooks.report('uplink.sent', { device: this.device.devEui, name: this.device.name, f_cnt: fCnt, values: object });
+    const values = decoded(this.device.device.read());
+    this.hooks.publish(this.device, upEvent(this.source(), { deduplicationId, devAddr: this.devAddr, fCnt, confirmed: false, values, isRaw: this.options.raw === true }));
+    this.hooks.report('uplink.sent', { device: this.device.devEui, name: this.device.name, f_cnt: fCnt, values });
     this.settle(deduplicationId);
     if (fCnt % STATUS_EVERY === 1) this.hooks.publish(this.device, statusEvent(this.source(), 12, 94.88));
     this.send();

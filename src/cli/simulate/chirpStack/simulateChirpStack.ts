@@ -9,6 +9,7 @@ import { runNetworkServer } from './networkServer';
 export interface ChirpStackFlags extends PlayFlags, BrokerFlags {
   readonly application: string;
   readonly join?: number;
+  readonly raw?: boolean;
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -24,6 +25,7 @@ export async function simulateChirpStack(flags: ChirpStackFlags): Promise<void> 
     answerDelayMs: flags.delay,
     answer: answerOf(flags),
     joinEveryMs: flags.join,
+    raw: flags.raw === true,
   };
   await play(flags, async (signal, onEvent) => await runNetworkServer(options, signal, onEvent));
 }

@@ -13,6 +13,7 @@ export interface GatewayFlags extends TargetFlags, PlayFlags {
   readonly gatewayId?: string;
   readonly dropReceived?: boolean;
   readonly volatile?: boolean;
+  readonly raw?: boolean;
   readonly store?: string;
 }
 
@@ -33,6 +34,7 @@ export async function simulateGateway(flags: GatewayFlags): Promise<void> {
     answerDelayMs: flags.delay,
     answer,
     dropReceived: flags.dropReceived === true,
+    raw: flags.raw === true,
     backoffMs: usualBackoff,
   } as const;
   await play(flags, async (signal, onEvent) => await runSimulator(options, signal, onEvent));

@@ -4,6 +4,7 @@ import { DomainError } from '../../../kernel/errors';
 import { newId } from '../../../kernel/ids';
 import { toTimestamp } from '../../../kernel/timestamps';
 import type { WireError } from '../../call/wireError';
+import { rawReading } from '../rawReading';
 import { Attachment } from './attachment';
 import { CommandPlayer } from './commandPlayer';
 import type { HeldCommand } from './gatewayMemory';
@@ -12,6 +13,7 @@ import { UplinkQueue } from './uplinkQueue';
 
 const RESEND_AFTER_MS = 10_000;
 const REPLACED_WAIT_MS = 30_000;
+const RAW_PORT = 2;
 
 /**
  * Plays a gateway with its devices: attaches, does commands, sends uplinks, reconnects, until `signal` aborts.
@@ -118,7 +120,9 @@ class SimulatedGateway {
   private measure(clientDeviceId: string): void {
     const device = this.options.devices.find((candidate) => candidate.clientDeviceId === clientDeviceId);
     if (!device) return;
-    const { dropped } = this.uplinks.add(clientDeviceId, device.read(), Date.now());
+    const values = device.read();
+    const reading = this.options.raw === true ? ({ payload: { $case: 'bytes', value: rawReading(values) }, fPort: RAW_PORT } as const) : ({ payload: { $case: 'json', value: values }, fPort: undefined } as const);
+    const { dropped } = this.uplinks.add(clientDeviceId, reading, Date.now());
     if (dropped) this.report('uplink.dropped', { uplink_id: dropped.uplinkId, device: dropped.clientDeviceId });
     this.sendUplinks(1);
   }
@@ -127,7 +131,8 @@ class SimulatedGateway {
   private sendUplinks(before: number): void {
     if (!this.attachment) return;
     for (const uplink of this.uplinks.due(before, Date.now())) {
-      this.report('uplink.sent', { uplink_id: uplink.uplinkId, device: uplink.clientDeviceId, values: uplink.payload?.value });
+      const { payload } = uplink;
+      this.report('uplink.sent', { uplink_id: uplink.uplinkId, device: uplink.clientDeviceId, ...(payload?.$case === 'bytes' ? { bytes: payload.value.toString('hex') } : { values: payload?.value }) });
       this.attachment.send({ $case: 'uplink', value: uplink });
     }
   }

@@ -23,6 +23,8 @@ export interface SimulatorOptions {
   readonly answer: Answer;
   /** Does not say command_received, only the result. */
   readonly dropReceived: boolean;
+  /** Sends the readings as bytes, as devices do whose gateway decodes nothing. */
+  readonly raw?: boolean;
   /** Pause before the attempt that follows this many failed ones. */
   readonly backoffMs: (failures: number) => number;
 }

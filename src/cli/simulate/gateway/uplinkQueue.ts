@@ -10,8 +10,8 @@ export class UplinkQueue {
   private readonly waiting = new Map<string, { readonly uplink: Uplink; sentAt: number }>();
 
   /** Puts a reading in the queue. `dropped` is the uplink that had to go for it. */
-  add(clientDeviceId: string, values: Readonly<Record<string, unknown>>, time: number): { uplink: Uplink; dropped: Uplink | undefined } {
-    const uplink: Uplink = { uplinkId: newId(), clientDeviceId, time: toTimestamp(time), payload: { $case: 'json', value: values }, fPort: undefined };
+  add(clientDeviceId: string, reading: Pick<Uplink, 'payload' | 'fPort'>, time: number): { uplink: Uplink; dropped: Uplink | undefined } {
+    const uplink: Uplink = { uplinkId: newId(), clientDeviceId, time: toTimestamp(time), ...reading };
     this.waiting.set(uplink.uplinkId, { uplink, sentAt: 0 });
     const oldest = this.waiting.size > MOST ? this.waiting.values().next().value?.uplink : undefined;
     if (oldest) this.waiting.delete(oldest.uplinkId);
