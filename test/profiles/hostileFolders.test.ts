@@ -3,6 +3,7 @@ import fs, { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync }
 import { createServer } from 'node:net';
 import { join, sep } from 'node:path';
 import { openRepository } from '../../src/profiles';
+import { pathIn } from '../../src/profiles/import/safeFolder';
 import { chirpStackFolder, DECODER, exampleChirpStack, exampleLorawanDevices, lorawanDevicesFolder, tomlProfile, yamlProfile } from '../support/profileFolders';
 import { freshFolder, profileNames, readFolder, removeFolders, type ReadFolder } from '../support/readFolder';
 
@@ -12,10 +13,10 @@ const CANARY = 'c4n4ry';
 const YAML = `name: ${CANARY}\ndescription: ${CANARY}\nendDevices: [lamp]\nmacVersion: 1.0.3\nregionalParametersVersion: ${CANARY}\nsupportsJoin: true\nuplinkDecoder: {fileName: secret.js, examples: [{description: ${CANARY}}]}\nfirmwareVersions: [{version: ${CANARY}, profiles: {EU868: {id: secret}}}]\n`;
 const TOML = `[vendor]\nname = "${CANARY}"\n[device]\nname = "${CANARY}"\n[[device.firmware]]\nversion = "${CANARY}"\nprofiles = ["secret"]\n[profile]\nid = "${CANARY}"\nregion = "EU868"\nmac_version = "1.0.3"\nreg_params_revision = "${CANARY}"\nsupports_otaa = true\n`;
 
-/** A folder with files beside the checkout which fit in everywhere, and must not be read: `outside/secret.*`. */
+/** A folder with files beside the checkout which fit in everywhere, and must not be read: `checkout-outside/secret.*`. */
 function withSecrets(): { readonly checkout: string; readonly outside: string } {
   const parent = freshFolder();
-  const outside = join(parent, 'outside');
+  const outside = join(parent, 'checkout-outside'); // begins like the checkout, and is another folder
   for (const folder of [outside, join(outside, 'profiles'), join(outside, 'devices'), join(outside, 'codecs')]) {
     mkdirSync(folder);
     for (const name of ['secret', 'index', 'vendor', 'lamp', 'EU868', 'eu', 'codec']) {
@@ -51,14 +52,14 @@ const GOOD_TOML = { name: 'Good', devices: { lamp: { device: { firmware: [{ vers
 
 /** Names of files that lead outside from a folder that is `depth` folders below the root, or nowhere. */
 const escapes = (outside: string, depth: number): string[] => [
-  `${'../'.repeat(depth + 1)}outside/secret`,
-  `./x/../${'../'.repeat(depth + 1)}outside/secret`,
+  `${'../'.repeat(depth + 1)}checkout-outside/secret`,
+  `./x/../${'../'.repeat(depth + 1)}checkout-outside/secret`,
   `${'../'.repeat(40)}${outside.slice(1)}/secret`,
   join(outside, 'secret'),
-  `${'..\\'.repeat(depth + 1)}outside\\secret`,
-  `C:/outside/secret`,
-  `${'../'.repeat(depth + 1)}outside/secret\0`,
-  `secret\0.yaml`,
+  `${'..\\'.repeat(depth + 1)}checkout-outside\\secret`,
+  'C:/checkout-outside/secret',
+  `${'../'.repeat(depth + 1)}checkout-outside/secret\0`,
+  'secret\0.yaml',
   '../../etc/passwd',
   '/etc/passwd',
   '..',
@@ -68,9 +69,27 @@ const escapes = (outside: string, depth: number): string[] => [
   'y'.repeat(5000),
 ];
 
-describe('a name that leads outside is a warning, and nothing is read there', () => {
-  const row = (fields: object): object => ({ acre: { devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: fields } }] } }, profiles: { eu: yamlProfile() } } });
+const row = (fields: object): object => ({ acre: { devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: fields } }] } }, profiles: { eu: yamlProfile() } } });
 
+function make(checkout: string, layout: 'yaml' | 'toml'): void {
+  if (layout === 'yaml') {
+    const acre = { ...GOOD_YAML, devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: { id: 'eu', codec: 'codec' } } }] } }, codecs: { codec: { uplinkDecoder: { fileName: 'codec.js' } } }, files: { 'codec.js': DECODER } };
+    lorawanDevicesFolder(checkout, { acre, good: GOOD_YAML });
+  } else {
+    const acre = { ...GOOD_TOML, devices: { lamp: { device: { firmware: [{ version: '1', profiles: ['EU868'], codec: 'codec' }] } } }, codecs: { 'codec.js': DECODER, 'test_decode_codec.json': '[]' } };
+    chirpStackFolder(checkout, { acre, good: GOOD_TOML });
+  }
+}
+
+it('a path is joined within the repository, or refused with what is wrong', () => {
+  expect([['vendor/acre', 'a.yaml'], ['vendor/acre', '../good/./a.yaml'], ['.', 'a'], ['vendor/acre', '..a'], ['vendor/acre', '../../a']].map(([folder, name]) => pathIn(folder ?? '', name ?? ''))).toEqual(
+    ['vendor/acre/a.yaml', 'vendor/good/a.yaml', 'a', 'vendor/acre/..a', 'a'].map((value) => ({ value })),
+  );
+  const refused = { '../../../a': 'leads out of the repository; ', '../../..': 'leads out of the repository; ', 'a/../../../../b': 'leads out of the repository; ', '/a': 'is an absolute path; ', 'c:a': 'is an absolute path; ', 'a\\b': 'holds a backslash; ', 'a\0': 'holds a NUL ', [`${'a/'.repeat(500)}b`]: 'is longer than ' };
+  for (const [name, problem] of Object.entries(refused)) expect([name, pathIn('vendor/acre', name)]).toEqual([name, { problem: expect.stringContaining(problem) as string }]);
+});
+
+describe('a name that leads outside is a warning, and nothing is read there', () => {
   it.each([
     ['the id of a vendor', 1, (name: string) => ({ index: { vendors: [{ id: name, name: 'Bad' }, { id: 'good', name: 'Good' }] } })],
     ['a device', 2, (name: string) => ({ vendors: { acre: { index: { endDevices: [name] } } } })],
@@ -113,16 +132,6 @@ describe('a name that leads outside is a warning, and nothing is read there', ()
 describe('links', () => {
   const YAML_FILES = ['vendor/index.yaml', 'vendor/acre', 'vendor/acre/index.yaml', 'vendor/acre/lamp.yaml', 'vendor/acre/eu.yaml', 'vendor/acre/codec.yaml', 'vendor/acre/codec.js'];
   const TOML_FILES = ['vendors/acre', 'vendors/acre/vendor.toml', 'vendors/acre/devices', 'vendors/acre/devices/lamp.toml', 'vendors/acre/profiles', 'vendors/acre/profiles/EU868.toml', 'vendors/acre/codecs', 'vendors/acre/codecs/codec.js', 'vendors/acre/codecs/test_decode_codec.json'];
-
-  function make(checkout: string, layout: 'yaml' | 'toml'): void {
-    if (layout === 'yaml') {
-      const acre = { ...GOOD_YAML, devices: { lamp: { firmwareVersions: [{ version: '1', profiles: { EU868: { id: 'eu', codec: 'codec' } } }] } }, codecs: { codec: { uplinkDecoder: { fileName: 'codec.js' } } }, files: { 'codec.js': DECODER } };
-      lorawanDevicesFolder(checkout, { acre, good: GOOD_YAML });
-    } else {
-      const acre = { ...GOOD_TOML, devices: { lamp: { device: { firmware: [{ version: '1', profiles: ['EU868'], codec: 'codec' }] } } }, codecs: { 'codec.js': DECODER, 'test_decode_codec.json': '[]' } };
-      chirpStackFolder(checkout, { acre, good: GOOD_TOML });
-    }
-  }
 
   const ALL = [...YAML_FILES.map((file) => ['yaml', file] as const), ...TOML_FILES.map((file) => ['toml', file] as const)];
 
