@@ -23,6 +23,17 @@ export async function plantroomInShell(script: string, args: readonly string[], 
   return await endOf(spawned('sh', ['-c', script, 'sh', process.execPath, MAIN, ...args], env), '');
 }
 
+/** Starts `plantroom` with these arguments and ends it once `moment` resolves, as a power cut would. False: it had come to its end before. */
+export async function plantroomKilled(args: readonly string[], env: Readonly<Record<string, string>>, moment: () => Promise<void>): Promise<boolean> {
+  const child = start(args, env);
+  const ended = once(child, 'exit');
+  for (const stream of [child.stdout, child.stderr]) stream?.resume();
+  await Promise.race([moment(), ended]);
+  child.kill('SIGKILL');
+  const [, signal] = (await ended) as [number | null, NodeJS.Signals | null];
+  return signal === 'SIGKILL';
+}
+
 async function endOf(child: ChildProcess, input: string): Promise<Ended> {
   child.stdin?.end(input);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout as NodeJS.ReadableStream), text(child.stderr as NodeJS.ReadableStream), once(child, 'exit')]);

@@ -1,0 +1,132 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { plantroom, plantroomKilled, plantroomServe, type ServeProcess } from '../support/commandLine';
+import { engines, type TestDatabase } from '../support/engines';
+import { HttpClient, type JsonObject } from '../support/http';
+import { type CheckoutSize, deviceOf, DEVICES_PER_VENDOR, makeCheckout, PROFILES_PER_VENDOR, vendorOf } from '../support/manyProfiles';
+import { as } from '../support/testApp';
+
+const VENDORS = 12;
+/** The vendors of each layout follow those of the other. */
+const FIRST = { 'lorawan-devices': 0, 'chirpstack-device-profiles': VENDORS };
+type Layout = CheckoutSize['layout'];
+
+describe.each(engines())('an import of device profiles, on $name', (engine) => {
+  const folder = mkdtempSync(join(tmpdir(), 'plantroom-killed-'));
+  let test: TestDatabase;
+  let env: Record<string, string>;
+  let server: ServeProcess;
+  let http: HttpClient;
+  beforeAll(async () => {
+    test = await engine.createDatabase();
+    env = {
+      PLANTROOM_DATA_DIR: test.dataDir,
+      PLANTROOM_DATABASE_URL: test.url,
+      PLANTROOM_GRPC_LISTEN: '127.0.0.1:0',
+      PLANTROOM_HTTP_LISTEN: '127.0.0.1:0',
+      PLANTROOM_TLS_MODE: 'off',
+      PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'key.json'),
+    };
+    await serve();
+  });
+  afterAll(async () => {
+    http.close();
+    await server.stop('SIGKILL');
+    await test.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const serve = async (): Promise<void> => {
+    server = await plantroomServe(env);
+    const { organizationId, apiKey } = JSON.parse(readFileSync(join(folder, 'key.json'), 'utf8')) as { organizationId: string; apiKey: string };
+    http?.close();
+    http = new HttpClient(String(server.ready['http']), undefined, as(apiKey, organizationId));
+  };
+  const importOf = (layout: Layout, edition: number): string[] => {
+    const checkout = join(folder, `${layout}-${edition}`);
+    makeCheckout(checkout, { layout, vendors: VENDORS, first: FIRST[layout], edition });
+    return ['profiles', 'import', checkout, '--json'];
+  };
+  const finished = async (args: readonly string[]): Promise<JsonObject> => {
+    const { code, stdout, stderr } = await plantroom(args, env);
+    expect([code, stderr]).toEqual([0, '']);
+    return JSON.parse(stdout) as JsonObject;
+  };
+  const written = async (since: number): Promise<number> => Number((await test.database.db.knex('device_profiles').where('updated_at', '>', since).count({ rows: '*' }))[0]?.['rows']);
+
+  /** Resolves when the profiles of so many vendors more are written than there are now. */
+  const afterVendors = async (count: number): Promise<() => Promise<void>> => {
+    const [last] = await test.database.db.knex('device_profiles').max({ at: 'updated_at' });
+    const since = Number(last?.['at'] ?? 0);
+    return async () => {
+      while ((await written(since)) < count * PROFILES_PER_VENDOR);
+    };
+  };
+
+  /** Which edition each vendor of a layout is answered in; undefined: it is not there. A vendor that is there in part, or whose codecs are not whole, fails. */
+  const answered = async (layout: Layout): Promise<(number | undefined)[]> => {
+    const editions: (number | undefined)[] = [];
+    for (let vendor = FIRST[layout]; vendor < FIRST[layout] + VENDORS; vendor += 1) {
+      const found = new Set<number | undefined>();
+      for (let device = 0; device < DEVICES_PER_VENDOR; device += 1) {
+        const query = new URLSearchParams({ brand: vendorOf(vendor), model: deviceOf(vendor, device), band: 'EU868' });
+        const { status, json } = await http.get(`/api/v2/device-profile-template?${query.toString()}`);
+        expect([200, 404]).toContain(status);
+        found.add(status === 200 ? editionOf(String(json['codec'])) : undefined);
+      }
+      expect(found.size).toBe(1);
+      editions.push([...found][0]);
+    }
+    return editions;
+  };
+
+  const total = async (): Promise<unknown> => (await http.get('/api/v2/device-profiles?pageSize=1')).json['total'];
+
+  it.each([['lorawan-devices', [1, 7]], ['chirpstack-device-profiles', [4]]] as const)('of %s that is killed leaves whole vendors alone, and is complete when it is done again', async (layout, moments) => {
+    const args = importOf(layout, 0);
+    const others = Number(await total());
+    for (const count of moments) {
+      expect(await plantroomKilled(args, env, await afterVendors(count))).toBe(true);
+      const editions = await answered(layout);
+      const there = editions.filter((edition) => edition === 0).length;
+      expect([there >= count, there < VENDORS, editions.includes(1)]).toEqual([true, true, false]);
+      expect(await total()).toBe(others + there * DEVICES_PER_VENDOR);
+    }
+    const { new: created, unchanged, changed, warnings } = await finished(args);
+    expect([Number(created) + Number(unchanged), changed, warnings]).toEqual([VENDORS * PROFILES_PER_VENDOR, 0, []]);
+    expect(created).toBeGreaterThan(0);
+    expect(await answered(layout)).toEqual(Array.from({ length: VENDORS }, () => 0));
+  });
+
+  it('that changes every codec leaves each vendor all in the old edition or all in the new one when it is killed', async () => {
+    const args = importOf('lorawan-devices', 1);
+    expect(await plantroomKilled(args, env, await afterVendors(5))).toBe(true);
+    const editions = await answered('lorawan-devices');
+    expect([new Set(editions), editions.filter((edition) => edition === 1).length >= 5]).toEqual([new Set([1, 0]), true]);
+    expect(await finished(args)).toMatchObject({ new: 0, warnings: [] });
+    expect(await answered('lorawan-devices')).toEqual(Array.from({ length: VENDORS }, () => 1));
+  });
+
+  it('goes on to its end when the server is killed beside it; the next server tells which imports had no end', async () => {
+    const args = importOf('chirpstack-device-profiles', 1);
+    const some = await afterVendors(3);
+    const importing = finished(args);
+    await some();
+    await server.stop('SIGKILL');
+    expect(await importing).toMatchObject({ new: 0, changed: VENDORS * PROFILES_PER_VENDOR, warnings: [] });
+    expect(await test.database.db.knex('audit_pending').update({ at: 0 })).toBe(4); // as if ten minutes had gone by: nobody waits for the killed ones any more
+    await serve();
+    expect(await answered('chirpstack-device-profiles')).toEqual(Array.from({ length: VENDORS }, () => 1));
+    const { json } = await http.get('/api/v2/audit-events?resource=device-profiles');
+    const outcomes = (json['events'] as { outcome: string }[]).map(({ outcome }) => outcome).toSorted();
+    expect(outcomes).toEqual([...Array.from({ length: 4 }, () => 'succeeded'), ...Array.from({ length: 4 }, () => 'unknown')]);
+  });
+});
+
+/** The edition of a codec that is whole. */
+function editionOf(codec: string): number {
+  const editions = new Set(codec.match(/(?<=, edition )\d+/g));
+  expect([editions.size, /function decodeUplink/.test(codec), /function encodeDownlink/.test(codec)]).toEqual([1, true, true]);
+  return Number([...editions][0]);
+}
