@@ -1,0 +1,201 @@
+import { Cursors } from '../../src/kernel/pages';
+import { CodecRepository, DeviceProfiles, ProfileImports, type ListedModel, type ModelQuery, type ProfileSource, type ReadVendor } from '../../src/profiles';
+import { ModelListRepository } from '../../src/profiles/catalogue/modelListRepository';
+import { NearRepository } from '../../src/profiles/catalogue/nearRepository';
+import { ProfileRepository } from '../../src/profiles/catalogue/profileRepository';
+import { engines, type TestDatabase } from '../support/engines';
+import { planOf } from '../support/planOf';
+import { TestClock } from '../support/testClock';
+import { codecOf, modelOf, profileOf, vendorOf } from '../support/vendors';
+
+const named = (id: string, name: string, regions: readonly string[] = ['EU868']) => modelOf({ id, name, profiles: regions.map((region) => profileOf({ region })) });
+const ALL: ModelQuery = { search: undefined, brand: undefined, model: undefined, band: undefined, pageSize: undefined, pageToken: '' };
+
+// In the order of the list but for the vendors, whose names are compared by their bytes: "Ähre" stands behind "zeta", "a b" before "a-b" and "ab".
+const VENDORS: readonly ReadVendor[] = [
+  vendorOf({
+    id: 'tidewater',
+    name: 'Tidewater',
+    otherNames: ['ee01-needle'],
+    codecs: [codecOf('pump', { encoder: 'function encodeDownlink() {}', decoder: 'function decodeUplink() {}' }), codecOf('only', { decoder: 'function decodeUplink() {}' })],
+    models: [
+      modelOf({
+        id: 'pump-1',
+        name: 'Pump Größe 1',
+        otherNames: ['needle-1'],
+        profiles: [
+          profileOf({ firmwareVersion: '1.9', region: 'US915', hardwareVersions: ['1.0'], codec: 'only' }),
+          profileOf({ firmwareVersion: '1.10', region: 'US915', hardwareVersions: ['2.0'], codec: 'pump' }),
+          profileOf({ firmwareVersion: '1.10', region: 'EU868', hardwareVersions: ['2.0', '2.1'], codec: 'pump' }),
+          profileOf({ firmwareVersion: '1.9', region: 'AS923' }),
+        ],
+      }),
+      named('50%-valve', '50% valve', ['AS923_2']),
+      named('500-valve', '500 valve', ['AS923_3']),
+      named('snake_case', 'snake_case', ['KR920']),
+      named('snakescase', 'snakescase', ['KR920']),
+    ],
+  }),
+  vendorOf({ id: 'v-ab', name: 'ab', models: [named('m', 'M')] }),
+  vendorOf({ id: 'v-a-b', name: 'a-b', models: [named('m', 'M')] }),
+  vendorOf({ id: 'v-a b', name: 'A B', models: [named('m', 'M')] }),
+  vendorOf({ id: 'v-zeta', name: 'zeta', models: [named('m', 'M')] }),
+  vendorOf({ id: 'v-aehre', name: 'Ähre', models: [named('m', 'M'), named('m2', 'm')] }),
+];
+const ORDER = ['v-a b/m', 'v-a-b/m', 'v-ab/m', 'tidewater/50%-valve', 'tidewater/500-valve', 'tidewater/pump-1', 'tidewater/snake_case', 'tidewater/snakescase', 'v-zeta/m', 'v-aehre/m', 'v-aehre/m2'];
+
+describe.each(engines())('the list of models on $name', ({ createDatabase }) => {
+  let db: TestDatabase;
+  let profiles: DeviceProfiles;
+  beforeAll(async () => {
+    db = await createDatabase();
+    profiles = new DeviceProfiles({ database: db.database, cursors: new Cursors(new Uint8Array(32)) });
+    for (const vendor of VENDORS) await store('lorawan-devices', vendor);
+  });
+  afterAll(async () => await db.drop());
+
+  const store = async (source: ProfileSource, vendor: ReadVendor) => await new ProfileImports({ database: db.database, clock: new TestClock() }).store(source, vendor);
+  const list = async (query: Partial<ModelQuery> = {}) => await profiles.list('org-1', { ...ALL, ...query });
+  const ids = (models: readonly ListedModel[]) => models.map(({ brandId, modelId }) => `${brandId}/${modelId}`);
+  const found = async (query: Partial<ModelQuery>) => {
+    const { models, total, nextPageToken } = await list(query);
+    expect([total, nextPageToken]).toEqual([models.length, '']);
+    return ids(models).map((id) => id.replace('tidewater/', ''));
+  };
+
+  it('goes by brand and name, by their bytes, on every engine alike', async () => {
+    expect(await found({})).toEqual(ORDER.map((id) => id.replace('tidewater/', '')));
+  });
+
+  it.each([1, 2, 3, 5, 11, 12])('shows all of it in pages of %i', async (pageSize) => {
+    const seen: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await list({ pageSize, pageToken });
+      expect([page.total, page.models.length]).toEqual([ORDER.length, Math.min(pageSize, ORDER.length - seen.length)]);
+      seen.push(...ids(page.models));
+      pageToken = page.nextPageToken;
+    } while (pageToken);
+    expect(seen).toEqual(ORDER);
+  });
+
+  it('shows all of a model: its versions, the newest first, and what each profile can do', async () => {
+    const [model] = (await list({ model: 'pump-1' })).models;
+    const us = { region: 'US915', macVersion: '1.0.3', payloadCodecRuntime: 'JS', decodesUplinks: true };
+    expect(model).toEqual({
+      source: 'lorawan-devices', brandId: 'tidewater', brandName: 'Tidewater', modelId: 'pump-1', modelName: 'Pump Größe 1', description: 'Measures a brook',
+      firmwareVersions: [
+        { version: '1.10', hardwareVersions: ['2.0', '2.1'], profiles: [{ ...us, id: 'tidewater/pump-1/1.10/EU868', region: 'EU868', encodesDownlinks: true }, { ...us, id: 'tidewater/pump-1/1.10/US915', encodesDownlinks: true }] },
+        { version: '1.9', hardwareVersions: ['1.0'], profiles: [{ ...us, id: 'tidewater/pump-1/1.9/US915', encodesDownlinks: false }, { ...us, id: 'tidewater/pump-1/1.9/AS923', region: 'AS923', payloadCodecRuntime: 'NONE', decodesUplinks: false, encodesDownlinks: false }] },
+      ],
+    });
+  });
+
+  it.each<[Partial<ModelQuery>, string[]]>([
+    [{ search: 'valve' }, ['50%-valve', '500-valve']],
+    [{ search: ' 0% V' }, ['50%-valve']],
+    [{ search: '%' }, ['50%-valve']],
+    [{ search: 'snake_case' }, ['snake_case']],
+    [{ search: '_' }, ['snake_case']],
+    [{ search: '\\' }, []],
+    [{ search: "'" }, []],
+    [{ search: 'GRÖßE' }, ['pump-1']],
+    [{ search: 'gro\u0308ße' }, ['pump-1']],
+    [{ search: 'ÄHR' }, ['v-aehre/m', 'v-aehre/m2']],
+    [{ search: 'AEHRE' }, ['v-aehre/m', 'v-aehre/m2']],
+    [{ search: 'ump-1' }, ['pump-1']],
+    [{ search: 'needle' }, []],
+    [{ search: 'tidew' }, ['50%-valve', '500-valve', 'pump-1', 'snake_case', 'snakescase']],
+    [{ search: '\u0000' }, ORDER.map((id) => id.replace('tidewater/', ''))],
+    [{ brand: 'TIDEWATER', search: 'snake' }, ['snake_case', 'snakescase']],
+    [{ brand: 'ähre' }, ['v-aehre/m', 'v-aehre/m2']],
+    [{ brand: 'ähr' }, []],
+    [{ model: 'M' }, ['v-a b/m', 'v-a-b/m', 'v-ab/m', 'v-zeta/m', 'v-aehre/m', 'v-aehre/m2']],
+    [{ brand: 'v-aehre', model: 'm2' }, ['v-aehre/m2']],
+    [{ model: 'Needle-1' }, ['pump-1']],
+    [{ band: 'kr920-923' }, ['snake_case', 'snakescase']],
+    [{ band: 'AS923' }, ['pump-1']],
+    [{ band: 'AS_923_2' }, ['50%-valve', 'pump-1']],
+    [{ band: 'IN865' }, []],
+    [{ band: 'EU868', brand: 'tidewater' }, ['pump-1']],
+    [{ band: '', search: '', brand: '', model: '', pageSize: 0 }, ORDER.map((id) => id.replace('tidewater/', ''))],
+  ])('filters by %j', async (query, expected) => {
+    expect(await found(query)).toEqual(expected);
+  });
+
+  it('shows only the profiles of a band, with those of AS923 for its groups', async () => {
+    const { models } = await list({ band: 'AS923-2' });
+    expect(models.flatMap(({ firmwareVersions }) => firmwareVersions.flatMap(({ version, profiles: ofVersion }) => ofVersion.map(({ id }) => [version, id])))).toEqual([['1.0', 'tidewater/50%-valve/1.0/AS923_2'], ['1.9', 'tidewater/pump-1/1.9/AS923']]);
+  });
+
+  it('refuses a band that is none, and tokens of other lists', async () => {
+    await expect(list({ band: 'EU869' })).rejects.toMatchObject({ reason: 'validation_failed', violations: [{ field: 'band', description: expect.stringContaining('EU868, US915') as unknown }] });
+    const { nextPageToken: pageToken } = await list({ pageSize: 2, search: 'm' });
+    for (const other of [{}, { search: 'M ', band: 'EU868' }, { search: 'm', brand: 'tidewater' }, { brand: 'm' }, { model: 'm' }]) await expect(list({ ...other, pageToken })).rejects.toMatchObject({ reason: 'validation_failed', violations: [{ field: 'pageToken' }] });
+    await expect(profiles.list('org-2', { ...ALL, search: 'm', pageToken })).rejects.toMatchObject({ reason: 'validation_failed' });
+    await expect(list({ pageToken: 'nonsense' })).rejects.toMatchObject({ reason: 'validation_failed' });
+    expect((await list({ search: ' M', pageToken })).models).not.toHaveLength(0);
+  });
+
+  it('gives no tokens out and takes none without the means for it', async () => {
+    const without = new DeviceProfiles({ database: db.database });
+    expect(await without.list('', { ...ALL, pageSize: 2 })).toMatchObject({ total: ORDER.length, nextPageToken: '' });
+    await expect(without.list('', { ...ALL, pageToken: 'x' })).rejects.toMatchObject({ violations: [{ field: 'pageToken' }] });
+  });
+
+  // The last, because it changes the list.
+  it('shows everything once that is there all the time, whatever comes and goes between pages', async () => {
+    const seen: string[] = [];
+    let pageToken = '';
+    for (let page = 0; page === 0 || pageToken; page += 1) {
+      const { models, nextPageToken } = await list({ pageSize: 2, pageToken });
+      seen.push(...ids(models));
+      pageToken = nextPageToken;
+      await store('lorawan-devices', vendorOf({ id: `new-${page}`, name: 'a', models: [named('first', 'first')] }));
+      await store('chirpstack-device-profiles', vendorOf({ id: `late-${page}`, name: 'ö', models: [named('last', 'last')] }));
+      if (page === 1) {
+        await db.database.db.knex('device_profiles').where('id', 'tidewater/500-valve/1.0/AS923_3').delete();
+        await db.database.db.knex('device_models').where('id', 'lorawan-devices/tidewater/500-valve').delete();
+      }
+      if (page > 40) break;
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen.filter((id) => ORDER.includes(id))).toEqual(ORDER.filter((id) => id !== 'tidewater/500-valve' || seen.includes(id)));
+    expect(seen.filter((id) => id.startsWith('new-'))).toEqual([]);
+  });
+});
+
+describe.each(engines())('the statements of the catalogue on $name', ({ createDatabase }) => {
+  let db: TestDatabase;
+  beforeAll(async () => {
+    db = await createDatabase();
+    const texts = { source: 'lorawan-devices', brand_name: 'b', model_id: 'm', model_name: 'm', description: '', hash: '' };
+    const models = Array.from({ length: 3000 }, (_, at) => ({ ...texts, id: `model-${at}`, brand_id: `brand-${at % 100}`, brand_folded: `brand ${at % 100}`, model_folded: `model ${at}`, created_at: 0, updated_at: 0 }));
+    for (let at = 0; at < models.length; at += 500) await db.database.db.knex('device_models').insert(models.slice(at, at + 500));
+    await db.database.db.knex.raw('analyze');
+  });
+  afterAll(async () => await db.drop());
+
+  it('reads a page from its index on, and looks up by indexes alone', async () => {
+    const plan = await planOf(db.database, async (to) => {
+      await new ModelListRepository(to).page({ search: '', brand: '', model: '', regions: undefined }, { brandFolded: 'm', modelFolded: 'm', id: 'm' }, 51);
+    });
+    expect(plan).toMatch(/device_models_page/);
+    expect(plan).not.toMatch(/TEMP B-TREE|Sort|Seq Scan|SCAN m\b(?! USING INDEX)/);
+    const lookUp = await planOf(db.database, async (to) => {
+      const repository = new ProfileRepository(to);
+      await repository.candidates('a', 'b');
+      await repository.find('a');
+      await new CodecRepository(to).findScript('a', 'decoder');
+      await new CodecRepository(to).findScriptOfProfile('a', 'decoder');
+      const near = new NearRepository(to);
+      await near.brandCalled('a');
+      await near.modelsCalled('a');
+      await near.modelsOfBrand(['a'], 'b');
+      await new ModelListRepository(to).profilesOf(['a', 'b'], undefined);
+    });
+    expect(lookUp).not.toMatch(/TEMP B-TREE|Seq Scan|SCAN /);
+    const brands = await planOf(db.database, async (to) => void (await new NearRepository(to).brands()));
+    expect(brands).toMatch(/SEARCH m USING (COVERING )?INDEX device_models_page|Index (Only )?Scan using device_models_page/);
+  });
+});
