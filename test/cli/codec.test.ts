@@ -297,6 +297,7 @@ describe('docs/codec.md', () => {
     const script = blocks.join('\n').replaceAll('npm run --silent plantroom --', `"${process.execPath}" "${join(root, 'dist', 'main.js')}"`);
     const stdout = execFileSync('bash', ['-euc', script], { cwd: folder, encoding: 'utf8' });
     expect(stdout).toMatch(/^bytes +01 28$/m);
-    expect(stdout).toContain('2 passed, 0 failed');
+    expect(stdout).toMatch(/^ {2}"position": 40$/m);
+    expect(stdout).toContain('3 passed, 0 failed');
   });
 });

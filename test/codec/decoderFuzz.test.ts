@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { jsonProblem, type JsonObject, type JsonValue } from '../../src/kernel/jsonValue';
 import { openSandbox } from './sandboxRoom';
@@ -58,10 +59,12 @@ const data = fc.oneof({ weight: 5, arbitrary: members }, { weight: 1, arbitrary:
 
 type Outcome = { readonly data: JsonObject } | { readonly code: string };
 
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
+
 /** What should come of it, in the plainest way. */
 function model(source: string): Outcome {
-  const made: unknown = new Function(`return (${source});`)();
-  if (typeof made !== 'object' || made === null || Array.isArray(made) || ArrayBuffer.isView(made)) return { code: 'bad_output' };
+  const made: unknown = runInNewContext(`(${source})`);
+  if (!isObject(made)) return { code: 'bad_output' };
   let text: string | undefined;
   try {
     text = JSON.stringify(made) as string | undefined;

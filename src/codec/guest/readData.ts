@@ -1,5 +1,5 @@
 import { answered, beside, failed, lines, problem, wrong } from './answers';
-import { cut, glue, isArray, isTypedArray } from './intrinsics';
+import { cut, isArray, isTypedArray } from './intrinsics';
 import { name } from './show';
 import { writeJson } from './writeJson';
 

@@ -5,6 +5,8 @@ import { name, show } from './show';
 // Every character takes a byte or more.
 const MOST_CHARACTERS = 65_536;
 const MOST_LEVELS = 32;
+const TOO_LARGE: GuestProblem = { code: 'too_large', message: 'data is larger than 65536 bytes as JSON; return less' };
+const TOO_DEEP: GuestProblem = { code: 'bad_output', message: 'data is nested deeper than 32 levels; make it flatter' };
 
 /** What came of it: the text, undefined where JSON knows nothing to write; or why it was refused. */
 export interface Written {
@@ -30,23 +32,14 @@ export function writeJson(data: object): Written {
   let room = MOST_CHARACTERS;
   let refusal: GuestProblem | undefined;
 
-  const refuse = (code: GuestProblem['code'], message: string): never => {
-    refusal = { code, message };
-    throw refusal; // past the engine, to the catch below
-  };
-
   /** Called for every value before it is written; `this` is the object or list that holds it. */
   function check(this: unknown, key: string, value: unknown): unknown {
     while (within !== undefined && within.value !== this) within = within.up;
     if (isLeftOut(value, within)) return value;
     room -= leastLength(key, value, within);
-    if (room < 0) return refuse('too_large', 'data is larger than 65536 bytes as JSON; return less');
-    const depth = within === undefined ? 1 : within.depth + 1;
-    if (depth > MOST_LEVELS) return refuse('bad_output', 'data is nested deeper than 32 levels; make it flatter');
-    if (typeof value === 'bigint') return refuse('bad_output', glue(pathTo(key, within), ' is ', name(value), '; JSON has no such numbers: return Number(...) of it'));
-    if (typeof value !== 'object' || value === null) return value;
-    if (isWithin(value, within)) return refuse('bad_output', glue(pathTo(key, within), ' is an object that holds it; return no circles'));
-    within = { value, isList: isArray(value), key, depth, up: within };
+    refusal = room < 0 ? TOO_LARGE : problemOf(key, value, within);
+    if (refusal) throw refusal; // past the engine, to the catch below
+    if (typeof value === 'object' && value !== null) within = { value, isList: isArray(value), key, depth: depthIn(within), up: within };
     return value;
   }
 
@@ -56,6 +49,21 @@ export function writeJson(data: object): Written {
     if (refusal === undefined) throw thrown;
     return { text: undefined, refusal };
   }
+}
+
+/** Why a value cannot be written where it stands. */
+function problemOf(key: string, value: unknown, within: Level | undefined): GuestProblem | undefined {
+  if (depthIn(within) > MOST_LEVELS) return TOO_DEEP;
+  if (typeof value === 'bigint') return wrongAt(key, within, glue(' is ', name(value), '; JSON has no such numbers: return Number(...) of it'));
+  return typeof value === 'object' && value !== null && isWithin(value, within) ? wrongAt(key, within, ' is an object that holds it; return no circles') : undefined;
+}
+
+function wrongAt(key: string, within: Level | undefined, what: string): GuestProblem {
+  return { code: 'bad_output', message: glue(pathTo(key, within), what) };
+}
+
+function depthIn(within: Level | undefined): number {
+  return within === undefined ? 1 : within.depth + 1;
 }
 
 /** Whether JSON leaves a value out. In a list it is null. */
