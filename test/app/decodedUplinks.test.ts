@@ -17,6 +17,14 @@ const LEVEL = 'function decodeUplink(input) { return { data: { level: input.byte
 const LOOPS = 'function decodeUplink(input) { while (true) {} }';
 const HANGS = 'function decodeUplink(input) { if (input.bytes[0] === 255) Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); return { data: { level: input.bytes[0] } }; }';
 
+/** Asks until it is so. */
+async function until<T>(look: () => Promise<T>, isSo: (found: T) => boolean): Promise<T> {
+  for (;;) {
+    const found = await look();
+    if (isSo(found)) return found;
+  }
+}
+
 /** The whole server, and links of all kinds to it. */
 describe.each(engines())('devices that send bytes, on $name', (engine) => {
   let server: TestApp;
@@ -53,12 +61,6 @@ describe.each(engines())('devices that send bytes, on $name', (engine) => {
   async function keys(of: string): Promise<JsonObject> {
     const { connectorKeys } = await ask<{ connectorKeys: { name: string; value: { value: unknown } }[] }>('GET', of);
     return Object.fromEntries(connectorKeys.map(({ name, value }) => [name, value.value]));
-  }
-  async function until<T>(look: () => Promise<T>, isSo: (found: T) => boolean): Promise<T> {
-    for (;;) {
-      const found = await look();
-      if (isSo(found)) return found;
-    }
   }
 
   it('over an MQTT broker, are decoded; what is JSON is left alone', async () => {

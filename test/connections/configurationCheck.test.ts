@@ -101,9 +101,11 @@ describe('every connector of the catalogue', () => {
   });
 });
 
+/** So many members. */
+const texts = (count: number, name = 'v', value = 'x'): JsonObject => Object.fromEntries(Array.from({ length: count }, (_, at) => [`${name}${at}`, value]));
+
 describe.each(['gateway', 'mqtt', 'chirpstack'])('the configuration of a device on %s', (connector) => {
   const wrong = (configuration: JsonObject): Record<string, string> => Object.fromEntries(checkDeviceConfiguration(connector, configuration).map(({ field, description }) => [field.replace('physicalDevice.configuration', ''), description]));
-  const texts = (count: number, name = 'v', value = 'x'): JsonObject => Object.fromEntries(Array.from({ length: count }, (_, at) => [`${name}${at}`, value]));
 
   it('may name a profile and variables, and is told what is wrong with them', () => {
     expect(wrong({ profileId: 'p'.repeat(512), variables: texts(64, 'n'.repeat(62), 'ü'.repeat(1024)) })).toEqual({});

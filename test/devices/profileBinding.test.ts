@@ -16,7 +16,7 @@ describe.each(engines())('the profile of a physical device on $name', (engine) =
 
   const physicalDevice = (configuration: Record<string, unknown>) => ({ clientDeviceId: newId(), connectionId: room.connections[0], configuration });
   /** What keeps the profile from being removed. */
-  const used = async (deviceId: string): Promise<unknown> => ((await room.test.database.db.knex('physical_devices').where('device_id', deviceId).first('profile_id')) as { profile_id: unknown }).profile_id;
+  const used = async (deviceId: string): Promise<unknown> => (await room.test.database.db.knex<{ profile_id: unknown }>('physical_devices').where('device_id', deviceId).first('profile_id'))?.profile_id;
   const boundDevices = async (): Promise<number> => (await room.test.database.db.knex('physical_devices').where('connection_id', room.connections[0])).length;
   const remove = async (id: string): Promise<number> => await room.test.database.db.knex('device_profiles').where('id', id).delete();
 

@@ -9,6 +9,8 @@ import { importDecoder } from '../support/importedProfiles';
 
 const TEMPERATURE = 'function decodeUplink(input) { return { data: { temperature: (input.bytes[0] << 8 | input.bytes[1]) / 10, port: input.fPort, at: input.recvTime.getTime(), offset: Number(input.variables.offset) } }; }';
 
+const result = (given: Partial<DecodeResult>): DecodeResult => ({ data: undefined, warnings: [], logs: [], executionTimeMs: 1, error: undefined, blameless: false, ...given });
+
 describe.each(engines())('uplinks of bytes on $name', (engine) => {
   let room: DeviceRoom;
   let sandbox: Sandbox;
@@ -137,7 +139,6 @@ describe.each(engines())('uplinks of bytes on $name', (engine) => {
     expect(readings(sensorId)).toEqual([21.5]);
   });
 
-  const result = (given: Partial<DecodeResult>): DecodeResult => ({ data: undefined, warnings: [], logs: [], executionTimeMs: 1, error: undefined, blameless: false, ...given });
   const overrun = result({ error: { code: 'timeout', message: 'too slow', lineNumber: undefined } });
   const good = result({ data: { temperature: 1 } });
 
@@ -156,6 +157,19 @@ describe.each(engines())('uplinks of bytes on $name', (engine) => {
     expect([(await keys(clientDeviceId))['object.temperature'], asked.length]).toEqual([1, 3]);
     expect(await trying.handle(uplink(clientDeviceId))).toEqual({ outcome: 'stored' });
     expect([(await keys(clientDeviceId))['decodeError'], asked.length]).toEqual(['sandbox_unavailable: no threads', 6]);
+  });
+
+  it('count as overrun where the machine could not run the decoder at the third attempt either: it may hang where nothing can stop it', async () => {
+    const { clientDeviceId } = await sending(TEMPERATURE);
+    let runs = 0;
+    const starving = pipelineWith({
+      decode: async () => {
+        runs += 1;
+        return await Promise.resolve(result({ blameless: true, error: overrun.error }));
+      },
+    });
+    for (let times = 0; times < 4; times += 1) await starving.handle(uplink(clientDeviceId));
+    expect([runs, (await keys(clientDeviceId))['decodeError']]).toEqual([9, expect.stringMatching(/^decoder_rests/)]);
   });
 
   it('are neither stored nor acknowledged when the server stops: they come again', async () => {

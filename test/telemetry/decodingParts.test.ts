@@ -54,9 +54,9 @@ describe('the gate before the sandbox', () => {
   });
 });
 
-describe('decoders that overrun', () => {
-  const run = (device: string, decoder = 'd') => ({ decoder, device });
+const run = (device: string, decoder = 'd') => ({ decoder, device });
 
+describe('decoders that overrun', () => {
   it('rest for the device after three times in a row, and for that one alone', () => {
     const clock = new TestClock();
     const overruns = new Overruns(clock);
