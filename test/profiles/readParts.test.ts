@@ -115,13 +115,21 @@ describe('YAML', () => {
     ['a: *b', /^has the alias \*b without an anchor before it \(line 1, column 4\)$|^is no YAML: /],
     ['a: &a [*a]', /^is nested deeper than 64 levels$/],
     [`${'['.repeat(70)}${']'.repeat(70)}`, /^is nested deeper than 64 levels$/],
-    [`${'[ '.repeat(200_000)}`, /^is nested deeper than 64 levels$/],
+    ['[ '.repeat(200_000), /^is nested deeper than 64 levels$/],
     ['a: 1\n---\nb: 2', /^is no YAML: Source contains multiple documents/],
     [['a: &a0 ["lol", "lol", "lol", "lol", "lol", "lol", "lol", "lol", "lol"]', ...Array.from({ length: 9 }, (_, at) => `b${at}: &a${at + 1} [${Array(9).fill(`*a${at}`).join(', ')}]`)].join('\n'), /^unfolds to far more than it holds/],
     [`a: &a ${'x'.repeat(500_000)}\nb: [*a, *a, *a, *a, *a, *a]`, /^unfolds to far more than it holds/],
   ])('%# is of no use', (text, problem) => {
     const read = readYaml(text, 'values');
     expect('problem' in read ? read.problem : read).toMatch(problem);
+  });
+
+  it('merges tables, however many keys they have; the first of several goes before, and what stands there before all', () => {
+    const many = Array.from({ length: 150_000 }, (_, at) => `  k${at}:`).join('\n');
+    expect(readYaml(`a: &a\n${many}\nb: {<<: *a}\n`, 'values')).toEqual({ problem: expect.stringContaining('unfolds to far more') as string });
+    const read = readYaml(`a:\n  <<:\n${many.replaceAll('  ', '    ')}\n`, 'values');
+    expect('value' in read && Object.keys((read.value as { a: object }).a).length).toBe(150_000);
+    expect(readYaml('a: &a {x: 1, y: 1, z: 1}\nb: &b {x: 2, y: 2}\nc: {x: 3, <<: [*b, *a]}\nd: {<<: text}\n', 'values')).toMatchObject({ value: { c: { x: 3, y: 2, z: 1 } } });
   });
 
   it('takes an anchor that is given twice as it stands where it is used', () => {

@@ -64,8 +64,8 @@ export class LorawanDevicesVendor {
   }
 
   private model(listed: unknown, index: string, models: Map<string, ReadModel>): void {
-    const id = idOf(listed);
     const name = fileNameOf(listed);
+    const id = idOf(name?.replace(/\.yaml$/, ''));
     if ('problem' in id || name === undefined) this.warnings.add(index, `lists a device whose name ${'problem' in id ? id.problem : 'is empty'}; it is not imported`);
     else if (models.has(id.value)) this.warnings.add(index, `lists the device ${JSON.stringify(id.value)} more than once; the first is imported`);
     else {

@@ -62,17 +62,17 @@ class Unfolding {
 
   private table(pairs: readonly Pair[], depth: number): unknown {
     const entries: [string, unknown][] = [];
-    const merged: [string, unknown][] = [];
+    const merged: [string, unknown][][] = [];
     const seen = new Set<string>();
     for (const { key, value } of pairs) {
       const name = this.key(key);
       const inner = this.value(value, depth + 1);
-      if (name === '<<') merged.push(...[inner].flat().flatMap((table) => Object.entries((table ?? {}) as object)).toReversed());
+      if (name === '<<') merged.push([inner].flat().flatMap((table) => Object.entries(table ?? {})).toReversed());
       else if (seen.has(name)) throw new Unusable(`has the key ${JSON.stringify(name)} twice in one place (${this.placeOf(key)})`);
       else entries.push([name, inner]);
       seen.add(name);
     }
-    return Object.fromEntries([...merged, ...entries]);
+    return Object.fromEntries([...merged.flat(), ...entries]);
   }
 
   private key(node: unknown): string {
