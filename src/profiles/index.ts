@@ -1,4 +1,5 @@
-export { DeviceProfiles, type ListedModel, type ModelPage, type ModelQuery, type ProfileQuery, type ProfileTemplate } from './catalogue/deviceProfiles';
+export type { ListedModel, ModelPage, ModelQuery, ProfileQuery, ProfileTemplate } from './catalogue/catalogue';
+export { DeviceProfiles } from './catalogue/deviceProfiles';
 export { profileHandlers, type ProfileHandlers } from './catalogue/profileHandlers';
 export { ProfileIdRepository } from './catalogue/profileIdRepository';
 export { CodecRepository, type CodecBrand, type DeviceCodec } from './codecs/codecRepository';

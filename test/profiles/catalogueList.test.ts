@@ -44,6 +44,8 @@ const VENDORS: readonly ReadVendor[] = [
 ];
 const ORDER = ['v-a b/m', 'v-a-b/m', 'v-ab/m', 'tidewater/50%-valve', 'tidewater/500-valve', 'tidewater/pump-1', 'tidewater/snake_case', 'tidewater/snakescase', 'v-zeta/m', 'v-aehre/m', 'v-aehre/m2'];
 
+const ids = (models: readonly ListedModel[]) => models.map(({ brandId, modelId }) => `${brandId}/${modelId}`);
+
 describe.each(engines())('the list of models on $name', ({ createDatabase }) => {
   let db: TestDatabase;
   let profiles: DeviceProfiles;
@@ -56,7 +58,6 @@ describe.each(engines())('the list of models on $name', ({ createDatabase }) => 
 
   const store = async (source: ProfileSource, vendor: ReadVendor) => await new ProfileImports({ database: db.database, clock: new TestClock() }).store(source, vendor);
   const list = async (query: Partial<ModelQuery> = {}) => await profiles.list('org-1', { ...ALL, ...query });
-  const ids = (models: readonly ListedModel[]) => models.map(({ brandId, modelId }) => `${brandId}/${modelId}`);
   const found = async (query: Partial<ModelQuery>) => {
     const { models, total, nextPageToken } = await list(query);
     expect([total, nextPageToken]).toEqual([models.length, '']);

@@ -9,7 +9,7 @@ type Texts = Partial<Readonly<Record<CodecRole, string>>>;
 /** Each role in a file of its own. */
 const scriptsOf = (texts: Texts): CodecScripts => Object.fromEntries(CODEC_ROLES.map((role) => [role, texts[role] === undefined ? undefined : { name: `${role}.js`, text: texts[role] }])) as unknown as CodecScripts;
 
-const HELPERS: Texts = {
+const HELPERS = {
   encoder: 'function helper(v) { return v + 1; }\nconst SCALE = 10;\nfunction encodeDownlink(input) { return { bytes: [helper(input.data.v) * SCALE] }; }',
   decoder: 'function helper(v) { return v - 1; }\nconst SCALE = 100;\nfunction decodeUplink(input) { return { data: { v: helper(input.bytes[0]) * SCALE } }; }',
   downlinkDecoder: 'var helper = (v) => -v;\nlet SCALE = 2;\nfunction decodeDownlink(input) { return { data: { v: helper(input.bytes[0]) * SCALE } }; }',
@@ -118,7 +118,7 @@ describe('a codec as one script', () => {
   });
 
   it('has no function for what none of its files does', async () => {
-    const script = joinedCodec(scriptsOf({ decoder: HELPERS.decoder as string, downlinkDecoder: HELPERS.downlinkDecoder as string }));
+    const script = joinedCodec(scriptsOf({ decoder: HELPERS.decoder, downlinkDecoder: HELPERS.downlinkDecoder }));
     expect(called(script, 'typeof encodeDownlink', 'sloppy')).toBe('undefined');
     expect((await room.encode(script)).error?.code).toBe('no_encoder');
   });

@@ -34,7 +34,7 @@ describe('what is near', () => {
     const seen = new Set<unknown>();
     for (let run = 0; run < 5000; run += 1) {
       const a = word();
-      const b = run % 2 === 0 ? word() : [...a].map((letter) => (random(6) === 0 ? ['', 'a', 'bb'][random(3)] : letter)).join('');
+      const b = run % 2 === 0 ? word() : Array.from(a).map((letter) => (random(6) === 0 ? ['', 'a', 'bb'][random(3)] : letter)).join('');
       const [short, long] = [a, b].toSorted((one, other) => one.length - other.length) as [string, string];
       if (short.length < 4 || long.includes(short)) continue;
       const letters = levenshtein(short, long);

@@ -1,6 +1,6 @@
 import { REGIONS } from '../regions';
 import { newestFirst } from './bestProfile';
-import type { ListedModel, ListedProfile } from './deviceProfiles';
+import type { ListedModel, ListedProfile } from './catalogue';
 import type { ModelRow, ProfileOfModelRow } from './modelListRepository';
 import { compareTexts } from './versions';
 

@@ -20,13 +20,17 @@ export function distance(a: string, b: string): number | undefined {
   if (a === b) return 0;
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
   if (short.length >= SHORTEST_PART && long.includes(short)) return long.startsWith(short) ? 1 : 2;
-  const most = short.length < 4 ? 1 : Math.min(MOST_APART, Math.max(2, Math.floor(short.length / 3)));
-  const letters = long.length - short.length > most ? undefined : lettersApart(short, long, most);
+  const letters = lettersApart(short, long, mostApart(short));
   return letters === undefined ? undefined : 2 + letters;
+}
+
+function mostApart(text: string): number {
+  return text.length < 4 ? 1 : Math.min(MOST_APART, Math.max(2, Math.floor(text.length / 3)));
 }
 
 /** How many letters must be added, removed or replaced (Levenshtein); undefined: more than `most`. Only the middle of the table is filled. */
 function lettersApart(short: string, long: string, most: number): number | undefined {
+  if (long.length - short.length > most) return undefined;
   const far = most + 1;
   let previous = new Uint8Array(COMPARED + 1).fill(far);
   let row = new Uint8Array(COMPARED + 1).fill(far);

@@ -3,7 +3,7 @@ import { shortened } from '../../kernel/shortened';
 import { PROFILE_SOURCES } from '../profile';
 import { findRegion, REGIONS, servesRegion } from '../regions';
 import { newestFirst } from './bestProfile';
-import type { ProfileQuery } from './deviceProfiles';
+import type { ProfileQuery } from './catalogue';
 import { comparable, distance } from './nearness';
 import type { NamedModel, NearRepository } from './nearRepository';
 import type { Candidate } from './profileRepository';

@@ -1,5 +1,5 @@
 import type { DeviceProfileTemplate, GetDeviceProfileTemplateRequest, ListDeviceProfilesRequest, ListDeviceProfilesResponse } from '../../gen/digitaldevice/v2/digital_device_service';
-import type { ModelPage, ModelQuery, ProfileQuery, ProfileTemplate } from './deviceProfiles';
+import type { ModelPage, ModelQuery, ProfileQuery, ProfileTemplate } from './catalogue';
 
 /** What to look up. */
 export function queryFromMessage({ brand, model, band, firmwareVersion }: GetDeviceProfileTemplateRequest): ProfileQuery {

@@ -2,7 +2,7 @@ import type { Db, HotStatement } from '../../database';
 import { joinedCodec } from '../codecs/joinedCodec';
 import { scriptsFromColumn } from '../codecs/storedScripts';
 import type { CodecRuntime, ProfileSource } from '../profile';
-import type { ProfileTemplate } from './deviceProfiles';
+import type { ProfileTemplate } from './catalogue';
 
 /** A profile that an asked brand and model may mean, with what tells which one is meant. */
 export interface Candidate {
