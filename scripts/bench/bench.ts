@@ -3,6 +3,7 @@ import { cpus } from 'node:os';
 import { benchAudit } from './auditing';
 import { benchAuthentication } from './authentication';
 import { benchCalls } from './calls';
+import { benchDecoding } from './decoding';
 import { benchExecutions } from './executions';
 import { benchHistory } from './history';
 import { argument, say, short } from './measure';
@@ -26,6 +27,7 @@ const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   growth: benchUplinkGrowth,
   queries: benchReadingQueries,
   profiles: benchProfiles,
+  decoding: benchDecoding,
 };
 
 async function main(): Promise<void> {

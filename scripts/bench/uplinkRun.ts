@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { quantile } from './measure';
 import { ReadingTail } from './readingTail';
-import { payloadOf, type UplinkSite } from './uplinkSite';
+import type { UplinkSite } from './uplinkSite';
 
 /** What came of a run. Latencies are in milliseconds, from the publish until a reader of the stream has the reading. */
 export interface UplinkResult {
@@ -83,11 +83,11 @@ export class UplinkRun {
   }
 
   private async publish(): Promise<unknown> {
-    const { devices } = this.site;
+    const { devices, sending } = this.site;
     const n = this.next++;
     const at = (n - 1) % devices.length;
     if (at < WATCHED) this.sentAt.set(n, performance.now());
-    return await this.client.publishAsync(`bench/${devices[at]?.clientDeviceId}/up`, payloadOf(n), { qos: 1 });
+    return await this.client.publishAsync(`bench/${devices[at]?.clientDeviceId}/up`, sending.payload(n), { qos: 1 });
   }
 
   private stored(n: number): void {

@@ -20,10 +20,24 @@ export interface UplinkSite {
   readonly server: PlantroomServer;
   readonly connectionId: string;
   readonly devices: readonly SensingDevice[];
+  readonly sending: Sending;
 }
 
+/** How devices publish. */
+export interface Sending {
+  /** What a device publishes as its uplink number `n`. */
+  readonly payload: (n: number) => string | Buffer;
+  /** The member that holds the values in the end. */
+  readonly under: string;
+  /** Of each physical device. */
+  readonly configuration?: Readonly<Record<string, unknown>>;
+}
+
+/** Values that somebody has decoded. */
+export const JSON_VALUES: Sending = { under: 'data', payload: (n) => JSON.stringify({ data: { s0: n, s1: 20 + (n % 70) / 10, s2: 1013 + (n % 13), s3: -n / 3, s4: n % 2 } }) };
+
 /** Makes a connection to the broker with so many devices, through the API. */
-export async function makeUplinkSite(server: PlantroomServer, brokerUrl: string, count: number): Promise<UplinkSite> {
+export async function makeUplinkSite(server: PlantroomServer, brokerUrl: string, count: number, sending = JSON_VALUES): Promise<UplinkSite> {
   const configuration = { url: brokerUrl, uplinkTopic: 'bench/{clientDeviceId}/up' };
   const request = CreateConnectionRequest.encode(CreateConnectionRequest.fromPartial({ connectorId: 'mqtt', name: `Broker with ${count}`, configuration })).finish();
   const connectionId = Connection.decode(await ask(server, server.key, '/connection.ConnectionService/CreateConnection', request)).id;
@@ -34,24 +48,19 @@ export async function makeUplinkSite(server: PlantroomServer, brokerUrl: string,
   const worker = async (): Promise<void> => {
     while (devices.length < count) {
       const at = devices.push({ clientDeviceId: '', counter: '', sensors: [] }) - 1;
-      devices[at] = await makeDevice(server, connectionId, template, `meter-${at}`);
+      devices[at] = await makeDevice(server, connectionId, template, `meter-${at}`, sending);
     }
   };
   await Promise.all(Array.from({ length: Math.min(32, count) }, worker));
-  return { server, connectionId, devices };
+  return { server, connectionId, devices, sending };
 }
 
-async function makeDevice(server: PlantroomServer, connectionId: string, template: string, clientDeviceId: string): Promise<SensingDevice> {
-  const create = CreateDigitalDeviceRequest.encode(CreateDigitalDeviceRequest.fromPartial({ name: clientDeviceId, physicalDevice: { clientDeviceId, connectionId } })).finish();
+async function makeDevice(server: PlantroomServer, connectionId: string, template: string, clientDeviceId: string, { under, configuration }: Sending): Promise<SensingDevice> {
+  const create = CreateDigitalDeviceRequest.encode(CreateDigitalDeviceRequest.fromPartial({ name: clientDeviceId, physicalDevice: { clientDeviceId, connectionId, configuration } })).finish();
   const { id } = DigitalDevice.decode(await ask(server, server.key, `${DEVICES}/CreateDigitalDevice`, create));
   const add = AddSensorsToDeviceRequest.encode(AddSensorsToDeviceRequest.fromPartial({ id, sensorTemplateIds: Array.from({ length: SENSORS }, () => template) })).finish();
   const sensors = DigitalDevice.decode(await ask(server, server.key, `${DEVICES}/AddSensorsToDevice`, add)).sensors.map((sensor) => sensor.id);
-  const mappings = sensors.map((sensorId, at) => ({ sensorId, sourcePath: `data.s${at}` }));
+  const mappings = sensors.map((sensorId, at) => ({ sensorId, sourcePath: `${under}.s${at}` }));
   await ask(server, server.key, `${DEVICES}/SetSensorMappings`, SetSensorMappingsRequest.encode(SetSensorMappingsRequest.fromPartial({ id, mappings })).finish());
   return { clientDeviceId, counter: sensors[0] ?? '', sensors };
-}
-
-/** What a device publishes as its uplink number `n`. */
-export function payloadOf(n: number): string {
-  return JSON.stringify({ data: { s0: n, s1: 20 + (n % 70) / 10, s2: 1013 + (n % 13), s3: -n / 3, s4: n % 2 } });
 }
