@@ -3,10 +3,11 @@ import type { CodecError, DecodeRequest, EncodeRequest } from '../../codec';
 import { jsonProblem, type JsonValue } from '../../kernel/jsonValue';
 import { Reported, UsageError } from '../exit';
 import { note, say } from '../output';
+import { plainText } from '../plainText';
 import { bytesOfText } from './bytesText';
 import { showDecoding, showPreview } from './showRun';
 import { parseJson, readTextFile } from './textFile';
-import { decodingOf, plainText, previewOf, withSandboxOf, type CodecFlags } from './workbench';
+import { decodingOf, previewOf, withSandboxOf, type CodecFlags } from './workbench';
 
 /** What `plantroom codec run` is given. */
 export interface RunFlags extends CodecFlags {

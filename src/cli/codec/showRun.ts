@@ -1,5 +1,6 @@
 import { say, showRecord } from '../output';
-import { plainText, spacedHex, type Decoding, type Preview } from './workbench';
+import { plainText } from '../plainText';
+import { spacedHex, type Decoding, type Preview } from './workbench';
 
 /** Shows people what an encoder gave. */
 export function showPreview({ output, logs, warnings, executionTimeMs }: Preview): void {

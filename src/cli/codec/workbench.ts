@@ -3,8 +3,6 @@ import type { JsonObject } from '../../kernel/jsonValue';
 import { commandLog } from '../log';
 import { configOf, type ConfigFlags } from '../options';
 
-export { plainText } from '../plainText';
-
 /** What both commands are given: the settings of the sandbox, as the server on this machine would take them. */
 export type CodecFlags = ConfigFlags;
 
