@@ -32,20 +32,7 @@ export async function up(knex: Knex, dialect: Dialect): Promise<void> {
     t.index(['model'], 'device_model_spellings_model');
     t.index(['device_model_id'], 'device_model_spellings_of');
   });
-  await knex.schema.createTable('device_codecs', (t) => {
-    t.text('id').primary(); // <source>/<brand>/<name>
-    t.text('source').notNullable();
-    t.text('brand_id').notNullable();
-    t.text('name').notNullable();
-    t.integer('decodes_uplinks').notNullable(); // as scripts says, which is too long to be read for a list
-    t.integer('encodes_downlinks').notNullable();
-    t.text('scripts').notNullable(); // JSON: StoredScripts
-    t.text('examples').notNullable(); // JSON array of CodecExamples
-    t.text('hash').notNullable(); // of the scripts and the examples
-    t.bigInteger('created_at').notNullable();
-    t.bigInteger('updated_at').notNullable();
-    t.index(['source', 'brand_id'], 'device_codecs_brand');
-  });
+  await createCodecs(knex);
   await knex.schema.createTable('device_profiles', (t) => {
     t.text('id').primary(); // <brand>/<model>/<firmware>/<region>
     t.text('device_model_id').notNullable().references('id').inTable('device_models');
@@ -71,6 +58,23 @@ export async function up(knex: Knex, dialect: Dialect): Promise<void> {
   // Named in its configuration; here too, so that what is in use cannot be removed.
   await knex.raw('alter table physical_devices add column profile_id text references device_profiles (id)');
   await knex.raw('create index physical_devices_profile on physical_devices (profile_id) where profile_id is not null');
+}
+
+async function createCodecs(knex: Knex): Promise<void> {
+  await knex.schema.createTable('device_codecs', (t) => {
+    t.text('id').primary(); // <source>/<brand>/<name>
+    t.text('source').notNullable();
+    t.text('brand_id').notNullable();
+    t.text('name').notNullable();
+    t.integer('decodes_uplinks').notNullable(); // as scripts says, which is too long to be read for a list
+    t.integer('encodes_downlinks').notNullable();
+    t.text('scripts').notNullable(); // JSON: StoredScripts
+    t.text('examples').notNullable(); // JSON array of CodecExamples
+    t.text('hash').notNullable(); // of the scripts and the examples
+    t.bigInteger('created_at').notNullable();
+    t.bigInteger('updated_at').notNullable();
+    t.index(['source', 'brand_id'], 'device_codecs_brand');
+  });
 }
 
 /** Drops all of it; configurations keep the profile that they name. */
