@@ -46,8 +46,8 @@ export const configSchema = z.strictObject({
     retentionDays: count(1, 36_500).default(1095).describe('how long events of the audit trail are kept, days'),
   }),
   codec: z.strictObject({
-    workers: count(1, 16).default(2).describe('threads that run the encoders of commands'),
-    scriptMs: count(10, 60_000).default(250).describe('how long an encoder may compute, milliseconds'),
+    workers: count(1, 16).default(2).describe('threads that run encoders and decoders'),
+    scriptMs: count(10, 60_000).default(250).describe('how long an encoder or decoder may compute, milliseconds'),
     hardMs: count(20, 120_000).default(1000).describe('when one that cannot be stopped is ended together with its thread, milliseconds'),
   }),
   limits: z.strictObject({

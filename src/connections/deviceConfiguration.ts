@@ -2,7 +2,8 @@ import type { JsonObject } from './connectorType';
 
 const MOST_VARIABLES = 64;
 const LONGEST_NAME = 64;
-const LONGEST_VALUE = 1024;
+// All together, in whatever script, leave most of what a codec may be given to the parameters and the bytes.
+const LONGEST_VALUE = 256;
 const LONGEST_PROFILE_ID = 512;
 
 /** The members that the configuration of a physical device may have on every connector, as JSON Schema. */

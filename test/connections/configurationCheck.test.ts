@@ -108,11 +108,11 @@ describe.each(['gateway', 'mqtt', 'chirpstack'])('the configuration of a device 
   const wrong = (configuration: JsonObject): Record<string, string> => Object.fromEntries(checkDeviceConfiguration(connector, configuration).map(({ field, description }) => [field.replace('physicalDevice.configuration', ''), description]));
 
   it('may name a profile and variables, and is told what is wrong with them', () => {
-    expect(wrong({ profileId: 'p'.repeat(512), variables: texts(64, 'n'.repeat(62), 'ü'.repeat(1024)) })).toEqual({});
+    expect(wrong({ profileId: 'p'.repeat(512), variables: texts(64, 'n'.repeat(62), 'ü'.repeat(256)) })).toEqual({});
     expect(wrong({ profileId: '', variables: {} })).toEqual({ '.profileId': 'must have 1 to 512 characters' });
     expect(wrong({ profileId: 'p'.repeat(513) })).toEqual({ '.profileId': 'must have 1 to 512 characters' });
     expect(wrong({ profileId: 7, variables: [] })).toEqual({ '.profileId': 'must be a text', '.variables': 'must be an object' });
-    expect(wrong({ variables: { a: 1, b: 'y'.repeat(1025), c: '' } })).toEqual({ '.variables.a': 'must be a text', '.variables.b': 'must have at most 1024 characters' });
+    expect(wrong({ variables: { a: 1, b: 'y'.repeat(257), c: '' } })).toEqual({ '.variables.a': 'must be a text', '.variables.b': 'must have at most 256 characters' });
     expect(wrong({ variables: texts(65) })).toEqual({ '.variables': 'must have at most 64 members' });
     expect(wrong({ variables: { ['n'.repeat(65)]: '' } })).toEqual({ '.variables': expect.stringMatching(/^has a member `n{64}… \(1 more characters\)`, whose name must have 1 to 64 characters$/) as unknown });
   });

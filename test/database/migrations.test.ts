@@ -241,7 +241,7 @@ function withNewColumns(rows: Rows): Rows {
     sensor_templates: add('sensor_templates', { revision: 1 }),
     connections: add('connections', { secrets: '' }),
     digital_devices: rows.digital_devices.map((row) => ({ ...row, seen_hour: row['id'] === 'seen' ? 8 : 5 })),
-    physical_devices: add('physical_devices', { reported_class: null }),
+    physical_devices: add('physical_devices', { reported_class: null, profile_id: null }),
     latest_readings: add('latest_readings', { buffered: 0, f_cnt: null }),
     executions: add('executions', { delivered_f_cnt: null }),
     uplinks_seen: add('uplinks_seen', { digest: null }),

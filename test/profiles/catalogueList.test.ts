@@ -170,7 +170,7 @@ describe.each(engines())('the statements of the catalogue on $name', ({ createDa
   let db: TestDatabase;
   beforeAll(async () => {
     db = await createDatabase();
-    const texts = { source: 'lorawan-devices', brand_name: 'b', model_id: 'm', model_name: 'm', description: '', hash: '' };
+    const texts = { source: 'lorawan-devices', brand_name: 'b', model_id: 'm', model_name: 'm', search_folded: '', description: '', hash: '' };
     const models = Array.from({ length: 3000 }, (_, at) => ({ ...texts, id: `model-${at}`, brand_id: `brand-${at % 100}`, brand_folded: `brand ${at % 100}`, model_folded: `model ${at}`, created_at: 0, updated_at: 0 }));
     for (let at = 0; at < models.length; at += 500) await db.database.db.knex('device_models').insert(models.slice(at, at + 500));
     await db.database.db.knex.raw('analyze');

@@ -96,7 +96,7 @@ describe('profiles', () => {
       'vendors/acre/vendor.toml: has keys that are not known and not used: "vendor.constructor"',
       'vendors/acre/devices/lamp.toml: has keys that are not known and not used: "extra", "device.colour", "device.firmware.flash"',
       'vendors/acre/profiles/EU868.toml: has keys that are not known and not used: "profile.toString", "profile.abp.rx3"',
-      'vendors/acre/profiles/EU868.toml: has uplinkInterval that is no whole number from 0 to 2147483647; 3600 is assumed',
+      'vendors/acre/profiles/EU868.toml: has uplinkInterval that is no whole number from 1 to 2147483647; 3600 is assumed',
     ]);
   });
 });

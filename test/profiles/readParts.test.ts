@@ -49,9 +49,9 @@ describe('the settings of a profile', () => {
       value: { macVersion: '1.0.3', regParamsRevision: 'A', deviceStatusReqInterval: 1, uplinkInterval: 3600, flushQueueOnActivate: true, supportsClassB: false, supportsClassC: false, supportsOtaa: true },
       notes: ['does not say whether the device joins; OTAA is assumed'],
     });
-    const said = { supportsOtaa: false, supportsClassB: 'yes', supportsClassC: 'True', uplinkInterval: 0, deviceStatusReqInterval: '24', flushQueueOnActivate: false };
-    expect(settings(said)).toMatchObject({ value: { supportsOtaa: false, supportsClassB: true, supportsClassC: true, uplinkInterval: 0, deviceStatusReqInterval: 24, flushQueueOnActivate: false }, notes: [] });
-    expect(settings({ supportsClassB: 'constructor', supportsClassC: 2, uplinkInterval: 1.5, deviceStatusReqInterval: 2 ** 31 })).toMatchObject({ value: { supportsClassB: false, supportsClassC: false, uplinkInterval: 3600, deviceStatusReqInterval: 1 }, notes: { length: 4 } });
+    const said = { supportsOtaa: false, supportsClassB: 'yes', supportsClassC: 'True', uplinkInterval: 1, deviceStatusReqInterval: '24', flushQueueOnActivate: false };
+    expect(settings(said)).toMatchObject({ value: { supportsOtaa: false, supportsClassB: true, supportsClassC: true, uplinkInterval: 1, deviceStatusReqInterval: 24, flushQueueOnActivate: false }, notes: [] });
+    expect(settings({ supportsClassB: 'constructor', supportsClassC: 2, uplinkInterval: 0, deviceStatusReqInterval: 2 ** 31 })).toMatchObject({ value: { supportsClassB: false, supportsClassC: false, uplinkInterval: 3600, deviceStatusReqInterval: 1 }, notes: { length: 4 } });
   });
 });
 

@@ -15,6 +15,7 @@ export async function up(knex: Knex, dialect: Dialect): Promise<void> {
     t.text('model_id').notNullable();
     t.text('model_name').notNullable();
     t.text('model_folded').notNullable();
+    t.text('search_folded').notNullable(); // ids and names of brand and model, a line each
     t.text('description').notNullable();
     t.text('hash').notNullable(); // of what was read of it
     t.bigInteger('created_at').notNullable();
@@ -52,7 +53,7 @@ export async function up(knex: Knex, dialect: Dialect): Promise<void> {
     t.text('hash').notNullable(); // of what was read of it, its model and its codec
     t.bigInteger('created_at').notNullable();
     t.bigInteger('updated_at').notNullable();
-    t.index(['device_model_id'], 'device_profiles_model');
+    t.index(['device_model_id', 'region'], 'device_profiles_model');
     t.index(['codec_id'], 'device_profiles_codec');
   });
   // Named in its configuration; here too, so that what is in use cannot be removed.

@@ -89,9 +89,8 @@ export class ModelListRepository {
     const models = knex('device_models as m');
     const called = { ...(brand && { brand }), ...(model && { model }) };
     if (brand || model) void models.whereIn('m.id', knex('device_model_spellings').where(called).select('device_model_id'));
-    // An identifier of a repository is no text that people look for a part of.
-    if (search) void models.whereIn('m.id', knex('device_model_spellings').where('rank', '<', 2).whereRaw(String.raw`(brand like ? escape '\' or model like ? escape '\')`, [holding(search), holding(search)]).select('device_model_id'));
-    if (regions) void models.whereIn('m.id', knex('device_profiles').whereIn('region', regions).select('device_model_id'));
+    if (search) void models.whereRaw(String.raw`m.search_folded like ? escape '\'`, [holding(search)]);
+    if (regions) void models.whereExists(knex('device_profiles as p').whereRaw('p.device_model_id = m.id').whereIn('p.region', regions).select('p.id'));
     return models;
   }
 }

@@ -13,7 +13,7 @@ const SIZES = [50, 5, 1];
 const IDS_AT_ONCE = 500;
 const TIMES = ['created_at', 'updated_at'];
 
-const MODELS = table<ModelRow>('device_models', ['id', 'source', 'brand_id', 'brand_name', 'brand_folded', 'model_id', 'model_name', 'model_folded', 'description', 'hash'], TIMES);
+const MODELS = table<ModelRow>('device_models', ['id', 'source', 'brand_id', 'brand_name', 'brand_folded', 'model_id', 'model_name', 'model_folded', 'search_folded', 'description', 'hash'], TIMES);
 const CODECS = table<CodecRow>('device_codecs', ['id', 'source', 'brand_id', 'name', 'decodes_uplinks', 'encodes_downlinks', 'scripts', 'examples', 'hash'], TIMES);
 const SPELLINGS = table<SpellingRow>('device_model_spellings', ['brand', 'model', 'device_model_id', 'rank'], []);
 const PROFILES = table<ProfileRow>(

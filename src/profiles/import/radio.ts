@@ -34,13 +34,13 @@ export function radioSettings(words: RadioWords, note: (reason: string) => void)
   const macVersion = macVersionOf(words.macVersion);
   if ('problem' in macVersion) return macVersion;
   const flag = (field: 'supportsClassB' | 'supportsClassC' | 'supportsOtaa' | 'flushQueueOnActivate', otherwise: boolean): boolean => flagOf(words[field], field, otherwise, note);
-  const count = (field: 'uplinkInterval' | 'deviceStatusReqInterval', otherwise: number): number => countOf(words[field], field, otherwise, note);
+  const count = (field: 'uplinkInterval' | 'deviceStatusReqInterval', least: number, otherwise: number): number => countOf(words[field], field, least, otherwise, note);
   return {
     value: {
       macVersion: macVersion.value,
       regParamsRevision: revisionOf(words.regParamsRevision, note),
-      deviceStatusReqInterval: count('deviceStatusReqInterval', 1),
-      uplinkInterval: count('uplinkInterval', 3600),
+      deviceStatusReqInterval: count('deviceStatusReqInterval', 0, 1),
+      uplinkInterval: count('uplinkInterval', 1, 3600),
       flushQueueOnActivate: flag('flushQueueOnActivate', true),
       supportsClassB: flag('supportsClassB', false),
       supportsClassC: flag('supportsClassC', false),
@@ -83,11 +83,11 @@ function flagOf(value: unknown, field: string, otherwise: boolean, note: (reason
   return flag ?? otherwise;
 }
 
-function countOf(value: unknown, field: string, otherwise: number, note: (reason: string) => void): number {
+function countOf(value: unknown, field: string, least: number, otherwise: number, note: (reason: string) => void): number {
   if (value === undefined || value === null) return otherwise;
   const number = Number(textOf(value) ?? Number.NaN);
-  if (Number.isInteger(number) && number >= 0 && number <= LARGEST_INTEGER) return number;
-  note(`has ${field} that is no whole number from 0 to ${LARGEST_INTEGER}; ${otherwise} is assumed`);
+  if (Number.isInteger(number) && number >= least && number <= LARGEST_INTEGER) return number;
+  note(`has ${field} that is no whole number from ${least} to ${LARGEST_INTEGER}; ${otherwise} is assumed`);
   return otherwise;
 }
 

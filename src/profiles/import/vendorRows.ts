@@ -7,7 +7,7 @@ import type { ReadCodec, ReadModel, ReadProfile, ReadVendor } from './readVendor
 import { spellingsOf } from './spellings';
 
 /** A row of device_models, but for its times. */
-export type ModelRow = Readonly<Record<'id' | 'source' | 'brand_id' | 'brand_name' | 'brand_folded' | 'model_id' | 'model_name' | 'model_folded' | 'description' | 'hash', string>>;
+export type ModelRow = Readonly<Record<'id' | 'source' | 'brand_id' | 'brand_name' | 'brand_folded' | 'model_id' | 'model_name' | 'model_folded' | 'search_folded' | 'description' | 'hash', string>>;
 
 /** A row of device_model_spellings. */
 export interface SpellingRow {
@@ -80,7 +80,9 @@ function modelRows(source: ProfileSource, vendor: ReadVendor, read: ReadModel, s
   const description = storable(read.description, LONGEST_DESCRIPTION);
   const spellings = spellingsOf(vendor, read).map((spelling) => ({ ...spelling, device_model_id: id }));
   const hashed = digest(brandName, modelName, description, spellings);
-  const names = { brand_id: vendor.id, brand_name: brandName, brand_folded: foldName(brandName), model_id: read.id, model_name: modelName, model_folded: foldName(modelName) };
+  const [brandFolded, modelFolded] = [foldName(brandName), foldName(modelName)];
+  const searched = [foldName(vendor.id), brandFolded, foldName(read.id), modelFolded].join('\n');
+  const names = { brand_id: vendor.id, brand_name: brandName, brand_folded: brandFolded, model_id: read.id, model_name: modelName, model_folded: modelFolded, search_folded: searched };
   return {
     model: { id, source, ...names, description, hash: hashed },
     spellings,
