@@ -9,12 +9,12 @@ import { PlantroomServer } from './plantroomServer';
 import { type UplinkResult, UplinkRun } from './uplinkRun';
 import { JSON_VALUES, makeUplinkSite, SENSORS, type Sending } from './uplinkSite';
 
-const DEVICES = short ? 50 : 500;
-const BURST = short ? 1000 : 10_000;
+const DEVICES = short ? 20 : 500;
+const BURST = short ? 300 : 10_000;
 const rounds = short ? 1 : 3;
 /** Uplinks a second, one after the other. */
 const PACE = 500;
-const milliseconds = short ? 1000 : 10_000;
+const milliseconds = short ? 500 : 10_000;
 const SCRIPT_BYTES = 16 * 1024;
 
 /** Reads what BYTES sends; as long as a vendor's, for most of it is of no use for these. */
