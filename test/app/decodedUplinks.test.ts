@@ -32,18 +32,20 @@ describe.each(engines())('devices that send bytes, on $name', (engine) => {
   let gateways: GatewayServiceClient;
   let broker: TestBroker;
   const clock = new TestClock();
-  beforeAll(async () => {
-    server = await startTestApp(engine);
+  beforeAll(async () => (broker = await startBroker()));
+  afterAll(async () => await broker.stop());
+
+  /** With a thread more than devices hang at once. */
+  const start = async (scriptMs: number, hardMs: number): Promise<void> => {
+    server = await startTestApp(engine, { 'codec.scriptMs': String(scriptMs), 'codec.hardMs': String(hardMs), 'codec.workers': '3' });
     http = new HttpClient(server.app.addresses.http ?? '', server.app.ca ?? '', as(server.key, server.organizationId));
     gateways = new GatewayServiceClient(server.app.addresses.grpc.replace('127.0.0.1', 'localhost'), credentials.createSsl(readFileSync(server.app.ca ?? '')));
-    broker = await startBroker();
-  });
-  afterAll(async () => {
+  };
+  const stop = async (): Promise<void> => {
     http.close();
     gateways.close();
     await server.stop();
-    await broker.stop();
-  });
+  };
 
   async function ask<Answer>(verb: string, path: string, body?: unknown): Promise<Answer> {
     const { status, json } = await http.send(verb, path, body === undefined ? {} : { body });
@@ -63,65 +65,80 @@ describe.each(engines())('devices that send bytes, on $name', (engine) => {
     return Object.fromEntries(connectorKeys.map(({ name, value }) => [name, value.value]));
   }
 
-  it('over an MQTT broker, are decoded; what is JSON is left alone', async () => {
-    const connectionId = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: `${engine.name}/{clientDeviceId}/up` });
-    await connected(connectionId);
-    const tank = await bind(connectionId, 'tank', await profile(LEVEL));
-    const device = await connectAsync(broker.url);
-    await device.publishAsync(`${engine.name}/tank/up`, Buffer.from('2aff', 'hex'), { qos: 1 });
-    expect(await until(async () => await keys(tank), (found) => Object.keys(found).length > 0)).toEqual({ bytes: '2aff', 'object.level': 42 });
-    await device.publishAsync(`${engine.name}/tank/up`, '{"level": 7}', { qos: 1 });
-    expect(await until(async () => await keys(tank), (found) => 'level' in found)).toEqual({ bytes: '2aff', 'object.level': 42, level: 7 });
-    await device.endAsync();
-  });
-
-  it.each(['json', 'protobuf'] as const)('over a ChirpStack that writes %s, are decoded unless it did so itself', async (encoding) => {
-    const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding });
-    network.addDevice(DEV_EUI);
-    await network.start();
-    const connectionId = await connect('chirpstack', { url: broker.url, protocol: '3.1.1', applicationId: APPLICATION, encoding });
-    await connected(connectionId);
-    const tank = await bind(connectionId, DEV_EUI, await profile(LEVEL));
-    await network.uplink(DEV_EUI, { data: Buffer.from('2aff', 'hex'), fPort: 9 });
-    const first = await until(async () => await keys(tank), (found) => Object.keys(found).length > 0);
-    expect(first).toMatchObject({ data: '2aff', fPort: 9, fCnt: 1, rssi: -57, snr: 9.5, 'object.level': 42, 'object.port': 9 });
-    await network.uplink(DEV_EUI, { data: Buffer.from('0aff', 'hex'), object: { level: 'theirs' } });
-    expect(await until(async () => await keys(tank), ({ fCnt }) => fCnt === 2)).toMatchObject({ data: '2aff', 'object.level': 'theirs', 'object.port': 9 });
-    await network.uplink(DEV_EUI, { data: Buffer.alloc(0) });
-    const { decodeError, ...last } = await until(async () => await keys(tank), ({ fCnt }) => fCnt === 3);
-    expect([decodeError, last.data]).toEqual([undefined, '']);
-    await network.stop();
-  });
-
-  it.each([
-    ['a loop', LOOPS, LEVEL],
-    ['a loop that cannot be stopped', HANGS, HANGS],
-  ])('behind one gateway, wait for none whose decoder hangs in %s, and all are acknowledged', async (_what, hanging, good) => {
+  /** A gateway with devices whose decoders hang, and with good ones beside them: the decoder of one that hangs is that of the good ones too. */
+  async function gatewayWithHanging(): Promise<{ gateway: TestGateway; hanging: string[]; send(each: number): Promise<UplinkOutcome[]>; sendGood(): Promise<void> }> {
     const connectionId = await connect('gateway');
     const gateway = await TestGateway.attach({ gateways }, { connectionId, headers: as(server.key, server.organizationId) });
-    const profileId = await profile(good);
-    const bad = await bind(connectionId, 'bad', hanging === good ? profileId : await profile(hanging));
-    const others = await Promise.all(Array.from({ length: 10 }, async (_, at) => ({ name: `good-${at}`, of: await bind(connectionId, `good-${at}`, profileId) })));
-    // As the devices of a site: each sends its next when the last was taken, 200 in all. How long the middle one took.
-    const sendAll = async (): Promise<number> => {
-      const took: number[] = [];
-      const send = async (name: string): Promise<void> => {
-        for (let at = 1; at <= 20; at += 1) {
-          const began = performance.now();
-          expect(await gateway.uplink(name, Uint8Array.of(at))).toBe(UplinkOutcome.UPLINK_OUTCOME_STORED);
-          took.push(performance.now() - began);
-        }
-      };
-      await Promise.all(others.map(async ({ name }) => await send(name)));
-      return took.toSorted((one, other) => one - other)[100] ?? 0;
+    const shared = await profile(HANGS);
+    const hanging = [await bind(connectionId, 'hangs', shared), await bind(connectionId, 'loops', await profile(LOOPS))];
+    const good = await Promise.all(Array.from({ length: 5 }, async (_, at) => ({ name: `good-${at}`, of: await bind(connectionId, `good-${at}`, shared) })));
+    const send = async (each: number): Promise<UplinkOutcome[]> => await Promise.all(Array.from({ length: each }, () => ['hangs', 'loops']).flat().map(async (name) => await gateway.uplink(name, Uint8Array.of(255))));
+    // As a device of a site: sends its next when the last was taken.
+    const sendFour = async (name: string): Promise<void> => {
+      for (let at = 1; at <= 4; at += 1) expect(await gateway.uplink(name, Uint8Array.of(at))).toBe(UplinkOutcome.UPLINK_OUTCOME_STORED);
     };
-    const usual = await sendAll();
-    const odd = Promise.all(Array.from({ length: 20 }, async () => await gateway.uplink('bad', Uint8Array.of(255))));
-    const beside = await sendAll();
-    expect(await odd).toEqual(Array.from({ length: 20 }, () => UplinkOutcome.UPLINK_OUTCOME_STORED));
-    for (const { of } of others) expect(await keys(of)).toEqual({ bytes: '14', 'object.level': 20 });
-    expect(await keys(bad)).toEqual({ bytes: 'ff', decodeError: expect.stringMatching(/^decoder_rests: /) as unknown });
-    expect(beside).toBeLessThan(10 * usual + 100); // each hang takes a second, or a quarter of one
-    await gateway.cut();
+    const sendGood = async (): Promise<void> => {
+      await Promise.all(good.map(async ({ name }) => await sendFour(name)));
+      for (const { of } of good) expect(await keys(of)).toEqual({ bytes: '04', 'object.level': 4 });
+    };
+    return { gateway, hanging, send, sendGood };
+  }
+
+  describe('whose decoders may take as long as the test', () => {
+    beforeAll(async () => await start(60_000, 120_000));
+    afterAll(stop);
+
+    it('over an MQTT broker, are decoded; what is JSON is left alone', async () => {
+      const connectionId = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: `${engine.name}/{clientDeviceId}/up` });
+      await connected(connectionId);
+      const tank = await bind(connectionId, 'tank', await profile(LEVEL));
+      const device = await connectAsync(broker.url);
+      await device.publishAsync(`${engine.name}/tank/up`, Buffer.from('2aff', 'hex'), { qos: 1 });
+      expect(await until(async () => await keys(tank), (found) => Object.keys(found).length > 0)).toEqual({ bytes: '2aff', 'object.level': 42 });
+      await device.publishAsync(`${engine.name}/tank/up`, '{"level": 7}', { qos: 1 });
+      expect(await until(async () => await keys(tank), (found) => 'level' in found)).toEqual({ bytes: '2aff', 'object.level': 42, level: 7 });
+      await device.endAsync();
+    });
+
+    it.each(['json', 'protobuf'] as const)('over a ChirpStack that writes %s, are decoded unless it did so itself', async (encoding) => {
+      const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding });
+      network.addDevice(DEV_EUI);
+      await network.start();
+      const connectionId = await connect('chirpstack', { url: broker.url, protocol: '3.1.1', applicationId: APPLICATION, encoding });
+      await connected(connectionId);
+      const tank = await bind(connectionId, DEV_EUI, await profile(LEVEL));
+      await network.uplink(DEV_EUI, { data: Buffer.from('2aff', 'hex'), fPort: 9 });
+      const first = await until(async () => await keys(tank), (found) => Object.keys(found).length > 0);
+      expect(first).toMatchObject({ data: '2aff', fPort: 9, fCnt: 1, rssi: -57, snr: 9.5, 'object.level': 42, 'object.port': 9 });
+      await network.uplink(DEV_EUI, { data: Buffer.from('0aff', 'hex'), object: { level: 'theirs' } });
+      expect(await until(async () => await keys(tank), ({ fCnt }) => fCnt === 2)).toMatchObject({ data: '2aff', 'object.level': 'theirs', 'object.port': 9 });
+      await network.uplink(DEV_EUI, { data: Buffer.alloc(0) });
+      const { decodeError, ...last } = await until(async () => await keys(tank), ({ fCnt }) => fCnt === 3);
+      expect([decodeError, last.data]).toEqual([undefined, '']);
+      await network.stop();
+    });
+
+    it('behind one gateway, wait for none whose decoder hangs', async () => {
+      const { gateway, hanging, send, sendGood } = await gatewayWithHanging();
+      const unanswered = send(3).catch(() => 'the link was cut');
+      await sendGood();
+      expect(gateway.uplinkAcks).toHaveLength(20); // those of the good ones
+      for (const of of hanging) expect(await keys(of)).toEqual({});
+      await gateway.cut();
+      expect(await unanswered).toBe('the link was cut');
+    });
+  });
+
+  describe('whose decoders are soon ended', () => {
+    beforeAll(async () => await start(100, 500));
+    afterAll(stop);
+
+    it('behind one gateway, are all acknowledged; decoders that hang rest soon, and only for the devices they hang with', async () => {
+      const { gateway, hanging, send, sendGood } = await gatewayWithHanging();
+      expect(await send(5)).toEqual(Array.from({ length: 10 }, () => UplinkOutcome.UPLINK_OUTCOME_STORED));
+      for (const of of hanging) expect(await keys(of)).toEqual({ bytes: 'ff', decodeError: expect.stringMatching(/^decoder_rests: /) as unknown });
+      await sendGood();
+      await gateway.cut();
+    });
   });
 });
