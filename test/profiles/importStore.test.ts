@@ -7,6 +7,7 @@ import { codecOf, modelOf, profileOf, vendorOf } from '../support/vendors';
 
 const DECODER = 'function decodeUplink(input) { return { data: { level: input.bytes[0] } }; }';
 const WRITES = /^\s*(?:insert|update|delete)/i;
+const LOCKS = /for update/i;
 
 const VENDOR = vendorOf({
   models: [
@@ -19,7 +20,7 @@ const IDS = ['quellwerk/qw-10/1.0/EU868', 'quellwerk/qw-10/1.0/US915', 'quellwer
 
 const refuse = (): Promise<void> => Promise.reject(new Error('not now'));
 
-describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
+describe.each(engines())('storing a vendor on $name', ({ name, createDatabase }) => {
   let db: TestDatabase;
   let clock: TestClock;
   let imports: ProfileImports;
@@ -36,7 +37,7 @@ describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
 
   it('writes all of it once, and nothing for what is there already', async () => {
     const first = clock.now();
-    expect(await store(VENDOR)).toEqual({ models: 2, created: 4, changed: 0, unchanged: 0, gone: [], warnings: [] });
+    expect(await store(VENDOR)).toEqual({ models: 2, created: 4, changed: 0, unchanged: 0, changedCodecs: 1, gone: [], warnings: [] });
     expect((await profiles()).map(([id]) => id)).toEqual(IDS);
     expect((await rows('device_profiles'))[0]).toEqual({
       id: IDS[0],
@@ -67,29 +68,32 @@ describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
     try {
       let again: unknown;
       const ran = await statements.of(async () => (again = await store(VENDOR)));
-      expect(again).toEqual({ models: 2, created: 0, changed: 0, unchanged: 4, gone: [], warnings: [] });
+      expect(again).toEqual({ models: 2, created: 0, changed: 0, unchanged: 4, changedCodecs: 0, gone: [], warnings: [] });
       expect(ran.length).toBeGreaterThan(0);
       expect(ran.filter((sql) => WRITES.test(sql))).toEqual([]);
+      expect(ran.filter((sql) => LOCKS.test(sql))).toEqual([]);
+      expect(await profiles()).toEqual(IDS.map((id) => [id, first]));
+      const renamed = await statements.of(async () => await store({ ...VENDOR, name: 'Renamed' }));
+      expect(renamed.filter((sql) => LOCKS.test(sql))).toHaveLength(name === 'postgres' ? 1 : 0);
     } finally {
       statements.stop();
     }
-    expect(await profiles()).toEqual(IDS.map((id) => [id, first]));
   });
 
-  it.each<[string, (vendor: ReadVendor) => ReadVendor, readonly number[]]>([
-    ['a field of one profile', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 1 ? { ...model, profiles: [profileOf({ supportsClassC: true })] } : model)) }), [3]],
-    ['the description of a model', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 0 ? { ...model, description: 'Measures a river' } : model)) }), [0, 1, 2]],
-    ['a further name of a model', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 0 ? { ...model, otherNames: ['4711'] } : model)) }), [0, 1, 2]],
-    ['the name of the brand', (vendor) => ({ ...vendor, name: 'Quellwerk Instruments' }), [0, 1, 2, 3]],
-    ['a script', (vendor) => ({ ...vendor, codecs: [codecOf('brook', { decoder: `${DECODER} // 2` }, vendor.codecs[0]?.examples)] }), [0, 1, 2]],
-    ['examples, which no profile shows', (vendor) => ({ ...vendor, codecs: [codecOf('brook', { decoder: DECODER })] }), []],
-  ])('counts as changed what %s changes, and writes nothing else', async (_, change, changed) => {
+  it.each<[string, (vendor: ReadVendor) => ReadVendor, readonly number[], number]>([
+    ['a field of one profile', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 1 ? { ...model, profiles: [profileOf({ supportsClassC: true })] } : model)) }), [3], 0],
+    ['the description of a model', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 0 ? { ...model, description: 'Measures a river' } : model)) }), [0, 1, 2], 0],
+    ['a further name of a model', (vendor) => ({ ...vendor, models: vendor.models.map((model, at) => (at === 0 ? { ...model, otherNames: ['4711'] } : model)) }), [0, 1, 2], 0],
+    ['the name of the brand', (vendor) => ({ ...vendor, name: 'Quellwerk Instruments' }), [0, 1, 2, 3], 0],
+    ['a script', (vendor) => ({ ...vendor, codecs: [codecOf('brook', { decoder: `${DECODER} // 2` }, vendor.codecs[0]?.examples)] }), [0, 1, 2], 1],
+    ['examples, which no profile shows', (vendor) => ({ ...vendor, codecs: [codecOf('brook', { decoder: DECODER })] }), [], 1],
+  ])('counts as changed what %s changes, and writes nothing else', async (_, change, changed, changedCodecs) => {
     await store(VENDOR);
     const first = clock.now();
     clock.advance(1000);
-    expect(await store(change(VENDOR))).toMatchObject({ created: 0, changed: changed.length, unchanged: 4 - changed.length });
+    expect(await store(change(VENDOR))).toMatchObject({ created: 0, changed: changed.length, unchanged: 4 - changed.length, changedCodecs });
     expect(await profiles()).toEqual(IDS.map((id, at) => [id, changed.includes(at) ? clock.now() : first]));
-    expect(await store(change(VENDOR))).toMatchObject({ changed: 0, unchanged: 4 });
+    expect(await store(change(VENDOR))).toMatchObject({ changed: 0, unchanged: 4, changedCodecs: 0 });
     expect((await rows('device_profiles')).map((row) => row['created_at'])).toEqual(IDS.map(() => first));
     const [codec] = await rows('device_codecs');
     const expected = change(VENDOR).codecs[0];
@@ -99,11 +103,26 @@ describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
 
   it('keeps what was not read any more, and names it', async () => {
     await store(VENDOR);
-    expect(await store(vendorOf({ models: VENDOR.models.slice(1) }))).toEqual({ models: 1, created: 0, changed: 0, unchanged: 1, gone: IDS.slice(0, 3), warnings: [] });
+    expect(await store(vendorOf({ models: VENDOR.models.slice(1) }))).toEqual({ models: 1, created: 0, changed: 0, unchanged: 1, changedCodecs: 0, gone: IDS.slice(0, 3), warnings: [] });
     expect((await profiles()).map(([id]) => id)).toEqual(IDS);
     expect(await imports.ofOtherBrands('lorawan-devices', ['quellwerk'])).toEqual([]);
     expect(await imports.ofOtherBrands('lorawan-devices', ['another'])).toEqual(IDS);
     expect(await imports.ofOtherBrands('chirpstack-device-profiles', [])).toEqual([]);
+  });
+
+  it('removes a codec that no profile names any more, also when nothing else changed; one of a profile that stays, stays', async () => {
+    const codecIds = async (): Promise<unknown[]> => (await rows('device_codecs')).map(({ id }) => id);
+    await store(VENDOR);
+    await imports.store('chirpstack-device-profiles', vendorOf({ models: [modelOf({ profiles: [profileOf({ region: 'IN865', codec: 'pond' })] })], codecs: [codecOf('pond', { decoder: DECODER })] }));
+    const [model, other] = VENDOR.models;
+    const renamed = { ...VENDOR, models: [modelOf({ ...model, profiles: [profileOf({ codec: 'creek' })] }), modelOf(other)], codecs: [codecOf('creek', { decoder: DECODER })] };
+    expect(await store(renamed)).toMatchObject({ changed: 1, unchanged: 1, changedCodecs: 1, gone: IDS.slice(1, 3) });
+    expect(await codecIds()).toEqual(['chirpstack-device-profiles/quellwerk/pond', 'lorawan-devices/quellwerk/brook', 'lorawan-devices/quellwerk/creek']);
+    await db.database.db.knex('device_profiles').whereIn('id', IDS.slice(1, 3)).delete();
+    await expect(imports.store('lorawan-devices', renamed, refuse)).rejects.toThrow('not now');
+    expect(await store(renamed)).toMatchObject({ changed: 0, unchanged: 2, changedCodecs: 1, gone: [] });
+    expect(await codecIds()).toEqual(['chirpstack-device-profiles/quellwerk/pond', 'lorawan-devices/quellwerk/creek']);
+    expect(await store(renamed)).toMatchObject({ unchanged: 2, changedCodecs: 0 });
   });
 
   it('leaves an id to the source that gave it first', async () => {
@@ -116,6 +135,7 @@ describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
       created: 1,
       changed: 0,
       unchanged: 0,
+      changedCodecs: 1,
       gone: [],
       warnings: [
         { file: 'quellwerk/qw-10', reason: '1 of its 2 profiles came from lorawan-devices before and stay as they are; remove those first if these are wanted' },
@@ -127,7 +147,7 @@ describe.each(engines())('storing a vendor on $name', ({ createDatabase }) => {
     expect(after).toHaveLength(5);
     expect((await rows('device_models')).map(({ id }) => id)).toEqual(['chirpstack-device-profiles/quellwerk/qw-10', 'lorawan-devices/quellwerk/qw-10', 'lorawan-devices/quellwerk/qw-20']);
     expect((await rows('device_codecs')).map(({ id }) => id)).toEqual(['chirpstack-device-profiles/quellwerk/mine', 'lorawan-devices/quellwerk/brook']);
-    expect(await imports.store('chirpstack-device-profiles', other)).toEqual({ ...stored, created: 0, unchanged: 1 });
+    expect(await imports.store('chirpstack-device-profiles', other)).toEqual({ ...stored, created: 0, unchanged: 1, changedCodecs: 0 });
     expect(await store(VENDOR)).toMatchObject({ unchanged: 4, warnings: [] });
   });
 

@@ -73,6 +73,32 @@ describe.each(engines())('removing profiles on $name', (engine) => {
     expect(await removal().remove({ ids: [IDS[0] ?? '', IDS[3] ?? ''] })).toEqual({ removed: 2, models: 2, codecs: 2, kept: [] });
   });
 
+  it('leaves alone what nothing uses but was not selected, and removes nothing before it asked', async () => {
+    const { knex } = room.test.database.db;
+    const [model] = await knex('device_models').where({ id: 'lorawan-devices/quellwerk/qw-20' }).select('*');
+    const [codec] = await knex('device_codecs').where({ id: 'lorawan-devices/quellwerk/brook' }).select('*');
+    await knex('device_models').insert({ ...model, id: 'lorawan-devices/quellwerk/idle' });
+    await knex('device_codecs').insert({ ...codec, id: 'lorawan-devices/quellwerk/idle' });
+    await use(IDS[3] ?? '');
+    expect(await removal().remove({ brandId: 'seewacht' }, refuse)).toEqual({ removed: 0, models: 0, codecs: 0, kept: [{ id: IDS[3], devices: 1 }] });
+    await expect(removal().remove({ brandId: 'quellwerk' }, refuse)).rejects.toThrow('nothing is to be removed');
+    expect(await counts()).toEqual([4, 4, 3]);
+    expect(await removal().remove({ brandId: 'quellwerk' })).toEqual({ removed: 3, models: 2, codecs: 1, kept: [] });
+    expect(await counts()).toEqual([1, 2, 2]);
+  });
+
+  it('leaves no model or codec behind when two remove the last profiles at once', async () => {
+    const other = await room.test.open();
+    try {
+      const beside = new ProfileRemoval({ database: other, uses });
+      const [one, two] = await Promise.all([removal().remove({ ids: IDS.slice(0, 1) }), beside.remove({ ids: IDS.slice(1, 3) })]);
+      expect([one.models + two.models, one.codecs + two.codecs]).toEqual([2, 1]);
+      expect(await counts()).toEqual([1, 1, 1]);
+    } finally {
+      await other.close();
+    }
+  });
+
   it('looks again when a device was given a profile just then', async () => {
     let asked = 0;
     const late = async (given: readonly string[]): Promise<Map<string, number>> => {
@@ -100,7 +126,7 @@ describe.each(engines())('removing profiles on $name', (engine) => {
       return await uses(given);
     };
     expect(await removal(counted).remove({ brandId: 'many' })).toEqual({ removed: 999, models: 99, codecs: 99, kept: [{ id: 'many/m-7/3/EU868', devices: 1 }] });
-    expect(portions).toEqual([200, 200, 200, 200, 200]);
+    expect(portions).toEqual(Array.from({ length: 20 }, () => 50));
     expect(await counts()).toEqual([5, 4, 3]);
   });
 });

@@ -8,6 +8,11 @@ interface StoredRow {
   readonly hash: string;
 }
 
+interface StoredProfileRow extends StoredRow {
+  readonly source: string;
+  readonly codec_id: string | null;
+}
+
 /** Rows of one statement; each size is prepared once. */
 const SIZES = [50, 5, 1];
 const IDS_AT_ONCE = 500;
@@ -43,18 +48,25 @@ const PROFILES = table<ProfileRow>(
 export class ImportRepository {
   constructor(private readonly db: Db) {}
 
-  /** What is stored of a brand. Inside of a transaction nobody else changes those models until its end. */
+  /** What is stored of a brand. */
   async read(source: ProfileSource, brandId: string): Promise<StoredBrand> {
-    const models: StoredRow[] = await this.db.dialect.lockForUpdate(this.db.knex('device_models').where({ source, brand_id: brandId }).orderBy('id').select('id', 'hash'));
+    const models: StoredRow[] = await this.models(source, brandId);
     const codecs: StoredRow[] = await this.db.knex('device_codecs').where({ source, brand_id: brandId }).select('id', 'hash');
-    const profiles: (StoredRow & { source: string })[] = await this.db
+    const profiles: StoredProfileRow[] = await this.db
       .knex('device_profiles as p')
       .join('device_models as m', 'm.id', 'p.device_model_id')
       .whereIn('m.source', [...PROFILE_SOURCES])
       .where('m.brand_id', brandId)
-      .select('p.id', 'p.hash', 'm.source');
+      .select('p.id', 'p.hash', 'p.codec_id', 'm.source');
     const [own, others] = [profiles.filter((profile) => profile.source === source), profiles.filter((profile) => profile.source !== source)];
-    return { models: hashes(models), codecs: hashes(codecs), profiles: hashes(own), others: new Map(others.map((profile) => [profile.id, profile.source])) };
+    const codecOf = new Map(own.flatMap(({ id, codec_id }) => (codec_id === null ? [] : [[id, codec_id]])));
+    return { models: hashes(models), codecs: hashes(codecs), profiles: hashes(own), codecOf, others: new Map(others.map((profile) => [profile.id, profile.source])) };
+  }
+
+  /** As read, inside of a transaction: nobody else changes those models until its end. */
+  async readToWrite(source: ProfileSource, brandId: string): Promise<StoredBrand> {
+    await this.db.dialect.lockForUpdate(this.models(source, brandId));
+    return await this.read(source, brandId);
   }
 
   /** The ids of the profiles of a source whose brands are none of these. */
@@ -65,12 +77,17 @@ export class ImportRepository {
   }
 
   /** Writes what differs. `at`: Unix milliseconds. A unique index refuses what another import stored meanwhile. */
-  async write({ models, spellings, codecs, profiles }: VendorChanges, at: number): Promise<void> {
+  async write({ models, spellings, codecs, unusedCodecs, profiles }: VendorChanges, at: number): Promise<void> {
     await this.put(MODELS, models, at);
-    await this.forgetSpellings(models.changed.map(({ id }) => id));
+    await this.removeIn('device_model_spellings', 'device_model_id', models.changed.map(({ id }) => id));
     await this.insert(SPELLINGS.insert, spellings.map(SPELLINGS.values));
     await this.put(CODECS, codecs, at);
     await this.put(PROFILES, profiles, at);
+    await this.removeIn('device_codecs', 'id', unusedCodecs);
+  }
+
+  private models(source: ProfileSource, brandId: string) {
+    return this.db.knex('device_models').where({ source, brand_id: brandId }).orderBy('id').select('id', 'hash');
   }
 
   private async put<Row>({ insert, change, values }: Table<Row>, { created, changed }: Changes<Row>, at: number): Promise<void> {
@@ -84,8 +101,8 @@ export class ImportRepository {
     for (const size of SIZES) for (; rows.length - at >= size; at += size) await this.db.all(statement(size), rows.slice(at, at + size).flat());
   }
 
-  private async forgetSpellings(modelIds: readonly string[]): Promise<void> {
-    for (let at = 0; at < modelIds.length; at += IDS_AT_ONCE) await this.db.knex('device_model_spellings').whereIn('device_model_id', modelIds.slice(at, at + IDS_AT_ONCE)).delete();
+  private async removeIn(table: string, column: string, values: readonly string[]): Promise<void> {
+    for (let at = 0; at < values.length; at += IDS_AT_ONCE) await this.db.knex(table).whereIn(column, values.slice(at, at + IDS_AT_ONCE)).delete();
   }
 }
 

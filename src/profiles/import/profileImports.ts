@@ -14,6 +14,8 @@ export interface ImportedVendor {
   readonly created: number;
   readonly changed: number;
   readonly unchanged: number;
+  /** Codecs that were written, or removed because no profile names them any more. Also those of which only the examples are others: no profile shows that. */
+  readonly changedCodecs: number;
   /** The ids of profiles that are stored and that the repository does not have any more; they stay. */
   readonly gone: readonly string[];
   /** Of what could not be stored: an id that another repository gave already. */
@@ -34,7 +36,7 @@ export class ProfileImports {
     this.uow = new UnitOfWork(options.database, (db) => new ImportRepository(db));
   }
 
-  /** Stores a vendor. A profile that is stored keeps its id; nothing is removed. `beforeChange` is waited for if there is anything to write, before that; what it throws ends the import. */
+  /** Stores a vendor. A profile that is stored keeps its id; none is removed. `beforeChange` is waited for if there is anything to write, before that; what it throws ends the import. */
   async store(source: ProfileSource, vendor: ReadVendor, beforeChange?: () => Promise<void>): Promise<ImportedVendor> {
     const rows = rowsOf(source, vendor);
     // Looked at outside first: a transaction would keep the server's own writes waiting although nothing changed.
@@ -53,7 +55,7 @@ export class ProfileImports {
   private async write(rows: VendorRows): Promise<VendorChanges> {
     const { database, clock } = this.options;
     const once = async (repository: ImportRepository): Promise<VendorChanges> => {
-      const changes = changesOf(rows, await repository.read(rows.source, rows.brandId));
+      const changes = changesOf(rows, await repository.readToWrite(rows.source, rows.brandId));
       await repository.write(changes, clock.now());
       return changes;
     };
@@ -61,6 +63,7 @@ export class ProfileImports {
   }
 }
 
-function imported({ modelCount, profiles, unchanged, gone, warnings }: VendorChanges): ImportedVendor {
-  return { models: modelCount, created: profiles.created.length, changed: profiles.changed.length, unchanged, gone, warnings };
+function imported({ modelCount, profiles, codecs, unusedCodecs, unchanged, gone, warnings }: VendorChanges): ImportedVendor {
+  const changedCodecs = codecs.created.length + codecs.changed.length + unusedCodecs.length;
+  return { models: modelCount, created: profiles.created.length, changed: profiles.changed.length, unchanged, changedCodecs, gone, warnings };
 }

@@ -7,6 +7,8 @@ export interface StoredBrand {
   readonly codecs: ReadonlyMap<string, string>;
   /** Profiles of the source that is imported. */
   readonly profiles: ReadonlyMap<string, string>;
+  /** The ids of the codecs that those name, by their own. */
+  readonly codecOf: ReadonlyMap<string, string>;
   /** Profiles that another source gave, each with that source. */
   readonly others: ReadonlyMap<string, string>;
 }
@@ -23,6 +25,8 @@ export interface VendorChanges {
   /** Of the models that are created or changed. */
   readonly spellings: readonly SpellingRow[];
   readonly codecs: Changes<CodecRow>;
+  /** The ids of stored codecs that no profile names any more; they are removed. */
+  readonly unusedCodecs: readonly string[];
   readonly profiles: Changes<ProfileRow>;
   readonly unchanged: number;
   /** The ids of stored profiles that were not read. */
@@ -36,6 +40,8 @@ export function changesOf(rows: VendorRows, stored: StoredBrand): VendorChanges 
   const models = rows.models.map((one) => withoutOthers(one, stored)).filter(({ profiles }) => profiles.length > 0);
   const profiles = models.flatMap((one) => one.profiles);
   const [used, read] = [new Set(profiles.map((profile) => profile.codec_id)), new Set(profiles.map(({ id }) => id))];
+  const gone = [...stored.profiles.keys()].filter((id) => !read.has(id)).toSorted();
+  const inUse = new Set([...used, ...gone.map((id) => stored.codecOf.get(id))]);
   const modelChanges = compared(models.map(({ model }) => model), stored.models);
   const profileChanges = compared(profiles, stored.profiles);
   const written = new Set([...modelChanges.created, ...modelChanges.changed].map(({ id }) => id));
@@ -43,17 +49,18 @@ export function changesOf(rows: VendorRows, stored: StoredBrand): VendorChanges 
     models: modelChanges,
     spellings: models.filter(({ model }) => written.has(model.id)).flatMap(({ spellings }) => spellings),
     codecs: compared(rows.codecs.filter(({ id }) => used.has(id)), stored.codecs),
+    unusedCodecs: [...stored.codecs.keys()].filter((id) => !inUse.has(id)),
     profiles: profileChanges,
     unchanged: profiles.length - profileChanges.created.length - profileChanges.changed.length,
-    gone: [...stored.profiles.keys()].filter((id) => !read.has(id)).toSorted(),
+    gone,
     modelCount: models.length,
     warnings: rows.models.flatMap((one) => warningsOf(one, stored)),
   };
 }
 
 /** Whether there is anything to write. */
-export function isAnything({ models, codecs, profiles }: VendorChanges): boolean {
-  return [models, codecs, profiles].some(({ created, changed }) => created.length + changed.length > 0);
+export function isAnything({ models, codecs, unusedCodecs, profiles }: VendorChanges): boolean {
+  return unusedCodecs.length > 0 || [models, codecs, profiles].some(({ created, changed }) => created.length + changed.length > 0);
 }
 
 /** Whoever gave an id first keeps it: else two imports would change it to and fro. */

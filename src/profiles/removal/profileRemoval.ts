@@ -1,7 +1,7 @@
 import { UnitOfWork, type Database } from '../../database';
 import { DomainError } from '../../kernel/errors';
 import { raced } from '../raced';
-import { RemovalRepository, type ProfileSelection } from './removalRepository';
+import { RemovalRepository, type ProfileSelection, type Removed } from './removalRepository';
 
 /** A profile that stays, and how many devices use it. */
 export interface UsedProfile {
@@ -10,11 +10,7 @@ export interface UsedProfile {
 }
 
 /** What a removal did. */
-export interface RemovedProfiles {
-  readonly removed: number;
-  /** Models and codecs that nothing uses any more. */
-  readonly models: number;
-  readonly codecs: number;
+export interface RemovedProfiles extends Removed {
   readonly kept: readonly UsedProfile[];
 }
 
@@ -25,9 +21,9 @@ export interface ProfileRemovalOptions {
   readonly uses: (profileIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
-/** Rows of one transaction: the server's own writes wait as long as that takes. */
-const PROFILES_AT_ONCE = 200;
-const OTHERS_AT_ONCE = 50;
+/** Profiles of one transaction, each with its codec: the server's own writes wait as long as that takes. */
+const PROFILES_AT_ONCE = 50;
+const NOTHING: Removed = { removed: 0, models: 0, codecs: 0 };
 
 /** Removes profiles, some at a time, so that a server beside it never waits long. */
 export class ProfileRemoval {
@@ -38,20 +34,20 @@ export class ProfileRemoval {
   }
 
   /**
-   * Removes what is selected; what devices use stays. `beforeChange` is waited for before anything is removed. Throws `profile_not_found` for
+   * Removes what is selected, with the models and codecs that only it had; what devices use stays. `beforeChange` is waited for before anything is removed. Throws `profile_not_found` for
    * an id that is none, before anything else is done.
    */
   async remove(selection: ProfileSelection, beforeChange?: () => Promise<void>): Promise<RemovedProfiles> {
     if (selection.ids) await this.checkIds(selection.ids);
     const kept: UsedProfile[] = [];
-    let removed = 0;
+    let [removed, models, codecs] = [0, 0, 0];
     for await (const ids of this.portions(selection)) {
       const done = await this.removePortion(ids, beforeChange);
       removed += done.removed;
+      models += done.models;
+      codecs += done.codecs;
       kept.push(...done.kept);
     }
-    const models = await this.removeAll(async (repository) => await repository.removeUnusedModels(OTHERS_AT_ONCE));
-    const codecs = await this.removeAll(async (repository) => await repository.removeUnusedCodecs(OTHERS_AT_ONCE));
     return { removed, models, codecs, kept };
   }
 
@@ -73,21 +69,15 @@ export class ProfileRemoval {
   }
 
   /** A device may be given a profile meanwhile: the foreign key refuses, and it is looked at anew. */
-  private async removePortion(ids: readonly string[], beforeChange?: () => Promise<void>): Promise<{ removed: number; kept: UsedProfile[] }> {
+  private async removePortion(ids: readonly string[], beforeChange?: () => Promise<void>): Promise<RemovedProfiles> {
     return await raced(this.options.database, async () => {
       const uses = await this.options.uses(ids);
       const kept = ids.flatMap((id) => (uses.has(id) ? [{ id, devices: uses.get(id) ?? 0 }] : []));
       const free = ids.filter((id) => !uses.has(id));
-      if (free.length === 0) return { removed: 0, kept };
+      if (free.length === 0) return { ...NOTHING, kept };
       await beforeChange?.();
-      return { removed: await this.uow.transaction(async (repository) => await repository.removeProfiles(free)), kept };
+      return { ...(await this.uow.transaction(async (repository) => await repository.remove(free))), kept };
     });
-  }
-
-  private async removeAll(portion: (repository: RemovalRepository) => Promise<number>): Promise<number> {
-    let all = 0;
-    for (let removed = -1; removed !== 0; all += removed) removed = await raced(this.options.database, async () => await this.uow.transaction(portion));
-    return all;
   }
 }
 

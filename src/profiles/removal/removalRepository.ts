@@ -8,6 +8,14 @@ export interface ProfileSelection {
   readonly source?: ProfileSource | undefined;
 }
 
+/** How many there were. */
+export interface Removed {
+  readonly removed: number;
+  /** Models and codecs that nothing uses any more. */
+  readonly models: number;
+  readonly codecs: number;
+}
+
 /** Removes profiles and what only they needed. They belong to the installation: no organization stands before them. */
 export class RemovalRepository {
   constructor(private readonly db: Db) {}
@@ -26,23 +34,26 @@ export class RemovalRepository {
     return (await query.select<{ id: string }[]>('p.id')).map(({ id }) => id);
   }
 
-  /** Removes profiles; tells how many there were. A foreign key refuses one that a device uses. */
-  async removeProfiles(ids: readonly string[]): Promise<number> {
-    return await this.db.knex('device_profiles').whereIn('id', [...ids]).delete();
+  /** Removes profiles, with the models and codecs that no other profile has; inside of a transaction. A foreign key refuses one that a device uses. */
+  async remove(ids: readonly string[]): Promise<Removed> {
+    const models = await this.lock('device_models', await this.named('device_model_id', ids));
+    const codecs = await this.lock('device_codecs', await this.named('codec_id', ids));
+    const removed = await this.db.knex('device_profiles').whereIn('id', [...ids]).delete();
+    return { removed, models: await this.removeUnused('device_models', 'device_model_id', models), codecs: await this.removeUnused('device_codecs', 'codec_id', codecs) };
   }
 
-  /** Removes at most `limit` models without profiles, with their spellings; tells how many. */
-  async removeUnusedModels(limit: number): Promise<number> {
-    return await this.removeUnused('device_models', 'device_model_id', limit);
+  private async named(column: 'device_model_id' | 'codec_id', ids: readonly string[]): Promise<string[]> {
+    const rows: { named: string }[] = await this.db.knex('device_profiles').whereIn('id', [...ids]).whereNotNull(column).distinct(`${column} as named`);
+    return rows.map(({ named }) => named);
   }
 
-  /** Removes at most `limit` codecs that no profile names; tells how many. */
-  async removeUnusedCodecs(limit: number): Promise<number> {
-    return await this.removeUnused('device_codecs', 'codec_id', limit);
+  /** Two removals at once may each take one of the last two profiles: the second waits, and sees that it is the last. In the order in which imports write. */
+  private async lock(table: string, ids: readonly string[]): Promise<string[]> {
+    const rows: { id: string }[] = await this.db.dialect.lockForUpdate(this.db.knex(table).whereIn('id', [...ids]).orderBy('id').select('id'));
+    return rows.map(({ id }) => id);
   }
 
-  private async removeUnused(table: string, column: string, limit: number): Promise<number> {
-    const unused = this.db.knex(`${table} as t`).whereNotExists((of) => void of.from('device_profiles as p').whereRaw(`p.${column} = t.id`).select('p.id')).limit(limit).select('t.id');
-    return await this.db.knex(table).whereIn('id', unused).delete();
+  private async removeUnused(table: string, column: string, ids: readonly string[]): Promise<number> {
+    return await this.db.knex(table).whereIn('id', [...ids]).whereNotExists((of) => void of.from('device_profiles as p').whereRaw(`p.${column} = ${table}.id`).select('p.id')).delete();
   }
 }
