@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { DigitalDeviceServiceClient } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
 import { TestGateway } from '../executions/testGateway';
-import { type Ended, plantroom } from '../support/commandLine';
+import { plantroomHere } from '../support/commandInProcess';
+import type { Ended } from '../support/commandLine';
 import type { TestEngine } from '../support/engines';
 import { HttpClient, type JsonObject } from '../support/http';
 import { lorawanDevicesFolder, yamlProfile } from '../support/profileFolders';
@@ -77,10 +78,10 @@ export class ProfileSite {
     return as(this.server.key, this.server.organizationId);
   }
 
-  /** Runs `plantroom profiles …` beside the server. */
+  /** Runs `plantroom profiles …` beside the server, with a database connection of its own as the process would have. */
   async profiles(...args: string[]): Promise<Ended> {
     const { dataDir, url } = this.server.database;
-    return await plantroom(['profiles', ...args], { PLANTROOM_DATA_DIR: dataDir, PLANTROOM_DATABASE_URL: url, PLANTROOM_LOG_LEVEL: 'warn' });
+    return await plantroomHere(['profiles', ...args, '--data-dir', dataDir, ...(url === '' ? [] : ['--database-url', url])]);
   }
 
   /** Imports an edition; answers what the command line counted. */

@@ -89,9 +89,9 @@ describe(`data (seed ${SEED})`, () => {
         if ('data' in expected) expect(JSON.stringify(result.data)).toBe(JSON.stringify(expected.data));
         seen['data' in expected ? 'data' : (expected.code as 'bad_output')] += 1;
       }),
-      { seed: SEED, numRuns: 600 },
+      { seed: SEED, numRuns: 300 },
     );
-    expect(Object.values(seen).every((count) => count > 10)).toBe(true);
+    expect(Object.values(seen).every((count) => count > 4)).toBe(true);
     expect(room.events).toEqual([]);
   });
 
@@ -102,7 +102,7 @@ describe(`data (seed ${SEED})`, () => {
         fc.pre(jsonProblem(expected) === undefined);
         expect(await room.data(`function Decoder() { return JSON.parse(${JSON.stringify(JSON.stringify(given))}); }`)).toEqual(expected);
       }),
-      { seed: SEED, numRuns: 200 },
+      { seed: SEED, numRuns: 100 },
     );
   });
 });
