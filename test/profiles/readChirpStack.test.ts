@@ -13,8 +13,8 @@ function device(profiles: unknown, firmware: object = {}): object {
 }
 
 /** What is read of a repository with this vendor, called `acre`. */
-function read(vendor: ChirpStackVendor): ReturnType<typeof readFolder> & { readonly names: string[]; readonly reasons: string[] } {
-  const folder = readFolder(chirpStackFolder(freshFolder(), { acre: vendor }));
+async function read(vendor: ChirpStackVendor): Promise<Awaited<ReturnType<typeof readFolder>> & { readonly names: string[]; readonly reasons: string[] }> {
+  const folder = await readFolder(chirpStackFolder(freshFolder(), { acre: vendor }));
   return { ...folder, names: profileNames(folder.vendors.acre), reasons: folder.warnings.map(({ file, reason }) => `${file}: ${reason}`) };
 }
 
@@ -23,8 +23,8 @@ const listing = (devices: object): ChirpStackVendor => lampVendor({ vendor: { ve
 const withCodec = (firmware: object, codecs: NonNullable<ChirpStackVendor['codecs']>): ReturnType<typeof read> => read(lampVendor({ devices: { lamp: device(['EU868'], firmware) }, codecs }));
 
 describe('devices', () => {
-  it('are those of the list, with or without their ending; what else lies there is named', () => {
-    const { vendors, reasons } = read(lampVendor({ vendor: { vendor: { name: 'Acre', devices: ['lamp', 'bulb.toml', 'absent.toml', 'lamp.toml'] } }, devices: { bulb: device(['EU868']), stray: device(['EU868']) } }));
+  it('are those of the list, with or without their ending; what else lies there is named', async () => {
+    const { vendors, reasons } = await read(lampVendor({ vendor: { vendor: { name: 'Acre', devices: ['lamp', 'bulb.toml', 'absent.toml', 'lamp.toml'] } }, devices: { bulb: device(['EU868']), stray: device(['EU868']) } }));
     expect(vendors.acre).toMatchObject({ name: 'Acre', otherNames: [], models: [{ id: 'lamp', otherNames: ['uuid-of-lamp'] }, { id: 'bulb' }] });
     expect(reasons).toEqual([
       'vendors/acre/vendor.toml: does not list all that lies in devices/; not imported: "stray"',
@@ -33,10 +33,10 @@ describe('devices', () => {
     ]);
   });
 
-  it('are all that lie there without a list, and none with an empty one', () => {
-    expect(read(listing({}))).toMatchObject({ names: ['bulb/1.0/EU868', 'lamp/1.0/EU868'], reasons: [] });
-    expect(read(listing({ devices: 'lamp' }))).toMatchObject({ names: ['bulb/1.0/EU868', 'lamp/1.0/EU868'], reasons: ['vendors/acre/vendor.toml: has devices that is no list of files; all in devices/ are imported'] });
-    expect(read(listing({ devices: [] })).names).toEqual([]);
+  it('are all that lie there without a list, and none with an empty one', async () => {
+    expect(await read(listing({}))).toMatchObject({ names: ['bulb/1.0/EU868', 'lamp/1.0/EU868'], reasons: [] });
+    expect(await read(listing({ devices: 'lamp' }))).toMatchObject({ names: ['bulb/1.0/EU868', 'lamp/1.0/EU868'], reasons: ['vendors/acre/vendor.toml: has devices that is no list of files; all in devices/ are imported'] });
+    expect((await read(listing({ devices: [] }))).names).toEqual([]);
   });
 
   it.each([
@@ -45,37 +45,37 @@ describe('devices', () => {
     ['device = 5', 'devices/broken.toml: has no table [device]; '],
     ['[device]\nname = "a"', 'devices/broken.toml: has no profile that can be used; '],
     ['[[device.firmware]]\nprofiles = ["EU868"]', 'devices/broken.toml: has a firmware version whose name is missing or empty; '],
-  ])('%j costs its device', (broken, reason) => {
-    const { names, reasons } = read(lampVendor({ devices: { broken } }));
+  ])('%j costs its device', async (broken, reason) => {
+    const { names, reasons } = await read(lampVendor({ devices: { broken } }));
     expect([names, reasons[0]]).toEqual([['lamp/1.0/EU868'], expect.stringContaining(`vendors/acre/${reason}`)]);
   });
 
   it.each([
     ['[vendor', /vendor\.toml: is no TOML: .* \(line 1, column \d+\); no model of acre is imported$/],
     ['[other]', /vendor\.toml: has keys that are not known and not used: "other"$/],
-  ])('%j costs its vendor', (vendor, reason) => {
-    expect(read(lampVendor({ vendor }))).toMatchObject({ names: [], reasons: [expect.stringMatching(reason), ...(vendor === '[other]' ? ['vendors/acre/vendor.toml: has no table [vendor]; no model of acre is imported'] : [])] });
+  ])('%j costs its vendor', async (vendor, reason) => {
+    expect(await read(lampVendor({ vendor }))).toMatchObject({ names: [], reasons: [expect.stringMatching(reason), ...(vendor === '[other]' ? ['vendors/acre/vendor.toml: has no table [vendor]; no model of acre is imported'] : [])] });
   });
 });
 
 describe('firmware versions', () => {
-  it('that stand there as numbers are kept as they were written', () => {
+  it('that stand there as numbers are kept as they were written', async () => {
     const lamp = '[device]\nname = 5\n\n[[device.firmware]]\nversion = 1.10 # the newest\nprofiles = ["EU868"]\n[[device.firmware]]\nversion = "1.9"\nprofiles = ["EU868"]\n[[device.firmware]]\n  version=2.0\nprofiles = ["EU868"]\n';
-    expect(read(lampVendor({ devices: { lamp } }))).toMatchObject({ names: ['lamp/1.10/EU868', 'lamp/1.9/EU868', 'lamp/2.0/EU868'], reasons: [], vendors: { acre: { models: [{ name: '5' }] } } });
-    expect(read(lampVendor({ devices: { lamp: `${lamp}\n[device.metadata]\nversion = 7\n` } })).names).toEqual(['lamp/1.1/EU868', 'lamp/1.9/EU868', 'lamp/2/EU868']);
+    expect(await read(lampVendor({ devices: { lamp } }))).toMatchObject({ names: ['lamp/1.10/EU868', 'lamp/1.9/EU868', 'lamp/2.0/EU868'], reasons: [], vendors: { acre: { models: [{ name: '5' }] } } });
+    expect((await read(lampVendor({ devices: { lamp: `${lamp}\n[device.metadata]\nversion = 7\n` } }))).names).toEqual(['lamp/1.1/EU868', 'lamp/1.9/EU868', 'lamp/2/EU868']);
   });
 
-  it('that are there twice, or two profiles of a region, are named; the first is taken', () => {
-    const { names, reasons, vendors } = read(lampVendor({ devices: { lamp: device(['EU868', 'EU868-C', 'KR920']) }, profiles: { 'EU868-C': tomlProfile('EU_863_870', { supports_class_c: true }), KR920: tomlProfile('kr920') } }));
+  it('that are there twice, or two profiles of a region, are named; the first is taken', async () => {
+    const { names, reasons, vendors } = await read(lampVendor({ devices: { lamp: device(['EU868', 'EU868-C', 'KR920']) }, profiles: { 'EU868-C': tomlProfile('EU_863_870', { supports_class_c: true }), KR920: tomlProfile('kr920') } }));
     expect([names, reasons]).toEqual([['lamp/1.0/EU868', 'lamp/1.0/KR920'], ['vendors/acre/devices/lamp.toml: has firmware "1.0" for EU868 more than once; the first is imported']]);
     expect(vendors.acre?.models[0]?.profiles[0]?.supportsClassC).toBe(false);
   });
 });
 
 describe('profiles', () => {
-  it('that are broken are named once, with all that they cost', () => {
+  it('that are broken are named once, with all that they cost', async () => {
     const profiles = { torn: '[profile', empty: '[profile]', odd: tomlProfile('ZZ999'), old: tomlProfile('EU868', { mac_version: '2.0' }) };
-    const { names, reasons } = read(lampVendor({ devices: { lamp: device(['EU868', 'absent', 'torn', 'empty.toml', 'odd', 'old', 5, {}]), bulb: device(['absent']) }, profiles }));
+    const { names, reasons } = await read(lampVendor({ devices: { lamp: device(['EU868', 'absent', 'torn', 'empty.toml', 'odd', 'old', 5, {}]), bulb: device(['absent']) }, profiles }));
     expect(names).toEqual(['lamp/1.0/EU868']);
     expect(reasons).toEqual([
       'vendors/acre/profiles/absent.toml: does not exist; this costs 2 profiles of the models "lamp", "bulb"',
@@ -89,9 +89,9 @@ describe('profiles', () => {
     ]);
   });
 
-  it('say what they do not know', () => {
+  it('say what they do not know', async () => {
     const lamp = { device: { name: 'Lamp', colour: 'red', metadata: { anything: { goes: 1 } }, firmware: [{ version: '1.0', profiles: ['EU868'], flash: 1 }, { version: '1.1', profiles: ['EU868'], flash: 2 }] }, extra: 1 };
-    const { reasons } = read(lampVendor({ vendor: { vendor: { name: 'Acre', devices: ['lamp'], constructor: 1 } }, devices: { lamp }, profiles: { EU868: { profile: { region: 'EU868', mac_version: '1.0.3', reg_params_revision: 'A', supports_otaa: true, abp: { rx3: 1 }, toString: 1, uplink_interval: -5 } } } }));
+    const { reasons } = await read(lampVendor({ vendor: { vendor: { name: 'Acre', devices: ['lamp'], constructor: 1 } }, devices: { lamp }, profiles: { EU868: { profile: { region: 'EU868', mac_version: '1.0.3', reg_params_revision: 'A', supports_otaa: true, abp: { rx3: 1 }, toString: 1, uplink_interval: -5 } } } }));
     expect(reasons).toEqual([
       'vendors/acre/vendor.toml: has keys that are not known and not used: "vendor.constructor"',
       'vendors/acre/devices/lamp.toml: has keys that are not known and not used: "extra", "device.colour", "device.firmware.flash"',
@@ -102,26 +102,26 @@ describe('profiles', () => {
 });
 
 describe('codecs', () => {
-  it('are named with or without their ending, and do what they define', () => {
+  it('are named with or without their ending, and do what they define', async () => {
     for (const codec of ['lamp', 'lamp.js']) {
-      const { vendors, reasons } = withCodec({ codec }, { 'lamp.js': OLD_DECODER, 'other.js': VALVE_CODEC });
+      const { vendors, reasons } = await withCodec({ codec }, { 'lamp.js': OLD_DECODER, 'other.js': VALVE_CODEC });
       expect(reasons).toEqual([]);
       expect(vendors.acre?.models[0]?.profiles[0]).toMatchObject({ payloadCodecRuntime: 'JS', codec: 'lamp' });
       expect(vendors.acre?.codecs).toEqual([{ name: 'lamp', scripts: { encoder: undefined, decoder: { name: 'lamp.js', text: OLD_DECODER }, downlinkDecoder: undefined }, examples: [] }]);
     }
-    expect(withCodec({ codec: '' }, {})).toMatchObject({ reasons: [], vendors: { acre: { models: [{ profiles: [{ payloadCodecRuntime: 'NONE', codec: undefined }] }] } } });
+    expect(await withCodec({ codec: '' }, {})).toMatchObject({ reasons: [], vendors: { acre: { models: [{ profiles: [{ payloadCodecRuntime: 'NONE', codec: undefined }] }] } } });
   });
 
   it.each([
     ['the firmware by its codec', 'cayenne_lpp', {}],
     ['the firmware by its runtime', undefined, { payload_codec_runtime: 'CAYENNE_LPP' }],
-  ])('are the network server\'s where %s says so', (_, codec, firmware) => {
-    const { vendors, reasons } = withCodec({ ...(codec ? { codec } : {}), ...firmware }, {});
+  ])('are the network server\'s where %s says so', async (_, codec, firmware) => {
+    const { vendors, reasons } = await withCodec({ ...(codec ? { codec } : {}), ...firmware }, {});
     expect([reasons, vendors.acre?.models[0]?.profiles[0]]).toMatchObject([[], { payloadCodecRuntime: 'CAYENNE_LPP', codec: undefined }]);
   });
 
-  it('are the network server\'s where the profile says so', () => {
-    const { vendors } = read(lampVendor({ profiles: { EU868: tomlProfile('EU868', { payload_codec_runtime: 'CAYENNE_LPP' }) } }));
+  it('are the network server\'s where the profile says so', async () => {
+    const { vendors } = await read(lampVendor({ profiles: { EU868: tomlProfile('EU868', { payload_codec_runtime: 'CAYENNE_LPP' }) } }));
     expect(vendors.acre?.models[0]?.profiles[0]).toMatchObject({ payloadCodecRuntime: 'CAYENNE_LPP' });
   });
 
@@ -130,15 +130,15 @@ describe('codecs', () => {
     ['is empty', '', 'is an empty script'],
     ['defines nothing', '// function decodeUplink() {}\nvar text = "function decodeUplink() {}";', 'defines neither encodeDownlink nor decodeUplink, nor one of their older forms'],
     ['is 5 MB', Buffer.alloc(5_000_000, ' '), 'has 4.8 MiB; at most 256 KiB are read'],
-  ])('that %s cost the profiles that need them', (_, script, reason) => {
-    const { names, reasons } = withCodec({ codec: 'lamp' }, script === undefined ? {} : { 'lamp.js': script });
+  ])('that %s cost the profiles that need them', async (_, script, reason) => {
+    const { names, reasons } = await withCodec({ codec: 'lamp' }, script === undefined ? {} : { 'lamp.js': script });
     expect(names).toEqual([]);
     expect(reasons[0]).toBe(`vendors/acre/codecs/lamp.js: ${reason}; this costs a profile of the model "lamp"`);
   });
 
-  it('have examples as people write them; those that cannot be read cost only themselves', () => {
+  it('have examples as people write them; those that cannot be read cost only themselves', async () => {
     const decode = `[{ name: 'one', input: { bytes: [0xFF, .5, +1,], /* a comment */ fPort: 1 }, expected: { data: { a: NaN, "__proto__": { b: 1 }, c: 'it\\'s' } } },]`;
-    const { vendors, reasons } = withCodec({ codec: 'lamp' }, { 'lamp.js': DECODER, 'test_decode_lamp.json': decode, 'test_encode_lamp.json': '[{' });
+    const { vendors, reasons } = await withCodec({ codec: 'lamp' }, { 'lamp.js': DECODER, 'test_decode_lamp.json': decode, 'test_encode_lamp.json': '[{' });
     expect(reasons).toEqual([expect.stringMatching(/^vendors\/acre\/codecs\/test_encode_lamp\.json: is neither JSON nor JSON5: .*; these examples are not used$/)]);
     const [examples] = vendors.acre?.codecs[0]?.examples ?? [];
     expect(JSON.stringify(examples?.items)).toBe(`[{"name":"one","input":{"bytes":[255,0.5,1],"fPort":1},"expected":{"data":{"a":null,"__proto__":{"b":1},"c":"it's"}}}]`);
@@ -149,8 +149,8 @@ describe('codecs', () => {
     ['['.repeat(100) + ']'.repeat(100), 'is nested deeper than 64 levels; these examples are not used'],
     [Buffer.from([0x5b, 0xff, 0x5d]), 'is no valid UTF-8; save it as UTF-8; these examples are not used'],
     [[{ name: 'of an encoder that is not there' }], 'has examples for functions that lamp.js does not define; they are not used'],
-  ])('have examples that are of no use: %j', (examples, reason) => {
-    const { names, vendors, reasons } = withCodec({ codec: 'lamp' }, { 'lamp.js': DECODER, 'test_encode_lamp.json': examples });
+  ])('have examples that are of no use: %j', async (examples, reason) => {
+    const { names, vendors, reasons } = await withCodec({ codec: 'lamp' }, { 'lamp.js': DECODER, 'test_encode_lamp.json': examples });
     expect([names, vendors.acre?.codecs[0]?.examples, reasons]).toEqual([['lamp/1.0/EU868'], [], [`vendors/acre/codecs/test_encode_lamp.json: ${reason}`]]);
   });
 });

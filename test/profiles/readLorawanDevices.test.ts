@@ -13,8 +13,8 @@ function device(profiles: object, version: unknown = '1.0'): object {
 }
 
 /** What is read of a repository with this vendor, called `acre`, and others. */
-function read(vendor: LorawanDevicesVendor, others: Readonly<Record<string, LorawanDevicesVendor>> = {}): ReturnType<typeof readFolder> & { readonly names: string[]; readonly reasons: string[] } {
-  const folder = readFolder(lorawanDevicesFolder(freshFolder(), { acre: vendor, ...others }));
+async function read(vendor: LorawanDevicesVendor, others: Readonly<Record<string, LorawanDevicesVendor>> = {}): Promise<Awaited<ReturnType<typeof readFolder>> & { readonly names: string[]; readonly reasons: string[] }> {
+  const folder = await readFolder(lorawanDevicesFolder(freshFolder(), { acre: vendor, ...others }));
   return { ...folder, names: profileNames(folder.vendors.acre), reasons: folder.warnings.map(({ file, reason }) => `${file}: ${reason}`) };
 }
 
@@ -23,8 +23,8 @@ const firmware = (hardwareVersions: string[] | undefined, id = 'eu'): object => 
 const theirs = (codec: string): object => ({ id: 'eu', vendorID: 'module-maker', codec });
 
 describe('versions and names', () => {
-  it('are kept as they were written, though YAML reads them as numbers', () => {
-    const { vendors, reasons } = read({
+  it('are kept as they were written, though YAML reads them as numbers', async () => {
+    const { vendors, reasons } = await read({
       index: 'endDevices:\n  - 0123\n  - 1e3\n',
       devices: {
         '0123': 'name: 7.50\nfirmwareVersions:\n  - {version: 1.10, hardwareVersions: [2.0, 0x1F, rev. B], profiles: {EU863-870: {id: 868, codec: 1.0}}}\n  - {version: 1.1, profiles: {EU863-870: {id: 868}}}\n  - {version: 2020-01-02, profiles: {EU863-870: {id: 868}}}\n  - {version: true, profiles: {EU863-870: {id: 868}}}\n',
@@ -40,19 +40,19 @@ describe('versions and names', () => {
     expect(first).toMatchObject({ name: '7.50', profiles: [{ macVersion: '1.1.0', regParamsRevision: 'B', hardwareVersions: ['2.0', '0x1F', 'rev. B'], codec: '1.0' }, {}, {}, {}] });
   });
 
-  it('of one firmware for several hardware are told apart, and real repetitions are named', () => {
-    const { names, reasons } = read(lampVendor({ devices: { lamp: { firmwareVersions: [firmware(['A']), firmware(['B', 'C/D']), firmware(['A']), firmware(undefined), firmware(['B', 'C/D'])] } } }));
+  it('of one firmware for several hardware are told apart, and real repetitions are named', async () => {
+    const { names, reasons } = await read(lampVendor({ devices: { lamp: { firmwareVersions: [firmware(['A']), firmware(['B', 'C/D']), firmware(['A']), firmware(undefined), firmware(['B', 'C/D'])] } } }));
     expect(names).toEqual(['lamp/1.0/EU868', 'lamp/1.0-hwB-C-D/EU868']);
     expect(reasons).toEqual(['vendor/acre/lamp.yaml: has firmware "1.0" for EU868 more than once; the first is imported', 'vendor/acre/lamp.yaml: has firmware "1.0-hwB-C-D" for EU868 more than once; the first is imported']);
   });
 
-  it('are joined where one firmware is listed once for each region', () => {
-    const { names, reasons } = read(lampVendor({ devices: { lamp: { firmwareVersions: [{ version: '1.0', profiles: { EU868: { id: 'eu' } } }, { version: '1.0', profiles: { IN_865_867: { id: 'eu' } } }] } } }));
+  it('are joined where one firmware is listed once for each region', async () => {
+    const { names, reasons } = await read(lampVendor({ devices: { lamp: { firmwareVersions: [{ version: '1.0', profiles: { EU868: { id: 'eu' } } }, { version: '1.0', profiles: { IN_865_867: { id: 'eu' } } }] } } }));
     expect([names, reasons]).toEqual([['lamp/1.0/EU868', 'lamp/1.0/IN865'], []]);
   });
 
-  it('that nobody can use cost what they name', () => {
-    const { names, reasons } = read(lampVendor({ devices: { lamp: { firmwareVersions: [{ profiles: { EU868: { id: 'eu' } } }, { version: 'x'.repeat(129), profiles: { EU868: { id: 'eu' } } }, 'text', { version: '2', profiles: { EU868: { id: 'eu' }, Atlantis: { id: 'eu' }, US915: 'text', AU915: {} } }, { version: '3', profiles: null }] } } }));
+  it('that nobody can use cost what they name', async () => {
+    const { names, reasons } = await read(lampVendor({ devices: { lamp: { firmwareVersions: [{ profiles: { EU868: { id: 'eu' } } }, { version: 'x'.repeat(129), profiles: { EU868: { id: 'eu' } } }, 'text', { version: '2', profiles: { EU868: { id: 'eu' }, Atlantis: { id: 'eu' }, US915: 'text', AU915: {} } }, { version: '3', profiles: null }] } } }));
     expect(names).toEqual(['lamp/2/EU868']);
     expect(reasons).toEqual(
       [
@@ -68,8 +68,8 @@ describe('versions and names', () => {
 });
 
 describe('what is broken costs what needs it', () => {
-  it('a device without a file, a broken one, one that is listed twice, and one without a profile', () => {
-    const { vendors, reasons } = read(lampVendor({ index: { endDevices: ['lamp', 'absent', 'broken', 'lamp', 'empty', 'list', 'bare', { a: 1 }, 'twice'] }, devices: { broken: 'name: "\n  x: [', empty: '', list: '- a', bare: 'name: Bare\n', twice: 'name: a\nname: b\n' } }));
+  it('a device without a file, a broken one, one that is listed twice, and one without a profile', async () => {
+    const { vendors, reasons } = await read(lampVendor({ index: { endDevices: ['lamp', 'absent', 'broken', 'lamp', 'empty', 'list', 'bare', { a: 1 }, 'twice'] }, devices: { broken: 'name: "\n  x: [', empty: '', list: '- a', bare: 'name: Bare\n', twice: 'name: a\nname: b\n' } }));
     expect(vendors.acre?.models.map(({ id }) => id)).toEqual(['lamp']);
     expect(reasons).toEqual([
       'vendor/acre/absent.yaml: does not exist; the device "absent" is not imported',
@@ -83,19 +83,19 @@ describe('what is broken costs what needs it', () => {
     ]);
   });
 
-  it('a vendor without an index, or with one that lists nothing', () => {
+  it('a vendor without an index, or with one that lists nothing', async () => {
     for (const [index, reasons] of [
       ['[', [expect.stringMatching(/^vendor\/acre\/index\.yaml: is no YAML: .*; no model of acre is imported$/)]],
       ['endDevices: lamp', ['vendor/acre/index.yaml: has endDevices that is no list of names; no model is imported']],
       ['endDevices:\n', []],
     ] as const) {
-      expect(read({ index })).toMatchObject({ names: [], reasons });
+      expect(await read({ index })).toMatchObject({ names: [], reasons });
     }
   });
 
-  it('a profile that is broken once is named once, with all that it costs', () => {
+  it('a profile that is broken once is named once, with all that it costs', async () => {
     const regions = { 'EU863-870': { id: 'absent' }, 'US902-928': { id: 'absent' }, AS923: { id: 'eu' } };
-    const { names, reasons } = read(lampVendor({ devices: { lamp: device(regions), bulb: device({ ...regions, AS923: { id: 'old' } }) }, profiles: { old: yamlProfile({ macVersion: '0.9' }) } }));
+    const { names, reasons } = await read(lampVendor({ devices: { lamp: device(regions), bulb: device({ ...regions, AS923: { id: 'old' } }) }, profiles: { old: yamlProfile({ macVersion: '0.9' }) } }));
     expect(names).toEqual(['lamp/1.0/AS923']);
     expect(reasons).toEqual([
       'vendor/acre/absent.yaml: does not exist; this costs 4 profiles of the models "lamp", "bulb"',
@@ -113,8 +113,8 @@ describe('what is broken costs what needs it', () => {
     ['whose script is empty', { uplinkDecoder: { fileName: 'empty.js' } }, { 'empty.js': ' \n' }, 'empty.js: is an empty script'],
     ['whose script is 5 MB', { uplinkDecoder: { fileName: 'huge.js' } }, { 'huge.js': Buffer.alloc(5 * 1024 * 1024, '/') }, 'huge.js: has 5 MiB; at most 256 KiB are read'],
     ['whose script is no UTF-8', { uplinkDecoder: { fileName: 'latin.js' } }, { 'latin.js': Buffer.from('// caf\xe9', 'latin1') }, 'latin.js: is no valid UTF-8; save it as UTF-8'],
-  ])('a codec %s costs the profiles that need it', (_, codec, files, reason) => {
-    const { names, reasons, vendors } = read(lampVendor({ devices: { lamp: device({ 'EU863-870': { id: 'eu', codec: 'codec' }, AS923: { id: 'eu' } }) }, codecs: codec === undefined ? {} : { codec }, files: { 'good.js': DECODER, ...files } }));
+  ])('a codec %s costs the profiles that need it', async (_, codec, files, reason) => {
+    const { names, reasons, vendors } = await read(lampVendor({ devices: { lamp: device({ 'EU863-870': { id: 'eu', codec: 'codec' }, AS923: { id: 'eu' } }) }, codecs: codec === undefined ? {} : { codec }, files: { 'good.js': DECODER, ...files } }));
     expect(names).toEqual(['lamp/1.0/AS923']);
     expect(vendors.acre?.codecs).toEqual([]);
     expect(reasons).toHaveLength(1);
@@ -122,18 +122,18 @@ describe('what is broken costs what needs it', () => {
     expect(reasons[0]).toMatch(/; this costs a profile of the model "lamp"$/);
   });
 
-  it('examples that cannot be used cost only themselves', () => {
+  it('examples that cannot be used cost only themselves', async () => {
     const codec = 'uplinkDecoder:\n  fileName: lamp.js\n  examples: text\ndownlinkEncoder:\n  fileName: lamp.js\n  examples: [{input: {bytes: [0x0a, 0o7, 1e1, .inf], when: 2020-01-01, on: yes, none: ~}}]\n';
-    const { vendors, reasons } = read(lampVendor({ devices: { lamp: device({ 'EU863-870': { id: 'eu', codec: 'lamp-codec' } }) }, codecs: { 'lamp-codec': codec }, files: { 'lamp.js': DECODER } }));
+    const { vendors, reasons } = await read(lampVendor({ devices: { lamp: device({ 'EU863-870': { id: 'eu', codec: 'lamp-codec' } }) }, codecs: { 'lamp-codec': codec }, files: { 'lamp.js': DECODER } }));
     expect(reasons).toEqual(['vendor/acre/lamp-codec.yaml: has under uplinkDecoder examples which cannot be used: it holds no list of examples']);
     expect(vendors.acre?.codecs[0]?.examples).toEqual([{ role: 'encoder', file: 'vendor/acre/lamp-codec.yaml', items: [{ input: { bytes: [10, 7, 10, null], when: '2020-01-01', on: 'yes', none: null } }] }]);
   });
 });
 
 describe('files of other vendors and folders', () => {
-  it('a profile of another vendor is read from its folder, and the codec from where it is', () => {
+  it('a profile of another vendor is read from its folder, and the codec from where it is', async () => {
     const others = { 'module-maker': { profiles: { eu: yamlProfile({ supportsClassC: true }) }, codecs: { theirs: { uplinkDecoder: { fileName: 'theirs.js' } }, both: { uplinkDecoder: { fileName: 'theirs.js' } } }, files: { 'theirs.js': VALVE_CODEC } } };
-    const { vendors, reasons } = read({ devices: { lamp: device({ EU868: theirs('both'), US915: theirs('theirs'), AU915: { id: '../module-maker/eu.yaml', codec: './both' }, AS923: theirs('../module-maker/both') }) }, codecs: { both: { uplinkDecoder: { fileName: 'own.js' } } }, files: { 'own.js': ENCODER } }, others);
+    const { vendors, reasons } = await read({ devices: { lamp: device({ EU868: theirs('both'), US915: theirs('theirs'), AU915: { id: '../module-maker/eu.yaml', codec: './both' }, AS923: theirs('../module-maker/both') }) }, codecs: { both: { uplinkDecoder: { fileName: 'own.js' } } }, files: { 'own.js': ENCODER } }, others);
     expect(reasons).toEqual([]);
     expect(vendors.acre?.models[0]?.profiles.map(({ region, codec, supportsClassC }) => [region, codec, supportsClassC])).toEqual([
       ['EU868', 'both', true],
@@ -144,8 +144,8 @@ describe('files of other vendors and folders', () => {
     expect(vendors.acre?.codecs.map(({ name, scripts }) => [name, scripts.decoder?.name])).toEqual([['both', 'own.js'], ['module-maker-theirs', 'theirs.js'], ['module-maker-both', 'theirs.js']]);
   });
 
-  it('two codecs whose names would be one get two', () => {
-    const { vendors, reasons } = read(
+  it('two codecs whose names would be one get two', async () => {
+    const { vendors, reasons } = await read(
       lampVendor({ devices: { lamp: device({ EU868: { id: 'eu', codec: 'a-b' }, AS923: { id: 'eu', codec: 'a/b' } }) }, codecs: { 'a-b': { uplinkDecoder: { fileName: 'one.js' } }, 'a/b': { uplinkDecoder: { fileName: '../two.js' } } }, files: { 'one.js': DECODER, 'two.js': ENCODER } }),
     );
     expect([reasons, vendors.acre?.codecs.map(({ name, scripts }) => [name, scripts.decoder?.text])]).toEqual([[], [['a-b', DECODER], ['a-b-2', ENCODER]]]);
@@ -153,27 +153,27 @@ describe('files of other vendors and folders', () => {
 });
 
 describe('YAML as people write it', () => {
-  it('has anchors, merges, comments, a BOM and tags of its own', () => {
+  it('has anchors, merges, comments, a BOM and tags of its own', async () => {
     const lamp = '\uFEFF# A lamp.\n_row: &row {id: eu}\nname: !name Lamp\nfirmwareVersions:\n  - &first\n    version: "1.0"\n    profiles: &profiles\n      EU863-870: *row\n      US902-928:\n        <<: [*row, {id: other}]\n        lorawanCertified: true\n  - <<: *first\n    version: "2.0"\n';
-    const { names, reasons } = read(lampVendor({ devices: { lamp } }));
+    const { names, reasons } = await read(lampVendor({ devices: { lamp } }));
     expect([names, reasons]).toEqual([['lamp/1.0/EU868', 'lamp/1.0/US915', 'lamp/2.0/EU868', 'lamp/2.0/US915'], []]);
   });
 
-  it('texts lose control characters, and are cut where nobody would read on', () => {
-    const { vendors } = read(lampVendor({ devices: { lamp: { ...device({ EU868: { id: 'eu' } }), name: ' La\u0000mp\n\u001b[31m ', description: 'x'.repeat(5000) } } }));
+  it('texts lose control characters, and are cut where nobody would read on', async () => {
+    const { vendors } = await read(lampVendor({ devices: { lamp: { ...device({ EU868: { id: 'eu' } }), name: ' La\u0000mp\n\u001b[31m ', description: 'x'.repeat(5000) } } }));
     expect(vendors.acre?.models[0]).toMatchObject({ name: 'La mp [31m', description: 'x'.repeat(4000) });
   });
 });
 
-it('more than a hundred warnings are counted', () => {
-  const { warnings } = read(lampVendor({ index: { endDevices: Array.from({ length: 150 }, (_, at) => `absent-${at}`) } }));
+it('more than a hundred warnings are counted', async () => {
+  const { warnings } = await read(lampVendor({ index: { endDevices: Array.from({ length: 150 }, (_, at) => `absent-${at}`) } }));
   expect(warnings).toHaveLength(101);
   expect(warnings[100]).toEqual({ file: 'vendor/acre', reason: 'has 50 more warnings, which are not shown; mend those above and import again' });
 });
 
-it('more than 500 profiles of a model, and 5,000 models, are not taken', () => {
+it('more than 500 profiles of a model, and 5,000 models, are not taken', async () => {
   const lamp = { firmwareVersions: Array.from({ length: 600 }, (_, at) => ({ version: `${at}`, profiles: { EU868: { id: 'eu' } } })) };
-  const { vendors, reasons } = read(lampVendor({ index: { endDevices: ['lamp', ...Array.from({ length: 5000 }, (_, at) => `absent-${at}`)] }, devices: { lamp } }));
+  const { vendors, reasons } = await read(lampVendor({ index: { endDevices: ['lamp', ...Array.from({ length: 5000 }, (_, at) => `absent-${at}`)] }, devices: { lamp } }));
   expect(vendors.acre?.models[0]?.profiles).toHaveLength(500);
   expect(reasons.slice(0, 2)).toEqual(['vendor/acre/index.yaml: lists 5001 devices; the first 5000 are imported', 'vendor/acre/lamp.yaml: has more than 500 profiles; the first 500 are imported']);
 });

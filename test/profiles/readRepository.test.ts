@@ -7,8 +7,8 @@ import { freshFolder, profileNames, readFolder, removeFolders } from '../support
 afterAll(removeFolders);
 
 describe('a checkout', () => {
-  it('of lorawan-devices is recognised and read without a warning', () => {
-    const { source, vendors, warnings } = readFolder(exampleLorawanDevices(freshFolder()));
+  it('of lorawan-devices is recognised and read without a warning', async () => {
+    const { source, vendors, warnings } = await readFolder(exampleLorawanDevices(freshFolder()));
     expect({ source, warnings, ids: Object.keys(vendors) }).toEqual({ source: 'lorawan-devices', warnings: [], ids: ['northmoor', 'tessel-works'] });
     expect(profileNames(vendors.northmoor)).toEqual([
       ...['1.0', '1.9', '1.10'].flatMap((version) => ['EU868', 'US915', 'AS923'].map((region) => `climate-1/${version}/${region}`)),
@@ -42,8 +42,8 @@ describe('a checkout', () => {
     expect(valve?.scripts.encoder).toBe(valve?.scripts.decoder);
   });
 
-  it('of chirpstack-device-profiles is recognised and read without a warning', () => {
-    const { source, vendors, warnings } = readFolder(exampleChirpStack(freshFolder()));
+  it('of chirpstack-device-profiles is recognised and read without a warning', async () => {
+    const { source, vendors, warnings } = await readFolder(exampleChirpStack(freshFolder()));
     expect({ source, warnings, ids: Object.keys(vendors) }).toEqual({ source: 'chirpstack-device-profiles', warnings: [], ids: ['harrowgate', 'northmoor'] });
     expect([...profileNames(vendors.harrowgate), ...profileNames(vendors.northmoor)]).toEqual([
       'level-3/3.2.1/US915',
@@ -67,20 +67,20 @@ describe('a checkout', () => {
   it.each([
     ['vendor', exampleLorawanDevices, 'northmoor/index.yaml'],
     ['vendors', exampleChirpStack, 'northmoor/vendor.toml'],
-  ])('may be given by its folder %s, or by a link', (folder, make, broken) => {
+  ])('may be given by its folder %s, or by a link', async (folder, make, broken) => {
     const checkout = make(freshFolder());
-    const whole = readFolder(checkout);
+    const whole = await readFolder(checkout);
     const link = join(freshFolder(), 'link');
     symlinkSync(join(checkout, folder), link);
-    for (const given of [join(checkout, folder), link]) expect(readFolder(given).vendors).toEqual(JSON.parse(JSON.stringify(whole.vendors).replaceAll(`"file":"${folder}/`, '"file":"')));
+    for (const given of [join(checkout, folder), link]) expect((await readFolder(given)).vendors).toEqual(JSON.parse(JSON.stringify(whole.vendors).replaceAll(`"file":"${folder}/`, '"file":"')));
     symlinkSync(checkout, join(freshFolder(), 'checkout'));
-    expect(readFolder(checkout)).toEqual(whole);
+    expect(await readFolder(checkout)).toEqual(whole);
     writeFileSync(join(checkout, folder, broken), 'a: [');
-    expect(readFolder(link).warnings[0]?.file).toBe(broken);
+    expect((await readFolder(link)).warnings[0]?.file).toBe(broken);
   });
 
-  it('of both is read as the first, with a warning', () => {
-    const { source, warnings } = readFolder(exampleChirpStack(exampleLorawanDevices(freshFolder())));
+  it('of both is read as the first, with a warning', async () => {
+    const { source, warnings } = await readFolder(exampleChirpStack(exampleLorawanDevices(freshFolder())));
     expect(source).toBe('lorawan-devices');
     expect(warnings).toEqual([{ file: 'vendors', reason: expect.stringContaining('give each repository a folder of its own') as string }]);
   });
@@ -94,18 +94,31 @@ describe('a checkout', () => {
     }
   });
 
-  it('answers a vendor that it does not have with nothing', () => {
-    for (const make of [exampleLorawanDevices, exampleChirpStack]) expect(openRepository(make(freshFolder())).readVendor('nobody')).toMatchObject({ id: 'nobody', models: [], warnings: [{ reason: 'has no vendor "nobody"' }] });
+  it('answers a vendor that it does not have with nothing', async () => {
+    for (const make of [exampleLorawanDevices, exampleChirpStack]) expect(await openRepository(make(freshFolder())).readVendor('nobody')).toMatchObject({ id: 'nobody', models: [], warnings: [{ reason: 'has no vendor "nobody"' }] });
   });
 
-  it('reads the same a second time, from a copy', () => {
+  it('reads the same a second time, from a copy', async () => {
     for (const make of [exampleLorawanDevices, exampleChirpStack]) {
       const [checkout, copy] = [make(freshFolder()), freshFolder()];
       cpSync(checkout, copy, { recursive: true });
-      const first = readFolder(checkout);
+      const first = await readFolder(checkout);
       rmSync(checkout, { recursive: true });
-      expect(JSON.stringify(readFolder(copy))).toBe(JSON.stringify(first));
+      expect(JSON.stringify(await readFolder(copy))).toBe(JSON.stringify(first));
     }
+  });
+});
+
+describe('somebody who wants it to end', () => {
+  it.each([
+    ['lorawan-devices', exampleLorawanDevices],
+    ['chirpstack-device-profiles', exampleChirpStack],
+  ])('is heard while a vendor of %s is read', async (_, make) => {
+    const repository = openRepository(make(freshFolder()));
+    const stop = new AbortController();
+    setImmediate(() => stop.abort(new Error('enough')));
+    await expect(repository.readVendor('northmoor', stop.signal)).rejects.toThrow('enough');
+    expect((await repository.readVendor('northmoor', new AbortController().signal)).models.length).toBeGreaterThan(0);
   });
 });
 
@@ -141,8 +154,13 @@ describe('the list of vendors', () => {
     expect([vendorIds, warnings[0]]).toEqual([[], { file: 'vendor/index.yaml', reason: expect.stringContaining(reason) as string }]);
   });
 
-  it('makes ids of names that could not be parts of one', () => {
-    const { vendors } = readFolder(chirpStackFolder(freshFolder(), { 'Tall Trees  Ltd': { devices: { 'reader  one': { device: { firmware: [{ version: '1.0 / beta', profiles: ['EU  868'] }] } } }, profiles: { 'EU  868': { profile: { region: 'EU868', mac_version: '1.0.3', reg_params_revision: 'A', supports_otaa: true } } } } }));
+  it('finds vendors by their ids, and by their folders', () => {
+    const [yaml, toml] = [lorawanDevicesFolder(freshFolder(), { 'Tall  Trees': {} }), chirpStackFolder(freshFolder(), { 'Tall  Trees': {} })];
+    expect([yaml, toml].map((folder) => ['Tall-Trees', 'Tall  Trees', 'tall'].map((name) => openRepository(folder).findVendor(name)))).toEqual([['Tall-Trees', 'Tall-Trees', undefined], ['Tall-Trees', 'Tall-Trees', undefined]]);
+  });
+
+  it('makes ids of names that could not be parts of one', async () => {
+    const { vendors } = await readFolder(chirpStackFolder(freshFolder(), { 'Tall Trees  Ltd': { devices: { 'reader  one': { device: { firmware: [{ version: '1.0 / beta', profiles: ['EU  868'] }] } } }, profiles: { 'EU  868': { profile: { region: 'EU868', mac_version: '1.0.3', reg_params_revision: 'A', supports_otaa: true } } } } }));
     expect(profileNames(vendors['Tall-Trees-Ltd'])).toEqual(['reader-one/1.0-beta/EU868']);
   });
 });

@@ -26,9 +26,10 @@ export interface ReadFolder {
 }
 
 /** Reads all of a checkout. */
-export function readFolder(folder: string): ReadFolder {
+export async function readFolder(folder: string): Promise<ReadFolder> {
   const repository = openRepository(folder);
-  const vendors = repository.vendorIds.map((id) => repository.readVendor(id));
+  const vendors: ReadVendor[] = [];
+  for (const id of repository.vendorIds) vendors.push(await repository.readVendor(id));
   return { source: repository.source, vendors: Object.fromEntries(vendors.map((vendor) => [vendor.id, vendor])), warnings: [...repository.warnings, ...vendors.flatMap(({ warnings }) => warnings)] };
 }
 

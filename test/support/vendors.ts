@@ -3,7 +3,7 @@ import type { ReadCodec, ReadModel, ReadProfile, ReadVendor } from '../../src/pr
 
 /** A vendor as a repository could give it, without models; name only what the test is about. */
 export function vendorOf(given: Partial<ReadVendor> = {}): ReadVendor {
-  return { id: 'quellwerk', name: 'Quellwerk', otherNames: [], models: [], codecs: [], warnings: [], ...given };
+  return { id: 'quellwerk', name: 'Quellwerk', otherNames: [], models: [], codecs: [], unread: { all: false, ids: [] }, warnings: [], ...given };
 }
 
 /** A model with one profile. */

@@ -1,7 +1,7 @@
 import type { Core } from '../../app';
 import { systemClock } from '../../kernel/clock';
 import { nearest } from '../../kernel/nearest';
-import { openRepository, type ProfileRepository } from '../../profiles';
+import { openRepository, type ProfileRepository, type ReadVendor } from '../../profiles';
 import { withCore } from '../core';
 import { Reported, UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
@@ -28,9 +28,11 @@ export async function runImport(folder: string, flags: ImportFlags): Promise<voi
 }
 
 /** Each once, in the order of the repository. */
-function chosen({ vendorIds }: ProfileRepository, wanted: readonly string[]): readonly string[] {
-  const missing = wanted.find((id) => !vendorIds.includes(id));
-  if (missing === undefined) return vendorIds.filter((id) => wanted.includes(id));
+function chosen(repository: ProfileRepository, wanted: readonly string[]): readonly string[] {
+  const { vendorIds } = repository;
+  const missing = wanted.find((name) => repository.findVendor(name) === undefined);
+  const ids = new Set(wanted.map((name) => repository.findVendor(name)));
+  if (missing === undefined) return vendorIds.filter((id) => ids.has(id));
   const near = nearest(missing, vendorIds);
   throw new UsageError(`there is no vendor ${JSON.stringify(plainText(missing, 80))} in this repository${near === undefined ? '' : `; did you mean ${JSON.stringify(plainText(near, 80))}?`}`);
 }
@@ -39,15 +41,18 @@ async function importAll(core: Core, repository: ProfileRepository, vendorIds: r
   const report = new ImportReport(repository);
   const progress = new Progress(vendorIds.length, flags.json ? { write: () => {} } : process.stderr);
   const signals = stopSignals(systemClock, () => process.exit(1));
-  void signals.first.then(() => report.stop());
+  const stop = new AbortController();
+  void signals.first.then(() => {
+    report.stop();
+    stop.abort();
+  });
   const change = { resource: 'device-profiles', fields: flags.vendor === undefined ? [] : ['vendor'] };
   try {
     await core.audit.changeOfAll('profiles import', change, async (begin) => {
       for (const id of vendorIds) {
         progress.show(plainText(id, 40));
-        await turn();
-        if (report.isStopped) return;
-        const vendor = repository.readVendor(id);
+        const vendor = await readUnlessStopped(repository, id, stop.signal);
+        if (vendor === undefined) return;
         report.add(vendor, await core.profiles.imports.store(repository.source, vendor, begin));
         progress.step(plainText(id, 40));
       }
@@ -60,7 +65,12 @@ async function importAll(core: Core, repository: ProfileRepository, vendorIds: r
   }
 }
 
-/** One turn of the event loop, in which signals are heard. */
-async function turn(): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
+/** Undefined: somebody wants it to end. */
+async function readUnlessStopped(repository: ProfileRepository, id: string, signal: AbortSignal): Promise<ReadVendor | undefined> {
+  try {
+    return await repository.readVendor(id, signal);
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    throw error;
+  }
 }

@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { ChirpStackVendor } from './chirpStackVendor';
 import { idOf } from './fields';
+import { givingWay } from './givingWay';
 import { ImportWarnings } from './importWarnings';
 import type { ImportWarning, ProfileRepository } from './readVendor';
 import type { SafeFolder } from './safeFolder';
@@ -18,9 +19,11 @@ export function chirpStackProfiles(folder: SafeFolder, vendors: string, before: 
     source: 'chirpstack-device-profiles',
     vendorIds: [...folders.keys()],
     warnings: [...before, ...warnings.all(vendors)],
-    readVendor: (id) => {
+    unread: warnings.left(),
+    findVendor: (name) => (folders.has(name) ? name : [...folders].find(([, own]) => own === name)?.[0]),
+    readVendor: async (id, signal) => {
       const name = folders.get(id);
-      return name === undefined ? unknownVendor(id, vendors) : new ChirpStackVendor(new VendorFiles(folder), posix.join(vendors, name), id).read();
+      return name === undefined ? unknownVendor(id, vendors) : await new ChirpStackVendor(new VendorFiles(folder), posix.join(vendors, name), id).read(givingWay(signal));
     },
   };
 }

@@ -4,6 +4,7 @@ import { chirpStackCodec } from './chirpStackCodec';
 import { DEVICE_KEYS, PROFILE_KEYS, unknownKeys, VENDOR_KEYS } from './chirpStackKeys';
 import { CodecShelf } from './codecShelf';
 import { fileNameOf, idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
+import type { GiveWay } from './givingWay';
 import { ImportWarnings, some } from './importWarnings';
 import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles';
 import { radioSettings, type RadioSettings } from './radio';
@@ -35,13 +36,14 @@ export class ChirpStackVendor {
   ) {}
 
   /** All of it that can be used. */
-  read(): ReadVendor {
+  async read(giveWay: GiveWay): Promise<ReadVendor> {
     const file = posix.join(this.own, 'vendor.toml');
     const vendor = this.section(file, 'vendor', VENDOR_KEYS);
+    if ('problem' in vendor) this.warnings.leaves();
     if ('problem' in vendor) this.warnings.add(vendor.problem.file, `${vendor.problem.reason}; no model of ${this.id} is imported`);
     const table = 'value' in vendor ? vendor.value : {};
-    const models = 'value' in vendor ? this.models(table, file) : [];
-    return { id: this.id, name: shortText(member(table, 'name'), LONGEST_NAME) || this.id, otherNames: otherNames(table), models, codecs: this.codecs.usedBy(models), warnings: this.warnings.all(this.own) };
+    const models = 'value' in vendor ? await this.models(table, file, giveWay) : [];
+    return { id: this.id, name: shortText(member(table, 'name'), LONGEST_NAME) || this.id, otherNames: otherNames(table), models, codecs: this.codecs.usedBy(models), unread: this.warnings.left(), warnings: this.warnings.all(this.own) };
   }
 
   /** The table that a file consists of. */
@@ -54,11 +56,12 @@ export class ChirpStackVendor {
     return isTable(inner) ? { value: inner } : { problem: { file: path, reason: `has no table [${name}]` } };
   }
 
-  private models(vendor: Table, file: string): ReadModel[] {
+  private async models(vendor: Table, file: string, giveWay: GiveWay): Promise<ReadModel[]> {
     const names = this.listed(vendor, file);
     if (names.length > MOST_MODELS) this.warnings.add(file, `lists ${names.length} devices; the first ${MOST_MODELS} are imported`);
     const models = new Map<string, ReadModel | undefined>();
     for (const name of names.slice(0, MOST_MODELS)) {
+      await giveWay();
       const id = idOf(posix.basename(name));
       if ('problem' in id) this.warnings.add(file, `lists a device whose name ${id.problem}; it is not imported`);
       else if (models.has(id.value)) this.warnings.add(file, `lists the device ${JSON.stringify(id.value)} more than once; the first is imported`);

@@ -1,5 +1,5 @@
 import { shortened } from '../../kernel/shortened';
-import type { ImportWarning } from './readVendor';
+import type { ImportWarning, Unread } from './readVendor';
 
 const MOST = 100;
 const LONGEST = 400;
@@ -18,6 +18,8 @@ interface Noted extends ImportWarning {
 /** Collects what is wrong with the files of a vendor: each thing once, with all that it costs. */
 export class ImportWarnings {
   private readonly noted = new Map<string, Noted>();
+  private readonly unread = new Set<string>();
+  private isAllUnread = false;
 
   /** Something that costs what its reason says. */
   add(file: string, reason: string): void {
@@ -26,10 +28,22 @@ export class ImportWarnings {
 
   /** Something that costs one profile of this model. */
   costsProfile({ file, reason }: ImportWarning, model: string): void {
+    this.leaves(model);
     const { cost } = this.note(file, reason, { profiles: 0, models: new Set() });
     if (!cost) return;
     cost.profiles += 1;
     cost.models.add(model);
+  }
+
+  /** Something of this model, or of this vendor, could not be read; without a name: of any. */
+  leaves(id?: string): void {
+    if (id === undefined) this.isAllUnread = true;
+    else this.unread.add(id);
+  }
+
+  /** What could not be read. */
+  left(): Unread {
+    return { all: this.isAllUnread, ids: [...this.unread] };
   }
 
   /** The first hundred as they came; if there are more, one that counts them, of `folder`. */

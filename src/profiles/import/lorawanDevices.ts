@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { fileNameOf, idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
+import { givingWay } from './givingWay';
 import { ImportWarnings, some } from './importWarnings';
 import { LorawanDevicesVendor, readFields, type ListedVendor } from './lorawanDevicesVendor';
 import type { ImportWarning, ProfileRepository } from './readVendor';
@@ -18,9 +19,11 @@ export function lorawanDevices(folder: SafeFolder, vendors: string, before: read
     source: 'lorawan-devices',
     vendorIds: [...listed.keys()],
     warnings: [...before, ...warnings.all(vendors)],
-    readVendor: (id) => {
+    unread: warnings.left(),
+    findVendor: (name) => (listed.has(name) ? name : [...listed.values()].find((vendor) => vendor.folder === name)?.id),
+    readVendor: async (id, signal) => {
       const vendor = listed.get(id);
-      return vendor ? new LorawanDevicesVendor(new VendorFiles(folder), vendors, vendor).read() : unknownVendor(id, vendors);
+      return vendor ? await new LorawanDevicesVendor(new VendorFiles(folder), vendors, vendor).read(givingWay(signal)) : unknownVendor(id, vendors);
     },
   };
 }
@@ -32,6 +35,7 @@ function listVendors(folder: SafeFolder, vendors: string, warnings: ImportWarnin
   const folders = folder.list(vendors, 'folders');
   if ('problem' in index || 'problem' in folders) {
     warnings.add(file, `${'problem' in index ? index.problem.reason : 'lies in a folder that cannot be read'}; nothing is imported`);
+    warnings.leaves();
     return [];
   }
   const listed = new Map<string, ListedVendor>();

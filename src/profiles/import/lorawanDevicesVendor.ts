@@ -2,6 +2,7 @@ import { posix } from 'node:path';
 import { findRegion } from '../regions';
 import { CodecShelf } from './codecShelf';
 import { fileNameOf, idOf, isTable, listOf, member, shortText, type Table } from './fields';
+import type { GiveWay } from './givingWay';
 import { ImportWarnings } from './importWarnings';
 import { lorawanDevicesCodec } from './lorawanDevicesCodec';
 import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles';
@@ -42,16 +43,17 @@ export class LorawanDevicesVendor {
   }
 
   /** All of it that can be used. */
-  read(): ReadVendor {
-    const models = this.models();
-    return { id: this.vendor.id, name: this.vendor.name, otherNames: [], models, codecs: this.codecs.usedBy(models), warnings: this.warnings.all(this.own) };
+  async read(giveWay: GiveWay): Promise<ReadVendor> {
+    const models = await this.models(giveWay);
+    return { id: this.vendor.id, name: this.vendor.name, otherNames: [], models, codecs: this.codecs.usedBy(models), unread: this.warnings.left(), warnings: this.warnings.all(this.own) };
   }
 
-  private models(): ReadModel[] {
+  private async models(giveWay: GiveWay): Promise<ReadModel[]> {
     const file = posix.join(this.own, 'index.yaml');
     const index = this.files.table(file, readFields);
     if ('problem' in index) {
       this.warnings.add(index.problem.file, `${index.problem.reason}; no model of ${this.vendor.id} is imported`);
+      this.warnings.leaves();
       return [];
     }
     const listed = member(index.value, 'endDevices');
@@ -59,7 +61,10 @@ export class LorawanDevicesVendor {
     const names = listOf(listed);
     if (names.length > MOST_MODELS) this.warnings.add(file, `lists ${names.length} devices; the first ${MOST_MODELS} are imported`);
     const models = new Map<string, ReadModel>();
-    for (const name of names.slice(0, MOST_MODELS)) this.model(name, file, models);
+    for (const name of names.slice(0, MOST_MODELS)) {
+      await giveWay();
+      this.model(name, file, models);
+    }
     return [...models.values()];
   }
 

@@ -37,6 +37,14 @@ export interface ReadModel {
   readonly profiles: readonly ReadProfile[];
 }
 
+/** What is there and could not be read, or not all of it: nobody can say what else it has. */
+export interface Unread {
+  /** Anything at all may be missing. */
+  readonly all: boolean;
+  /** The ids of those of which something may be missing. */
+  readonly ids: readonly string[];
+}
+
 /** All of one vendor that can be used. */
 export interface ReadVendor {
   readonly id: string;
@@ -45,6 +53,8 @@ export interface ReadVendor {
   readonly models: readonly ReadModel[];
   /** Those that its models name. */
   readonly codecs: readonly ReadCodec[];
+  /** Of its models, by their ids. */
+  readonly unread: Unread;
   readonly warnings: readonly ImportWarning[];
 }
 
@@ -53,8 +63,12 @@ export interface ProfileRepository {
   readonly source: ProfileSource;
   /** The ids of its vendors, in order. */
   readonly vendorIds: readonly string[];
+  /** Of its vendors, by their ids; those of `vendorIds` say it themselves. */
+  readonly unread: Unread;
   /** What was wrong with the lists of vendors themselves. */
   readonly warnings: readonly ImportWarning[];
-  /** Reads one vendor. Never throws for what stands in the files: that is in the warnings. */
-  readVendor(vendorId: string): ReadVendor;
+  /** The id of the vendor that is named by its id, or by its folder; undefined: there is none. */
+  findVendor(name: string): string | undefined;
+  /** Reads one vendor, with turns for others in between. Never throws for what stands in the files: that is in the warnings. Throws the reason of `signal` once that is aborted. */
+  readVendor(vendorId: string, signal?: AbortSignal): Promise<ReadVendor>;
 }
