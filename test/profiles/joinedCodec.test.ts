@@ -1,4 +1,5 @@
-import { createContext, Script } from 'node:vm';
+import { createContext, runInContext, Script } from 'node:vm';
+import { transformSync } from 'esbuild';
 import { joinedCodec } from '../../src/profiles/codecs/joinedCodec';
 import { scriptsFromColumn, scriptsToColumns } from '../../src/profiles/codecs/storedScripts';
 import { CODEC_ROLES, type CodecRole, type CodecScripts } from '../../src/profiles';
@@ -16,6 +17,9 @@ const HELPERS = {
 };
 
 const ENCODE = 'function encodeDownlink(input) { return { bytes: [input.data.v] }; }';
+
+/** A file that counts its calls in a global, and makes another one when it is called. */
+const counting = (name: string, step: number): string => `count = 0;\nfunction ${name}() { count += ${step}; made = [typeof made, count]; return made; }`;
 
 /** Runs a script as a server does that calls its global functions, in strict code or not; what it answers as JSON. */
 function called(script: string, call: string, code: 'strict' | 'sloppy'): unknown {
@@ -121,5 +125,75 @@ describe('a codec as one script', () => {
     const script = joinedCodec(scriptsOf({ decoder: HELPERS.decoder, downlinkDecoder: HELPERS.downlinkDecoder }));
     expect(called(script, 'typeof encodeDownlink', 'sloppy')).toBe('undefined');
     expect((await room.encode(script)).error?.code).toBe('no_encoder');
+  });
+
+  it.each<[string, string, string]>([
+    ['numbers', 'SCALE = 10;\nfunction encodeDownlink(i) { return { bytes: [i.data.v * SCALE] }; }', 'SCALE = 100;\nfunction decodeUplink(i) { return { data: { v: i.bytes[0] * SCALE } }; }'],
+    ['functions', 'conv = function (v) { return v * 10; };\nfunction encodeDownlink(i) { return { bytes: [conv(i.data.v)] }; }', 'conv = function (v) { return v * 100; };\nfunction decodeUplink(i) { return { data: { v: conv(i.bytes[0]) } }; }'],
+    ['members of the global object', 'this.conv = function (v) { return v * 10; };\nfunction encodeDownlink(i) { return { bytes: [conv(i.data.v)] }; }', 'globalThis.conv = (v) => v * 100;\nfunction decodeUplink(i) { return { data: { v: conv(i.bytes[0]) } }; }'],
+    ['functions of the engine', 'parseInt = function (v) { return v * 10; };\nfunction encodeDownlink(i) { return { bytes: [parseInt(i.data.v)] }; }', 'function decodeUplink(i) { return { data: { v: parseInt(i.bytes[0] + "00") } }; }'],
+    ['functions of the engine that are deleted', 'delete globalThis.parseInt;\nfunction encodeDownlink(i) { return { bytes: [typeof parseInt === "undefined" ? i.data.v * 10 : 0] }; }', 'function decodeUplink(i) { return { data: { v: parseInt(i.bytes[0] + "00") } }; }'],
+    ['methods', 'Number.prototype.conv = function () { return this * 10; };\nfunction encodeDownlink(i) { return { bytes: [i.data.v.conv()] }; }', 'Number.prototype.conv = function () { return this * 100; };\nfunction decodeUplink(i) { return { data: { v: i.bytes[0].conv() } }; }'],
+    ['helpers of one kind with our names', 'files = entries = current = around = spots = 10;\nfunction encodeDownlink(i) { return { bytes: [i.data.v * files] }; }', 'files = entries = current = around = spots = 100;\nfunction decodeUplink(i) { return { data: { v: i.bytes[0] * current } }; }'],
+  ])('keeps %s apart that two files call alike without declaring them', async (_what, encoder, decoder) => {
+    const script = joinedCodec(scriptsOf({ encoder, decoder }));
+    expect([await encoded(script, 3), await decoded(script, 'uplink', 3)]).toEqual([[30], { v: 300 }]);
+    const names = 'JSON.stringify(Object.getOwnPropertyNames(globalThis).sort())';
+    const calls = `[decodeUplink({ bytes: [3] }).data.v, encodeDownlink({ data: { v: 3 } }).bytes[0], decodeUplink({ bytes: [4] }).data.v, before === ${names}, typeof Number.prototype.conv]`;
+    expect(called(`var before;\nbefore = ${names};\n${script}`, calls, 'sloppy')).toEqual([300, 30, 400, true, 'undefined']);
+  });
+
+  it('keeps what each file changes while it is called, and leaves the globals of the server alone', () => {
+    const context = createContext({});
+    const run = (text: string): unknown => JSON.parse(runInContext(`JSON.stringify(${text})`, context) as string);
+    runInContext(joinedCodec(scriptsOf({ encoder: counting('encodeDownlink', 1), decoder: counting('decodeUplink', 10) })), context);
+    expect(run('[typeof count, encodeDownlink(), decodeUplink(), encodeDownlink(), decodeUplink(), typeof count, typeof made]')).toEqual(['undefined', ['undefined', 1], ['undefined', 10], ['object', 2], ['object', 20], 'undefined', 'undefined']);
+    expect(run('[count = 7, encodeDownlink()[1], count, count = 8, decodeUplink()[1], encodeDownlink()[1], count]')).toEqual([7, 3, 7, 8, 30, 4, 8]);
+  });
+
+  it('finds the globals of a file where its function throws, waits, or calls that of another one', async () => {
+    const encoder = 'SCALE = 10;\nfunction Encoder() { throw new Error("SCALE " + SCALE); }\nasync function encodeDownlink(i) { await null; return { bytes: [i.data.v * SCALE] }; }';
+    const decoder = 'SCALE = 100;\nfunction decodeUplink(i) { try { Encoder(); } catch (error) { return { data: { v: SCALE, other: error.message } }; } }';
+    const script = joinedCodec(scriptsOf({ encoder, decoder }));
+    expect([await encoded(script, 3), await decoded(script, 'uplink', 3)]).toEqual([[30], { v: 100, other: 'SCALE 10' }]);
+    const context = createContext({});
+    runInContext(script, context);
+    const [bytes, scale] = (await runInContext('encodeDownlink({ data: { v: 3 } }).then(function (answer) { return [answer.bytes[0], typeof SCALE]; })', context)) as unknown[];
+    expect([bytes, scale, runInContext('decodeUplink().data.v', context)]).toEqual([30, 'undefined', 100]);
+  });
+
+  it('takes nothing for its own that is left from the time before', () => {
+    const [first, second] = [scriptsOf({ encoder: 'function Encode() {}', decoder: HELPERS.decoder }), scriptsOf({ encoder: 'function Encoder() {}', decoder: HELPERS.decoder })].map(joinedCodec);
+    expect(called(`${first}\n${second}`, '[typeof Encode, typeof Encoder, decodeUplink({ bytes: [3] })]', 'sloppy')).toEqual(['undefined', 'function', { data: { v: 200 } }]);
+  });
+
+  it.each<[string, string, unknown]>([
+    ['a line for a shell', `#!/usr/bin/env node\n${ENCODE}`, [7]],
+    ['nothing of its role', 'var nothing = 1;', 'no_encoder'],
+    ['a class instead of a function', 'class Encoder {}\nclass Other {}\nmodule.exports = { Encode: Other };', 'no_encoder'],
+    ['a class beside a function', 'class Encoder { }\nfunction Encode(port, obj) { return [obj.v]; }', [7]],
+    ['an error while it loads', `${ENCODE}\nthrow new Error("no table");`, 'runtime_error: Error: no table'],
+    ['a return outside of a function', `${ENCODE}\nreturn;`, 'runtime_error: SyntaxError: encoder.js returns outside of a function'],
+    ['an export that throws', 'Object.defineProperty(module.exports, "encodeDownlink", { get: function () { throw new Error("no export"); } });', 'runtime_error: Error: no export'],
+    ['exports that throw', 'Object.defineProperty(module, "exports", { get: function () { throw new Error("no exports"); } });', 'runtime_error: Error: no exports'],
+    ['a global object that is frozen', `"use strict"; Object.freeze(globalThis);\n${ENCODE}`, [7]],
+    ['a global object that is sealed', `Object.seal(this); Object.preventExtensions(globalThis);\n${ENCODE}`, [7]],
+    ['other built-in objects', `Object.keys = Object.getOwnPropertyNames = function () { return []; };\nArray.prototype.forEach = Function.prototype.call = Function.prototype.apply = function () {};\nString.prototype.slice = null;\n${ENCODE}`, [7]],
+    ['a constant in the global object', `Object.defineProperty(globalThis, "SCALE", { value: 5 });\n${ENCODE}`, [7]],
+    ['methods for all objects', `Object.prototype.encodeDownlink = Object.prototype.Decode = 1;\n${ENCODE}`, [7]],
+  ])('keeps the other files working beside one with %s', async (_what, encoder, answer) => {
+    const decoder = 'function decodeUplink(input) { var sum = 0; input.bytes.forEach(function (b) { sum += b; }); return { data: { sum: sum, keys: Object.keys(input).slice(0, 1), more: typeof ({}).Decode } }; }';
+    for (const script of [joinedCodec(scriptsOf({ encoder, decoder })), joinedCodec(scriptsOf({ encoder, decoder, downlinkDecoder: HELPERS.downlinkDecoder }))]) {
+      const { output, error } = await room.encode(script, { data: { v: 7 } });
+      expect(output ? [...output.bytes] : [error?.code, `${error?.code}: ${error?.message}`]).toEqual(typeof answer === 'string' ? expect.arrayContaining([answer]) : answer);
+      expect(await decoded(script, 'uplink', 3, 4)).toEqual({ sum: 7, keys: ['bytes'], more: 'undefined' });
+      expect(called(script, '[decodeUplink({ bytes: [3] }).data.sum, Object.isFrozen(Object.freeze({ a: 1 }))]', 'sloppy')).toEqual([3, true]);
+    }
+  });
+
+  it('asks no more of a server than its files do: ECMAScript 5', () => {
+    const script = joinedCodec(scriptsOf({ encoder: 'function Encoder(obj) { return [obj.v]; }', decoder: 'function Decoder(bytes) { return { v: bytes[0] }; }', downlinkDecoder: 'function decodeDownlink() {}' }));
+    expect(() => transformSync('var { a } = b;', { target: 'es5', logLevel: 'silent' })).toThrow('es5');
+    expect(transformSync(script, { target: 'es5', logLevel: 'silent' }).code).toBe(transformSync(script).code);
   });
 });

@@ -1,5 +1,6 @@
 import { ENTRY_POINTS } from '../../codec';
 import { CODEC_ROLES, type CodecFile, type CodecRole, type CodecScripts } from '../profile';
+import { RUN_FILES } from './codecFiles';
 
 /** The functions that a file may define for what it does; it defines none of the others for this codec, even if it holds one of that name. */
 const NAMES: { readonly [Role in CodecRole]: readonly string[] } = { encoder: ENTRY_POINTS.encoder, decoder: ENTRY_POINTS.uplinkDecoder, downlinkDecoder: ENTRY_POINTS.downlinkDecoder };
@@ -11,8 +12,9 @@ interface Part {
 
 /**
  * A codec as one script, which our sandbox runs and a network server that calls global functions, too. A single file stays as it is. Several
- * follow each other as encoder, decoder and downlink decoder, each once and in a function of its own, where their helpers cannot clash; what
- * they define or export for their roles becomes global. Empty: the codec has no file.
+ * follow each other as encoder, decoder and downlink decoder, each once and in a function of its own. Neither their helpers clash nor the
+ * globals that they make without declaring them, and a file that throws takes no other with it. What they define or export for their roles
+ * becomes global. What it cannot keep apart is said in the script's head. Empty: the codec has no file.
  */
 export function joinedCodec(scripts: CodecScripts): string {
   const parts = partsOf(scripts);
@@ -33,37 +35,42 @@ function partsOf(scripts: CodecScripts): Part[] {
   return parts;
 }
 
-// Global by `var`, because a server may run all of it as strict code, where a name that nobody declared cannot be assigned.
+// Global by `var`, because a server may run all of it as strict code, where a name that nobody declared cannot be assigned. Undefined at first,
+// because a server may run it again, and no file may be taken to define what is still there of the last time.
 function joined(parts: readonly Part[]): string {
-  const names = parts.flatMap((part) => part.names).join(', ');
-  return `// The files of this codec, each in a scope of its own.
-var { ${names} } = (function (files) {
-  var entries = {};
-  var exportedAs = function (name, exported) {
-    if (exported === null || exported === undefined) return undefined;
-    if (typeof exported[name] === "function") return exported[name];
-    return typeof exported === "function" && exported.name === name ? exported : undefined;
-  };
-  files.forEach(function (file) {
-    var module = { exports: {} };
-    var own = file.run.call(this, module, module.exports);
-    var exported = module.exports;
-    Object.keys(own).forEach(function (name) {
-      entries[name] = own[name] || exportedAs(name, exported) || (exported && exportedAs(name, exported.default));
-    });
-  }, this);
-  return entries;
+  const names = parts.flatMap((part) => part.names);
+  return `${HEAD}
+var ${names.map((name) => `${name} = undefined`).join(', ')};
+(function (files) {
+${RUN_FILES}
+${names.map((name) => `  ${name} = entries.${name};`).join('\n')}
 }).call(this, [
 ${parts.map(scopeOf).join(',\n')}
 ]);
 `;
 }
 
+const HEAD = `// The files of this codec, each in a scope of its own and with globals of its own: what one of them sets, replaces or deletes
+// of the global object, or of Object, Function.prototype, Array, String, Number, Date, Math and JSON, only its own functions find.
+// What it declares is no member of the global object. Not kept apart are changes inside of other objects that were there before,
+// and what two files do while both wait for promises: await the one before you call the other. A file that throws while it loads
+// throws the same when it is called; one that cannot be read as JavaScript keeps all of this from being read.`;
+
 // The inner function may have variables called `module` and `exports`, and its first line may say "use strict". Its last one may be a comment.
 function scopeOf({ file, names }: Part): string {
   const own = names.map((name) => `${name}: typeof ${name} === "function" ? ${name} : undefined`);
-  return `{ file: ${JSON.stringify(file.name)}, run: function (module, exports) { return (function () {
-${file.text}
+  return `{ name: ${quoted(file.name)}, names: ${JSON.stringify(names)}, changes: [], run: function (module, exports) { return (function () {
+${withoutHashbang(file.text)}
 ;return { ${own.join(', ')} };
 }).call(this); } }`;
+}
+
+// A line separator of Unicode may stand in JSON, but not in a text of older ECMAScript.
+function quoted(text: string): string {
+  return JSON.stringify(text).replace(/[\u2028\u2029]/g, (separator) => (separator === '\u2028' ? '\\u2028' : '\\u2029'));
+}
+
+// A line for a shell may be the first of a script only.
+function withoutHashbang(text: string): string {
+  return text.replace(/^#!/, '//');
 }
