@@ -11,6 +11,16 @@ export function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
+/** Writes one JSON value to stdout; `indent` as JSON.stringify has it. */
+export function sayJson(value: unknown, indent?: number): void {
+  say(plainJson(JSON.stringify(value, undefined, indent)));
+}
+
+/** JSON, the same value without what would steer a terminal: such characters as JSON writes them with \\u. Line ends stay: they are between the values. */
+export function plainJson(json: string): string {
+  return json.replaceAll(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''));
+}
+
 /** Writes a line for people to stderr, so that stdout stays what a program may read. */
 export function note(line: string): void {
   process.stderr.write(`${line}\n`);
@@ -18,7 +28,7 @@ export function note(line: string): void {
 
 /** Shows one record: JSON for programs, a line per field for people. */
 export function showRecord(record: Readonly<Record<string, unknown>>, { json }: OutputOptions): void {
-  if (json) return say(JSON.stringify(record));
+  if (json) return sayJson(record);
   const width = Math.max(...Object.keys(record).map((key) => key.length));
   for (const [key, value] of Object.entries(record)) say(`${key.padEnd(width)}  ${cell(value)}`);
 }
@@ -28,7 +38,7 @@ export function showRecord(record: Readonly<Record<string, unknown>>, { json }: 
  * table each record is a block with a line per field; through a pipe it stays a table.
  */
 export function showTable<Row extends object>(rows: readonly Row[], columns: readonly (keyof Row & string)[], { json }: OutputOptions): void {
-  if (json) return say(JSON.stringify(rows));
+  if (json) return sayJson(rows);
   if (rows.length === 0) return say('none');
   const table = new Table({ head: [...columns], style: { head: [], border: [], compact: true }, chars: PLAIN });
   for (const row of rows) table.push(columns.map((column) => tableCell(row[column])));

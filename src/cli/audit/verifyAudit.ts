@@ -6,7 +6,7 @@ import type { Core } from '../../app';
 import { withCore } from '../core';
 import { Reported, UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
-import { note, say, showTable } from '../output';
+import { note, sayJson, showTable } from '../output';
 import { Progress } from '../progress';
 import { noChain } from './noChain';
 
@@ -25,7 +25,7 @@ export async function runVerify(flags: VerifyFlags): Promise<void> {
   if (expect && organization === undefined && file === undefined) throw new UsageError('--expect is the head of one chain; name it with --organization');
   const checks = file === undefined ? await withCore(flags, async (core) => await verifyDatabase(core, organization, expect)) : await verifyFile(file, expect);
   const faults = checks.flatMap((check) => check.faults);
-  if (flags.json) say(JSON.stringify({ chains: checks.map(shown), faults: faults.map(faultShown) }));
+  if (flags.json) sayJson({ chains: checks.map(shown), faults: faults.map(faultShown) });
   else {
     showTable(checks.map((check) => ({ ...shown(check), verdict: verdictOn(check) })), ['organizationId', 'events', 'verdict', 'head'], flags);
     for (const { chain, seq, what, detail } of faults) note(`plantroom: ${what} in the chain of ${chain === '' ? 'no organization' : `organization ${chain}`} at ${seq}: ${detail}`);

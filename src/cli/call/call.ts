@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { DomainError } from '../../kernel/errors';
 import { Reported, UsageError } from '../exit';
-import { note, say, showTable } from '../output';
+import { note, plainJson, sayJson, showTable } from '../output';
 import { exchange } from './exchange';
 import { messageFromJson, messageToJson } from './jsonMapping';
 import { getMethod, serverMethods, type ServerMethod } from './serverMethods';
@@ -27,7 +27,7 @@ export async function runCall(name: string | undefined, body: string | undefined
   } catch (error) {
     if (!isServiceError(error)) throw error;
     const wire = wireErrorOf(error);
-    note(flags.json ? JSON.stringify({ error: wire }) : `plantroom: ${wireErrorText(wire, target.address)}`);
+    note(flags.json ? plainJson(JSON.stringify({ error: wire })) : `plantroom: ${wireErrorText(wire, target.address)}`);
     throw new Reported(1);
   }
 }
@@ -40,7 +40,7 @@ async function callMethod(target: Target, method: ServerMethod, requests: readon
   const limit = timeout ?? (responseStream ? undefined : 30_000);
   const indent = responseStream || json ? undefined : 2;
   const deadline = limit === undefined ? undefined : Date.now() + limit;
-  await exchange({ target, method, requests, deadline, onAnswer: (answer) => say(JSON.stringify(messageToJson(method.output, answer), undefined, indent)) });
+  await exchange({ target, method, requests, deadline, onAnswer: (answer) => sayJson(messageToJson(method.output, answer), indent) });
 }
 
 /** The requests in the body: one JSON value, or for a stream of requests an array or one a line. `-` reads stdin. */

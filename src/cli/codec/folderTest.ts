@@ -1,5 +1,5 @@
 import { Reported, UsageError } from '../exit';
-import { say, showTable } from '../output';
+import { say, sayJson, showTable } from '../output';
 import { plainText } from '../plainText';
 import { Progress } from '../progress';
 import type { Example } from './example';
@@ -35,7 +35,7 @@ export async function runFolderTest(folder: string, flags: CodecFlags): Promise<
   progress.clear();
   const count = (result: Row['result']): number => rows.filter((row) => row.result === result).length;
   const summary = { passed: count('passed'), failed: count('failed'), noExamples: count('no examples'), skipped: count('skipped') };
-  if (flags.json) say(JSON.stringify({ ...summary, results: rows }));
+  if (flags.json) sayJson({ ...summary, results: rows });
   else showRows(rows, summary, folder);
   if (summary.failed > 0 || summary.passed === 0) throw new Reported(1);
 }

@@ -2,7 +2,7 @@ import { nearest } from '../../kernel/nearest';
 import { CodecRepository, PROFILE_SOURCES, type CodecBrand, type CodecRole, type DeviceCodec } from '../../profiles';
 import { withCore } from '../core';
 import { Reported, UsageError } from '../exit';
-import { say } from '../output';
+import { sayJson } from '../output';
 import { plainText } from '../plainText';
 import { Progress } from '../progress';
 import { exampleOf, type Example } from './example';
@@ -36,7 +36,7 @@ export async function runProfilesTest(flags: ProfilesFlags): Promise<void> {
     const codecs = new CodecRepository(database.db);
     return await reportOf(codecs, chosenOf(await codecs.listBrands(), flags), flags);
   });
-  if (flags.json) say(JSON.stringify({ ...sums.all, vendors: sums.vendors, failures }));
+  if (flags.json) sayJson({ ...sums.all, vendors: sums.vendors, failures });
   else showReport(sums, failures);
   if (sums.all.failed > 0 || sums.all.passed === 0) throw new Reported(1);
 }

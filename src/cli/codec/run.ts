@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers';
 import type { CodecError, DecodeRequest, EncodeRequest } from '../../codec';
 import { jsonProblem, type JsonValue } from '../../kernel/jsonValue';
 import { Reported, UsageError } from '../exit';
-import { note, say } from '../output';
+import { note, sayJson } from '../output';
 import { plainText } from '../plainText';
 import { bytesOfText } from './bytesText';
 import { showDecoding, showPreview } from './showRun';
@@ -41,7 +41,7 @@ async function runEncoder(flags: RunFlags, common: Common): Promise<CodecError |
   const data = jsonOf(flags.input === '-' ? await text(process.stdin) : (flags.input ?? ''), '--input');
   const result = await withSandboxOf(flags, 1, (sandbox) => sandbox.encode({ ...common, data }));
   const preview = previewOf(result, flags.fport);
-  if (flags.json) say(JSON.stringify(preview));
+  if (flags.json) sayJson(preview);
   else showPreview(preview);
   return result.error;
 }
@@ -52,7 +52,7 @@ async function runDecoder(flags: RunFlags, common: Common, given: string): Promi
   const request: DecodeRequest = { ...common, direction: flags.downlink ? 'downlink' : 'uplink', bytes: Uint8Array.from(bytes), recvTime: flags.recvTime };
   const result = await withSandboxOf(flags, 1, (sandbox) => sandbox.decode(request));
   const decoding = decodingOf(result);
-  if (flags.json) say(JSON.stringify(decoding));
+  if (flags.json) sayJson(decoding);
   else showDecoding(decoding);
   return result.error;
 }

@@ -1,4 +1,4 @@
-import { say, showRecord } from '../output';
+import { say, sayJson, showRecord } from '../output';
 import { plainText } from '../plainText';
 import { spacedHex, type Decoding, type Preview } from './workbench';
 
@@ -11,7 +11,7 @@ export function showPreview({ output, logs, warnings, executionTimeMs }: Preview
 
 /** The same of a decoder. */
 export function showDecoding({ data, logs, warnings, executionTimeMs }: Decoding): void {
-  if (data) say(plainJson(JSON.stringify(data, null, 2)));
+  if (data) sayJson(data, 2);
   showRecord({ time: timeText(executionTimeMs) }, {});
   showLines({ warnings, logs });
 }
@@ -24,9 +24,4 @@ function showLines(lists: Readonly<Record<string, readonly string[]>>): void {
   for (const [name, lines] of Object.entries(lists)) {
     if (lines.length > 0) say([`${name}:`, ...lines.map((line) => `  ${plainText(line, 2000)}`)].join('\n'));
   }
-}
-
-/** JSON without what would steer the terminal: such characters as JSON writes them with \\u. Line ends stay: they are between the values. */
-function plainJson(json: string): string {
-  return json.replaceAll(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''));
 }

@@ -1,6 +1,6 @@
 import { isFinal, type ExecutionState } from '../../executions';
 import { JsonClient } from '../call/jsonClient';
-import { say, type OutputOptions } from '../output';
+import { say, sayJson, type OutputOptions } from '../output';
 import type { SimulatorEvent } from '../simulate/gateway/simulatorOptions';
 import { attachDemoGateway } from './demoGateway';
 import { pictureOf } from './demoPicture';
@@ -32,7 +32,7 @@ export async function runDemo({ json }: OutputOptions): Promise<void> {
     await gateway.attached;
     const executionId = await execute(api, site, stop.signal, tell);
     const execution = await api.call('ActuatorCommandService/GetExecution', { executionId });
-    if (json) say(JSON.stringify(execution));
+    if (json) sayJson(execution);
     else showExecution(execution['state'] as string, execution['events'] as ShownEvent[]);
     stop.abort();
     await gateway.ended;

@@ -2,7 +2,7 @@ import type { Core } from '../../app';
 import type { ListedModel } from '../../profiles';
 import { withCore } from '../core';
 import type { ConfigFlags } from '../options';
-import { note, say, showTable } from '../output';
+import { note, sayJson, showTable } from '../output';
 import { plainText } from '../plainText';
 
 /** What `plantroom profiles list` is given. */
@@ -21,7 +21,7 @@ const INSTALLATION = '';
 /** `plantroom profiles list`. */
 export async function runList(flags: ListFlags): Promise<void> {
   const { models, total } = await withCore(flags, async ({ profiles }) => await modelsOf(profiles.catalogue, flags));
-  if (flags.json) return say(JSON.stringify(flags.ids ? models.flatMap(profilesOf) : models));
+  if (flags.json) return sayJson(flags.ids ? models.flatMap(profilesOf) : models);
   if (flags.ids) showTable(models.flatMap(profilesOf).map(plain), ['id', 'macVersion', 'runtime', 'decodes', 'encodes'], flags);
   else showTable(models.map(modelRow).map(plain), ['brand', 'model', 'name', 'firmware', 'regions', 'source'], flags);
   if (total > models.length) note(`${models.length} of ${total} models; --limit ${total} shows all, --search, --brand, --model and --band fewer`);

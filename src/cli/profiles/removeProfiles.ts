@@ -3,7 +3,7 @@ import type { ProfileSource, UsedProfile } from '../../profiles';
 import { withCore } from '../core';
 import { UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
-import { say, showRecord, showTable } from '../output';
+import { say, sayJson, showRecord, showTable } from '../output';
 import { plainText } from '../plainText';
 
 /** What `plantroom profiles remove` is given. */
@@ -21,7 +21,7 @@ export async function runRemove(ids: readonly string[], flags: RemoveFlags): Pro
   const change = { resource: 'device-profiles', fields: isSelected ? fields : ['ids'] };
   const { kept, ...done } = await withCore(flags, async (core) => await core.audit.changeOfAll('profiles remove', change, async (begin) => await core.profiles.removal.remove(isSelected ? { brandId, source } : { ids }, begin)));
   if (done.removed + kept.length === 0) throw new DomainError('not_found', 'profile_not_found', `no profile of ${[brandId === undefined ? '' : `the brand ${JSON.stringify(brandId)}`, source === undefined ? '' : `the source ${source}`].filter(Boolean).join(' and ')} was imported; \`plantroom profiles list\` shows those that are there`);
-  if (flags.json) say(JSON.stringify({ ...done, kept }));
+  if (flags.json) sayJson({ ...done, kept });
   else showRemoved(done, kept);
   if (kept.length > 0) throw inUse(kept);
 }

@@ -3,7 +3,7 @@ import { JsonClient } from '../call/jsonClient';
 import { type Target, targetOf, type TargetFlags } from '../call/target';
 import { isServiceError, wireErrorOf, wireErrorText } from '../call/wireError';
 import { Reported, UsageError } from '../exit';
-import { note, showRecord } from '../output';
+import { note, plainJson, showRecord } from '../output';
 import { Progress } from '../progress';
 import { fileTarget, requireWritable, stdoutTarget } from './exportTarget';
 import { ReadingSource } from './readingSource';
@@ -53,7 +53,7 @@ function noteGone(sensorId: string): void {
 function reported(error: unknown, { address }: Target, { json }: ExportFlags): unknown {
   if (!isServiceError(error)) return error;
   const wire = wireErrorOf(error);
-  note(json ? JSON.stringify({ error: wire }) : `plantroom: ${wireErrorText(wire, address)}`);
+  note(json ? plainJson(JSON.stringify({ error: wire })) : `plantroom: ${wireErrorText(wire, address)}`);
   return new Reported(error.code === status.INVALID_ARGUMENT ? 2 : 1);
 }
 

@@ -1,5 +1,5 @@
 import { UsageError } from '../exit';
-import { say } from '../output';
+import { say, sayJson } from '../output';
 
 /** What every simulation is given on the command line; times in milliseconds. */
 export interface PlayFlags {
@@ -43,7 +43,7 @@ export async function play(flags: PlayFlags, run: (signal: AbortSignal, onEvent:
   process.once('SIGINT', abort).once('SIGTERM', abort);
   const timer = flags.for === undefined ? undefined : setTimeout(abort, flags.for);
   try {
-    await run(stop.signal, (event) => say(flags.json ? JSON.stringify({ event: event.event, time: new Date(event.time).toISOString(), ...event.fields }) : eventText(event)));
+    await run(stop.signal, (event) => (flags.json ? sayJson({ event: event.event, time: new Date(event.time).toISOString(), ...event.fields }) : say(eventText(event))));
   } finally {
     clearTimeout(timer);
     process.off('SIGINT', abort).off('SIGTERM', abort);
