@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { plantroomHere } from '../support/commandInProcess';
 import { plantroom } from '../support/commandLine';
 
 async function answerOf(env: Readonly<Record<string, string>>, ...args: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await plantroom([...args, '--json'], env);
+  const { code, stdout, stderr } = await plantroomHere([...args, '--json'], env);
   expect([code, stderr]).toEqual([0, '']);
   return JSON.parse(stdout);
 }
@@ -37,14 +38,14 @@ describe('plantroom', () => {
     ['options that exclude each other', ['keys', 'create', '--name', 'x'], /either --scopes a,b or --all-scopes/],
     ['no server to call', ['call', '--list'], /no server runs on the data folder/],
   ])('ends with 2 and says what would be right: %s', async (_, args, said) => {
-    const { code, stderr } = await plantroom(args, env);
+    const { code, stderr } = await plantroomHere(args, env);
     expect(code).toBe(2);
     expect(stderr).toMatch(said);
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
   it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['organizations', 'update'], ['organizations', 'show'], ['organizations', 'delete'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate', 'gateway'], ['simulate', 'mqtt'], ['simulate', 'chirpstack'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
-    const { code, stdout } = await plantroom([...names, '--help']);
+    const { code, stdout } = await plantroomHere([...names, '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--json');
   });
@@ -82,29 +83,29 @@ describe('plantroom', () => {
     expect(await answerOf(env, 'organizations', 'update', id, '--retention-days', '90', '--thin-after-days', '30')).toMatchObject({ id, name: 'Site', readingRetentionDays: 90, thinReadingsAfterDays: 30 });
     expect(await answerOf(env, 'organizations', 'update', id, '--name', 'Plant', '--thin-after-days', 'never')).toMatchObject({ name: 'Plant', readingRetentionDays: 90, thinReadingsAfterDays: null });
     expect(await answerOf(env, 'organizations', 'list')).toMatchObject([{ id, name: 'Plant', readingRetentionDays: 90, thinReadingsAfterDays: null }]);
-    expect(await plantroom(['organizations', 'update', id], env)).toMatchObject({ code: 2 });
-    expect(await plantroom(['organizations', 'update', id, '--retention-days', 'many'], env)).toMatchObject({ code: 2 });
-    expect(await plantroom(['organizations', 'update', id, '--retention-days', '0'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('1 to 36500') });
+    expect(await plantroomHere(['organizations', 'update', id], env)).toMatchObject({ code: 2 });
+    expect(await plantroomHere(['organizations', 'update', id, '--retention-days', 'many'], env)).toMatchObject({ code: 2 });
+    expect(await plantroomHere(['organizations', 'update', id, '--retention-days', '0'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('1 to 36500') });
   });
 
   it('says in one sentence what went wrong, with 1', async () => {
-    await plantroom(['migrate'], env);
-    const ownerless = await plantroom(['organizations', 'create', '--name', 'Site', '--owner', 'nobody'], env);
+    await plantroomHere(['migrate'], env);
+    const ownerless = await plantroomHere(['organizations', 'create', '--name', 'Site', '--owner', 'nobody'], env);
     expect(ownerless).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^plantroom: user "nobody" [^\n]*\n$/) });
-    expect(await plantroom(['keys', 'revoke', 'none'], env)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: api key "none" [^\n]*\n$/) });
+    expect(await plantroomHere(['keys', 'revoke', 'none'], env)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: api key "none" [^\n]*\n$/) });
   });
 
   it('shows tables to people', async () => {
-    await plantroom(['migrate'], env);
-    await plantroom(['users', 'create', '--name', 'Operator'], env);
-    await plantroom(['organizations', 'create', '--name', 'Site'], env);
-    const { stdout } = await plantroom(['organizations', 'list'], env);
+    await plantroomHere(['migrate'], env);
+    await plantroomHere(['users', 'create', '--name', 'Operator'], env);
+    await plantroomHere(['organizations', 'create', '--name', 'Site'], env);
+    const { stdout } = await plantroomHere(['organizations', 'list'], env);
     expect(stdout.split('\n')[0]).toMatch(/^ id +name +readingRetentionDays +thinReadingsAfterDays +createdAt$/);
     expect(stdout.split('\n')[1]).toMatch(/^ [0-9a-f-]{36} +Site +365 +- +\d{4}-/);
   });
 
   it('examines a machine before the first start', async () => {
-    const { code, stdout } = await plantroom(['doctor', '--json'], env);
+    const { code, stdout } = await plantroomHere(['doctor', '--json'], env);
     expect(code).toBe(0);
     const findings = JSON.parse(stdout) as { check: string; state: string }[];
     expect(findings.map((finding) => finding.check)).toEqual(expect.arrayContaining(['configuration', 'data folder', 'disk space', 'gRPC port', 'database', 'TLS', 'clock']));

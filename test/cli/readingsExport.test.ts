@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { columnsOf } from '../../src/telemetry/readings/storedReading';
 import { openDatabase } from '../../src/database';
 import { silentLogger } from '../../src/kernel/logger';
-import { plantroom, plantroomInShell, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
+import { plantroomHere } from '../support/commandInProcess';
+import { plantroomInShell, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
 
 const START = Date.UTC(2026, 0, 31);
 const FROM = ['--from', '2026-01-31', '--to', '2026-02-01T00:00:01+00:00'];
@@ -16,8 +17,8 @@ describe('plantroom readings export', () => {
   let device: { id: string; sensors: { id: string }[] };
   let other: { id: string; sensors: { id: string }[] };
 
-  const call = async (method: string, request: object): Promise<Record<string, unknown>> => JSON.parse((await plantroom(['call', method, JSON.stringify(request)], env)).stdout) as Record<string, unknown>;
-  const exported = async (...args: string[]): Promise<Ended> => await plantroom(['readings', 'export', ...args], env);
+  const call = async (method: string, request: object): Promise<Record<string, unknown>> => JSON.parse((await plantroomHere(['call', method, JSON.stringify(request)], env)).stdout) as Record<string, unknown>;
+  const exported = async (...args: string[]): Promise<Ended> => await plantroomHere(['readings', 'export', ...args], env);
   const shell = async (script: string): Promise<Ended> => await plantroomInShell(script, ['readings', 'export', ...FROM], env);
 
   const rowsBetween = async (from: number, to: number): Promise<string[]> => {

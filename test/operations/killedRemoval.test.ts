@@ -1,6 +1,7 @@
 import { addMany } from './manyRows';
 import { rowsOf } from './goingSite';
-import { plantroom, plantroomServe, type ServeProcess } from '../support/commandLine';
+import { plantroomHere } from '../support/commandInProcess';
+import { plantroomServe, type ServeProcess } from '../support/commandLine';
 import { engines, type TestDatabase } from '../support/engines';
 
 const left = (rows: Record<string, number>): [string, number][] => Object.entries(rows).filter(([, count]) => count > 0);
@@ -27,7 +28,7 @@ describe.each(engines())('an organization that is deleted on the command line, o
   });
 
   const answer = async (...args: string[]): Promise<{ code: number | null; json: Record<string, unknown>; stderr: string }> => {
-    const { code, stdout, stderr } = await plantroom(['organizations', ...args, '--json'], { ...env, PLANTROOM_LOG_LEVEL: 'warn' });
+    const { code, stdout, stderr } = await plantroomHere(['organizations', ...args, '--json'], { ...env, PLANTROOM_LOG_LEVEL: 'warn' });
     return { code, json: (stdout === '' ? {} : JSON.parse(stdout)) as Record<string, unknown>, stderr };
   };
 
@@ -35,7 +36,7 @@ describe.each(engines())('an organization that is deleted on the command line, o
     server = await plantroomServe(env);
     const { json } = await answer('create', '--name', 'Going');
     const id = json['id'] as string;
-    await addMany(test.database, id, { devices: 20, readings: 4000, executions: 5 });
+    await addMany(test.database, id, { devices: 20, readings: 2000, executions: 5 });
     const twin = (await answer('create', '--name', 'Going')).json['id'] as string;
     const holds = { devices: 20, connections: 1, members: 1, apiKeys: 0 };
     expect((await answer('show', id)).json).toMatchObject({ id, name: 'Going', readingRetentionDays: 365, ...holds });

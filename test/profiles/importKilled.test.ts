@@ -51,11 +51,6 @@ describe.each(engines())('an import of device profiles, on $name', (engine) => {
   };
   /** Undisturbed, which needs no process. */
   const importHere = async (args: readonly string[]): Promise<Ended> => await plantroomHere([...args, '--data-dir', test.dataDir, ...(test.url === '' ? [] : ['--database-url', test.url])]);
-  const finished = async (ended: Promise<Ended>): Promise<JsonObject> => {
-    const { code, stdout, stderr } = await ended;
-    expect([code, stderr]).toEqual([0, '']);
-    return JSON.parse(stdout) as JsonObject;
-  };
   const written = async (since: number): Promise<number> => Number((await test.database.db.knex('device_profiles').where('updated_at', '>', since).count({ rows: '*' }))[0]?.['rows']);
 
   /** Resolves when the profiles of so many vendors more are written than there are now. */
@@ -131,4 +126,11 @@ function editionOf(codec: string): number {
   const editions = new Set(codec.match(/(?<=, edition )\d+/g));
   expect([editions.size, /function decodeUplink/.test(codec), /function encodeDownlink/.test(codec)]).toEqual([1, true, true]);
   return Number([...editions][0]);
+}
+
+/** What an import that came to its end counted. */
+async function finished(ended: Promise<Ended>): Promise<JsonObject> {
+  const { code, stdout, stderr } = await ended;
+  expect([code, stderr]).toEqual([0, '']);
+  return JSON.parse(stdout) as JsonObject;
 }
