@@ -217,6 +217,7 @@ async function serve(config: Config, database: Database, outside: Outside, closi
   const grpcServer = new GrpcServer({ services, tls, limits: config.limits });
   const restServer = config.http.listen === 'off' ? undefined : new RestServer({ services, tls, links: [linkedMedia(media, mediaLinks)], ...config.http, limits: config.limits });
   closing.push(async () => await services.stop(config.limits.stopMs, restServer ? [grpcServer, restServer] : [grpcServer]));
+  closing.push(() => uplinks.stop()); // before those that wait for what came to be stored
   const grpc = await grpcServer.start(config.grpc.listen);
   const http = await restServer?.start(config.http.listen);
   if (http) publicUrl ||= defaultPublicUrl(http.address, tls.isOn);

@@ -1,6 +1,6 @@
 import { DecodeGate } from '../../src/telemetry/decoding/decodeGate';
 import { DecoderScripts } from '../../src/telemetry/decoding/decoderScripts';
-import { Overruns } from '../../src/telemetry/decoding/overruns';
+import { type DecoderRun, Overruns } from '../../src/telemetry/decoding/overruns';
 import { TestClock } from '../support/testClock';
 
 /** Work that ends when the test says so. */
@@ -54,47 +54,130 @@ describe('the gate before the sandbox', () => {
   });
 });
 
-const run = (device: string, decoder = 'd') => ({ decoder, device });
+let uplinks = 0;
+/** With a new uplink. */
+const run = (device: string, decoder = 'd'): DecoderRun => ({ decoder, device, uplink: `uplink-${(uplinks += 1)}`, isRepetition: true });
 
 describe('decoders that overrun', () => {
+  let clock: TestClock;
+  let overruns: Overruns;
+  beforeEach(() => {
+    clock = new TestClock();
+    overruns = new Overruns(clock);
+  });
+  const overran = (device: string, ms = 100): void => overruns.overran(run(device), ms);
+  /** With each of them, then a good one with another. */
+  const turn = (devices: readonly string[], ms: number): void => {
+    for (const device of devices) overran(device, ms);
+    overruns.ended(run('z'));
+  };
+  const rests = (device: string): boolean => overruns.restMs(run(device)) > 0;
+
   it('rest for the device after three times in a row, and for that one alone', () => {
-    const clock = new TestClock();
-    const overruns = new Overruns(clock);
-    overruns.overran(run('x'));
-    overruns.overran(run('x'));
+    overran('x');
+    overran('x');
     overruns.ended(run('x'));
     expect(overruns.isSuspect(run('x'))).toBe(false);
-    for (let times = 0; times < 2; times += 1) overruns.overran(run('x'));
+    for (let times = 0; times < 2; times += 1) overran('x');
     expect([overruns.isSuspect(run('x')), overruns.restMs(run('x'))]).toEqual([true, 0]);
-    overruns.overran(run('x'));
+    overran('x');
     expect(overruns.restMs(run('x'))).toBeGreaterThan(59_000);
-    for (let times = 0; times < 50; times += 1) overruns.overran(run('x'));
+    for (let times = 0; times < 50; times += 1) overran('x');
     expect([overruns.restMs(run('y')), overruns.isSuspect(run('y')), overruns.restMs(run('x', 'other'))]).toEqual([0, false, 0]);
     clock.advance(60_001);
     expect(overruns.restMs(run('x'))).toBe(0);
-    overruns.overran(run('x'));
+    overran('x');
     expect(overruns.restMs(run('x'))).toBeGreaterThan(59_000);
     clock.advance(60_001);
     overruns.ended(run('x'));
-    overruns.overran(run('x'));
+    overran('x');
     expect(overruns.restMs(run('x'))).toBe(0);
   });
 
+  it('rest for the device after more than 3 s of a minute, whatever was decoded between', () => {
+    for (let times = 0; times < 3; times += 1) {
+      overran('x', 1000);
+      overruns.ended(run('x'));
+    }
+    expect(rests('x')).toBe(false);
+    overran('x', 1);
+    expect([rests('x'), rests('y')]).toEqual([true, false]);
+    for (let minute = 0; minute < 3; minute += 1) {
+      clock.advance(60_001);
+      overruns.ended(run('x'));
+      overran('x', 2999);
+      overruns.ended(run('x'));
+      expect(rests('x')).toBe(false);
+    }
+  });
+
+  it('count an uplink that comes again once, and each of a transport that uses its names again', () => {
+    const same = run('x');
+    for (let times = 0; times < 5; times += 1) overruns.overran(same, 2000);
+    expect(rests('x')).toBe(false);
+    const delivery = { ...run('y'), uplink: '7 digest', isRepetition: false };
+    overruns.overran(delivery, 100);
+    for (let times = 0; times < 5; times += 1) overruns.overran({ ...delivery, isRepetition: true }, 100);
+    expect(rests('y')).toBe(false);
+    for (let times = 0; times < 2; times += 1) overruns.overran(delivery, 100);
+    expect(rests('y')).toBe(true);
+  });
+
   it('rest for all devices after three different ones, if none was decoded between', () => {
-    const overruns = new Overruns(new TestClock());
-    overruns.overran(run('x'));
-    overruns.overran(run('y'));
+    overran('x');
+    overran('y');
     overruns.ended(run('z'));
-    overruns.overran(run('v'));
-    overruns.overran(run('w'));
-    expect(overruns.restMs(run('z'))).toBe(0);
-    overruns.overran(run('x'));
-    expect([overruns.restMs(run('z')) > 0, overruns.restMs(run('z', 'other'))]).toEqual([true, 0]);
+    overran('v');
+    overran('w');
+    expect(rests('z')).toBe(false);
+    overran('x');
+    expect([rests('z'), overruns.restMs(run('z', 'other'))]).toEqual([true, 0]);
+  });
+
+  it('rest for all devices after more than 9 s of a minute with three different ones, whatever was decoded between', () => {
+    turn(['v', 'w'], 2900);
+    clock.advance(30_000);
+    turn(['v', 'w'], 2900);
+    expect(rests('z')).toBe(false); // two devices rest for themselves
+    clock.advance(30_001);
+    turn(['x', 'y'], 1500);
+    expect(rests('z')).toBe(false); // the first are a minute old
+    turn(['x'], 300);
+    expect(rests('z')).toBe(true);
+  });
+
+  it('rest for all again only after three different ones once more: not for what one device sends', () => {
+    for (const device of ['a', 'b', 'c']) overran(device);
+    for (let minute = 0; minute < 5; minute += 1) {
+      clock.advance(60_001);
+      overran('a');
+      expect([rests('a'), rests('innocent')]).toEqual([minute >= 1, false]);
+    }
+    overran('b');
+    expect(rests('innocent')).toBe(false);
+    overran('c');
+    expect(rests('innocent')).toBe(true);
+    for (const device of ['a', 'b', 'c']) overran(device); // what began before the rest
+    clock.advance(60_001);
+    overran('e');
+    expect(rests('innocent')).toBe(false);
+  });
+
+  it('are forgotten after five minutes', () => {
+    for (const device of ['a', 'b', 'c', 'd']) {
+      overran(device);
+      clock.advance(300_001);
+    }
+    for (let times = 0; times < 4; times += 1) {
+      expect(overruns.isSuspect(run('a'))).toBe(false);
+      overran('a');
+      clock.advance(300_001);
+    }
+    expect([rests('a'), rests('innocent')]).toEqual([false, false]);
   });
 
   it('do not grow without end', () => {
-    const overruns = new Overruns(new TestClock());
-    for (let at = 0; at < 10_001; at += 1) overruns.overran(run(`x${at}`, `d${at}`));
+    for (let at = 0; at < 10_001; at += 1) overruns.overran(run(`x${at}`, `d${at}`), 1);
     expect([overruns.isSuspect(run('x0', 'd0')), overruns.isSuspect(run('x1', 'd1'))]).toEqual([false, true]);
   });
 });

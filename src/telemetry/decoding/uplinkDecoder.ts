@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { CodecError, DecodeResult, Sandbox } from '../../codec';
-import type { UplinkMessage } from '../../connections';
+import type { UplinkIdentity, UplinkMessage } from '../../connections';
 import type { Database } from '../../database';
 import { UplinkRepository, type DeviceDecoder } from '../../devices';
 import type { Clock } from '../../kernel/clock';
@@ -9,10 +8,12 @@ import { type JsonObject, jsonProblem } from '../../kernel/jsonValue';
 import type { Logger } from '../../kernel/logger';
 import { cut } from '../../kernel/shortened';
 import { CodecRepository } from '../../profiles';
+import { SeenUplinkRepository } from '../uplinks/seenUplinkRepository';
 import { DecodeFailures, type DecodeFailure } from './decodeFailures';
 import { DecodeGate } from './decodeGate';
 import { DecoderScripts } from './decoderScripts';
 import { Overruns, type DecoderRun } from './overruns';
+import { PatientSandbox } from './patientSandbox';
 
 /** What decoding needs. */
 export interface UplinkDecoderOptions {
@@ -20,7 +21,7 @@ export interface UplinkDecoderOptions {
   readonly sandbox: Pick<Sandbox, 'decode'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Before the second attempt where the sandbox could not run a decoder, milliseconds; 100 unless given. */
+  /** How long to wait before another attempt where the sandbox could not run a decoder, milliseconds; 100 unless given. */
   readonly retryMs?: number;
 }
 
@@ -29,15 +30,14 @@ export type Decoded = { readonly object: JsonObject } | { readonly decodeError: 
 
 /** One uplink on its way through a decoder. */
 interface Job extends DecoderRun {
+  readonly message: UplinkMessage;
   readonly owner: string;
   readonly script: string;
   readonly bytes: Uint8Array;
-  readonly fPort: number | undefined;
-  readonly recvTime: number;
   readonly variables: Readonly<Record<string, string>>;
 }
 
-type Attempt = { readonly object: JsonObject } | { readonly failure: DecodeFailure; readonly isWorthAnother: boolean };
+type Attempt = { readonly object: JsonObject } | { readonly failure: DecodeFailure; readonly isWorthAnother: boolean } | 'stored';
 
 // Few of one decoder at once: if it hangs, no more than these wait for it. All together they are far from what the sandbox takes.
 const LIMITS = { each: 4, all: 64 } as const;
@@ -49,7 +49,9 @@ const UNDER = 'object';
 /** Decodes what came as bytes with the decoder of the device's profile. */
 export class UplinkDecoder {
   private readonly devices: UplinkRepository;
+  private readonly seen: SeenUplinkRepository;
   private readonly scripts: DecoderScripts;
+  private readonly sandbox: PatientSandbox;
   private readonly gate = new DecodeGate(LIMITS);
   private readonly overruns: Overruns;
   private readonly failures: DecodeFailures;
@@ -58,14 +60,16 @@ export class UplinkDecoder {
     const { db } = options.database;
     const codecs = new CodecRepository(db);
     this.devices = new UplinkRepository(db);
+    this.seen = new SeenUplinkRepository(db);
+    this.sandbox = new PatientSandbox({ retryMs: RETRY_MS, ...options });
     this.scripts = new DecoderScripts(async (codecId) => (await codecs.findScript(codecId, 'decoder'))?.text);
     this.overruns = new Overruns(options.clock);
     this.failures = new DecodeFailures(options.log);
   }
 
   /**
-   * What the decoder makes of an uplink, if it came as bytes and its device has a profile with a decoder. May take seconds, so call it outside of
-   * transactions. Throws `database_unavailable`, and `shutting_down` when the server stops: then it may be handed in again.
+   * What the decoder makes of an uplink, if it came as bytes, its device has a profile with a decoder, and it is not stored already. May take
+   * seconds, so call it outside of transactions. Throws `database_unavailable`, and `shutting_down` when the server stops: then it may be handed in again.
    */
   async decode(message: UplinkMessage): Promise<Decoded> {
     const bytes = message.payload.kind === 'bytes' ? message.payload.bytes : message.encoded;
@@ -76,46 +80,59 @@ export class UplinkDecoder {
     const script = await this.scripts.find(decoder);
     if (script === undefined) return {};
     const attempt = await this.insist(this.jobOf(message, decoder, script, bytes));
+    if (attempt === 'stored') return {};
     if ('object' in attempt) return attempt;
     this.failures.add(message, decoder.codecId, attempt.failure);
     return { decodeError: cut(`${attempt.failure.code}: ${attempt.failure.message}`, LONGEST_ERROR) };
   }
 
-  private jobOf({ organizationId, connectionId, clientDeviceId, receivedAt, fPort }: UplinkMessage, { codecId, hash, variables }: DeviceDecoder, script: string, bytes: Uint8Array): Job {
-    const run = { decoder: `${organizationId} ${codecId} ${hash}`, device: `${connectionId} ${clientDeviceId}` };
+  /** The server stops: what would have to wait for room or for another attempt is refused with `shutting_down`. */
+  stop(): void {
+    this.sandbox.stop();
+  }
+
+  private jobOf(message: UplinkMessage, { codecId, hash, variables }: DeviceDecoder, script: string, bytes: Uint8Array): Job {
+    const { organizationId, connectionId, clientDeviceId, identity } = message;
+    const run = { decoder: `${organizationId} ${codecId} ${hash}`, device: `${connectionId} ${clientDeviceId}`, ...nameOf(identity) };
     const owner = `uplinks ${organizationId} ${codecId}`;
     // The sandbox gives one thread to an owner that lost one: others with this decoder must not have to wait for it.
-    return { ...run, owner: this.overruns.isSuspect(run) ? `${owner} ${run.device}` : owner, script, bytes, fPort, recvTime: Math.floor(receivedAt), variables };
+    return { ...run, message, owner: this.overruns.isSuspect(run) ? `${owner} ${run.device}` : owner, script, bytes, variables };
   }
 
   private async insist(job: Job): Promise<Attempt> {
+    let spentMs = 0;
     for (let tries = 1; ; tries += 1) {
-      const attempt = await this.gate.pass(job.owner, async () => await this.attempt(job, tries === TRIES));
-      if ('object' in attempt || !attempt.isWorthAnother) return attempt;
-      await sleep((this.options.retryMs ?? RETRY_MS) * tries);
+      const attempt = await this.gate.pass(job.owner, async () => await this.attempt(job, tries === TRIES, (ms) => (spentMs += ms)));
+      if (attempt === 'stored' || 'object' in attempt || !attempt.isWorthAnother) return attempt;
+      await this.sandbox.pause((this.options.retryMs ?? RETRY_MS) * tries);
     }
   }
 
-  private async attempt(job: Job, isLast: boolean): Promise<Attempt> {
+  /** `spent` is told what this attempt took, and says what all did. */
+  private async attempt(job: Job, isLast: boolean, spent: (ms: number) => number): Promise<Attempt> {
     const restMs = this.overruns.restMs(job);
-    if (restMs > 0) return failed('decoder_rests', `the decoder took too long or too much memory three times in a row; it is tried again in ${Math.ceil(restMs / 1000)} s`);
+    if (restMs > 0) return failed('decoder_rests', `the decoder took too long or too much memory too often; it is tried again in ${Math.ceil(restMs / 1000)} s`);
+    // Here, when its turn has come: the same one may have been stored since.
+    if (await this.seen.isStored(job.message.connectionId, job.message.identity)) return 'stored';
     const result = await this.run(job);
-    if (result instanceof DomainError) return failed(result.reason, result.message, !isLast);
+    if (result instanceof DomainError) return failed(result.reason, result.message);
+    const spentMs = spent(result.executionTimeMs);
     if (result.blameless && !isLast) return failed('timeout', 'the machine was too busy', true);
-    if (result.blameless || isOverrun(result.error)) this.overruns.overran(job);
+    if (result.blameless || isOverrun(result.error)) this.overruns.overran(job, spentMs);
     else this.overruns.ended(job);
     return attemptOf(result);
   }
 
-  /** A DomainError: the sandbox has no room or no thread just now. */
-  private async run({ owner, script, bytes, fPort, recvTime, variables }: Job): Promise<DecodeResult | DomainError> {
-    try {
-      return await this.options.sandbox.decode({ owner, script, direction: 'uplink', bytes, fPort, recvTime, variables });
-    } catch (error) {
-      if (error instanceof DomainError && ['sandbox_busy', 'sandbox_unavailable'].includes(error.reason)) return error;
-      throw error;
-    }
+  private async run({ owner, script, bytes, message, variables }: Job): Promise<DecodeResult | DomainError> {
+    return await this.sandbox.decode({ owner, script, direction: 'uplink', bytes, fPort: message.fPort, recvTime: Math.floor(message.receivedAt), variables });
   }
+}
+
+/** A delivery is a new one unless it is marked as a repetition; its transport uses slots again, and devices send the same again. */
+function nameOf(identity: UplinkIdentity): Pick<DecoderRun, 'uplink' | 'isRepetition'> {
+  if (identity.kind === 'id') return { uplink: identity.uplinkId, isRepetition: true };
+  if (identity.kind === 'delivery') return { uplink: `${identity.slot} ${identity.digest}`, isRepetition: identity.isRepetition };
+  return { uplink: '', isRepetition: false };
 }
 
 function attemptOf({ data, error }: DecodeResult): Attempt {

@@ -19,6 +19,16 @@ const REMEMBER: HotStatement = {
     on conflict (connection_id, uplink_id) do nothing returning uplink_id`,
 };
 
+const IS_STORED: HotStatement = {
+  name: 'uplinksSeen.isStored',
+  sql: () => 'select 1 as there from uplinks_seen where connection_id = ? and uplink_id = ?',
+};
+
+const IS_DELIVERY_STORED: HotStatement = {
+  name: 'uplinksSeen.isDeliveryStored',
+  sql: () => 'select 1 as there from uplinks_seen where connection_id = ? and uplink_id = ? and digest = ? and seen_at >= ?',
+};
+
 const IS_CONNECTION: HotStatement = {
   name: 'uplinksSeen.isConnection',
   sql: () => 'select 1 as there from connections c where c.organization_id = ? and c.id = ?',
@@ -35,6 +45,14 @@ export class SeenUplinkRepository {
     const { slot, digest, isRepetition, acknowledgedBefore = 0 } = identity;
     const rows = await this.db.all(REMEMBER_DELIVERY, [`delivery:${slot}`, digest, seenAt, organizationId, connectionId, isRepetition ? 1 : 0, Math.floor(acknowledgedBefore)]);
     return rows.length > 0;
+  }
+
+  /** Whether an uplink was stored, as far as that is known: of what is handed in twice at once `remember` decides. */
+  async isStored(connectionId: string, identity: UplinkIdentity): Promise<boolean> {
+    if (identity.kind === 'id') return (await this.db.all(IS_STORED, [connectionId, identity.uplinkId])).length > 0;
+    if (identity.kind === 'none' || !identity.isRepetition) return false;
+    const { slot, digest, acknowledgedBefore = 0 } = identity;
+    return (await this.db.all(IS_DELIVERY_STORED, [connectionId, `delivery:${slot}`, digest, Math.floor(acknowledgedBefore)])).length > 0;
   }
 
   /** Whether the organization has this connection: what is not remembered does not tell. */

@@ -33,7 +33,7 @@ export interface UplinkPipelineOptions {
   /** Settles what waits for an uplink of this device, inside the uplink's transaction (`db`). Called once for each uplink of a bound device that is new. */
   readonly judge: (db: Db, uplink: SensedUplink) => Promise<void>;
   /** Decodes what comes as bytes; absent: it stays as it is. */
-  readonly decoder?: Pick<UplinkDecoder, 'decode'>;
+  readonly decoder?: Pick<UplinkDecoder, 'decode' | 'stop'>;
   /** 1,000 and 10,000 where nothing is said. */
   readonly unknown?: UnknownLimits;
 }
@@ -78,6 +78,11 @@ export class UplinkPipeline {
     if (state.binding) this.unknown.bound(message);
     else await this.unknown.seen(message, state.isDiscovery);
     return outcome;
+  }
+
+  /** The server stops: uplinks whose decoder has to wait are refused with `shutting_down`, so that nobody waits for them. */
+  stop(): void {
+    this.options.decoder?.stop();
   }
 
   /**
