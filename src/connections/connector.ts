@@ -139,7 +139,7 @@ export interface UplinkMessage {
   /** LoRaWAN: the class that the device has now. */
   readonly deviceClass?: 'A' | 'B' | 'C' | undefined;
   readonly payload: { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
-  /** Beside JSON that only describes them: the bytes of the device, if nobody decoded them. */
+  /** Beside JSON that only describes them, or that they may be by chance: the bytes of the device, if nobody decoded them. */
   readonly encoded?: Uint8Array | undefined;
   readonly fPort: number | undefined;
 }

@@ -179,6 +179,13 @@ describe('uplinks', () => {
     expect(room.events.uplinks[0]?.payload).toEqual(payload);
   });
 
+  it.each(['5', '21.5', ' "ab"', 'null', '[1]', '\uFEFF5'])('%j, which is no object of JSON, brings its bytes along: they may be meant', async (text) => {
+    await opened();
+    for (const sent of [text, '{"t":21.5}', 'not json']) broker.publish('site/meter-1/up', sent);
+    await room.events.until(() => room.events.uplinks.length === 3);
+    expect(room.events.uplinks.map(({ encoded }) => encoded)).toEqual([Buffer.from(text), undefined, undefined]);
+  });
+
   it.each(['{"__proto__":{"a":1}}', '{"t":1e400}', `${'['.repeat(40)}${']'.repeat(40)}`, JSON.stringify('x'.repeat(70_000))])('that can never be stored are acknowledged and counted: %.20s', async (text) => {
     await opened();
     broker.publish('site/meter-1/up', text);

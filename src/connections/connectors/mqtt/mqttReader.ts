@@ -8,7 +8,7 @@ import { MQTT } from './mqttType';
 import { TopicReader } from './topicTemplate';
 
 /** What a device published, less whose it is; or why it can never be stored. */
-export type ReadUplink = Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'time'> | { readonly reason: string };
+export type ReadUplink = Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'time'> | { readonly reason: string };
 
 const MOST_BYTES = 64 * 1024;
 /** Larger numbers are milliseconds: as seconds they would be later than the year 5000. */
@@ -37,24 +37,26 @@ export class MqttReader {
     if (named === undefined) return undefined;
     const clientDeviceId = MQTT.findClientDeviceId(named);
     if (clientDeviceId === undefined) return { reason: `client_device_id_invalid: the topic names a device whose id is none; an id has ${MQTT.clientDeviceIdForm}` };
-    const payload = readPayload(message.payload);
-    if ('reason' in payload) return payload;
+    const content = readPayload(message.payload);
+    if ('reason' in content) return content;
+    const { payload } = content;
     const { timePath, uplinkIdPath } = this.settings;
     const json = payload.kind === 'json' ? payload.value : {};
     const time = timePath === undefined ? undefined : timeOf(valueAtPath(json, timePath));
     const id = uplinkIdPath === undefined ? undefined : identityOf(clientDeviceId, valueAtPath(json, uplinkIdPath));
-    return { clientDeviceId, identity: id ?? message.identity, payload, time };
+    return { clientDeviceId, identity: id ?? message.identity, ...content, time };
   }
 }
 
-/** JSON that is no object becomes `{"value": …}`; what is no JSON is taken as bytes. */
-export function readPayload(bytes: Buffer): UplinkMessage['payload'] | { readonly reason: string } {
+/** JSON that is no object becomes `{"value": …}`, beside the bytes: those of a device that sends such may look like digits. What is no JSON is taken as bytes. */
+function readPayload(bytes: Buffer): Pick<UplinkMessage, 'payload' | 'encoded'> | { readonly reason: string } {
   if (bytes.length > MOST_BYTES) return { reason: `payload_too_large: it is ${bytes.length} bytes; send at most ${MOST_BYTES}` };
   const parsed = parse(bytes);
-  if (!parsed) return { kind: 'bytes', bytes };
+  if (!parsed) return { payload: { kind: 'bytes', bytes } };
   const value = isObject(parsed.value) ? parsed.value : { value: parsed.value };
   const problem = jsonProblem(value);
-  return problem === undefined ? { kind: 'json', value } : { reason: `payload_invalid: it ${problem}` };
+  if (problem !== undefined) return { reason: `payload_invalid: it ${problem}` };
+  return { payload: { kind: 'json', value }, ...(value !== parsed.value && { encoded: bytes }) };
 }
 
 /** Parsed JSON, with a byte order mark or without; undefined: it is none. */
