@@ -80,7 +80,7 @@ function modelRows(source: ProfileSource, vendor: ReadVendor, read: ReadModel, s
   const description = storable(read.description, LONGEST_DESCRIPTION);
   const spellings = spellingsOf(vendor, read).map((spelling) => ({ ...spelling, device_model_id: id }));
   const hashed = digest(brandName, modelName, description, spellings);
-  const [brandFolded, modelFolded] = [foldName(brandName), foldName(modelName)];
+  const [brandFolded, modelFolded] = [brandName, modelName].map((name) => cut(foldName(name), LONGEST_NAME)) as [string, string];
   const searched = [foldName(vendor.id), brandFolded, foldName(read.id), modelFolded].join('\n');
   const names = { brand_id: vendor.id, brand_name: brandName, brand_folded: brandFolded, model_id: read.id, model_name: modelName, model_folded: modelFolded, search_folded: searched };
   return {
