@@ -18,6 +18,8 @@ const QUELLWERK = vendorOf({
     modelOf({ id: 'qw-31', name: 'qw-30', profiles: rows(['9.0', 'EU868'], ['9.0', 'US915']) }),
     modelOf({ id: 'qw-32', name: 'Nur Asien', profiles: rows(['1.0', 'AS923']) }),
     modelOf({ id: 'nur-asien-zwei', name: 'QW-32', profiles: rows(['1.0', 'AS923_2']) }),
+    modelOf({ id: 'qw-40', name: 'QW 40', profiles: rows(['fw-hw3-1.0', 'EU868', '3'], ['fw-hw3-2.0', 'EU868', '3'], ['1.0', 'US915', '1'], ['1.0-HW3-4-b', 'US915', '3/4 b'], ['1.0-hw3-4-b', 'US915', '3/4 b'], ['0.9', 'US915', '9']) }),
+    modelOf({ id: 'qw-41', name: 'QW 41', profiles: rows(['3.0-Beta', 'EU868'], ['v1.0', 'IN865'], ['1.0', 'IN865'], ['1.0', 'KR920'], ['1.0-hw2', 'KR920', '2'], ['1.0-hw1', 'KR920', '1']) }),
   ],
 });
 
@@ -28,7 +30,7 @@ describe.each(engines())('looking a profile up on $name', ({ createDatabase }) =
     db = await createDatabase();
     profiles = new DeviceProfiles({ database: db.database });
     await store('lorawan-devices', QUELLWERK);
-    await store('chirpstack-device-profiles', vendorOf({ id: 'quellwerk', name: 'Quellwerk', models: [modelOf({ id: 'qw-10', name: 'Pegel', profiles: rows(['3.0', 'EU868']) })] }));
+    await store('chirpstack-device-profiles', vendorOf({ id: 'quellwerk', name: 'Quellwerk', models: [modelOf({ id: 'qw-10', name: 'Pegel', otherNames: ['quellwerk größe pegel 10'], profiles: rows(['3.0', 'EU868'], ['3.0', 'RU864']) })] }));
   });
   afterAll(async () => await db.drop());
 
@@ -46,11 +48,27 @@ describe.each(engines())('looking a profile up on $name', ({ createDatabase }) =
       ['the newest hardware of one firmware', ['quellwerk', 'qw-30', 'EU868'], 'qw-30/1.0-hw2.10/EU868'],
       ['the very group before AS923, though that is newer', ['quellwerk', 'qw-20', 'AS923-3'], 'qw-20/1.0/AS923_3'],
       ['the model of this id before one of this name', ['quellwerk', 'QW-30', 'EU868'], 'qw-30/1.0-hw2.10/EU868'],
-      ['the model of this name where the one of this id does not serve the band', ['quellwerk', 'QW-30', 'US915'], 'qw-31/9.0/US915'],
+      ['the newest of versions in which their vendor says -hw', ['quellwerk', 'qw-40', 'EU868'], 'qw-40/fw-hw3-2.0/EU868'],
+      ['such a version by all of it', ['quellwerk', 'qw-40', 'EU868', 'FW-HW3-1.0'], 'qw-40/fw-hw3-1.0/EU868'],
+      ['the newest hardware of a version that is asked for', ['quellwerk', 'qw-40', 'US915', '1.0'], 'qw-40/1.0-hw3-4-b/US915'],
+      ['the hardware that is asked for', ['quellwerk', 'qw-41', 'KR920', '1.0-hw1'], 'qw-41/1.0-hw1/KR920'],
+      ['known hardware before none', ['quellwerk', 'qw-41', 'KR920', '1.0'], 'qw-41/1.0-hw2/KR920'],
+      ['a version that is stored in another case', ['quellwerk', 'qw-41', 'EU868', '3.0-beta'], 'qw-41/3.0-Beta/EU868'],
+      ['the newest for a blank version', ['quellwerk', 'qw-10', 'IN865', ' \t'], 'qw-10/2.0/IN865'],
+      ['the newest for an empty version', ['quellwerk', 'qw-10', 'IN865', ''], 'qw-10/2.0/IN865'],
+      ['of equal versions the first id', ['quellwerk', 'qw-41', 'IN865'], 'qw-41/1.0/IN865'],
+      ['what the other repository alone has of the model that is named, though less exactly', ['quellwerk', 'quellwerk größe pegel 10', 'RU864'], 'qw-10/3.0/RU864'],
       ['the model of this id by AS923 before one of this name by the very group', ['quellwerk', 'qw-32', 'AS923_2'], 'qw-32/1.0/AS923'],
     ] as const)('takes %s', async (_what, query, id) => {
       expect(await found(...(query as unknown as [string, string, string, string?]))).toBe(id);
     });
+  });
+
+  it.each<[what: string, band: string, version: string | undefined, missing: string, near: string]>([
+    ['band', 'US915', undefined, 'band', 'quellwerk/qw-30/1.0-hw2.10/EU868,quellwerk/qw-31/9.0/US915'],
+    ['firmware', 'EU868', '9.0', 'firmware_version', 'quellwerk/qw-30/1.0-hw2.10/EU868,quellwerk/qw-30/1.0-hw2.9/EU868,quellwerk/qw-30/1.0/EU868,quellwerk/qw-31/9.0/EU868'],
+  ])('answers no model of this name where the one of this id has no such %s, and names it as near', async (_what, band, version, missing, near) => {
+    await expect(find('quellwerk', 'QW-30', band, version)).rejects.toMatchObject({ reason: 'profile_not_found', metadata: { missing, near } });
   });
 
   it.each([

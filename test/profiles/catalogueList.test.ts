@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { Cursors } from '../../src/kernel/pages';
 import { CodecRepository, DeviceProfiles, ProfileImports, type ListedModel, type ModelQuery, type ProfileSource, type ReadVendor } from '../../src/profiles';
 import { ModelListRepository } from '../../src/profiles/catalogue/modelListRepository';
@@ -9,6 +10,8 @@ import { TestClock } from '../support/testClock';
 import { codecOf, modelOf, profileOf, vendorOf } from '../support/vendors';
 
 const named = (id: string, name: string, regions: readonly string[] = ['EU868']) => modelOf({ id, name, profiles: regions.map((region) => profileOf({ region })) });
+// Every other one of each band.
+const filled = (id: string, count: number) => modelOf({ id, name: id, profiles: Array.from({ length: count }, (_, n) => profileOf({ firmwareVersion: `1.${n}`, region: n % 2 === 0 ? 'EU868' : 'CN779' })) });
 const ALL: ModelQuery = { search: undefined, brand: undefined, model: undefined, band: undefined, pageSize: undefined, pageToken: '' };
 
 // In the order of the list but for the vendors, whose names are compared by their bytes: "Ähre" stands behind "zeta", "a b" before "a-b" and "ab".
@@ -100,6 +103,11 @@ describe.each(engines())('the list of models on $name', ({ createDatabase }) => 
     [{ search: '_' }, ['snake_case']],
     [{ search: '\\' }, []],
     [{ search: "'" }, []],
+    [{ search: 'tidewater GRÖßE 1' }, ['pump-1']],
+    [{ search: ' 1\tpump   pump tidewater ' }, ['pump-1']],
+    [{ search: 'tidewater größe 2' }, []],
+    [{ search: 'tidewater m2' }, []],
+    [{ search: '0 1 a b c d e f g' }, []],
     [{ search: 'GRÖßE' }, ['pump-1']],
     [{ search: 'gro\u0308ße' }, ['pump-1']],
     [{ search: 'ÄHR' }, ['v-aehre/m', 'v-aehre/m2']],
@@ -120,6 +128,7 @@ describe.each(engines())('the list of models on $name', ({ createDatabase }) => 
     [{ band: 'IN865' }, []],
     [{ band: 'EU868', brand: 'tidewater' }, ['pump-1']],
     [{ band: '', search: '', brand: '', model: '', pageSize: 0 }, ORDER.map((id) => id.replace('tidewater/', ''))],
+    [{ band: ' ', search: ' ', brand: '\t', model: '\n ' }, ORDER.map((id) => id.replace('tidewater/', ''))],
   ])('filters by %j', async (query, expected) => {
     expect(await found(query)).toEqual(expected);
   });
@@ -130,6 +139,7 @@ describe.each(engines())('the list of models on $name', ({ createDatabase }) => 
   });
 
   it('refuses a band that is none, and tokens of other lists', async () => {
+    await expect(list({ search: 'a b c d e f g h i j k' })).rejects.toMatchObject({ reason: 'validation_failed', violations: [{ field: 'search', description: 'has 11 words; give at most 10' }] });
     await expect(list({ band: 'EU869' })).rejects.toMatchObject({ reason: 'validation_failed', violations: [{ field: 'band', description: expect.stringContaining('EU868, US915') as unknown }] });
     const { nextPageToken: pageToken } = await list({ pageSize: 2, search: 'm' });
     for (const other of [{}, { search: 'M ', band: 'EU868' }, { search: 'm', brand: 'tidewater' }, { brand: 'm' }, { model: 'm' }]) await expect(list({ ...other, pageToken })).rejects.toMatchObject({ reason: 'validation_failed', violations: [{ field: 'pageToken' }] });
@@ -142,6 +152,48 @@ describe.each(engines())('the list of models on $name', ({ createDatabase }) => 
     const without = new DeviceProfiles({ database: db.database });
     expect(await without.list('', { ...ALL, pageSize: 2 })).toMatchObject({ total: ORDER.length, nextPageToken: '' });
     await expect(without.list('', { ...ALL, pageToken: 'x' })).rejects.toMatchObject({ violations: [{ field: 'pageToken' }] });
+  });
+
+  it('ends a page before it holds more than 1000 profiles, in whatever models they are, and goes on behind it', async () => {
+    const many = await createDatabase();
+    try {
+      const catalogue = new DeviceProfiles({ database: many.database, cursors: new Cursors(new Uint8Array(32)) });
+      await new ProfileImports({ database: many.database, clock: new TestClock() }).store('lorawan-devices', vendorOf({ models: [filled('a', 500), filled('b', 499), filled('c', 1), filled('d', 2), filled('e', 1002), filled('f', 1)] }));
+      const pages = async (band: string | undefined, pageSize: number): Promise<string[]> => {
+        const seen: string[] = [];
+        for (let pageToken = ''; ; ) {
+          const page = await catalogue.list('org-1', { ...ALL, band, pageSize, pageToken });
+          expect(page.total).toBe(6 - Number(band !== undefined && band !== 'EU868') * 2);
+          seen.push(page.models.map(({ modelId, firmwareVersions }) => `${modelId}${firmwareVersions.flatMap(({ profiles: ofVersion }) => ofVersion).length}`).join(' '));
+          pageToken = page.nextPageToken;
+          if (pageToken === '') return seen;
+        }
+      };
+      expect(await pages(undefined, 200)).toEqual(['a500 b499 c1', 'd2', 'e1002', 'f1']);
+      expect(await pages(undefined, 2)).toEqual(['a500 b499', 'c1 d2', 'e1002', 'f1']);
+      expect(await pages('EU868', 200)).toEqual(['a250 b250 c1 d1', 'e501 f1']);
+      expect(await pages('CN779', 200)).toEqual(['a250 b249 d1', 'e501']);
+    } finally {
+      await many.drop();
+    }
+  });
+
+  it('gives tokens out that its field takes, however long the names are', async () => {
+    const file = readFileSync('proto/digitaldevice/v2/digital_device_service.proto', 'utf8');
+    const most = Number(/message ListDeviceProfilesRequest \{[^]*?page_token = 7 \[\(plantroom\.v1\.rules\) = \{max_length: (\d+)/.exec(file)?.[1]);
+    const longest = await createDatabase();
+    try {
+      const catalogue = new DeviceProfiles({ database: longest.database, cursors: new Cursors(new Uint8Array(32)) });
+      // Each letter of the id has three bytes, and of the name two letters without case, of three bytes each.
+      const [id, name] = ['水'.repeat(127), '\u0958'.repeat(200)];
+      for (const source of ['lorawan-devices', 'chirpstack-device-profiles'] as const) await new ProfileImports({ database: longest.database, clock: new TestClock() }).store(source, vendorOf({ id: `${id}a`, name, models: [named(`${id}${source[0]}`, name)] }));
+      const { models, nextPageToken: pageToken } = await catalogue.list('org-1', { ...ALL, pageSize: 1 });
+      expect(models).toMatchObject([{ source: 'chirpstack-device-profiles', modelName: name }]);
+      expect([pageToken.length > 2048, pageToken.length <= most]).toEqual([true, true]);
+      expect((await catalogue.list('org-1', { ...ALL, pageSize: 1, pageToken })).models).toMatchObject([{ source: 'lorawan-devices', modelName: name }]);
+    } finally {
+      await longest.drop();
+    }
   });
 
   // The last, because it changes the list.
@@ -179,7 +231,7 @@ describe.each(engines())('the statements of the catalogue on $name', ({ createDa
 
   it('reads a page from its index on, and looks up by indexes alone', async () => {
     const plan = await planOf(db.database, async (to) => {
-      await new ModelListRepository(to).page({ search: '', brand: '', model: '', regions: undefined }, { brandFolded: 'm', modelFolded: 'm', id: 'm' }, 51);
+      await new ModelListRepository(to).page({ words: [], brand: '', model: '', regions: undefined }, { brandFolded: 'm', modelFolded: 'm', id: 'm' }, 51);
     });
     expect(plan).toMatch(/device_models_page/);
     expect(plan).not.toMatch(/TEMP B-TREE|Sort|Seq Scan|SCAN m\b(?! USING INDEX)/);
@@ -190,9 +242,9 @@ describe.each(engines())('the statements of the catalogue on $name', ({ createDa
       await new CodecRepository(to).findScript('a', 'decoder');
       await new CodecRepository(to).findScriptOfProfile('a', 'decoder');
       const near = new NearRepository(to);
-      await near.brandCalled('a');
+      await near.modelsAround('a', 'b');
       await near.modelsCalled('a');
-      await near.modelsOfBrand(['a'], 'b');
+      await new ModelListRepository(to).profileCounts(['a', 'b'], ['EU868']);
       await new ModelListRepository(to).profilesOf(['a', 'b'], undefined);
     });
     expect(lookUp).not.toMatch(/TEMP B-TREE|Seq Scan|SCAN /);

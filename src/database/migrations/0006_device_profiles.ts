@@ -30,7 +30,7 @@ export async function up(knex: Knex, dialect: Dialect): Promise<void> {
     t.text('device_model_id').notNullable().references('id').inTable('device_models').onDelete('CASCADE');
     t.integer('rank').notNullable(); // 0: both are ids, higher: less exact
     t.primary(['brand', 'model', 'device_model_id']);
-    t.index(['model'], 'device_model_spellings_model');
+    t.index(['model', 'device_model_id'], 'device_model_spellings_model');
     t.index(['device_model_id'], 'device_model_spellings_of');
   });
   await createCodecs(knex);

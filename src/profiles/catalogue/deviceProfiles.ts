@@ -12,6 +12,11 @@ import { NearRepository } from './nearRepository';
 import { notFoundBy } from './notFound';
 import { ProfileRepository } from './profileRepository';
 
+/** A page ends before it shows more profiles, however few models that are: the server would stand still while it makes the answer. */
+const MOST_PROFILES = 1000;
+/** Each is looked for in every model. */
+const MOST_WORDS = 10;
+
 /** The profiles that were imported. */
 export class DeviceProfiles {
   private readonly profiles: ProfileRepository;
@@ -26,8 +31,9 @@ export class DeviceProfiles {
     this.models = new ModelListRepository(db);
   }
 
-  /** Looks a profile up. Throws `profile_not_found`, naming up to five near ones. */
-  async find(query: ProfileQuery): Promise<ProfileTemplate> {
+  /** Looks a profile up; a blank firmware version is none. Throws `profile_not_found`, naming up to five near ones. */
+  async find(asked: ProfileQuery): Promise<ProfileTemplate> {
+    const query = { ...asked, firmwareVersion: asked.firmwareVersion?.trim() || undefined };
     const [brand, model] = [foldSpelling(query.brand), foldSpelling(query.model)];
     const region = findRegion(query.band);
     for (;;) {
@@ -47,16 +53,24 @@ export class DeviceProfiles {
     return profile;
   }
 
-  /** Models by brand and name. Throws `validation_failed` for a token that this list did not give out, and for a band that is none. */
+  /** Models by brand and name. Throws `validation_failed` for a token that this list did not give out, for a band that is none, and for more than MOST_WORDS words. */
   async list(organizationId: string, query: ModelQuery): Promise<ModelPage> {
     const filter = filterOf(query);
-    const list = [organizationId, 'profiles', filter.search, filter.brand, filter.model, ...(filter.regions ?? [])];
+    const list = [organizationId, 'profiles', filter.words.join(' '), filter.brand, filter.model, ...(filter.regions ?? [])];
     const after = this.position(list, query.pageToken);
     const size = pageSize(query.pageSize);
     const [rows, total] = [await this.models.page(filter, after, size + 1), await this.models.total(filter)];
-    const page = pageOf(rows, size, positionOf);
+    const page = pageOf(rows, Math.min(size, await this.shownAtOnce(rows, filter.regions)), positionOf);
     const profiles = await this.models.profilesOf(page.items.map(({ id }) => id), filter.regions);
     return { models: listedModels(page.items, profiles), total, nextPageToken: page.next && this.options.cursors ? this.options.cursors.encode(list, page.next) : '' };
+  }
+
+  /** How many of the first models have no more than MOST_PROFILES together; at least one. */
+  private async shownAtOnce(rows: readonly ModelRow[], regions: ModelFilter['regions']): Promise<number> {
+    const counts = await this.models.profileCounts(rows.map(({ id }) => id), regions);
+    let sum = 0;
+    const tooMany = rows.findIndex(({ id }) => (sum += counts.get(id) ?? 0) > MOST_PROFILES);
+    return tooMany === -1 ? rows.length : Math.max(1, tooMany);
   }
 
   private position(list: readonly string[], token: string): ModelPosition | undefined {
@@ -67,9 +81,17 @@ export class DeviceProfiles {
 }
 
 function filterOf({ search, brand, model, band }: ModelQuery): ModelFilter {
-  const region = band ? findRegion(band) : undefined;
-  if (band && !region) throw validationFailed([{ field: 'band', description: `is no band of LoRaWAN; give one of ${REGIONS.join(', ')}, also spelled as EU863-870 or EU_863_870` }]);
-  return { search: foldSpelling(search ?? ''), brand: foldSpelling(brand ?? ''), model: foldSpelling(model ?? ''), regions: region && servingRegions(region) };
+  const asked = band?.trim();
+  const region = asked ? findRegion(asked) : undefined;
+  if (asked && !region) throw validationFailed([{ field: 'band', description: `is no band of LoRaWAN; give one of ${REGIONS.join(', ')}, also spelled as EU863-870 or EU_863_870` }]);
+  return { words: wordsOf(search ?? ''), brand: foldSpelling(brand ?? ''), model: foldSpelling(model ?? ''), regions: region && servingRegions(region) };
+}
+
+/** The words of a search, each once; the longest first, because they are in the fewest models. */
+function wordsOf(search: string): string[] {
+  const words = new Set(foldSpelling(search).split(/\s+/).filter((word) => word !== ''));
+  if (words.size > MOST_WORDS) throw validationFailed([{ field: 'search', description: `has ${words.size} words; give at most ${MOST_WORDS}` }]);
+  return [...words].toSorted((a, b) => b.length - a.length);
 }
 
 function positionOf({ brand_folded: brandFolded, model_folded: modelFolded, id }: ModelRow): ModelPosition {

@@ -1,7 +1,7 @@
 import { REGIONS } from '../regions';
-import { newestFirst } from './bestProfile';
 import type { ListedModel, ListedProfile } from './catalogue';
 import type { ModelRow, ProfileOfModelRow } from './modelListRepository';
+import { newestFirst } from './newestFirst';
 import { compareTexts } from './versions';
 
 /** Models with their versions and profiles, as lists show them. */
@@ -24,7 +24,7 @@ function firmwareVersions(profiles: readonly ProfileOfModelRow[]): ListedModel['
     const hardwareVersions = [...new Set(sorted.flatMap((row) => JSON.parse(row.hardware_versions) as string[]))];
     return { id: version, firmwareVersion: version, hardwareVersions, profiles: sorted.map(listedProfile) };
   });
-  return versions.toSorted(newestFirst).map(({ id: version, hardwareVersions, profiles: ofVersion }) => ({ version, hardwareVersions, profiles: ofVersion }));
+  return newestFirst(versions).map(({ id: version, hardwareVersions, profiles: ofVersion }) => ({ version, hardwareVersions, profiles: ofVersion }));
 }
 
 function placeOf(region: string): number {

@@ -3,8 +3,8 @@ import type { CodecRuntime, ProfileSource } from '../profile';
 
 /** Which models to list; what is undefined or empty lets all through. */
 export interface ModelFilter {
-  /** A text that an id or a name holds, folded. */
-  readonly search: string;
+  /** Texts each of which is in an id or a name of the model or its brand, folded. */
+  readonly words: readonly string[];
   /** What the brand is called, folded. */
   readonly brand: string;
   /** What the model is called, folded. */
@@ -67,6 +67,14 @@ export class ModelListRepository {
     return row?.total ?? 0;
   }
 
+  /** How many profiles some models have, by their ids; those without any are left out. */
+  async profileCounts(modelIds: readonly string[], regions: readonly string[] | undefined): Promise<Map<string, number>> {
+    const counts = this.db.knex('device_profiles as p').whereIn('p.device_model_id', modelIds).groupBy('p.device_model_id');
+    if (regions) void counts.whereIn('p.region', regions);
+    const rows = await counts.select('p.device_model_id').count<{ device_model_id: string; profiles: number }[]>({ profiles: '*' });
+    return new Map(rows.map(({ device_model_id: id, profiles }) => [id, profiles]));
+  }
+
   /** The profiles of some models. */
   async profilesOf(modelIds: readonly string[], regions: readonly string[] | undefined): Promise<ProfileOfModelRow[]> {
     const profiles = this.db.knex('device_profiles as p').leftJoin('device_codecs as c', 'c.id', 'p.codec_id').whereIn('p.device_model_id', modelIds);
@@ -84,12 +92,12 @@ export class ModelListRepository {
     );
   }
 
-  private fitting({ search, brand, model, regions }: ModelFilter) {
+  private fitting({ words, brand, model, regions }: ModelFilter) {
     const { knex } = this.db;
     const models = knex('device_models as m');
     const called = { ...(brand && { brand }), ...(model && { model }) };
     if (brand || model) void models.whereIn('m.id', knex('device_model_spellings').where(called).select('device_model_id'));
-    if (search) void models.whereRaw(String.raw`m.search_folded like ? escape '\'`, [holding(search)]);
+    for (const word of words) void models.whereRaw(String.raw`m.search_folded like ? escape '\'`, [holding(word)]);
     if (regions) void models.whereExists(knex('device_profiles as p').whereRaw('p.device_model_id = m.id').whereIn('p.region', regions).select('p.id'));
     return models;
   }

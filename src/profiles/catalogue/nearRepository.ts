@@ -1,10 +1,14 @@
 import type { Db, Dialect, HotStatement } from '../../database';
 
-/** A model, by its ids and its names. */
+/** A model, by its ids. */
 export interface NamedModel {
   readonly brandId: string;
   readonly modelId: string;
-  readonly modelName: string;
+}
+
+/** A model, by its ids and something that it is called, folded. */
+export interface SpelledModel extends NamedModel {
+  readonly spelled: string;
 }
 
 /** A brand, by an id and its folded name. */
@@ -16,19 +20,13 @@ export interface NamedBrand {
 /** So many are compared with what was asked for, at most. */
 const MOST_COMPARED = 1000;
 
-/** What is read only to say what is near. Each reads at most MOST_COMPARED rows, whatever was imported. */
+/** What is read only to say what is near. Each reads at most MOST_COMPARED rows in an order of its own, whatever was imported. */
 export const nearStatements = {
-  brandCalled: {
-    name: 'profiles.brand_called',
-    sql: () => 'select m.brand_id from device_model_spellings s join device_models m on m.id = s.device_model_id where s.brand = ? order by s.model, s.device_model_id limit 1',
-  },
-  modelsOfBrand: {
-    name: 'profiles.models_of_brand',
-    sql: () => `select m.brand_id, m.model_id, m.model_name from device_models m where m.source = ? and m.brand_id = ? limit ${MOST_COMPARED}`,
-  },
+  modelsFrom: { name: 'profiles.models_from', sql: () => spelledModels('>=', 'asc') },
+  modelsBefore: { name: 'profiles.models_before', sql: () => spelledModels('<', 'desc') },
   modelsCalled: {
     name: 'profiles.models_called',
-    sql: () => `select m.brand_id, m.model_id, m.model_name from device_model_spellings s join device_models m on m.id = s.device_model_id where s.model = ? limit ${MOST_COMPARED}`,
+    sql: () => `select m.brand_id, m.model_id from device_model_spellings s join device_models m on m.id = s.device_model_id where s.model = ? order by s.device_model_id limit ${MOST_COMPARED}`,
   },
   // From each name to the next one, because a brand has many models.
   brands: {
@@ -42,6 +40,12 @@ export const nearStatements = {
   },
 } as const satisfies Record<string, HotStatement>;
 
+/** What the models of a brand are called, on one side of a text in the order of the spellings. */
+function spelledModels(side: '>=' | '<', order: 'asc' | 'desc'): string {
+  return `select m.brand_id, m.model_id, s.model as spelled from device_model_spellings s join device_models m on m.id = s.device_model_id
+    where s.brand = ? and s.model ${side} ? order by s.model ${order}, s.device_model_id ${order} limit ${MOST_COMPARED / 2}`;
+}
+
 function anyBrandOf(dialect: Dialect): string {
   const [folded, model, id] = ['m.brand_folded', 'm.model_folded', 'm.id'].map((column) => dialect.byBytes(column));
   return `(select m.brand_id from device_models m where ${folded} = b.folded order by ${folded}, ${model}, ${id} limit 1)`;
@@ -50,24 +54,16 @@ function anyBrandOf(dialect: Dialect): string {
 interface ModelRow {
   readonly brand_id: string;
   readonly model_id: string;
-  readonly model_name: string;
 }
 
 /** Reads what a look-up that found nothing may have meant. */
 export class NearRepository {
   constructor(private readonly db: Db) {}
 
-  /** The id of a brand that is called so, folded. */
-  async brandCalled(brand: string): Promise<string | undefined> {
-    const [row] = await this.db.all<{ brand_id: string }>(nearStatements.brandCalled, [brand]);
-    return row?.brand_id;
-  }
-
-  /** Models of a brand, of all sources. */
-  async modelsOfBrand(sources: readonly string[], brandId: string): Promise<NamedModel[]> {
-    const found: NamedModel[] = [];
-    for (const source of sources) found.push(...(await this.db.all<ModelRow>(nearStatements.modelsOfBrand, [source, brandId])).map(modelFromRow));
-    return found;
+  /** Models of all brands that are called so, folded; of many those that stand around this one, folded, in the alphabet. None: no brand is called so. */
+  async modelsAround(brand: string, model: string): Promise<SpelledModel[]> {
+    const [from, before] = [await this.spelled(nearStatements.modelsFrom, brand, model), await this.spelled(nearStatements.modelsBefore, brand, model)];
+    return [...from, ...before];
   }
 
   /** Models of any brand that are called so, folded. */
@@ -80,8 +76,13 @@ export class NearRepository {
     const rows = await this.db.all<{ folded: string; brand_id: string }>(nearStatements.brands, []);
     return rows.map(({ folded, brand_id: brandId }) => ({ folded, brandId }));
   }
+
+  private async spelled(statement: HotStatement, brand: string, model: string): Promise<SpelledModel[]> {
+    const rows = await this.db.all<ModelRow & { spelled: string }>(statement, [brand, model]);
+    return rows.map((row) => ({ ...modelFromRow(row), spelled: row.spelled }));
+  }
 }
 
-function modelFromRow({ brand_id: brandId, model_id: modelId, model_name: modelName }: ModelRow): NamedModel {
-  return { brandId, modelId, modelName };
+function modelFromRow({ brand_id: brandId, model_id: modelId }: ModelRow): NamedModel {
+  return { brandId, modelId };
 }

@@ -37,17 +37,24 @@ function lettersApart(short: string, long: string, most: number): number | undef
   for (let j = 0; j <= most; j += 1) previous[j] = j;
   for (let i = 1; i <= short.length; i += 1) {
     const [from, to] = [Math.max(1, i - most), Math.min(long.length, i + most)];
-    row[from - 1] = from === 1 ? Math.min(i, far) : far;
-    let least = row[from - 1] as number;
+    const letter = short.charCodeAt(i - 1);
+    let left = from === 1 ? lesser(i, far) : far;
+    row[from - 1] = left;
+    let least = left;
     for (let j = from; j <= to; j += 1) {
-      const replaced = (previous[j - 1] as number) + Number(short.charCodeAt(i - 1) !== long.charCodeAt(j - 1));
-      const letters = Math.min(replaced, (previous[j] as number) + 1, (row[j - 1] as number) + 1, far);
-      row[j] = letters;
-      least = Math.min(least, letters);
+      const replaced = (previous[j - 1] as number) + (letter === long.charCodeAt(j - 1) ? 0 : 1);
+      left = lesser(far, lesser(replaced, lesser(previous[j] as number, left) + 1));
+      least = lesser(least, left);
+      row[j] = left;
     }
     if (least > most) return undefined;
     [previous, row] = [row.fill(far, to + 1), previous];
   }
   const apart = previous[long.length] as number;
   return apart > most ? undefined : apart;
+}
+
+// Of two, as it is asked for hundreds of times for each text.
+function lesser(a: number, b: number): number {
+  return a < b ? a : b;
 }

@@ -1,11 +1,11 @@
 import { DomainError } from '../../kernel/errors';
 import { shortened } from '../../kernel/shortened';
-import { PROFILE_SOURCES } from '../profile';
 import { findRegion, REGIONS, servesRegion } from '../regions';
-import { newestFirst } from './bestProfile';
+import { meantModels } from './bestProfile';
 import type { ProfileQuery } from './catalogue';
 import { comparable, distance } from './nearness';
-import type { NamedModel, NearRepository } from './nearRepository';
+import type { NamedModel, NearRepository, SpelledModel } from './nearRepository';
+import { newestFirst } from './newestFirst';
 import type { Candidate } from './profileRepository';
 import { compareTexts } from './versions';
 
@@ -23,15 +23,15 @@ export interface Missed {
 /** `profile_not_found` for a query that no profile fits: it says which part of it does not, and names up to five that are near. */
 export async function notFoundBy(repository: NearRepository, missed: Missed): Promise<DomainError> {
   if (missed.candidates.length > 0) return ofKnownModel(missed);
-  const brandId = await repository.brandCalled(missed.brand);
-  return brandId === undefined ? await ofUnknownBrand(repository, missed) : await ofUnknownModel(repository, missed, brandId);
+  const models = await repository.modelsAround(missed.brand, missed.model);
+  return models.length === 0 ? await ofUnknownBrand(repository, missed) : ofUnknownModel(missed, models);
 }
 
 function ofKnownModel({ query, candidates }: Missed): DomainError {
   const region = findRegion(query.band);
-  const newest = candidates.toSorted((a, b) => a.rank - b.rank || newestFirst(a, b));
+  const newest = newestFirst(candidates).toSorted((a, b) => a.rank - b.rank);
   const ofBand = newest.filter((candidate) => region !== undefined && servesRegion(candidate.region, region));
-  if (ofBand.length > 0) return notFound('firmware_version', `${model(query)} has no firmware ${quoted(query.firmwareVersion ?? '')} for the band ${String(region)}`, ofBand.map(({ id }) => id));
+  if (meantModels(candidates).some((candidate) => ofBand.includes(candidate))) return notFound('firmware_version', `${model(query)} has no firmware ${quoted(query.firmwareVersion ?? '')} for the band ${String(region)}`, ofBand.map(({ id }) => id));
   const bands = region === undefined ? `${quoted(query.band)} is no band of LoRaWAN (${REGIONS.join(', ')})` : `${model(query)} has no profile for the band ${region}`;
   return notFound('band', bands, firstOfEach(newest));
 }
@@ -41,9 +41,9 @@ function firstOfEach(candidates: readonly Candidate[]): string[] {
   return [...Map.groupBy(candidates, ({ region }) => region).values()].flatMap(([first]) => (first ? [first.id] : []));
 }
 
-async function ofUnknownModel(repository: NearRepository, { query, model: asked }: Missed, brandId: string): Promise<DomainError> {
-  const models = (await repository.modelsOfBrand(PROFILE_SOURCES, brandId)).map(({ modelId, modelName }) => ({ id: `${brandId}/${modelId}`, texts: [modelId, modelName] }));
-  return notFound('model', `no model ${quoted(query.model)} of the brand ${quoted(query.brand)} was imported`, nearest(asked, models));
+function ofUnknownModel({ query, model: asked }: Missed, models: readonly SpelledModel[]): DomainError {
+  const near = nearest(asked, models.map(({ brandId, modelId, spelled }) => ({ id: `${brandId}/${modelId}`, texts: [spelled] })));
+  return notFound('model', `no model ${quoted(query.model)} of the brand ${quoted(query.brand)} was imported`, near);
 }
 
 async function ofUnknownBrand(repository: NearRepository, { query, brand, model: asked }: Missed): Promise<DomainError> {

@@ -3,25 +3,29 @@ const BEFORE = /^(alpha|beta|pre|preview|rc|dev|draft|test)$/;
 
 type Part = number | string;
 
+/** A version in the parts by which it is compared. */
+export type Version = readonly Part[];
+
 /**
  * Orders versions as people count: numbers as numbers, so that 1.10 is newer than 1.9, and `1.0-rc2` older than `1.0`. A leading `v` says
  * nothing. Positive: `a` is newer.
  */
-export function compareVersions(a: string, b: string): number {
-  const [ofA, ofB] = [partsOf(a), partsOf(b)];
-  for (let at = 0; at < Math.max(ofA.length, ofB.length); at += 1) {
-    const order = compareParts(ofA[at], ofB[at]);
+export function compareVersions(a: Version, b: Version): number {
+  const parts = Math.max(a.length, b.length);
+  for (let at = 0; at < parts; at += 1) {
+    const order = compareParts(a[at], b[at]);
     if (order !== 0) return order;
   }
   return 0;
 }
 
 /** The newest of some versions; undefined of none. */
-export function newestOf(versions: readonly string[]): string | undefined {
-  return versions.reduce<string | undefined>((newest, version) => (newest === undefined || compareVersions(version, newest) > 0 ? version : newest), undefined);
+export function newestOf(versions: readonly string[]): Version | undefined {
+  return versions.map(versionOf).reduce<Version | undefined>((newest, version) => (newest === undefined || compareVersions(version, newest) > 0 ? version : newest), undefined);
 }
 
-function partsOf(version: string): Part[] {
+/** A version as it is compared. */
+export function versionOf(version: string): Version {
   const parts = version.trim().toLowerCase().replace(/^v(?=[\s._-]*\d)/, '').match(/\d+|\p{L}+/gu) ?? [];
   return parts.map((part) => (/^\d/.test(part) ? Number(part) : part));
 }

@@ -23,6 +23,12 @@ export interface ProfileParts {
   readonly payloadCodecRuntime: CodecRuntime;
 }
 
+/** What stands behind a version that a model has for other hardware already; empty: no hardware is named. */
+export function hardwareEnding(hardwareVersions: readonly string[]): string {
+  const hardware = hardwareVersions.join('-').replace(/[/\s]+/g, '-');
+  return hardware === '' ? '' : `-hw${hardware}`;
+}
+
 /** Collects the profiles of one model, no two of the same firmware version and region. */
 export class ModelProfiles {
   private readonly profiles = new Map<string, ReadProfile>();
@@ -45,10 +51,10 @@ export class ModelProfiles {
       return undefined;
     }
     const hardwareVersions = [...new Set(listOf(hardware).flatMap((one) => textOf(one) ?? []).map((one) => cut(one, LONGEST_ID)))];
-    const forHardware = hardwareVersions.join('-').replace(/[/\s]+/g, '-');
+    const forHardware = hardwareEnding(hardwareVersions);
     const first = this.firstHardware.get(name.value) ?? forHardware;
     this.firstHardware.set(name.value, first);
-    const another = `${name.value}-hw${forHardware}`;
+    const another = `${name.value}${forHardware}`;
     const isAnother = forHardware !== first && forHardware !== '' && another.length <= LONGEST_ID;
     return { version: isAnother ? another : name.value, hardwareVersions };
   }
