@@ -210,16 +210,18 @@ describe('much of it', () => {
     expect(vendors.acre?.warnings).toHaveLength(101);
   });
 
-  it('what no parser expects is refused, and files over a megabyte are not read', async () => {
-    const most = 1024 * 1024;
-    for (const piece of ['[', '- ', '? ', '{a: ', '}', '"', '&a ', '*a ', '!!a ', 'a:\n', '%a\n', '\t', '\0', '|', '[a]\n', 'a=[', '"""', "'''", 'a.', '[[a.b]]\n']) {
-      const text = piece.repeat(Math.floor(most / 64 / piece.length));
+  it('what no parser expects is refused, and files over 256 KiB are not read', async () => {
+    const most = 256 * 1024;
+    for (const piece of ['[', '- ', '? ', '{a: ', '}', ']', '{}', '- - -', '"', '&a ', '*a ', '!!a ', 'a:\n', '%a\n', '\t', '\0', '|', '[a]\n', 'a=[', '"""', "'''", 'a.', '[[a.b]]\n']) {
+      const text = piece.repeat(Math.floor(most / 16 / piece.length));
       const yaml = await readFolder(lorawanDevicesFolder(freshFolder(), { acre: { index: { endDevices: ['lamp'] }, devices: { lamp: text } }, good: GOOD_YAML }));
       const toml = await readFolder(chirpStackFolder(freshFolder(), { acre: { devices: { lamp: text } }, good: GOOD_TOML }));
       for (const { vendors, warnings } of [yaml, toml]) expect([piece, vendors.acre?.models, profileNames(vendors.good), warnings.length > 0]).toEqual([piece, [], ['lamp/1/EU868'], true]);
     }
     const tooLarge = await readFolder(lorawanDevicesFolder(freshFolder(), { acre: { index: { endDevices: ['lamp'] }, devices: { lamp: '#'.repeat(most + 1) } } }));
-    expect(tooLarge.warnings).toEqual([{ file: 'vendor/acre/lamp.yaml', reason: 'has 1.1 MiB; at most 1 MiB are read; the device "lamp" is not imported' }]);
+    expect(tooLarge.warnings).toEqual([{ file: 'vendor/acre/lamp.yaml', reason: 'has 257 KiB; at most 256 KiB are read; the device "lamp" is not imported' }]);
+    const examples = await readFolder(chirpStackFolder(freshFolder(), { good: { ...GOOD_TOML, devices: { lamp: { device: { firmware: [{ version: '1', profiles: ['EU868'], codec: 'codec' }] } } }, codecs: { 'codec.js': DECODER, 'test_decode_codec.json': `[{}${' '.repeat(2 * most)}]` } } }));
+    expect([examples.warnings, examples.vendors.good?.codecs[0]?.examples]).toMatchObject([[], [{ items: [{}] }]]);
   });
 });
 

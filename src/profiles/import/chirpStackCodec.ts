@@ -3,6 +3,7 @@ import type { CodecExamples, CodecRole } from '../profile';
 import { readExamples } from './examples';
 import type { ImportWarnings } from './importWarnings';
 import type { ReadCodec } from './readVendor';
+import { LARGEST_EXAMPLES } from './safeFolder';
 import { rolesOf } from './scriptRoles';
 import type { Found, VendorFiles } from './vendorFiles';
 
@@ -20,7 +21,7 @@ export function chirpStackCodec(files: VendorFiles, path: string, warnings: Impo
 
 function examplesOf(files: VendorFiles, script: string, role: CodecRole, warnings: ImportWarnings): CodecExamples[] {
   const file = posix.join(posix.dirname(script), `test_${role === 'decoder' ? 'decode' : 'encode'}_${posix.basename(script, '.js')}.json`);
-  const text = files.text(file);
+  const text = files.text(file, LARGEST_EXAMPLES);
   if ('problem' in text) {
     if (!text.isMissing) warnings.add(file, `${text.problem.reason}; these examples are not used`);
     return [];

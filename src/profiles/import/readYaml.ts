@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, parseDocument, type Alias, type Node, type Pair } from 'yaml';
+import { Composer, isAlias, isMap, isScalar, isSeq, Parser, type Alias, type Node, type Pair } from 'yaml';
 import type { Outcome } from './outcome';
 
 const DEEPEST = 64;
@@ -13,16 +13,40 @@ export type Numbers = 'values' | 'as written';
 /** The value of a YAML document: aliases unfolded within bounds, `<<` merged, tags of one's own without a meaning. */
 export function readYaml(text: string, numbers: Numbers): Outcome<unknown> {
   if (TOO_DEEP.test(text)) return { problem: `is nested deeper than ${DEEPEST} levels` };
-  // Its own check for equal keys compares each with each; its pretty errors cost as much again for each.
-  const document = parseDocument(text, { schema: 'core', uniqueKeys: false, prettyErrors: false, resolveKnownTags: false, logLevel: 'error' });
-  const [first] = document.errors;
-  if (first) return { problem: `is no YAML: ${first.message} (${place(text, first.pos[0])})` };
+  const contents = contentsOf(text);
+  if ('problem' in contents) return contents;
   try {
-    return { value: new Unfolding(text, numbers).value(document.contents, 0) };
+    return { value: new Unfolding(text, numbers).value(contents.value, 0) };
   } catch (error) {
     if (error instanceof Unusable) return { problem: error.message };
     throw error;
   }
+}
+
+// Its own check for equal keys compares each with each; its pretty errors cost as much again for each.
+const OPTIONS = { schema: 'core', uniqueKeys: false, prettyErrors: false, resolveKnownTags: false, logLevel: 'error' } as const;
+
+/** What the one document of a text consists of. */
+function contentsOf(text: string): Outcome<unknown> {
+  const limit = Error.stackTraceLimit;
+  // A text may have as many errors as characters, and to find out where the parser made each takes ten times as long as parsing.
+  Error.stackTraceLimit = 0;
+  try {
+    const composer = new Composer(OPTIONS);
+    for (const token of new Parser().parse(text)) {
+      if (token.type === 'error') return noYaml(text, token.message, token.offset);
+      for (const { range } of composer.next(token)) return noYaml(text, 'Source contains multiple documents', range[2]);
+    }
+    const [document] = composer.end(true, text.length);
+    const [error] = document?.errors ?? [];
+    return error ? noYaml(text, error.message, error.pos[0]) : { value: document?.contents };
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
+
+function noYaml(text: string, reason: string, at: number): Outcome<never> {
+  return { problem: `is no YAML: ${reason} (${place(text, at)})` };
 }
 
 function place(text: string, at: number): string {

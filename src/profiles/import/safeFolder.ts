@@ -4,8 +4,10 @@ import type { Outcome } from './outcome';
 
 const KIB = 1024;
 
-/** Bytes that a file of data may have: YAML, TOML, examples. */
-export const LARGEST_DATA = 1024 * KIB;
+/** Bytes that a file of data may have: YAML, TOML. */
+export const LARGEST_DATA = 256 * KIB;
+/** Bytes that a file of examples may have. */
+export const LARGEST_EXAMPLES = 1024 * KIB;
 /** Bytes that a script may have: what the sandbox takes. */
 export const LARGEST_SCRIPT = 256 * KIB;
 

@@ -3,15 +3,18 @@ import { CODEC_ROLES, type CodecFile, type CodecScripts } from '../profile';
 /** What functions that play a role are called. */
 const NAMES = { encoder: ['encodeDownlink', 'Encode', 'Encoder'], decoder: ['decodeUplink', 'Decode', 'Decoder'], downlinkDecoder: ['decodeDownlink'] } as const;
 
+// In a regular expression, which its line ends.
+const ESCAPED = String.raw`\\(?:[^\n]|(?=\n)|$)`;
+
 // Comments, texts, and regular expressions where one may begin. Each ends at the latest where its line or the text does, so that no text is looked through twice.
 const NO_CODE = new RegExp(
   [
     String.raw`\/\/[^\n]*`,
     String.raw`\/\*[\s\S]*?(?:\*\/|$)`,
-    String.raw`"(?:\\[\s\S]|[^"\\\n])*(?:["\n]|$)`,
-    String.raw`'(?:\\[\s\S]|[^'\\\n])*(?:['\n]|$)`,
-    '`(?:\\\\[\\s\\S]|[^`\\\\])*(?:`|$)',
-    String.raw`(?<=[=(,:;!&|?{}[] ?)\/(?:\\.|\[(?:\\.|[^\]\\\n])*(?:\]|(?=\n)|$)|[^/\\\n[])+(?:\/|(?=\n)|$)`,
+    String.raw`"(?:\\(?:[\s\S]|$)|[^"\\\n])*(?:["\n]|$)`,
+    String.raw`'(?:\\(?:[\s\S]|$)|[^'\\\n])*(?:['\n]|$)`,
+    '`(?:\\\\(?:[\\s\\S]|$)|[^`\\\\])*(?:`|$)',
+    String.raw`(?<=[=(,:;!&|?{}[] ?)\/(?:${ESCAPED}|\[(?:${ESCAPED}|[^\]\\\n])*(?:\]|(?=\n)|$)|[^/\\\n[])+(?:\/|(?=\n)|$)`,
   ].join('|'),
   'g',
 );

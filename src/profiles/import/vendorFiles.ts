@@ -26,8 +26,8 @@ export class VendorFiles {
   }
 
   /** A file of data, as a text. */
-  text(path: string): Found<string> & { readonly isMissing?: true } {
-    const text = this.folder.read(path, LARGEST_DATA);
+  text(path: string, largest = LARGEST_DATA): Found<string> & { readonly isMissing?: true } {
+    const text = this.folder.read(path, largest);
     if ('value' in text) return text;
     const problem = { file: path, reason: text.problem };
     return text.isMissing ? { problem, isMissing: true } : { problem };
