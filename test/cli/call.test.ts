@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { plantroomHere } from '../support/commandInProcess';
 import { plantroom, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
 
 describe('plantroom call', () => {
@@ -17,7 +18,7 @@ describe('plantroom call', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const call = async (...args: string[]): Promise<Ended> => await plantroom(['call', ...args], env);
+  const call = async (...args: string[]): Promise<Ended> => await plantroomHere(['call', ...args], env);
   const answer = async (...args: string[]): Promise<Record<string, unknown>> => {
     const { code, stdout, stderr } = await call(...args);
     expect([code, stderr]).toEqual([0, '']);
@@ -29,15 +30,15 @@ describe('plantroom call', () => {
   });
 
   it('takes the key from the environment and the organization from the server that has only one', async () => {
-    const { key } = JSON.parse((await plantroom(['keys', 'create', '--name', 'x', '--scopes', 'devices:read', '--json'], env)).stdout) as { key: string };
+    const { key } = JSON.parse((await plantroomHere(['keys', 'create', '--name', 'x', '--scopes', 'devices:read', '--json'], env)).stdout) as { key: string };
     const alone = { PLANTROOM_DATA_DIR: env['PLANTROOM_DATA_DIR'] as string, PLANTROOM_API_KEY: key };
-    expect(await plantroom(['call', 'ListDigitalDevices'], alone)).toMatchObject({ code: 0, stderr: '' });
-    expect(await plantroom(['call', 'CreateDigitalDevice', '{"name":"x"}'], alone)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: PERMISSION_DENIED scope_missing: /) });
+    expect(await plantroomHere(['call', 'ListDigitalDevices'], alone)).toMatchObject({ code: 0, stderr: '' });
+    expect(await plantroomHere(['call', 'CreateDigitalDevice', '{"name":"x"}'], alone)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^plantroom: PERMISSION_DENIED scope_missing: /) });
   });
 
   it('calls another address with a CA', async () => {
     const elsewhere = { PLANTROOM_DATA_DIR: join(folder, 'nowhere') };
-    const ended = await plantroom(['call', 'WhoAmI', '--address', String(server.ready['grpc']), '--ca', String(server.ready['ca']), '--key-file', env['PLANTROOM_BOOTSTRAP_KEY_FILE'] as string, '--json'], elsewhere);
+    const ended = await plantroomHere(['call', 'WhoAmI', '--address', String(server.ready['grpc']), '--ca', String(server.ready['ca']), '--key-file', env['PLANTROOM_BOOTSTRAP_KEY_FILE'] as string, '--json'], elsewhere);
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expect(ended.stdout.trim()).not.toContain('\n');
   });
@@ -104,9 +105,9 @@ describe('plantroom call', () => {
   });
 
   it('is refused soon after a command beside the server revoked the key', async () => {
-    const created = JSON.parse((await plantroom(['keys', 'create', '--name', 'short', '--scopes', 'devices:read', '--json'], env)).stdout) as { id: string; key: string };
+    const created = JSON.parse((await plantroomHere(['keys', 'create', '--name', 'short', '--scopes', 'devices:read', '--json'], env)).stdout) as { id: string; key: string };
     await answer('ListDigitalDevices', '{}', '--key', created.key);
-    await plantroom(['keys', 'revoke', created.id], env);
+    await plantroomHere(['keys', 'revoke', created.id], env);
     let last: Ended;
     do last = await call('ListDigitalDevices', '{}', '--key', created.key);
     while (last.code === 0);
@@ -114,7 +115,7 @@ describe('plantroom call', () => {
   });
 
   it('is examined by doctor while it runs', async () => {
-    const findings = JSON.parse((await plantroom(['doctor', '--json'], env)).stdout) as { check: string; state: string; found: string }[];
+    const findings = JSON.parse((await plantroomHere(['doctor', '--json'], env)).stdout) as { check: string; state: string; found: string }[];
     expect(findings.filter((finding) => finding.state === 'fail')).toEqual([]);
     expect(findings).toEqual(expect.arrayContaining([expect.objectContaining({ check: 'health', found: `it serves on ${String(server.ready['grpc'])}` }), expect.objectContaining({ check: 'integrity', state: 'ok' })]));
   });
@@ -123,7 +124,7 @@ describe('plantroom call', () => {
     const quiet = { ...env, PLANTROOM_DATA_DIR: join(folder, 'quiet'), PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'quiet.json'), PLANTROOM_GRPC_REFLECTION: 'false' };
     const other = await plantroomServe(quiet);
     try {
-      expect(await plantroom(['call', 'WhoAmI'], quiet)).toMatchObject({ code: 0, stderr: '' });
+      expect(await plantroomHere(['call', 'WhoAmI'], quiet)).toMatchObject({ code: 0, stderr: '' });
     } finally {
       await other.stop('SIGKILL');
     }
