@@ -64,6 +64,8 @@ const failures: readonly (readonly [string, string, Partial<CodecError>])[] = [
   ['a throw while its data are read', returning('{ data: {\n    get level() {\n      throw new Error("gone");\n    } } }'), { code: 'runtime_error', message: 'Error: gone', lineNumber: 4 }],
   ['a toJSON that throws', returning('{ data: { a: {\n    toJSON: function () { throw new RangeError("mine"); } } } }'), { code: 'runtime_error', message: 'RangeError: mine', lineNumber: 3 }],
   ['a rejection', 'async function decodeUplink() {\n  await 1;\n  throw new TypeError("late");\n}', { code: 'runtime_error', message: 'TypeError: late', lineNumber: 3 }],
+  ['a throw of what cannot be stored', returning('(function () { throw new Error("a\\ud800b\\u0000\\u001b[2J\\u0085\\tc\\nd"); })()'), { code: 'runtime_error', message: 'Error: a\uFFFDb\\u0000\\u001b[2J\\u0085\\u0009c\nd' }],
+  ['errors that cannot be stored', returning('{ errors: ["\\udc00", "\\u0000"] }'), { code: 'decoder_errors', message: '\uFFFD; \\u0000' }],
   ['a thrown text', 'function Decoder() { throw "too short"; }', { code: 'runtime_error', message: 'too short', lineNumber: undefined }],
 ];
 

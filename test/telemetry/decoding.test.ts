@@ -69,6 +69,9 @@ describe.each(engines())('uplinks of bytes on $name', (engine) => {
     const other = await sending(decoder);
     await pipeline.handle(uplink(other.clientDeviceId, { payload: { kind: 'json', value: { data: '00d7', rssi: -80 } }, encoded: Uint8Array.of(0, 215) }));
     expect(await keys(other.clientDeviceId)).toEqual({ data: '00d7', rssi: -80, 'object.port': '2' });
+    const digit = await sending(decoder);
+    await pipeline.handle(uplink(digit.clientDeviceId, { payload: { kind: 'json', value: { value: 5 } }, encoded: Uint8Array.of(0x35), fPort: undefined }));
+    expect(await keys(digit.clientDeviceId)).toEqual({ value: 5, 'object.port': 'none' });
   });
 
   it('stay as they are without a profile, without a decoder, without a device, where there are none, and where somebody decoded them', async () => {
@@ -95,6 +98,7 @@ describe.each(engines())('uplinks of bytes on $name', (engine) => {
     ['is none', 'function decodeUplink(', /^syntax_error: /],
     ['gives what is too deep beside the rest', 'function decodeUplink() { var v = 1; for (var i = 0; i < 31; i++) v = { v: v }; return { data: v }; }', /^bad_output: what the decoder returned is nested deeper than 32 levels/],
     ['gives a name that would get lost', 'function decodeUplink() { return { data: JSON.parse(\'{"__proto__": 1}\') }; }', /^bad_output: .*__proto__/],
+    ['says what cannot be stored', 'function decodeUplink() { throw new Error("a\\ud800b\\u0000\\u001b[2J\\nc"); }', /^runtime_error: Error: a\ufffdb\\u0000\\u001b\[2J\nc \(line 1\)$/],
     ['complains at length', 'function decodeUplink() { throw new Error("\\u{1F321}".repeat(3000)); }', /^runtime_error: .{1,500}$/su],
   ])('are stored with the reason where the decoder %s', async (_name, script, reason) => {
     const { clientDeviceId, sensorId } = await sending(script);
@@ -142,21 +146,22 @@ describe.each(engines())('uplinks of bytes on $name', (engine) => {
   const overrun = result({ error: { code: 'timeout', message: 'too slow', lineNumber: undefined } });
   const good = result({ data: { temperature: 1 } });
 
-  it('are tried again while the sandbox has no room, and then stored with that reason', async () => {
+  it('are tried again while the sandbox has no room, after ten seconds stored with that reason', async () => {
     const { clientDeviceId } = await sending(TEMPERATURE);
     const answers: (DecodeResult | DomainError)[] = [new DomainError('exhausted', 'sandbox_busy', 'full'), result({ blameless: true, error: overrun.error }), good];
     const asked: DecodeRequest[] = [];
     const decode = async (request: DecodeRequest): Promise<DecodeResult> => {
       asked.push(request);
       const answer = answers.shift() ?? new DomainError('unavailable', 'sandbox_unavailable', 'no threads');
-      if (answer instanceof DomainError) throw answer;
-      return answer;
+      if (!(answer instanceof DomainError)) return answer;
+      room.clock.advance(5000);
+      throw answer;
     };
     const trying = pipelineWith({ decode });
     await trying.handle(uplink(clientDeviceId));
     expect([(await keys(clientDeviceId))['object.temperature'], asked.length]).toEqual([1, 3]);
     expect(await trying.handle(uplink(clientDeviceId))).toEqual({ outcome: 'stored' });
-    expect([(await keys(clientDeviceId))['decodeError'], asked.length]).toEqual(['sandbox_unavailable: no threads', 6]);
+    expect([(await keys(clientDeviceId))['decodeError'], asked.length]).toEqual(['sandbox_unavailable: no threads', 5]);
   });
 
   it('count as overrun where the machine could not run the decoder at the third attempt either: it may hang where nothing can stop it', async () => {

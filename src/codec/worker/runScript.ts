@@ -1,3 +1,4 @@
+import { cut } from '../../kernel/shortened';
 import type { CodecError } from '../codecRun';
 import type { GuestResult } from '../guestWords';
 import type { RunLimits } from '../runLimits';
@@ -78,7 +79,13 @@ function bounded(lines: readonly string[]): readonly string[] {
 }
 
 function failed({ message, ...error }: CodecError): Outcome {
-  const more = message.length - LONGEST_MESSAGE;
-  const said = more > 0 ? `${message.slice(0, LONGEST_MESSAGE - CUT_ROOM)} (cut: ${more + CUT_ROOM} more characters)` : message;
+  const clean = storable(message);
+  const more = clean.length - LONGEST_MESSAGE;
+  const said = more > 0 ? `${cut(clean, LONGEST_MESSAGE - CUT_ROOM)} (cut: ${more + CUT_ROOM} more characters)` : clean;
   return { answer: undefined, warnings: [], error: { ...error, message: said } };
+}
+
+/** What a script says, as it can be stored, sent and shown: no half of a surrogate pair, and of control characters only the ends of lines. */
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll(/(?!\n)\p{Cc}/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
 }
