@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { ProfileSource } from '../../profiles';
+import type { CodecRole, ProfileSource } from '../../profiles';
 import { DATA_SETTINGS, withConfig, withJson } from '../options';
 import type * as importProfiles from './importProfiles';
 import type { ImportFlags } from './importProfiles';
@@ -17,6 +17,7 @@ const lazyShow = (): typeof showProfile => require('./showProfile');
 const lazyRemove = (): typeof removeProfiles => require('./removeProfiles');
 
 const SOURCES: readonly ProfileSource[] = ['lorawan-devices', 'chirpstack-device-profiles'];
+const ROLES: readonly CodecRole[] = ['encoder', 'decoder', 'downlinkDecoder'];
 
 /** Adds `plantroom profiles import|list|show|remove`. */
 export function addProfiles(program: Command): void {
@@ -35,6 +36,7 @@ export function addProfiles(program: Command): void {
     .action((flags: ListFlags) => lazyList().runList(flags));
   profileCommand(group, 'show <id>', 'show a profile, and how many devices use it')
     .option('--codec', 'only its codec, as one script')
+    .addOption(new Option('--role <role>', 'with --codec: only the file that does this, as the server runs it').choices(ROLES).implies({ codec: true }))
     .action((id: string, flags: ShowFlags) => lazyShow().runShow(id, flags));
   profileCommand(group, 'remove [ids...]', 'remove profiles that no device uses, with what only they needed')
     .option('--brand <id>', 'all of this brand')
