@@ -57,6 +57,7 @@ describe.each(engines())('looking a profile up on $name', ({ createDatabase }) =
       ['the newest for a blank version', ['quellwerk', 'qw-10', 'IN865', ' \t'], 'qw-10/2.0/IN865'],
       ['the newest for an empty version', ['quellwerk', 'qw-10', 'IN865', ''], 'qw-10/2.0/IN865'],
       ['of equal versions the first id', ['quellwerk', 'qw-41', 'IN865'], 'qw-41/1.0/IN865'],
+      ['the newest of the model that is named, though the other repository names it less exactly', ['quellwerk', 'quellwerk größe pegel 10', 'EU868'], 'qw-10/3.0/EU868'],
       ['what the other repository alone has of the model that is named, though less exactly', ['quellwerk', 'quellwerk größe pegel 10', 'RU864'], 'qw-10/3.0/RU864'],
       ['the model of this id by AS923 before one of this name by the very group', ['quellwerk', 'qw-32', 'AS923_2'], 'qw-32/1.0/AS923'],
     ] as const)('takes %s', async (_what, query, id) => {

@@ -10,13 +10,13 @@ export interface Wanted {
 }
 
 /**
- * The one of some profiles that is meant. Only those of the models that meantModels names; of these what was called more exactly goes
- * first, then the very region before one that serves it, then the newest firmware and hardware. Undefined: none fits.
+ * The one of some profiles that is meant: of those of meantModels the very region goes before one that serves it, then the newest firmware
+ * and hardware, whichever repository has it. Undefined: none fits.
  */
 export function bestProfile(candidates: readonly Candidate[], wanted: Wanted): Candidate | undefined {
   const serving = servingRegions(wanted.region);
   const fitting = meantModels(candidates).filter((candidate) => serving.includes(candidate.region) && (wanted.firmwareVersion === undefined || isFirmware(candidate, wanted.firmwareVersion)));
-  return newestFirst(fitting).toSorted((a, b) => a.rank - b.rank || serving.indexOf(a.region) - serving.indexOf(b.region))[0];
+  return newestFirst(fitting).toSorted((a, b) => serving.indexOf(a.region) - serving.indexOf(b.region))[0];
 }
 
 /** Those of the models that were called most exactly, of both repositories: where these serve no band, another one that is also called so is not meant. */
