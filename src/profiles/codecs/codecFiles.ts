@@ -13,7 +13,7 @@ export const RUN_FILES = `  "use strict";
   var Later = typeof Promise === "function" ? Promise : undefined, then = Later && bound(Later.prototype.then);
   var spots = [Object, Object.prototype, Function.prototype, Array, Array.prototype, String, String.prototype, Number, Number.prototype, Date, Date.prototype, Math, JSON];
   if (root) spots[spots.length] = root;
-  var entries = {}, current, around;
+  var entries = {}, guards = [], current, around, untouched;
 
   function seen() {
     var all = [], names, at, i;
@@ -47,7 +47,7 @@ export const RUN_FILES = `  "use strict";
     if (current) undo(current.changes = changesOf(around, seen()));
     current = file;
     if (!file) return;
-    around = seen();
+    around = untouched || seen();
     for (var at = 0; at < file.changes.length; at += 1) put(file.changes[at].spot, file.changes[at].name, file.changes[at].is);
   }
   function leave() { moveTo(undefined); }
@@ -96,11 +96,13 @@ export const RUN_FILES = `  "use strict";
   }
 
   // While they load, no file may make the global object one that cannot take the functions of all.
-  function guard(name) {
-    var real = Object[name];
-    put(Object, name, { value: function (value) { return value === root ? value : real(value); }, writable: true, enumerable: false, configurable: true });
+  function guard(method) {
+    var real = Object[method];
+    guards[guards.length] = { spot: Object, name: method, was: describe(Object, method) };
+    put(Object, method, { value: function (value) { return value === root ? value : real(value); }, writable: true, enumerable: false, configurable: true });
   }
-  var untouched = seen();
   guard("freeze"); guard("seal"); guard("preventExtensions");
+  untouched = seen();
   for (var next = 0; next < files.length; next += 1) load(files[next]);
-  undo(changesOf(untouched, seen()));`;
+  untouched = undefined;
+  undo(guards);`;
