@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { plantroomHere } from '../support/commandInProcess';
 import { plantroom, type Ended } from '../support/commandLine';
 
 let folder: string;
@@ -17,11 +18,11 @@ function write(name: string, content: unknown): string {
 }
 
 async function run(script: string, ...args: string[]): Promise<Ended> {
-  return await plantroom(['codec', 'run', '--script', script, ...args]);
+  return await plantroomHere(['codec', 'run', '--script', script, ...args]);
 }
 
 async function testFolder(...args: string[]): Promise<Ended> {
-  return await plantroom(['codec', 'test', folder, ...args]);
+  return await plantroomHere(['codec', 'test', folder, ...args]);
 }
 
 async function results(): Promise<{ code: number | null; passed: number; results: { script: string; example: string; result: string; why: string }[] }> {
@@ -71,7 +72,7 @@ describe('plantroom codec run', () => {
   });
 
   it('takes the limits from the settings of the server', async () => {
-    const { stdout } = await plantroom(['codec', 'run', '--script', write('loop.js', 'function encodeDownlink() { for (;;); }'), '--input', '{}', '--json'], { PLANTROOM_CODEC_SCRIPT_MS: '20' });
+    const { stdout } = await plantroomHere(['codec', 'run', '--script', write('loop.js', 'function encodeDownlink() { for (;;); }'), '--input', '{}', '--json'], { PLANTROOM_CODEC_SCRIPT_MS: '20' });
     expect(JSON.parse(stdout)).toMatchObject({ output: null, error: { code: 'timeout' } });
   });
 
@@ -89,7 +90,7 @@ describe('plantroom codec run', () => {
     ['an unknown option', ['--script', 'VALVE', '--input', '{}', '--port', '1'], /unknown option '--port'/],
   ])('ends with 2 and says what would be right: %s', async (_, args, said) => {
     const valve = write('valve.js', VALVE);
-    const { code, stdout, stderr } = await plantroom(['codec', 'run', ...args.map((arg) => (arg === 'VALVE' ? valve : arg))]);
+    const { code, stdout, stderr } = await plantroomHere(['codec', 'run', ...args.map((arg) => (arg === 'VALVE' ? valve : arg))]);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(said);
     expect(stderr).not.toMatch(/\n {4}at /);
@@ -285,8 +286,8 @@ describe('plantroom codec test', () => {
     expect(await testFolder()).toMatchObject({ code: 1, stdout: expect.stringContaining('There is no script (*.js) in') });
     write('valve.js', VALVE);
     expect(await testFolder()).toMatchObject({ code: 1, stdout: expect.stringContaining('0 passed, 0 failed, 1 without examples') });
-    expect(await plantroom(['codec', 'test', join(folder, 'none')])).toMatchObject({ code: 2, stderr: expect.stringContaining('none cannot be read (ENOENT)') });
-    expect(await plantroom(['codec', 'test'])).toMatchObject({ code: 2, stdout: '', stderr: 'plantroom: give a folder of scripts, or --profiles for the imported codecs\n' });
+    expect(await plantroomHere(['codec', 'test', join(folder, 'none')])).toMatchObject({ code: 2, stderr: expect.stringContaining('none cannot be read (ENOENT)') });
+    expect(await plantroomHere(['codec', 'test'])).toMatchObject({ code: 2, stdout: '', stderr: 'plantroom: give a folder of scripts, or --profiles for the imported codecs\n' });
   });
 });
 

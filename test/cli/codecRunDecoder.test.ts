@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { plantroom, type Ended } from '../support/commandLine';
+import { plantroomHere } from '../support/commandInProcess';
+import type { Ended } from '../support/commandLine';
 
 let folder: string;
 beforeAll(() => (folder = mkdtempSync(join(tmpdir(), 'plantroom-decoder-'))));
@@ -10,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 async function run(script: string, ...args: string[]): Promise<Ended> {
   const file = join(folder, 'valve.js');
   writeFileSync(file, script);
-  return await plantroom(['codec', 'run', '--script', file, ...args]);
+  return await plantroomHere(['codec', 'run', '--script', file, ...args]);
 }
 
 const VALVE = `function decodeUplink(input) {
