@@ -6,7 +6,8 @@ import { credentials } from '@grpc/grpc-js';
 import Database from 'better-sqlite3';
 import { CreateDigitalDeviceRequest, type DigitalDevice, DigitalDeviceServiceClient } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { call } from '../support/edge';
-import { plantroom, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
+import { plantroomHere } from '../support/commandInProcess';
+import { plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
 
 describe('plantroom audit', () => {
   let folder: string;
@@ -21,7 +22,7 @@ describe('plantroom audit', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const run = async (...args: string[]): Promise<Ended> => await plantroom(['audit', ...args], env);
+  const run = async (...args: string[]): Promise<Ended> => await plantroomHere(['audit', ...args], env);
   const json = async <T>(...args: string[]): Promise<T> => {
     const { code, stdout, stderr } = await run(...args, '--json');
     expect([code, stderr]).toEqual([0, '']);
@@ -80,9 +81,10 @@ describe('plantroom audit', () => {
   it('lists, exports, verifies and notes the head, on the database and on what was exported', async () => {
     server = await plantroomServe(env);
     const { organizationId } = JSON.parse(readFileSync(join(folder, 'key.json'), 'utf8')) as { organizationId: string };
-    const made = await plantroom(['keys', 'create', '--name', 'other', '--scopes', 'devices:read', '--json'], env);
+    while ((await json<unknown[]>('list')).length === 0); // the event of the first start comes after that the server is ready
+    const made = await plantroomHere(['keys', 'create', '--name', 'other', '--scopes', 'devices:read', '--json'], env);
     expect(made.code).toBe(0);
-    await plantroom(['organizations', 'update', organizationId, '--name', 'other', '--json'], env);
+    await plantroomHere(['organizations', 'update', organizationId, '--name', 'other', '--json'], env);
     const listed = await json<Record<string, unknown>[]>('list');
     expect(listed.map(({ sequence, method, actor, outcome }) => [sequence, method, actor, outcome])).toEqual([[3, 'organizations update', 'command_line', 'succeeded'], [2, 'keys create', 'command_line', 'succeeded'], [1, 'bootstrap', 'server', 'succeeded']]);
     expect(listed[1]?.['resource']).toBe(`api-keys/${(JSON.parse(made.stdout) as { id: string }).id}`);
