@@ -1,20 +1,25 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ImportReport } from '../../src/cli/profiles/importReport';
 import { ConnectionRepository } from '../../src/connections';
 import { openDatabase, type Database } from '../../src/database';
 import { DeviceService } from '../../src/devices';
 import { newId } from '../../src/kernel/ids';
 import { silentLogger } from '../../src/kernel/logger';
 import { Cursors } from '../../src/kernel/pages';
+import { openRepository } from '../../src/profiles';
 import { plantroomHere } from '../support/commandInProcess';
 import type { Ended } from '../support/commandLine';
 import { exampleChirpStack, exampleLorawanDevices, lorawanDevicesFolder, yamlProfile, DECODER } from '../support/profileFolders';
 import { TestClock } from '../support/testClock';
+import { vendorOf } from '../support/vendors';
 
 type Shown = Readonly<Record<string, unknown>>;
 
 const [VALVE, COUNTER] = ['northmoor/valve-2/2.0/EU868', 'tessel-works/counter-7/0.4/EU868'];
+
+const modelsOf = (ids: readonly string[]): string[] => [...new Set(ids.map((id) => id.split('/').slice(0, 2).join('/')))];
 
 describe('plantroom profiles', () => {
   let folder: string;
@@ -49,8 +54,8 @@ describe('plantroom profiles', () => {
   it('import either repository, and say that nothing changed the next time', async () => {
     const first = await profiles('import', yaml);
     expect([first.code, first.stderr]).toEqual([0, '']);
-    expect(first.stdout).toBe('source     lorawan-devices\nvendors    2\ndevices    3\nprofiles   13\nnew        13\nchanged    0\nunchanged  0\ngone       0\nwarnings   0\n');
-    expect(await answerOf('profiles', 'import', yaml)).toEqual({ source: 'lorawan-devices', vendors: 2, devices: 3, profiles: 13, new: 0, changed: 0, unchanged: 13, gone: [], warnings: [], stopped: false });
+    expect(first.stdout).toBe('source         lorawan-devices\nvendors        2\ndevices        3\nprofiles       13\nnew            13\nchanged        0\nunchanged      0\nchangedCodecs  2\ngone           0\nkept           0\nwarnings       0\n');
+    expect(await answerOf('profiles', 'import', yaml)).toEqual({ source: 'lorawan-devices', vendors: 2, devices: 3, profiles: 13, new: 0, changed: 0, unchanged: 13, changedCodecs: 0, gone: [], kept: [], warnings: [], stopped: false });
     expect(await answerOf('profiles', 'import', toml)).toMatchObject({ source: 'chirpstack-device-profiles', vendors: 2, devices: 4, new: 7, warnings: [] });
     expect(await answerOf('profiles', 'import', toml, '--vendor', 'northmoor', '--vendor', 'northmoor')).toMatchObject({ vendors: 1, devices: 1, unchanged: 3, gone: [] });
   });
@@ -61,7 +66,7 @@ describe('plantroom profiles', () => {
     const mixed = lorawanDevicesFolder(join(folder, 'mixed'), { evil: { name: 'E\u001b]0;mine\u0007vil', devices: { good, ...devices }, profiles: { eu: yamlProfile() } } });
     const shown = await profiles('import', mixed);
     expect(shown.code).toBe(0);
-    expect(shown.stdout).toMatch(/^devices {4}1$[^]*^warnings {3}60\n\n file +reason/m);
+    expect(shown.stdout).toMatch(/^devices {8}1$[^]*^warnings {7}60\n\n file +reason/m);
     expect(shown.stdout.match(/vendor\/evil\/broken-\d+\.yaml/g)).toHaveLength(50);
     expect(shown.stdout).toMatch(/\nand 10 more warnings; --json has all of them\n$/);
     const again = await answerOf<{ warnings: unknown[] }>('profiles', 'import', mixed);
@@ -92,6 +97,42 @@ describe('plantroom profiles', () => {
     expect((await profiles('import', smaller)).stdout).toMatch(/^gone +12 that the repository does not have any more; they stay until `plantroom profiles remove`$/m);
     expect((await answerOf<{ gone: string[] }>('profiles', 'import', smaller, '--vendor', 'northmoor')).gone).toHaveLength(10);
     expect(await ids()).toHaveLength(13);
+  });
+
+  it('tell what could not be read from what is gone, and keep it as it was', async () => {
+    await profiles('import', yaml);
+    const other = { name: 'Other', description: '', firmwareVersions: [{ version: '1.0', profiles: { 'EU863-870': { id: 'eu' } } }] };
+    const broken = lorawanDevicesFolder(join(folder, 'broken'), { northmoor: { devices: { 'valve-2': 'name: [', other }, profiles: { eu: yamlProfile() } }, 'tessel-works': { index: 'endDevices: [' } });
+    const { gone, kept } = await answerOf<{ gone: string[]; kept: string[] }>('profiles', 'import', broken);
+    expect([modelsOf(gone), modelsOf(kept), gone.length + kept.length]).toEqual([['northmoor/climate-1'], ['northmoor/valve-2', 'tessel-works/counter-7'], 13]);
+    expect((await profiles('import', broken)).stdout).toMatch(new RegExp(`^kept +${kept.length} that could not be read; they stay as they were$`, 'm'));
+    writeFileSync(join(folder, 'broken', 'vendor', 'index.yaml'), 'vendors: [');
+    const nothing = await profiles('import', broken, '--json');
+    const all = JSON.parse(nothing.stdout) as { gone: string[]; kept: string[] };
+    expect([nothing.code, all.gone, all.kept.length]).toEqual([1, [], 14]);
+  });
+
+  it('show how far they came before an error, and which vendor it is about', async () => {
+    const trigger = "create trigger full before insert on device_models when new.brand_id = 'tessel-works' begin select raise(abort, 'no room'); end";
+    await onDatabase(async ({ db }) => void (await db.knex.raw(trigger)));
+    const told = /^plantroom: stopped after 1 of 2 vendors; what is imported stays, and the same command goes on\nplantroom: at the vendor "tessel-works": [^\n]*no room[^\n]*\n$/;
+    const failed = await profiles('import', yaml, '--json');
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(told)]);
+    const { new: created, ...rest } = JSON.parse(failed.stdout) as { new: number };
+    expect(rest).toMatchObject({ vendors: 1, unchanged: 0, stopped: true });
+    expect((await ids()).length).toBe(created);
+    const again = await profiles('import', yaml);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringMatching(told)]);
+    expect(again.stdout).toMatch(new RegExp(`^vendors +1$[^]*^unchanged +${created}$`, 'm'));
+    await onDatabase(async ({ db }) => void (await db.knex.raw('drop trigger full')));
+    expect(await answerOf('profiles', 'import', yaml)).toMatchObject({ new: 13 - created, unchanged: created, stopped: false });
+  });
+
+  it('sum up more profiles than a call may have arguments', async () => {
+    const report = new ImportReport(openRepository(yaml));
+    const many = Array.from({ length: 200_000 }, (_, at) => `northmoor/gone-${at}/1.0/EU868`);
+    report.add(vendorOf(), { models: 0, created: 0, changed: 0, unchanged: 0, changedCodecs: 0, gone: many, kept: many, warnings: [] });
+    expect([report.gone.length, report.kept.length]).toEqual([200_000, 200_000]);
   });
 
   it('list models or profiles, and show one with its codec', async () => {

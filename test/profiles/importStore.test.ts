@@ -1,5 +1,6 @@
 import type { Db } from '../../src/database';
-import { ProfileImports, type ReadVendor } from '../../src/profiles';
+import { ProfileImports, type ProfileSource, type ReadVendor } from '../../src/profiles';
+import type { ReadModel, Unread } from '../../src/profiles/import/readVendor';
 import { engines, type TestDatabase } from '../support/engines';
 import { Statements } from '../support/statements';
 import { TestClock } from '../support/testClock';
@@ -33,11 +34,13 @@ describe.each(engines())('storing a vendor on $name', ({ name, createDatabase })
 
   const store = async (vendor: ReadVendor) => await imports.store('lorawan-devices', vendor);
   const rows = async (table: string, of: Db = db.database.db): Promise<Record<string, unknown>[]> => (await of.knex(table).select<Record<string, unknown>[]>('*')).toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
+  const others = async (vendorIds: readonly string[], unread: Unread = { all: false, ids: [] }, source: ProfileSource = 'lorawan-devices') => await imports.ofOtherBrands({ source, vendorIds, unread });
+  const codecIds = async (): Promise<unknown[]> => (await rows('device_codecs')).map(({ id }) => id);
   const profiles = async () => (await rows('device_profiles')).map(({ id, updated_at }) => [id, updated_at]);
 
   it('writes all of it once, and nothing for what is there already', async () => {
     const first = clock.now();
-    expect(await store(VENDOR)).toEqual({ models: 2, created: 4, changed: 0, unchanged: 0, changedCodecs: 1, gone: [], warnings: [] });
+    expect(await store(VENDOR)).toEqual({ models: 2, created: 4, changed: 0, unchanged: 0, changedCodecs: 1, gone: [], kept: [], warnings: [] });
     expect((await profiles()).map(([id]) => id)).toEqual(IDS);
     expect((await rows('device_profiles'))[0]).toEqual({
       id: IDS[0],
@@ -68,7 +71,7 @@ describe.each(engines())('storing a vendor on $name', ({ name, createDatabase })
     try {
       let again: unknown;
       const ran = await statements.of(async () => (again = await store(VENDOR)));
-      expect(again).toEqual({ models: 2, created: 0, changed: 0, unchanged: 4, changedCodecs: 0, gone: [], warnings: [] });
+      expect(again).toEqual({ models: 2, created: 0, changed: 0, unchanged: 4, changedCodecs: 0, gone: [], kept: [], warnings: [] });
       expect(ran.length).toBeGreaterThan(0);
       expect(ran.filter((sql) => WRITES.test(sql))).toEqual([]);
       expect(ran.filter((sql) => LOCKS.test(sql))).toEqual([]);
@@ -103,15 +106,16 @@ describe.each(engines())('storing a vendor on $name', ({ name, createDatabase })
 
   it('keeps what was not read any more, and names it', async () => {
     await store(VENDOR);
-    expect(await store(vendorOf({ models: VENDOR.models.slice(1) }))).toEqual({ models: 1, created: 0, changed: 0, unchanged: 1, changedCodecs: 0, gone: IDS.slice(0, 3), warnings: [] });
+    expect(await store(vendorOf({ models: VENDOR.models.slice(1) }))).toEqual({ models: 1, created: 0, changed: 0, unchanged: 1, changedCodecs: 0, gone: IDS.slice(0, 3), kept: [], warnings: [] });
     expect((await profiles()).map(([id]) => id)).toEqual(IDS);
-    expect(await imports.ofOtherBrands('lorawan-devices', ['quellwerk'])).toEqual([]);
-    expect(await imports.ofOtherBrands('lorawan-devices', ['another'])).toEqual(IDS);
-    expect(await imports.ofOtherBrands('chirpstack-device-profiles', [])).toEqual([]);
+    expect(await others(['quellwerk'], { all: true, ids: ['quellwerk'] })).toEqual({ gone: [], kept: [] });
+    expect(await others(['another'])).toEqual({ gone: IDS, kept: [] });
+    expect(await others(['another'], { all: false, ids: ['quellwerk'] })).toEqual({ gone: [], kept: IDS });
+    expect(await others([], { all: true, ids: [] })).toEqual({ gone: [], kept: IDS });
+    expect(await others([], { all: false, ids: ['other'] }, 'chirpstack-device-profiles')).toEqual({ gone: [], kept: [] });
   });
 
   it('removes a codec that no profile names any more, also when nothing else changed; one of a profile that stays, stays', async () => {
-    const codecIds = async (): Promise<unknown[]> => (await rows('device_codecs')).map(({ id }) => id);
     await store(VENDOR);
     await imports.store('chirpstack-device-profiles', vendorOf({ models: [modelOf({ profiles: [profileOf({ region: 'IN865', codec: 'pond' })] })], codecs: [codecOf('pond', { decoder: DECODER })] }));
     const [model, other] = VENDOR.models;
@@ -123,6 +127,17 @@ describe.each(engines())('storing a vendor on $name', ({ name, createDatabase })
     expect(await store(renamed)).toMatchObject({ changed: 0, unchanged: 2, changedCodecs: 1, gone: [] });
     expect(await codecIds()).toEqual(['chirpstack-device-profiles/quellwerk/pond', 'lorawan-devices/quellwerk/creek']);
     expect(await store(renamed)).toMatchObject({ unchanged: 2, changedCodecs: 0 });
+  });
+
+  it('tells what could not be read from what is gone, by its model or all of the vendor', async () => {
+    await store(VENDOR);
+    const [first, second] = [IDS.slice(0, 3), IDS.slice(3)];
+    const read = async (models: readonly ReadModel[], unread: Unread) => await store({ ...vendorOf({ models }), unread });
+    expect(await read([], { all: true, ids: [] })).toMatchObject({ models: 0, gone: [], kept: IDS });
+    expect(await read([], { all: false, ids: ['qw-10'] })).toMatchObject({ gone: second, kept: first });
+    expect(await read([modelOf()], { all: false, ids: ['qw-10', 'other'] })).toMatchObject({ changed: 1, gone: second, kept: first.slice(1) });
+    expect((await profiles()).map(([id]) => id)).toEqual(IDS);
+    expect(await codecIds()).toEqual(['lorawan-devices/quellwerk/brook']);
   });
 
   it('leaves an id to the source that gave it first', async () => {
@@ -137,6 +152,7 @@ describe.each(engines())('storing a vendor on $name', ({ name, createDatabase })
       unchanged: 0,
       changedCodecs: 1,
       gone: [],
+      kept: [],
       warnings: [
         { file: 'quellwerk/qw-10', reason: '1 of its 2 profiles came from lorawan-devices before and stay as they are; remove those first if these are wanted' },
         { file: 'quellwerk/qw-20', reason: '1 of its 1 profiles came from lorawan-devices before and stay as they are; remove those first if these are wanted' },

@@ -16,7 +16,7 @@ export interface ImportFlags extends ConfigFlags {
   readonly vendor?: readonly string[];
 }
 
-/** `plantroom profiles import`. Exit code 1 if nothing could be imported, or if it was stopped before the end. */
+/** `plantroom profiles import`. Exit code 1 if nothing could be imported, or if it ended before the last vendor; what was done until then is shown all the same. */
 export async function runImport(folder: string, flags: ImportFlags): Promise<void> {
   const repository = openRepository(folder);
   const vendorIds = flags.vendor === undefined ? repository.vendorIds : chosen(repository, flags.vendor);
@@ -24,6 +24,7 @@ export async function runImport(folder: string, flags: ImportFlags): Promise<voi
   showReport(report, flags);
   if (report.isStopped) note(`plantroom: stopped after ${report.vendors} of ${vendorIds.length} vendors; what is imported stays, and the same command goes on`);
   else if (report.profiles === 0) note('plantroom: nothing could be imported; the warnings say why');
+  if (report.failure !== undefined) throw report.failure;
   if (report.isStopped || report.profiles === 0) throw new Reported(1);
 }
 
@@ -42,27 +43,28 @@ async function importAll(core: Core, repository: ProfileRepository, vendorIds: r
   const progress = new Progress(vendorIds.length, flags.json ? { write: () => {} } : process.stderr);
   const signals = stopSignals(systemClock, () => process.exit(1));
   const stop = new AbortController();
-  void signals.first.then(() => {
-    report.stop();
-    stop.abort();
-  });
+  void signals.first.then(() => stop.abort());
   const change = { resource: 'device-profiles', fields: flags.vendor === undefined ? [] : ['vendor'] };
   try {
     await core.audit.changeOfAll('profiles import', change, async (begin) => {
       for (const id of vendorIds) {
         progress.show(plainText(id, 40));
+        report.at = id;
         const vendor = await readUnlessStopped(repository, id, stop.signal);
-        if (vendor === undefined) return;
+        if (vendor === undefined) return report.stop();
         report.add(vendor, await core.profiles.imports.store(repository.source, vendor, begin));
         progress.step(plainText(id, 40));
       }
     });
-    if (flags.vendor === undefined && !report.isStopped) report.addGone(await core.profiles.imports.ofOtherBrands(repository.source, vendorIds));
-    return report;
+    report.at = undefined;
+    if (flags.vendor === undefined && !report.isStopped) report.addNotRead(await core.profiles.imports.ofOtherBrands(repository));
+  } catch (error) {
+    report.fail(error);
   } finally {
     progress.clear();
     signals.remove();
   }
+  return report;
 }
 
 /** Undefined: somebody wants it to end. */

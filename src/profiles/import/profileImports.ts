@@ -3,12 +3,13 @@ import type { Clock } from '../../kernel/clock';
 import type { ProfileSource } from '../profile';
 import { raced } from '../raced';
 import { ImportRepository } from './importRepository';
-import type { ImportWarning, ReadVendor } from './readVendor';
+import { brandIn, notRead, type NotRead } from './notRead';
+import type { ImportWarning, ProfileRepository, ReadVendor } from './readVendor';
 import { changesOf, isAnything, type VendorChanges } from './vendorChanges';
 import { rowsOf, type VendorRows } from './vendorRows';
 
 /** What an import of one vendor did. */
-export interface ImportedVendor {
+export interface ImportedVendor extends NotRead {
   readonly models: number;
   /** Profiles. */
   readonly created: number;
@@ -16,8 +17,6 @@ export interface ImportedVendor {
   readonly unchanged: number;
   /** Codecs that were written, or removed because no profile names them any more. Also those of which only the examples are others: no profile shows that. */
   readonly changedCodecs: number;
-  /** The ids of profiles that are stored and that the repository does not have any more; they stay. */
-  readonly gone: readonly string[];
   /** Of what could not be stored: an id that another repository gave already. */
   readonly warnings: readonly ImportWarning[];
 }
@@ -46,9 +45,9 @@ export class ProfileImports {
     return imported(await this.write(rows));
   }
 
-  /** The ids of the profiles of a source whose brands its repository does not have at all any more; they stay. */
-  async ofOtherBrands(source: ProfileSource, brandIds: readonly string[]): Promise<string[]> {
-    return await this.uow.repos.profilesBeside(source, brandIds);
+  /** The profiles of its source whose brands are none of a repository's vendors. */
+  async ofOtherBrands({ source, vendorIds, unread }: Pick<ProfileRepository, 'source' | 'vendorIds' | 'unread'>): Promise<NotRead> {
+    return notRead(await this.uow.repos.profilesBeside(source, vendorIds), unread, brandIn);
   }
 
   /** Another import, or a removal, may be at the same brand: then what is stored is read anew. */
@@ -63,7 +62,7 @@ export class ProfileImports {
   }
 }
 
-function imported({ modelCount, profiles, codecs, unusedCodecs, unchanged, gone, warnings }: VendorChanges): ImportedVendor {
+function imported({ modelCount, profiles, codecs, unusedCodecs, unchanged, gone, kept, warnings }: VendorChanges): ImportedVendor {
   const changedCodecs = codecs.created.length + codecs.changed.length + unusedCodecs.length;
-  return { models: modelCount, created: profiles.created.length, changed: profiles.changed.length, unchanged, changedCodecs, gone, warnings };
+  return { models: modelCount, created: profiles.created.length, changed: profiles.changed.length, unchanged, changedCodecs, gone, kept, warnings };
 }

@@ -1,3 +1,4 @@
+import { modelIn, notRead, type NotRead } from './notRead';
 import type { ImportWarning } from './readVendor';
 import type { CodecRow, ModelRow, ModelRows, ProfileRow, SpellingRow, VendorRows } from './vendorRows';
 
@@ -20,7 +21,7 @@ export interface Changes<Row> {
 }
 
 /** What has to be written for a vendor, and what there is to say of it. */
-export interface VendorChanges {
+export interface VendorChanges extends NotRead {
   readonly models: Changes<ModelRow>;
   /** Of the models that are created or changed. */
   readonly spellings: readonly SpellingRow[];
@@ -29,8 +30,6 @@ export interface VendorChanges {
   readonly unusedCodecs: readonly string[];
   readonly profiles: Changes<ProfileRow>;
   readonly unchanged: number;
-  /** The ids of stored profiles that were not read. */
-  readonly gone: readonly string[];
   readonly modelCount: number;
   readonly warnings: readonly ImportWarning[];
 }
@@ -40,8 +39,8 @@ export function changesOf(rows: VendorRows, stored: StoredBrand): VendorChanges 
   const models = rows.models.map((one) => withoutOthers(one, stored)).filter(({ profiles }) => profiles.length > 0);
   const profiles = models.flatMap((one) => one.profiles);
   const [used, read] = [new Set(profiles.map((profile) => profile.codec_id)), new Set(profiles.map(({ id }) => id))];
-  const gone = [...stored.profiles.keys()].filter((id) => !read.has(id)).toSorted();
-  const inUse = new Set([...used, ...gone.map((id) => stored.codecOf.get(id))]);
+  const left = [...stored.profiles.keys()].filter((id) => !read.has(id));
+  const inUse = new Set([...used, ...left.map((id) => stored.codecOf.get(id))]);
   const modelChanges = compared(models.map(({ model }) => model), stored.models);
   const profileChanges = compared(profiles, stored.profiles);
   const written = new Set([...modelChanges.created, ...modelChanges.changed].map(({ id }) => id));
@@ -52,7 +51,7 @@ export function changesOf(rows: VendorRows, stored: StoredBrand): VendorChanges 
     unusedCodecs: [...stored.codecs.keys()].filter((id) => !inUse.has(id)),
     profiles: profileChanges,
     unchanged: profiles.length - profileChanges.created.length - profileChanges.changed.length,
-    gone,
+    ...notRead(left, rows.unread, modelIn),
     modelCount: models.length,
     warnings: rows.models.flatMap((one) => warningsOf(one, stored)),
   };

@@ -3,7 +3,7 @@ import { foldName } from '../../database';
 import { cut } from '../../kernel/shortened';
 import { type ScriptColumns, scriptsToColumns } from '../codecs/storedScripts';
 import type { ProfileSource } from '../profile';
-import type { ReadCodec, ReadModel, ReadProfile, ReadVendor } from './readVendor';
+import type { ReadCodec, ReadModel, ReadProfile, ReadVendor, Unread } from './readVendor';
 import { spellingsOf } from './spellings';
 
 /** A row of device_models, but for its times. */
@@ -53,6 +53,7 @@ export interface VendorRows {
   readonly brandId: string;
   readonly models: readonly ModelRows[];
   readonly codecs: readonly CodecRow[];
+  readonly unread: Unread;
 }
 
 const LONGEST_NAME = 200;
@@ -66,7 +67,7 @@ export function rowsOf(source: ProfileSource, vendor: ReadVendor): VendorRows {
     scriptHashes.set(codec.name, digest(row.scripts));
     return row;
   });
-  return { source, brandId: vendor.id, models: vendor.models.map((model) => modelRows(source, vendor, model, scriptHashes)), codecs };
+  return { source, brandId: vendor.id, models: vendor.models.map((model) => modelRows(source, vendor, model, scriptHashes)), codecs, unread: vendor.unread };
 }
 
 function codecRow(source: ProfileSource, brandId: string, codec: ReadCodec): CodecRow {
