@@ -210,6 +210,28 @@ describe('much of it', () => {
     expect(vendors.acre?.warnings).toHaveLength(101);
   });
 
+  it('of one vendor no more profiles are taken than fit, and the rest is left', async () => {
+    const six = (name: string): object => ({ name, firmwareVersions: Array.from({ length: 6 }, (_, at) => ({ version: `${at}`, profiles: { EU868: { id: 'eu' } } })) });
+    const yaml = lorawanDevicesFolder(freshFolder(), { acre: { devices: { one: six('One'), two: six('Two'), three: six('Three') }, profiles: { eu: yamlProfile() } }, good: GOOD_YAML });
+    const toml = chirpStackFolder(freshFolder(), { acre: { devices: Object.fromEntries(['one', 'two', 'three'].map((name) => [name, { device: { firmware: Array.from({ length: 6 }, (_, at) => ({ version: `${at}`, profiles: ['EU868'] })) } }])), profiles: GOOD_TOML.profiles }, good: GOOD_TOML });
+    for (const [folder, list] of [[yaml, 'vendor/acre/index.yaml'], [toml, 'vendors/acre/vendor.toml']] as const) {
+      const { vendors, warnings } = await readFolder(folder, { profiles: 10, bytes: 1000 });
+      expect([profileNames(vendors.acre).length, profileNames(vendors.good), vendors.acre?.unread.all]).toEqual([10, ['lamp/1/EU868'], true]);
+      expect(warnings).toEqual([{ file: list, reason: 'leads to more than 10 profiles; the rest of the vendor is not imported' }]);
+      expect((await readFolder(folder)).warnings).toEqual([]);
+    }
+  });
+
+  it('of one vendor no more codecs are taken than fit, though all name one script', async () => {
+    const rows = Array.from({ length: 9 }, (_, at) => ({ version: `${at}`, profiles: { EU868: { id: 'eu', codec: `c${at}` } } }));
+    const codecs = Object.fromEntries(rows.map((_, at) => [`c${at}`, { uplinkDecoder: { fileName: 'one.js' }, downlinkEncoder: { fileName: 'one.js' } }]));
+    const folder = lorawanDevicesFolder(freshFolder(), { acre: { devices: { lamp: { firmwareVersions: rows } }, profiles: { eu: yamlProfile() }, codecs, files: { 'one.js': DECODER.padEnd(1000) } }, good: GOOD_YAML });
+    const { vendors, warnings } = await readFolder(folder, { profiles: 100, bytes: 4096 });
+    expect([profileNames(vendors.acre).length, vendors.acre?.codecs.length]).toEqual([4, 4]);
+    expect(warnings).toEqual([{ file: 'vendor/acre/index.yaml', reason: 'leads to more than 4 KiB of scripts and examples; the rest of the vendor is not imported' }]);
+    expect((await readFolder(folder)).vendors.acre?.codecs).toHaveLength(9);
+  });
+
   it('what no parser expects is refused, and files over 256 KiB are not read', async () => {
     const most = 256 * 1024;
     for (const piece of ['[', '- ', '? ', '{a: ', '}', ']', '{}', '- - -', '"', '&a ', '*a ', '!!a ', 'a:\n', '%a\n', '\t', '\0', '|', '[a]\n', 'a=[', '"""', "'''", 'a.', '[[a.b]]\n']) {

@@ -101,6 +101,22 @@ describe('profiles', () => {
   });
 });
 
+describe('what has another shape than it should is named', () => {
+  it.each([
+    ['firmware', { device: { firmware: { version: '1', profiles: ['EU868'] } } }, 'has firmware that is no list; write [[device.firmware]] before each'],
+    ['an item of it', { device: { firmware: ['1'] } }, 'has items of firmware that are no tables; they are not imported'],
+    ['profiles', { device: { firmware: [{ version: '1', profiles: 'EU868' }] } }, 'has profiles of firmware "1" that are no list of files; they are not imported'],
+  ])('%s', async (_, lamp, reason) => {
+    const { reasons, vendors } = await read(lampVendor({ devices: { lamp } }));
+    expect([reasons[0], vendors.acre?.unread]).toEqual([`vendors/acre/devices/lamp.toml: ${reason}`, { all: false, ids: ['lamp'] }]);
+  });
+
+  it('a device, and a LoRaWAN version that is a number', async () => {
+    expect((await read(lampVendor({ vendor: { vendor: { name: 'Acre', devices: ['lamp', {}] } } }))).reasons).toEqual(['vendors/acre/vendor.toml: lists devices that are no names of files; they are not imported']);
+    expect((await read(lampVendor({ profiles: { EU868: '[profile]\nregion = "EU868"\nmac_version = 1.0\n' } }))).reasons[0]).toMatch(/^vendors\/acre\/profiles\/EU868\.toml: has the LoRaWAN version as a number, .*; put it in quotes, and give one of /);
+  });
+});
+
 describe('codecs', () => {
   it('are named with or without their ending, and do what they define', async () => {
     for (const codec of ['lamp', 'lamp.js']) {

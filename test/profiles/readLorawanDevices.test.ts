@@ -41,9 +41,21 @@ describe('versions and names', () => {
   });
 
   it('of one firmware for several hardware are told apart, and real repetitions are named', async () => {
-    const { names, reasons } = await read(lampVendor({ devices: { lamp: { firmwareVersions: [firmware(['A']), firmware(['B', 'C/D']), firmware(['A']), firmware(undefined), firmware(['B', 'C/D'])] } } }));
-    expect(names).toEqual(['lamp/1.0/EU868', 'lamp/1.0-hwB-C-D/EU868']);
-    expect(reasons).toEqual(['vendor/acre/lamp.yaml: has firmware "1.0" for EU868 more than once; the first is imported', 'vendor/acre/lamp.yaml: has firmware "1.0-hwB-C-D" for EU868 more than once; the first is imported']);
+    const { names, reasons } = await read(lampVendor({ devices: { lamp: { firmwareVersions: [firmware(['A']), firmware(['C/D', 'B']), firmware(['A']), firmware(undefined), firmware(['B', 'E'])] } } }));
+    expect(names).toEqual(['lamp/1.0-hwA/EU868', 'lamp/1.0-hwB/EU868', 'lamp/1.0/EU868']);
+    expect(reasons).toEqual(['vendor/acre/lamp.yaml: has firmware "1.0-hwA" for EU868 more than once; the first is imported', 'vendor/acre/lamp.yaml: has firmware "1.0-hwB" for EU868 more than once; the first is imported']);
+  });
+
+  it('of the oldest hardware are not moved by newer hardware, wherever that is listed', async () => {
+    const profileOf = async (...listed: (readonly [string[], string])[]): Promise<Record<string, string>> => {
+      const { vendors } = await read(lampVendor({ devices: { lamp: { firmwareVersions: listed.map(([hardware, id]) => firmware(hardware, id)) } }, profiles: { nine: yamlProfile({ macVersion: '1.0.1' }), ten: yamlProfile({ macVersion: '1.0.2' }), eleven: yamlProfile({ macVersion: '1.0.4' }) } }));
+      return Object.fromEntries((vendors.acre?.models[0]?.profiles ?? []).map(({ firmwareVersion, macVersion }) => [firmwareVersion, macVersion]));
+    };
+    const two = { '1.0': '1.0.1', '1.0-hwv1.10': '1.0.2' };
+    expect(await profileOf([['v1.9'], 'nine'])).toEqual({ '1.0': '1.0.1' });
+    expect(await profileOf([['v1.9'], 'nine'], [['v1.10'], 'ten'])).toEqual(two);
+    expect(await profileOf([['v1.10'], 'ten'], [['v1.9'], 'nine'])).toEqual(two);
+    expect(await profileOf([['v1.11'], 'eleven'], [['v1.10', 'v1.12'], 'ten'], [['v1.13', 'v1.9'], 'nine'])).toEqual({ ...two, '1.0-hwv1.11': '1.0.4' });
   });
 
   it('are joined where one firmware is listed once for each region', async () => {
@@ -64,6 +76,20 @@ describe('versions and names', () => {
         'has a row without the id of its profile; this costs a profile of the model "lamp"',
       ].map((reason) => `vendor/acre/lamp.yaml: ${reason}`),
     );
+  });
+});
+
+describe('what has another shape than it should', () => {
+  const eu = { EU868: { id: 'eu' } };
+  it.each([
+    ['firmware versions', { name: 'Lamp', firmwareVersions: { version: '1', profiles: eu } }, 'lamp.yaml: has firmwareVersions that is no list; none is imported'],
+    ['regions', { firmwareVersions: [{ version: '1', profiles: ['EU868'] }] }, 'lamp.yaml: has profiles of firmware "1" that are no table of regions; they are not imported'],
+    ['a codec', { firmwareVersions: [{ version: '1', profiles: { EU868: { id: 'eu', codec: ['a'] } } }] }, 'lamp.yaml: has a codec that is no name of a file; this costs a profile of the model "lamp"'],
+    ['hardware', { firmwareVersions: [{ version: '1', hardwareVersions: [{ a: 1 }], profiles: eu }] }, 'lamp.yaml: has hardwareVersions of firmware "1" that are no names; they are not used'],
+  ])('is named: %s', async (_, lamp, reason) => {
+    const { reasons, vendors } = await read(lampVendor({ devices: { lamp } }));
+    expect(reasons[0]).toBe(`vendor/acre/${reason}`);
+    expect(vendors.acre?.unread).toEqual({ all: false, ids: reason.includes('hardware') ? [] : ['lamp'] });
   });
 });
 
@@ -150,6 +176,26 @@ describe('files of other vendors and folders', () => {
     );
     expect([reasons, vendors.acre?.codecs.map(({ name, scripts }) => [name, scripts.decoder?.text])]).toEqual([[], [['a-b', DECODER], ['a-b-2', ENCODER]]]);
   });
+});
+
+it('one file is one device, and is read once, though it is listed by many names', async () => {
+  const names = ['lamp', ...Array.from({ length: 50 }, (_, at) => `q${at}/../lamp`)];
+  const { vendors, reasons } = await read(lampVendor({ index: { endDevices: names } }));
+  expect(vendors.acre?.models.map(({ id }) => id)).toEqual(['lamp']);
+  expect(reasons).toEqual(['vendor/acre/index.yaml: lists the file of the device "lamp" more than once; the first is imported']);
+});
+
+it('says of which models and vendors it could not read all', async () => {
+  const unreadOf = async (vendor: LorawanDevicesVendor): Promise<unknown> => (await read(vendor)).vendors.acre?.unread;
+  expect(await unreadOf(lampVendor())).toEqual({ all: false, ids: [] });
+  expect(await unreadOf({ index: '[' })).toEqual({ all: true, ids: [] });
+  const broken = lampVendor({ devices: { torn: '{', bulb: device({ EU868: { id: 'eu' }, AS923: { id: 'absent' } }), odd: device({ EU868: { id: 'eu' }, Atlantis: { id: 'eu' } }) } });
+  expect(await unreadOf(broken)).toEqual({ all: false, ids: ['torn', 'bulb', 'odd'] });
+});
+
+it('takes from a profile how often the device sends and is asked, if it says so', async () => {
+  const { vendors, reasons } = await read(lampVendor({ profiles: { eu: yamlProfile({ uplinkInterval: 600, deviceStatusReqInterval: 2, flushQueueOnActivate: false }) } }));
+  expect([reasons, vendors.acre?.models[0]?.profiles[0]]).toMatchObject([[], { uplinkInterval: 600, deviceStatusReqInterval: 2, flushQueueOnActivate: false }]);
 });
 
 describe('YAML as people write it', () => {

@@ -25,9 +25,9 @@ export interface ReadFolder {
   readonly warnings: readonly ImportWarning[];
 }
 
-/** Reads all of a checkout. */
-export async function readFolder(folder: string): Promise<ReadFolder> {
-  const repository = openRepository(folder);
+/** Reads all of a checkout, `most` of each vendor. */
+export async function readFolder(folder: string, most?: Parameters<typeof openRepository>[1]): Promise<ReadFolder> {
+  const repository = openRepository(folder, most);
   const vendors: ReadVendor[] = [];
   for (const id of repository.vendorIds) vendors.push(await repository.readVendor(id));
   return { source: repository.source, vendors: Object.fromEntries(vendors.map((vendor) => [vendor.id, vendor])), warnings: [...repository.warnings, ...vendors.flatMap(({ warnings }) => warnings)] };

@@ -3,7 +3,7 @@ import { findRegion } from '../regions';
 import { chirpStackCodec } from './chirpStackCodec';
 import { DEVICE_KEYS, PROFILE_KEYS, unknownKeys, VENDOR_KEYS } from './chirpStackKeys';
 import { CodecShelf } from './codecShelf';
-import { fileNameOf, idOf, isTable, listOf, member, shortText, textOf, type Table } from './fields';
+import { fileNameOf, idOf, isTable, listIn, member, shortText, textOf, type Table } from './fields';
 import type { GiveWay } from './givingWay';
 import { ImportWarnings, some } from './importWarnings';
 import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles';
@@ -11,6 +11,7 @@ import { radioSettings, type RadioSettings } from './radio';
 import { readToml, versionsAsWritten } from './readToml';
 import type { ReadModel, ReadProfile, ReadVendor } from './readVendor';
 import { once, type Found, type VendorFiles } from './vendorFiles';
+import type { VendorRoom } from './vendorRoom';
 
 const MOST_MODELS = 5000;
 const LONGEST_NAME = 200;
@@ -27,13 +28,16 @@ interface RegionProfile {
 export class ChirpStackVendor {
   private readonly warnings = new ImportWarnings();
   private readonly profiles = new Map<string, Found<RegionProfile>>();
-  private readonly codecs = new CodecShelf();
+  private readonly codecs: CodecShelf;
 
   constructor(
     private readonly files: VendorFiles,
     private readonly own: string,
     private readonly id: string,
-  ) {}
+    private readonly room: VendorRoom,
+  ) {
+    this.codecs = new CodecShelf(room);
+  }
 
   /** All of it that can be used. */
   async read(giveWay: GiveWay): Promise<ReadVendor> {
@@ -58,15 +62,18 @@ export class ChirpStackVendor {
 
   private async models(vendor: Table, file: string, giveWay: GiveWay): Promise<ReadModel[]> {
     const names = this.listed(vendor, file);
+    if (names.length > MOST_MODELS) this.warnings.leaves();
     if (names.length > MOST_MODELS) this.warnings.add(file, `lists ${names.length} devices; the first ${MOST_MODELS} are imported`);
     const models = new Map<string, ReadModel | undefined>();
     for (const name of names.slice(0, MOST_MODELS)) {
       await giveWay();
+      if (this.room.full !== undefined) break;
       const id = idOf(posix.basename(name));
       if ('problem' in id) this.warnings.add(file, `lists a device whose name ${id.problem}; it is not imported`);
       else if (models.has(id.value)) this.warnings.add(file, `lists the device ${JSON.stringify(id.value)} more than once; the first is imported`);
       else models.set(id.value, this.model(id.value, name, file));
     }
+    if (this.room.full !== undefined) this.warnings.leavesRest(file, this.room.full);
     return [...models.values()].filter((model) => model !== undefined);
   }
 
@@ -80,6 +87,7 @@ export class ChirpStackVendor {
       return present;
     }
     const names = devices.flatMap((name) => fileNameOf(name)?.replace(/\.toml$/, '') ?? []);
+    if (names.length < devices.length) this.warnings.add(file, 'lists devices that are no names of files; they are not imported');
     const listed = new Set(names);
     const unlisted = present.filter((name) => !listed.has(name));
     if (unlisted.length > 0) this.warnings.add(file, `does not list all that lies in devices/; not imported: ${some(unlisted)}`);
@@ -89,6 +97,7 @@ export class ChirpStackVendor {
   private model(id: string, name: string, from: string): ReadModel | undefined {
     const path = this.files.path(posix.join(this.own, 'devices'), `${name}.toml`, from);
     const device = 'problem' in path ? path : this.section(path.value, 'device', DEVICE_KEYS);
+    if ('problem' in device) this.warnings.leaves(id);
     if ('problem' in device) this.warnings.add(device.problem.file, `${device.problem.reason}; the device ${JSON.stringify(id)} is not imported`);
     if ('problem' in path || 'problem' in device) return undefined;
     const profiles = this.profilesOf(id, path.value, device.value);
@@ -97,11 +106,13 @@ export class ChirpStackVendor {
   }
 
   private profilesOf(id: string, file: string, device: Table): ReadProfile[] {
-    const profiles = new ModelProfiles(id, file, this.warnings);
-    const firmware = listOf(member(device, 'firmware')).filter(isTable);
-    const versions = this.versions(firmware, file);
+    const profiles = new ModelProfiles(id, file, this.warnings, this.room);
+    const listed = listIn(device, 'firmware', () => profiles.drop('has firmware that is no list; write [[device.firmware]] before each'));
+    const firmware = listed.filter(isTable);
+    if (firmware.length < listed.length) profiles.drop('has items of firmware that are no tables; they are not imported');
+    const all = profiles.open(this.versions(firmware, file).map((version) => ({ version, hardware: undefined })));
     for (const [at, table] of firmware.entries()) {
-      const opened = profiles.open(versions[at], []);
+      const opened = all[at];
       if (opened) this.firmware(opened, table, { file, isCayenne: saysCayenne(device) || saysCayenne(table), into: profiles });
     }
     return profiles.all();
@@ -115,7 +126,9 @@ export class ChirpStackVendor {
   }
 
   private firmware(opened: Firmware, table: Table, { file, isCayenne, into }: { readonly file: string; readonly isCayenne: boolean; readonly into: ModelProfiles }): void {
-    for (const name of listOf(member(table, 'profiles'))) {
+    const named = listIn(table, 'profiles', () => into.drop(`has profiles of firmware ${JSON.stringify(opened.version)} that are no list of files; they are not imported`));
+    for (const name of named) {
+      if (this.room.full !== undefined) return;
       const profile = this.profile(name, file);
       if ('problem' in profile) into.lose(profile.problem);
       else into.add(opened, profile.value.region, { radio: { value: profile.value.radio }, ...this.runtime(table, file, isCayenne || profile.value.isCayenne) });

@@ -39,6 +39,13 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** The items of the list under a name; `note` is told if something else stands there. */
+export function listIn(table: Table, name: string, note: () => void): readonly unknown[] {
+  const value = member(table, name);
+  if (value !== undefined && value !== null && !Array.isArray(value)) note();
+  return listOf(value);
+}
+
 /** A text as part of an id: no `/`, no white space, no control characters. */
 export function idOf(value: unknown): Outcome<string> {
   const text = textOf(value);

@@ -3,6 +3,8 @@ import type { ImportWarning, Unread } from './readVendor';
 
 const MOST = 100;
 const LONGEST = 400;
+/** From then on they are only counted, also one that came before. */
+const MOST_TOLD_APART = 10_000;
 
 /** What a broken thing costs. */
 interface Cost {
@@ -20,6 +22,7 @@ export class ImportWarnings {
   private readonly noted = new Map<string, Noted>();
   private readonly unread = new Set<string>();
   private isAllUnread = false;
+  private further = 0;
 
   /** Something that costs what its reason says. */
   add(file: string, reason: string): void {
@@ -41,6 +44,12 @@ export class ImportWarnings {
     else this.unread.add(id);
   }
 
+  /** All that comes after too much of something in a vendor. */
+  leavesRest(file: string, tooMuch: string): void {
+    this.add(file, `leads to more than ${tooMuch}; the rest of the vendor is not imported`);
+    this.leaves();
+  }
+
   /** What could not be read. */
   left(): Unread {
     return { all: this.isAllUnread, ids: [...this.unread] };
@@ -50,13 +59,14 @@ export class ImportWarnings {
   all(folder: string): ImportWarning[] {
     const all = [...this.noted.values()];
     const shown = all.slice(0, MOST).map(({ file, reason, cost }) => ({ file: oneLine(file), reason: oneLine(reason) + (cost ? costs(cost) : '') }));
-    return all.length > MOST ? [...shown, { file: folder, reason: `has ${all.length - MOST} more warnings, which are not shown; mend those above and import again` }] : shown;
+    return all.length > MOST ? [...shown, { file: folder, reason: `has ${all.length + this.further - MOST} more warnings, which are not shown; mend those above and import again` }] : shown;
   }
 
   private note(file: string, reason: string, cost: Cost | undefined): Noted {
     const key = `${file}\n${reason}`;
     const known = this.noted.get(key) ?? { file, reason, cost };
-    this.noted.set(key, known);
+    if (this.noted.size < MOST_TOLD_APART || this.noted.has(key)) this.noted.set(key, known);
+    else this.further += 1;
     return known;
   }
 }

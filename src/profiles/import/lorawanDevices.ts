@@ -7,12 +7,13 @@ import type { ImportWarning, ProfileRepository } from './readVendor';
 import { unknownVendor } from './unknownVendor';
 import type { SafeFolder } from './safeFolder';
 import { VendorFiles } from './vendorFiles';
+import { VendorRoom, type Most } from './vendorRoom';
 
 const MOST_VENDORS = 5000;
 const LONGEST_NAME = 200;
 
 /** A checkout of lorawan-devices. `vendors` is the folder that holds index.yaml and those of the vendors. */
-export function lorawanDevices(folder: SafeFolder, vendors: string, before: readonly ImportWarning[]): ProfileRepository {
+export function lorawanDevices(folder: SafeFolder, vendors: string, before: readonly ImportWarning[], most: Most): ProfileRepository {
   const warnings = new ImportWarnings();
   const listed = new Map(listVendors(folder, vendors, warnings).map((vendor) => [vendor.id, vendor]));
   return {
@@ -23,7 +24,8 @@ export function lorawanDevices(folder: SafeFolder, vendors: string, before: read
     findVendor: (name) => (listed.has(name) ? name : [...listed.values()].find((vendor) => vendor.folder === name)?.id),
     readVendor: async (id, signal) => {
       const vendor = listed.get(id);
-      return vendor ? await new LorawanDevicesVendor(new VendorFiles(folder), vendors, vendor).read(givingWay(signal)) : unknownVendor(id, vendors);
+      const room = new VendorRoom(most);
+      return vendor ? await new LorawanDevicesVendor(new VendorFiles(folder, room), vendors, vendor, room).read(givingWay(signal)) : unknownVendor(id, vendors);
     },
   };
 }
@@ -60,6 +62,7 @@ function take(row: Table, file: string, { present, listed, warnings }: { readonl
 
 function vendorRows(index: Table, file: string, warnings: ImportWarnings): Table[] {
   const rows = listOf(member(index, 'vendors'));
+  if (rows.length === 0 || rows.length > MOST_VENDORS) warnings.leaves();
   if (rows.length === 0) warnings.add(file, 'lists no vendors; nothing is imported');
   if (rows.length > MOST_VENDORS) warnings.add(file, `lists ${rows.length} vendors; the first ${MOST_VENDORS} are imported`);
   return rows.slice(0, MOST_VENDORS).map((row) => (isTable(row) ? row : {})).filter((row) => textOf(member(row, 'id')) !== 'example');

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { findRegion } from '../regions';
 import { CodecShelf } from './codecShelf';
-import { fileNameOf, idOf, isTable, listOf, member, shortText, type Table } from './fields';
+import { fileNameOf, idOf, isTable, listIn, listOf, member, shortText, type Table } from './fields';
 import type { GiveWay } from './givingWay';
 import { ImportWarnings } from './importWarnings';
 import { lorawanDevicesCodec } from './lorawanDevicesCodec';
@@ -11,6 +11,7 @@ import { radioSettings, type RadioSettings } from './radio';
 import { readYaml } from './readYaml';
 import type { ReadModel, ReadVendor } from './readVendor';
 import { once, type Found, type VendorFiles } from './vendorFiles';
+import type { VendorRoom } from './vendorRoom';
 
 const MOST_MODELS = 5000;
 const LONGEST_NAME = 200;
@@ -31,14 +32,18 @@ export const readFields = (text: string): Outcome<unknown> => readYaml(text, 'as
 export class LorawanDevicesVendor {
   private readonly warnings = new ImportWarnings();
   private readonly radios = new Map<string, Found<RadioSettings>>();
-  private readonly codecs = new CodecShelf();
+  /** The devices that were listed, by their files. */
+  private readonly listed = new Map<string, string>();
+  private readonly codecs: CodecShelf;
   private readonly own: string;
 
   constructor(
     private readonly files: VendorFiles,
     private readonly vendors: string,
     private readonly vendor: ListedVendor,
+    private readonly room: VendorRoom,
   ) {
+    this.codecs = new CodecShelf(room);
     this.own = posix.join(vendors, vendor.folder);
   }
 
@@ -59,12 +64,14 @@ export class LorawanDevicesVendor {
     const listed = member(index.value, 'endDevices');
     if (!Array.isArray(listed) && listed !== undefined && listed !== null) this.warnings.add(file, 'has endDevices that is no list of names; no model is imported');
     const names = listOf(listed);
+    if (names.length > MOST_MODELS || !Array.isArray(listed)) this.warnings.leaves();
     if (names.length > MOST_MODELS) this.warnings.add(file, `lists ${names.length} devices; the first ${MOST_MODELS} are imported`);
     const models = new Map<string, ReadModel>();
     for (const name of names.slice(0, MOST_MODELS)) {
       await giveWay();
-      this.model(name, file, models);
+      if (this.room.full === undefined) this.model(name, file, models);
     }
+    if (this.room.full !== undefined) this.warnings.leavesRest(file, this.room.full);
     return [...models.values()];
   }
 
@@ -75,32 +82,39 @@ export class LorawanDevicesVendor {
     else if (models.has(id.value)) this.warnings.add(index, `lists the device ${JSON.stringify(id.value)} more than once; the first is imported`);
     else {
       const path = this.files.path(this.own, withEnding(name), index);
+      const first = 'value' in path ? this.listed.get(path.value) : undefined;
+      if (first !== undefined) return this.warnings.add(index, `lists the file of the device ${JSON.stringify(first)} more than once; the first is imported`);
+      if ('value' in path) this.listed.set(path.value, id.value);
       const device = 'problem' in path ? path : this.files.table(path.value, readFields);
+      if ('problem' in device) this.warnings.leaves(id.value);
       if ('problem' in device) this.warnings.add(device.problem.file, `${device.problem.reason}; the device ${JSON.stringify(id.value)} is not imported`);
       else if ('value' in path) this.keep(id.value, path.value, device.value, models);
     }
   }
 
   private keep(id: string, file: string, device: Table, models: Map<string, ReadModel>): void {
-    const profiles = new ModelProfiles(id, file, this.warnings);
-    for (const firmware of listOf(member(device, 'firmwareVersions'))) this.firmware(firmware, file, profiles);
+    const profiles = new ModelProfiles(id, file, this.warnings, this.room);
+    const firmware = listIn(device, 'firmwareVersions', () => profiles.drop('has firmwareVersions that is no list; none is imported'));
+    const tables = firmware.filter(isTable);
+    const opened = profiles.open(tables.map((table) => ({ version: member(table, 'version'), hardware: member(table, 'hardwareVersions') })));
+    if (tables.length < firmware.length) profiles.drop('has an item of firmwareVersions without fields; it is not imported');
+    for (const [at, table] of tables.entries()) this.firmware(opened[at], table, file, profiles);
     const all = profiles.all();
     if (all.length === 0) return;
     models.set(id, { id, name: shortText(member(device, 'name'), LONGEST_NAME) || id, description: shortText(member(device, 'description'), LONGEST_DESCRIPTION), otherNames: [], profiles: all });
   }
 
-  private firmware(firmware: unknown, file: string, into: ModelProfiles): void {
-    if (!isTable(firmware)) return this.warnings.add(file, 'has an item of firmwareVersions without fields; it is not imported');
-    const opened = into.open(member(firmware, 'version'), member(firmware, 'hardwareVersions'));
+  private firmware(opened: Firmware | undefined, firmware: Table, file: string, into: ModelProfiles): void {
     const regions = member(firmware, 'profiles');
-    if (opened && isTable(regions)) for (const [spelling, row] of Object.entries(regions)) this.row(opened, spelling, row, file, into);
-    return undefined;
+    if (!opened || regions === undefined || regions === null) return;
+    if (!isTable(regions)) return into.drop(`has profiles of firmware ${JSON.stringify(opened.version)} that are no table of regions; they are not imported`);
+    for (const [spelling, row] of Object.entries(regions)) if (this.room.full === undefined) this.row(opened, spelling, row, file, into);
   }
 
   private row(firmware: Firmware, spelling: string, row: unknown, file: string, into: ModelProfiles): void {
     const region = findRegion(spelling);
-    if (region === undefined) this.warnings.add(file, `has the region ${JSON.stringify(spelling.slice(0, 64))}, which is not known; its profiles are not imported`);
-    else if (!isTable(row)) this.warnings.add(file, `names no profile for ${region} in firmware ${JSON.stringify(firmware.version)}; it is not imported`);
+    if (region === undefined) into.drop(`has the region ${JSON.stringify(spelling.slice(0, 64))}, which is not known; its profiles are not imported`);
+    else if (!isTable(row)) into.drop(`names no profile for ${region} in firmware ${JSON.stringify(firmware.version)}; it is not imported`);
     else into.add(firmware, region, this.parts(row, file));
   }
 
@@ -120,14 +134,16 @@ export class LorawanDevicesVendor {
     const table = this.files.table(path, readFields);
     if ('problem' in table) return table;
     const [macVersion, regParamsRevision, supportsOtaa, supportsClassB, supportsClassC] = ['macVersion', 'regionalParametersVersion', 'supportsJoin', 'supportsClassB', 'supportsClassC'].map((name) => member(table.value, name));
-    const nothing = { deviceStatusReqInterval: undefined, uplinkInterval: undefined, flushQueueOnActivate: undefined };
-    const settings = radioSettings({ macVersion, regParamsRevision, supportsOtaa, supportsClassB, supportsClassC, ...nothing }, (reason) => this.warnings.add(path, reason));
+    const [uplinkInterval, deviceStatusReqInterval, flushQueueOnActivate] = ['uplinkInterval', 'deviceStatusReqInterval', 'flushQueueOnActivate'].map((name) => member(table.value, name));
+    const settings = radioSettings({ macVersion, regParamsRevision, supportsOtaa, supportsClassB, supportsClassC, uplinkInterval, deviceStatusReqInterval, flushQueueOnActivate }, (reason) => this.warnings.add(path, reason));
     return 'problem' in settings ? { problem: { file: path, reason: settings.problem } } : settings;
   }
 
   /** In the vendor's own folder, and where there is none in that of the vendor whose profile it is. */
   private codec(row: Table, file: string): Found<string | undefined> {
-    const name = fileNameOf(member(row, 'codec'));
+    const named = member(row, 'codec');
+    const name = fileNameOf(named);
+    if (name === undefined && named !== undefined && named !== null && typeof named !== 'string') return { problem: { file, reason: 'has a codec that is no name of a file' } };
     if (name === undefined) return { value: undefined };
     const own = this.files.path(this.own, withEnding(name), file);
     if ('problem' in own) return own;

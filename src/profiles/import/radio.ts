@@ -53,6 +53,7 @@ export function radioSettings(words: RadioWords, note: (reason: string) => void)
 function macVersionOf(value: unknown): Outcome<string> {
   const text = textOf(value);
   if (text === undefined) return { problem: `says no LoRaWAN version; give one of ${MAC_VERSIONS.join(', ')}` };
+  if (value === 1) return { problem: `has the LoRaWAN version as a number, which stands for no version; put it in quotes, and give one of ${MAC_VERSIONS.join(', ')}` };
   const numbers = /^(?:\D*[ _v])?(\d(?:[._]\d+){1,2})$/i.exec(text)?.[1]?.replaceAll('_', '.') ?? '';
   const version = /^\d\.\d+$/.test(numbers) ? `${numbers}.0` : numbers;
   return MAC_VERSIONS.includes(version) ? { value: version } : { problem: `has the LoRaWAN version ${quoted(text)}, which is none; give one of ${MAC_VERSIONS.join(', ')}` };

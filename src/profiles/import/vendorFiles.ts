@@ -4,6 +4,7 @@ import { isTable, type Table } from './fields';
 import type { Outcome } from './outcome';
 import type { ImportWarning } from './readVendor';
 import { LARGEST_DATA, LARGEST_SCRIPT, pathIn, type SafeFolder } from './safeFolder';
+import { VendorRoom } from './vendorRoom';
 
 /** What was found in a file, or what is wrong with which file. */
 export type Found<T> = Outcome<T, ImportWarning>;
@@ -12,7 +13,10 @@ export type Found<T> = Outcome<T, ImportWarning>;
 export class VendorFiles {
   private readonly scripts = new Map<string, Found<CodecFile>>();
 
-  constructor(private readonly folder: SafeFolder) {}
+  constructor(
+    private readonly folder: SafeFolder,
+    private readonly room = new VendorRoom(),
+  ) {}
 
   /** Where a name leads that stands in the file `from`; seen from the folder `within`. */
   path(within: string, name: string, from: string): Found<string> {
@@ -59,6 +63,7 @@ export class VendorFiles {
     const text = this.folder.read(path, LARGEST_SCRIPT);
     if ('problem' in text) return { problem: { file: path, reason: text.problem } };
     if (text.value.trim() === '') return { problem: { file: path, reason: 'is an empty script' } };
+    if (!this.room.takeBytes('read', Buffer.byteLength(text.value))) return { problem: { file: path, reason: 'does not fit beside the other scripts of its vendor' } };
     return { value: { name: posix.basename(path), text: text.value } };
   }
 }
