@@ -83,6 +83,7 @@ describe('plantroom profiles', () => {
     const nothing = await profiles('import', broken);
     expect(nothing).toMatchObject({ code: 1, stderr: 'plantroom: nothing could be imported; the warnings say why\n' });
     expect(nothing.stdout).toContain('vendor/none/index.yaml');
+    expect(await profiles('remove', '--source', 'elsewhere')).toMatchObject({ stderr: 'plantroom: --source "elsewhere" is none; give lorawan-devices or chirpstack-device-profiles\n' });
     for (const wrong of ['remove', `remove ${VALVE} --brand northmoor`, 'remove --source elsewhere', 'list --limit 0', 'list --band 27MHz', 'import', 'show']) {
       expect(await profiles(...wrong.split(' '))).toMatchObject({ code: 2, stdout: '' });
     }

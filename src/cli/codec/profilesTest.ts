@@ -1,9 +1,10 @@
 import { nearest } from '../../kernel/nearest';
-import { CodecRepository, PROFILE_SOURCES, type CodecBrand, type CodecRole, type DeviceCodec } from '../../profiles';
+import { CodecRepository, type CodecBrand, type CodecRole, type DeviceCodec } from '../../profiles';
 import { withCore } from '../core';
 import { Reported, UsageError } from '../exit';
 import { sayJson } from '../output';
 import { plainText } from '../plainText';
+import { profileSource } from '../profileSource';
 import { Progress } from '../progress';
 import { exampleOf, type Example } from './example';
 import { ExampleRunner, inParallel, type Outcome } from './exampleRunner';
@@ -42,12 +43,11 @@ export async function runProfilesTest(flags: ProfilesFlags): Promise<void> {
 }
 
 /** Those that were asked for. Throws UsageError for one that is not there. */
-function chosenOf(brands: readonly CodecBrand[], { vendor, source }: ProfilesFlags): CodecBrand[] {
-  const sources: readonly string[] = PROFILE_SOURCES;
-  if (source !== undefined && !sources.includes(source)) throw new UsageError(`--source ${JSON.stringify(plainText(source))} is none; give ${PROFILE_SOURCES.join(' or ')}`);
-  const given = brands.filter((brand) => source === undefined || brand.source === source);
-  const wanted = vendor?.map((name) => knownVendor(name, given));
-  return given.filter(({ brandId }) => !wanted || wanted.includes(brandId));
+function chosenOf(brands: readonly CodecBrand[], { vendor, source: given }: ProfilesFlags): CodecBrand[] {
+  const source = profileSource(given);
+  const ofSource = brands.filter((brand) => source === undefined || brand.source === source);
+  const wanted = vendor?.map((name) => knownVendor(name, ofSource));
+  return ofSource.filter(({ brandId }) => !wanted || wanted.includes(brandId));
 }
 
 function knownVendor(name: string, brands: readonly CodecBrand[]): string {

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { CodecRole, ProfileSource } from '../../profiles';
+import type { CodecRole } from '../../profiles';
 import { DATA_SETTINGS, withConfig, withJson } from '../options';
 import type * as importProfiles from './importProfiles';
 import type { ImportFlags } from './importProfiles';
@@ -16,13 +16,12 @@ const lazyList = (): typeof listProfiles => require('./listProfiles');
 const lazyShow = (): typeof showProfile => require('./showProfile');
 const lazyRemove = (): typeof removeProfiles => require('./removeProfiles');
 
-const SOURCES: readonly ProfileSource[] = ['lorawan-devices', 'chirpstack-device-profiles'];
 const ROLES: readonly CodecRole[] = ['encoder', 'decoder', 'downlinkDecoder'];
 
 /** Adds `plantroom profiles import|list|show|remove`. */
 export function addProfiles(program: Command): void {
   const group = program.command('profiles').description('LoRaWAN device profiles, from a copy of one of the public repositories');
-  profileCommand(group, 'import <folder>', 'import a copy of lorawan-devices or of chirpstack-device-profiles; what did not change is not written, and nothing is removed')
+  profileCommand(group, 'import <folder>', 'import a copy of lorawan-devices or of chirpstack-device-profiles; what did not change is not written, and no profile is removed')
     .option('--vendor <id>', 'only this vendor, by the name of its folder; may be given more than once', collected)
     .addHelpText('after', '\nExample:\n  plantroom profiles import lorawan-devices --vendor acme')
     .action((folder: string, flags: ImportFlags) => lazyImport().runImport(folder, flags));
@@ -40,7 +39,7 @@ export function addProfiles(program: Command): void {
     .action((id: string, flags: ShowFlags) => lazyShow().runShow(id, flags));
   profileCommand(group, 'remove [ids...]', 'remove profiles that no device uses, with what only they needed')
     .option('--brand <id>', 'all of this brand')
-    .addOption(new Option('--source <name>', 'all from this repository; with --brand only those of the brand').choices(SOURCES))
+    .option('--source <name>', 'all from this repository, lorawan-devices or chirpstack-device-profiles; with --brand only those of the brand')
     .action((ids: readonly string[], flags: RemoveFlags) => lazyRemove().runRemove(ids, flags));
 }
 

@@ -1,20 +1,22 @@
 import { DomainError } from '../../kernel/errors';
-import type { ProfileSource, UsedProfile } from '../../profiles';
+import type { UsedProfile } from '../../profiles';
 import { withCore } from '../core';
 import { UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
 import { say, sayJson, showRecord, showTable } from '../output';
 import { plainText } from '../plainText';
+import { profileSource } from '../profileSource';
 
 /** What `plantroom profiles remove` is given. */
 export interface RemoveFlags extends ConfigFlags {
   readonly brand?: string;
-  readonly source?: ProfileSource;
+  /** One of PROFILE_SOURCES. */
+  readonly source?: string;
 }
 
 /** `plantroom profiles remove`. Throws `profile_in_use` where some stay, once the others are removed. */
 export async function runRemove(ids: readonly string[], flags: RemoveFlags): Promise<void> {
-  const { brand: brandId, source } = flags;
+  const [brandId, source] = [flags.brand, profileSource(flags.source)];
   const isSelected = brandId !== undefined || source !== undefined;
   if (ids.length > 0 === isSelected) throw new UsageError('say what to remove: ids of profiles, or --brand, --source or both');
   const fields = Object.entries({ brand: brandId, source }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
