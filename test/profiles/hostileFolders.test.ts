@@ -198,6 +198,8 @@ it('a socket is no file', async () => {
   }
 });
 
+const six = (name: string): object => ({ name, firmwareVersions: Array.from({ length: 6 }, (_, at) => ({ version: `${at}`, profiles: { EU868: { id: 'eu' } } })) });
+
 describe('much of it', () => {
   it('twenty thousand files are read past, or counted', async () => {
     const checkout = chirpStackFolder(freshFolder(), { acre: { ...GOOD_TOML, vendor: { vendor: { name: 'Acre' } } }, good: GOOD_TOML });
@@ -211,7 +213,6 @@ describe('much of it', () => {
   });
 
   it('of one vendor no more profiles are taken than fit, and the rest is left', async () => {
-    const six = (name: string): object => ({ name, firmwareVersions: Array.from({ length: 6 }, (_, at) => ({ version: `${at}`, profiles: { EU868: { id: 'eu' } } })) });
     const yaml = lorawanDevicesFolder(freshFolder(), { acre: { devices: { one: six('One'), two: six('Two'), three: six('Three') }, profiles: { eu: yamlProfile() } }, good: GOOD_YAML });
     const toml = chirpStackFolder(freshFolder(), { acre: { devices: Object.fromEntries(['one', 'two', 'three'].map((name) => [name, { device: { firmware: Array.from({ length: 6 }, (_, at) => ({ version: `${at}`, profiles: ['EU868'] })) } }])), profiles: GOOD_TOML.profiles }, good: GOOD_TOML });
     for (const [folder, list] of [[yaml, 'vendor/acre/index.yaml'], [toml, 'vendors/acre/vendor.toml']] as const) {

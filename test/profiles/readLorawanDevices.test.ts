@@ -22,6 +22,11 @@ const firmware = (hardwareVersions: string[] | undefined, id = 'eu'): object => 
 
 const theirs = (codec: string): object => ({ id: 'eu', vendorID: 'module-maker', codec });
 
+const profilesFor = async (...listed: (readonly [string[], string])[]): Promise<Record<string, string>> => {
+  const { vendors } = await read(lampVendor({ devices: { lamp: { firmwareVersions: listed.map(([hardware, id]) => firmware(hardware, id)) } }, profiles: { nine: yamlProfile({ macVersion: '1.0.1' }), ten: yamlProfile({ macVersion: '1.0.2' }), eleven: yamlProfile({ macVersion: '1.0.4' }) } }));
+  return Object.fromEntries((vendors.acre?.models[0]?.profiles ?? []).map(({ firmwareVersion, macVersion }) => [firmwareVersion, macVersion]));
+};
+
 describe('versions and names', () => {
   it('are kept as they were written, though YAML reads them as numbers', async () => {
     const { vendors, reasons } = await read({
@@ -47,15 +52,11 @@ describe('versions and names', () => {
   });
 
   it('of the oldest hardware are not moved by newer hardware, wherever that is listed', async () => {
-    const profileOf = async (...listed: (readonly [string[], string])[]): Promise<Record<string, string>> => {
-      const { vendors } = await read(lampVendor({ devices: { lamp: { firmwareVersions: listed.map(([hardware, id]) => firmware(hardware, id)) } }, profiles: { nine: yamlProfile({ macVersion: '1.0.1' }), ten: yamlProfile({ macVersion: '1.0.2' }), eleven: yamlProfile({ macVersion: '1.0.4' }) } }));
-      return Object.fromEntries((vendors.acre?.models[0]?.profiles ?? []).map(({ firmwareVersion, macVersion }) => [firmwareVersion, macVersion]));
-    };
     const two = { '1.0': '1.0.1', '1.0-hwv1.10': '1.0.2' };
-    expect(await profileOf([['v1.9'], 'nine'])).toEqual({ '1.0': '1.0.1' });
-    expect(await profileOf([['v1.9'], 'nine'], [['v1.10'], 'ten'])).toEqual(two);
-    expect(await profileOf([['v1.10'], 'ten'], [['v1.9'], 'nine'])).toEqual(two);
-    expect(await profileOf([['v1.11'], 'eleven'], [['v1.10', 'v1.12'], 'ten'], [['v1.13', 'v1.9'], 'nine'])).toEqual({ ...two, '1.0-hwv1.11': '1.0.4' });
+    expect(await profilesFor([['v1.9'], 'nine'])).toEqual({ '1.0': '1.0.1' });
+    expect(await profilesFor([['v1.9'], 'nine'], [['v1.10'], 'ten'])).toEqual(two);
+    expect(await profilesFor([['v1.10'], 'ten'], [['v1.9'], 'nine'])).toEqual(two);
+    expect(await profilesFor([['v1.11'], 'eleven'], [['v1.10', 'v1.12'], 'ten'], [['v1.13', 'v1.9'], 'nine'])).toEqual({ ...two, '1.0-hwv1.11': '1.0.4' });
   });
 
   it('are joined where one firmware is listed once for each region', async () => {
@@ -185,8 +186,9 @@ it('one file is one device, and is read once, though it is listed by many names'
   expect(reasons).toEqual(['vendor/acre/index.yaml: lists the file of the device "lamp" more than once; the first is imported']);
 });
 
+const unreadOf = async (vendor: LorawanDevicesVendor): Promise<unknown> => (await read(vendor)).vendors.acre?.unread;
+
 it('says of which models and vendors it could not read all', async () => {
-  const unreadOf = async (vendor: LorawanDevicesVendor): Promise<unknown> => (await read(vendor)).vendors.acre?.unread;
   expect(await unreadOf(lampVendor())).toEqual({ all: false, ids: [] });
   expect(await unreadOf({ index: '[' })).toEqual({ all: true, ids: [] });
   const broken = lampVendor({ devices: { torn: '{', bulb: device({ EU868: { id: 'eu' }, AS923: { id: 'absent' } }), odd: device({ EU868: { id: 'eu' }, Atlantis: { id: 'eu' } }) } });

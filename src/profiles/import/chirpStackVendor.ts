@@ -3,7 +3,7 @@ import { findRegion } from '../regions';
 import { chirpStackCodec } from './chirpStackCodec';
 import { DEVICE_KEYS, PROFILE_KEYS, unknownKeys, VENDOR_KEYS } from './chirpStackKeys';
 import { CodecShelf } from './codecShelf';
-import { fileNameOf, idOf, isTable, listIn, member, shortText, textOf, type Table } from './fields';
+import { fileIn, fileNameOf, idOf, isTable, listIn, member, shortText, textOf, type Table } from './fields';
 import type { GiveWay } from './givingWay';
 import { ImportWarnings, some } from './importWarnings';
 import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles';
@@ -163,10 +163,11 @@ export class ChirpStackVendor {
   }
 
   private codec(firmware: Table, from: string): Found<string | undefined> {
-    const name = fileNameOf(member(firmware, 'codec'));
-    if (name === undefined) return { value: undefined };
+    const name = fileIn(firmware, 'codec');
+    if ('problem' in name) return { problem: { file: from, reason: name.problem } };
+    if (name.value === undefined) return { value: undefined };
     const folder = posix.join(this.own, 'codecs');
-    const path = this.files.path(folder, name.endsWith('.js') ? name : `${name}.js`, from);
+    const path = this.files.path(folder, name.value.endsWith('.js') ? name.value : `${name.value}.js`, from);
     return 'problem' in path ? path : this.codecs.nameOf(path.value, posix.relative(folder, path.value).replace(/\.js$/, '').replace(/^(\.\.\/)+/, ''), () => chirpStackCodec(this.files, path.value, this.warnings));
   }
 }

@@ -29,6 +29,12 @@ export function fileNameOf(value: unknown): string | undefined {
   return textOf(value) === undefined ? undefined : String(value);
 }
 
+/** As fileNameOf of what stands under a name; undefined: nothing does. */
+export function fileIn(table: Table, name: string): Outcome<string | undefined> {
+  const value = member(table, name);
+  return typeof value === 'object' && value !== null ? { problem: `has a ${name} that is no name of a file` } : { value: fileNameOf(value) };
+}
+
 /** As textOf; the first so many characters, and empty if there is none. */
 export function shortText(value: unknown, most: number): string {
   return cut(textOf(value) ?? '', most).trimEnd();

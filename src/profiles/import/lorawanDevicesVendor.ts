@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { findRegion } from '../regions';
 import { CodecShelf } from './codecShelf';
-import { fileNameOf, idOf, isTable, listIn, listOf, member, shortText, type Table } from './fields';
+import { fileIn, fileNameOf, idOf, isTable, listIn, member, shortText, type Table } from './fields';
 import type { GiveWay } from './givingWay';
 import { ImportWarnings } from './importWarnings';
 import { lorawanDevicesCodec } from './lorawanDevicesCodec';
@@ -9,7 +9,7 @@ import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles
 import type { Outcome } from './outcome';
 import { radioSettings, type RadioSettings } from './radio';
 import { readYaml } from './readYaml';
-import type { ReadModel, ReadVendor } from './readVendor';
+import type { ImportWarning, ReadModel, ReadVendor } from './readVendor';
 import { once, type Found, type VendorFiles } from './vendorFiles';
 import type { VendorRoom } from './vendorRoom';
 
@@ -61,18 +61,20 @@ export class LorawanDevicesVendor {
       this.warnings.leaves();
       return [];
     }
-    const listed = member(index.value, 'endDevices');
-    if (!Array.isArray(listed) && listed !== undefined && listed !== null) this.warnings.add(file, 'has endDevices that is no list of names; no model is imported');
-    const names = listOf(listed);
-    if (names.length > MOST_MODELS || !Array.isArray(listed)) this.warnings.leaves();
-    if (names.length > MOST_MODELS) this.warnings.add(file, `lists ${names.length} devices; the first ${MOST_MODELS} are imported`);
     const models = new Map<string, ReadModel>();
-    for (const name of names.slice(0, MOST_MODELS)) {
+    for (const name of this.names(index.value, file)) {
       await giveWay();
       if (this.room.full === undefined) this.model(name, file, models);
     }
     if (this.room.full !== undefined) this.warnings.leavesRest(file, this.room.full);
     return [...models.values()];
+  }
+
+  private names(index: Table, file: string): readonly unknown[] {
+    const names = listIn(index, 'endDevices', () => this.warnings.add(file, 'has endDevices that is no list of names; no model is imported'));
+    if (names.length > MOST_MODELS || !Array.isArray(member(index, 'endDevices'))) this.warnings.leaves();
+    if (names.length > MOST_MODELS) this.warnings.add(file, `lists ${names.length} devices; the first ${MOST_MODELS} are imported`);
+    return names.slice(0, MOST_MODELS);
   }
 
   private model(listed: unknown, index: string, models: Map<string, ReadModel>): void {
@@ -83,13 +85,22 @@ export class LorawanDevicesVendor {
     else {
       const path = this.files.path(this.own, withEnding(name), index);
       const first = 'value' in path ? this.listed.get(path.value) : undefined;
-      if (first !== undefined) return this.warnings.add(index, `lists the file of the device ${JSON.stringify(first)} more than once; the first is imported`);
-      if ('value' in path) this.listed.set(path.value, id.value);
-      const device = 'problem' in path ? path : this.files.table(path.value, readFields);
-      if ('problem' in device) this.warnings.leaves(id.value);
-      if ('problem' in device) this.warnings.add(device.problem.file, `${device.problem.reason}; the device ${JSON.stringify(id.value)} is not imported`);
-      else if ('value' in path) this.keep(id.value, path.value, device.value, models);
+      if ('problem' in path) this.lose(id.value, path.problem);
+      else if (first === undefined) this.device(id.value, path.value, models);
+      else this.warnings.add(index, `lists the file of the device ${JSON.stringify(first)} more than once; the first is imported`);
     }
+  }
+
+  private device(id: string, path: string, models: Map<string, ReadModel>): void {
+    this.listed.set(path, id);
+    const device = this.files.table(path, readFields);
+    if ('problem' in device) this.lose(id, device.problem);
+    else this.keep(id, path, device.value, models);
+  }
+
+  private lose(id: string, { file, reason }: ImportWarning): void {
+    this.warnings.add(file, `${reason}; the device ${JSON.stringify(id)} is not imported`);
+    this.warnings.leaves(id);
   }
 
   private keep(id: string, file: string, device: Table, models: Map<string, ReadModel>): void {
@@ -141,10 +152,12 @@ export class LorawanDevicesVendor {
 
   /** In the vendor's own folder, and where there is none in that of the vendor whose profile it is. */
   private codec(row: Table, file: string): Found<string | undefined> {
-    const named = member(row, 'codec');
-    const name = fileNameOf(named);
-    if (name === undefined && named !== undefined && named !== null && typeof named !== 'string') return { problem: { file, reason: 'has a codec that is no name of a file' } };
-    if (name === undefined) return { value: undefined };
+    const name = fileIn(row, 'codec');
+    if ('problem' in name) return { problem: { file, reason: name.problem } };
+    return name.value === undefined ? { value: undefined } : this.codecCalled(name.value, row, file);
+  }
+
+  private codecCalled(name: string, row: Table, file: string): Found<string | undefined> {
     const own = this.files.path(this.own, withEnding(name), file);
     if ('problem' in own) return own;
     const other = this.inVendor(row, name, file);
