@@ -9,13 +9,11 @@ import { ImportWarnings, some } from './importWarnings';
 import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles';
 import { radioSettings, type RadioSettings } from './radio';
 import { readToml, versionsAsWritten } from './readToml';
-import type { ReadModel, ReadProfile, ReadVendor } from './readVendor';
+import { LONGEST_DESCRIPTION, LONGEST_NAME, type ReadModel, type ReadProfile, type ReadVendor } from './readVendor';
 import { once, type Found, type VendorFiles } from './vendorFiles';
 import type { VendorRoom } from './vendorRoom';
 
 const MOST_MODELS = 5000;
-const LONGEST_NAME = 200;
-const LONGEST_DESCRIPTION = 4000;
 
 /** A profile's file, read. */
 interface RegionProfile {

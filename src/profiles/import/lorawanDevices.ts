@@ -3,14 +3,13 @@ import { fileNameOf, idOf, isTable, listOf, member, shortText, textOf, type Tabl
 import { givingWay } from './givingWay';
 import { ImportWarnings, some } from './importWarnings';
 import { LorawanDevicesVendor, readFields, type ListedVendor } from './lorawanDevicesVendor';
-import type { ImportWarning, ProfileRepository } from './readVendor';
+import { LONGEST_NAME, type ImportWarning, type ProfileRepository } from './readVendor';
 import { unknownVendor } from './unknownVendor';
 import type { SafeFolder } from './safeFolder';
 import { VendorFiles } from './vendorFiles';
 import { VendorRoom, type Most } from './vendorRoom';
 
 const MOST_VENDORS = 5000;
-const LONGEST_NAME = 200;
 
 /** A checkout of lorawan-devices. `vendors` is the folder that holds index.yaml and those of the vendors. */
 export function lorawanDevices(folder: SafeFolder, vendors: string, before: readonly ImportWarning[], most: Most): ProfileRepository {

@@ -9,13 +9,11 @@ import { ModelProfiles, type Firmware, type ProfileParts } from './modelProfiles
 import type { Outcome } from './outcome';
 import { radioSettings, type RadioSettings } from './radio';
 import { readYaml } from './readYaml';
-import type { ImportWarning, ReadModel, ReadVendor } from './readVendor';
+import { LONGEST_DESCRIPTION, LONGEST_NAME, type ImportWarning, type ReadModel, type ReadVendor } from './readVendor';
 import { once, type Found, type VendorFiles } from './vendorFiles';
 import type { VendorRoom } from './vendorRoom';
 
 const MOST_MODELS = 5000;
-const LONGEST_NAME = 200;
-const LONGEST_DESCRIPTION = 4000;
 
 /** A vendor that the repository's list names. */
 export interface ListedVendor {

@@ -1,5 +1,11 @@
 import type { CodecExamples, CodecRuntime, CodecScripts, ProfileSource, RadioProfile } from '../profile';
 
+/** Characters of a name that are kept; the rest is cut off. */
+export const LONGEST_NAME = 200;
+
+/** The same of a description. */
+export const LONGEST_DESCRIPTION = 4000;
+
 /** Something in a repository that could not be used, or not as it stands there. */
 export interface ImportWarning {
   /** Seen from the repository's folder, with `/`. */

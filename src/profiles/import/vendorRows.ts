@@ -3,7 +3,7 @@ import { foldName } from '../../database';
 import { cut } from '../../kernel/shortened';
 import { type ScriptColumns, scriptsToColumns } from '../codecs/storedScripts';
 import type { ProfileSource } from '../profile';
-import type { ReadCodec, ReadModel, ReadProfile, ReadVendor, Unread } from './readVendor';
+import { LONGEST_DESCRIPTION, LONGEST_NAME, type ReadCodec, type ReadModel, type ReadProfile, type ReadVendor, type Unread } from './readVendor';
 import { spellingsOf } from './spellings';
 
 /** A row of device_models, but for its times. */
@@ -55,9 +55,6 @@ export interface VendorRows {
   readonly codecs: readonly CodecRow[];
   readonly unread: Unread;
 }
-
-const LONGEST_NAME = 200;
-const LONGEST_DESCRIPTION = 4000;
 
 /** The rows of a vendor, with their hashes. */
 export function rowsOf(source: ProfileSource, vendor: ReadVendor): VendorRows {
