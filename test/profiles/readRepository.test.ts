@@ -150,7 +150,8 @@ describe('the list of vendors', () => {
     ['- a', 'holds no fields; nothing is imported'],
     ['vendors: text', 'lists no vendors; nothing is imported'],
   ])('%j is of no use', (text, reason) => {
-    const { vendorIds, warnings } = openRepository(lorawanDevicesFolder(freshFolder(), { northmoor: {} }, text));
+    const { vendorIds, warnings, unread } = openRepository(lorawanDevicesFolder(freshFolder(), { northmoor: {} }, text));
+    expect(unread).toEqual({ all: true, ids: [] });
     expect([vendorIds, warnings[0]]).toEqual([[], { file: 'vendor/index.yaml', reason: expect.stringContaining(reason) as string }]);
   });
 

@@ -119,6 +119,7 @@ function unreadable(error: unknown): { readonly problem: string; readonly isMiss
   return { problem: REASONS[code] ?? `cannot be read (${code})` };
 }
 
-function inUnits(bytes: number): string {
+/** Bytes in KiB, from one MiB on in MiB. */
+export function inUnits(bytes: number): string {
   return bytes < 1024 * KIB ? `${Math.ceil(bytes / KIB)} KiB` : `${(Math.ceil((bytes / KIB / KIB) * 10) / 10).toString()} MiB`;
 }

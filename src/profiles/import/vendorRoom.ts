@@ -1,3 +1,5 @@
+import { inUnits } from './safeFolder';
+
 /** How much is taken of one vendor. */
 export interface Most {
   readonly profiles: number;
@@ -27,7 +29,7 @@ export class VendorRoom {
 
   /** Takes bytes of scripts as they are `read`, or of a codec as it is `kept`, with all of its scripts. False: they are too many. */
   takeBytes(kind: 'read' | 'kept', bytes: number): boolean {
-    return this.take(kind, bytes, this.most.bytes, `${this.most.bytes / 1024} KiB of scripts and examples`);
+    return this.take(kind, bytes, this.most.bytes, `${inUnits(this.most.bytes)} of scripts and examples`);
   }
 
   private take(kind: keyof typeof this.taken, amount: number, most: number, what: string): boolean {
