@@ -66,7 +66,7 @@ describe.each(engines())('devices that send bytes, on $name', (engine) => {
   }
 
   /** A gateway with devices whose decoders hang, and with good ones beside them: the decoder of one that hangs is that of the good ones too. */
-  async function gatewayWithHanging(): Promise<{ gateway: TestGateway; hanging: string[]; send(each: number): Promise<UplinkOutcome[]>; sendGood(): Promise<void> }> {
+  async function gatewayWithHanging(): Promise<{ gateway: TestGateway; hanging: string[]; send: (each: number) => Promise<UplinkOutcome[]>; sendGood: () => Promise<void> }> {
     const connectionId = await connect('gateway');
     const gateway = await TestGateway.attach({ gateways }, { connectionId, headers: as(server.key, server.organizationId) });
     const shared = await profile(HANGS);

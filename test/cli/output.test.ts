@@ -4,15 +4,15 @@ import { sayJson, showRecord, showTable } from '../../src/cli/output';
 const STEERING = '\u001b[2K \u009b2K \u007f \u2028\u2029 \u202e\u2066\u200f\u061c \u{e0001}';
 const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
-describe('JSON on stdout', () => {
-  const written = (show: () => void): string => {
-    const texts: string[] = [];
-    const spy = jest.spyOn(process.stdout, 'write').mockImplementation((text) => texts.push(String(text)) > 0);
-    show();
-    spy.mockRestore();
-    return texts.join('');
-  };
+function written(show: () => void): string {
+  const texts: string[] = [];
+  const spy = jest.spyOn(process.stdout, 'write').mockImplementation((text) => texts.push(String(text)) > 0);
+  show();
+  spy.mockRestore();
+  return texts.join('');
+}
 
+describe('JSON on stdout', () => {
   const value = { name: STEERING, [STEERING]: [`é 😀 ${STEERING}`] };
 
   it.each<[string, unknown, () => void]>([
