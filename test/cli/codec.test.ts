@@ -68,7 +68,7 @@ describe('plantroom codec run', () => {
   it('does not let a script write to the terminal', async () => {
     const { stdout, stderr } = await run(write('evil.js', 'function encodeDownlink() { console.log("\\u001b[2J\\u202e"); return { errors: ["a\\u001b]0;x\\u0007\\nb"] }; }'), '--input', '{}');
     expect(stdout).toContain('  \\u{1b}[2J\\u{202e}\n');
-    expect(stderr).toContain('encoder_errors: a\\u{1b}]0;x\\u{7}\\nb\n');
+    expect(stderr).toContain('encoder_errors: a\\u001b]0;x\\u0007\\nb\n');
   });
 
   it('takes the limits from the settings of the server', async () => {

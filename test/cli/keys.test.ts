@@ -14,6 +14,7 @@ const LIMITED: ApiKey = { id: 'k', organizationId: 'o', ownerUserId: 'u', name: 
 describe('plantroom keys', () => {
   let folder: string;
   let data: readonly string[];
+  let variables: Readonly<Record<string, string>> = {};
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-keys-'));
     data = ['--data-dir', join(folder, 'data')];
@@ -21,7 +22,7 @@ describe('plantroom keys', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  const keys = async (...args: string[]): Promise<Ended> => await plantroomHere(['keys', ...args, ...data]);
+  const keys = async (...args: string[]): Promise<Ended> => await plantroomHere(['keys', ...args, ...data], variables);
   const answer = async <T = Shown>(...args: string[]): Promise<T> => {
     const { code, stdout, stderr } = await keys(...args, '--json');
     expect([code, stderr]).toEqual([0, '']);
@@ -115,17 +116,17 @@ describe('plantroom keys', () => {
     const second = JSON.parse((await plantroomHere(['organizations', 'create', '--name', 'Second', ...data, '--json'])).stdout) as { id: string };
     const lists = [['keys', 'list'], ['members', 'list'], ['roles', 'list'], ['audit', 'list'], ['audit', 'export']];
     for (const words of lists) expect([words, await plantroomHere([...words, ...data])]).toEqual([words, expect.objectContaining({ code: 1, stderr: expect.stringContaining('there are 2 organizations') })]);
-    process.env['PLANTROOM_ORGANIZATION_ID'] = second.id;
+    variables = { PLANTROOM_ORGANIZATION_ID: second.id };
     try {
-      for (const words of lists) expect([words, (await plantroomHere([...words, ...data])).code]).toEqual([words, 0]);
+      for (const words of lists) expect([words, (await plantroomHere([...words, ...data], variables)).code]).toEqual([words, 0]);
       const made = await answer<{ id: string; organizationId: string }>('create', '--name', 'In the second', '--scopes', 'devices:read');
       expect(made.organizationId).toBe(second.id);
-      process.env['PLANTROOM_ORGANIZATION_ID'] = 'elsewhere'; // whose key it is, its id says
+      variables = { PLANTROOM_ORGANIZATION_ID: 'elsewhere' }; // whose key it is, its id says
       expect(await answer('revoke', made.id)).toMatchObject({ id: made.id });
-      process.env['PLANTROOM_ORGANIZATION_ID'] = '';
+      variables = { PLANTROOM_ORGANIZATION_ID: '' };
       expect(await keys('list')).toMatchObject({ code: 1, stderr: expect.stringContaining('there are 2 organizations') });
     } finally {
-      delete process.env['PLANTROOM_ORGANIZATION_ID'];
+      variables = {};
     }
   });
 });
