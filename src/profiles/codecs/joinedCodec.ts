@@ -1,12 +1,10 @@
-import { ENTRY_POINTS } from '../../codec';
-import { CODEC_ROLES, type CodecFile, type CodecRole, type CodecScripts } from '../profile';
+import { CODEC_ROLES, type CodecFile, type CodecScripts } from '../profile';
 import { RUN_FILES } from './codecFiles';
-
-/** The functions that a file may define for what it does; it defines none of the others for this codec, even if it holds one of that name. */
-const NAMES: { readonly [Role in CodecRole]: readonly string[] } = { encoder: ENTRY_POINTS.encoder, decoder: ENTRY_POINTS.uplinkDecoder, downlinkDecoder: ENTRY_POINTS.downlinkDecoder };
+import { ROLE_FUNCTIONS } from './roleFunctions';
 
 interface Part {
   readonly file: CodecFile;
+  /** The functions of its roles; it defines none of the others for this codec, even if it holds one of that name. */
   readonly names: string[];
 }
 
@@ -29,8 +27,8 @@ function partsOf(scripts: CodecScripts): Part[] {
     const file = scripts[role];
     if (!file) continue;
     const part = parts.find((one) => one.file.name === file.name && one.file.text === file.text);
-    if (part) part.names.push(...NAMES[role]);
-    else parts.push({ file, names: [...NAMES[role]] });
+    if (part) part.names.push(...ROLE_FUNCTIONS[role]);
+    else parts.push({ file, names: [...ROLE_FUNCTIONS[role]] });
   }
   return parts;
 }

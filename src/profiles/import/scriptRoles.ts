@@ -1,7 +1,5 @@
+import { ROLE_FUNCTIONS } from '../codecs/roleFunctions';
 import { CODEC_ROLES, type CodecFile, type CodecScripts } from '../profile';
-
-/** What functions that play a role are called. */
-const NAMES = { encoder: ['encodeDownlink', 'Encode', 'Encoder'], decoder: ['decodeUplink', 'Decode', 'Decoder'], downlinkDecoder: ['decodeDownlink'] } as const;
 
 // In a regular expression, which its line ends.
 const ESCAPED = String.raw`\\(?:[^\n]|(?=\n)|$)`;
@@ -22,7 +20,7 @@ const NO_CODE = new RegExp(
 /** What a script defines, found by looking at its text: nothing is run. */
 export function rolesOf(file: CodecFile): CodecScripts {
   const code = file.text.replace(NO_CODE, (skipped) => (/^(['"])\w+\1$/.test(skipped) ? skipped : ' '));
-  const [encoder, decoder, downlinkDecoder] = CODEC_ROLES.map((role) => (NAMES[role].some((name) => defines(code, name)) ? file : undefined));
+  const [encoder, decoder, downlinkDecoder] = CODEC_ROLES.map((role) => (ROLE_FUNCTIONS[role].some((name) => defines(code, name)) ? file : undefined));
   return { encoder, decoder, downlinkDecoder };
 }
 

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { DecodeRequest, DecodeResult, Sandbox } from '../../codec';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
+import { pause } from '../../kernel/pause';
 
 /** What it needs. */
 export interface PatientSandboxOptions {
@@ -36,7 +36,8 @@ export class PatientSandbox {
   /** Resolves after so many milliseconds. Throws `shutting_down`: what was not decoded is left to come again. */
   async pause(ms: number): Promise<void> {
     const { signal } = this.ending;
-    await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
+    await pause(ms, signal);
+    signal.throwIfAborted();
   }
 
   /** The server stops: whoever would have to wait is refused with `shutting_down`. */
