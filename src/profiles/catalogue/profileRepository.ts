@@ -1,7 +1,8 @@
 import type { Db, HotStatement } from '../../database';
 import { joinedCodec } from '../codecs/joinedCodec';
 import { scriptsFromColumn } from '../codecs/storedScripts';
-import type { CodecRuntime, ProfileSource } from '../profile';
+import type { ProfileRow } from '../import/vendorRows';
+import type { ProfileSource } from '../profile';
 import type { ProfileTemplate } from './catalogue';
 
 /** A profile that an asked brand and model may mean, with what tells which one is meant. */
@@ -22,24 +23,15 @@ interface CandidateRow {
   readonly rank: number;
 }
 
-interface WholeRow extends CandidateRow {
+/** With what its model and its codec say. */
+interface WholeRow extends ProfileRow {
   readonly source: ProfileSource;
   readonly brand_id: string;
   readonly brand_name: string;
   readonly model_id: string;
   readonly model_name: string;
   readonly description: string;
-  readonly codec_id: string | null;
   readonly scripts: string | null;
-  readonly payload_codec_runtime: CodecRuntime;
-  readonly mac_version: string;
-  readonly reg_params_revision: string;
-  readonly device_status_req_interval: number;
-  readonly uplink_interval: number;
-  readonly flush_queue_on_activate: number;
-  readonly supports_class_b: number;
-  readonly supports_class_c: number;
-  readonly supports_otaa: number;
   readonly created_at: number;
   readonly updated_at: number;
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { foldName } from '../../database';
 import { cut } from '../../kernel/shortened';
 import { type ScriptColumns, scriptsToColumns } from '../codecs/storedScripts';
-import type { ProfileSource } from '../profile';
+import type { CodecRuntime, ProfileSource } from '../profile';
 import { LONGEST_DESCRIPTION, LONGEST_NAME, type ReadCodec, type ReadModel, type ReadProfile, type ReadVendor, type Unread } from './readVendor';
 import { spellingsOf } from './spellings';
 
@@ -28,7 +28,7 @@ export interface ProfileRow {
   readonly hardware_versions: string;
   readonly region: string;
   readonly codec_id: string | null;
-  readonly payload_codec_runtime: string;
+  readonly payload_codec_runtime: CodecRuntime;
   readonly mac_version: string;
   readonly reg_params_revision: string;
   readonly device_status_req_interval: number;
