@@ -63,6 +63,10 @@ module.exports = {
     only('luxon-in-telemetry', 'calendars and time zones live in telemetry/', inside('telemetry'), own('luxon')),
     only('pino-in-app', 'everybody else takes the Logger', '^src/app\\.ts$|^src/kernel/logger|^src/cli/log', own('pino')),
     only('app-is-the-root', 'only the command line builds the application', '^src/(main\\.ts|cli/)', '^src/app\\.ts$'),
+    only('app-has-its-own-room', 'the parts of the composition root are entered by app.ts', '^src/(app\\.ts|app/)', '^src/app/'),
+    only('metrics-in-operations', 'the registry of metrics lives in operations/metrics/; other rooms say what they count by an interface of their own', inside('operations/metrics'), own('prom-client')),
+    only('traces-in-operations', 'OpenTelemetry lives in operations/traces/; the edge takes a Tracer of its own words', inside('operations/traces'), own('@opentelemetry/[^/]+')),
+    only('archives-in-backup', 'the format of backup files is known in operations/backup/', inside('operations/backup'), own('(tar-stream|age-encryption|croner)')),
     only('cli-is-the-top', 'nobody stands on the command line', '^src/(main\\.ts|cli/)', inside('cli')),
   ],
   options: {

@@ -1,25 +1,21 @@
 // Follows the tours of the README and of the guides word by word against a server of its own: every marked block is pasted into one shell,
 // as a newcomer would. The grpcurl block runs where grpcurl is on the machine; else it says plainly that it was skipped. The guides for MQTT
-// and ChirpStack get a real Mosquitto, and fail where there is none.
-//   <!-- tour -->            pasted
-//   <!-- tour:key -->        pasted with the key of the server
-//   <!-- tour:background --> pasted; what it starts is ended at the end
-//   <!-- tour:until TEXT --> pasted again and again until its answer holds the text
-//   <!-- tour:refused TEXT --> pasted; it must fail, with an answer that holds the text
-//   <!-- tour:stream TEXT --> pasted into a terminal of its own, and left when its answers hold the text, at the end at the latest
-//   <!-- tour:page TEXT -->  a script for a page, run beside: as a stream
+// and ChirpStack get a real Mosquitto, and fail where there is none. Which marks there are: scripts/tours/script.mjs.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
+import { blocksOf, scriptOf } from './tours/script.mjs';
 
 const TOURS = [{ file: 'README.md' }, { file: 'docs/rest.md' }, { file: 'docs/access.md' }, { file: 'docs/profiles.md' }, { file: 'docs/connect-mqtt.md', hasBroker: true }, { file: 'docs/connect-chirpstack.md', hasBroker: true }];
 // What the tours leave in the folder; their own last lines remove the same.
-const notes = ['connection.json', 'device.json', 'command.json', 'execution.json', 'codecs', 'key.json', 'page.json', 'picture.json', 'valve.png', 'copy.png', 'thumbnail.webp', 'device.etag', 'openapi.json', 'client', 'whoami.json', 'member.json', 'role.json', 'admin.json', 'organization.json', 'deletion.json', 'profiles-copy', 'profile.json'];
+const notes = ['connection.json', 'device.json', 'command.json', 'execution.json', 'codecs', 'key.json', 'page.json', 'picture.json', 'valve.png', 'copy.png', 'thumbnail.webp', 'device.etag', 'openapi.json', 'client', 'whoami.json', 'member.json', 'role.json', 'admin.json', 'organization.json', 'deletion.json', 'profiles-copy'];
+// npm run ship follows these.
+const FOR_THE_BINARY = ['serve', 'binary'];
 const hasGrpcurl = spawnSync('grpcurl', ['--version'], { stdio: 'ignore' }).status === 0;
 const say = (text) => console.log(`tour: ${text}`);
 const wanted = process.argv.slice(2);
@@ -79,54 +75,17 @@ async function isOpen(port) {
   return answer;
 }
 
-const local = (address) => address.replace('127.0.0.1', 'localhost');
-
-/** The blocks as one script. What differs from a newcomer's machine: the ports, the data folder, and that it stops at the first mistake. */
-function scriptOf(blocks, { key, organization, grpc, http, port, folder }) {
-  const lines = ['set -euo pipefail', `STREAMS=; trap 'kill -- \${SIMULATOR:-} $STREAMS 2>/dev/null || true' EXIT`];
-  const streams = [];
-  for (const { kind: name, text: given } of blocks) {
-    const [kind, wanted] = name.split(/ (.*)/s, 2);
-    if (kind === 'grpcurl' && !hasGrpcurl) continue;
-    const text = given
-      .replaceAll('plr_...', key)
-      .replaceAll('ORGANIZATION_ID=...', `ORGANIZATION_ID=${organization}`)
-      .replaceAll("'X-Organization-Id': '...'", `'X-Organization-Id': '${organization}'`)
-      .replaceAll('localhost:50051', local(grpc))
-      .replaceAll('localhost:8443', local(http))
-      .replaceAll('localhost:1883', `localhost:${port}`)
-      .replaceAll('data/tls', `${folder}/data/tls`)
-      .trim();
-    const answers = `${folder}/answers-${lines.length}`;
-    if (kind === 'background') lines.push(`${text.replace(/&$/, `> ${folder}/simulator.log 2>&1 &`)}\nSIMULATOR=$!`, `until grep -qiE 'attached|connected' ${folder}/simulator.log; do kill -0 $SIMULATOR; sleep 0.2; done`);
-    else if (kind === 'until') lines.push(`until { ${text}; } | tee ${answers} | grep -q '${wanted}'; do sleep 0.3; done; cat ${answers}`);
-    else if (kind === 'refused') lines.push(`if { ${text}; } > ${answers} 2>&1; then cat ${answers}; echo 'this was to be refused'; exit 1; fi`, `cat ${answers}; grep -q '${wanted}' ${answers}`);
-    else if (kind === 'stream' || kind === 'page') streams.push({ answers, wanted, number: lines.push(...started(kind, text, answers)) });
-    else lines.push(text);
-  }
-  for (const { answers, wanted, number } of streams) lines.push(`until grep -q '${wanted}' ${answers}; do kill -0 $STREAM_${number}; sleep 0.2; done; cat ${answers}`);
-  lines.push('if [ -n "${SIMULATOR:-}" ]; then kill $SIMULATOR; wait $SIMULATOR || true; fi', 'echo TOUR COMPLETE');
-  return lines.join('\n');
-
-  /** In a process group of its own, which the trap ends whole; goes on when the first answer is there. */
-  function started(kind, text, answers) {
-    const number = lines.length + 1;
-    if (kind === 'page') writeFileSync(`${folder}/page.mjs`, text);
-    const command = kind === 'page' ? `NODE_EXTRA_CA_CERTS=${folder}/data/tls/ca.pem node ${folder}/page.mjs` : text;
-    return [`set -m; { ${command}; } > ${answers} 2>&1 & STREAM_${number}=$!; STREAMS="$STREAMS -$!"; set +m; until [ -s ${answers} ]; do kill -0 $STREAM_${number}; sleep 0.1; done`];
-  }
-}
-
 /** Whether every block did what its page says. */
 async function follow({ file, hasBroker }) {
-  const blocks = [...readFileSync(file, 'utf8').matchAll(/<!-- tour(?::([^>]+?))? -->\n```(?:sh|js)\n([\s\S]*?)```/g)].map(([, kind, text]) => ({ kind: kind ?? 'run', text }));
+  const blocks = blocksOf(file).filter(({ kind }) => !FOR_THE_BINARY.includes(kind));
+  const pasted = blocks.filter(({ kind }) => kind !== 'grpcurl' || hasGrpcurl);
   const folder = mkdtempSync(join(tmpdir(), 'plantroom-tour-'));
-  const env = { ...process.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0' };
+  const env = { ...process.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_METRICS_LISTEN: '127.0.0.1:0' };
   const { broker, port } = hasBroker ? await startBroker() : {};
   const { server, ...seen } = await startServer(env);
   try {
-    say(`${file}: the server is ready on ${seen.grpc} and ${seen.http}; ${blocks.length} blocks to paste${hasGrpcurl || blocks.every(({ kind }) => kind !== 'grpcurl') ? '' : '; grpcurl is not on this machine: its block is SKIPPED'}`);
-    const result = spawnSync('bash', ['-c', scriptOf(blocks, { ...seen, port, folder })], { env, encoding: 'utf8', timeout: 180_000 });
+    say(`${file}: the server is ready on ${seen.grpc} and ${seen.http}; ${blocks.length} blocks to paste${pasted.length === blocks.length ? '' : '; grpcurl is not on this machine: its block is SKIPPED'}`);
+    const result = spawnSync('bash', ['-c', scriptOf(pasted, { ...seen, port, folder })], { env, encoding: 'utf8', timeout: 180_000 });
     const isDone = result.status === 0 && result.stdout.includes('TOUR COMPLETE');
     if (isDone) say(`${file}: every block did what it says`);
     else console.error(result.stdout, result.stderr, existsSync(join(folder, 'simulator.log')) ? readFileSync(join(folder, 'simulator.log'), 'utf8') : '');

@@ -5,6 +5,7 @@ import { benchAuthentication } from './authentication';
 import { benchCalls } from './calls';
 import { benchDecoding } from './decoding';
 import { benchExecutions } from './executions';
+import { benchFootprint } from './footprint';
 import { benchHistory } from './history';
 import { argument, say, short } from './measure';
 import { benchPreviews } from './previews';
@@ -28,6 +29,7 @@ const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   queries: benchReadingQueries,
   profiles: benchProfiles,
   decoding: benchDecoding,
+  footprint: benchFootprint,
 };
 
 async function main(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
-import { AttachRequest, AttachResponse, CommandResultCode, GatewayStore, ResultOutcome, type Command } from '../../src/gen/gateway/v1/gateway_service';
+import { AttachRequest, AttachResponse, CommandResultCode, GatewayStore, ResultOutcome, type Command, type UplinkAck } from '../../src/gen/gateway/v1/gateway_service';
 import { newId } from '../../src/kernel/ids';
 import { toTimestamp } from '../../src/kernel/timestamps';
 import { target } from './fleet';
@@ -11,6 +11,10 @@ export interface GatewayHooks {
   readonly command: (command: Command) => void;
   /** A result was taken; `applied`: it ended the execution. */
   readonly acknowledged: (executionId: string, applied: boolean) => void;
+  /** What became of an uplink. */
+  readonly uplinked?: (ack: UplinkAck) => void;
+  /** Its stream has ended, in whatever way; what the server said. */
+  readonly ended?: (said: string) => void;
 }
 
 /** Gateway software on node:http2, as lean as the client of load.ts: the machine's time goes to the server. */
@@ -31,8 +35,16 @@ export class Gateway {
     const gateway = new Gateway(session, stream, hooks);
     await new Promise<void>((resolve, reject) => {
       stream.on('data', (chunk: Buffer) => gateway.take(chunk, resolve));
-      stream.on('trailers', (trailers) => reject(new Error(`the gateway was not taken: ${String(trailers['grpc-message'])}`)));
-      stream.on('error', reject);
+      let said = 'nothing';
+      stream.on('trailers', (trailers) => {
+        said = `${String(trailers['grpc-status'])} ${String(trailers['grpc-message'])}`;
+        reject(new Error(`the gateway was not taken: ${said}`));
+      });
+      stream.on('error', (error) => {
+        said = error.message;
+        reject(error);
+      });
+      stream.on('close', () => hooks.ended?.(said));
       gateway.send({ $case: 'hello', value: { connectionId, gatewayId: `bench-${newId()}`, bootId: newId(), store: GatewayStore.GATEWAY_STORE_VOLATILE, known: [] } });
     });
     return gateway;
@@ -46,6 +58,13 @@ export class Gateway {
   /** Says that the device has done it. */
   accepted(executionId: string): void {
     this.send({ $case: 'commandResult', value: { executionId, result: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED, code: '', message: '', time: toTimestamp(Date.now()) } });
+  }
+
+  /** A device sent values; the id that the answer will name. */
+  uplink(clientDeviceId: string, values: Readonly<Record<string, unknown>>): string {
+    const uplinkId = newId();
+    this.send({ $case: 'uplink', value: { uplinkId, clientDeviceId, time: toTimestamp(Date.now()), payload: { $case: 'json', value: values }, fPort: undefined } });
+    return uplinkId;
   }
 
   /** Ends its stream; resolves when the server has done so too. */
@@ -66,9 +85,14 @@ export class Gateway {
       const { message } = AttachResponse.decode(this.rest.subarray(5, end));
       this.rest = this.rest.subarray(end);
       if (message?.$case === 'welcome') welcomed();
-      if (message?.$case === 'command') this.hooks.command(message.value);
-      if (message?.$case === 'commandResultAck') this.hooks.acknowledged(message.value.executionId, message.value.outcome === ResultOutcome.RESULT_OUTCOME_APPLIED);
+      else if (message) this.heard(message);
     }
+  }
+
+  private heard(message: NonNullable<AttachResponse['message']>): void {
+    if (message.$case === 'command') this.hooks.command(message.value);
+    if (message.$case === 'commandResultAck') this.hooks.acknowledged(message.value.executionId, message.value.outcome === ResultOutcome.RESULT_OUTCOME_APPLIED);
+    if (message.$case === 'uplinkAck') this.hooks.uplinked?.(message.value);
   }
 
   /** Where the message at the head of what has come ends. */

@@ -24,10 +24,11 @@ export class PlantroomServer {
     private readonly env: NodeJS.ProcessEnv,
   ) {}
 
-  /** Starts on a new folder, or again on the folder of an earlier one. `isPinned`: has one core. `program`: another one than the server's. */
-  static async start(env: NodeJS.ProcessEnv = {}, { folder = mkdtempSync(join(tmpdir(), 'plantroom-')), isPinned = true, program = MAIN } = {}): Promise<PlantroomServer> {
+  /** Starts on a new folder, or again on the folder of an earlier one. `isPinned`: has one core. `program`: another one than the server's; `launch`: started by these words instead, with its log in the folder. */
+  static async start(env: NodeJS.ProcessEnv = {}, { folder = mkdtempSync(join(tmpdir(), 'plantroom-')), isPinned = true, program = MAIN, launch = [] as readonly string[] } = {}): Promise<PlantroomServer> {
     const keyFile = join(folder, 'key.json');
-    const process = await ServerProcess.start(program, ['serve'], { ...settings(folder), PLANTROOM_BOOTSTRAP_KEY_FILE: keyFile, ...env }, isPinned);
+    const all = { ...settings(folder), PLANTROOM_BOOTSTRAP_KEY_FILE: keyFile, ...env };
+    const process = launch.length > 0 ? await ServerProcess.run([...launch, 'serve'], all, join(folder, 'server.log')) : await ServerProcess.start(program, ['serve'], all, isPinned);
     return new PlantroomServer(folder, process, JSON.parse(readFileSync(keyFile, 'utf8')) as Key, env);
   }
 
@@ -75,5 +76,5 @@ export class PlantroomServer {
 }
 
 function settings(folder: string): NodeJS.ProcessEnv {
-  return { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0' };
+  return { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_METRICS_LISTEN: '127.0.0.1:0' };
 }

@@ -10,6 +10,8 @@ export interface Ready {
   readonly grpc: string;
   /** Of servers that speak HTTP. */
   readonly http?: string;
+  /** Of servers that show metrics. */
+  readonly metrics?: string | null;
   readonly ca?: string;
 }
 
@@ -28,24 +30,37 @@ const LOOK_MS = 20;
 
 /** A server of its own process, on the first core, or on all, where the machine lets us choose. */
 export class ServerProcess {
+  /** Resolves when the process has ended: its exit code or the signal. */
+  readonly ended: Promise<number | string>;
+
   private constructor(
     private readonly child: ChildProcess,
     readonly ready: Ready,
-  ) {}
+  ) {
+    this.ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal ?? 'no reason')));
+  }
 
   /** Resolves with the ready line; rejects with what the process said if it ended instead. `isPinned`: has the first core and no other. */
   static async start(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}, isPinned = true): Promise<ServerProcess> {
-    const command = commandOf(script, args, isPinned);
-    // Its log goes to a file: through a pipe it would wait for this process, which has the load to make.
     const file = join(tmpdir(), `plantroom-bench-${randomUUID()}.log`);
-    const log = openSync(file, 'w');
-    const child = spawn(command[0] as string, command.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
-    closeSync(log);
     try {
-      return new ServerProcess(child, await readyLine(file, child));
+      return await ServerProcess.run(commandOf(script, args, isPinned), env, file);
     } finally {
       rmSync(file, { force: true }); // it goes with the process
     }
+  }
+
+  /** The same with another command, and a log file that stays. */
+  static async run(command: readonly string[], env: NodeJS.ProcessEnv, file: string): Promise<ServerProcess> {
+    // Its log goes to a file: through a pipe it would wait for this process, which has the load to make.
+    const log = openSync(file, 'w');
+    const child = spawn(command[0] as string, command.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
+    closeSync(log);
+    return new ServerProcess(child, await readyLine(file, child));
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
   }
 
   /** CPU time used so far, in milliseconds; NaN where the machine does not tell. */
@@ -78,9 +93,13 @@ export class ServerProcess {
 
 /** How a program of ours is started: on the first core, or on all, where the machine lets us choose. */
 export function commandOf(script: string, args: readonly string[], isPinned: boolean): string[] {
-  const command = [process.execPath, ...profiling(), script, ...args];
+  return onCores([process.execPath, ...profiling(), script, ...args], isPinned);
+}
+
+/** The same for a command. */
+export function onCores(command: readonly string[], isPinned: boolean): string[] {
   const cores = isPinned ? '0' : `0-${cpus().length - 1}`; // said in any case: it would inherit those of this process
-  return canPin() ? ['taskset', '-c', cores, ...command] : command;
+  return canPin() ? ['taskset', '-c', cores, ...command] : [...command];
 }
 
 /** Keeps this process off the servers' core. */

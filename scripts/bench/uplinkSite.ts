@@ -41,6 +41,11 @@ export async function makeUplinkSite(server: PlantroomServer, brokerUrl: string,
   const configuration = { url: brokerUrl, uplinkTopic: 'bench/{clientDeviceId}/up' };
   const request = CreateConnectionRequest.encode(CreateConnectionRequest.fromPartial({ connectorId: 'mqtt', name: `Broker with ${count}`, configuration })).finish();
   const connectionId = Connection.decode(await ask(server, server.key, '/connection.ConnectionService/CreateConnection', request)).id;
+  return { server, connectionId, devices: await makeSensingDevices(server, connectionId, count, 'meter', sending), sending };
+}
+
+/** Makes so many devices with mapped sensors on a connection; `name` is the head of their ids there. */
+export async function makeSensingDevices(server: PlantroomServer, connectionId: string, count: number, name: string, sending = JSON_VALUES): Promise<readonly SensingDevice[]> {
   const list = ListSensorTemplatesRequest.encode(ListSensorTemplatesRequest.fromPartial({})).finish();
   const { sensorTemplates } = ListSensorTemplatesResponse.decode(await ask(server, server.key, '/sensor_template.v2.SensorTemplateService/ListSensorTemplates', list));
   const template = sensorTemplates.find(({ valueType }) => valueType === 'number')?.id ?? '';
@@ -48,11 +53,11 @@ export async function makeUplinkSite(server: PlantroomServer, brokerUrl: string,
   const worker = async (): Promise<void> => {
     while (devices.length < count) {
       const at = devices.push({ clientDeviceId: '', counter: '', sensors: [] }) - 1;
-      devices[at] = await makeDevice(server, connectionId, template, `meter-${at}`, sending);
+      devices[at] = await makeDevice(server, connectionId, template, `${name}-${at}`, sending);
     }
   };
   await Promise.all(Array.from({ length: Math.min(32, count) }, worker));
-  return { server, connectionId, devices, sending };
+  return devices;
 }
 
 async function makeDevice(server: PlantroomServer, connectionId: string, template: string, clientDeviceId: string, { under, configuration }: Sending): Promise<SensingDevice> {

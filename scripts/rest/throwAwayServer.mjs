@@ -10,7 +10,7 @@ export async function withServer(work) {
   const folder = mkdtempSync(join(tmpdir(), 'plantroom-rest-'));
   const keyFile = join(folder, 'key.json');
   // A tool that tries wrong keys comes from one address, and wants to see what each is told.
-  const settings = { DATA_DIR: join(folder, 'data'), RATES_FAILED_PER_MINUTE: '0', TLS_MODE: 'off', GRPC_LISTEN: '127.0.0.1:0', HTTP_LISTEN: '127.0.0.1:0', BOOTSTRAP_KEY_FILE: keyFile };
+  const settings = { DATA_DIR: join(folder, 'data'), RATES_FAILED_PER_MINUTE: '0', TLS_MODE: 'off', GRPC_LISTEN: '127.0.0.1:0', HTTP_LISTEN: '127.0.0.1:0', METRICS_LISTEN: 'off', BOOTSTRAP_KEY_FILE: keyFile };
   const env = { ...process.env, ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [`PLANTROOM_${name}`, value])) };
   const server = spawn(process.execPath, ['dist/main.js', 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => server.once('exit', resolve));

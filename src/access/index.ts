@@ -17,6 +17,7 @@ export { bootstrap, type Bootstrapped } from './bootstrap';
 export { type IssuedKey } from './keys/issueKey';
 export { KeyAdministration, type KeyFromCommandLine } from './keys/keyAdministration';
 export { type KeyChange, type RotatedKey } from './keys/keyChanges';
+export { type LiveKey, LiveKeys } from './keys/liveKeys';
 export { type MissingThings } from './keys/keyReferences';
 export { openCursors, openInstallationId, openLinkSecret } from './openCursors';
 export { type Organization, type OrganizationChange, type ReadingRetention } from './organizations/organization';

@@ -12,15 +12,19 @@ import { addMembers } from './people/members';
 import { addOrganizations } from './people/organizations';
 import { addRoles } from './people/roles';
 import { addUsers } from './people/users';
+import { addBackup } from './operate/backup';
+import { addRestore } from './operate/restore';
+import { addSecrets } from './operate/secrets';
 import { addProfiles } from './profiles/command';
 import { addReadings } from './readings/command';
 import { addServe } from './server/command';
+import { addHealth } from './server/health';
 import { addMigrate } from './server/migrate';
 import { addSimulate } from './simulate/command';
 import { addVersion } from './version';
 
 const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[]])[] = [
-  ['Server:', [addServe, addMigrate, addDoctor]],
+  ['Server:', [addServe, addMigrate, addBackup, addRestore, addSecrets, addDoctor, addHealth]],
   ['People and keys:', [addOrganizations, addUsers, addMembers, addRoles, addKeys, addAudit]],
   ['Client:', [addCall, addReadings, addSimulate, addDemo]],
   ['Codecs and profiles:', [addCodec, addProfiles]],

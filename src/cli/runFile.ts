@@ -1,6 +1,8 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { findHostPort, hostPortText, reachableHost } from '../config';
 import { DomainError } from '../kernel/errors';
+import { programVersion } from '../kernel/programVersion';
 
 /** What a running server says of itself in `<data folder>/run.json`. */
 export interface RunFile {
@@ -8,14 +10,26 @@ export interface RunFile {
   readonly grpc: string;
   /** As grpc; null when it is switched off. */
   readonly http: string | null;
+  /** Where /metrics is served, without TLS; null when it is switched off. */
+  readonly metrics: string | null;
   readonly tls: boolean;
   /** Where the CA certificate is that clients check it with; null without TLS or with your own certificate. */
   readonly ca: string | null;
   /** The only organization that there was at the start; null if there were several. What \`call\` takes when none is named. */
   readonly organizationId: string | null;
   readonly pid: number;
+  /** Which program it is, with its commit; older ones do not say so. */
+  readonly program?: string;
   /** ISO 8601. */
   readonly startedAt: string;
+}
+
+/** Where a server listens and how its certificate is checked. */
+export interface Endpoint {
+  readonly address: string;
+  readonly plaintext: boolean;
+  /** A file, PEM; undefined: the CAs that the system trusts. */
+  readonly ca: string | undefined;
 }
 
 /** Writes it at once or not at all. Throws `run_file_not_writable`. */
@@ -43,4 +57,16 @@ export function findRunFile(dataDir: string): RunFile | undefined {
   } catch {
     return undefined; // no server, or not ours to read: the caller says what to give instead
   }
+}
+
+/** Which program this is, as run.json says it: `0.1.0 (4f09a1c)`. */
+export function programText(): string {
+  const { version, commit } = programVersion();
+  return `${version} (${commit})`;
+}
+
+/** Where the server of a run.json is reached from this machine. */
+export function endpointOfRun(run: RunFile): Endpoint {
+  const { host, port } = findHostPort(run.grpc) ?? { host: 'localhost', port: 0 };
+  return { address: hostPortText({ host: reachableHost(host), port }), plaintext: !run.tls, ca: run.ca ?? undefined };
 }

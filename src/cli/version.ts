@@ -1,17 +1,18 @@
 import type { Command } from 'commander';
-import { version } from '../../package.json';
+import type * as databaseModule from '../database';
+import { programVersion, sqliteVersion } from '../kernel/programVersion';
+import { isBinary } from '../kernel/thisProgram';
 import { showRecord } from './output';
 import { withJson } from './options';
 
-// Set by the build; tests run without it.
-declare const PLANTROOM_COMMIT: string | undefined;
+export { programVersion } from '../kernel/programVersion';
 
-/** What this program is. */
-export function programVersion(): { version: string; commit: string; node: string; platform: string } {
-  return { version, commit: typeof PLANTROOM_COMMIT === 'string' ? PLANTROOM_COMMIT : 'unknown', node: process.versions.node, platform: `${process.platform}-${process.arch}` };
-}
+const lazyDatabase = (): typeof databaseModule => require('../database');
 
 /** `plantroom version`. */
 export function addVersion(program: Command): void {
-  withJson(program.command('version').description('say which Plantroom this is')).action((options: { json?: boolean }) => showRecord(programVersion(), options));
+  withJson(program.command('version').description('say which Plantroom this is')).action((options: { json?: boolean }) => {
+    const facts = { ...programVersion(), sqlite: sqliteVersion, schema: lazyDatabase().NEWEST_SCHEMA, form: isBinary ? 'single binary' : 'checkout' };
+    showRecord(facts, options);
+  });
 }

@@ -4,6 +4,7 @@ import type { Logger } from '../kernel/logger';
 import type { DecodeRequest, DecodeResult, EncodeRequest, EncodeResult } from './codecRun';
 import type { EncoderAnswer } from './guestWords';
 import { decoderJob, encoderJob, type JobOrError } from './jobs';
+import { SandboxCounts } from './sandboxCounts';
 import { ScriptThread, shuttingDown, type ThreadEnd, type WorkerOpener } from './scriptThread';
 import { Suspects } from './suspects';
 import { Turns } from './turns';
@@ -25,6 +26,8 @@ export interface SandboxOptions {
   readonly log: Logger;
   /** Makes a thread; absent: from the program's own file. */
   readonly openWorker?: WorkerOpener;
+  /** Told of every script that came to its end: how long it waited and ran together, and what of that it computed, in milliseconds; `error`: its code. */
+  readonly onRun?: ((run: { readonly role: string; readonly durationMs: number; readonly scriptMs: number; readonly error: string | undefined }) => void) | undefined;
 }
 
 interface Waiting {
@@ -34,29 +37,21 @@ interface Waiting {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Runs encoders and decoders that nobody trusts, in threads of their own. The threads start with it, and are warm when the first script comes. */
+/** Runs encoders and decoders that nobody trusts, in threads of their own. They start with the first script, or with `warmUp` before that. */
 export class Sandbox {
+  readonly counts = new SandboxCounts();
   private readonly turns = new Turns<Waiting>(WAITING);
   private readonly suspects = new Suspects();
   private readonly threads = new Set<ScriptThread>();
-  private readonly start: WorkerStart;
+  private start: WorkerStart | undefined;
   private pause: NodeJS.Timeout | undefined;
   private failures = 0;
   private stopped = false;
 
-  constructor(private readonly options: SandboxOptions) {
-    const { scriptMs, hardMs } = options;
-    this.start = {
-      engine: new WebAssembly.Module(new Uint8Array(asset('quickjs.wasm'))),
-      preludes: {
-        encoder: text('encoderGuest.js'),
-        decoder: text('decoderGuest.js'),
-        encoding: text('encoding-prelude.js'),
-        buffer: text('buffer-prelude.js'),
-        require: text('require-prelude.js'),
-      },
-      limits: { scriptMs, hardMs },
-    };
+  constructor(private readonly options: SandboxOptions) {}
+
+  /** Starts the threads, so that the first script need not wait for them. */
+  warmUp(): void {
     this.fill();
   }
 
@@ -76,6 +71,11 @@ export class Sandbox {
     return { data: answer, ...report };
   }
 
+  /** How much it has to do now: threads that are there, those of them that work, and scripts that wait for one. */
+  load(): { readonly threads: number; readonly working: number; readonly waiting: number } {
+    return { threads: this.threads.size, working: [...this.threads].filter(({ isIdle }) => !isIdle).length, waiting: this.turns.size };
+  }
+
   /** Ends the threads. What runs or waits is refused with `shutting_down`. Safe to call twice. */
   async stop(): Promise<void> {
     this.stopped = true;
@@ -87,19 +87,36 @@ export class Sandbox {
   private async run(owner: string, { job, error }: JobOrError, signal: AbortSignal | undefined): Promise<ScriptResult> {
     signal?.throwIfAborted();
     if (this.stopped) throw shuttingDown();
-    if (this.threads.size === 0 && this.pause) throw unavailable();
-    if (error) return { answer: undefined, warnings: [], logs: [], executionTimeMs: 0, error, blameless: false };
-    return await this.takeTurn(owner, job, signal);
+    if (this.threads.size === 0 && this.pause) {
+      this.counts.runs.add('refused');
+      throw unavailable();
+    }
+    if (error) return this.counted({ answer: undefined, warnings: [], logs: [], executionTimeMs: 0, error, blameless: false }, 0);
+    const since = performance.now();
+    const result = this.counted(await this.takeTurn(owner, job, signal), performance.now() - since);
+    this.options.onRun?.({ role: job.role, durationMs: performance.now() - since, scriptMs: result.executionTimeMs, error: result.error?.code });
+    return result;
+  }
+
+  private counted(result: ScriptResult, milliseconds: number): ScriptResult {
+    this.counts.runs.add(result.error?.code ?? 'ok');
+    this.counts.durations.add(result.executionTimeMs);
+    this.counts.waits.add(milliseconds);
+    return result;
   }
 
   private async takeTurn(owner: string, job: Job, signal: AbortSignal | undefined): Promise<ScriptResult> {
     const { promise, resolve, reject } = Promise.withResolvers<ScriptResult>();
     const waiting = { owner, job, resolve, reject };
-    if (!this.turns.add(owner, waiting, job.script.length + job.input.length)) throw busy();
+    if (!this.turns.add(owner, waiting, job.script.length + job.input.length)) {
+      this.counts.runs.add('refused');
+      throw busy();
+    }
     const leave = (): void => {
       if (this.turns.remove(owner, waiting)) reject(signal?.reason);
     };
     signal?.addEventListener('abort', leave);
+    this.fill();
     this.dispatch();
     try {
       return await promise;
@@ -140,6 +157,7 @@ export class Sandbox {
       isNew = false;
       this.dispatch();
     };
+    this.start ??= startOf(this.options);
     return new ScriptThread(this.start, { onReady, onEnd: (thread, reason, cause) => this.replace(thread, reason, cause) }, { open: this.options.openWorker, heir });
   }
 
@@ -151,6 +169,7 @@ export class Sandbox {
   }
 
   private lost(owner: string | undefined, reason: ThreadEnd, cause: unknown): void {
+    this.counts.threadEnds.add(reason);
     if (owner !== undefined) this.suspects.add(owner);
     const fields = { reason, ...(owner === undefined ? {} : { owner }), ...(cause === undefined ? {} : { err: cause }) };
     if (reason === 'spoiled') this.options.log.debug(fields, 'codec.thread_replaced');
@@ -161,9 +180,12 @@ export class Sandbox {
   /** A thread that cannot start is a fault of the machine: tried again ever more slowly, and nobody is left waiting for it. */
   private startLater(cause: unknown): void {
     this.failures += 1;
+    this.counts.threadEnds.add('not_started');
     const pauseMs = Math.min(100 * 2 ** this.failures, LONGEST_PAUSE_MS);
     this.options.log.error({ err: cause, retry_ms: pauseMs }, 'codec.thread_not_started');
-    if (this.threads.size === 0) for (const { reject } of this.turns.takeAll()) reject(unavailable());
+    const given = this.threads.size === 0 ? this.turns.takeAll() : [];
+    this.counts.runs.add('refused', given.length);
+    for (const { reject } of given) reject(unavailable());
     clearTimeout(this.pause);
     this.pause = setTimeout(() => {
       this.pause = undefined;
@@ -173,6 +195,20 @@ export class Sandbox {
 }
 
 const text = (name: string): string => asset(name).toString();
+
+function startOf({ scriptMs, hardMs }: SandboxOptions): WorkerStart {
+  return {
+    engine: new WebAssembly.Module(new Uint8Array(asset('quickjs.wasm'))),
+    preludes: {
+      encoder: text('encoderGuest.js'),
+      decoder: text('decoderGuest.js'),
+      encoding: text('encoding-prelude.js'),
+      buffer: text('buffer-prelude.js'),
+      require: text('require-prelude.js'),
+    },
+    limits: { scriptMs, hardMs },
+  };
+}
 
 function outputOf({ hex, fPort }: EncoderAnswer): EncodeResult['output'] {
   return { bytes: new Uint8Array(Buffer.from(hex, 'hex')), fPort };

@@ -1,6 +1,6 @@
-import { Worker } from 'node:worker_threads';
-import { assetPath } from '../kernel/assets';
+import type { Worker } from 'node:worker_threads';
 import { DomainError } from '../kernel/errors';
+import { openWorker } from '../kernel/workers';
 import type { CodecErrorCode } from './codecRun';
 import { cpuMsOf } from './threadTime';
 import { tooBusy } from './runLimits';
@@ -15,8 +15,8 @@ const START_MS = 10_000;
 /** Makes the thread itself. Throws where the machine has none to give. */
 export type WorkerOpener = (start: WorkerStart) => Worker;
 
-/** Makes it from the program's own file. */
-export const openScriptWorker: WorkerOpener = (start) => new Worker(assetPath('codecWorker.js'), { workerData: start, resourceLimits: RESOURCES, execArgv: [], env: {} });
+/** Makes it of the program's own file. */
+export const openScriptWorker: WorkerOpener = (start) => openWorker('codecWorker.js', { workerData: start, resourceLimits: RESOURCES });
 
 /** Why a thread is no more: it hung, its engine may be damaged, it died, or it never got ready. */
 export type ThreadEnd = 'hung' | 'spoiled' | 'crashed' | 'not_started';

@@ -19,6 +19,11 @@ export class Turns<T> {
 
   constructor(private readonly limits: { readonly each: TurnLimits; readonly all: TurnLimits }) {}
 
+  /** How many wait. */
+  get size(): number {
+    return this.items;
+  }
+
   /** Takes one more to the end of its owner's row. False: too much waits already. */
   add(owner: string, value: T, weight: number): boolean {
     const row = this.owners.get(owner) ?? [];

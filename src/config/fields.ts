@@ -63,3 +63,11 @@ export const databaseUrl = (): z.ZodType<string> =>
 /** 32 bytes in base64, or nothing. */
 export const secretKey = (): z.ZodType<string> =>
   text().refine((value) => value === '' || findKeyIn(value) !== undefined, 'must be 32 random bytes in base64, for example what "openssl rand -base64 32" prints');
+
+/** When something is done, as cron writes it, or `off`. Whether there is such a time the schedule itself finds out. */
+export const schedule = (): z.ZodType<string> =>
+  text().refine((value) => value === 'off' || /^\S+(?: \S+){4}$/.test(value), 'must be off, or five fields as cron writes them, for example "30 2 * * *" for daily at 02:30');
+
+/** Where an OTLP collector takes traces over HTTP, or nothing. */
+export const traceEndpoint = (): z.ZodType<string> =>
+  text().refine((value) => value === '' || (/^https?:\/\//.test(value) && URL.canParse(value)), 'must be empty or the whole address of an OTLP/HTTP collector, for example http://localhost:4318/v1/traces');

@@ -19,7 +19,7 @@ export interface LoadedConfig {
   readonly sources: Readonly<Record<string, string>>;
 }
 
-const PATHS_OF_FILES = ['data.dir', 'tls.certFile', 'tls.keyFile', 'tls.clientCaFile', 'secrets.keyFile', 'bootstrap.keyFile'];
+const PATHS_OF_FILES = ['data.dir', 'tls.certFile', 'tls.keyFile', 'tls.clientCaFile', 'secrets.keyFile', 'bootstrap.keyFile', 'backup.dir', 'backup.passphraseFile'];
 
 /** Reads the configuration once. Throws `configuration_invalid` with a line for every mistake, all at once; the value is frozen. */
 export function loadConfig(from: ConfigSources): LoadedConfig {
@@ -47,7 +47,8 @@ function readSettings(found: ReadonlyMap<string, Found>): { config: Config; wron
   return { config: configSchema.parse(values), wrong };
 }
 
-function configurationInvalid(mistakes: readonly string[]): DomainError {
+/** Mistakes in the configuration, a line for each: where it is said, and what would be right. */
+export function configurationInvalid(mistakes: readonly string[]): DomainError {
   const what = mistakes.length === 1 ? 'there is a mistake' : `there are ${mistakes.length} mistakes`;
   return new DomainError('invalid_argument', 'configuration_invalid', `${what} in the configuration:\n${mistakes.map((line) => `  ${line}`).join('\n')}`, {
     violations: mistakes.map((description) => ({ field: '', description })),

@@ -1,4 +1,4 @@
-import { findHostPort, isLoopback } from './listen';
+import { findHostPort, hostPortText, isLoopback } from './listen';
 import type { Config } from './schema';
 
 /** What settings ask of each other. A mistake is reported on the first setting, and only if none of them is wrong by itself. */
@@ -11,6 +11,25 @@ export interface ConfigRule {
 
 const needed = (): string => 'is missing: tls.mode files needs the certificate and its key (PLANTROOM_TLS_CERT_FILE, PLANTROOM_TLS_KEY_FILE)';
 const useless = ({ tls }: Config): string => `has no effect with tls.mode ${tls.mode}: leave it out, or change tls.mode`;
+
+/** Whether both cannot listen: on the same port of the same address. Port 0 is another one for each. */
+function collide(one: string, other: string): boolean {
+  const [a, b] = [findHostPort(one), findHostPort(other)];
+  if (!a || !b || a.port === 0 || a.port !== b.port) return false;
+  return a.host === b.host || covers(a.host, b.host) || covers(b.host, a.host);
+}
+
+function covers(host: string, other: string): boolean {
+  return host === '::' || (host === '0.0.0.0' && !other.includes(':')) || (host === 'localhost' && isLoopback(other));
+}
+
+function twoPorts(section: 'http' | 'metrics', other: 'grpc' | 'http', next: number): ConfigRule {
+  return {
+    settings: [`${section}.listen`, `${other}.listen`],
+    holds: (config) => !collide(config[section].listen, config[other].listen),
+    mistake: (config) => `is ${config[section].listen}, and ${other}.listen is ${config[other].listen}: each needs a port of its own; set PLANTROOM_${section.toUpperCase()}_LISTEN=${hostPortText({ host: findHostPort(config[section].listen)?.host ?? '', port: next })}`,
+  };
+}
 
 /** All of them. */
 export const CONFIG_RULES: readonly ConfigRule[] = [
@@ -30,6 +49,9 @@ export const CONFIG_RULES: readonly ConfigRule[] = [
     holds: ({ codec }) => codec.scriptMs <= 0.8 * codec.hardMs,
     mistake: ({ codec }) => `is ${codec.hardMs}: must be at least ${Math.ceil(codec.scriptMs / 0.8)}: codec.scriptMs (${codec.scriptMs}), after which a script is stopped without its thread, is at most 80 % of it`,
   },
+  twoPorts('http', 'grpc', 8443),
+  twoPorts('metrics', 'grpc', 9464),
+  twoPorts('metrics', 'http', 9464),
   {
     settings: ['tls.mode', 'http.listen'],
     holds: ({ tls, http }) => tls.mode !== 'off' || tls.allowPlaintextNetwork || http.listen === 'off' || isLoopback(findHostPort(http.listen)?.host ?? ''),

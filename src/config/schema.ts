@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { baseUrl, choice, count, databaseUrl, flag, list, listenAddress, networks, origins, secretKey, text } from './fields';
+import { baseUrl, choice, count, databaseUrl, flag, list, listenAddress, networks, origins, schedule, secretKey, text, traceEndpoint } from './fields';
 
 /**
  * Every setting: section, name, default, what it is. A setting's variable is PLANTROOM_<SECTION>_<NAME>, its flag --section-name,
@@ -20,6 +20,13 @@ export const configSchema = z.strictObject({
     corsOrigins: origins().default([]).describe('origins whose pages may call it, for example https://console.example; * for all; empty: none'),
     trustedProxies: networks().default([]).describe('addresses or networks of proxies whose X-Forwarded-* headers are believed; empty: none'),
   }),
+  metrics: z.strictObject({
+    listen: listenAddress('off').default('127.0.0.1:9464').describe('where /metrics is served for Prometheus, plain HTTP without a key; port 0 lets the machine choose; off: nowhere'),
+  }),
+  traces: z.strictObject({
+    endpoint: traceEndpoint().default('').describe('where traces go by OTLP over HTTP, for example http://localhost:4318/v1/traces; empty: none'),
+    samplePercent: count(0, 100).default(100).describe('how many of the calls that begin here are traced, percent'),
+  }),
   tls: z.strictObject({
     mode: choice(['auto', 'files', 'off']).default('auto').describe('auto: a private CA in the data folder; files: your own certificate; off: plain text'),
     names: list().default([]).describe('more host names and addresses for the certificate that auto makes'),
@@ -31,10 +38,19 @@ export const configSchema = z.strictObject({
   database: z.strictObject({
     url: databaseUrl().default('').describe('empty: SQLite in the data folder; else postgres://...').meta({ secret: true }),
     pool: count(2, 100).default(10).describe('PostgreSQL: the most connections'),
+    reserveMib: count(0, 65_536).default(64).describe('space that is kept in the data folder for cleaning up when the disk is full, MiB; 0: none'),
   }),
   secrets: z.strictObject({
     key: secretKey().default('').describe('key that the secret fields of connections are encrypted with: 32 bytes in base64; better by its variable or as a file: flags show in the list of processes').meta({ secret: true }),
     keyFile: text().default('').describe('file with that key; empty: secrets.key in the data folder, made when it is first needed'),
+  }),
+  backup: z.strictObject({
+    schedule: schedule().default('off').describe('when backups are made, as cron writes it, in the time zone of the machine: "30 2 * * *" is daily at 02:30; off: never by itself'),
+    dir: text().default('').describe('folder for backups, best on another disk; empty: backups in the data folder'),
+    passphraseFile: text().default('').describe('file with the passphrase that backups are encrypted with; empty: not encrypted'),
+    keepDaily: count(1, 3660).default(7).describe('of so many last days with backups the newest is kept'),
+    keepWeekly: count(0, 520).default(4).describe('the same of weeks'),
+    keepMonthly: count(0, 120).default(6).describe('the same of months'),
   }),
   log: z.strictObject({
     level: choice(['debug', 'info', 'warn', 'error']).default('info').describe('the least important lines that are written'),

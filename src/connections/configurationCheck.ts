@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
 import type { Violation } from '../kernel/errors';
 import { CONNECTORS, findConnector, getConnector } from './connectors';
@@ -44,11 +45,14 @@ export function checkDeviceConfiguration(connectorId: string, configuration: Jso
   return violations.length > 0 ? violations : connector.checkDeviceConfiguration(configuration);
 }
 
-/** Makes ready what checks need; that takes long enough to be done before anybody waits. Answers how many schemas were new. */
-export function compileSchemas(): number {
+/** Makes ready what checks need, one schema at a time while others are served: the first who asks need not wait for it. Answers how many schemas were new. */
+export async function compileSchemas(): Promise<number> {
   const schemas = CONNECTORS.flatMap((connector) => [connector.configurationSchema, connector.deviceConfigurationSchema]);
   const fresh = schemas.filter((schema) => !compiled.has(schema));
-  for (const schema of fresh) validatorsOf(schema);
+  for (const schema of fresh) {
+    await setImmediate();
+    validatorsOf(schema);
+  }
   return fresh.length;
 }
 

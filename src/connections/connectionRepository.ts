@@ -24,6 +24,11 @@ const GET: HotStatement = {
   sql: () => 'select c.* from connections c where c.organization_id = ? and c.id = ?',
 };
 
+const ENABLED: HotStatement = {
+  name: 'connections.enabled',
+  sql: () => 'select c.id, c.connector_id from connections c join organizations o on o.id = c.organization_id where c.enabled = 1 and o.deleted_at is null limit ?',
+};
+
 /** Connections. Assumes validated input and a caller allowed to act in `organizationId`. */
 export class ConnectionRepository {
   constructor(private readonly db: Db) {}
@@ -82,6 +87,12 @@ export class ConnectionRepository {
     return (await query.select<ConnectionRow[]>('c.*')).map(connectionFromRow);
   }
 
+  /** What the server itself asks: which connections are switched on, of all organizations that are not deleted, and over which connector; at most `limit`. */
+  async enabled(limit: number): Promise<{ readonly id: string; readonly connectorId: string }[]> {
+    const rows = await this.db.all<{ id: string; connector_id: string }>(ENABLED, [limit]);
+    return rows.map(({ id, connector_id }) => ({ id, connectorId: connector_id }));
+  }
+
   /** The same of one organization, whether switched on or not. */
   async listAfter(organizationId: string, after: string, limit: number): Promise<Connection[]> {
     const rows = await this.inOrganization(organizationId).where('c.id', '>', after).orderBy('c.id').limit(limit).select<ConnectionRow[]>('c.*');
@@ -102,6 +113,11 @@ export class ConnectionRepository {
   /** Stores a connection that was locked. Throws `name_taken`. */
   async update(organizationId: string, connection: Connection): Promise<void> {
     await uniqueOr(this.db.dialect, () => nameTaken(connection.name), async () => await this.one(organizationId, connection.id).update(rowOf(connection)));
+  }
+
+  /** What a new key changes: the secrets alone, which nobody is shown, so the revision stays. */
+  async reseal(organizationId: string, id: string, sealedSecrets: SealedSecrets): Promise<void> {
+    await this.one(organizationId, id).update({ secrets: JSON.stringify(sealedSecrets) });
   }
 
   /** Deletes a connection that was locked. Throws `connection_in_use`. */

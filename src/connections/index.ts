@@ -1,6 +1,7 @@
 export { Arrivals } from './arrivals';
 export { checkDeviceConfiguration, compileSchemas } from './configurationCheck';
 export { effectivePolicy, type Connection, type ConnectionPolicy, type EffectivePolicy, type SealedSecrets } from './connection';
+export { connectionFigures, type ConnectionFigure } from './connectionFigures';
 export { connectionHandlers, type ConnectionRooms } from './connectionHandlers';
 export { ConnectionOpener, type ConnectionOpenerOptions } from './connectionOpener';
 export { connectionRepositories, missingConnections, missingGateways, type ConnectionRepositories } from './connectionRepositories';
@@ -26,3 +27,4 @@ export { ConnectionSecrets } from './secrets/connectionSecrets';
 export { SecretBox } from './secrets/secretBox';
 export { connectionsWithLostSecrets } from './secrets/lostSecrets';
 export { keyFileOf, SecretKey, type SecretKeyOptions } from './secrets/secretKey';
+export { rotateSecrets, type RotatedSecrets } from './secrets/secretRotation';

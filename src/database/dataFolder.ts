@@ -2,7 +2,10 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, sta
 import { dirname, join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
+import { giveToOwner } from '../kernel/giveToOwner';
+import { userIdText } from '../kernel/userIdText';
 import { openFile } from './engines/sqliteConnection';
+import { releaseToStart } from './reserveFile';
 import { codeOf, messageOf } from './translate';
 
 /** Makes the data folder (for this user only) if it is not there. Throws `data_folder_not_writable`. */
@@ -42,14 +45,21 @@ export async function lockDataFolder(dataDir: string, clock: Clock = systemClock
   prepareDataFolder(dataDir);
   const holder = join(dataDir, 'server.pid');
   // A lock of the file system by way of SQLite, which knows how on every platform; the file stays empty.
+  releaseToStart(dataDir);
   const lock = takeLock(dataDir, holder);
   writeFileSync(holder, JSON.stringify({ pid: process.pid, since: new Date(clock.now()).toISOString() }), { mode: 0o600 });
+  giveToOwner(holder);
   held.add(lock);
   return {
     release: () => {
       held.delete(lock);
-      rmSync(holder, { force: true });
-      lock.close();
+      try {
+        rmSync(holder, { force: true });
+      } catch {
+        // the disk cannot be written: the lock alone decides
+      } finally {
+        lock.close();
+      }
     },
   };
 }
@@ -100,11 +110,15 @@ export function findDataFolderHolder(dataDir: string): string | undefined {
 function takeLock(dataDir: string, holder: string): { close(): void } {
   let lock: ReturnType<typeof openFile> | undefined;
   try {
-    lock = openFile(join(dataDir, 'server.lock'), { busyTimeoutMs: 0 });
+    const file = join(dataDir, 'server.lock');
+    lock = openFile(file, { busyTimeoutMs: 0 });
+    giveToOwner(file);
+    accessSync(file, constants.R_OK | constants.W_OK); // one that can only be read would be opened for reading, and not locked
     lock.exec('begin exclusive');
     return lock;
   } catch (error) {
     lock?.close();
+    if (error instanceof DomainError) throw error; // of loading the engine
     throw codeOf(error).startsWith('SQLITE_BUSY') ? inUse(dataDir, holder) : notWritable(dataDir, error);
   }
 }
@@ -127,5 +141,11 @@ function readHolder(holder: string): { pid: string; since: string } {
 
 function notWritable(dataDir: string, error: unknown): DomainError {
   const code = codeOf(error) || messageOf(error);
-  return new DomainError('conflict', 'data_folder_not_writable', `the data folder ${resolve(dataDir)} cannot be written (${code}); let the user of this program read and write it, or give another folder`, { cause: error });
+  return new DomainError('conflict', 'data_folder_not_writable', `the data folder ${resolve(dataDir)} cannot be written (${code}); ${mendOf(code)}`, { cause: error });
+}
+
+function mendOf(code: string): string {
+  if (['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(code)) return 'the disk is full: free some space';
+  if (code === 'EROFS') return 'its disk is mounted so that it can only be read: see why (mount, dmesg), and mount it for writing';
+  return `let the user of this program${userIdText()} read and write it, or give another folder`;
 }

@@ -1,10 +1,12 @@
 import type { Clock } from '../kernel/clock';
 import type { DomainError } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
+import { DatabaseTimes } from './databaseTimes';
 import type { Db } from './db';
+import { DiskWatch } from './diskWatch';
 import type { Dialect } from './engines/dialect';
 import type { Engine, EngineCheck, EngineFacts } from './engines/engine';
-import { appliedMigrations, migrateDown, migrateUp, type MigrationContext, type MigrationReport } from './migrate';
+import { appliedMigrations, migrateDown, migrateUp, tryMigrations, type MigrationContext, type MigrationReport, type TrialReport } from './migrate';
 import { MIGRATIONS, type Migration } from './migrations';
 
 /** What `doctor` and `version` say about the database and its schema. */
@@ -20,22 +22,25 @@ export class Database {
   /** Outside a transaction: reads see committed data, a write is a transaction of its own. */
   readonly db: Db;
   readonly dialect: Dialect;
+  readonly times = new DatabaseTimes();
+  /** Whether its disk takes what is written; of PostgreSQL's own disk it knows what PostgreSQL says. */
+  readonly disk: DiskWatch;
   private readonly migrationContext: MigrationContext;
 
   constructor(
     private readonly engine: Engine,
-    clock: Clock,
-    log: Logger,
-    migrations: readonly Migration[] = MIGRATIONS,
+    { dataDir, clock, log, migrations = MIGRATIONS }: { readonly dataDir: string; readonly clock: Clock; readonly log: Logger; readonly migrations?: readonly Migration[] },
   ) {
-    this.db = engine.db;
+    this.db = this.times.timed(engine.db);
     this.dialect = engine.dialect;
     this.migrationContext = { engine, clock, log, migrations };
+    this.disk = new DiskWatch({ dataDir, log, reusableBytes: () => engine.reusableBytes(), takesWrites: async () => await engine.takesWrites() });
+    engine.watch((error) => this.disk.failed(error));
   }
 
   /**
-   * Keeps other servers off this database until `close`. Throws `database_in_use`. `onLost`: it could not be kept, another server
-   * may serve by now, so this one has to stop. For a server only: commands work beside it.
+   * Keeps other servers off this database until `close`, and looks whether it is whole. Throws `database_in_use`, `database_damaged`. `onLost`:
+   * it could not be kept, another server may serve by now, or damage was found, so this one has to stop. For a server only: commands work beside it.
    */
   async own(onLost: (error: DomainError) => void): Promise<void> {
     await this.engine.own(onLost);
@@ -47,19 +52,27 @@ export class Database {
    * Throws what the work throws, and `database_unavailable`: nothing was stored then, unless the error is a CommitUnknown.
    */
   async transaction<T>(work: (db: Db) => Promise<T>): Promise<T> {
-    return await this.engine.transaction(work);
+    return await this.times.transaction(async (timed) => await this.engine.transaction(timed), work);
   }
 
   /** As `transaction`, but resolves as soon as whatever is stored later cannot be on disk without it: on SQLite that does not wait for the disk. */
   async transactionAhead<T>(work: (db: Db) => Promise<T>): Promise<T> {
-    return await this.engine.transaction(work, true);
+    return await this.times.transaction(async (timed) => await this.engine.transaction(timed, true), work);
   }
 
-  /** Brings the schema to this program's. Throws `schema_too_new`. */
-  async migrate(): Promise<MigrationReport> {
-    const report = await migrateUp(this.migrationContext);
+  /**
+   * Brings the schema to this program's: all of it, or nothing. A SQLite file is copied aside before, unless `makesCopy` is false. Throws
+   * `schema_too_new`, `no_room_for_copy`, `migration_failed`.
+   */
+  async migrate(makesCopy = true): Promise<MigrationReport> {
+    const report = await migrateUp(this.migrationContext, makesCopy);
     for (const message of await this.engine.warnings()) this.migrationContext.log.warn({ message }, 'database.advice');
     return report;
+  }
+
+  /** Tries out what `migrate` would do, and changes nothing. Throws `schema_too_new`, `no_room_for_copy`. */
+  async tryMigrations(): Promise<TrialReport> {
+    return await tryMigrations(this.migrationContext);
   }
 
   /** Undoes every migration after `name`, newest first; all of them for an empty name. Returns their names. */

@@ -6,12 +6,14 @@ import type { Clock } from '../kernel/clock';
 import type { Logger } from '../kernel/logger';
 import type { Cursors } from '../kernel/pages';
 import { DeadlineRepository } from './store/deadlineRepository';
+import { type OpenFigures, OpenFiguresRepository } from './store/openFiguresRepository';
 import { Dispatcher } from './dispatch/dispatcher';
 import { EvidenceService } from './evidence/evidenceService';
 import { type Execution, isFinal } from './execution';
 import type { ExecutionEvent } from './machine/executionEvent';
 import { ExecutionRepository } from './store/executionRepository';
 import { ExecutionFeed } from './watch/executionFeed';
+import { ExecutionCounts } from './executionCounts';
 import { ExecutionService } from './executionService';
 import { nextDeadline } from './machine/executionTimes';
 import { ExecutionWatch } from './watch/executionWatch';
@@ -31,6 +33,16 @@ export interface ExecutionsOptions {
   readonly clock: Clock;
   readonly cursors: Cursors;
   readonly log: Logger;
+  /** Told of every step of every execution, once it is on disk; nobody where traces are off. */
+  readonly onStep?: ((step: ExecutionStep) => void) | undefined;
+}
+
+/** One step of an execution: what happened to it, and when (Unix milliseconds). */
+export interface ExecutionStep {
+  readonly execution: Pick<Execution, 'id' | 'state' | 'deviceId' | 'commandId' | 'connectionId'>;
+  readonly entries: readonly { readonly event: string; readonly from: string | undefined; readonly to: string; readonly time: number }[];
+  /** Nothing will happen to it any more. */
+  readonly isFinal: boolean;
 }
 
 const TRIES = 5;
@@ -43,6 +55,7 @@ export class Executions {
   /** Execute, get, list. */
   readonly service: ExecutionService;
   readonly watch: ExecutionWatch;
+  readonly counts = new ExecutionCounts();
   private readonly ledger: Ledger;
   private readonly dispatcher: Dispatcher;
   private readonly sweeper: Sweeper;
@@ -57,7 +70,7 @@ export class Executions {
     const { database, hub, encoder, clock, cursors, log } = options;
     const ledger = new Ledger({ clock, onCommitted: (changes) => this.committed(changes) });
     this.ledger = ledger;
-    this.dispatcher = new Dispatcher({ database, ledger, hub, clock, log });
+    this.dispatcher = new Dispatcher({ database, ledger, hub, clock, log, dispatches: this.counts.dispatches });
     this.sweeper = new Sweeper({ database, ledger, takeBack: (execution) => this.takeBack(execution), clock, log });
     this.settling = new EvidenceService({ database, ledger, log, onHeldInVain: (connectionId, executionId) => this.remember(connectionId, executionId) });
     this.lostLinks = new LostLinks({ database, ledger });
@@ -80,6 +93,11 @@ export class Executions {
   /** Judges every deadline that has come; resolves when it is on disk. The server does it by itself. */
   async sweep(): Promise<void> {
     await this.sweeper.sweep();
+  }
+
+  /** What has not ended, of all organizations. */
+  async openFigures(): Promise<OpenFigures> {
+    return await new OpenFiguresRepository(this.options.database.db).read();
   }
 
   /** Removes what ended 365 days before that time (Unix milliseconds), with its log, in small steps so that others get their turn. Call it now and then. */
@@ -184,9 +202,11 @@ export class Executions {
   }
 
   private note({ before, after, entries }: Change): void {
+    this.options.onStep?.({ execution: after, entries, isFinal: isFinal(after.state) });
     const from = before === after ? {} : { from_state: before.state };
     const fields = { execution_id: after.id, organization_id: after.organizationId, device_id: after.deviceId, ...from, state: after.state, detail: after.detail, cause: entries.at(-1)?.event };
     const ended = isFinal(after.state) && (before === after || !isFinal(before.state));
+    if (ended) this.counts.end(after, fields.cause);
     if (ended) this.options.log.info(fields, 'executions.ended');
     else this.options.log.debug(fields, 'executions.advanced');
   }

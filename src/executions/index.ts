@@ -1,9 +1,12 @@
 export { EXECUTION_STATES, type Execution, type ExecutionLogEntry, type ExecutionState, type ShownExecution, isFinal } from './execution';
+export type { ExecutionCounts } from './executionCounts';
 export { executionHandlers, type ExecutionHandlers } from './executionHandlers';
-export { Executions, type ExecutionsOptions } from './executions';
+export { Executions, type ExecutionsOptions, type ExecutionStep } from './executions';
 export { ExecutionService, type ExecuteOutcome, type ExecutionPage } from './executionService';
 export { ExecutionWatch, type WatchItem, type WatchQuery } from './watch/executionWatch';
+export { endRestored, type EndRestoredOptions } from './restored/endRestored';
 export { ExecutionRemovalRepository } from './store/executionRemovalRepository';
+export type { OpenFigures } from './store/openFiguresRepository';
 export type { SubmitRequest } from './submit/submission';
 export type { Reading, SampleTimes } from './evidence/sensorComparison';
 export type { SensedUplink } from './evidence/sensorEvidence';

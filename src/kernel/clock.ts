@@ -11,10 +11,10 @@ export const systemClock: Clock = { now: () => Date.now(), monotonic: () => perf
 
 /**
  * The same clocks, but `now` never runs backwards and never slower than the monotonic one: when the machine's clock is put back,
- * deadlines are not extended as long as the process lives.
+ * deadlines are not extended as long as the process lives. `notBefore`: it begins there at the earliest, Unix milliseconds.
  */
-export function steadyClock(clock: Clock): Clock {
-  let wall = clock.now();
+export function steadyClock(clock: Clock, notBefore = -Infinity): Clock {
+  let wall = Math.max(clock.now(), notBefore);
   let monotonic = clock.monotonic();
   const now = (): number => {
     const at = clock.monotonic();

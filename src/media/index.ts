@@ -4,3 +4,4 @@ export { mediaNotFound, type Media, type Variant } from './media';
 export { linkedMedia, mediaHandlers } from './mediaHandlers';
 export { MediaLinks } from './mediaLinks';
 export { MediaService } from './mediaService';
+export { findMediaOwner, pictureBytes, pictureFiles } from './pictureFiles';

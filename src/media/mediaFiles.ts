@@ -81,6 +81,11 @@ export class MediaFiles {
     }
   }
 
+  /** Where the files of a content are, or would be. */
+  filesOf(name: ContentName): readonly string[] {
+    return VARIANTS.map((variant) => this.fileOf(name, variant));
+  }
+
   /** Removes received bytes that were not kept. */
   async discard({ file }: Received): Promise<void> {
     await this.disk.remove(file);

@@ -9,6 +9,7 @@ import { mediaInUse, mediaNotFound, type Media, type Variant } from './media';
 import { MediaFiles } from './mediaFiles';
 import { MediaStore } from './mediaStore';
 import { MediaSweep } from './mediaSweep';
+import { PictureCounts } from './pictureCounts';
 import { PictureReader } from './pictureReader';
 
 /** What the service stands on. */
@@ -39,6 +40,7 @@ export interface MediaContent {
 
 /** Pictures: rows in the database, bytes in files that are named by their content. */
 export class MediaService {
+  readonly counts = new PictureCounts();
   private readonly files: MediaFiles;
   private readonly store: MediaStore;
   private readonly sweeping: MediaSweep;
@@ -69,9 +71,27 @@ export class MediaService {
    * `media_busy`, `storage_full`, `deadline_exceeded`.
    */
   async upload(organizationId: string, parts: AsyncIterable<UploadPart>, signal?: AbortSignal): Promise<Media> {
+    try {
+      const media = await this.take(organizationId, parts, signal);
+      this.counts.uploads.add('stored');
+      return media;
+    } catch (error) {
+      this.counts.fail(error);
+      throw error;
+    }
+  }
+
+  /** How many pictures wait to be looked at. */
+  get waiting(): number {
+    return this.reader.waitingPictures;
+  }
+
+  private async take(organizationId: string, parts: AsyncIterable<UploadPart>, signal?: AbortSignal): Promise<Media> {
     const received = await this.files.incoming.receive(organizationId, parts);
     try {
+      const since = performance.now();
       const { thumbnail, ...picture } = await this.reader.read(received.file, organizationId, signal);
+      this.counts.durations.add(performance.now() - since);
       const { sha256, sizeBytes, filename } = received;
       const now = this.options.clock.now();
       const fields = { sha256, sizeBytes, filename: plainName(filename), thumbnailBytes: thumbnail.length, createdAt: now, unusedSince: now, deviceCount: 0 };

@@ -1,8 +1,9 @@
-import { Worker } from 'node:worker_threads';
-import { assetPath } from '../kernel/assets';
+import type { Worker } from 'node:worker_threads';
 import { DomainError, validationFailed } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
+import { openWorker } from '../kernel/workers';
 import { FairQueue } from './fairQueue';
+import { pictureCodecs } from './pictureCodecs';
 import { memoryForPicture } from './pictureMemory';
 import type { Picture, Report, WorkerStart } from './worker/messages';
 
@@ -75,6 +76,11 @@ export class PictureReader {
     }
   }
 
+  /** How many wait. */
+  get waitingPictures(): number {
+    return this.waiting.size;
+  }
+
   /** What runs or waits is refused with `shutting_down`. Safe to call twice. */
   async stop(): Promise<void> {
     this.stopped = true;
@@ -98,8 +104,8 @@ export class PictureReader {
   }
 
   private start({ file, resolve, reject }: Waiting): void {
-    const start: WorkerStart = { file, thumbnailPixels: THUMBNAIL_PIXELS, mostMemory: this.mostMemory };
-    const worker = new Worker(assetPath('mediaWorker.js'), { workerData: start, resourceLimits: RESOURCES, execArgv: [], env: {} });
+    const start: WorkerStart = { file, codecs: pictureCodecs(), thumbnailPixels: THUMBNAIL_PIXELS, mostMemory: this.mostMemory };
+    const worker = openWorker('mediaWorker.js', { workerData: start, resourceLimits: RESOURCES });
     let cause: Error | undefined;
     const end = (reason: unknown): void => {
       clearTimeout(deadline);

@@ -1,7 +1,8 @@
-import { createFileRegistry, fromBinary, getOption, hasOption, type DescExtension, type DescField, type DescMessage, type DescMethod, type FileRegistry } from '@bufbuild/protobuf';
+import { createFileRegistry, fromBinary, type DescExtension, type DescField, type DescMessage, type DescMethod, type FileRegistry } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema, type FileDescriptorSet } from '@bufbuild/protobuf/wkt';
 import { isScope, type Scope } from '../kernel/scopes';
 import type { LimitedThing } from './gate';
+import { optionOf } from './protoOptions';
 
 /** One HTTP route of a method, as its `google.api.http` says; `body` is `*`, a field, or empty. */
 export interface HttpRoute {
@@ -68,6 +69,8 @@ export interface MethodFacts {
   readonly adminOnly: boolean;
   /** It changes something: the audit trail tells of it. */
   readonly changes: boolean;
+  /** A change that makes room or ends something, by the verb that its name begins with: it is taken while the disk is full, too. */
+  readonly clearsUp: boolean;
   /** The HTTP status of success. */
   readonly successStatus: number;
   /** Other statuses, by what stands in the answer; the first that fits. */
@@ -112,6 +115,7 @@ export class Descriptors {
   readonly registry: FileRegistry;
   /** Every method by its path. */
   readonly methods: ReadonlyMap<string, MethodFacts>;
+  private readonly rules = new Map<DescField, FieldRules | undefined>();
   private readonly rulesOption: DescExtension;
   private readonly jsonOption: DescExtension;
 
@@ -126,12 +130,13 @@ export class Descriptors {
 
   /** The rules of a field; undefined when it has none. */
   rulesOf(field: DescField): FieldRules | undefined {
-    return hasOption(field, this.rulesOption) ? (getOption(field, this.rulesOption) as FieldRules) : undefined;
+    if (!this.rules.has(field)) this.rules.set(field, optionOf<FieldRules | undefined>(field, this.rulesOption, undefined));
+    return this.rules.get(field);
   }
 
   /** The form of a field in JSON; undefined when it is what the proto alone says. */
   jsonFormOf(field: DescField): JsonForm | undefined {
-    return hasOption(field, this.jsonOption) ? (getOption(field, this.jsonOption) as JsonForm) : undefined;
+    return optionOf<JsonForm | undefined>(field, this.jsonOption, undefined);
   }
 
   private readMethods(): Map<string, MethodFacts> {
@@ -177,6 +182,8 @@ interface LimitedOption {
   readonly inside: readonly { readonly field: string; readonly thing: number }[];
 }
 
+const NOTHING_SAID: LimitedOption = { devices: 0, commands: 0, inside: [] };
+
 function limitedOf(method: DescMethod, { devices, commands, inside }: LimitedOption): LimitedKeys {
   const fields = inside.map(({ field, thing }) => ({ path: localPath(method, field), thing: THINGS[thing] as LimitedThing }));
   return { devices: USES[devices] as LimitedUse, commands: USES[commands] as LimitedUse, inside: fields };
@@ -195,19 +202,20 @@ function localPath(method: DescMethod, path: string): string[] {
 type MethodOption = 'scope' | 'status' | 'http' | 'statusRules' | 'content' | 'limited' | 'adminOnly' | 'changesNothing' | 'notDone';
 
 function factsOf(method: DescMethod, options: Record<MethodOption, DescExtension>): MethodFacts {
-  const scope = getOption(method, options.scope) as MethodFacts['scope'];
+  const scope = optionOf(method, options.scope, '') as MethodFacts['scope'];
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     service: method.parent.typeName,
     scope,
-    limited: limitedOf(method, getOption(method, options.limited) as LimitedOption),
-    adminOnly: getOption(method, options.adminOnly) as boolean,
-    changes: scope.endsWith(':write') && !(getOption(method, options.changesNothing) as boolean),
-    successStatus: (getOption(method, options.status) as number) || 200,
-    statusRules: getOption(method, options.statusRules) as StatusRule[],
-    notDone: hasOption(method, options.notDone) ? (getOption(method, options.notDone) as NotDone) : undefined,
-    content: CONTENT[getOption(method, options.content) as number] ?? 'json',
-    routes: hasOption(method, options.http) ? routesOf(getOption(method, options.http) as HttpRule) : [],
+    limited: limitedOf(method, optionOf(method, options.limited, NOTHING_SAID)),
+    adminOnly: optionOf(method, options.adminOnly, false),
+    clearsUp: /^(Delete|Remove|Revoke|Cancel)[A-Z]/.test(method.name),
+    changes: scope.endsWith(':write') && !optionOf(method, options.changesNothing, false),
+    successStatus: optionOf(method, options.status, 0) || 200,
+    statusRules: optionOf<StatusRule[]>(method, options.statusRules, []),
+    notDone: optionOf<NotDone | undefined>(method, options.notDone, undefined),
+    content: CONTENT[optionOf(method, options.content, 0)] ?? 'json',
+    routes: routesOf(optionOf<HttpRule | undefined>(method, options.http, undefined)),
     kind: method.methodKind,
     request: method.input,
     response: method.output,
@@ -215,7 +223,9 @@ function factsOf(method: DescMethod, options: Record<MethodOption, DescExtension
   };
 }
 
-function routesOf({ pattern, body, additionalBindings }: HttpRule): HttpRoute[] {
+function routesOf(rule: HttpRule | undefined): HttpRoute[] {
+  if (!rule) return [];
+  const { pattern, body, additionalBindings } = rule;
   const own = pattern.case && typeof pattern.value === 'string' ? [{ verb: pattern.case.toUpperCase(), route: pattern.value, body, inPath: variablesOf(pattern.value) }] : [];
   return [...own, ...additionalBindings.flatMap(routesOf)];
 }

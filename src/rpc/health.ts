@@ -1,29 +1,19 @@
 import { DomainError } from '../kernel/errors';
 import { HealthCheckResponse_ServingStatus as Serving, type HealthServer } from '../gen/grpc/health/v1/health';
 import type { HandlersOf } from './handlers';
+import { type Readiness, type ReadyState } from './status/readiness';
 
 /** Whether the server and its services serve: grpc.health.v1. */
 export class Health {
-  private serving = true;
-  private readonly watchers = new Set<() => void>();
-
-  constructor(private readonly services: ReadonlySet<string>) {}
-
-  /** Whether the server serves. */
-  get isServing(): boolean {
-    return this.serving;
-  }
-
-  /** From now on nothing serves; those who watch are told. */
-  stopServing(): void {
-    this.serving = false;
-    for (const wake of this.watchers) wake();
-  }
+  constructor(
+    private readonly services: ReadonlySet<string>,
+    private readonly readiness: Readiness,
+  ) {}
 
   /** The handlers of grpc.health.v1.Health. */
   handlers(): HandlersOf<HealthServer> {
     return {
-      check: async ({ service }) => ({ status: this.statusOf(service, () => unknownService(service)) }),
+      check: async ({ service }) => ({ status: this.statusOf(await this.readiness.state(), service, () => unknownService(service)) }),
       watch: ({ service }, { signal }) => this.watch(service, signal),
     };
   }
@@ -31,25 +21,25 @@ export class Health {
   private async *watch(service: string, signal: AbortSignal): AsyncGenerator<{ status: Serving }> {
     let told: Serving | undefined;
     while (!signal.aborted) {
-      const status = this.statusOf(service, () => Serving.SERVICE_UNKNOWN);
+      const status = this.statusOf(this.readiness.last, service, () => Serving.SERVICE_UNKNOWN);
       if (status === told) await this.changed(signal);
       else yield { status: (told = status) };
     }
   }
 
-  private statusOf(service: string, unknown: () => Serving): Serving {
+  private statusOf(state: ReadyState, service: string, unknown: () => Serving): Serving {
     if (service !== '' && !this.services.has(service)) return unknown();
-    return this.serving ? Serving.SERVING : Serving.NOT_SERVING;
+    return state === 'ready' ? Serving.SERVING : Serving.NOT_SERVING;
   }
 
   private async changed(signal: AbortSignal): Promise<void> {
     await new Promise<void>((resolve) => {
       const wake = (): void => {
-        this.watchers.delete(wake);
+        unwatch();
         signal.removeEventListener('abort', wake);
         resolve();
       };
-      this.watchers.add(wake);
+      const unwatch = this.readiness.watch(wake);
       signal.addEventListener('abort', wake);
     });
   }

@@ -3,6 +3,7 @@ import type { Logger } from '../kernel/logger';
 import type { KeyIdentity, Principal } from '../kernel/principal';
 import type { Intent } from './auditor';
 import type { CallContext } from './callContext';
+import type { CallEnding } from './callObserver';
 
 /** The context of a call while it is open. Its signal is made when somebody first asks for it: most calls end before. */
 export class OpenCall implements CallContext {
@@ -18,6 +19,8 @@ export class OpenCall implements CallContext {
   inPath: unknown;
   /** The change that has begun, as the audit trail knows it. */
   intent: Intent | undefined;
+  /** Who wants to know how it ends. */
+  ending: CallEnding | undefined;
   organizationId = '';
   /** Whether a header named the organization. */
   organizationNamed = false;

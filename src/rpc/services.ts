@@ -10,10 +10,12 @@ import type { Definition, HandlersFor } from './calls/definitions';
 import { Edge } from './calls/edge';
 import { methodsOf, type ServedMethod } from './calls/servedMethod';
 import type { Auditor } from './auditor';
+import type { CallObserver } from './callObserver';
 import { Descriptors } from './descriptors';
 import type { Gate } from './gate';
 import { Health } from './health';
 import { Reflection } from './reflection';
+import { Readiness } from './status/readiness';
 import { FieldRuleChecks } from './validation/fieldRules';
 
 const KEY_RECHECK_MS = 2_000;
@@ -31,6 +33,12 @@ export interface ServicesOptions {
   readonly gate?: Gate;
   /** Who keeps the audit trail; the application always has one. */
   readonly auditor?: Auditor;
+  /** Knows whether the server serves; where nothing is said it does from the beginning until it stops. */
+  readonly readiness?: Readiness;
+  /** Who is told of every call; where nothing is said: nobody. */
+  readonly observers?: readonly CallObserver[];
+  /** Throws while the disk takes only what clears up; called before every other change. */
+  readonly requireRoom?: () => void;
   /** Where nothing is said: the protos that the program was built with. */
   readonly descriptors?: Descriptors;
 }
@@ -48,7 +56,7 @@ export class Services {
   readonly descriptors: Descriptors;
   readonly checks: FieldRuleChecks;
   readonly edge: Edge;
-  readonly health: Health;
+  readonly readiness: Readiness;
   readonly gate: Gate | undefined;
   /** The full names of the services. */
   readonly names = new Set<string>();
@@ -62,8 +70,8 @@ export class Services {
     this.checks = new FieldRuleChecks(this.descriptors);
     this.gate = options.gate;
     this.edge = new Edge({ ...options, keyRecheckMs });
-    this.health = new Health(this.names);
-    this.add(HealthService, this.health.handlers());
+    this.readiness = options.readiness ?? alwaysReady();
+    this.add(HealthService, new Health(this.names, this.readiness).handlers());
     if (options.reflection) this.addReflection();
   }
 
@@ -89,7 +97,7 @@ export class Services {
   /** Stops in peace: health says so, new calls are refused, streams are told to end, unary calls finish; after `hardLimitMs` what is left is cut. */
   async stop(hardLimitMs: number, doors: readonly Door[]): Promise<void> {
     this.edge.draining = true;
-    this.health.stopServing();
+    this.readiness.stop();
     await setImmediate(); // those who watch health are told first
     this.edge.endStreams();
     let timer: NodeJS.Timeout | undefined;
@@ -111,4 +119,10 @@ export class Services {
     this.add(ServerReflectionService, reflection.handlers());
     this.add(ServerReflectionAlphaService, reflection.handlers());
   }
+}
+
+function alwaysReady(): Readiness {
+  const readiness = new Readiness();
+  readiness.serve();
+  return readiness;
 }

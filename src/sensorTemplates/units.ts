@@ -105,8 +105,8 @@ const ROWS: readonly (readonly [id: string, name: string, symbol: string])[] = [
   ['By', 'byte', 'B'],
 ];
 
-/** Every unit that the server knows, by name. */
-export const UNITS: readonly UnitMeasurement[] = ROWS.map(([id, name, symbol]) => ({ id, name, symbol })).toSorted((a, b) => a.name.localeCompare(b.name, 'en'));
+/** Every unit that the server knows, by name, whatever its case. */
+export const UNITS: readonly UnitMeasurement[] = ROWS.map(([id, name, symbol]) => ({ id, name, symbol })).toSorted((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
 
 const IDS: ReadonlySet<string> = new Set(UNITS.map(({ id }) => id));
 

@@ -21,7 +21,7 @@ describe.each(engines())('connections of a server that starts, on $name', (engin
   const logs: MemoryLog[] = [];
 
   const start = async (): Promise<void> => {
-    const flags = { 'data.dir': test.dataDir, 'database.url': test.url, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'tls.mode': 'off', 'limits.stopMs': '2000' };
+    const flags = { 'data.dir': test.dataDir, 'database.url': test.url, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'metrics.listen': 'off', 'database.reserveMib': '0', 'tls.mode': 'off', 'limits.stopMs': '2000' };
     const log = new MemoryLog();
     logs.push(log);
     app = await startApp(loadConfig({ file: false, env: {}, flags }).config, { log, clock: systemClock });

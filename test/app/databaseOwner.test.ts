@@ -40,7 +40,7 @@ describe('one server on a PostgreSQL database', () => {
   }
 
   async function start(log = new MemoryLog()): Promise<App> {
-    const flags = { 'data.dir': newFolder(), 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'database.url': db.url, 'limits.stopMs': '2000' };
+    const flags = { 'data.dir': newFolder(), 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'tls.mode': 'off', 'metrics.listen': 'off', 'database.reserveMib': '0', 'database.url': db.url, 'limits.stopMs': '2000' };
     const app = await startApp(loadConfig({ file: false, env: {}, flags }).config, { log, clock: systemClock });
     apps.push(app);
     return app;
@@ -91,7 +91,7 @@ describe('one server on a PostgreSQL database', () => {
   });
 
   it('ends the process then, with a failure', async () => {
-    const env = { PLANTROOM_DATA_DIR: newFolder(), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_DATABASE_URL: db.url };
+    const env = { PLANTROOM_DATA_DIR: newFolder(), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_TLS_MODE: 'off', PLANTROOM_DATABASE_URL: db.url };
     const server = await plantroomServe(env);
     const ended = once(server.child, 'exit');
     const other = await seize();

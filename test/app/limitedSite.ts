@@ -49,9 +49,9 @@ export interface LimitedSite {
   stop(): Promise<void>;
 }
 
-/** Starts it. */
-export async function startLimitedSite(engine: TestEngine): Promise<LimitedSite> {
-  const server = await startTestApp(engine);
+/** Starts it; `flags`: settings that are not as usual. */
+export async function startLimitedSite(engine: TestEngine, flags: Readonly<Record<string, string>> = {}): Promise<LimitedSite> {
+  const server = await startTestApp(engine, flags);
   const { app, organizationId } = server;
   const address = app.addresses.grpc.replace('127.0.0.1', 'localhost');
   const trusted = credentials.createSsl(readFileSync(app.ca as string));

@@ -57,6 +57,18 @@ describe('plantroom call', () => {
     expect(updated['dataSendingInterval']).toEqual({ unit: 'minute', value: 5 });
   });
 
+  it('writes one member of the answer for scripts, and says what there is instead of one that is missing', async () => {
+    const said = async (...args: string[]): Promise<string> => (await call(...args)).stdout.trimEnd();
+    const id = await said('CreateConnection', '{"connectorId": "gateway", "name": "Pump room"}', '--field', 'id');
+    expect(id).toMatch(/^[\w-]{36}$/);
+    expect(await said('ListConnections', '--field', 'connections.name=Pump room.id')).toBe(id);
+    expect(await said('GetConnection', JSON.stringify({ id }), '--field', 'status.state')).toBe('disconnected');
+    expect(await said('GetConnection', JSON.stringify({ id }), '--field', 'configuration')).toBe('{}');
+    const missing = await call('GetConnection', JSON.stringify({ id }), '--field', 'status.colour');
+    expect(missing).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/the answer has no "status\.colour": "status" has state/) });
+    expect((await call('ListConnections', '--field', 'connections.name=Nobody.id')).stderr).toMatch(/"connections" is a list of \d+; take one by its number from 0, or by a member/);
+  });
+
   it('calls a service without a package by its plain name, and shows a day count of zero', async () => {
     const { organizationId: id } = JSON.parse(readFileSync(join(folder, 'key.json'), 'utf8')) as { organizationId: string };
     expect(await answer('OrganizationsService/GetOrganization', JSON.stringify({ id }))).toMatchObject({ id, name: 'Plantroom', readingRetentionDays: 365, thinReadingsAfterDays: 0 });
@@ -121,7 +133,7 @@ describe('plantroom call', () => {
   });
 
   it('knows the methods of a server that does not tell them', async () => {
-    const quiet = { ...env, PLANTROOM_DATA_DIR: join(folder, 'quiet'), PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'quiet.json'), PLANTROOM_GRPC_REFLECTION: 'false' };
+    const quiet = { ...env, PLANTROOM_DATA_DIR: join(folder, 'quiet'), PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'quiet.json'), PLANTROOM_GRPC_REFLECTION: 'false', PLANTROOM_TLS_MODE: 'off' };
     const other = await plantroomServe(quiet);
     try {
       expect(await plantroomHere(['call', 'WhoAmI'], quiet)).toMatchObject({ code: 0, stderr: '' });
@@ -146,7 +158,7 @@ describe('plantroom demo', () => {
   });
 
   it('gives programs the execution alone', async () => {
-    const { code, stdout } = await plantroom(['demo', '--json']);
+    const { code, stdout } = await plantroomHere(['demo', '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ state: 'converged', attempts: 1, params: { position: 40 } });
   });

@@ -25,8 +25,8 @@ async function testFolder(...args: string[]): Promise<Ended> {
   return await plantroomHere(['codec', 'test', folder, ...args]);
 }
 
-async function results(): Promise<{ code: number | null; passed: number; results: { script: string; example: string; result: string; why: string }[] }> {
-  const { code, stdout, stderr } = await testFolder('--json');
+async function results(...args: string[]): Promise<{ code: number | null; passed: number; results: { script: string; example: string; result: string; why: string }[] }> {
+  const { code, stdout, stderr } = await testFolder('--json', ...args);
   expect(stderr).toBe('');
   return { code, ...(JSON.parse(stdout) as { passed: number; results: [] }) };
 }
@@ -276,7 +276,7 @@ describe('plantroom codec test', () => {
     write('decoder.json', Array.from({ length: 500 }, () => ({ input: { bytes: [1] }, output: { data: {} } })));
     write('valve.js', VALVE);
     write('valve.json', Array.from({ length: 50 }, () => good));
-    const answer = await results();
+    const answer = await results('--codec-script-ms', '100', '--codec-hard-ms', '500');
     expect(answer).toMatchObject({ passed: 50, failed: 1500 });
     expect(answer.results.at(0)).toMatchObject({ why: expect.stringMatching(/^timeout/) });
     expect(answer.results.at(499)).toMatchObject({ why: 'not run: the script ran out of time or memory 3 times' });
@@ -295,7 +295,7 @@ describe('docs/codec.md', () => {
   it('has examples that work when they are pasted', () => {
     const root = join(__dirname, '..', '..');
     const blocks = [...readFileSync(join(root, 'docs', 'codec.md'), 'utf8').matchAll(/<!-- paste -->\n```sh\n([^]*?)```/g)].map(([, block]) => block);
-    const script = blocks.join('\n').replaceAll('npm run --silent plantroom --', `"${process.execPath}" "${join(root, 'dist', 'main.js')}"`);
+    const script = [`plantroom() { "${process.execPath}" "${join(root, 'dist', 'main.js')}" "$@"; }`, ...blocks].join('\n');
     const stdout = execFileSync('bash', ['-euc', script], { cwd: folder, encoding: 'utf8' });
     expect(stdout).toMatch(/^bytes +01 28$/m);
     expect(stdout).toMatch(/^ {2}"position": 40$/m);

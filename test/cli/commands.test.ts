@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { MIGRATIONS } from '../../src/database/migrations';
 import { plantroomHere } from '../support/commandInProcess';
 import { plantroom } from '../support/commandLine';
 
@@ -22,7 +23,7 @@ describe('plantroom', () => {
   it('says its version', async () => {
     const { code, stdout } = await plantroom(['version', '--json']);
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+$/), node: expect.any(String) });
+    expect(JSON.parse(stdout)).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+$/), node: process.versions.node, sqlite: expect.stringMatching(/^3\.\d+/), schema: MIGRATIONS.at(-1)?.name, form: 'checkout' });
   });
 
   it.each([
@@ -44,7 +45,7 @@ describe('plantroom', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  it.each([['serve'], ['migrate'], ['organizations', 'create'], ['organizations', 'list'], ['organizations', 'update'], ['organizations', 'show'], ['organizations', 'delete'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate', 'gateway'], ['simulate', 'mqtt'], ['simulate', 'chirpstack'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
+  it.each([['serve'], ['migrate'], ['secrets', 'rotate'], ['organizations', 'create'], ['organizations', 'list'], ['organizations', 'update'], ['organizations', 'show'], ['organizations', 'delete'], ['users', 'create'], ['users', 'list'], ['keys', 'create'], ['keys', 'list'], ['keys', 'revoke'], ['keys', 'rotate'], ['config', 'print'], ['call'], ['doctor'], ['version'], ['simulate', 'gateway'], ['simulate', 'mqtt'], ['simulate', 'chirpstack'], ['demo'], ['codec', 'run'], ['codec', 'test']])('helps with %s', async (...names) => {
     const { code, stdout } = await plantroomHere([...names, '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--json');

@@ -59,6 +59,8 @@ describe.each(engines())('doctor and secrets on $name', ({ createDatabase }) => 
       expect(await check({ 'secrets.key': key.trim() })).toMatchObject([{ state: 'ok' }]);
       writeFileSync(file, Buffer.alloc(32, 6).toString('base64'), { mode: 0o600 });
       expect(await check()).toEqual(lost);
+      writeFileSync(`${file}.next`, key, { mode: 0o600 });
+      expect(await check()).toMatchObject([{ state: 'warn', mend: expect.stringContaining('secrets rotate') as string }]);
     } finally {
       await made.drop();
     }

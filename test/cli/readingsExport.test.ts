@@ -37,7 +37,7 @@ describe('plantroom readings export', () => {
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-export-'));
-    env = { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'key.json') };
+    env = { PLANTROOM_DATA_DIR: join(folder, 'data'), PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: 'off', PLANTROOM_TLS_MODE: 'off', PLANTROOM_BOOTSTRAP_KEY_FILE: join(folder, 'key.json') };
     server = await plantroomServe(env);
     device = await deviceWith('=cmd|calc, "x"', ['number', 'string', 'json', 'boolean']);
     other = await deviceWith('Plain', ['integer']);

@@ -15,7 +15,7 @@ describe('plantroom serve', () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-serve-'));
     data = join(folder, 'data');
-    env = { PLANTROOM_DATA_DIR: data, PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0' };
+    env = { PLANTROOM_DATA_DIR: data, PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_TLS_MODE: 'off' };
     running = [];
   });
   afterEach(async () => {
@@ -30,7 +30,7 @@ describe('plantroom serve', () => {
   }
 
   it('shows the first key once, says where it listens, and stops in peace', async () => {
-    const first = await serve();
+    const first = await serve({ PLANTROOM_TLS_MODE: 'auto' });
     expect(first.ready).toMatchObject({ grpc: expect.stringMatching(/^127\.0\.0\.1:\d+$/), http: expect.stringMatching(/^127\.0\.0\.1:\d+$/), tls: true, ca: join(data, 'tls', 'ca.pem') });
     expect(JSON.parse(readFileSync(join(data, 'run.json'), 'utf8'))).toMatchObject({ grpc: first.ready['grpc'], http: first.ready['http'], tls: true, ca: join(data, 'tls', 'ca.pem'), pid: first.child.pid, startedAt: expect.any(String) });
     expect(first.stderr()).toMatch(/API key +plr_[0-9A-Za-z]{49}\n/);
@@ -45,7 +45,7 @@ describe('plantroom serve', () => {
   });
 
   it('ends though a frozen client keeps its connection', async () => {
-    const server = await serve({ PLANTROOM_TLS_MODE: 'off', PLANTROOM_LIMITS_STOP_MS: '500' });
+    const server = await serve({ PLANTROOM_LIMITS_STOP_MS: '500' });
     const [host, port] = String(server.ready['grpc']).split(':');
     const client = connect({ host: String(host), port: Number(port), allowHalfOpen: true }).resume();
     client.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
@@ -72,7 +72,7 @@ describe('plantroom serve', () => {
   });
 
   it('writes the ready line at every log level', async () => {
-    const server = await serve({ PLANTROOM_LOG_LEVEL: 'error', PLANTROOM_TLS_MODE: 'off' });
+    const server = await serve({ PLANTROOM_LOG_LEVEL: 'error' });
     expect(server.ready).toMatchObject({ event: 'server.ready', tls: false, ca: null });
     expect(server.stderr()).toContain('grpcurl -plaintext');
   });

@@ -22,6 +22,7 @@ export function openSandbox(options: Partial<SandboxOptions> = {}): SandboxRoom 
   const write = (fields: object, event: string): void => void events.push({ event, fields });
   const log: Logger = { debug: write, info: write, warn: write, error: write };
   const sandbox = new Sandbox({ workers: 2, scriptMs: 10_000, hardMs: 20_000, log, ...options });
+  sandbox.warmUp();
   const encode = async (script: string, request: Partial<EncodeRequest> = {}): Promise<EncodeResult> => await sandbox.encode({ owner: 'org-1', script, data: { v: 7 }, fPort: undefined, ...request });
   const bytes = async (script: string, request: Partial<EncodeRequest> = {}): Promise<readonly number[]> => {
     const { output, error } = await encode(script, request);

@@ -46,12 +46,12 @@ describe('the configuration of a connection', () => {
     expect(checkConfiguration('mqtt', { url, uplinkTopic: 'up/{clientDeviceId}', answer })).toEqual([{ field: 'configuration.answer.kind', description }]);
   });
 
-  it('is held against schemas that were made ready before', () => {
+  it('is held against schemas that were made ready before', async () => {
     const fresh: ConnectorType = { ...FAKE, id: 'fresh', configurationSchema: { ...FAKE.configurationSchema }, deviceConfigurationSchema: { ...FAKE.deviceConfigurationSchema } };
     (CONNECTORS as ConnectorType[]).push(fresh);
     try {
-      expect(compileSchemas()).toBeGreaterThanOrEqual(2);
-      expect(compileSchemas()).toBe(0);
+      expect(await compileSchemas()).toBeGreaterThanOrEqual(2);
+      expect(await compileSchemas()).toBe(0);
       expect(checkConfiguration('fresh', {})).toMatchObject([{ field: 'configuration.url' }]);
     } finally {
       (CONNECTORS as ConnectorType[]).pop();

@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Checkpoints, type CheckpointLimits } from '../../src/database/engines/checkpoints';
-import { loadedEngine, openConnection, type SqliteConnection } from '../../src/database/engines/sqliteConnection';
+import { loadedEngine } from '../../src/database/engines/machineCode';
+import { openConnection, type SqliteConnection } from '../../src/database/engines/sqliteConnection';
 import { WriteQueue } from '../../src/database/engines/writeQueue';
 import { systemClock } from '../../src/kernel/clock';
 import { assetPath } from '../../src/kernel/assets';
@@ -174,7 +175,7 @@ describe('the write-ahead log', () => {
   });
 
   it('is folded by the copy of the engine that the process has loaded', () => {
-    expect(loadedEngine()).toBe(statSync(assetPath('better_sqlite3.node')).ino);
+    expect(loadedEngine()).toEqual({ file: assetPath('better_sqlite3.node'), inode: statSync(assetPath('better_sqlite3.node')).ino });
   });
 });
 

@@ -51,7 +51,7 @@ describe('the lock of the data folder', () => {
 describe('opening', () => {
   it('says that a file is no database', async () => {
     writeFileSync(join(dataDir, 'plantroom.db'), 'this is no database at all, but it is long enough to be read as one '.repeat(20));
-    await expect(openDatabase({ url: '', dataDir, log })).rejects.toMatchObject({ reason: 'database_unreadable', message: expect.stringContaining('plantroom.db') as string });
+    await expect(openDatabase({ url: '', dataDir, log })).rejects.toMatchObject({ reason: 'database_damaged', message: expect.stringContaining('plantroom.db') as string });
   });
 
   it('says that there is nothing to read yet', async () => {
@@ -105,7 +105,7 @@ describe('SQLite', () => {
     });
     const big = 'x'.repeat(100_000);
     const outcomes = await Promise.allSettled(['a', 'b', 'c'].map(async (name) => await database.transaction(async (db) => await db.all(put, [name, big]))));
-    for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable });
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: { kind: 'unavailable', reason: 'storage_full', retryAfterMs: 10_000 } });
     await expect(database.db.knex('settings').insert({ name: 'd', value: big })).rejects.toMatchObject({ message: expect.stringMatching(/^the disk of the database is full/) as string });
     expect(await names()).toEqual(['before']);
     await database.transaction(async (db) => void (await db.knex.raw('pragma max_page_count = 1000000')));

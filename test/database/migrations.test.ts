@@ -1,7 +1,9 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { version } from '../../package.json';
 import type { Database, Migration } from '../../src/database';
 import { MIGRATIONS } from '../../src/database/migrations';
+import { Child } from '../support/child';
 import { engines, type TestDatabase } from '../support/engines';
 
 const parents: Migration = {
@@ -89,23 +91,74 @@ describe.each(engines())('migrations on $name', ({ name, createEmpty }) => {
     await database.close();
   });
 
-  it('leave nothing behind when one fails', async () => {
+  it('are undone, also those before it, when one fails, and say which, what is left and what to do', async () => {
     const database = await reopen([parents, rebuilt, broken]);
-    await expect(database.migrate()).rejects.toThrow('this migration is wrong');
-    expect(await database.describe()).toMatchObject({ schema: '0002_rebuilt', pending: ['0003_broken'] });
-    expect(await database.db.knex.schema.hasTable('left_over')).toBe(false);
-    expect(await database.db.knex('parents').orderBy('id').pluck('name')).toEqual(['one', 'two']);
+    const error = await rejected(database.migrate());
+    expect(error).toMatchObject({ kind: 'internal', reason: 'migration_failed', message: expect.stringMatching(/^the migration 0003_broken failed \(this migration is wrong\) and nothing was changed: the database is as it was before, at 0001_parents.*version of the program that ran before/) as string });
+    expect(error.message.includes('backups/before-migration-')).toBe(name === 'sqlite');
+    await expectUntouched(database);
     await database.close();
+  });
+
+  it('are undone when one leaves a row without what it refers to', async () => {
+    const orphans: Migration = { name: '0003_orphans', up: async (knex) => void (await knex('parents').where({ id: 'p1' }).delete()), down: async () => {} };
+    const uncascaded: Migration = { ...rebuilt, up: async (knex, dialect) => {
+      await rebuilt.up(knex, dialect);
+      if (dialect.name === 'postgres') throw new Error('PostgreSQL looks at each statement');
+    } };
+    const database = await reopen([parents, uncascaded, orphans, added]);
+    await expect(database.migrate()).rejects.toThrow(name === 'sqlite' ? /0003_orphans failed \(it left 1 rows without what they refer to, first in children/ : /0002_rebuilt failed/);
+    await expectUntouched(database);
+    await database.close();
+  });
+
+  it('are undone by a kill in the middle, and go on when they are started again', async () => {
+    const child = Child.start(STUCK, [test.url, test.dataDir]);
+    await child.wrote('in the middle');
+    await child.kill();
+    await expectUntouched(test.database);
+    const database = await reopen([parents, rebuilt, added]);
+    expect((await database.migrate()).applied).toEqual(['0002_rebuilt', '0003_added']);
+    await database.close();
+  });
+
+  it('can be tried out, which tells what they take and changes nothing', async () => {
+    const database = await reopen([parents, rebuilt, added]);
+    const report = await database.tryMigrations();
+    expect(report).toMatchObject({ schema: '0001_parents', pending: ['0002_rebuilt', '0003_added'], rows: 5, failure: undefined });
+    expect(report.tried.map((one) => one.name)).toEqual(['0002_rebuilt', '0003_added']);
+    expect(report.bytes).toBeGreaterThan(4096);
+    if (name === 'sqlite') expect(report.space?.neededBytes).toBeGreaterThan(report.bytes);
+    await expectUntouched(database);
+    await database.migrate();
+    expect(await database.tryMigrations()).toMatchObject({ schema: '0003_added', pending: [], tried: [] });
+    await database.close();
+    const failing = await test.open({ migrations: [parents, rebuilt, added, { ...broken, name: '0004_broken' }] });
+    expect(await failing.tryMigrations()).toMatchObject({ pending: ['0004_broken'], tried: [], failure: { reason: 'migration_failed', message: expect.stringContaining('0004_broken would fail (this migration is wrong)') as string } });
+    expect(readdirSync(test.dataDir).filter((file) => file.startsWith('migration-trial'))).toEqual([]);
+    await failing.close();
   });
 
   it('refuse a schema that is newer than the program', async () => {
     const newer = await reopen([parents, rebuilt]);
-    await newer.migrate();
+    const { copy = '' } = await newer.migrate();
+    await newer.db.knex('parents').update({ name: 'later' });
     await newer.close();
     const refused = { kind: 'conflict', reason: 'schema_too_new', message: expect.stringContaining('0002_rebuilt') as string };
     await expect(reopen([parents])).rejects.toMatchObject(refused);
     await expect(test.database.migrate()).rejects.toMatchObject(refused);
     await expect(test.database.migrateDown('')).rejects.toMatchObject(refused);
+    await expect(test.database.tryMigrations()).rejects.toMatchObject(refused);
+    if (name === 'postgres') return;
+    await expect(reopen([parents])).rejects.toThrow(`go back with this version: plantroom restore ${copy} --data-dir ${test.dataDir};`);
+  });
+
+  it('say which version of the program made a newer schema', async () => {
+    const settings: Migration = { name: '0002_settings', up: async (knex) => void (await knex.raw('create table settings (name text primary key, value text)')), down: async () => {} };
+    const newer = await reopen([parents, settings]);
+    await newer.migrate();
+    await newer.close();
+    await expect(reopen([parents])).rejects.toThrow(`newer version of this program (${version}; it has 0002_settings); run that version, or `);
   });
 
   it('run once when two processes migrate at the same time', async () => {
@@ -119,24 +172,100 @@ describe.each(engines())('migrations on $name', ({ name, createEmpty }) => {
     await expect(test.database.migrateDown('0009_none')).rejects.toMatchObject({ reason: 'migration_unknown', message: expect.stringContaining('0001_parents') as string });
   });
 
-  it('copy a SQLite file aside before, and keep the newest three copies', async () => {
+  it('are undone when the disk is full, and need room for the copy', async () => {
+    if (name === 'postgres') return await expect(test.database.tryMigrations()).resolves.toMatchObject({ space: undefined });
+    const large: Migration = {
+      ...added,
+      up: async (knex) => {
+        await knex.raw('pragma max_page_count = 12');
+        await knex('parents').insert({ id: 'large', name: 'x'.repeat(1_000_000), rank: 1 });
+      },
+    };
+    const database = await reopen([parents, rebuilt, large]);
+    await expect(database.migrate()).rejects.toMatchObject({ kind: 'unavailable', reason: 'migration_failed', message: expect.stringContaining('Make room and start again; "plantroom migrate --dry-run" says how much it takes') as string });
+    await expectUntouched(database);
+    await database.close();
+  });
+
+  it('copy a SQLite file aside before, and keep the newest copy of a schema', async () => {
     const database = await reopen([parents, rebuilt, added]);
     const backups = join(test.dataDir, 'backups');
     expect(existsSync(backups)).toBe(false);
+    const killed = join(test.dataDir, `migration-trial-${process.pid}`); // of a process that was killed
+    mkdirSync(killed);
     const copies: (string | undefined)[] = [];
     for (let round = 0; round < 5; round++) {
       copies.push((await database.migrate()).copy);
       await database.migrateDown('0001_parents');
     }
+    const uncopied = readdirSync(test.dataDir).includes('backups') ? readdirSync(backups) : [];
+    expect(await database.migrate(false)).toMatchObject({ applied: ['0002_rebuilt', '0003_added'], copy: undefined });
+    if (name === 'sqlite') expect(readdirSync(backups)).toEqual(uncopied);
+    expect(existsSync(killed)).toBe(name === 'postgres');
     await database.close();
     if (name === 'sqlite') {
-      expect(readdirSync(backups).map((file) => join(backups, file)).toSorted()).toEqual(copies.slice(2));
+      expect(readdirSync(backups).map((file) => join(backups, file)).toSorted()).toEqual(copies.slice(-1));
     } else {
       expect(copies).toEqual(Array(5).fill(undefined));
       expect(existsSync(backups)).toBe(false);
     }
   });
 });
+
+it('a copy that was just made stays, and one of each of two schemas before, whatever time others bear', async () => {
+  const [sqlite] = engines() as [ReturnType<typeof engines>[0]];
+  const test = await sqlite.createEmpty([parents]);
+  await test.database.migrate();
+  const backups = join(test.dataDir, 'backups');
+  mkdirSync(backups);
+  const lay = (time: string, schema: string): string => {
+    const name = `before-migration-${time}T00-00-00.000Z-${schema}.db`;
+    writeFileSync(join(backups, name), '');
+    return name;
+  };
+  const kept = [lay('2031-01-02', '0000_far'), lay('2031-01-03', '0000_middle')];
+  for (const [time, schema] of [['2031-01-01', '0000_far'], ['2031-01-09', '0000_before'], ['2031-01-09', '0001_parents']] as const) lay(time, schema);
+  const database = await test.open({ migrations: [parents, rebuilt] });
+  const { copy = '' } = await database.migrate();
+  await database.close();
+  expect(readdirSync(backups).toSorted()).toEqual([...kept, basename(copy)].toSorted());
+  await expect(test.open({ migrations: [parents] })).rejects.toThrow(copy);
+  await test.drop();
+});
+
+/** Still as `beforeEach` left it. */
+async function expectUntouched(database: Database): Promise<void> {
+  expect((await database.describe()).schema).toBe('0001_parents');
+  expect(await database.db.knex.schema.hasTable('left_over')).toBe(false);
+  expect(await database.db.knex('parents').orderBy('id')).toEqual([{ id: 'p1', name: 'one' }, { id: 'p2', name: 'two' }]);
+  expect(await database.db.knex('children').orderBy('id')).toEqual([{ id: 'c1', parent_id: 'p1' }, { id: 'c2', parent_id: 'p2' }]);
+}
+
+async function rejected(work: Promise<unknown>): Promise<Error> {
+  const error: unknown = await work.catch((caught: unknown) => caught);
+  if (error instanceof Error) return error;
+  throw new Error('it was not rejected');
+}
+
+/** Applies a migration, and never comes to the end of the one after it. */
+const STUCK = `
+  import { openDatabase } from './src/database';
+  import { silentLogger } from './src/kernel/logger';
+  const parents = { name: '0001_parents', up: async () => {}, down: async () => {} };
+  const whole = { ...parents, name: '0002_rebuilt', up: async (knex) => void (await knex.raw("update parents set name = 'whole'")) };
+  const half = {
+    ...parents,
+    name: '0003_added',
+    up: async (knex) => {
+      await knex.raw('create table left_over (id integer)');
+      await knex.raw("update parents set name = 'half'");
+      process.stdout.write('in the middle');
+      setInterval(() => {}, 1000);
+      await new Promise(() => {});
+    },
+  };
+  const [, , url, dataDir] = process.argv;
+  void openDatabase({ url, dataDir, log: silentLogger, migrations: [parents, whole, half] }).then((database) => database.migrate());`;
 
 describe.each(engines())('the migrations of the program on $name', ({ createEmpty }) => {
   it('go up, down to nothing, and up again', async () => {

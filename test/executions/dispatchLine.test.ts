@@ -1,6 +1,7 @@
 import { DispatchLine } from '../../src/executions/dispatch/dispatchLine';
 import { ExecutionRepository } from '../../src/executions/store/executionRepository';
 import { Ledger } from '../../src/executions/ledger/ledger';
+import { Tally } from '../../src/kernel/tally';
 import { engines, type TestDatabase } from '../support/engines';
 import type { ExecutionRoom } from './executionRoom';
 import { roomForAll } from './executionSuite';
@@ -31,7 +32,7 @@ describe.each(engines())('the way out of a connection on $name', ({ createDataba
         return 'sent' as const;
       },
     };
-    const line = new DispatchLine({ database: db.database, ledger, hub, clock: room.clock, log: room.log }, 'org-1', connectionId);
+    const line = new DispatchLine({ database: db.database, ledger, hub, dispatches: new Tally(), clock: room.clock, log: room.log }, 'org-1', connectionId);
     line.wake();
     await done.promise;
     expect(line.takeBack(executionId)).toBe(false);

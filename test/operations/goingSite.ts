@@ -14,6 +14,9 @@ const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR
 /** Their rows belong to nobody's data: the trail outlives an organization. */
 const KEPT = ['audit_events', 'audit_chains', 'audit_pending'];
 
+/** What a site is furnished on: a server in this process or in another one. */
+export type Furnishable = Pick<TestApp, 'organization' | 'newKey'> & { readonly app: Pick<TestApp['app'], 'addresses' | 'ca'> };
+
 /** An organization that has something of everything. */
 export class GoingSite {
   private constructor(
@@ -24,7 +27,7 @@ export class GoingSite {
     private readonly clients: readonly Client[],
   ) {}
 
-  static async furnish(server: TestApp, name: string): Promise<GoingSite> {
+  static async furnish(server: Furnishable, name: string): Promise<GoingSite> {
     const organizationId = await server.organization(name);
     const { key } = await server.newKey(organizationId);
     const http = new HttpClient(server.app.addresses.http as string, server.app.ca, as(key, organizationId));

@@ -20,7 +20,7 @@ describe.each(engines())('an organization that is deleted on the command line, o
   let server: ServeProcess | undefined;
   beforeAll(async () => {
     test = await engine.createDatabase();
-    env = { PLANTROOM_DATA_DIR: test.dataDir, PLANTROOM_DATABASE_URL: test.url, PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: 'off', PLANTROOM_LOG_LEVEL: 'debug' };
+    env = { PLANTROOM_DATA_DIR: test.dataDir, PLANTROOM_DATABASE_URL: test.url, PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: 'off', PLANTROOM_TLS_MODE: 'off', PLANTROOM_LOG_LEVEL: 'debug' };
   });
   afterAll(async () => {
     await server?.stop('SIGKILL');

@@ -12,7 +12,7 @@ import { FIELDS, startRestEdge, type RestEdge } from './restEdge';
 const { getDigitalDevice, createDigitalDevice } = DigitalDeviceServiceService;
 const DEVICE = '/api/v2/devices/d1';
 const HEAD = Object.entries({ host: 'x', ...FIELDS }).map(([name, value]) => `${name}: ${value}\r\n`).join('');
-const QUICK: Partial<HttpLimits> = { headersMs: 300, requestMs: 600, checkMs: 50, lingerMs: 200 };
+const QUICK: Partial<HttpLimits> = { headersMs: 300, requestMs: 400, checkMs: 50, lingerMs: 200 };
 
 /** A socket, a session or a stream. */
 interface Closing {
@@ -81,7 +81,7 @@ describe.each([['with TLS', true], ['without TLS', false]])('the limits of the H
   });
 
   it('serves others while a thousand connections are idle, and lets those go that never ask', async () => {
-    await serve({ ...QUICK, headersMs: 1500, requestMs: 1500 });
+    await serve({ ...QUICK, headersMs: 1000, requestMs: 1000 });
     const idle = await Promise.all(Array.from({ length: isSecure ? 200 : 1000 }, open));
     for (let n = 0; n < 5; n += 1) await isServed();
     await Promise.all(idle.map(closed));
@@ -89,7 +89,7 @@ describe.each([['with TLS', true], ['without TLS', false]])('the limits of the H
   });
 
   it('serves others while headers come byte by byte, and ends those', async () => {
-    await serve({ ...QUICK, headersMs: 1000, requestMs: 1000 });
+    await serve({ ...QUICK, headersMs: 700, requestMs: 700 });
     const slow = await Promise.all(Array.from({ length: 200 }, open));
     const texts = slow.map(async (socket) => await received(socket));
     const dripping = setInterval(() => slow.forEach((socket) => socket.writable && socket.write('x')), 20);

@@ -3,6 +3,7 @@ import { ChannelCredentials, status } from '@grpc/grpc-js';
 import { X509CertificateGenerator } from '@peculiar/x509';
 import { webcrypto, X509Certificate } from 'node:crypto';
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
 import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { systemClock } from '../../src/kernel/clock';
@@ -90,6 +91,20 @@ describe('TLS', () => {
     expect(await callFails(health(address, ChannelCredentials.createSsl()), { service: '' }, {})).toMatchObject({ code: status.UNAVAILABLE });
     const old = connect({ host: '127.0.0.1', port: Number(address.split(':')[1]), rejectUnauthorized: false, servername: 'localhost', minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' });
     expect(await new Promise((resolve) => (old.once('error', () => resolve('refused')), old.once('secureConnect', () => resolve('taken'))))).toBe('refused');
+  });
+
+  it('stops at once beside a connection that never shook hands, which it cuts', async () => {
+    const services = new Services({ authenticator: new FakeAuthenticator(), log, clock: systemClock, reflection: false });
+    const server = new GrpcServer({ services, tls: await tlsOf() });
+    const { address } = await server.start('127.0.0.1:0');
+    const silent = connectPlain(Number(address.split(':')[1]), '127.0.0.1');
+    const cut = new Promise((resolve) => silent.once('close', resolve));
+    await new Promise((resolve) => silent.once('connect', resolve));
+    (await shown(address)).socket.destroy(); // by now the port has taken what came before
+    const began = performance.now();
+    await services.stop(60_000, [server]);
+    await cut;
+    expect(performance.now() - began).toBeLessThan(5000);
   });
 
   it('keeps its certificates over a restart', async () => {

@@ -53,9 +53,9 @@ export interface ServeProcess {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `plantroom serve` and waits until it is ready. Throws with what it said if it ends instead. */
-export async function plantroomServe(env: Readonly<Record<string, string>>): Promise<ServeProcess> {
-  const child = start(['serve'], env);
+/** Starts `plantroom serve` and waits until it is ready. Throws with what it said if it ends instead. `script`: as of plantroomInShell. */
+export async function plantroomServe(env: Readonly<Record<string, string>>, script?: string): Promise<ServeProcess> {
+  const child = script === undefined ? start(['serve'], env) : spawned('sh', ['-c', script, 'sh', process.execPath, MAIN, 'serve'], env);
   let stderr = '';
   let stdout = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
@@ -77,7 +77,9 @@ export async function plantroomServe(env: Readonly<Record<string, string>>): Pro
 }
 
 function start(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
-  return spawned(process.execPath, [MAIN, ...args], env);
+  // Servers of tests run beside each other, and have no disk to fill.
+  const besideOthers: Readonly<Record<string, string>> = args[0] === 'serve' ? { PLANTROOM_METRICS_LISTEN: 'off', PLANTROOM_DATABASE_RESERVE_MIB: '0' } : {};
+  return spawned(process.execPath, [MAIN, ...args], { ...besideOthers, ...env });
 }
 
 function spawned(program: string, args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {

@@ -62,6 +62,7 @@ async function makeTemplateFile(): Promise<Buffer> {
   const dataDir = folder();
   const database = await openDatabase({ url: '', dataDir, log: silentLogger });
   await database.migrate();
+  await database.db.knex('settings').delete(); // tests look at all that they store there
   await database.close();
   const content = readFileSync(join(dataDir, 'plantroom.db'));
   rmSync(dataDir, { recursive: true, force: true });
@@ -98,6 +99,7 @@ async function makeTemplateDatabase(server: Client, url: (name: string) => strin
   await server.query(`create database ${half}`);
   const database = await openDatabase({ url: url(half), dataDir: '', log: silentLogger });
   await database.migrate();
+  await database.db.knex('settings').delete(); // tests look at all that they store there
   await database.close();
   await server.query(`alter database ${half} rename to ${TEMPLATE}`);
 }

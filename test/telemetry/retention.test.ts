@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Database, HotStatement } from '../../src/database';
 import { hourOf } from '../../src/telemetry/readings/hourSummary';
 import { Cursors } from '../../src/kernel/pages';
-import { RetentionTimes, SensorQueries } from '../../src/telemetry';
+import { ReadingUpkeep, RetentionTimes, SensorQueries } from '../../src/telemetry';
 import { BackgroundWork } from '../../src/telemetry/retention/backgroundWork';
 import { hourSummaryStatements } from '../../src/telemetry/retention/hourSummaryRepository';
 import { summaryOfAll } from '../../src/telemetry/retention/lateReadings';
@@ -135,6 +135,19 @@ describe.each(engines())('the retention of readings on $name', (engine) => {
     await room.uplink(old + 40, { a: 1 });
     await room.sumUp();
     expect(await room.hours(a)).toMatchObject([{ count: 34, last: 1 }]);
+  });
+
+  it('takes away nothing by a clock of the machine that is not believed', async () => {
+    const { clock, test, log } = room.devices;
+    const forgetting = { now: () => hour, monotonic: () => clock.monotonic() };
+    const upkeep = new ReadingUpkeep({ database: test.database, clock, forgetting, positions: room.positions, series: room.series, log });
+    await room.retain(365, null);
+    await room.uplink(hour - 10 * DAY, { a: 1 });
+    clock.advance(3650 * DAY);
+    await upkeep.turn();
+    expect(await room.readings(room.sensors[0])).toHaveLength(1);
+    await room.upkeep.turn();
+    expect(await room.readings(room.sensors[0])).toEqual([]);
   });
 
   it('takes away nothing that came late before whoever resumes a stream has seen it', async () => {

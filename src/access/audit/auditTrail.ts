@@ -61,11 +61,11 @@ export class AuditTrail {
   private lookedAfterAt: number;
   private lookingAfter: Promise<void> | undefined;
 
-  constructor(private readonly deps: { readonly database: Database; readonly clock: Clock; readonly log: Logger; readonly retentionDays: number }) {
+  constructor(private readonly deps: { readonly database: Database; readonly clock: Clock; readonly log: Logger; readonly retentionDays: number; readonly forgetting?: Clock }) {
     this.sealer = new Sealer(deps.database, deps.log);
     this.intents = new Intents(deps.database, (ids) => this.sealer.forget(ids));
     this.attempts = new Attempts((counted) => this.sealer.add({ ...counted, id: newId() }, false));
-    this.retention = new AuditRetention(deps);
+    this.retention = new AuditRetention({ ...deps, clock: deps.forgetting ?? deps.clock });
     this.headsToldAt = deps.clock.now();
     this.lookedAfterAt = deps.clock.now();
   }
@@ -110,6 +110,11 @@ export class AuditTrail {
     const repository = new AuditRepository(db);
     const ends = await repository.append(chain, await repository.lock(chain), [serverEvent(this.deps.clock.now(), chain, method, resource)]);
     db.afterCommit(() => this.sealer.movedTo(chain, ends));
+  }
+
+  /** What became of the events since the server started: in their chains, not yet, and lost because too many waited. */
+  figures(): { readonly sealed: number; readonly waiting: number; readonly lost: number } {
+    return this.sealer.figures();
   }
 
   /** Resolves when all that had ended is in its chain. Rejects as the database does. */

@@ -43,7 +43,9 @@ export class Sealer {
   private notes = 0;
   private taken = 0;
   private sealed = 0;
+  /** Since the log was told of it, and since the server started. */
   private lost = 0;
+  private allLost = 0;
   private running: Promise<void> | undefined;
   private timer: NodeJS.Timeout | undefined;
   /** How often in a row the database refused what it was given. */
@@ -65,6 +67,7 @@ export class Sealer {
     const isFull = begun ? this.waiting.length - this.notes >= this.limits.mostEnds : this.notes >= this.limits.mostNotes;
     if (isFull) {
       this.lost += 1;
+      this.allLost += 1;
       return;
     }
     this.waiting.push({ event, begun });
@@ -77,6 +80,11 @@ export class Sealer {
   forget(ids: readonly string[]): void {
     this.forgotten.push(...ids);
     this.soon(this.limits.soonMs);
+  }
+
+  /** What became of the events so far: in their chains, not yet, and lost because too many waited. */
+  figures(): { readonly sealed: number; readonly waiting: number; readonly lost: number } {
+    return { sealed: this.sealed, waiting: this.waiting.length, lost: this.allLost };
   }
 
   /** Resolves when all that was added by now is in its chain. Rejects as the database does. */

@@ -1,16 +1,20 @@
 import { text } from 'node:stream/consumers';
 import { DomainError } from '../../kernel/errors';
 import { Reported, UsageError } from '../exit';
-import { note, plainJson, sayJson, showTable } from '../output';
+import { note, plainJson, say, sayJson, showTable } from '../output';
+import { plainText } from '../plainText';
 import { exchange } from './exchange';
 import { messageFromJson, messageToJson } from './jsonMapping';
 import { getMethod, serverMethods, type ServerMethod } from './serverMethods';
+import { pickedField } from './pickedField';
 import { targetOf, type Target, type TargetFlags } from './target';
 import { isServiceError, wireErrorOf, wireErrorText } from './wireError';
 
 /** What `plantroom call` is given. */
 export interface CallFlags extends TargetFlags {
   readonly list?: boolean;
+  /** The only member of the answer to write; see pickedField. */
+  readonly field?: string;
   /** Milliseconds. */
   readonly timeout?: number;
 }
@@ -33,14 +37,26 @@ export async function runCall(name: string | undefined, body: string | undefined
 }
 
 /** A lone answer is shown for people to read, those of a stream one a line. */
-async function callMethod(target: Target, method: ServerMethod, requests: readonly object[], { timeout, json }: CallFlags): Promise<void> {
+async function callMethod(target: Target, method: ServerMethod, requests: readonly object[], { timeout, json, field }: CallFlags): Promise<void> {
   const { requestStream, responseStream, path } = method.definition;
   if (!requestStream && requests.length !== 1) throw new UsageError(`${path} takes one request; give one JSON object`);
   // A stream of answers may stay open as long as its reader likes.
   const limit = timeout ?? (responseStream ? undefined : 30_000);
   const indent = responseStream || json ? undefined : 2;
   const deadline = limit === undefined ? undefined : Date.now() + limit;
-  await exchange({ target, method, requests, deadline, onAnswer: (answer) => sayJson(messageToJson(method.output, answer), indent) });
+  const show = (answer: unknown): void => (field === undefined ? sayJson(answer, indent) : say(plainText(pickedField(answer, field), Infinity)));
+  const ending = new AbortController();
+  let failure: unknown;
+  const onAnswer = (answer: object): void => {
+    try {
+      show(messageToJson(method.output, answer));
+    } catch (error) {
+      failure ??= error; // gRPC would lose what is thrown in here
+      ending.abort();
+    }
+  };
+  await exchange({ target, method, requests, deadline, signal: ending.signal, onAnswer });
+  if (failure !== undefined) throw failure as Error;
 }
 
 /** The requests in the body: one JSON value, or for a stream of requests an array or one a line. `-` reads stdin. */

@@ -25,6 +25,7 @@ export function addCall(program: Command): void {
   const command = program.command('call [method] [request]').description('call any method of a server with JSON, or - to read it from stdin');
   withTarget(withJson(command))
     .option('--list', 'list the methods of the server')
+    .option('--field <path>', 'write only this member of the answer, for scripts: id, sensors.0.id, or sensorTemplates.keyName=valve_position.id')
     .option('--timeout <time>', 'give up after this time, for example 10s (default: 30s, none for a stream of answers)', duration)
     .addHelpText('after', '\nExample:\n  plantroom call DigitalDeviceService/ListDigitalDevices \'{"limit": 5}\'')
     .action((name: string | undefined, body: string | undefined, flags: CallFlags) => lazyCall().runCall(name, body, flags));

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { type ChannelCredentials, credentials, Metadata } from '@grpc/grpc-js';
-import { findHostPort, hostPortText, reachableHost } from '../../config';
+import { findHostPort } from '../../config';
 import { UsageError } from '../exit';
 import { configOf, type ConfigFlags } from '../options';
-import { findRunFile, type RunFile } from '../runFile';
+import { endpointOfRun, findRunFile, type Endpoint, type RunFile } from '../runFile';
 
 /** Where to call and as whom, as the command line says it. */
 export interface TargetFlags extends ConfigFlags {
@@ -25,14 +25,6 @@ export interface Target {
   readonly organizationId: string;
 }
 
-/** Where a server listens and how its certificate is checked. */
-export interface Endpoint {
-  readonly address: string;
-  readonly plaintext: boolean;
-  /** A file, PEM; undefined: the CAs that the system trusts. */
-  readonly ca: string | undefined;
-}
-
 /**
  * Finds out where to call. Without --address it is the server on the data folder, by its run.json, with the CA that it made.
  * With --address the certificate must be of --ca or of a CA that the system trusts. The key: --key, --key-file,
@@ -44,12 +36,6 @@ export function targetOf(flags: TargetFlags, env: NodeJS.ProcessEnv = process.en
   if (!findHostPort(endpoint.address)) throw new UsageError(`--address ${JSON.stringify(endpoint.address)} must be host:port, for example localhost:50051`);
   const { key, organizationId } = keyOf(flags, env);
   return { address: endpoint.address, credentials: credentialsOf(endpoint), key, organizationId: organizationId || (run?.organizationId ?? '') };
-}
-
-/** Where the server of a run.json is reached from this machine. */
-export function endpointOfRun(run: RunFile): Endpoint {
-  const { host, port } = findHostPort(run.grpc) ?? { host: 'localhost', port: 0 };
-  return { address: hostPortText({ host: reachableHost(host), port }), plaintext: !run.tls, ca: run.ca ?? undefined };
 }
 
 /** What a channel to the endpoint is made with. Throws UsageError if the CA cannot be read. */

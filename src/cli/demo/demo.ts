@@ -1,4 +1,5 @@
 import { isFinal, type ExecutionState } from '../../executions';
+import { isBinary, programName } from '../../kernel/thisProgram';
 import { JsonClient } from '../call/jsonClient';
 import { say, sayJson, type OutputOptions } from '../output';
 import type { SimulatorEvent } from '../simulate/gateway/simulatorOptions';
@@ -72,5 +73,5 @@ function line(time: string, who: string, what: string): string {
 function showExecution(state: string, events: readonly ShownEvent[]): void {
   say(['', 'Its way, and what each state claims:', '', ...pictureOf(events), ''].join('\n'));
   say(state === 'converged' ? 'The execution ended as converged: the valve acknowledged, and its sensor shows the position.' : `The execution ended as ${state}.`);
-  say('\nAll of it is removed again. Start your own: npm start');
+  say(`\nAll of it is removed again. Start your own: ${isBinary ? `${programName} serve` : 'npm start'}`);
 }

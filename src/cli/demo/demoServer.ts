@@ -21,7 +21,7 @@ export async function startDemoServer(): Promise<DemoServer> {
   const folder = mkdtempSync(join(tmpdir(), 'plantroom-demo-'));
   const clean = (): void => rmSync(folder, { recursive: true, force: true });
   try {
-    const { config } = loadConfig({ file: false, env: {}, flags: { 'data.dir': folder, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'limits.stopMs': '2000' } });
+    const { config } = loadConfig({ file: false, env: {}, flags: { 'data.dir': folder, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'metrics.listen': 'off', 'database.reserveMib': '0', 'limits.stopMs': '2000' } });
     const app = await startApp(config, { log: commandLog('warn'), clock: systemClock });
     const { organization, key } = app.bootstrapped as Bootstrapped;
     const endpoint = { address: app.addresses.grpc, plaintext: false, ca: app.ca };

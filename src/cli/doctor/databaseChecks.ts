@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { withoutPassword, type Config } from '../../config';
 import { openDatabase, type Database } from '../../database';
+import { DomainError } from '../../kernel/errors';
 import { silentLogger } from '../../kernel/logger';
+import { messageOf } from '../../kernel/thrown';
 import { fail, ok, warn, type Finding } from './check';
 
 /** Whether the database can be opened, is on this program's schema and is sound. Only reads. */
@@ -13,10 +15,17 @@ export async function database({ database: { url }, data }: Config): Promise<Fin
     opened = await openDatabase({ url, dataDir: data.dir, log: silentLogger, readOnly: true, poolSize: 2 });
     return await look(opened);
   } catch (error) {
-    return [fail('database', (error as Error).message, url === '' ? 'mend the file, or restore a copy of it' : `check PLANTROOM_DATABASE_URL (${withoutPassword(url)}) and the PostgreSQL server`)];
+    return [fail('database', messageOf(error), mendOf(error, url))];
   } finally {
     await opened?.close();
   }
+}
+
+function mendOf(error: unknown, url: string): string {
+  const reason = error instanceof DomainError ? error.reason : '';
+  if (reason === 'restore_unfinished') return 'run "plantroom restore FILE" again, which begins anew';
+  if (reason === 'schema_too_new') return 'run the version that made it or a newer one, or go back as docs/upgrade.md says';
+  return url === '' ? 'stop the server, move the data folder away, and restore the newest backup: "plantroom backup list", then "plantroom restore FILE"' : `check PLANTROOM_DATABASE_URL (${withoutPassword(url)}) and the PostgreSQL server`;
 }
 
 async function look(opened: Database): Promise<Finding[]> {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config';
-import { connectionsWithLostSecrets, keyFileOf } from '../../connections';
+import { connectionsWithLostSecrets, keyFileOf, SecretKey } from '../../connections';
 import { openDatabase, type Database } from '../../database';
 import { findKeyIn } from '../../kernel/findKeyIn';
 import { silentLogger } from '../../kernel/logger';
@@ -10,6 +10,7 @@ import { fail, ok, warn, type Finding } from './check';
 const CHECK = 'secrets key';
 const PUT_BACK = 'put the file back that the secrets of connections were encrypted with, or give them again';
 const MOST_NAMES = 5;
+const UNFINISHED = warn(CHECK, 'a change of the key did not come to its end: there are an old and a new one', 'stop the server and run "plantroom secrets rotate" once more');
 
 /** Whether the key of the secrets can be used, opens what is stored, and is nobody else's to read. Only reads. */
 export async function secretsKey(config: Config): Promise<Finding[]> {
@@ -25,7 +26,8 @@ export async function secretsKey(config: Config): Promise<Finding[]> {
   }
   const key = findKeyIn(text);
   if (!key) return [fail(CHECK, `${file} does not hold 32 bytes in base64`, PUT_BACK)];
-  return [(await lost(config, key, file)) ?? rights(file)];
+  const next = new SecretKey({ ...secrets, dataDir: data.dir, log: silentLogger }).findNext();
+  return [(await lost(config, key, file, next)) ?? (next ? UNFINISHED : rights(file))];
 }
 
 async function missing(config: Config, file: string): Promise<Finding> {
@@ -34,13 +36,13 @@ async function missing(config: Config, file: string): Promise<Finding> {
 }
 
 /** Undefined: the key opens all that is stored, as far as its id tells. */
-async function lost({ database: { url }, data }: Config, key: Buffer | undefined, what: string): Promise<Finding | undefined> {
+async function lost({ database: { url }, data }: Config, key: Buffer | undefined, what: string, next?: Buffer): Promise<Finding | undefined> {
   if (url === '' && !existsSync(join(data.dir, 'plantroom.db'))) return undefined;
   let opened: Database | undefined;
   let names: readonly string[];
   try {
     opened = await openDatabase({ url, dataDir: data.dir, log: silentLogger, readOnly: true, poolSize: 2 });
-    names = await connectionsWithLostSecrets(opened, key);
+    names = await connectionsWithLostSecrets(opened, key, next);
   } catch {
     return undefined; // the database cannot be opened, or its schema is older than secrets: the checks of the database say so
   } finally {

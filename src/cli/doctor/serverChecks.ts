@@ -1,51 +1,50 @@
-import { createServer } from 'node:net';
-import { Metadata } from '@grpc/grpc-js';
-import { findHostPort, hostPortText, type Config, type HostPort } from '../../config';
+import { readFileSync } from 'node:fs';
+import { findHostPort, hostPortText, reachableHost, type Config } from '../../config';
 import { findDataFolderHolder } from '../../database';
-import { HealthCheckResponse_ServingStatus, HealthClient } from '../../gen/grpc/health/v1/health';
-import { credentialsOf, endpointOfRun } from '../call/target';
-import { findRunFile } from '../runFile';
+import { messageOf } from '../../kernel/thrown';
+import { endpointOfRun, findRunFile, programText, type RunFile } from '../runFile';
+import { askHealth } from '../server/askHealth';
+import { ask, asksForCertificate } from './ask';
 import { fail, ok, warn, type Finding } from './check';
+import { figures } from './figureChecks';
+import { freePorts, openMetrics } from './portChecks';
 
-/** Whether a server has the data folder: then whether it answers, else whether its port is free. */
+const SEE_LOG = 'look at its log (journalctl -u plantroom -n 50, or docker compose logs)';
+
+/** Whether a server has the data folder: then whether its ports answer and how it does, else whether its ports are free. */
 export async function server(config: Config): Promise<Finding[]> {
   const holder = findDataFolderHolder(config.data.dir);
-  if (holder === undefined) return [ok('server', 'none runs on the data folder'), ...(await ports(config))];
-  return [ok('server', `one runs on the data folder (process ${holder})`), await health(config)];
-}
-
-async function ports({ grpc, http }: Config): Promise<Finding[]> {
-  const ofGrpc = await port('gRPC port', 'PLANTROOM_GRPC_LISTEN', grpc.listen);
-  return http.listen === 'off' ? [ofGrpc, ok('HTTP port', 'switched off')] : [ofGrpc, await port('HTTP port', 'PLANTROOM_HTTP_LISTEN', http.listen)];
-}
-
-async function port(name: string, variable: string, listen: string): Promise<Finding> {
-  const { host, port } = findHostPort(listen) as HostPort;
-  const code = await new Promise<string | undefined>((resolve) => {
-    const probe = createServer();
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    probe.listen({ host, port }, () => probe.close(() => resolve(undefined)));
-  });
-  if (code === undefined) return ok(name, `${listen} is free`);
-  if (code === 'EADDRINUSE') return fail(name, `${listen} is used by another program`, `stop it, or set ${variable}=${hostPortText({ host, port: port + 1 })}`);
-  if (code === 'EACCES') return fail(name, `this user may not listen on ${listen}`, 'choose a port above 1023');
-  return fail(name, `cannot listen on ${listen} (${code})`, 'choose an address of this machine, or 0.0.0.0 for all');
-}
-
-async function health(config: Config): Promise<Finding> {
+  if (holder === undefined) return [ok('server', 'none runs on the data folder'), ...(await freePorts(config)), ...openMetrics(config)];
+  const found = ok('server', `one runs on the data folder (process ${holder})`);
   const run = findRunFile(config.data.dir);
-  if (!run) return warn('health', 'the server does not say where it listens (run.json is missing)', 'it is starting or stopping; look again in a few seconds');
-  const endpoint = endpointOfRun(run);
-  const client = new HealthClient(endpoint.address, credentialsOf(endpoint));
+  if (!run) return [found, warn('health', 'the server does not say where it listens (run.json is missing)', 'it is starting or stopping; look again in a few seconds')];
+  return [found, ...sameProgram(run), await health(run), await rest(run), ...(await figures(run.metrics)), ...openMetrics(config)];
+}
+
+/** A program that was replaced runs on as it was until it is started again. */
+function sameProgram({ program }: RunFile): Finding[] {
+  if (program === undefined || program === programText()) return [];
+  return [warn('program', `the server is ${program}, and this is ${programText()}`, 'restart the server when it suits (systemctl restart plantroom)')];
+}
+
+async function health(run: RunFile): Promise<Finding> {
+  const { address, plaintext } = endpointOfRun(run);
+  const { state, message } = await askHealth(address, plaintext);
+  return state === 'serving' ? ok('health', message) : fail('health', message, SEE_LOG);
+}
+
+/** Over TLS, with the certificate checked as clients do where it is the server's own: of yours nobody knows here by which name it is called. */
+async function rest({ http, tls, ca }: RunFile): Promise<Finding> {
+  if (http === null) return ok('HTTP', 'switched off');
+  const { host, port } = findHostPort(http) ?? { host: 'localhost', port: 0 };
+  const address = hostPortText({ host: reachableHost(host), port });
   try {
-    const status = await new Promise<HealthCheckResponse_ServingStatus>((resolve, reject) => {
-      client.check({ service: '' }, new Metadata(), { deadline: Date.now() + 5000 }, (error, answer) => (error ? reject(error) : resolve(answer.status)));
-    });
-    const serving = status === HealthCheckResponse_ServingStatus.SERVING;
-    return serving ? ok('health', `it serves on ${endpoint.address}`) : warn('health', 'it is not serving now', 'it is starting or stopping; look again in a few seconds');
+    const trust = { ca: ca === null ? undefined : readFileSync(ca), isChecked: ca !== null };
+    const { status, body } = await ask(`http${tls ? 's' : ''}://${address}/readyz`, trust);
+    if (status !== 200) return fail('HTTP', `/readyz on ${address} says ${status}: ${body}`, SEE_LOG);
+    return body.includes('degraded') ? warn('HTTP', `/readyz on ${address} says ${body}`, 'make room on the disk of the data folder, or mount it for writing') : ok('HTTP', `it is ready on ${address}`);
   } catch (error) {
-    return fail('health', `it does not answer on ${endpoint.address} (${(error as Error).message})`, 'look at its log');
-  } finally {
-    client.close();
+    if (asksForCertificate(error)) return ok('HTTP', `it listens on ${address}, and asks for a client certificate: more cannot be seen`);
+    return fail('HTTP', `it does not answer on ${address} (${messageOf(error)})`, SEE_LOG);
   }
 }

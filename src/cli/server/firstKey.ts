@@ -3,6 +3,8 @@ import type { Bootstrapped } from '../../access';
 import type { App } from '../../app';
 import { findHostPort, hostPortText, reachableHost } from '../../config';
 import { DomainError } from '../../kernel/errors';
+import { userIdText } from '../../kernel/userIdText';
+import { programName } from '../../kernel/thisProgram';
 import { note } from '../output';
 
 /** Where the key of the first start goes. */
@@ -44,7 +46,7 @@ export function openFirstKeyFile(file: string): FirstKeyFile {
 }
 
 function notWritable(file: string, error: unknown, more: string): DomainError {
-  const wanted = 'set PLANTROOM_BOOTSTRAP_KEY_FILE to a file in a folder that this user can write';
+  const wanted = `let the user of this program${userIdText()} write its folder, or set PLANTROOM_BOOTSTRAP_KEY_FILE to a file in another one`;
   return new DomainError('conflict', 'key_file_not_writable', `the key file ${file} cannot be written (${(error as NodeJS.ErrnoException).code})${more}; ${wanted}`, { cause: error });
 }
 
@@ -62,7 +64,7 @@ Try it from another terminal:
 
   export PLANTROOM_API_KEY=${key}
   export PLANTROOM_ORGANIZATION_ID=${organization.id}
-  npm run --silent plantroom -- call AccessControlService/WhoAmI
+  ${programName} call AccessControlService/WhoAmI
 
 or with grpcurl:
 

@@ -1,12 +1,15 @@
-import { startApp, type App } from '../../app';
+import { backupFolderOf, startApp, type App } from '../../app';
 import type { Config } from '../../config';
+import { removeOldEngines } from '../../database';
 import { systemClock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
+import { programVersion } from '../../kernel/programVersion';
+import { withGoodBackup } from '../../operations';
 import { processLog, type ProcessLog } from '../log';
 import { configOf, type ConfigFlags } from '../options';
-import { removeRunFile, writeRunFile, type RunFile } from '../runFile';
-import { programVersion } from '../version';
+import { programText, removeRunFile, writeRunFile, type RunFile } from '../runFile';
 import { openFirstKeyFile, showFirstKey, type FirstKeyFile } from './firstKey';
+import { spareMemory } from './littleMemory';
 import { stopSignals } from './stopSignals';
 
 // What a stop may take beyond the time that calls in flight are given.
@@ -16,6 +19,7 @@ const LINGER_MS = 1000;
 
 /** `plantroom serve`: from the lock of the data folder to a stop in peace. */
 export async function runServe(flags: ConfigFlags): Promise<void> {
+  spareMemory();
   const { config } = configOf(flags);
   const processLogs = processLog(config.log.level);
   const { log, flush } = processLogs;
@@ -27,7 +31,7 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
   endOnUncaught(log, flush);
   try {
     const keyFile = config.bootstrap.keyFile === '' ? undefined : openFirstKeyFile(config.bootstrap.keyFile);
-    const app = await start(config, processLogs, keyFile);
+    const app = await start(config, processLogs, keyFile, flags.config);
     try {
       tellFirstKey(config, app, keyFile);
       announce(config, app, processLogs);
@@ -36,11 +40,13 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
       await stop(config, app, processLogs);
       throw error;
     }
-    const ending = await Promise.race([signals.first, app.databaseLost]);
+    const ending = await Promise.race([signals.first, app.databaseLost, app.clockPutBack]);
     log.info(ending instanceof Error ? { reason: ending.reason } : { signal: ending }, 'server.stopping');
     await stop(config, app, processLogs);
     log.info({}, 'server.stopped');
     if (ending instanceof Error) throw ending;
+  } catch (error) {
+    throw await withGoodBackup(error, backupFolderOf(config), config.data.dir);
   } finally {
     signals.remove();
     flush();
@@ -48,7 +54,7 @@ export async function runServe(flags: ConfigFlags): Promise<void> {
   }
 }
 
-async function start(config: Config, { log, flush }: ProcessLog, keyFile: FirstKeyFile | undefined): Promise<App> {
+async function start(config: Config, { log, flush }: ProcessLog, keyFile: FirstKeyFile | undefined, configFile: string | undefined): Promise<App> {
   const onDataFolderLost = (): void => {
     const message = 'the data folder, or the database in it, was moved, deleted or replaced while the server ran, so it ended at once; stop the server first, then move the folder; put it back, or give its new place as PLANTROOM_DATA_DIR, and start again';
     log.error({ data_dir: config.data.dir, message }, 'server.data_folder_lost');
@@ -56,7 +62,7 @@ async function start(config: Config, { log, flush }: ProcessLog, keyFile: FirstK
     process.exit(1); // a stop in peace would go on acknowledging what nobody finds again
   };
   try {
-    return await startApp(config, { log, clock: systemClock }, onDataFolderLost);
+    return await startApp(config, { log, clock: systemClock, configFile }, onDataFolderLost);
   } catch (error) {
     keyFile?.discard();
     throw error;
@@ -79,9 +85,10 @@ function tellFirstKey(config: Config, app: App, keyFile: FirstKeyFile | undefine
 
 /** Says that the server is ready: in run.json for commands, in the log for those who started it, whatever the level. */
 function announce(config: Config, app: App, { always }: ProcessLog): void {
-  const facts = { grpc: app.addresses.grpc, http: app.addresses.http ?? null, tls: config.tls.mode !== 'off', ca: app.ca ?? null };
-  const run: RunFile = { ...facts, organizationId: app.onlyOrganizationId ?? null, pid: process.pid, startedAt: new Date().toISOString() };
+  const facts = { grpc: app.addresses.grpc, http: app.addresses.http ?? null, metrics: app.addresses.metrics ?? null, tls: config.tls.mode !== 'off', ca: app.ca ?? null };
+  const run: RunFile = { ...facts, organizationId: app.onlyOrganizationId ?? null, pid: process.pid, program: programText(), startedAt: new Date().toISOString() };
   writeRunFile(config.data.dir, run);
+  removeOldEngines();
   const { version, commit } = programVersion();
   always.info({ ...facts, version, commit, pid: process.pid, data_dir: config.data.dir }, 'server.ready');
 }

@@ -31,7 +31,7 @@ export class ConnectionSecrets {
    * is null is removed. Throws `secrets_unreadable` if nothing can be encrypted.
    */
   store(place: SecretsPlace, given: JsonObject, before: SealedSecrets): Pick<Connection, 'configuration' | 'sealedSecrets'> {
-    const sealed = freshSecrets(place.connectorId, given).map(([name, value]) => [name, this.box.seal(bound(place, name), value)] as const);
+    const sealed = freshSecrets(place.connectorId, given).map(([name, value]) => [name, this.box.seal(boundTo(place, name), value)] as const);
     return { configuration: withoutSecrets(place.connectorId, given), sealedSecrets: { ...kept(given, before), ...Object.fromEntries(sealed) } };
   }
 
@@ -54,7 +54,7 @@ export class ConnectionSecrets {
 
   private openAll(place: SecretsPlace, sealed: SealedSecrets): JsonObject {
     try {
-      return Object.fromEntries(Object.entries(sealed).map(([name, text]) => [name, this.box.open(bound(place, name), text)]));
+      return Object.fromEntries(Object.entries(sealed).map(([name, text]) => [name, this.box.open(boundTo(place, name), text)]));
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       const names = Object.keys(sealed).map((name) => `\`${name}\``).join(', ');
@@ -72,6 +72,7 @@ function kept(given: JsonObject, before: SealedSecrets): SealedSecrets {
   return Object.fromEntries(Object.entries(before).filter(([name]) => !Object.hasOwn(given, name)));
 }
 
-function bound({ organizationId, id }: SecretsPlace, name: string): readonly string[] {
+/** What a secret field is bound to. */
+export function boundTo({ organizationId, id }: SecretsPlace, name: string): readonly string[] {
   return ['connection', organizationId, id, name];
 }

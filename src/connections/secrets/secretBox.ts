@@ -9,38 +9,50 @@ const VERSION = 'v1';
 
 /** Encrypts secrets: AES-256-GCM with a random nonce, bound to where they are kept, so that none opens in another place. */
 export class SecretBox {
-  constructor(private readonly key: Pick<SecretKey, 'get' | 'getOrMake' | 'isToBeMade'>) {}
+  constructor(private readonly key: Pick<SecretKey, 'get' | 'getOrMake' | 'findNext' | 'isToBeMade'>) {}
 
   /** Whether the next seal makes a key. */
   get isFirst(): boolean {
     return this.key.isToBeMade;
   }
 
-  /** The value, which JSON can hold, as `v1.<id of the key>.<nonce, tag and ciphertext in base64url>`. Throws `secrets_unreadable` without a usable key. */
+  /** The value, which JSON can hold, as sealWith says. Throws `secrets_unreadable` without a usable key. */
   seal(place: readonly string[], value: unknown): string {
-    const key = this.key.getOrMake();
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, key, nonce).setAAD(boundTo(place));
-    const text = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
-    return `${VERSION}.${keyIdOf(key)}.${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url')}`;
+    return sealWith(this.key.getOrMake(), place, value);
   }
 
   /** The value again. Throws `secrets_unreadable`: there is no usable key, it was another one, or somebody changed what was stored. */
   open(place: readonly string[], sealed: string): unknown {
     const key = this.key.get();
-    const keyId = findKeyIdIn(sealed);
-    const [, , content] = sealed.split('.');
-    if (keyId === undefined || content === undefined) throw unreadable('has a form that this version of Plantroom does not know; give it again');
-    if (keyId !== keyIdOf(key)) throw unreadable("was encrypted with another key than the server's; put the old key back, or give it again");
-    const bytes = Buffer.from(content, 'base64url');
-    try {
-      const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
-      decipher.setAAD(boundTo(place)).setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-      const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8');
-      return JSON.parse(text) as unknown;
-    } catch (error) {
-      throw unreadable('was changed in the database; give it again', error);
-    }
+    if (findKeyIdIn(sealed) === keyIdOf(key)) return openWith([key], place, sealed);
+    const next = this.key.findNext(); // a change of the key that did not come to its end
+    return openWith(next ? [key, next] : [key], place, sealed);
+  }
+}
+
+/** A value, which JSON can hold, as `v1.<id of the key>.<nonce, tag and ciphertext in base64url>`. */
+export function sealWith(key: Buffer, place: readonly string[], value: unknown): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(boundTo(place));
+  const text = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
+  return `${VERSION}.${keyIdOf(key)}.${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url')}`;
+}
+
+/** The value again, by the key that it names. Throws `secrets_unreadable`: it is none of these, or somebody changed what was stored. */
+export function openWith(keys: readonly Buffer[], place: readonly string[], sealed: string): unknown {
+  const keyId = findKeyIdIn(sealed);
+  const [, , content] = sealed.split('.');
+  if (keyId === undefined || content === undefined) throw unreadable('has a form that this version of Plantroom does not know; give it again');
+  const key = keys.find((one) => keyIdOf(one) === keyId);
+  if (!key) throw unreadable("was encrypted with another key than the server's; put the old key back, or give it again");
+  const bytes = Buffer.from(content, 'base64url');
+  try {
+    const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+    decipher.setAAD(boundTo(place)).setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+    const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8');
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw unreadable('was changed in the database; give it again', error);
   }
 }
 

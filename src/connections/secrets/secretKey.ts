@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, linkSync, openSync, readdirSync, readFileSync, rm
 import { basename, dirname, join } from 'node:path';
 import { DomainError } from '../../kernel/errors';
 import { findKeyIn, KEY_BYTES } from '../../kernel/findKeyIn';
+import { giveToOwner } from '../../kernel/giveToOwner';
 import type { Logger } from '../../kernel/logger';
 import { syncFolder } from '../../kernel/syncFolder';
 
@@ -21,6 +22,7 @@ export class SecretKey {
   /** With what told its file from others. */
   private known: { readonly key: Buffer; readonly mark: string | undefined } | undefined;
   private lastFailure = '';
+  private warned = false;
 
   constructor(private readonly options: SecretKeyOptions) {}
 
@@ -33,6 +35,17 @@ export class SecretKey {
     this.known = undefined;
     this.known = { key: key === '' ? this.read() : decoded(key), mark };
     return this.known.key;
+  }
+
+  /** The key of a change that did not come to its end: some secrets may be encrypted with it already. Undefined: there is none. */
+  findNext(): Buffer | undefined {
+    const { key, log } = this.options;
+    const file = nextFileOf(this.options);
+    if (key !== '' || markOf(file) === undefined) return undefined;
+    const next = readNext(file);
+    if (next && !this.warned) log.warn({ key_file: file, message: 'a change of the key for secrets did not come to its end; stop the server and run "plantroom secrets rotate" once more' }, 'secrets.key_change_unfinished');
+    this.warned = true;
+    return next;
   }
 
   /** As get, but makes the file in the data folder if there is none yet; it is on disk then. Never answers a key that is nowhere on disk any more. */
@@ -79,6 +92,20 @@ export function keyFileOf({ keyFile, dataDir }: Pick<SecretKeyOptions, 'keyFile'
   return keyFile === '' ? join(dataDir, 'secrets.key') : keyFile;
 }
 
+/** The file that holds the new key while the key is changed. */
+export function nextFileOf(options: Pick<SecretKeyOptions, 'keyFile' | 'dataDir'>): string {
+  return `${keyFileOf(options)}.next`;
+}
+
+/** The key in a file of nextFileOf; undefined: there is none, or none that was written whole. */
+export function readNext(file: string): Buffer | undefined {
+  try {
+    return findKeyIn(readFileSync(file, 'latin1'));
+  } catch {
+    return undefined; // what is encrypted with it says that its key is missing
+  }
+}
+
 /** Tells a file from one that takes its place; undefined: there is none. */
 function markOf(file: string): string | undefined {
   try {
@@ -95,14 +122,15 @@ function decoded(text: string): Buffer {
   return key;
 }
 
-/** Whole or not at all: written beside, brought to disk, then linked, which replaces nothing. */
-function writeKey(file: string): void {
+/** Makes a key; whole or not at all: written beside, brought to disk, then linked, which replaces nothing. */
+export function writeKey(file: string): void {
   removeDrafts(file);
   const draft = `${file}.${randomUUID()}.new`;
   const descriptor = openSync(draft, 'wx', 0o600);
   try {
     writeSync(descriptor, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
     fsyncSync(descriptor);
+    giveToOwner(draft);
     linkSync(draft, file);
   } finally {
     closeSync(descriptor);

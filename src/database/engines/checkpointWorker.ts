@@ -1,7 +1,9 @@
-// The program of the thread that folds the write-ahead log into the database file, so that nobody waits for the disk meanwhile.
+// The program of the threads that fold the write-ahead log into the database file, and look for damage in it, so that nobody waits for the
+// disk meanwhile.
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../translate';
 import type { CheckpointReport, CheckpointRequest, CheckpointStart } from './checkpoints';
+import { lookThrough } from './damage';
 import { openConnection } from './sqliteConnection';
 
 const { file, engine } = workerData as CheckpointStart;
@@ -13,7 +15,7 @@ parentPort?.on('message', (request: CheckpointRequest) => {
     parentPort?.close();
     return;
   }
-  parentPort?.postMessage(fold(), []);
+  parentPort?.postMessage(request === 'fold' ? fold() : lookThrough(connection, request === 'lookWhole'), []);
 });
 
 function fold(): CheckpointReport {

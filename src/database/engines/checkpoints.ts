@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
-import { Worker } from 'node:worker_threads';
-import { assetPath } from '../../kernel/assets';
+import type { Worker } from 'node:worker_threads';
 import type { Logger } from '../../kernel/logger';
-import { ENGINE, loadedEngine } from './sqliteConnection';
+import { openWorker } from '../../kernel/workers';
+import { loadedEngine } from './machineCode';
 
 /** What the thread begins with. */
 export interface CheckpointStart {
@@ -11,8 +11,8 @@ export interface CheckpointStart {
   readonly engine: string;
 }
 
-/** `fold`: fold in what can be without waiting for anybody. `close`: close the file and end. */
-export type CheckpointRequest = 'fold' | 'close';
+/** `fold`: fold in what can be without waiting for anybody. `look`, `lookWhole`: look for damage (a thread of its own: damage.ts). `close`: close the file and end. */
+export type CheckpointRequest = 'fold' | 'look' | 'lookWhole' | 'close';
 
 /** What came of folding. */
 export interface CheckpointReport {
@@ -124,11 +124,11 @@ export class Checkpoints {
   }
 
   private open(): Worker {
-    const engine = assetPath(ENGINE);
+    const { file: engine, inode } = loadedEngine();
     // Two copies of SQLite in one process would not see each other's locks: the file must still be the one that the process has loaded.
-    if (statSync(engine).ino !== loadedEngine()) throw new Error('the program was replaced while it runs');
+    if (statSync(engine).ino !== inode) throw new Error('the program was replaced while it runs');
     const workerData: CheckpointStart = { file: this.file, engine };
-    const worker = new Worker(assetPath('checkpointWorker.js'), { workerData, execArgv: [], env: {} });
+    const worker = openWorker('checkpointWorker.js', { workerData });
     worker.on('message', (report: CheckpointReport) => this.reported?.(report));
     worker.on('error', (error) => this.failed(error));
     worker.on('exit', (code) => {

@@ -15,6 +15,8 @@ export interface Dialect {
   readonly forUpdate: string;
   /** SQL at the end of `create table` that keeps the rows in the order of the primary key, where the engine can. */
   readonly clustered: string;
+  /** SQL that gives the names of the tables of the program, each as `name`. */
+  readonly tables: string;
   /** SQL of a text that is compared and ordered by its bytes, on both engines alike and whatever the language of the database. */
   byBytes(text: string): string;
   /** SQL of a JSON object with these members, each an SQL expression. */

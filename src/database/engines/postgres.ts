@@ -16,6 +16,7 @@ export const postgres: Dialect = {
   lockForUpdate: (query) => query.forUpdate() as typeof query,
   forUpdate: 'for update',
   clustered: '',
+  tables: 'select tablename as name from pg_tables where schemaname = current_schema() order by tablename',
   byBytes: (text) => `${text} collate "C"`,
   jsonObject: (members) => `json_build_object(${pairs(members)})`,
   jsonArray: (element, from, orderBy) => `coalesce((select json_agg(${element} order by ${orderBy}) from ${from}), '[]'::json)`,

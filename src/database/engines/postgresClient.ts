@@ -2,7 +2,7 @@ import { knex as makeKnex, type Knex } from 'knex';
 import PostgresDialect from 'knex/lib/dialects/postgres/index.js';
 import { types } from 'pg';
 import type { Logger } from '../../kernel/logger';
-import { translated } from '../translate';
+import { codeOf, translated } from '../translate';
 import { postgres } from './postgres';
 import { isRefusal, LostCommit } from './postgresCommits';
 
@@ -16,6 +16,9 @@ export interface PostgresOptions {
   readonly log: Logger;
 }
 
+const READ_ONLY = '25006';
+/** Knex's pool drops a connection that says this of itself. */
+const DISPOSED = '__knex__disposed';
 const INT8 = 20;
 const NUMERIC = 1700;
 const JSON_TYPES = new Set([114, 3802]);
@@ -31,12 +34,13 @@ const likeSqlite = {
 
 const SESSION = "set idle_in_transaction_session_timeout = 30000; set default_transaction_isolation = 'read committed'";
 
-/** A query builder over a pool of connections. Nothing is connected yet. */
-export function connect({ url, poolSize, readOnly, log }: PostgresOptions): Knex {
+/** A query builder over a pool of connections. Nothing is connected yet. `onError`: told of every error of a statement, as PostgreSQL says it. */
+export function connect({ url, poolSize, readOnly, log }: PostgresOptions, onError: (error: unknown) => void = () => {}): Knex {
   const session = readOnly ? `${SESSION}; set default_transaction_read_only = on` : SESSION;
   const say = (level: 'warn' | 'debug') => (message: unknown) => log[level]({ message: String(message) }, 'database.knex');
   return makeKnex({
     client: PostgresClient,
+    onError,
     connection: { connectionString: url, application_name: 'plantroom', keepAlive: true, connectionTimeoutMillis: 5000, types: likeSqlite } as Knex.PgConnectionConfig,
     pool: {
       min: 0,
@@ -46,7 +50,7 @@ export function connect({ url, poolSize, readOnly, log }: PostgresOptions): Knex
     acquireConnectionTimeout: 10_000,
     compileSqlOnError: false, // the values of a statement would stand in the message
     log: { warn: say('warn'), error: say('warn'), deprecate: say('debug'), debug: say('debug') },
-  });
+  } as Knex.Config);
 }
 
 class RolledBack extends Error {
@@ -56,7 +60,7 @@ class RolledBack extends Error {
 }
 
 /** Knex's PostgreSQL with errors translated, and a commit that is believed only when it was one; LostCommit where nobody knows. */
-class PostgresClient extends PostgresDialect {
+export class PostgresClient extends PostgresDialect {
   override async acquireConnection(): Promise<unknown> {
     try {
       return await super.acquireConnection();
@@ -74,7 +78,14 @@ class PostgresClient extends PostgresDialect {
       return answered;
     } catch (error) {
       if (isCommit && !(error instanceof RolledBack) && !isRefusal(error)) throw new LostCommit((connection as { processID: number }).processID, error);
-      throw translated(postgres, error);
+      throw this.heard(connection, error);
     }
+  }
+
+  /** An error of a statement, translated. A connection that is for reading only is not used again: the next one asks the database anew. */
+  heard(connection: unknown, error: unknown): unknown {
+    if (codeOf(error) === READ_ONLY) (connection as Record<string, unknown>)[DISPOSED] = error;
+    (this.config as { onError: (error: unknown) => void }).onError(error);
+    return translated(postgres, error);
   }
 }

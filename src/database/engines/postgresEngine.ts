@@ -5,15 +5,17 @@ import type { Logger } from '../../kernel/logger';
 import { CommitUnknown } from '../commitUnknown';
 import type { Db, HotStatement, SqlValue } from '../db';
 import { codeOf, translated } from '../translate';
-import type { Engine, EngineCheck, EngineFacts } from './engine';
+import type { DatabaseSize, Engine, EngineCheck, EngineFacts, MigrationWork } from './engine';
 import { NAME_SEARCH_SQL, postgres } from './postgres';
-import { connect, type PostgresOptions } from './postgresClient';
+import { connect, type PostgresClient, type PostgresOptions } from './postgresClient';
 import { LostCommit, LostCommits } from './postgresCommits';
 import { PostgresOwnership } from './postgresOwnership';
 import { runAll } from './writeQueue';
 
 const TRIES = 4;
 const MOST_SKEW_MS = 5000;
+/** How long a trial waits for a table that somebody uses. */
+const TRIAL_LOCK_MS = 5000;
 const MIGRATION_LOCK = 4_738_201; // any number that nobody else uses in this database
 
 interface RawConnection {
@@ -29,9 +31,10 @@ export class PostgresEngine implements Engine {
   private readonly lostCommits: LostCommits;
   private readonly running = new Set<Promise<unknown>>();
   private ownership: PostgresOwnership | undefined;
+  private onError: (error: unknown) => void = () => {};
 
   constructor(private readonly options: PostgresOptions) {
-    this.knex = connect(options);
+    this.knex = connect(options, (error) => this.onError(error));
     this.log = options.log;
     this.lostCommits = new LostCommits(this.knex, options.log);
     this.db = new PostgresDb(this.knex, (action) => runAll([action], this.log));
@@ -68,15 +71,46 @@ export class PostgresEngine implements Engine {
     }
   }
 
-  async migrationStep<T>(work: (knex: Knex) => Promise<T>): Promise<T> {
-    return await this.knex.transaction(async (transaction) => {
-      await transaction.raw('select pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
-      return await work(transaction);
-    });
+  async migrate<T>(work: MigrationWork<T>): Promise<T> {
+    try {
+      return await this.knex.transaction(async (transaction) => {
+        await transaction.raw('select pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
+        return await work(transaction, () => {});
+      });
+    } catch (error) {
+      if (error instanceof LostCommit) throw new CommitUnknown(this.lostCommits.over(error.process), error.cause);
+      throw translated(postgres, error);
+    }
+  }
+
+  async tryMigration(work: MigrationWork<void>): Promise<undefined> {
+    const tried = new Error('rolled back as meant');
+    try {
+      await this.knex.transaction(async (transaction) => {
+        await transaction.raw(`set local lock_timeout = '${TRIAL_LOCK_MS}ms'`); // a server that waits for its tables waits behind this
+        await transaction.raw('select pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
+        await work(transaction, () => {});
+        throw tried;
+      });
+    } catch (error) {
+      if (error !== tried) throw translated(postgres, error);
+    }
   }
 
   copyAside(): Promise<undefined> {
     return Promise.resolve(undefined);
+  }
+
+  findCopy(): undefined {
+    return undefined;
+  }
+
+  async size(): Promise<DatabaseSize> {
+    const tables = (await this.knex('pg_tables').whereRaw('schemaname = current_schema()').pluck('tablename')) as string[];
+    let rows = 0;
+    for (const table of tables) rows += Number((await this.knex(table).count<{ n: number }[]>('* as n'))[0]?.n);
+    const { rows: sizes } = (await this.knex.raw('select pg_database_size(current_database()) as bytes')) as { rows: { bytes: number }[] };
+    return { rows, bytes: Number(sizes[0]?.bytes) };
   }
 
   async warnings(): Promise<string[]> {
@@ -102,6 +136,28 @@ export class PostgresEngine implements Engine {
         : { check: 'pg_trgm', state: 'warn', found: 'missing: searching devices by name reads all of them', mend: 'as a superuser: create extension pg_trgm; in this database' },
       { check: 'database clock', state: isClose ? 'ok' : 'warn', found: `${skew} ms from this machine`, mend: isClose ? '' : 'set both clocks by NTP' },
     ];
+  }
+
+  watch(onError: (error: unknown) => void): void {
+    this.onError = onError;
+  }
+
+  reusableBytes(): number {
+    return 0;
+  }
+
+  /** Makes a table that takes room, which is gone with its transaction. */
+  async takesWrites(): Promise<boolean> {
+    const tried = new Error('rolled back as meant');
+    try {
+      await this.knex.transaction(async (transaction) => {
+        await transaction.raw('create table plantroom_room_trial as select n, md5(n::text) as filler from generate_series(1, 10000) as n'); // 0.6 MiB
+        throw tried;
+      });
+      return false;
+    } catch (error) {
+      return error === tried || codeOf(error instanceof DomainError ? error.cause : error).startsWith('42'); // it may make no tables: then the next change shows it
+    }
   }
 
   async close(): Promise<void> {
@@ -180,7 +236,7 @@ class PostgresDb implements Db {
     try {
       return (await connection.query({ name: statement.name, text: numbered(statement), values: [...values] })).rows as Row[];
     } catch (error) {
-      throw translated(postgres, error);
+      throw (client as PostgresClient).heard(connection, error);
     } finally {
       await client.releaseConnection(connection);
     }

@@ -3,7 +3,7 @@ import { codeOf, messageOf } from '../translate';
 import type { Dialect } from './dialect';
 
 const UNIQUE = new Set(['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY', 'SQLITE_CONSTRAINT_ROWID']);
-const UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL)/;
+const UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL|CORRUPT_VTAB)/; // the last: the index of names, which is made anew at once
 // Said by words only: the program is shutting down.
 const CLOSED = /connection is not open$/;
 
@@ -16,6 +16,8 @@ export const sqlite: Dialect = {
   lockForUpdate: (query) => query,
   forUpdate: '',
   clustered: ' without rowid',
+  // Without those of SQLite itself, and of its text search.
+  tables: "select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\' and name not like 'digital\\_devices\\_search%' escape '\\' order by name",
   byBytes: (text) => `${text} collate binary`,
   jsonObject: (members) => `json_object(${pairs(members)})`,
   jsonArray: (element, from, orderBy) => `(select json_group_array(${element} order by ${orderBy}) from ${from})`,
@@ -37,6 +39,9 @@ function nameHolds<Q extends Knex.QueryBuilder>(query: Q, folded: string): Q {
   const phrase = `"${folded.replaceAll('"', '""')}"`;
   return query.joinRaw('inner join digital_devices_search as search on search.rowid = d.seq').whereRaw('search.digital_devices_search match ?', [phrase]) as Q;
 }
+
+/** Makes the index of names anew from the names themselves. */
+export const REBUILD_NAME_SEARCH = "insert into digital_devices_search (digital_devices_search) values ('rebuild')";
 
 async function createNameSearch(knex: Knex): Promise<void> {
   const add = 'insert into digital_devices_search (rowid, name_folded) values (new.seq, new.name_folded);';

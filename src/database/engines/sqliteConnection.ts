@@ -1,8 +1,9 @@
-import { statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
-import { assetPath } from '../../kernel/assets';
 import { DomainError } from '../../kernel/errors';
-import { codeOf, messageOf } from '../translate';
+import { codeOf, isDamage, messageOf } from '../translate';
+import { databaseDamaged } from './databaseDamaged';
+import { loadEngine } from './machineCode';
 
 /** What a statement brought back: rows of a statement that returns some, else what it changed. */
 export interface Outcome {
@@ -11,9 +12,6 @@ export interface Outcome {
   readonly lastId: number;
 }
 
-/** The asset that holds the engine's machine code. */
-export const ENGINE = 'better_sqlite3.node';
-
 const LEAST_VERSION = '3.51.3';
 const KEPT_STATEMENTS = 500;
 /** Another process may just be recovering or closing the file; nothing else waits for a file that is being opened. */
@@ -21,6 +19,8 @@ const OPENING_MS = 5000;
 
 /** One connection to a SQLite file with its prepared statements, kept by their text, the least used dropped first. */
 export class SqliteConnection {
+  /** Told of every error of a statement. */
+  onError: (error: unknown) => void = () => {};
   private readonly statements = new Map<string, BetterSqlite3.Statement>();
 
   constructor(private readonly connection: BetterSqlite3.Database) {}
@@ -31,10 +31,15 @@ export class SqliteConnection {
 
   /** Runs one statement. Throws the engine's error. */
   run(sql: string, values: readonly unknown[] = []): Outcome {
-    const statement = this.prepare(sql);
-    if (statement.reader) return { rows: statement.all(values), changes: 0, lastId: 0 };
-    const { changes, lastInsertRowid } = statement.run(values);
-    return { rows: undefined, changes, lastId: Number(lastInsertRowid) };
+    try {
+      const statement = this.prepare(sql);
+      if (statement.reader) return { rows: statement.all(values), changes: 0, lastId: 0 };
+      const { changes, lastInsertRowid } = statement.run(values);
+      return { rows: undefined, changes, lastId: Number(lastInsertRowid) };
+    } catch (error) {
+      this.onError(error);
+      throw error;
+    }
   }
 
   /** Whether a statement only reads. */
@@ -75,17 +80,17 @@ export interface OpenOptions {
   readonly readOnly?: boolean;
   /** How long a statement waits, blocking the process, for another process's lock; in milliseconds. */
   readonly busyTimeoutMs: number;
-  /** The file of the engine's machine code; that of the program where nothing is said. */
+  /** The file of the engine's machine code, in a thread; found by itself where nothing is said. */
   readonly engine?: string;
 }
 
-/** Opens a SQLite file as it is, without settings; makes it unless readOnly. Throws the engine's error. */
+/** Opens a SQLite file as it is, without settings; makes it unless readOnly. Throws the engine's error, and what `loadEngine` throws. */
 export function openFile(file: string, options: OpenOptions): BetterSqlite3.Database {
   // The types know only a path here, but a path would be required from where the bundle is.
-  return new BetterSqlite3(file, { readonly: options.readOnly ?? false, timeout: options.busyTimeoutMs, nativeBinding: native(options.engine) as unknown as string });
+  return new BetterSqlite3(file, { readonly: options.readOnly ?? false, timeout: options.busyTimeoutMs, nativeBinding: loadEngine(dirname(file), options.engine) as unknown as string });
 }
 
-/** Opens a database: durable commits, write-ahead log, foreign keys. Throws `database_unreadable`, `sqlite_too_old`. */
+/** Opens a database: durable commits, write-ahead log, foreign keys. Throws `database_unreadable`, `database_damaged`, `sqlite_too_old`, and what `loadEngine` throws. */
 export function openConnection(file: string, options: OpenOptions): SqliteConnection {
   try {
     const connection = openFile(file, { ...options, busyTimeoutMs: OPENING_MS });
@@ -105,9 +110,8 @@ export function openConnection(file: string, options: OpenOptions): SqliteConnec
 
 function unreadable(file: string, error: unknown): DomainError {
   const code = codeOf(error) || messageOf(error);
+  if (isDamage(error)) return databaseDamaged(file, code === 'SQLITE_NOTADB' ? 'it does not begin as one of SQLite does' : messageOf(error), error);
   const help: Record<string, string> = {
-    SQLITE_NOTADB: 'it is no SQLite database, or damaged; put a backup in its place',
-    SQLITE_CORRUPT: 'it is damaged; put a backup in its place',
     SQLITE_FULL: 'the disk is full; free some space',
   };
   const advice = help[code] ?? 'see that its folder exists and that the user of this program may read and write both';
@@ -116,25 +120,11 @@ function unreadable(file: string, error: unknown): DomainError {
 
 function checkVersion(connection: BetterSqlite3.Database): void {
   const { version } = connection.prepare('select sqlite_version() as version').get() as { version: string };
-  if (version.localeCompare(LEAST_VERSION, 'en', { numeric: true }) >= 0) return;
+  if (versionNumber(version) >= versionNumber(LEAST_VERSION)) return;
   throw new DomainError('internal', 'sqlite_too_old', `this program needs SQLite ${LEAST_VERSION} or newer and was built with ${version}; build it again with the better-sqlite3 of its lock file`);
 }
 
-let loaded: object | undefined;
-let inode = 0;
-
-/** Which file of the engine's machine code this thread has loaded; 0: none yet. */
-export function loadedEngine(): number {
-  return inode;
-}
-
-/** The engine's machine code, from the program's own files, because a bundle has no node_modules. */
-function native(file = assetPath(ENGINE)): object {
-  if (!loaded) {
-    const module: { exports: object } = { exports: {} };
-    inode = statSync(file).ino;
-    process.dlopen(module, file);
-    loaded = module.exports;
-  }
-  return loaded;
+/** 3.51.3 as 3051003, as SQLite itself counts. The rules of a language, as of localeCompare, take 5 ms to load. */
+function versionNumber(version: string): number {
+  return version.split('.').reduce((number, part) => number * 1000 + Number(part), 0);
 }

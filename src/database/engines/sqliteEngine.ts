@@ -1,24 +1,24 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { Knex } from 'knex';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import type { Db, HotStatement, SqlValue } from '../db';
-import { translated } from '../translate';
+import { codeOf, isDamage, messageOf, translated } from '../translate';
 import { Checkpoints } from './checkpoints';
-import type { Engine, EngineCheck, EngineFacts } from './engine';
-import { sqlite } from './sqlite';
+import type { DatabaseSize, Engine, EngineCheck, EngineFacts, MigrationWork, TrialSpace } from './engine';
+import { REBUILD_NAME_SEARCH, sqlite } from './sqlite';
 import { knexOver, type Run } from './sqliteClient';
+import { type Found, isSearchDamage, lookForDamage, lookThrough } from './damage';
+import { layMark, readMark } from './damageMark';
+import { databaseDamaged } from './databaseDamaged';
 import { openConnection, type SqliteConnection } from './sqliteConnection';
-import { beginWriting, runAll, WriteQueue } from './writeQueue';
+import { contentBytes, copyAside, findCopy, inMigration, onTrialCopy } from './sqliteMigrations';
+import { runAll, WriteQueue } from './writeQueue';
 
-const KEPT_COPIES = 3;
 /** Blocks the process; the longer wait between two tries, in beginWriting, does not. */
 const SHORT_WAIT_MS = 2;
 /** The inner pages of a tree of 50 million readings are 9 MiB; the usual 2 MiB would read them again for each. */
 const WRITER_CACHE_KIB = 16_384;
-const MIGRATION_TRIES = 500;
 
 /** What the SQLite engine needs. */
 export interface SqliteOptions {
@@ -39,6 +39,11 @@ export class SqliteEngine implements Engine {
   private readonly writer: SqliteConnection | undefined;
   private readonly checkpoints: Checkpoints;
   private readonly reader: SqliteConnection;
+  /** Once it was found, nothing is stored any more. */
+  private damage: DomainError | undefined;
+  private onDamage: (error: DomainError) => void = () => {};
+  private rebuilding: Promise<void> | undefined;
+  private leaveOff = async (): Promise<void> => {};
 
   /** Throws `database_unreadable`, `sqlite_too_old`. */
   constructor(private readonly options: SqliteOptions) {
@@ -55,8 +60,12 @@ export class SqliteEngine implements Engine {
     this.db = new SqliteDb('outside', (sql, values) => this.outside(sql, values), (action) => runAll([action], log));
   }
 
-  own(): Promise<void> {
-    return Promise.resolve(); // the lock of the data folder does it
+  /** The lock of the data folder keeps others off. */
+  async own(onLost: (error: DomainError) => void): Promise<void> {
+    this.onDamage = onLost;
+    const { file, log } = this.options;
+    this.leaveOff = await lookForDamage({ file, connection: this.reader, log, onDamage: (error) => this.damaged(error), onSearchDamage: async () => await this.rebuildSearch() });
+    if (this.damage) throw this.damage;
   }
 
   async transaction<T>(work: (db: Db) => Promise<T>, isAhead?: boolean): Promise<T> {
@@ -67,37 +76,27 @@ export class SqliteEngine implements Engine {
     }
   }
 
-  async migrationStep<T>(work: (knex: Knex) => Promise<T>): Promise<T> {
+  async migrate<T>(work: MigrationWork<T>): Promise<T> {
     this.writes();
-    // Foreign keys cannot be switched off inside a transaction, and a table that is rebuilt would take its referring rows along.
-    const connection = openConnection(this.options.file, { busyTimeoutMs: SHORT_WAIT_MS });
-    try {
-      connection.run('pragma foreign_keys = off');
-      await beginWriting(connection, MIGRATION_TRIES);
-      const result = await work(knexOver(async (sql, values) => connection.run(sql, values), 'inside'));
-      checkForeignKeys(connection);
-      connection.run('commit');
-      return result;
-    } catch (error) {
-      throw translated(sqlite, error);
-    } finally {
-      connection.close(); // rolls back what was not committed
-    }
+    return await inMigration(this.options.file, work);
+  }
+
+  async tryMigration(work: MigrationWork<void>): Promise<TrialSpace> {
+    return await onTrialCopy(this.options.file, this.reader, work);
   }
 
   copyAside(label: string): Promise<string> {
-    const folder = join(dirname(this.options.file), 'backups');
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const time = new Date(this.options.clock.now()).toISOString().replaceAll(':', '-');
-    const copy = join(folder, `before-migration-${time}-${label}.db`);
-    if (existsSync(copy)) rmSync(copy);
-    this.reader.run('vacuum into ?', [copy]);
-    const handle = openSync(copy, 'r+');
-    fsyncSync(handle);
-    closeSync(handle);
-    const copies = readdirSync(folder).filter((name) => name.startsWith('before-migration-')).toSorted();
-    for (const old of copies.slice(0, -KEPT_COPIES)) rmSync(join(folder, old));
-    return Promise.resolve(copy);
+    return Promise.resolve(copyAside(this.options.file, this.reader, label, this.options.clock.now()));
+  }
+
+  findCopy(labels: readonly string[]): string | undefined {
+    return findCopy(this.options.file, labels);
+  }
+
+  size(): Promise<DatabaseSize> {
+    const tables = this.reader.run("select name from pragma_table_list where type = 'table' and schema = 'main' and name not like 'sqlite%'").rows as { name: string }[];
+    const rows = tables.map(({ name }) => this.reader.first<{ n: number }>(`select count(*) as n from "${name}"`)?.n ?? 0);
+    return Promise.resolve({ rows: rows.reduce((sum, n) => sum + n, 0), bytes: contentBytes(this.reader) });
   }
 
   warnings(): Promise<string[]> {
@@ -110,13 +109,38 @@ export class SqliteEngine implements Engine {
   }
 
   checks(): Promise<EngineCheck[]> {
-    const rows = (this.reader.run('pragma quick_check').rows ?? []) as { quick_check: string }[];
-    const damage = rows.map((row) => row.quick_check).filter((line) => line !== 'ok');
-    if (damage.length === 0) return Promise.resolve([{ check: 'integrity', state: 'ok', found: 'quick_check found nothing', mend: '' }]);
-    return Promise.resolve([{ check: 'integrity', state: 'fail', found: damage.slice(0, 3).join('; '), mend: 'stop the server and restore a copy from before the damage' }]);
+    return Promise.resolve([{ check: 'integrity', ...this.integrity() }]);
+  }
+
+  watch(onError: (error: unknown) => void): void {
+    const heard = (error: unknown): void => {
+      if (isDamage(error)) this.damaged(databaseDamaged(this.options.file, messageOf(error), error));
+      if (isSearchDamage(error)) void this.rebuildSearch();
+      onError(error);
+    };
+    this.reader.onError = heard;
+    if (this.writer) this.writer.onError = heard;
+  }
+
+  reusableBytes(): number {
+    const [{ freelist_count: pages = 0 } = {}, { page_size: bytes = 0 } = {}] = ['freelist_count', 'page_size'].map((name) => this.reader.first<{ freelist_count?: number; page_size?: number }>(`pragma ${name}`));
+    return pages * bytes;
+  }
+
+  async takesWrites(): Promise<boolean> {
+    try {
+      // The same number again: it says nothing to anybody, and a page of the log is written for it.
+      const { user_version: version = 0 } = this.reader.first<{ user_version: number }>('pragma user_version') ?? {};
+      await this.writes().transaction(async (transaction) => await transaction.run(`pragma user_version = ${version}`, []));
+      return true;
+    } catch {
+      return false; // the watch has heard why
+    }
   }
 
   async close(): Promise<void> {
+    await this.leaveOff();
+    await this.rebuilding;
     await this.queue?.idle();
     await this.checkpoints.close();
     this.reader.close();
@@ -128,16 +152,62 @@ export class SqliteEngine implements Engine {
     return await this.writes().transaction(async (transaction) => await transaction.run(sql, values));
   }
 
+  private damaged(error: DomainError): void {
+    if (this.damage) return;
+    this.damage = error;
+    this.options.log.error({ err: error }, 'database.damaged');
+    this.remember(error);
+    this.onDamage(error);
+  }
+
+  /** Whoever starts next must not store into it again. */
+  private remember({ message }: DomainError): void {
+    const { file, clock, log, readOnly } = this.options;
+    if (readOnly) return;
+    try {
+      layMark(file, { found: message, at: new Date(clock.now()).toISOString() });
+    } catch (err) {
+      log.error({ err }, 'database.damage_not_marked'); // the disk takes nothing: the next one has to find it by itself
+    }
+  }
+
+  /** Makes the damaged index of names anew; where that is not possible, the database is damaged. Never rejects. */
+  private async rebuildSearch(): Promise<void> {
+    if (!this.queue || this.damage) return;
+    await (this.rebuilding ??= this.rebuilt().finally(() => (this.rebuilding = undefined)));
+  }
+
+  private async rebuilt(): Promise<void> {
+    const { file, log } = this.options;
+    const began = performance.now();
+    try {
+      await this.writes().transaction(async (transaction) => await transaction.run(REBUILD_NAME_SEARCH, []));
+      log.warn({ duration_ms: Math.round(performance.now() - began) }, 'database.search_rebuilt');
+    } catch (err) {
+      if (codeOf(err).startsWith('SQLITE_CORRUPT')) return this.damaged(databaseDamaged(file, `its index of names cannot be made anew: ${messageOf(err)}`, err));
+      log.warn({ err }, 'database.search_not_rebuilt'); // a full disk: the next one who needs it begins again
+    }
+  }
+
+  private integrity(): Omit<EngineCheck, 'check'> {
+    let found: Found;
+    try {
+      found = lookThrough(this.reader);
+    } catch (error) {
+      return { state: 'warn', found: `it could not be looked through: ${messageOf(error)}`, mend: 'try again' };
+    }
+    if (found.damage.length > 0) return { state: 'fail', found: found.damage.join('; '), mend: 'stop the server and restore a copy from before the damage' };
+    if (found.isSearchDamaged) return { state: 'warn', found: 'the index of names is damaged', mend: 'start the server anew: it makes the index again' };
+    const mark = readMark(this.options.file);
+    if (mark) return { state: 'warn', found: `quick_check found nothing; but damage was noticed at ${mark.at}: ${mark.found}`, mend: 'start the server, which looks at all of it; if it does not start, restore a backup, and see to the disk and the memory of this machine' };
+    return { state: 'ok', found: 'quick_check found nothing', mend: '' };
+  }
+
   private writes(): WriteQueue {
+    if (this.damage) throw this.damage;
     if (!this.queue) throw new DomainError('conflict', 'database_read_only', 'the database was opened for reading only');
     return this.queue;
   }
-}
-
-function checkForeignKeys(connection: SqliteConnection): void {
-  const broken = connection.run('pragma foreign_key_check').rows as { table: string; parent: string }[];
-  const [first] = broken;
-  if (first) throw new Error(`the migration left ${broken.length} rows without what they refer to, first in ${first.table} (to ${first.parent}); nothing was changed`);
 }
 
 // A bare `?` in a join lets the planner look at its value, and then SQLite prepares the statement anew for each new value, which

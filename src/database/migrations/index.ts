@@ -18,3 +18,6 @@ export interface Migration {
 
 /** All migrations, oldest first. Append only. */
 export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry, imagesAndEtags, peopleKeysAndAudit, deviceProfiles];
+
+/** The name of the schema that this program brings a database to. */
+export const NEWEST_SCHEMA: string = MIGRATIONS.at(-1)?.name ?? '';

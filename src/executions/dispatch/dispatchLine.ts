@@ -2,8 +2,10 @@ import type { Downlink, Peer, SendResult } from '../../connections';
 import type { Database, Db } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
+import type { Tally } from '../../kernel/tally';
 import { Alarm } from '../timers/alarm';
 import type { Execution } from '../execution';
+import type { DispatchResult } from '../executionCounts';
 import { ExecutionRepository } from '../store/executionRepository';
 import type { Change, Ledger } from '../ledger/ledger';
 
@@ -18,6 +20,8 @@ export interface DispatchOptions {
   readonly database: Database;
   readonly ledger: Ledger;
   readonly hub: DispatchHub;
+  /** Counts what became of each attempt. */
+  readonly dispatches: Pick<Tally<DispatchResult>, 'add'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -174,15 +178,21 @@ export class DispatchLine {
   }
 
   private async send(execution: Execution, session: number): Promise<void> {
-    const { clock, hub, log } = this.options;
+    const { clock, dispatches, hub, log } = this.options;
     const downlink = downlinkOf(execution);
     try {
       const isWanted = this.leaving.delete(execution.id);
       const result = isWanted && downlink.deadline > clock.now() ? await hub.send(downlink, session) : 'not_sent';
-      if (result === 'not_sent') return await this.putBack(execution);
+      if (result === 'not_sent') {
+        await this.putBack(execution);
+        dispatches.add('put_back');
+        return;
+      }
+      dispatches.add('sent');
       log.debug({ execution_id: execution.id, connection_id: this.connectionId, attempt: execution.attempts }, 'executions.sent');
     } catch (error) {
       // It may have left: it stays in transit, and its deadline decides.
+      dispatches.add('failed');
       log.error({ execution_id: execution.id, connection_id: this.connectionId, error }, 'executions.send_failed');
     }
   }

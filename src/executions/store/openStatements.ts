@@ -25,6 +25,12 @@ function hot(name: string, sql: string): HotStatement {
 /** What the server needs to keep going what has not ended; the order of the values is that of the `?`. */
 export const openStatements = {
   openOfDevice: hot('openOfDevice', `${WITHOUT_QUERY} where e.organization_id = ? and e.device_id = ? and e.final = 0 limit ?`),
+  // Over all organizations, by an index: the first device that has any. What asks for another comes before that one.
+  openOfAnyDevice: hot(
+    'openOfAnyDevice',
+    `${WITHOUT_QUERY} where (e.organization_id, e.device_id) = (select f.organization_id, f.device_id from executions f where f.final = 0 order by f.organization_id, f.device_id limit 1)
+      and e.final = 0 order by case when e.parent_execution_id is null then 1 else 0 end, e.queue_order, e.id limit ?`,
+  ),
   toMark: hot('toMark', `${WITHOUT_QUERY} where e.organization_id = ? and e.connection_id = ? and e.state = 'in_transit' and e.final = 0 and e.id > ? order by e.id limit ?`),
   // With the bare column SQLite would rather read all executions of the organization than look for more than one id.
   toJudge: hot('toJudge', `${WITH_QUERY} where e.organization_id || '' = ? and e.id in (${Array.from({ length: PORTION }, () => '?').join(', ')}) order by e.next_deadline, e.id`),

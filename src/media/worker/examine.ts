@@ -40,7 +40,7 @@ async function stillAvifs(mostMemory: number): Promise<Decode> {
 }
 
 /** How a picture is looked at. */
-export type Limits = Omit<WorkerStart, 'file'>;
+export type Limits = Pick<WorkerStart, 'thumbnailPixels' | 'mostMemory'>;
 
 /** Says what the bytes are, and makes the small picture. `complaints`: what decoders write to the console. */
 export async function examine(bytes: Buffer, { thumbnailPixels, mostMemory }: Limits, complaints: readonly string[]): Promise<Report> {

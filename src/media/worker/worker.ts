@@ -9,9 +9,9 @@ const complaints: string[] = [];
 for (const name of ['log', 'info', 'warn', 'error'] as const) console[name] = (...words: readonly unknown[]): void => void complaints.push(words.map(String).join(' '));
 
 /** One thread looks at one picture: whatever it does to the thread's memory ends with the thread. */
-async function look(port: MessagePort, { file, ...limits }: WorkerStart): Promise<void> {
+async function look(port: MessagePort, { file, thumbnailPixels, mostMemory }: WorkerStart): Promise<void> {
   lowerPriority();
-  port.postMessage(await examine(readFileSync(file), limits, complaints));
+  port.postMessage(await examine(readFileSync(file), { thumbnailPixels, mostMemory }, complaints));
 }
 
 if (parentPort) void look(parentPort, workerData as WorkerStart);

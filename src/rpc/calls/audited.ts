@@ -20,7 +20,8 @@ export function auditedCall(call: OpenCall, facts: MethodFacts, request?: unknow
 }
 
 const KEY_REASONS = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
-const NOT_AUDITED = new Set(['cancelled', 'shutting_down']);
+// The trail lies on the disk that is full.
+const NOT_AUDITED = new Set(['cancelled', 'shutting_down', 'storage_full', 'storage_read_only']);
 
 /** Whether the trail tells of a call that was refused before it began: of every change, and of a caller that may not or not so often. */
 export function isAudited({ changes }: MethodFacts, code: status, reason: string): boolean {

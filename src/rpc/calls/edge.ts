@@ -6,11 +6,15 @@ import { KeyRefused, KeyUnknown, type Principal } from '../../kernel/principal';
 import { admitAgain } from '../admission';
 import type { Auditor } from '../auditor';
 import type { Authenticator } from '../authenticator';
+import { observersAsOne, type CallObserver } from '../callObserver';
 import { toWire, type WireError } from '../errorTable';
 import { shuttingDown } from '../openCall';
 import { auditedCall, endOf, isAudited, resourceOf, withoutSuccess } from './audited';
 import { KeyWatch } from './keyWatch';
+import { Observed } from './observed';
 import type { ServedCall } from './servedCall';
+
+const HEALTH_CHECK = '/grpc.health.v1.Health/Check';
 
 /** How long after its headers the message of a call may come before its key is looked at again, in milliseconds. */
 const AT_ONCE = 100;
@@ -21,23 +25,32 @@ export class Edge {
   readonly clock: Clock;
   readonly log: Logger;
   private readonly auditor: Auditor | undefined;
+  private readonly observer: CallObserver | undefined;
   /** New calls are refused: the server is stopping. */
   draining = false;
+  private readonly requireRoom: () => void;
   private readonly calls = new Set<ServedCall>();
   private readonly keys: KeyWatch;
   private idle: (() => void) | undefined;
 
-  constructor(options: { authenticator: Authenticator; clock: Clock; log: Logger; keyRecheckMs: number; auditor?: Auditor }) {
+  constructor(options: { authenticator: Authenticator; clock: Clock; log: Logger; keyRecheckMs: number; auditor?: Auditor; observers?: readonly CallObserver[]; requireRoom?: () => void }) {
     this.authenticator = options.authenticator;
     this.clock = options.clock;
     this.log = options.log;
     this.auditor = options.auditor;
+    this.requireRoom = options.requireRoom ?? (() => {});
+    this.observer = observersAsOne(options.observers ?? []);
     this.keys = new KeyWatch({ ...options, everyMs: options.keyRecheckMs });
   }
 
   /** A call has begun. */
   open(call: ServedCall): void {
     this.calls.add(call);
+  }
+
+  /** Its headers are here, and its request id is known. */
+  began(call: ServedCall): void {
+    if (this.observer) call.context.ending = this.observer.began(new Observed(call));
   }
 
   /** A stream's key is known: from here on it is looked at again and again. */
@@ -59,8 +72,12 @@ export class Edge {
     return undefined;
   }
 
-  /** What has to be done before the handler sees a request: a limited key reaches what it names, and a change is in the audit trail. Undefined: nothing. */
+  /**
+   * What has to be done before the handler sees a request: a limited key reaches what it names, and a change is in the audit trail. Undefined:
+   * nothing. Throws `storage_full`, `storage_read_only`: the disk does not take a change just now.
+   */
   prepare({ method, context }: ServedCall, request: unknown): Promise<void> | undefined {
+    if (method.facts.changes && !method.facts.clearsUp) this.requireRoom();
     const passed = method.pass(context, request);
     if (!method.facts.changes || !this.auditor) return passed;
     const { auditor } = this;
@@ -96,20 +113,23 @@ export class Edge {
     if (!call.method.isUnary) this.keys.delete(call);
     this.refusedAudited(call, code, reason);
     if (this.calls.size === 0) this.idle?.();
-    const { path, requestId, peer, organizationId, startedAt } = call.context;
+    const { path, requestId, peer, organizationId, startedAt, ending } = call.context;
+    const durationMs = this.clock.monotonic() - startedAt;
+    ending?.ended({ code: status[code], reason, http, durationMs });
     const principal = call.context.principal as Principal | undefined;
     const fields = {
       method: path,
       code: status[code],
       http,
       reason,
-      duration_ms: Math.round((this.clock.monotonic() - startedAt) * 1000) / 1000,
+      duration_ms: Math.round(durationMs * 1000) / 1000,
       request_id: requestId,
       key_prefix: (principal ?? call.context.refusedKey)?.keyPrefix,
       organization_id: organizationId,
       peer,
     };
-    this.log.info(fields, 'rpc.call');
+    // A supervisor asks every few seconds for years: that all is well is no news.
+    this.log[path === HEALTH_CHECK && code === status.OK ? 'debug' : 'info'](fields, 'rpc.call');
   }
 
   /** What a caller is told of a failure; what it is not told goes to the log. */

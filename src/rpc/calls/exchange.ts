@@ -50,6 +50,12 @@ class OneRequest implements Exchange {
  * already. Throws what `readmit` and `accept` throw.
  */
 export function serve(call: ServedCall, request: unknown, found?: readonly Violation[]): void {
+  const { ending } = call.context;
+  if (ending?.inside) ending.inside(() => serveNow(call, request, found));
+  else serveNow(call, request, found);
+}
+
+function serveNow(call: ServedCall, request: unknown, found: readonly Violation[] | undefined): void {
   const looking = call.readmit();
   if (!looking) return serveAdmitted(call, request, found);
   looking.then(() => call.context.aborted ?? serveAdmitted(call, request, found)).catch((error: unknown) => call.fail(error));

@@ -5,6 +5,9 @@ import type { ServedMethod } from './servedMethod';
 export interface ServedCall {
   readonly method: ServedMethod;
   readonly context: OpenCall;
+  readonly transport: 'grpc' | 'http';
+  /** The caller's header of that name. */
+  readonly traceparent: string | undefined;
   /** Asks for the next message. */
   read(): void;
   /** Sends the only answer and ends the call with OK. */

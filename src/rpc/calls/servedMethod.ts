@@ -7,7 +7,7 @@ import type { Gate, NamedThings } from '../gate';
 import type { Descriptors, MethodFacts } from '../descriptors';
 import type { BidiHandler, ClientStreamHandler, References, ServerStreamHandler, UnaryHandler } from '../handlers';
 import type { OpenCall } from '../openCall';
-import type { FieldRuleChecks, MessageCheck } from '../validation/fieldRules';
+import type { FieldRuleChecks } from '../validation/fieldRules';
 import type { MethodDefinition } from './definitions';
 import { Undecodable } from './undecodable';
 
@@ -17,18 +17,16 @@ export type AnyHandler = UnaryHandler<unknown, unknown> | ServerStreamHandler<un
 /** One method as the edge serves it: what the protos say, what checks a message, who answers. */
 export class ServedMethod {
   readonly isUnary: boolean;
-  private readonly fieldRules: MessageCheck;
   private readonly ownCheck: ((request: unknown) => Violation[]) | undefined;
   private readonly references: References<unknown> | undefined;
 
   constructor(
     readonly facts: MethodFacts,
-    checks: FieldRuleChecks,
+    private readonly checks: FieldRuleChecks,
     readonly handler: AnyHandler,
     private readonly gate?: Gate,
   ) {
     this.isUnary = facts.kind === 'unary';
-    this.fieldRules = checks.of(facts.request);
     this.ownCheck = (handler as UnaryHandler<unknown, unknown>).check;
     this.references = (handler as UnaryHandler<unknown, unknown>).references;
   }
@@ -43,7 +41,7 @@ export class ServedMethod {
     call.request = message;
     enterWith(call, this.facts, message);
     const ofRules: Violation[] = [];
-    this.fieldRules(message as Record<string, unknown>, '', ofRules);
+    this.checks.of(this.facts.request)(message as Record<string, unknown>, '', ofRules);
     const violations = found.length === 0 ? ofRules : [...found, ...outside(found, ofRules)];
     if (this.ownCheck) violations.push(...outside(violations, this.ownCheck(message)));
     if (violations.length > 0 && this.references) {
@@ -114,12 +112,18 @@ const LONGEST_PATH = 200;
 /** A method that the server does not have: a call of it is answered and logged like any other, without a key that somebody wrote into it. */
 export function missingMethod(path: string, checks: FieldRuleChecks): ServedMethod {
   const shown = withoutKeys(path).slice(0, LONGEST_PATH);
-  return new ServedMethod({ path: shown, service: '', scope: 'none', limited: { devices: 'open', commands: 'open', inside: [] }, adminOnly: false, changes: false, successStatus: 200, statusRules: [], notDone: undefined, content: 'json', routes: [], kind: 'unary', request: EmptySchema, response: EmptySchema, namesOrganization: false }, checks, nobody);
+  return new ServedMethod({ path: shown, service: '', scope: 'none', limited: { devices: 'open', commands: 'open', inside: [] }, adminOnly: false, changes: false, clearsUp: false, successStatus: 200, statusRules: [], notDone: undefined, content: 'json', routes: [], kind: 'unary', request: EmptySchema, response: EmptySchema, namesOrganization: false }, checks, nobody);
+}
+
+/** Whether the server has the method. */
+export function isKnown({ handler }: ServedMethod): boolean {
+  return handler !== nobody;
 }
 
 /** Throws method_unknown for a method that the server does not have. */
-export function requireKnown({ handler, facts }: ServedMethod): void {
-  if (handler === nobody) throw new DomainError('unimplemented', 'method_unknown', `this server has no method ${facts.path}; look for the right one in its protos (grpc.reflection lists them)`);
+export function requireKnown(method: ServedMethod): void {
+  const { facts } = method;
+  if (!isKnown(method)) throw new DomainError('unimplemented', 'method_unknown', `this server has no method ${facts.path}; look for the right one in its protos (grpc.reflection lists them)`);
 }
 
 function nobody(): never {

@@ -20,6 +20,7 @@ type Status = Parameters<ServerInterceptingCallInterface['sendStatus']>[0];
  */
 export class GrpcCall extends ServerInterceptingCall implements ServedCall {
   readonly unsentAtOnce = 16; // to wait for each alone costs a turn of the event loop: a busy server would fall behind a quick reader
+  readonly transport = 'grpc';
   readonly context: OpenCall;
   private readonly deadline: number;
   private readonly endBare: (status: Status) => void;
@@ -52,6 +53,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
   onReceiveMetadata(metadata: Metadata): void {
     this.metadata = metadata;
     this.context.requestId = requestIdFrom(metadata.get('x-request-id')[0]);
+    this.edge.began(this);
     try {
       requireKnown(this.method);
       if (this.edge.draining && !this.method.facts.service.startsWith('grpc.health.')) throw shuttingDown();
@@ -61,6 +63,10 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  get traceparent(): string | undefined {
+    return this.metadata?.get('traceparent')[0]?.toString();
   }
 
   /** Called by grpc-js with each message that was asked for by `read`. */

@@ -1,5 +1,5 @@
 import { Server, type ServerInterceptor } from '@grpc/grpc-js';
-import type { SecureServerOptions } from 'node:http2';
+import type { Http2Server, SecureServerOptions } from 'node:http2';
 import type { GrpcLimits } from '../limits';
 
 /** The HTTP/2 options that make the limits of a connection. */
@@ -15,6 +15,7 @@ export function http2Options(limits: GrpcLimits): SecureServerOptions {
 interface Inner {
   commonServerOptions: object;
   handlers: Map<string, object>;
+  readonly http2Servers: ReadonlyMap<Http2Server, object>;
 }
 
 /** The handlers as grpc-js keeps them, with one for every path. */
@@ -45,5 +46,10 @@ export class LimitedServer extends Server {
     inner.commonServerOptions = { ...inner.commonServerOptions, ...http2Options(limits) };
     // By itself it answers the call of a method that it does not have before the interceptor sees it.
     inner.handlers = new Handlers();
+  }
+
+  /** The ports that are open; grpc-js shows them to nobody. */
+  get ports(): Iterable<Http2Server> {
+    return (this as unknown as Inner).http2Servers.keys();
   }
 }

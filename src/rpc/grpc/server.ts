@@ -1,4 +1,4 @@
-import { logVerbosity, type Server, ServerCredentials, setLogVerbosity, type ServerInterceptor, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { logVerbosity, ServerCredentials, setLogVerbosity, type ServerInterceptor, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { MethodDefinition } from '../calls/definitions';
 import { missingMethod } from '../calls/servedMethod';
 import { listenFault } from '../listenFault';
@@ -8,6 +8,7 @@ import type { ServerTls } from '../tls/serverTls';
 import { GrpcCall } from './call';
 import { ReloadableCredentials } from './credentials';
 import { guarded } from './guarded';
+import { Handshakes } from './handshakes';
 import { http2Options, LimitedServer } from './limitedServer';
 
 /** What a gRPC server needs. */
@@ -21,7 +22,8 @@ export interface GrpcServerOptions {
 /** The gRPC port: TLS and limits around the services. */
 export class GrpcServer implements Door {
   private readonly limits: GrpcLimits;
-  private readonly server: Server;
+  private readonly server: LimitedServer;
+  private readonly handshakes = new Handshakes();
 
   constructor(private readonly options: GrpcServerOptions) {
     const { services } = options;
@@ -43,11 +45,14 @@ export class GrpcServer implements Door {
     const port = await new Promise<number>((resolve, reject) => {
       this.server.bindAsync(listen, credentials, (error, bound) => (error ? reject(listenFault(listen, 'PLANTROOM_GRPC_LISTEN', error)) : resolve(bound)));
     });
+    if (tls.isOn) for (const opened of this.server.ports) this.handshakes.watch(opened);
     return { address: `${listen.slice(0, listen.lastIndexOf(':'))}:${port}` };
   }
 
   async close(): Promise<void> {
-    await new Promise<void>((resolve) => this.server.tryShutdown(() => resolve()));
+    const closed = new Promise<void>((resolve) => this.server.tryShutdown(() => resolve()));
+    this.handshakes.cut(); // it would wait for them too
+    await closed;
   }
 
   cut(): void {

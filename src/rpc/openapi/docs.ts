@@ -16,14 +16,13 @@ export const DOCS_CSP = "default-src 'none'; script-src 'self'; style-src 'self'
 
 const TYPES: Readonly<Record<string, string>> = { html: 'text/html; charset=utf-8', js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', png: 'image/png', txt: 'text/plain; charset=utf-8' };
 
-const FILES = ['index.html', 'start.js', 'style.css', 'swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'LICENSE.txt', 'NOTICE.txt', 'THIRD-PARTY.txt'] as const;
+/** The names of the pages below /docs/; `index.html` is the page itself. They reach for `/openapi.json` and for nothing else. */
+export const DOCS_FILES = ['index.html', 'start.js', 'style.css', 'swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'LICENSE.txt', 'NOTICE.txt', 'THIRD-PARTY.txt'] as const;
 
-/** The pages by their names below /docs/; `index.html` is the page itself. They reach for `/openapi.json` and for nothing else. */
-export function docsFiles(): ReadonlyMap<string, DocsFile> {
-  return new Map(FILES.map((name) => [name, fileOf(name)]));
-}
+export type DocsName = (typeof DOCS_FILES)[number];
 
-function fileOf(name: string): DocsFile {
+/** The page of that name. */
+export function docsFile(name: DocsName): DocsFile {
   const body = asset(`docs/${name}`);
   return { contentType: TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream', body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
 }

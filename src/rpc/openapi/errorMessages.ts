@@ -42,6 +42,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   sandbox_busy: 'too many scripts wait for their turn; try again in a second',
   resume_token_expired: 'what came after the resumeToken is not all kept any more; read what is there, then watch without a token',
   storage_full: 'the disk of the data folder is full and the picture was not stored; free some space on the server, then try again',
+  storage_read_only: 'the disk of the server cannot be written just now, so that nothing is stored; see why, make it writable, then try again',
   sandbox_unavailable: 'the threads that run scripts cannot be started; the log of the server says why',
   media_unavailable: 'the thread that looks at pictures cannot be started; the log of the server says why',
   encoder_interrupted: 'the encoder was interrupted through no fault of its own; nothing was stored, try again',

@@ -61,7 +61,12 @@ const USUAL = {
   TooManyRequests: [cause('exhausted', 'rate_limited', 'too many calls came with this key or from this address, or too many without a good key')],
   HeadersTooLarge: [{ ...cause('too_large', 'headers_too_large', 'the address and the headers have more than 16 KiB together'), status: 431 }],
   InternalError: [cause('internal', 'internal', 'the server failed; its log names the cause under the request id')],
-  Unavailable: [cause('unavailable', 'database_unavailable', 'safe to repeat'), cause('unavailable', 'shutting_down', 'safe to repeat')],
+  Unavailable: [
+    cause('unavailable', 'database_unavailable', 'safe to repeat'),
+    cause('unavailable', 'shutting_down', 'safe to repeat'),
+    cause('unavailable', 'storage_full', 'the disk of the server is full: of all changes only those that delete, remove, revoke or cancel are taken'),
+    cause('unavailable', 'storage_read_only', 'the disk of the server cannot be written'),
+  ],
 } as const satisfies Readonly<Record<string, readonly Cause[]>>;
 
 type UsualName = keyof typeof USUAL;

@@ -1,1 +1,1 @@
-export { DOCS_CSP, docsFiles, openApiText, type DocsFile } from './docs';
+export { DOCS_CSP, DOCS_FILES, docsFile, openApiText, type DocsFile, type DocsName } from './docs';

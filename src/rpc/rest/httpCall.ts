@@ -38,6 +38,7 @@ export interface CallShape {
 /** One call over HTTP, from its headers to its end. */
 export class HttpCall implements ServedCall {
   readonly unsentAtOnce = 1; // a send waits only for a reader that is behind
+  readonly transport = 'http';
   readonly context: OpenCall;
   readonly method: ServedMethod;
   private finished = false;
@@ -61,6 +62,7 @@ export class HttpCall implements ServedCall {
     const { request, reply, context, method } = this;
     this.edge.open(this);
     context.requestId = requestIdOf(reply);
+    this.edge.began(this);
     reply.raw.once('close', () => this.onClose());
     try {
       refuseKeys(request);
@@ -71,6 +73,10 @@ export class HttpCall implements ServedCall {
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  get traceparent(): string | undefined {
+    return headerOf(this.request, 'traceparent');
   }
 
   /** The body is here, whole. */

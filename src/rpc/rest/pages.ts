@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { DOCS_CSP, docsFiles, openApiText } from '../openapi';
+import { DOCS_CSP, DOCS_FILES, docsFile, openApiText } from '../openapi';
 import { compressed, encodingFor, type Encoding } from './compression';
 import { digestOf, knows, tagOf } from './conditional';
 import { JSON_TYPE } from './errorAnswer';
@@ -19,21 +19,30 @@ interface Page {
 
 /**
  * Shows the OpenAPI document and the pages that make it readable, to everybody. `baseUrl`: how clients reach this server; empty: as they did.
- * Gives the paths.
+ * Each is made when it is asked for the first time. Gives the paths.
  */
 export function addPages(app: FastifyInstance, baseUrl: string): readonly string[] {
-  const text = Buffer.from(openApiText(baseUrl));
-  const document = { contentType: JSON_TYPE, body: text, etag: tagOf(digestOf(text), undefined, false), cacheControl: 'no-cache', encoded: new Map() };
-  app.get('/openapi.json', (request, reply) => send(request, reply, document));
+  const document = once(() => documentOf(baseUrl));
+  app.get('/openapi.json', (request, reply) => send(request, reply, document()));
   const moved = ['/', '/docs'];
   for (const path of moved) app.get(path, (_, reply) => reply.redirect('docs/', 308));
-  const files = Array.from(docsFiles(), ([name, file]) => {
+  const files = DOCS_FILES.map((name) => {
     const path = `/docs/${name === 'index.html' ? '' : name}`;
-    const page = { ...file, cacheControl: name.endsWith('.html') ? 'no-cache' : `public, max-age=${DAY_S}`, encoded: new Map() };
-    app.get(path, (request, reply) => send(request, reply.header('content-security-policy', DOCS_CSP), page));
+    const page = once(() => ({ ...docsFile(name), cacheControl: name.endsWith('.html') ? 'no-cache' : `public, max-age=${DAY_S}`, encoded: new Map() }));
+    app.get(path, (request, reply) => send(request, reply.header('content-security-policy', DOCS_CSP), page()));
     return path;
   });
   return ['/openapi.json', ...moved, ...files];
+}
+
+function documentOf(baseUrl: string): Page {
+  const body = Buffer.from(openApiText(baseUrl));
+  return { contentType: JSON_TYPE, body, etag: tagOf(digestOf(body), undefined, false), cacheControl: 'no-cache', encoded: new Map() };
+}
+
+function once(make: () => Page): () => Page {
+  let made: Page | undefined;
+  return () => (made ??= make());
 }
 
 async function send(request: FastifyRequest, reply: FastifyReply, page: Page): Promise<FastifyReply> {

@@ -1,4 +1,4 @@
-import type { FastifyInstance, HTTPMethods } from 'fastify';
+import type { HTTPMethods } from 'fastify';
 import type { ServedMethod } from '../calls/servedMethod';
 import type { HttpRoute } from '../descriptors';
 import type { Services } from '../services';
@@ -50,39 +50,71 @@ export function verbsOf(routes: readonly Pick<RestRoute, 'pattern' | 'verb' | 'f
   return verbs;
 }
 
-const VERBS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'QUERY'];
+interface TakenPath {
+  readonly pattern: string;
+  readonly verbs: readonly HTTPMethods[];
+  readonly expression: RegExp;
+}
 
-/** What a path takes, for the header Allow; undefined: there is no such path. For verbs that the router does not know. */
-export function findAllow(taken: ReadonlyMap<string, readonly HTTPMethods[]>, path: string): string | undefined {
-  for (const [pattern, verbs] of taken) if (expressionOf(pattern).test(path)) return allowOf(verbs);
-  return undefined;
+/**
+ * What each path takes, for those who send it something else. Beside the router, where each verb that a path does not take would be a route of
+ * its own: a thousand of them, which took longer than all the rest of a start.
+ */
+export class TakenVerbs {
+  private readonly paths: readonly TakenPath[];
+
+  /** The verbs of each path. */
+  constructor(taken: ReadonlyMap<string, readonly HTTPMethods[]>) {
+    const paths = Array.from(taken, ([pattern, verbs]) => ({ pattern, verbs, expression: expressionOf(pattern) }));
+    this.paths = paths.toSorted((a, b) => (rankOf(a.pattern) < rankOf(b.pattern) ? -1 : 1));
+  }
+
+  /** What a path takes, for the header Allow; undefined: there is no such path. */
+  findAllow(path: string): string | undefined {
+    const plain = decoded(path);
+    const found = this.paths.find(({ expression }) => expression.test(plain));
+    return found && allowOf(found.verbs);
+  }
+
+  /** The verbs that the router would take for a pattern by way of a wider one: `/devices/templates` does not take what `/devices/:id` does. */
+  hidden(): { readonly url: string; readonly method: HTTPMethods[]; readonly allow: string }[] {
+    const wide = this.paths.filter(({ pattern }) => pattern.includes(':'));
+    return this.paths.flatMap(({ pattern, verbs }) => {
+      const example = exampleOf(pattern);
+      const others = wide.flatMap((other) => (other.pattern !== pattern && other.expression.test(example) ? other.verbs : []));
+      const method = [...new Set(others)].filter((verb) => !verbs.includes(verb));
+      return method.length > 0 ? [{ url: pattern, method, allow: allowOf(verbs) }] : [];
+    });
+  }
 }
 
 function allowOf(verbs: readonly HTTPMethods[]): string {
   return [...verbs, 'OPTIONS'].join(', ');
 }
 
-function expressionOf(pattern: string): RegExp {
-  const parts = pattern.split(/(::|:\w+(?:\([^)]*\))?)/);
-  return new RegExp(`^${parts.map((part) => (part === '::' ? ':' : /^:\w/.test(part) ? '[^/:]+' : part.replaceAll('.', '\\.'))).join('')}$`);
-}
-
-/** Answers the verbs that a known path does not take: OPTIONS with what it takes, others by `refuse`. */
-export function addOtherVerbs(app: FastifyInstance, taken: ReadonlyMap<string, readonly HTTPMethods[]>, refuse: (allow: string) => never): void {
-  for (const [url, verbs] of taken) {
-    const allow = allowOf(verbs);
-    const others = VERBS.filter((verb) => !verbs.includes(verb));
-    app.route({ method: 'OPTIONS', url, handler: async (_, reply) => await reply.code(204).header('allow', allow).send() });
-    if (others.length === 0) continue;
-    app.route({
-      method: others,
-      url,
-      exposeHeadRoute: false,
-      onRequest: (_, reply) => {
-        void reply.header('allow', allow);
-        refuse(allow);
-      },
-      handler: () => refuse(allow),
-    });
+// As the router reads it: what stands for a letter is that letter, what stands for a slash is none.
+function decoded(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
   }
 }
+
+const PARAMETER = /(::|:\w+(?:\([^)]*\))?)/;
+
+function partsOf(pattern: string, parameter: (text: string) => string, plain: (text: string) => string = (text) => text): string {
+  return pattern.split(PARAMETER).map((part) => (part === '::' ? ':' : /^:\w/.test(part) ? parameter(part) : plain(part))).join('');
+}
+
+/** One that a verb follows, `:id(^[^:]+)`, ends where that begins. */
+const isCut = (parameter: string): boolean => parameter.endsWith(')');
+
+function expressionOf(pattern: string): RegExp {
+  return new RegExp(`^${partsOf(pattern, (text) => (isCut(text) ? '[^/:]+' : '[^/]+'), (text) => text.replaceAll('.', '\\.'))}$`);
+}
+
+const exampleOf = (pattern: string): string => partsOf(pattern, () => 'x');
+
+/** Sorts as the router prefers: words before parameters, and what follows them before their end. */
+const rankOf = (pattern: string): string => partsOf(pattern, (text) => (isCut(text) ? '\ufffe' : '\uffff'));

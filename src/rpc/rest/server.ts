@@ -10,18 +10,19 @@ import { AnswerWriters } from '../json/answerWriter';
 import { RequestReaders } from '../json/requestReader';
 import { listenFault } from '../listenFault';
 import type { Door, Services } from '../services';
+import { healthPage, readyPage, type StatusPage } from '../status/statusPages';
 import type { ServerTls } from '../tls/serverTls';
 import { sendError } from './errorAnswer';
 import type { Connections } from './connections';
 import { holdBodies } from './expectations';
 import { requestIdOf } from './headers';
-import { HttpCall } from './httpCall';
+import { HttpCall, type CallShape } from './httpCall';
 import type { HttpLimits } from './httpLimits';
 import { addLinks } from './links';
 import { peerOf } from './peer';
 import { portOf } from './port';
 import { addPages } from './pages';
-import { addOtherVerbs, findAllow, restRoutes, verbsOf, type RestRoute } from './routes';
+import { restRoutes, TakenVerbs, verbsOf, type RestRoute } from './routes';
 import { STREAM_TIMES, type StreamTimes } from './streams';
 import { takeFiles } from './uploadForm';
 
@@ -63,8 +64,7 @@ export class RestServer implements Door {
   private readonly connections: Connections;
   /** The paths that are no calls. */
   private readonly shown: readonly string[];
-  /** The verbs of every path. */
-  private taken: ReturnType<typeof verbsOf> = new Map();
+  private taken = new TakenVerbs(new Map());
 
   constructor(private readonly options: RestServerOptions) {
     const port = portOf({ ...options, log: options.services.edge.log }, (error, request, reply) => this.onError(error, request, reply));
@@ -73,12 +73,8 @@ export class RestServer implements Door {
     this.app.removeAllContentTypeParsers();
     this.app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     this.app.setErrorHandler((error: FastifyError, request, reply) => this.onError(error, request, reply));
-    this.app.setNotFoundHandler((request, reply) => {
-      const allow = findAllow(this.taken, request.url.split('?')[0] ?? '');
-      if (allow !== undefined) {
-        void reply.header('allow', allow);
-        methodNotAllowed(allow);
-      }
+    this.app.addHook('onRequest', (request, reply, done) => (request.is404 ? this.answerOtherVerb(request, reply, done) : done()));
+    this.app.setNotFoundHandler((request) => {
       throw new DomainError('not_found', 'route_unknown', `there is no ${request.method} ${pathOf(request)}; /openapi.json lists all that there is`);
     });
     holdBodies(this.app.server);
@@ -99,8 +95,8 @@ export class RestServer implements Door {
     });
     addLinks(this.app, links, services.edge);
     const pages = [...this.shown, ...links.map(({ path }) => path)].map((pattern) => ({ verb: 'GET' as const, pattern, form: 'download' as const }));
-    this.taken = verbsOf([...routes, ...pages]);
-    addOtherVerbs(this.app, this.taken, methodNotAllowed);
+    this.taken = new TakenVerbs(verbsOf([...routes, ...pages]));
+    this.hideWiderVerbs();
     const { host, port } = findHostPort(listen) ?? { host: listen, port: 0 };
     try {
       await this.app.listen({ host, port });
@@ -121,16 +117,17 @@ export class RestServer implements Door {
   }
 
   private addRoute(app: FastifyInstance, route: RestRoute, readers: RequestReaders, writers: AnswerWriters): void {
-    const { method, verb, pattern, bodyRule, needsBody, form } = route;
+    const { method, verb, pattern, form } = route;
     const { services, streamTimes: times = STREAM_TIMES } = this.options;
     const { edge } = services;
-    const shape = { method, reader: readers.of(method.facts), writer: writers.of(method.facts.response), bodyRule, needsBody, form, times };
+    let shape: CallShape | undefined; // made by the first call: most routes of a server are never called
     app.route({
       method: form === 'download' ? [verb, 'HEAD'] : verb,
       url: pattern,
       bodyLimit: LARGEST_BODY,
       exposeHeadRoute: form === 'json',
       onRequest: (request, reply, done) => {
+        shape ??= { ...route, reader: readers.of(method.facts), writer: writers.of(method.facts.response), times };
         request.call = new HttpCall(edge, shape, request, reply);
         request.call.begin(done);
       },
@@ -138,11 +135,30 @@ export class RestServer implements Door {
     });
   }
 
+  /** A verb that a known path does not take: OPTIONS with what it takes, others are refused before their body is read. */
+  private answerOtherVerb(request: FastifyRequest, reply: FastifyReply, next: (error?: Error) => void): void {
+    const allow = this.taken.findAllow(request.url.split('?')[0] ?? '');
+    if (allow === undefined) return next();
+    void reply.header('allow', allow);
+    if (request.method === 'OPTIONS') void reply.code(204).send();
+    else next(methodNotAllowed(allow));
+  }
+
+  private hideWiderVerbs(): void {
+    for (const { url, method, allow } of this.taken.hidden()) {
+      const refuse = (_: FastifyRequest, reply: FastifyReply): never => {
+        void reply.header('allow', allow);
+        throw methodNotAllowed(allow);
+      };
+      this.app.route({ method, url, exposeHeadRoute: false, onRequest: refuse, handler: refuse });
+    }
+  }
+
   /** Gives the paths. */
   private addHealth(): readonly string[] {
-    const { health } = this.options.services;
-    this.app.get('/healthz', async () => ({ status: 'ok' }));
-    this.app.get('/readyz', async (_, reply) => await reply.code(health.isServing ? 200 : 503).send({ status: health.isServing ? 'ready' : 'stopping' }));
+    const { readiness } = this.options.services;
+    this.app.get('/healthz', async (_, reply) => await show(reply, healthPage()));
+    this.app.get('/readyz', async (_, reply) => await show(reply, await readyPage(readiness)));
     return ['/healthz', '/readyz'];
   }
 
@@ -159,8 +175,12 @@ export class RestServer implements Door {
   }
 }
 
-function methodNotAllowed(allow: string): never {
-  throw new DomainError('method_not_allowed', 'method_not_allowed', `this address takes ${allow}; use one of these`);
+async function show(reply: FastifyReply, { http, json }: StatusPage): Promise<FastifyReply> {
+  return await reply.code(http).send(json);
+}
+
+function methodNotAllowed(allow: string): DomainError {
+  return new DomainError('method_not_allowed', 'method_not_allowed', `this address takes ${allow}; use one of these`);
 }
 
 /** The path as the log and the caller are told of it: not all of a long one, and no key that somebody wrote into it. */

@@ -5,8 +5,12 @@ import { join } from 'node:path';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
-import { makeCa, makeServerCertificate, type KeyPair } from './certificates';
-import { findText, writeAtomically } from './pemFiles';
+import { writeAtomically } from '../../kernel/writeAtomically';
+import type * as certificates from './certificates';
+import type { KeyPair } from './certificates';
+import { findText } from './pemFiles';
+
+const lazyCertificates = (): typeof certificates => require('./certificates'); // a hundredth of a second, and needed once a year
 
 const RENEW_BEFORE = 30 * 86_400_000;
 const SECRET = 0o600;
@@ -48,7 +52,7 @@ export class PrivatePki {
   }
 
   private async createCa(): Promise<KeyPair> {
-    const ca = await makeCa(this.options.clock.now());
+    const ca = await lazyCertificates().makeCa(this.options.clock.now());
     await writeAtomically(this.file('ca-key.pem'), ca.key, SECRET);
     await writeAtomically(this.caFile, ca.cert, PUBLIC);
     this.options.log.info({ ca: this.caFile }, 'tls.ca_created');
@@ -61,7 +65,7 @@ export class PrivatePki {
   }
 
   private async createServer(ca: KeyPair, names: readonly string[], why: string): Promise<KeyPair> {
-    const made = await makeServerCertificate(ca, names, this.options.clock.now());
+    const made = await lazyCertificates().makeServerCertificate(ca, names, this.options.clock.now());
     const server = { cert: made.cert + ca.cert, key: made.key };
     await writeAtomically(this.file('server-key.pem'), server.key, SECRET);
     await writeAtomically(this.file('server.pem'), server.cert, PUBLIC);

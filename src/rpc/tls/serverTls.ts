@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions, type SecureVersion } from 'node:tls';
 import { findHostPort, isLoopback } from '../../config';
@@ -88,6 +89,11 @@ export class ServerTls {
   context(): SecureContextOptions {
     if (!this.current) throw new Error('the certificates are not there yet; await start() first');
     return this.current;
+  }
+
+  /** When the certificate ends, Unix milliseconds; undefined: there is none. */
+  get endsAt(): number | undefined {
+    return this.current && new X509Certificate(String(this.current.cert)).validToDate.getTime();
   }
 
   /** Calls back whenever `context()` has changed. */

@@ -13,7 +13,7 @@ export type MessageCheck = (message: Fields, prefix: string, out: Violation[]) =
 type Fields = Record<string, unknown>;
 type FieldCheck = (message: Fields, prefix: string, out: Violation[]) => void;
 
-/** Compiles the field rules of the protos (`plantroom.v1.rules`) into checks, once per message type. */
+/** Compiles the field rules of the protos (`plantroom.v1.rules`) into checks, once per message type, when it first comes. */
 export class FieldRuleChecks {
   private readonly compiled = new Map<string, MessageCheck>();
 

@@ -7,6 +7,7 @@ import { DomainError } from '../../kernel/errors';
 import { type JsonObject, jsonProblem } from '../../kernel/jsonValue';
 import type { Logger } from '../../kernel/logger';
 import { cut } from '../../kernel/shortened';
+import type { Tally } from '../../kernel/tally';
 import { CodecRepository } from '../../profiles';
 import { SeenUplinkRepository } from '../uplinks/seenUplinkRepository';
 import { DecodeFailures, type DecodeFailure } from './decodeFailures';
@@ -89,6 +90,11 @@ export class UplinkDecoder {
   /** The server stops: what would have to wait for room or for another attempt is refused with `shutting_down`. */
   stop(): void {
     this.sandbox.stop();
+  }
+
+  /** How often an uplink was not decoded, by the code of why. */
+  get failureCounts(): Pick<Tally, 'entries'> {
+    return this.failures.counts;
   }
 
   private jobOf(message: UplinkMessage, { codecId, hash, variables }: DeviceDecoder, script: string, bytes: Uint8Array): Job {

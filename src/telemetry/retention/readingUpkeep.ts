@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
 import { BackgroundWork } from './backgroundWork';
 import { HourSummariser, type HourSummariserOptions } from './hourSummariser';
@@ -7,6 +8,8 @@ import { ReadingRemoval } from './readingRemoval';
 /** What it needs. */
 export interface ReadingUpkeepOptions extends HourSummariserOptions {
   readonly log: Logger;
+  /** The time by which readings are removed; `clock` where nothing is said. */
+  readonly forgetting?: Clock;
   /** How long it rests between two turns, milliseconds; a minute where nothing is said. */
   readonly everyMs?: number;
 }
@@ -25,7 +28,7 @@ export class ReadingUpkeep {
 
   constructor(private readonly options: ReadingUpkeepOptions) {
     this.summariser = new HourSummariser(options);
-    this.removal = new ReadingRemoval(options);
+    this.removal = new ReadingRemoval({ ...options, clock: options.forgetting ?? options.clock });
   }
 
   /** Begins after the first rest. */
@@ -43,8 +46,10 @@ export class ReadingUpkeep {
   async turn(): Promise<void> {
     const { database, clock } = this.options;
     const work = new BackgroundWork({ database, clock, signal: this.stopping.signal });
-    await this.attempt('sum_up', async () => await this.sumUp(work));
-    await this.attempt('redo', async () => void (await this.summariser.redo(work)));
+    if (database.disk.state() === 'ok') {
+      await this.attempt('sum_up', async () => await this.sumUp(work));
+      await this.attempt('redo', async () => void (await this.summariser.redo(work)));
+    }
     await this.attempt('removal', async () => await this.remove(work));
   }
 

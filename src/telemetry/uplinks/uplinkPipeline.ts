@@ -16,6 +16,7 @@ import { SeriesRepository } from '../readings/seriesRepository';
 import { DiscoveredDeviceRepository } from './discoveredDeviceRepository';
 import { SeenUplinkRepository } from './seenUplinkRepository';
 import { UnknownDevices, type UnknownLimits } from './unknownDevices';
+import { UplinkCounts } from './uplinkCounts';
 import { UPLINK_STEPS, type UplinkRepositories, type UplinkState } from './uplinkSteps';
 
 /** How long the id of an uplink is remembered, in milliseconds: 7 days. */
@@ -42,6 +43,8 @@ export interface UplinkPipelineOptions {
 export class UplinkPipeline {
   private readonly work: UnitOfWork<UplinkRepositories>;
   private readonly unknown: UnknownDevices;
+  /** What came of uplinks so far. */
+  readonly counts = new UplinkCounts();
 
   constructor(private readonly options: UplinkPipelineOptions) {
     this.unknown = new UnknownDevices(options.database, options.log, options.unknown);
@@ -67,13 +70,28 @@ export class UplinkPipeline {
   /**
    * Stores an uplink, all of it or nothing; resolves when it is on disk. `rejected`: it can never be stored, because of
    * `uplink_id_invalid`, `client_device_id_invalid`, `payload_too_deep` or `payload_not_json`. Throws `connection_not_found`,
-   * and `database_unavailable` or `shutting_down`, after which it may be handed in again.
+   * and `database_unavailable`, `storage_full`, `storage_read_only` or `shutting_down`, after which it may be handed in again.
    */
   async handle(message: UplinkMessage): Promise<UplinkOutcome> {
+    const { results } = this.counts;
+    try {
+      const outcome = await this.taken(message);
+      results.add(outcome.outcome);
+      return outcome;
+    } catch (error) {
+      results.add('failed');
+      throw error;
+    }
+  }
+
+  private async taken(message: UplinkMessage): Promise<UplinkOutcome> {
+    const since = performance.now();
+    this.options.database.disk.requireRoom();
     // Before the transaction, and before it takes its place in the order of all: nobody waits for a script with a lock.
     const decoded = (await this.options.decoder?.decode(message)) ?? {};
     const { outcome, state } = await this.stored(message, decoded);
     if (outcome.outcome !== 'stored') return outcome;
+    this.counts.store(state, performance.now() - since);
     this.report(state);
     if (state.binding) this.unknown.bound(message);
     else await this.unknown.seen(message, state.isDiscovery);

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { runInNewContext } from 'node:vm';
-import { DOCS_CSP, docsFiles, openApiText } from '../../../src/rpc/openapi';
+import { DOCS_CSP, DOCS_FILES, docsFile, openApiText, type DocsFile } from '../../../src/rpc/openapi';
 
 describe('the pages at /docs', () => {
-  const files = docsFiles();
+  const files = new Map<string, DocsFile>(DOCS_FILES.map((name) => [name, docsFile(name)]));
   const text = (name: string): string => files.get(name)?.body.toString('utf8') ?? '';
 
   test('refer to nothing but to themselves and to the document', () => {

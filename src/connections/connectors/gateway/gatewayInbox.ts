@@ -6,6 +6,7 @@ import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '
 import type { ConnectionStatuses } from '../../connectionStatuses';
 import { evidenceOfReceipt, evidenceOfResult, resultAckMessage, uplinkAckMessage } from './gatewayMessages';
 import { clockOf, type GatewaySession } from './gatewaySession';
+import { HeldUplinks } from './heldUplinks';
 import { readUplink } from './uplinkReader';
 
 /** What taking messages in needs. */
@@ -18,10 +19,14 @@ export interface GatewayInboxOptions {
 
 /** Takes in what an attached gateway sends, and answers it once it is on disk. What a device is concerned with stays in order. */
 export class GatewayInbox {
+  private readonly held: HeldUplinks;
+
   constructor(
     private readonly session: GatewaySession,
     private readonly options: GatewayInboxOptions,
-  ) {}
+  ) {
+    this.held = new HeldUplinks(session, { log: options.log, fields: this.fields() });
+  }
 
   /** Reads until the gateway has sent its last message or the session ended. Throws `validation_failed` for what may not come here. */
   async readAll(requests: AsyncIterator<AttachRequest, unknown>): Promise<void> {
@@ -73,7 +78,8 @@ export class GatewayInbox {
     if ('reason' in message) return await this.reject(uplink.uplinkId, message.reason);
     const { uplinkId } = uplink;
     this.options.log.debug({ connection_id: message.connectionId, uplink_id: uplinkId, client_device_id: message.clientDeviceId }, 'gateway.uplink');
-    await this.add(laneOfDevice(message.clientDeviceId), { uplink_id: uplinkId, client_device_id: message.clientDeviceId }, async () => await this.store(uplinkId, message));
+    const lane = laneOfDevice(message.clientDeviceId);
+    await this.add(lane, { uplink_id: uplinkId, client_device_id: message.clientDeviceId }, async () => await this.held.store(lane, async () => await this.store(uplinkId, message)));
   }
 
   private async store(uplinkId: string, message: UplinkMessage): Promise<void> {
@@ -100,7 +106,7 @@ export class GatewayInbox {
     if (this.session.received(executionId)) this.options.events.ready(organizationId, connectionId);
   }
 
-  /** What failed is not acknowledged. A failure with a reason (the database is away) ends the stream, so that the gateway comes back and sends it again. */
+  /** What failed is not acknowledged. A failure with a reason (the database is away) ends the stream, so that the gateway comes back and sends it again; for uplinks on a full disk see HeldUplinks. */
   private async add(lane: string, fields: object, job: () => Promise<void>): Promise<void> {
     await this.session.work.add(lane, async () => {
       try {

@@ -1,0 +1,22 @@
+import { getOption, hasOption, type DescExtension, type DescField, type DescMethod } from '@bufbuild/protobuf';
+import { asset } from '../../src/kernel/assets';
+import { Descriptors } from '../../src/rpc/descriptors';
+import { optionOf } from '../../src/rpc/protoOptions';
+
+const NOTHING = Symbol('nothing');
+
+it('reads every option of every method and field as the library does, and gives what stands for nothing where there is none', () => {
+  const { registry } = new Descriptors(asset('image.binpb'));
+  const all = [...registry];
+  const options = all.filter((desc): desc is DescExtension => desc.kind === 'extension');
+  const elements: (DescMethod | DescField)[] = all.flatMap((desc): (DescMethod | DescField)[] => (desc.kind === 'service' ? desc.methods : desc.kind === 'message' ? desc.fields : []));
+  const read = new Set<string>();
+  for (const option of options) {
+    for (const element of elements) {
+      const given = hasOption(element, option);
+      expect(optionOf(element, option, NOTHING)).toEqual(given ? getOption(element, option) : NOTHING);
+      if (given) read.add(option.name);
+    }
+  }
+  expect([...read]).toEqual(expect.arrayContaining(['required_scope', 'http', 'rules', 'status_rules', 'admin_only']));
+});
