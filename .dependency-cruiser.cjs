@@ -12,11 +12,15 @@ const WIRE = `Handlers\\.ts$|Messages\\.ts$|${gateway}`;
 
 module.exports = {
   forbidden: [
-    { name: 'no-cycles', comment: 'no import cycle, types included', severity: 'error', from: { path: '^src/', pathNot: inside('gen') }, to: { circular: true } },
+    { name: 'no-cycles', comment: 'no import cycle, types included', severity: 'error', from: { path: '^src/', pathNot: '^src/(client/)?gen/' }, to: { circular: true } },
     { name: 'resolvable', comment: 'every import can be found', severity: 'error', from: { path: '^src/' }, to: { couldNotResolve: true } },
     { name: 'declared', comment: 'only packages in package.json', severity: 'error', from: { path: '^src/' }, to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown', 'npm-dev'] } },
     { name: 'kernel-stands-alone', severity: 'error', from: { path: inside('kernel') }, to: { path: '^src/', pathNot: inside('kernel') } },
     { name: 'gen-stands-alone', severity: 'error', from: { path: inside('gen') }, to: { path: '^src/', pathNot: inside('gen') } },
+    { name: 'client-stands-alone', comment: 'plantroom-client holds no code of the server', severity: 'error', from: { path: inside('client') }, to: { path: '^src/', pathNot: inside('client') } },
+    { name: 'client-is-for-the-command-line', comment: 'the server does not stand on its own client', severity: 'error', from: { path: '^src/', pathNot: inside('(client|cli)') }, to: { path: inside('client') } },
+    { name: 'client-only-through-its-doors', comment: 'the command line uses what the package shows', severity: 'error', from: { path: inside('cli') }, to: { path: inside('client'), pathNot: '^src/client/(index|gateway/index)\\.ts$' } },
+    only('client-packages', 'what plantroom-client declares', '^src/client/gen/|^src/(?!client/)', own('(?!(@grpc/grpc-js|@bufbuild/protobuf|better-sqlite3)/)[^/]+')),
     { name: 'config-knows-kernel', severity: 'error', from: { path: inside('config') }, to: { path: '^src/', pathNot: inside('(config|kernel)') } },
     { name: 'database-knows-kernel-and-config', severity: 'error', from: { path: inside('database') }, to: { path: '^src/', pathNot: inside('(database|kernel|config)') } },
     { name: 'rpc-knows-no-domain', severity: 'error', from: { path: inside('rpc') }, to: { path: '^src/', pathNot: inside('(rpc|kernel|gen|config)') } },
@@ -50,8 +54,8 @@ module.exports = {
     },
     { name: 'config-through-index', severity: 'error', from: { path: '^src/', pathNot: inside('config') }, to: { path: inside('config'), pathNot: '^src/config/index\\.ts$' } },
     { name: 'handlers-know-no-repository', severity: 'error', from: { path: 'Handlers\\.ts$' }, to: { path: 'Repository\\.ts$' } },
-    only('knex-in-repositories', 'SQL lives in database/ and *Repository.ts', '^src/database/|Repository\\.ts$', own('(knex|pg|better-sqlite3)')),
-    only('grpc-at-the-edge', 'grpc-js lives in rpc/, gen/, the gateway connector, and as a client in cli/', `^src/(rpc|gen|cli)/|${gateway}`, own('@grpc/(grpc-js|proto-loader)')),
+    only('knex-in-repositories', 'SQL lives in database/ and *Repository.ts', '^src/database/|Repository\\.ts$|^src/client/gateway/store/sqlite[^/]*\\.ts$', own('(knex|pg|better-sqlite3)')),
+    only('grpc-at-the-edge', 'grpc-js lives in rpc/, gen/, the gateway connector, and as a client in client/ and cli/', `^src/(rpc|gen|cli|client)/|${gateway}`, own('@grpc/(grpc-js|proto-loader)')),
     only('quickjs-in-codec', 'the script engine lives in codec/', '^src/codec/', own('(quickjs-emscripten-core|@jitl/[^/]+)')),
     only('addresses-in-one-file', 'networks are read and compared in one place', '^src/access/keys/addresses\\.ts$', own('ipaddr\\.js')),
     only('mqtt-in-connectors', 'the MQTT client lives in the broker connectors, and in the devices that cli/simulate plays', `${brokers}|^src/cli/simulate/`, own('(mqtt|mqtt-packet)')),

@@ -11,6 +11,7 @@ mkdirSync(assets, { recursive: true });
 const env = { ...process.env, PATH: join(process.cwd(), 'node_modules', '.bin') + delimiter + process.env.PATH };
 const buf = (...args) => execFileSync('buf', args, { env, stdio: 'inherit', shell: process.platform === 'win32' });
 buf('generate');
+buf('generate', '--template', 'buf.gen.client.yaml');
 buf('build', 'proto', '--exclude-source-info', '-o', `${assets}/image.binpb`);
 
 const common = {

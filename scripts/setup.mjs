@@ -3,11 +3,12 @@
 import { createHash } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), '..'));
 const started = Date.now();
+const GENERATED = [join('src', 'gen'), join('src', 'client', 'gen')];
 const windows = process.platform === 'win32';
 const say = (text) => console.error(`setup: ${text}`);
 const hash = (files) => files.reduce((h, file) => h.update(file).update(readFileSync(file)), createHash('sha256')).digest('hex');
@@ -52,7 +53,7 @@ function linkPinnedNode() {
 
 function build(node) {
   const stamp = 'dist/.plantroom-built';
-  const sources = [...filesBelow('proto'), ...filesBelow('src').filter((f) => !f.startsWith(join('src', 'gen'))), ...filesBelow('scripts'), 'package-lock.json', 'buf.yaml', 'buf.gen.yaml'];
+  const sources = [...filesBelow('proto'), ...filesBelow('src').filter((f) => !GENERATED.some((folder) => f.startsWith(folder + sep))), ...filesBelow('scripts'), 'package-lock.json', 'buf.yaml', 'buf.gen.yaml', 'buf.gen.client.yaml'];
   const wanted = hash(sources.toSorted((a, b) => (a < b ? -1 : 1)));
   if (stampOf(stamp) === wanted && existsSync('dist/main.js')) return;
   rmSync(stamp, { force: true });

@@ -1,0 +1,4 @@
+export type { GatewayEvent } from './events';
+export { GatewayError, type GatewayErrorReason } from './gatewayError';
+export type { DeliveredCommand, Delivery, DeliveryResult, Gateway, GatewayOptions, GatewayUplink } from './options';
+export type { CommandStage, GatewayStore, KeptCommand, KeptUplink, StoreChange } from './store/gatewayStore';
