@@ -1,6 +1,7 @@
-import { rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../kernel/errors';
+import { freeBytes } from '../kernel/freeBytes';
 import type { Logger } from '../kernel/logger';
 import { ReserveFile } from './reserveFile';
 import { codeOf } from './translate';
@@ -212,8 +213,7 @@ export class DiskWatch {
   private free(): number | undefined {
     if (this.options.free) return this.options.free();
     try {
-      const { bavail, bsize } = statfsSync(this.options.dataDir);
-      return bavail * bsize;
+      return freeBytes(this.options.dataDir);
     } catch {
       return undefined;
     }

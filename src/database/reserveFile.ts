@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
+import { rmSync, statSync, truncateSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freeBytes } from '../kernel/freeBytes';
 import { pause } from '../kernel/pause';
 import { codeOf } from './translate';
 
@@ -17,8 +18,7 @@ const LEAST_TO_START = 1024 * 1024;
 export function releaseToStart(dataDir: string): void {
   const reserve = new ReserveFile(dataDir, 0);
   if (reserve.kept() === 0) return;
-  const { bavail, bsize } = statfsSync(dataDir);
-  if (bavail * bsize < LEAST_TO_START) reserve.release();
+  if ((freeBytes(dataDir) ?? Infinity) < LEAST_TO_START) reserve.release();
 }
 
 /** Space that a file keeps from everybody else, until it is needed for cleaning up. */

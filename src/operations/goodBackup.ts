@@ -1,8 +1,9 @@
-import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findSnapshotDamage, SQLITE_FILE } from '../database';
 import { DomainError } from '../kernel/errors';
+import { freeBytes } from '../kernel/freeBytes';
 import { silentLogger } from '../kernel/logger';
 import { messageOf } from '../kernel/thrown';
 import { findMediaOwner } from '../media';
@@ -74,9 +75,8 @@ async function lookThrough(file: string, dir: string, signal: AbortSignal): Prom
 /** Whether a database of that size can be laid there. */
 function hasRoom(folder: string, bytes: number): boolean {
   try {
-    const { bavail, bsize } = statfsSync(folder);
     accessSync(folder, constants.W_OK);
-    return bavail * bsize > 2 * bytes;
+    return (freeBytes(folder) ?? Infinity) > 2 * bytes;
   } catch {
     return false;
   }

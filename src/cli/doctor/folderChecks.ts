@@ -1,8 +1,9 @@
 import { existsSync, lstatSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Config } from '../../config';
+import { freeBytes } from '../../kernel/freeBytes';
 import { fail, ok, warn, type Finding } from './check';
-import { freeBytes, mayLookInto, mayWriteInto, nearestExisting } from './pathFacts';
+import { mayLookInto, mayWriteInto, nearestExisting } from './pathFacts';
 
 const MEBIBYTE = 1024 * 1024;
 const LITTLE = 1024 * MEBIBYTE;

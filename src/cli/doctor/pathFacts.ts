@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** The folder itself, or the nearest one above that exists. */
@@ -21,12 +21,6 @@ export const mayLookInto = (folder: string): boolean => mayUse(folder, constants
 
 /** Whether this user may make files in a folder. */
 export const mayWriteInto = (folder: string): boolean => mayUse(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-
-/** What this user may still write on the disk of a folder, bytes; undefined: it does not tell. */
-export function freeBytes(folder: string): number | undefined {
-  const { bavail, blocks, bsize } = statfsSync(folder);
-  return blocks === 0 ? undefined : bavail * bsize;
-}
 
 /** The size of a file of a folder, bytes; 0 if there is none. */
 export function sizeOf(folder: string, name: string): number {

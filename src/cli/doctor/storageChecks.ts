@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { backupFolderOf } from '../../app';
 import type { Config } from '../../config';
 import { findDataFolderHolder, RESERVE_FILE, RESTORING_FOLDER, SQLITE_FILE } from '../../database';
+import { freeBytes } from '../../kernel/freeBytes';
 import { fail, ok, warn, type Finding } from './check';
-import { freeBytes, mayLookInto, mib, nearestExisting, sizeOf } from './pathFacts';
+import { mayLookInto, mib, nearestExisting, sizeOf } from './pathFacts';
 
 const MEBIBYTE = 1024 * 1024;
 const LARGE_LOG = 256 * MEBIBYTE;

@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DomainError } from '../../kernel/errors';
-import { syncFolder } from '../../kernel/syncFolder';
+import { freeBytes } from '../../kernel/freeBytes';
 import { syncFile } from '../../kernel/syncFile';
+import { syncFolder } from '../../kernel/syncFolder';
 import { codeOf, isDamage, messageOf, translated } from '../translate';
 import type { MigrationWork, TrialSpace } from './engine';
 import { sqlite } from './sqlite';
@@ -43,9 +44,9 @@ export async function inMigration<T>(file: string, work: MigrationWork<T>): Prom
 export async function onTrialCopy(file: string, reader: SqliteConnection, work: MigrationWork<void>): Promise<TrialSpace> {
   removeTrials(dirname(file));
   const size = contentBytes(reader);
-  const freeBytes = freeIn(dirname(file));
+  const free = freeIn(dirname(file));
   // The copy, the log of what changes, and what it grows by: a server beside it must not run out of disk meanwhile.
-  if (freeBytes < 3 * size + SPARE_BYTES) throw noRoom('to try the migrations on a copy', dirname(file), 3 * size + SPARE_BYTES, '');
+  if (free < 3 * size + SPARE_BYTES) throw noRoom('to try the migrations on a copy', dirname(file), 3 * size + SPARE_BYTES, '');
   const folder = join(dirname(file), `${TRIAL}${process.pid}`);
   try {
     mkdirSync(folder, { mode: 0o700 });
@@ -54,7 +55,7 @@ export async function onTrialCopy(file: string, reader: SqliteConnection, work: 
     const keepsLog = openConnection(copy, { busyTimeoutMs: SHORT_WAIT_MS });
     try {
       await inMigration(copy, work);
-      return { neededBytes: size + statSync(`${copy}-wal`).size + Math.max(0, contentBytes(keepsLog) - size) + SPARE_BYTES, freeBytes };
+      return { neededBytes: size + statSync(`${copy}-wal`).size + Math.max(0, contentBytes(keepsLog) - size) + SPARE_BYTES, freeBytes: free };
     } finally {
       keepsLog.close();
     }
@@ -148,12 +149,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function freeIn(folder: string): number {
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize;
-}
-
 const WITHOUT_COPY = '; or make a backup that lies elsewhere, then go on without this copy by "plantroom migrate --no-copy"';
+
+function freeIn(folder: string): number {
+  return freeBytes(folder) ?? Infinity;
+}
 
 function noRoom(what: string, folder: string, wanted: number, instead: string): DomainError {
   return new DomainError('conflict', 'no_room_for_copy', `there is too little room ${what}: ${mib(wanted)} are needed in ${folder}, ${mib(freeIn(folder))} are free; make room there${instead}`);

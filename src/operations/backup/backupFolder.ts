@@ -1,7 +1,8 @@
-import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { databaseBytes } from '../../database';
 import { DomainError } from '../../kernel/errors';
+import { freeBytes } from '../../kernel/freeBytes';
 import { giveToOwner } from '../../kernel/giveToOwner';
 import { codeOf } from '../../kernel/thrown';
 import { pictureBytes } from '../../media';
@@ -33,9 +34,8 @@ function requireFolder(folder: string): void {
 /** Throws `backup_no_room` unless the copy of the database and the backup beside it have room in the folder, as large as they can get. */
 export async function requireRoom({ open, db }: BackupSource, folder: string): Promise<void> {
   const needed = 2 * (await databaseBytes(open, db)) + (await pictureBytes(db)) + SPARE_BYTES;
-  const { bavail, blocks, bsize } = statfsSync(folder);
-  const free = bavail * bsize;
-  if (blocks === 0 || free >= needed) return; // some drives do not tell
+  const free = freeBytes(folder);
+  if (free === undefined || free >= needed) return;
   throw new DomainError('conflict', 'backup_no_room', `there is too little room for a backup in ${folder}: ${mib(needed)} are needed while it is made, ${mib(free)} are free; make room there, or give a folder on another disk`);
 }
 

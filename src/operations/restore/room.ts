@@ -1,4 +1,4 @@
-import { statfsSync } from 'node:fs';
+import { freeBytes } from '../../kernel/freeBytes';
 import { noSpace } from './restoreErrors';
 
 /** SQLite rebuilds tables in migrations, and the write-ahead log grows meanwhile. */
@@ -7,6 +7,6 @@ const ROOM_TO_WORK = 64 * 1024 * 1024;
 /** Throws `restore_no_space` unless the folder's disk has so many bytes free, and what preparing a database takes beside. */
 export function requireRoom(folder: string, bytes: number): void {
   const needed = bytes + ROOM_TO_WORK;
-  const { bavail, bsize } = statfsSync(folder);
-  if (bavail * bsize < needed) throw noSpace(folder, needed, bavail * bsize);
+  const free = freeBytes(folder);
+  if (free !== undefined && free < needed) throw noSpace(folder, needed, free);
 }
