@@ -9,7 +9,7 @@ import { Reported, UsageError } from '../exit';
 import { commandLog } from '../log';
 import { configOf, type ConfigFlags } from '../options';
 import { note, sayJson, showRecord } from '../output';
-import { stopSignals } from '../server/stopSignals';
+import { stoppable } from '../server/stopSignals';
 import { programVersion } from '../version';
 import { passphraseIn } from './passphrase';
 import { StepProgress } from './stepProgress';
@@ -36,9 +36,7 @@ export async function runBackup(flags: BackupFlags): Promise<void> {
 
 async function make(config: Config, options: BackUpOptions, { json }: BackupFlags): Promise<MadeBackup> {
   const progress = new StepProgress(json === true ? { write: () => {} } : process.stderr);
-  const signals = stopSignals(systemClock, () => process.exit(1));
-  const stop = new AbortController();
-  void signals.first.then(() => stop.abort());
+  const stop = stoppable();
   try {
     return await backUp(config, { log: commandLog(config.log.level), clock: systemClock }, { ...options, signal: stop.signal, onProgress: (...step) => progress.reached(...step) });
   } catch (error) {
@@ -48,7 +46,7 @@ async function make(config: Config, options: BackUpOptions, { json }: BackupFlag
     throw new Reported(1);
   } finally {
     progress.clear();
-    signals.remove();
+    stop.remove();
   }
 }
 

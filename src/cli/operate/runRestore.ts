@@ -4,7 +4,7 @@ import { systemClock } from '../../kernel/clock';
 import { commandLog } from '../log';
 import { configOf, type ConfigFlags } from '../options';
 import { Progress } from '../progress';
-import { stopSignals } from '../server/stopSignals';
+import { stoppable } from '../server/stopSignals';
 import { Reported } from '../exit';
 import { note } from '../output';
 import { passphraseIn } from './passphrase';
@@ -23,9 +23,7 @@ const MIB = 1024 * 1024;
 export async function runRestore(file: string, flags: RestoreFlags): Promise<void> {
   const { config } = configOf(flags);
   const { clear, onProgress } = progressOf(flags);
-  const signals = stopSignals(systemClock, () => process.exit(1));
-  const stop = new AbortController();
-  void signals.first.then(() => stop.abort());
+  const stop = stoppable();
   const options: RestoreOptions = {
     file: resolve(file),
     dataDir: config.data.dir,
@@ -47,7 +45,7 @@ export async function runRestore(file: string, flags: RestoreFlags): Promise<voi
     note('plantroom: stopped; nothing was restored');
     throw new Reported(1);
   } finally {
-    signals.remove();
+    stop.remove();
   }
 }
 

@@ -1,5 +1,4 @@
 import type { Core } from '../../app';
-import { systemClock } from '../../kernel/clock';
 import { nearest } from '../../kernel/nearest';
 import { openRepository, type ProfileRepository, type ReadVendor } from '../../profiles';
 import { withCore } from '../core';
@@ -8,7 +7,7 @@ import type { ConfigFlags } from '../options';
 import { note } from '../output';
 import { plainText } from '../plainText';
 import { Progress } from '../progress';
-import { stopSignals } from '../server/stopSignals';
+import { stoppable } from '../server/stopSignals';
 import { ImportReport, showReport } from './importReport';
 
 /** What `plantroom profiles import` is given. */
@@ -41,9 +40,7 @@ function chosen(repository: ProfileRepository, wanted: readonly string[]): reado
 async function importAll(core: Core, repository: ProfileRepository, vendorIds: readonly string[], flags: ImportFlags): Promise<ImportReport> {
   const report = new ImportReport(repository);
   const progress = new Progress(vendorIds.length, flags.json ? { write: () => {} } : process.stderr);
-  const signals = stopSignals(systemClock, () => process.exit(1));
-  const stop = new AbortController();
-  void signals.first.then(() => stop.abort());
+  const stop = stoppable();
   const change = { resource: 'device-profiles', fields: flags.vendor === undefined ? [] : ['vendor'] };
   try {
     await core.audit.changeOfAll('profiles import', change, async (begin) => {
@@ -62,7 +59,7 @@ async function importAll(core: Core, repository: ProfileRepository, vendorIds: r
     report.fail(error);
   } finally {
     progress.clear();
-    signals.remove();
+    stop.remove();
   }
   return report;
 }

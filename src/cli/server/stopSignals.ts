@@ -1,4 +1,4 @@
-import type { Clock } from '../../kernel/clock';
+import { type Clock, systemClock } from '../../kernel/clock';
 
 /** Waits for SIGINT or SIGTERM. */
 export interface StopSignals {
@@ -26,4 +26,12 @@ export function stopSignals(clock: Clock, onSecond: (signal: NodeJS.Signals) => 
   };
   process.on('SIGINT', listener).on('SIGTERM', listener);
   return { first: promise, remove: () => void process.off('SIGINT', listener).off('SIGTERM', listener) };
+}
+
+/** For work that can be stopped: the first SIGINT or SIGTERM aborts `signal`, one that comes more than a second later ends the process. */
+export function stoppable(): { readonly signal: AbortSignal; remove(): void } {
+  const signals = stopSignals(systemClock, () => process.exit(1));
+  const stop = new AbortController();
+  void signals.first.then(() => stop.abort());
+  return { signal: stop.signal, remove: signals.remove };
 }
