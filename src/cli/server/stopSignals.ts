@@ -33,5 +33,5 @@ export function stoppable(): { readonly signal: AbortSignal; remove(): void } {
   const signals = stopSignals(systemClock, () => process.exit(1));
   const stop = new AbortController();
   void signals.first.then(() => stop.abort());
-  return { signal: stop.signal, remove: signals.remove };
+  return { signal: stop.signal, remove: () => signals.remove() };
 }
