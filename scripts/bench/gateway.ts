@@ -45,7 +45,7 @@ export class Gateway {
         reject(error);
       });
       stream.on('close', () => hooks.ended?.(said));
-      gateway.send({ $case: 'hello', value: { connectionId, gatewayId: `bench-${newId()}`, bootId: newId(), store: GatewayStore.GATEWAY_STORE_VOLATILE, known: [] } });
+      gateway.send({ $case: 'hello', value: { connectionId, gatewayId: `bench-${newId()}`, bootId: newId(), store: GatewayStore.GATEWAY_STORE_VOLATILE, known: [], lowestProtocolVersion: 0, highestProtocolVersion: 0, software: '' } });
     });
     return gateway;
   }

@@ -111,7 +111,7 @@ export class FieldGateway {
 
   private hello() {
     const known = [...this.held.values()].map((held): KnownCommand => ({ executionId: held.command.executionId, status: held.result?.status ?? KnownStatus.KNOWN_STATUS_RECEIVED, code: '', message: '', time: toTimestamp(Date.now()) }));
-    return { connectionId: this.connectionId, gatewayId: 'field-gateway', bootId: this.bootId, store: this.conditions.store === 'durable' ? GatewayStore.GATEWAY_STORE_DURABLE : GatewayStore.GATEWAY_STORE_VOLATILE, known };
+    return { connectionId: this.connectionId, gatewayId: 'field-gateway', bootId: this.bootId, store: this.conditions.store === 'durable' ? GatewayStore.GATEWAY_STORE_DURABLE : GatewayStore.GATEWAY_STORE_VOLATILE, known, lowestProtocolVersion: 0, highestProtocolVersion: 0, software: '' };
   }
 
   private take(message: AttachResponse['message']): void {

@@ -3,6 +3,7 @@ import { ConnectionState } from '../../src/gen/connection/connection_service';
 import { KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { ConnectionRepository } from '../../src/connections';
 import { DomainError } from '../../src/kernel/errors';
+import { version } from '../../package.json';
 import { openAttachRoom, type AttachRoom } from './attachRoom';
 import { gate } from './fakeEvents';
 
@@ -45,7 +46,7 @@ describe('attaching a gateway', () => {
     expect(room.hub.peer(room.connection.id)).toBeUndefined();
     expect(await room.status()).toMatchObject({ state: ConnectionState.CONNECTION_STATE_DISCONNECTED });
     settled.open();
-    expect(await gateway.next('welcome')).toEqual({ serverTime: { seconds: Math.floor(room.clock.now() / 1000), nanos: 678_000_000 }, maxInFlight: 16 });
+    expect(await gateway.next('welcome')).toEqual({ serverTime: { seconds: Math.floor(room.clock.now() / 1000), nanos: 678_000_000 }, maxInFlight: 16, protocolVersion: 1, serverVersion: version });
     expect(room.hub.peer(room.connection.id)).toMatchObject({ peerId: 'gateway-a', bootId: 'boot-1', capacity: 16 });
     expect(room.events.readies).toEqual([room.connection.id]);
     expect(await room.status()).toMatchObject({ state: ConnectionState.CONNECTION_STATE_CONNECTED, lastError: '', warnings: [] });

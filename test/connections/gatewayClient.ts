@@ -57,7 +57,7 @@ export class GatewayClient {
 
   /** Sends a Hello. */
   hello(hello: Partial<Hello>): void {
-    this.send({ $case: 'hello', value: { connectionId: '', gatewayId: 'gateway-a', bootId: 'boot-1', store: GatewayStore.GATEWAY_STORE_DURABLE, known: [], ...hello } });
+    this.send({ $case: 'hello', value: { connectionId: '', gatewayId: 'gateway-a', bootId: 'boot-1', store: GatewayStore.GATEWAY_STORE_DURABLE, known: [], lowestProtocolVersion: 0, highestProtocolVersion: 0, software: '', ...hello } });
   }
 
   /** Says that a command is stored. */

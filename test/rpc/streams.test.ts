@@ -8,7 +8,7 @@ import { headers, seen, startEdge, type SeenError, type TestEdge } from '../supp
 
 const FIELDS = { 'x-api-key': 'key', 'x-organization-id': 'org-1' };
 const WATCH: WatchExecutionsRequest = { organizationId: '', id: undefined, executionId: undefined, resumeToken: '' };
-const HELLO: AttachRequest = { message: { $case: 'hello', value: { connectionId: 'c', gatewayId: 'g', bootId: 'b', store: GatewayStore.GATEWAY_STORE_DURABLE, known: [] } } };
+const HELLO: AttachRequest = { message: { $case: 'hello', value: { connectionId: 'c', gatewayId: 'g', bootId: 'b', store: GatewayStore.GATEWAY_STORE_DURABLE, known: [], lowestProtocolVersion: 0, highestProtocolVersion: 0, software: '' } } };
 const event = (resumeToken: string): WatchExecutionsResponse => ({ execution: undefined, event: undefined, resumeToken });
 const ack = (uplinkId: string): AttachResponse => ({ message: { $case: 'uplinkAck', value: { uplinkId, outcome: 1, reason: '' } } });
 const uplink = (uplinkId: string): AttachRequest => ({ message: { $case: 'uplink', value: { uplinkId, clientDeviceId: 'd', time: undefined, payload: undefined, fPort: undefined } } });
@@ -120,7 +120,7 @@ describe('streams', () => {
     };
     const stream = gateways.attach(headers(FIELDS));
     stream.write(uplink('bad\0id'));
-    stream.write({ message: { $case: 'hello', value: { gatewayId: 'g', bootId: 'b', store: GatewayStore.GATEWAY_STORE_DURABLE, connectionId: '', known: [{ executionId: '', status: 99 as KnownStatus, code: '', message: '', time: undefined }] } } });
+    stream.write({ message: { $case: 'hello', value: { gatewayId: 'g', bootId: 'b', store: GatewayStore.GATEWAY_STORE_DURABLE, connectionId: '', known: [{ executionId: '', status: 99 as KnownStatus, code: '', message: '', time: undefined }], lowestProtocolVersion: 0, highestProtocolVersion: 0, software: '' } } });
     const { error } = await readAll(stream);
     expect(got).toEqual(['uplink']);
     expect(error).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'validation_failed', fields: ['hello.connectionId', 'hello.known[0].executionId', 'hello.known[0].status'] });

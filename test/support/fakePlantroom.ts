@@ -32,7 +32,7 @@ export class FakeStream {
   }
 
   welcome(): void {
-    this.send({ $case: 'welcome', value: { serverTime: undefined, maxInFlight: 16 } });
+    this.send({ $case: 'welcome', value: { serverTime: undefined, maxInFlight: 16, protocolVersion: 1, serverVersion: '0.0.0' } });
   }
 
   command(executionId: string, fields: Partial<Command> = {}): void {

@@ -42,7 +42,7 @@ export class Attachment {
     });
     this.call.on('data', ({ message }: AttachResponse) => deliver(message, hooks));
     const store = options.volatile ? GatewayStore.GATEWAY_STORE_VOLATILE : GatewayStore.GATEWAY_STORE_DURABLE;
-    this.send({ $case: 'hello', value: { connectionId: options.connectionId, gatewayId: options.gatewayId, bootId, store, known: options.memory.open().map(knownCommand) } });
+    this.send({ $case: 'hello', value: { connectionId: options.connectionId, gatewayId: options.gatewayId, bootId, store, known: options.memory.open().map(knownCommand), lowestProtocolVersion: 0, highestProtocolVersion: 0, software: '' } });
   }
 
   /** What cannot leave any more is sent again on the next stream. */

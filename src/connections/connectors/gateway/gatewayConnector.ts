@@ -13,6 +13,7 @@ import { GatewayInbox } from './gatewayInbox';
 import { attachmentFromHello, welcomeMessage } from './gatewayMessages';
 import { clockOf, GatewaySession, type GatewayIdentity } from './gatewaySession';
 import { GATEWAY } from './gatewayType';
+import { commonVersion, softwareForLog } from './protocolVersions';
 import { Seat } from './seat';
 
 /** What the connector needs of the house. */
@@ -107,6 +108,7 @@ export class GatewayConnector implements Connector {
     const requests: Requests = stream.requests[Symbol.asyncIterator]();
     const hello = await this.hello(requests);
     const { organizationId } = await this.admit(hello.connectionId, context);
+    commonVersion(hello); // one that cannot talk with us must not take the seat of one that can
     const identity = { organizationId, connectionId: hello.connectionId, gatewayId: hello.gatewayId, bootId: hello.bootId };
     this.lastNumber += 1;
     const session = new GatewaySession(identity, this.lastNumber, async (message) => await stream.send(message), this.options.clock);
@@ -134,10 +136,11 @@ export class GatewayConnector implements Connector {
     const { policy } = await this.admit(connectionId, context); // it may have been switched off meanwhile
     if (session.isEnded) return;
     const { maxInFlight } = effectivePolicy(policy);
-    session.welcome(welcomeMessage(this.options.clock.now(), maxInFlight), maxInFlight);
+    const protocolVersion = commonVersion(hello);
+    session.welcome(welcomeMessage(this.options.clock.now(), maxInFlight, protocolVersion), maxInFlight);
     this.options.statuses.attached(connectionId);
     this.options.statuses.messageReceived(connectionId); // its Hello
-    this.options.log.info({ ...fieldsOf(session), known: hello.known.length, store: hello.store }, 'gateway.attached');
+    this.options.log.info({ ...fieldsOf(session), known: hello.known.length, store: hello.store, protocol_version: protocolVersion, software: softwareForLog(hello.software) }, 'gateway.attached');
     events.ready(organizationId, connectionId);
     await new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events }).readAll(requests);
     await session.drained(); // its last messages are answered before the stream ends

@@ -1,4 +1,5 @@
 import { type AttachResponse, type Command, CommandResultCode, GatewayStore, type Hello, type KnownCommand, KnownStatus, ResultOutcome, UplinkOutcome as WireOutcome } from '../../../gen/gateway/v1/gateway_service';
+import { programVersion } from '../../../kernel/programVersion';
 import { fromTimestamp, toTimestamp, type TimestampMessage } from '../../../kernel/timestamps';
 import type { Attachment, Downlink, Evidence, EvidenceOutcome, UplinkOutcome } from '../../connector';
 
@@ -71,8 +72,8 @@ function evidenceOfKnown(known: KnownCommand): Evidence {
 }
 
 /** The Hello was accepted. */
-export function welcomeMessage(now: number, maxInFlight: number): AttachResponse {
-  return { message: { $case: 'welcome', value: { serverTime: toTimestamp(now), maxInFlight } } };
+export function welcomeMessage(now: number, maxInFlight: number, protocolVersion: number): AttachResponse {
+  return { message: { $case: 'welcome', value: { serverTime: toTimestamp(now), maxInFlight, protocolVersion, serverVersion: programVersion().version } } };
 }
 
 /** A command as it leaves at `now` (Unix milliseconds); undefined once it has expired. */
