@@ -1,5 +1,16 @@
 import type { PlantroomError } from '../plantroomError';
 
+/** A command that came, as an event shows it. */
+interface CommandShown {
+  readonly executionId: string;
+  readonly clientDeviceId: string;
+  readonly attempt: number;
+  /** As in DeliveredCommand; undefined: it came without one. */
+  readonly payload: { readonly kind: 'json'; readonly value: unknown } | { readonly kind: 'bytes'; readonly bytes: Uint8Array } | undefined;
+  /** LoRaWAN fPort, 1 to 223. */
+  readonly fPort: number | undefined;
+}
+
 /** What a gateway did or saw. Times are the gateway's clock. */
 export type GatewayEvent =
   | { readonly event: 'attached'; readonly gatewayId: string; readonly connectionId: string; readonly maxInFlight: number; readonly protocolVersion: number; readonly serverVersion: string }
@@ -7,9 +18,9 @@ export type GatewayEvent =
   | { readonly event: 'detached'; readonly error: PlantroomError | undefined; readonly retryInMs: number }
   /** The server will not take it as it is: key, connection, protocol version. A person must act. */
   | { readonly event: 'refused'; readonly error: PlantroomError; readonly retryInMs: number | undefined }
-  | { readonly event: 'command_taken'; readonly executionId: string; readonly clientDeviceId: string; readonly attempt: number }
+  | ({ readonly event: 'command_taken' } & CommandShown)
   /** It is known already and is not done again. */
-  | { readonly event: 'command_repeated'; readonly executionId: string; readonly attempt: number }
+  | ({ readonly event: 'command_repeated' } & CommandShown)
   | { readonly event: 'command_withdrawn'; readonly executionId: string }
   | { readonly event: 'command_answered'; readonly executionId: string; readonly result: string; readonly code: string; readonly message: string }
   | { readonly event: 'command_acknowledged'; readonly executionId: string; readonly outcome: string }
