@@ -12,11 +12,14 @@ export interface ServerOptions {
   readonly insecure?: boolean;
 }
 
-/** How often a call is tried again that did not get through. Only what is safe to repeat is repeated at all. */
+/**
+ * How often a call is tried again that did not get through (UNAVAILABLE). Only what is safe to repeat is repeated: reads, ExecuteCommand by its
+ * trigger id, CancelExecution. Any other call waits for the connection as long as the pauses last together, and is made once.
+ */
 export interface RetryOptions {
   /** Attempts in all, 1 to 5; 1: never again. 5 unless said. */
   readonly attempts?: number;
-  /** Before the second attempt, in milliseconds; each further pause is twice as long. 200 unless said. */
+  /** Before the second attempt, in milliseconds; each further pause is twice as long, each with some chance in it. 400 unless said. */
   readonly firstPauseMs?: number;
   /** The longest pause, in milliseconds. 5,000 unless said. */
   readonly longestPauseMs?: number;
@@ -35,6 +38,6 @@ export interface CallOptions {
   readonly deadlineMs?: number;
   /** Ends the call; it fails with `CANCELLED`. */
   readonly signal?: AbortSignal;
-  /** By this the server's log can be searched; the server makes one where none is given. */
+  /** By this the server's log can be searched: 1 to 128 printable characters; one is made where none is given. */
   readonly requestId?: string;
 }

@@ -1,25 +1,11 @@
-/** One wrong field of a request, named by its path in JSON names (`physicalDevice.connectionId`, `mappings[2].sourcePath`). */
-export interface FieldViolation {
-  readonly field: string;
-  /** What is wrong and what would be right. */
-  readonly description: string;
-}
+import type { ServiceError } from '@grpc/grpc-js';
+import { hintOf } from './calls/hints';
+import { factsOf } from './calls/wireFacts';
+import type { FieldViolation, PlantroomErrorFacts } from './errorFacts';
 
-/** What a failed call tells. */
-export interface PlantroomErrorFacts {
-  /** The gRPC status, for example `NOT_FOUND`. */
-  readonly status: string;
-  /** snake_case, part of the API and never renamed, for example `device_not_found`; empty if it did not come from a Plantroom (a proxy, a broken link). */
-  readonly reason: string;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly violations: readonly FieldViolation[];
-  /** By this the server's log can be searched; empty if it is not known. */
-  readonly requestId: string;
-  /** When it is worth trying again, in milliseconds; undefined: the server did not say. */
-  readonly retryAfterMs: number | undefined;
-}
+export type { FieldViolation, PlantroomErrorFacts } from './errorFacts';
 
-/** A failed call, as the server told it. */
+/** A failed call, as the server told it, or as it failed on the way. */
 export class PlantroomError extends Error implements PlantroomErrorFacts {
   override readonly name = 'PlantroomError';
   readonly status: string;
@@ -29,13 +15,31 @@ export class PlantroomError extends Error implements PlantroomErrorFacts {
   readonly requestId: string;
   readonly retryAfterMs: number | undefined;
 
-  constructor(message: string, facts: PlantroomErrorFacts, options?: ErrorOptions) {
+  constructor(message: string, facts: Partial<PlantroomErrorFacts> & Pick<PlantroomErrorFacts, 'status'>, options?: ErrorOptions) {
     super(message, options);
     this.status = facts.status;
-    this.reason = facts.reason;
-    this.metadata = facts.metadata;
-    this.violations = facts.violations;
-    this.requestId = facts.requestId;
+    this.reason = facts.reason ?? '';
+    this.metadata = facts.metadata ?? {};
+    this.violations = facts.violations ?? [];
+    this.requestId = facts.requestId ?? '';
     this.retryAfterMs = facts.retryAfterMs;
   }
+
+  /** The error of a call that was made with gRPC itself, for example with the stubs. `address`: where it was made to, to name it in what is said of a broken link. */
+  static from(error: ServiceError, address?: string): PlantroomError {
+    const facts = factsOf(error);
+    const hint = facts.reason ? undefined : hintOf(error.details, address);
+    return new PlantroomError(hint === undefined ? error.details : `${error.details}: ${hint}`, facts, { cause: error });
+  }
+
+  /** What is wrong with what the caller gave the client itself, all of it at once. */
+  static invalid(reason: 'options_invalid' | 'request_invalid', violations: readonly FieldViolation[], options?: ErrorOptions): PlantroomError {
+    const message = violations.map(({ field, description }) => (field ? `${field} ${description}` : description)).join('; ');
+    return new PlantroomError(message, { status: 'INVALID_ARGUMENT', reason, violations }, options);
+  }
+}
+
+/** Whether it is a PlantroomError, and of this reason where one is named. */
+export function isPlantroomError(error: unknown, reason?: string): error is PlantroomError {
+  return error instanceof PlantroomError && (reason === undefined || error.reason === reason);
 }

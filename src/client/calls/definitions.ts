@@ -26,16 +26,18 @@ export interface ServiceDefinition {
   readonly methods: Readonly<Record<string, MethodDefinition>>;
 }
 
-type Builtin = Date | Function | Uint8Array | string | number | boolean | undefined;
+type Builtin = Date | Function | string | number | boolean | undefined;
 
 /** A request: every field may be left out, and then has the value that proto3 gives it. */
 export type Request<Message> = Message extends Builtin
   ? Message
-  : Message extends readonly (infer Item)[]
-    ? readonly Request<Item>[]
-    : Message extends { readonly $case: string }
-      ? { readonly [Key in keyof Omit<Message, '$case'>]?: Request<Message[Key]> } & { readonly $case: Message['$case'] }
-      : { readonly [Key in keyof Message]?: Request<Message[Key]> };
+  : Message extends Uint8Array
+    ? Uint8Array
+    : Message extends readonly (infer Item)[]
+      ? readonly Request<Item>[]
+      : Message extends { readonly $case: string }
+        ? { readonly [Key in keyof Omit<Message, '$case'>]?: Request<Message[Key]> } & { readonly $case: Message['$case'] }
+        : { readonly [Key in keyof Message]?: Request<Message[Key]> };
 
 /** One request, one response. Rejects with PlantroomError. */
 export interface UnaryMethod<Req, Res> {
