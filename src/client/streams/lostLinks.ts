@@ -1,0 +1,93 @@
+import { setTimeout as passed } from 'node:timers/promises';
+import { PlantroomError } from '../plantroomError';
+import type { LinkOptions } from './watchOptions';
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+/** What a link ends with that another one may not: the server or what is between went away, or has no room now. */
+const PASSING = new Set(['UNAVAILABLE', 'RESOURCE_EXHAUSTED', 'DEADLINE_EXCEEDED']);
+/** What a proxy or the transport makes of a link that broke. From a Plantroom they come with a reason. */
+const PASSING_WITHOUT_REASON = new Set(['INTERNAL', 'UNKNOWN', 'CANCELLED']);
+
+/**
+ * Yields what the links bring, one after the other: `open` begins each, where the one before was lost. Throws PlantroomError for what another attempt
+ * cannot mend. A link that worked and ends with `UNAUTHENTICATED` is opened once more, since the key may have been rotated.
+ */
+export async function* overLostLinks<Response>(open: () => AsyncIterable<Response>, options: LinkOptions): AsyncGenerator<Response, never> {
+  const pauses = new Pauses(options);
+  for (;;) {
+    const opened = performance.now();
+    const { lost, worked } = yield* untilLost(open());
+    if (options.signal?.aborted) throw ended(options.signal);
+    if (worked) pauses.worked(performance.now() - opened);
+    const pauseMs = pauses.next(lost);
+    if (pauseMs === undefined) throw lost;
+    options.onLost?.(lost, pauseMs);
+    await passed(pauseMs, undefined, { signal: options.signal }).catch(() => {
+      throw ended(options.signal);
+    });
+  }
+}
+
+/** Why a link ended, and whether the server said anything on it. */
+interface Loss {
+  readonly lost: PlantroomError;
+  readonly worked: boolean;
+}
+
+/** Yields what one link brings; returns why it ended. Throws what another attempt cannot mend. */
+async function* untilLost<Response>(responses: AsyncIterable<Response>): AsyncGenerator<Response, Loss> {
+  let worked = false;
+  try {
+    for await (const response of responses) {
+      worked = true;
+      yield response;
+    }
+  } catch (error) {
+    if (error instanceof PlantroomError && mayPass(error, worked)) return { lost: error, worked };
+    throw error;
+  }
+  return { lost: localError('UNAVAILABLE', 'the server ended the stream'), worked };
+}
+
+function mayPass({ status, reason }: PlantroomError, worked: boolean): boolean {
+  return PASSING.has(status) || (PASSING_WITHOUT_REASON.has(status) && reason === '') || (worked && status === 'UNAUTHENTICATED');
+}
+
+/** How long is waited before each attempt. */
+class Pauses {
+  private readonly first: number;
+  private readonly longest: number;
+  private attempts = 0;
+  private awaySince = performance.now();
+
+  constructor(private readonly options: LinkOptions) {
+    this.longest = options.longestPauseMs ?? LONGEST_PAUSE_MS;
+    this.first = Math.min(options.firstPauseMs ?? FIRST_PAUSE_MS, this.longest);
+  }
+
+  /** The server answered on a link, which is lost now. One that broke soon after it began says nothing good about the next. */
+  worked(livedMs: number): void {
+    this.awaySince = performance.now();
+    if (livedMs >= this.longest) this.attempts = 0;
+  }
+
+  /** Milliseconds until the next attempt; undefined: the server has been away for too long. */
+  next({ retryAfterMs = 0 }: PlantroomError): number | undefined {
+    const { giveUpAfterMs = Number.POSITIVE_INFINITY } = this.options;
+    if (performance.now() - this.awaySince >= giveUpAfterMs) return undefined;
+    const pause = Math.min(this.longest, this.first * 2 ** this.attempts);
+    this.attempts += 1;
+    return Math.max(retryAfterMs, pause * (0.5 + Math.random() / 2));
+  }
+}
+
+/** The error of a watch that its caller ended. */
+function ended(signal: AbortSignal | undefined): PlantroomError {
+  return localError('CANCELLED', 'the watch was ended by its signal', signal?.reason);
+}
+
+/** An error that the server did not tell. */
+export function localError(status: string, message: string, cause?: unknown): PlantroomError {
+  return new PlantroomError(message, { status, reason: '', metadata: {}, violations: [], requestId: '', retryAfterMs: undefined }, { cause });
+}
