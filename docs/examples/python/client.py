@@ -1,0 +1,157 @@
+"""Lists the devices, executes a command on one of them, and watches it until its end.
+
+    python client.py --device ID --command ID --params '{"position": 40}'
+
+Without --device it lists only. Exit code 0: done as wanted; 1: it ended otherwise, or a call failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+
+import grpc
+from google.protobuf import json_format, struct_pb2
+
+from actuator_command.v2 import actuator_command_service_pb2 as commands
+from actuator_command.v2.actuator_command_service_pb2_grpc import ActuatorCommandServiceStub
+from connect import CHANNEL_OPTIONS, PlantroomError, Server, add_server_arguments, server_of
+from digitaldevice.v2 import digital_device_service_pb2 as devices
+from digitaldevice.v2.digital_device_service_pb2_grpc import DigitalDeviceServiceStub
+
+# How long a call may take in all, in seconds. Streams have no end.
+DEADLINE = 30
+
+# What gRPC tries again by itself, up to 5 times in all: reads, and ExecuteCommand, which is safe only because it carries a trigger id.
+SAFE_TO_REPEAT = [
+    {"service": "digitaldevice.v2.DigitalDeviceService", "method": "ListDigitalDevices"},
+    {"service": "actuator_command.v2.ActuatorCommandService", "method": "GetExecution"},
+    {"service": "actuator_command.v2.ActuatorCommandService", "method": "ExecuteCommand"},
+]
+RETRIES = {
+    "methodConfig": [
+        {
+            "name": SAFE_TO_REPEAT,
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.2s",
+                "maxBackoff": "5s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
+
+
+def open_channel(server: Server) -> grpc.Channel:
+    """A channel is opened once and used by all calls."""
+    return grpc.secure_channel(server.address, server.credentials(), (*CHANNEL_OPTIONS, ("grpc.service_config", json.dumps(RETRIES))))
+
+
+def list_devices(stub: DigitalDeviceServiceStub, page_size: int = 100) -> Iterator[devices.DigitalDevice]:
+    """All devices, page by page."""
+    page_token = ""
+    while True:
+        page = stub.ListDigitalDevices(devices.ListDigitalDevicesRequest(limit=page_size, page_token=page_token), timeout=DEADLINE)
+        yield from page.devices
+        page_token = page.next_page_token
+        if not page_token:
+            return
+
+
+def execute(stub: ActuatorCommandServiceStub, device_id: str, command_id: str, params: dict) -> str:
+    """Executes a command and returns the id of the execution. Ends the program if it was not admitted."""
+    request = commands.ExecuteCommandRequest(
+        id=device_id,
+        command_id=command_id,
+        params=json_format.ParseDict(params, struct_pb2.Struct()),
+        # However often this request arrives: for 7 days the same id is answered with the execution that it made.
+        trigger_id=str(uuid.uuid4()),
+    )
+    answer = stub.ExecuteCommand(request, timeout=DEADLINE)
+    if not answer.accepted:
+        wrong = [f"{violation.field}: {violation.description}" for violation in answer.violations]
+        raise SystemExit(f"not admitted: {commands.RejectionReason.Name(answer.rejection_reason)} {'; '.join(wrong)}")
+    return answer.execution_id
+
+
+def watch(stub: ActuatorCommandServiceStub, execution_id: str) -> Iterator[commands.Execution]:
+    """The execution after each event, until it is final. After a lost link it goes on where it was: nothing is missed."""
+    token = ""
+    failures = 0
+    while True:
+        try:
+            for response in stub.WatchExecutions(commands.WatchExecutionsRequest(execution_id=execution_id, resume_token=token)):
+                failures = 0
+                # The first answer without a token says: from here on you miss nothing. What was before has to be read.
+                begins, token = not token, response.resume_token
+                if begins:
+                    execution = stub.GetExecution(commands.GetExecutionRequest(execution_id=execution_id), timeout=DEADLINE)
+                elif response.HasField("execution"):
+                    execution = response.execution
+                else:
+                    continue
+                yield execution
+                if execution.HasField("finished_at"):
+                    return
+        except grpc.RpcError as error:
+            failure = PlantroomError(error)
+            if failure.reason == "resume_token_expired":
+                token = ""
+            elif failure.status != "UNAVAILABLE":
+                raise
+            print(f"the link was lost; going on ({failure.message})", file=sys.stderr, flush=True)
+        time.sleep(min(30, 0.5 * 2**failures) * random.uniform(0.5, 1))
+        failures += 1
+
+
+def state_of(execution: commands.Execution) -> str:
+    """The name of its state as docs/executions.md has it, such as `converged`."""
+    return commands.ExecutionState.Name(execution.state).removeprefix("EXECUTION_STATE_").lower()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Lists, executes, watches. Returns the exit code."""
+    with open_channel(server_of(arguments)) as channel:
+        for device in list_devices(DigitalDeviceServiceStub(channel)):
+            print(f"device {device.id} {device.name}", flush=True)
+        if arguments.device is None:
+            return 0
+        stub = ActuatorCommandServiceStub(channel)
+        execution_id = execute(stub, arguments.device, arguments.command, arguments.params)
+        print(f"execution {execution_id}", flush=True)
+        state = ""
+        for execution in watch(stub, execution_id):
+            state = state_of(execution)
+            print(f"state {state} {execution.detail}".rstrip(), flush=True)
+        return 0 if state in ("converged", "accepted_no_l4") else 1
+
+
+def main() -> int:
+    """Reads the command line and tells what failed."""
+    parser = argparse.ArgumentParser(description="Lists devices, executes a command, watches it until its end.")
+    add_server_arguments(parser)
+    parser.add_argument("--device", help="the device to execute the command on")
+    parser.add_argument("--command", help="a command of the device")
+    parser.add_argument("--params", type=json.loads, default={}, help="its parameters as JSON")
+    arguments = parser.parse_args()
+    if (arguments.device is None) != (arguments.command is None):
+        parser.error("give both --device and --command, or neither")
+    try:
+        return run(arguments)
+    except grpc.RpcError as error:
+        failure = PlantroomError(error)
+        print(failure, file=sys.stderr)
+        for name, description in failure.violations:
+            print(f"  {name} {description}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
