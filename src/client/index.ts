@@ -2,5 +2,9 @@ export { createPlantroomClient, type PlantroomClient } from './createPlantroomCl
 export type { ClientStreamMethod, Request, ServerStreamMethod, ServiceClient, UnaryMethod } from './calls/definitions';
 export type { CallOptions, ClientOptions, RetryOptions, ServerOptions } from './options';
 export { isPlantroomError, PlantroomError, type FieldViolation, type PlantroomErrorFacts } from './plantroomError';
-export * from './pages';
-export * from './streams';
+export { eachOf, pagesOf, type ItemOf, type Page, type PageRequest } from './pages/pages';
+export { executeAndSettle, followExecution, isFinal, settled, type ExecutesAndFollows, type FollowsExecutions, type SettleOptions } from './streams/followExecution';
+export { streamReadings, type StreamsReadings } from './streams/streamReadings';
+export { watchConnectionStatus, type WatchesConnectionStatus } from './streams/watchConnectionStatus';
+export { watchExecutions, type ExecutionNews, type WatchesExecutions } from './streams/watchExecutions';
+export type { LinkOptions, WatchOptions } from './streams/watchOptions';
