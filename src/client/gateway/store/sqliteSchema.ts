@@ -1,0 +1,49 @@
+import type { Database } from 'better-sqlite3';
+
+/** "PlGw": by this a file is known as a store of a gateway. */
+export const APPLICATION_ID = 0x506c4777;
+
+/** What leads from each version of the store to the next, the first from an empty file. One that was released is never changed. */
+const STEPS: readonly string[] = [
+  `create table identity (one integer primary key check (one = 1), connection_id text not null, gateway_id text not null) strict;
+   create table commands (
+     position integer primary key, execution_id text not null unique, stage integer not null, message blob not null, expires_at_uptime_ms real not null,
+     machine_start text not null, time integer not null, result integer not null, code text not null, text text not null) strict;
+   create table acknowledged_commands (position integer primary key, execution_id text not null unique, result integer not null, code text not null, time integer not null) strict;
+   create table uplinks (position integer primary key, uplink_id text not null unique, message blob not null) strict;`,
+];
+
+/** The version of a store that this package writes; a file of a higher one is of a later package. */
+export const STORE_VERSION = STEPS.length;
+
+/** Brings the tables from a version to the one of this package, within the transaction that is open. */
+export function bringUp(database: Database, version: number): void {
+  if (version === STORE_VERSION) return;
+  for (const step of STEPS.slice(version)) database.exec(step);
+  database.pragma(`application_id = ${APPLICATION_ID}`);
+  database.pragma(`user_version = ${STORE_VERSION}`);
+}
+
+/** The statements of the store. */
+export const SQL = {
+  identity: 'select connection_id as connectionId, gateway_id as gatewayId from identity',
+  setIdentity: 'insert into identity (one, connection_id, gateway_id) values (1, ?, ?)',
+  openCommands: 'select * from commands order by position',
+  findCommand: 'select * from commands where execution_id = ?',
+  findAcknowledged: 'select * from acknowledged_commands where execution_id = ?',
+  keepCommand: `insert into commands (position, execution_id, stage, message, expires_at_uptime_ms, machine_start, time, result, code, text)
+    select $position, $executionId, $stage, $message, $expiresAtUptimeMs, $machineStart, $time, $result, $code, $text
+    where not exists (select 1 from acknowledged_commands where execution_id = $executionId)
+    on conflict (execution_id) do update set stage = excluded.stage, message = excluded.message, expires_at_uptime_ms = excluded.expires_at_uptime_ms,
+      machine_start = excluded.machine_start, time = excluded.time, result = excluded.result, code = excluded.code, text = excluded.text
+    where excluded.stage > commands.stage`,
+  acknowledgeCommand: `insert into acknowledged_commands (position, execution_id, result, code, time)
+    select ?, execution_id, result, code, time from commands where execution_id = ?`,
+  removeCommand: 'delete from commands where execution_id = ?',
+  forgetAcknowledged: 'delete from acknowledged_commands where position <= ?',
+  uplinksAfter: 'select position, uplink_id as uplinkId, message from uplinks where position > ? order by position limit ?',
+  keepUplink: 'insert into uplinks (position, uplink_id, message) values (?, ?, ?) on conflict (uplink_id) do nothing',
+  removeUplink: 'delete from uplinks where uplink_id = ?',
+  counts: `select (select count(*) from uplinks) as uplinks, (select coalesce(max(position), 0) from uplinks) as lastUplink,
+    (select coalesce(max(position), 0) from commands) as lastCommand, (select coalesce(max(position), 0) from acknowledged_commands) as lastAcknowledged`,
+} as const;
