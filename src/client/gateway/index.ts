@@ -3,5 +3,5 @@ export { GatewayError, type GatewayErrorReason } from './gatewayError';
 export type { DeliveredCommand, Delivery, DeliveryResult, Gateway, GatewayOptions, GatewayUplink } from './options';
 export type { CommandStage, GatewayStore, KeptCommand, KeptUplink, QueuedUplink, StoreChange, StoreIdentity } from './store/gatewayStore';
 export { memoryStore } from './store/memoryStore';
-export type { SqliteFileOptions } from './store/sqliteFile';
+export type { SqliteFileOptions } from './store/sqliteOptions';
 export { sqliteStore } from './store/sqliteStore';

@@ -4,16 +4,9 @@ import type BetterSqlite3 from 'better-sqlite3';
 import { GatewayError } from '../gatewayError';
 import type { StoreIdentity } from './gatewayStore';
 import { codeOf, damaged, storeFailure } from './sqliteErrors';
+import type { SqliteFileOptions } from './sqliteOptions';
 import { APPLICATION_ID, bringUp, SQL, STORE_VERSION } from './sqliteSchema';
 import { type KeptIdentity, newIdentity, requireSame } from './storeIdentity';
-
-/** Where a store is kept. */
-export interface SqliteFileOptions {
-  /** Its path. Beside it there is a second file while it is open, with `-wal` behind its name; the two belong together. */
-  readonly file: string;
-  /** The machine code of better-sqlite3 (a path of a `.node` file, or the loaded addon) where it cannot be found by itself, as in a bundle. */
-  readonly nativeBinding?: string | object;
-}
 
 /** The log keeps no more than this on disk once what it holds is in the file. */
 const LOG_BYTES = 8 * 1024 * 1024;

@@ -4,7 +4,8 @@ import type { Database } from 'better-sqlite3';
 import { GatewayError } from '../gatewayError';
 import type { GatewayStore, KeptCommand, QueuedUplink, StoreChange, StoreIdentity } from './gatewayStore';
 import { storeFailure } from './sqliteErrors';
-import { openStoreFile, type SqliteFileOptions } from './sqliteFile';
+import { openStoreFile } from './sqliteFile';
+import type { SqliteFileOptions } from './sqliteOptions';
 import { SqliteTables } from './sqliteTables';
 
 /** Space inside of the file that is given back to the disk: when it is more than this, and more than half of the file; so many pages at once. */
