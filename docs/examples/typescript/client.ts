@@ -1,0 +1,49 @@
+// Lists the devices, executes a command on one of them, and follows it to its end.
+//
+//   node dist/client.js --device ID --command ID --params '{"position": 40}'
+//
+// Without --device it lists only. Exit code 0: done as wanted; 1: it ended otherwise, or a call failed.
+import { parseArgs } from 'node:util';
+import { createPlantroomClient, eachOf, followExecution, PlantroomError, type PlantroomClient } from 'plantroom-client';
+import { ExecutionState, RejectionReason } from 'plantroom-client/protos/actuator_command/v2/actuator_command_service';
+import { serverFlags, serverOf } from './server.js';
+
+const { values: flags } = parseArgs({ options: { ...serverFlags, device: { type: 'string' }, command: { type: 'string' }, params: { type: 'string', default: '{}' } } });
+
+/** Executes a command and follows it. Gives the state that it ended in. */
+async function execute(client: PlantroomClient, deviceId: string, commandId: string, params: Record<string, unknown>): Promise<ExecutionState> {
+  // The client gives it a trigger id, so it is executed once however often the request has to be sent.
+  const { accepted, executionId, rejectionReason, violations } = await client.commands.executeCommand({ id: deviceId, commandId, params });
+  if (!accepted) {
+    console.error(`not admitted: ${RejectionReason[rejectionReason ?? 0]}`);
+    for (const { field, description } of violations) console.error(`  ${field}: ${description}`);
+    return ExecutionState.EXECUTION_STATE_REQUEST_REJECTED;
+  }
+  console.log(`execution ${executionId}`);
+  let state = ExecutionState.EXECUTION_STATE_UNSPECIFIED;
+  // Over lost links, to its end.
+  for await (const execution of followExecution(client, executionId)) {
+    ({ state } = execution);
+    console.log(`state ${ExecutionState[state].replace('EXECUTION_STATE_', '').toLowerCase()} ${execution.detail}`.trimEnd());
+  }
+  return state;
+}
+
+async function run(client: PlantroomClient): Promise<boolean> {
+  for await (const device of eachOf(client.devices.listDigitalDevices, { limit: 100 })) console.log(`device ${device.id} ${device.name}`);
+  if (!flags.device || !flags.command) return true;
+  const state = await execute(client, flags.device, flags.command, JSON.parse(flags.params));
+  return state === ExecutionState.EXECUTION_STATE_CONVERGED || state === ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4;
+}
+
+const client = createPlantroomClient(serverOf(flags));
+try {
+  process.exitCode = (await run(client)) ? 0 : 1;
+} catch (error) {
+  if (!(error instanceof PlantroomError)) throw error;
+  console.error(`${error.status} ${error.reason}: ${error.message} (request ${error.requestId})`);
+  for (const { field, description } of error.violations) console.error(`  ${field} ${description}`);
+  process.exitCode = 1;
+} finally {
+  client.close();
+}

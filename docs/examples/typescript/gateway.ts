@@ -1,0 +1,41 @@
+// A small gateway with one heating valve behind it, `valve-1`. Nothing is done twice, nothing that was kept is lost.
+//
+//   node dist/gateway.js --connection ID --store gateway.db
+//
+// Ctrl-C or SIGTERM ends it in peace.
+import { setInterval } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { sqliteStore, startGateway, type DeliveredCommand, type DeliveryResult, type GatewayUplink } from 'plantroom-client/gateway';
+import { serverFlags, serverOf } from './server.js';
+
+const { values: flags } = parseArgs({ options: { ...serverFlags, connection: { type: 'string' }, store: { type: 'string', default: 'gateway.db' }, every: { type: 'string', default: '10' } } });
+if (!flags.connection) throw new Error('give --connection: the id of a connection of type gateway');
+
+const valve = { position: 0 };
+
+/** Takes a command to its device. Called once for each; the library has kept it before, and keeps what it answers until the server has it. */
+function deliver(command: DeliveredCommand): DeliveryResult {
+  if (command.clientDeviceId !== 'valve-1') return { result: 'refused', code: 'unknown_device', message: `there is no ${command.clientDeviceId} here` };
+  const told = command.payload.kind === 'json' ? (command.payload.value as { readonly position?: unknown }) : {};
+  if (typeof told.position !== 'number') return { result: 'rejected', code: 'bad_position', message: 'position must be a number' };
+  valve.position = told.position;
+  return { result: 'accepted' };
+}
+
+/** What the valve shows, again and again. The library keeps each until the server has it. */
+async function* readings(): AsyncGenerator<GatewayUplink> {
+  for await (const _ of setInterval(Number(flags.every) * 1000, undefined, { ref: false })) yield { clientDeviceId: 'valve-1', payload: { kind: 'json', value: { ...valve } } };
+}
+
+const gateway = await startGateway({
+  ...serverOf(flags),
+  connectionId: flags.connection,
+  software: 'small-gateway/1',
+  store: sqliteStore(flags.store),
+  deliver,
+  uplinks: readings(),
+  onEvent: ({ event, ...facts }) => console.log(event, JSON.stringify(facts)),
+});
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void gateway.stop());
+await gateway.ended;
