@@ -1,6 +1,6 @@
 // Builds plantroom-client: dist/client/package, and packed dist/client/plantroom-client-<version>.tgz.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ const EXPORTS = { '.': './index', './gateway': './gateway/index', './protos/*': 
 // The declarations speak of AbortSignal, which Node's types declare; any version that knows Node 20 will do.
 const TYPES = { '@types/node': '>=20' };
 const ENTRIES = ['index.d.ts', 'gateway/index.d.ts'];
-const ALLOWED = /^(package\.json|README\.md|(index|options|plantroomError|createPlantroomClient)\.(js|d\.ts)|(calls|streams|pages|gateway|gen)\/[\w./]+\.(js|d\.ts))$/;
+const ALLOWED = /^(package\.json|README\.md|\w+\.(js|d\.ts)|(calls|streams|pages|gateway|gen)\/[\w./]+\.(js|d\.ts))$/;
 
 const read = (file) => readFileSync(file, 'utf8');
 const readJson = (file) => JSON.parse(read(file));
@@ -39,10 +39,31 @@ function compile() {
   } catch (cause) {
     throw new Error(`plantroom-client does not compile:\n${cause.stdout}`, { cause });
   }
+  const shown = new Set();
+  for (const door of [...ENTRIES, ...filesBelow(PACKAGE).filter((name) => name.startsWith('gen/') && name.endsWith('.d.ts'))]) reach(door, shown);
   for (const file of filesBelow(PACKAGE).filter((name) => name.endsWith('.d.ts'))) {
+    if (!shown.has(file)) {
+      rmSync(join(PACKAGE, file)); // nobody outside can come by it
+      continue;
+    }
     const text = read(join(PACKAGE, file)).replaceAll('Uint8Array<ArrayBufferLike>', 'Uint8Array'); // older TypeScript knows no such parameter
     writeFileSync(join(PACKAGE, file), ENTRIES.includes(file) ? `/// <reference types="node" />\n${text}` : text);
   }
+}
+
+/** Adds a declaration to `reached`, and what it imports. */
+function reach(file, reached) {
+  if (reached.has(file)) return;
+  reached.add(file);
+  for (const name of importsOf(file)) if (name.startsWith('.')) reach(declarationOf(posix.join(posix.dirname(file), name)), reached);
+}
+
+function declarationOf(path) {
+  return [`${path}.d.ts`, `${path}/index.d.ts`].find((file) => existsSync(join(PACKAGE, file)));
+}
+
+function importsOf(file) {
+  return [...read(join(PACKAGE, file)).matchAll(/(?:\bfrom |\bimport\(|\brequire\()["']([^"']+)["']/g)].map(([, name]) => name);
 }
 
 /** The manifest of src/client, with the version of the server that it was made with, and with ranges that begin with the versions that its tests ran with. */
@@ -65,7 +86,7 @@ function check(file) {
   if (!ALLOWED.test(file)) throw new Error(`${file} is not a file of plantroom-client`);
   const text = read(join(PACKAGE, file));
   if (text.includes(process.cwd())) throw new Error(`${file} names the folder that it was built in`);
-  if (/\.(js|ts)$/.test(file)) for (const [, name] of text.matchAll(/(?:\bfrom |\bimport\(|\brequire\()["']([^"']+)["']/g)) checkImport(file, name);
+  if (/\.(js|ts)$/.test(file)) for (const name of importsOf(file)) checkImport(file, name);
 }
 
 function checkImport(file, name) {
