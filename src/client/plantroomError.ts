@@ -29,7 +29,7 @@ export class PlantroomError extends Error implements PlantroomErrorFacts {
   static from(error: ServiceError, address?: string): PlantroomError {
     const facts = factsOf(error);
     const hint = facts.reason ? undefined : hintOf(error.details, address);
-    return new PlantroomError(hint === undefined ? error.details : `${error.details}: ${hint}`, facts, { cause: error });
+    return new PlantroomError(hint === undefined ? error.details : `${hint} (${error.details.replace(/\. Resolution note: $/, '')})`, facts, { cause: error });
   }
 
   /** What is wrong with what the caller gave the client itself, all of it at once. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Client, type CallOptions as GrpcOptions, connectivityState, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
+import { Client, type CallOptions as GrpcOptions, connectivityState, credentials, Metadata, status, type ServiceError } from '@grpc/grpc-js';
 import type { CallOptions, ClientOptions, ServerOptions } from '../options';
 import { PlantroomError } from '../plantroomError';
 import { checkCallOptions, headerMistake, throwIfAny } from './checkOptions';
@@ -24,6 +24,17 @@ interface Cancellable {
 
 type Done = (error: ServiceError | null, answer?: unknown) => void;
 
+interface Outcome {
+  readonly error: ServiceError | null;
+  readonly answer: unknown;
+}
+
+/**
+ * How a call meets a server that is away: `repeated`: gRPC makes it again by its service config. `once`: it waits for the connection as long as the
+ * pauses of the others would last, for what never left may go later. `streamed`: so too, but its requests cannot be had again.
+ */
+export type CallWay = 'repeated' | 'once' | 'streamed';
+
 /** The connection to a server, and the calls that run on it. */
 export class Channel {
   private readonly client: Client;
@@ -45,19 +56,18 @@ export class Channel {
     });
   }
 
-  /** A call with one answer. `isRepeatable`: gRPC tries it again; any other first waits for the connection, so that it is not lost to a server that restarts. */
-  async answer(isRepeatable: boolean, options: CallOptions, start: (call: CallStart, done: Done) => Cancellable): Promise<unknown> {
-    const call = this.prepare(options, options.deadlineMs ?? this.options.deadlineMs ?? DEADLINE_MS);
-    if (!isRepeatable) await this.connected(call, options.signal);
-    this.requireOpen(options.signal, call.metadata);
-    return await new Promise((resolve, reject) => {
-      const running = start(call, (error, answer) => {
-        release();
-        if (error) reject(this.failure(error, call.metadata, options.signal));
-        else resolve(answer);
-      });
-      const release = this.hold(running, options.signal);
-    });
+  /** A call with one answer. */
+  async answer(way: CallWay, options: CallOptions, start: (call: CallStart, done: Done) => Cancellable): Promise<unknown> {
+    const { signal, deadlineMs = this.options.deadlineMs ?? DEADLINE_MS } = options;
+    const call = this.prepare(options, deadlineMs);
+    const until = way === 'repeated' ? 0 : Math.min(Date.now() + this.patienceMs, Number(call.options.deadline));
+    for (;;) {
+      await this.connected(until, signal);
+      this.requireOpen(signal, call.metadata);
+      const { error, answer } = await this.once(call, signal, start);
+      if (!error) return answer;
+      if (way !== 'once' || Date.now() >= until || !neverLeft(error)) throw this.failure(error, call.metadata, signal);
+    }
   }
 
   /** What a stream of answers starts with. */
@@ -81,9 +91,12 @@ export class Channel {
   /** The error that the caller is given. */
   failure(error: unknown, metadata: Metadata, signal: AbortSignal | undefined): unknown {
     if (!isServiceError(error)) return error;
-    if (PlantroomError.from(error).status === 'CANCELLED' && (this.isClosed || signal?.aborted)) return this.ended(metadata, signal);
+    if (error.code === status.CANCELLED && (this.isClosed || signal?.aborted)) return this.ended(metadata, signal);
     const given = PlantroomError.from(error, this.options.address);
-    return given.requestId ? given : new PlantroomError(given.message, { ...given, requestId: requestIdOf(metadata) }, { cause: error });
+    const facts = { ...given, requestId: given.requestId || requestIdOf(metadata) };
+    // Nobody here ended it: so a server that goes down without grace ends its calls, and some proxies.
+    if (error.code === status.CANCELLED) return new PlantroomError('the connection was cut before the answer came', { ...facts, status: 'UNAVAILABLE' }, { cause: error });
+    return new PlantroomError(given.message, facts, { cause: error });
   }
 
   /** Ends every call with CANCELLED, and the connection. */
@@ -103,10 +116,19 @@ export class Channel {
     return { client: this.client, metadata, options: deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs } };
   }
 
-  /** Waits for the connection, as long as the pauses between attempts would last; whether it is there is seen by the call. */
-  private async connected({ options }: CallStart, signal: AbortSignal | undefined): Promise<void> {
-    if (this.patienceMs === 0 || this.client.getChannel().getConnectivityState(true) === connectivityState.READY) return;
-    const until = Math.min(Date.now() + this.patienceMs, Number(options.deadline));
+  private async once(call: CallStart, signal: AbortSignal | undefined, start: (call: CallStart, done: Done) => Cancellable): Promise<Outcome> {
+    return await new Promise((resolve) => {
+      const running = start(call, (error, answer) => {
+        release();
+        resolve({ error, answer });
+      });
+      const release = this.hold(running, signal);
+    });
+  }
+
+  /** Waits for the connection; whether it is there is seen by the call. */
+  private async connected(until: number, signal: AbortSignal | undefined): Promise<void> {
+    if (until <= Date.now() || this.client.getChannel().getConnectivityState(true) === connectivityState.READY) return;
     await new Promise<void>((resolve) => {
       const go = (): void => resolve();
       signal?.addEventListener('abort', go, { once: true });
@@ -152,6 +174,11 @@ export function keyOf(apiKey: ServerOptions['apiKey']): string {
   const mistake = headerMistake('apiKey', given, 'the key as it was created, plr_…: the function must return it');
   throwIfAny(mistake ? [mistake] : []);
   return given as string;
+}
+
+/** Whether the server cannot have seen the call: grpc-js says it in words alone. */
+function neverLeft({ code, details }: ServiceError): boolean {
+  return code === status.UNAVAILABLE && /^(No connection established|Name resolution failed)/.test(details);
 }
 
 function requestIdOf(metadata: Metadata): string {

@@ -18,18 +18,18 @@ function methodOf(channel: Channel, service: ServiceDefinition, method: MethodDe
   const path = `/${fullName(service, method)}`;
   const decode = (bytes: Buffer): unknown => method.responseType.decode(bytes);
   if (method.responseStream) return (request: unknown, options: CallOptions = {}) => serverStream(channel, path, () => encode(method, request), decode, options);
-  const repeatable = isRepeatable(service, method);
-  if (method.requestStream) return (requests: Requests, options: CallOptions = {}) => clientStream(channel, path, method, requests, options);
+    if (method.requestStream) return (requests: Requests, options: CallOptions = {}) => clientStream(channel, path, method, requests, options);
+  const way = isRepeatable(service, method) ? 'repeated' : 'once';
   return async (request: unknown, options: CallOptions = {}): Promise<unknown> => {
     const bytes = encode(method, request);
-    return await channel.answer(repeatable, options, ({ client, metadata, options: given }, done) => client.makeUnaryRequest(path, same, decode, bytes, metadata, given, done));
+    return await channel.answer(way, options, ({ client, metadata, options: given }, done) => client.makeUnaryRequest(path, same, decode, bytes, metadata, given, done));
   };
 }
 
 async function clientStream(channel: Channel, path: string, method: MethodDefinition, requests: Requests, options: CallOptions): Promise<unknown> {
   let sourceFault: { readonly error: unknown } | undefined;
   try {
-    return await channel.answer(false, options, ({ client, metadata, options: given }, done) => {
+    return await channel.answer('streamed', options, ({ client, metadata, options: given }, done) => {
       const call = client.makeClientStreamRequest(path, same, (bytes: Buffer) => method.responseType.decode(bytes), metadata, given, done);
       sendAll(call, method, requests).catch((error: unknown) => {
         sourceFault ??= { error };

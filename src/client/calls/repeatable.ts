@@ -41,6 +41,7 @@ export function isRepeatable(service: ServiceDefinition, method: MethodDefinitio
 /** gRPC's service config: which methods are tried again, and when. */
 export function serviceConfig(services: readonly ServiceDefinition[], plan: RetryPlan): string {
   const name = services.flatMap((service) => Object.values(service.methods).filter((method) => isRepeatable(service, method)).map((method) => ({ service: service.fullName, method: method.name })));
-  const retryPolicy = { maxAttempts: plan.attempts, initialBackoff: `${plan.firstPauseMs / 1000}s`, maxBackoff: `${plan.longestPauseMs / 1000}s`, backoffMultiplier: 2, retryableStatusCodes: ['UNAVAILABLE'] };
+  // CANCELLED comes from a server that is killed; what the caller cancels is never tried again.
+  const retryPolicy = { maxAttempts: plan.attempts, initialBackoff: `${plan.firstPauseMs / 1000}s`, maxBackoff: `${plan.longestPauseMs / 1000}s`, backoffMultiplier: 2, retryableStatusCodes: ['UNAVAILABLE', 'CANCELLED'] };
   return JSON.stringify({ loadBalancingConfig: [], methodConfig: plan.attempts > 1 ? [{ name, retryPolicy }] : [] });
 }
