@@ -1,7 +1,8 @@
 import type { Request, UnaryMethod } from '../calls/definitions';
 import { Execution, type ExecuteCommandRequest, type ExecuteCommandResponse, ExecutionState, type GetExecutionRequest } from '../gen/actuator_command/v2/actuator_command_service';
+import { PlantroomError } from '../plantroomError';
 import { Changes } from './changes';
-import { localError, overLostLinks } from './lostLinks';
+import { overLostLinks } from './lostLinks';
 import type { WatchesExecutions } from './watchExecutions';
 import type { LinkOptions } from './watchOptions';
 
@@ -50,7 +51,8 @@ export async function settled(client: FollowsExecutions, executionId: string, op
   } catch (error) {
     if (!time.aborted || options.signal?.aborted) throw error;
     const reached = last ? `its state was ${ExecutionState[last.state] ?? last.state}` : 'nothing was heard of it';
-    throw localError('DEADLINE_EXCEEDED', `the execution ${executionId} was not final after ${options.timeoutMs} ms, ${reached}; it goes on: ask for it by GetExecution, or wait longer`, error);
+    const message = `the execution ${executionId} was not final after ${options.timeoutMs} ms, ${reached}; it goes on: ask for it by GetExecution, or wait longer`;
+    throw new PlantroomError(message, { status: 'DEADLINE_EXCEEDED', metadata: { execution_id: executionId } }, { cause: error });
   }
   return last as Execution; // the last one is final, else it would have been thrown
 }

@@ -7,7 +7,7 @@ const LONGEST_PAUSE_MS = 30_000;
 /** What a link ends with that another one may not: the server or what is between went away, or has no room now. */
 const PASSING = new Set(['UNAVAILABLE', 'RESOURCE_EXHAUSTED', 'DEADLINE_EXCEEDED']);
 /** What a proxy or the transport makes of a link that broke. From a Plantroom they come with a reason. */
-const PASSING_WITHOUT_REASON = new Set(['INTERNAL', 'UNKNOWN', 'CANCELLED']);
+const PASSING_WITHOUT_REASON = new Set(['INTERNAL', 'UNKNOWN']);
 
 /**
  * Yields what the links bring, one after the other: `open` begins each, where the one before was lost. Throws PlantroomError for what another attempt
@@ -47,7 +47,7 @@ async function* untilLost<Response>(responses: AsyncIterable<Response>): AsyncGe
     if (error instanceof PlantroomError && mayPass(error, worked)) return { lost: error, worked };
     throw error;
   }
-  return { lost: localError('UNAVAILABLE', 'the server ended the stream'), worked };
+  return { lost: new PlantroomError('the server ended the stream', { status: 'UNAVAILABLE' }), worked };
 }
 
 function mayPass({ status, reason }: PlantroomError, worked: boolean): boolean {
@@ -84,10 +84,5 @@ class Pauses {
 
 /** The error of a watch that its caller ended. */
 function ended(signal: AbortSignal | undefined): PlantroomError {
-  return localError('CANCELLED', 'the watch was ended by its signal', signal?.reason);
-}
-
-/** An error that the server did not tell. */
-export function localError(status: string, message: string, cause?: unknown): PlantroomError {
-  return new PlantroomError(message, { status, reason: '', metadata: {}, violations: [], requestId: '', retryAfterMs: undefined }, { cause });
+  return new PlantroomError('the watch was ended by its signal', { status: 'CANCELLED' }, { cause: signal?.reason });
 }
