@@ -59,13 +59,14 @@ export function connectionToMessage({ connection, status, deviceCount }: Connect
   };
 }
 
-function statusToMessage({ state, since, lastError, lastMessageAt, warnings }: ConnectionStatus): StatusMessage {
+function statusToMessage({ state, since, lastError, lastMessageAt, warnings, software }: ConnectionStatus): StatusMessage {
   return {
     state: STATE_TO_WIRE[state],
     since: optionalTimestamp(since),
     lastError,
     lastMessageAt: optionalTimestamp(lastMessageAt),
     warnings: [...warnings],
+    software,
   };
 }
 

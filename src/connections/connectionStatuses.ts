@@ -14,6 +14,8 @@ export interface ConnectionStatus {
   readonly lastMessageAt: number | undefined;
   /** `contested`: two gateways keep replacing each other. Else codes of the connector. Empty while it is switched off. */
   readonly warnings: readonly string[];
+  /** What the attached gateway software says that it is; empty while none is attached and where it does not say. */
+  readonly software: string;
 }
 
 interface Live {
@@ -21,6 +23,7 @@ interface Live {
   since: number;
   lastError: string;
   lastMessageAt: number | undefined;
+  software: string;
   /** Until when two gateways count as rivals, and since when. */
   contested: { readonly since: number; readonly until: number } | undefined;
   /** The codes of the connector, and since when there are any, or none. */
@@ -32,7 +35,7 @@ interface Live {
 
 const QUIET = 5 * 60_000;
 const A_SECOND = 1000;
-const UNKNOWN = { since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] } as const;
+const UNKNOWN = { since: undefined, lastError: '', lastMessageAt: undefined, warnings: [], software: '' } as const;
 
 /**
  * What connectors saw of their connections since the server started; kept in memory. Errors and warnings are shown to people: never a
@@ -53,7 +56,7 @@ export class ConnectionStatuses {
     const { link, since, lastError, lastMessageAt } = live;
     const isContested = live.contested !== undefined && this.clock.now() < live.contested.until;
     const warnings = [...(isContested ? ['contested'] : []), ...live.warnings];
-    const status = { lastError, lastMessageAt, warnings };
+    const status = { lastError, lastMessageAt, warnings, software: link === 'attached' ? live.software : '' };
     if (link === 'connecting') return { ...status, state: 'connecting', since };
     if (link === 'away') return { ...status, state: 'disconnected', since };
     if (link === 'failed') return { ...status, state: 'error', since };
@@ -65,11 +68,11 @@ export class ConnectionStatuses {
     this.become(connectionId, 'connecting', '');
   }
 
-  /** The other side is there. */
-  attached(connectionId: string): void {
+  /** The other side is there; `software`: name and version of a gateway's, as it says, on one line. */
+  attached(connectionId: string, software = ''): void {
     const known = this.known(connectionId);
     if (!known) return;
-    Object.assign(known, { link: 'attached', since: this.clock.now(), lastError: '' });
+    Object.assign(known, { link: 'attached', since: this.clock.now(), lastError: '', software });
     this.changed(connectionId);
   }
 
@@ -157,7 +160,7 @@ export class ConnectionStatuses {
     const known = this.live.get(connectionId);
     if (known || this.deleted.has(connectionId)) return known;
     const now = this.clock.now();
-    const live: Live = { link: 'away', since: now, lastError: '', lastMessageAt: undefined, contested: undefined, warnings: [], warnedAt: now, toldAt: now };
+    const live: Live = { link: 'away', since: now, lastError: '', lastMessageAt: undefined, software: '', contested: undefined, warnings: [], warnedAt: now, toldAt: now };
     this.live.set(connectionId, live);
     return live;
   }

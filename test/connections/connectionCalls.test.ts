@@ -31,7 +31,7 @@ describe('calls about connections', () => {
     const created = await create(toCreate({ name: '  Roof  ' }));
     expect(created).toMatchObject({ organizationId: 'org-1', connectorId: 'gateway', name: 'Roof', description: '', enabled: true, configuration: {}, deviceCount: 0, etag: '"1"' });
     expect(created.policy).toEqual({ queueLimit: undefined, sleepy: undefined, deliveryTimeout: undefined, ackTimeout: undefined, maxInFlight: undefined, implicitAckTimeout: undefined, convergenceTimeout: undefined, uplinkInterval: undefined });
-    expect(created.status).toEqual({ state: ConnectionState.CONNECTION_STATE_DISCONNECTED, since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] });
+    expect(created.status).toEqual({ state: ConnectionState.CONNECTION_STATE_DISCONNECTED, since: undefined, lastError: '', lastMessageAt: undefined, warnings: [], software: '' });
     expect(await call<{ id: string; organizationId: string }, Connection>(client.getConnection.bind(client), { id: created.id, organizationId: '' }, FIELDS)).toEqual(created);
   });
 

@@ -18,7 +18,7 @@ describe.each(engines())('connections on $name', (engine) => {
     const view = await room.service.get('org-1', connection.id);
     expect(view).toEqual({
       connection: { ...input({ name: 'Zürich', description: 'the cellar', enabled: false, policy }), sealedSecrets: {}, id: connection.id, organizationId: 'org-1', createdAt: room.clock.now(), updatedAt: room.clock.now(), revision: 1 },
-      status: { state: 'disabled', since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] },
+      status: { state: 'disabled', since: undefined, lastError: '', lastMessageAt: undefined, warnings: [], software: '' },
       deviceCount: 0,
     });
   });

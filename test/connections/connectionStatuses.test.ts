@@ -14,7 +14,7 @@ describe('statuses of connections', () => {
   const status = (enabled = true) => statuses.of({ id: 'c', enabled });
 
   it('are of no time before anything was seen', () => {
-    expect(status()).toEqual({ state: 'disconnected', since: undefined, lastError: '', lastMessageAt: undefined, warnings: [] });
+    expect(status()).toEqual({ state: 'disconnected', since: undefined, lastError: '', lastMessageAt: undefined, warnings: [], software: '' });
     expect(status(false)).toMatchObject({ state: 'disabled', since: undefined });
   });
 

@@ -52,11 +52,14 @@ describe('the version of the protocol that a gateway and the server speak', () =
     expect(await attach(hello).ended).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'validation_failed', fields });
   });
 
-  it('is in the log with the software, which cannot break its line', async () => {
+  it('is in the log with the software, which stands in the status too, while it is attached, and cannot break a line', async () => {
     const gateway = attach({ gatewayId: 'logged', software: ' boiler-gateway\n2.1\u001b[31m\u2028\u202e ' });
     await gateway.next('welcome');
     expect(room.log.of('gateway.attached').at(-1)).toMatchObject({ gateway_id: 'logged', protocol_version: 1, software: 'boiler-gateway 2.1 [31m' });
+    expect(await room.status()).toMatchObject({ software: 'boiler-gateway 2.1 [31m' });
     gateway.end();
     await gateway.ended;
+    await room.log.until('gateway.detached', room.log.of('gateway.attached').length);
+    expect(await room.status()).toMatchObject({ software: '' });
   });
 });

@@ -187,6 +187,7 @@ export const VALUES: Readonly<Record<string, unknown>> = {
   'Connector.deviceConfigurationSchema': { type: 'object' },
   connectorId: 'gateway',
   'ConnectionStatus.state': 'connected',
+  'ConnectionStatus.software': 'boiler-gateway 2.1.0',
   'ConnectorKey.name': 'object.temperature',
   'ConnectorKey.timestamp': 1_795_336_200_000,
   'ConnectorKey.value': { value: 21.5 },

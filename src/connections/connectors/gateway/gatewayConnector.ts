@@ -13,7 +13,7 @@ import { GatewayInbox } from './gatewayInbox';
 import { attachmentFromHello, welcomeMessage } from './gatewayMessages';
 import { clockOf, GatewaySession, type GatewayIdentity } from './gatewaySession';
 import { GATEWAY } from './gatewayType';
-import { commonVersion, softwareForLog } from './protocolVersions';
+import { commonVersion, shownSoftware } from './protocolVersions';
 import { Seat } from './seat';
 
 /** What the connector needs of the house. */
@@ -138,9 +138,10 @@ export class GatewayConnector implements Connector {
     const { maxInFlight } = effectivePolicy(policy);
     const protocolVersion = commonVersion(hello);
     session.welcome(welcomeMessage(this.options.clock.now(), maxInFlight, protocolVersion), maxInFlight);
-    this.options.statuses.attached(connectionId);
+    const software = shownSoftware(hello.software);
+    this.options.statuses.attached(connectionId, software);
     this.options.statuses.messageReceived(connectionId); // its Hello
-    this.options.log.info({ ...fieldsOf(session), known: hello.known.length, store: hello.store, protocol_version: protocolVersion, software: softwareForLog(hello.software) }, 'gateway.attached');
+    this.options.log.info({ ...fieldsOf(session), known: hello.known.length, store: hello.store, protocol_version: protocolVersion, software }, 'gateway.attached');
     events.ready(organizationId, connectionId);
     await new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events }).readAll(requests);
     await session.drained(); // its last messages are answered before the stream ends

@@ -18,8 +18,8 @@ export function commonVersion(hello: Pick<Hello, 'lowestProtocolVersion' | 'high
   return Math.min(highest, SERVER_SPEAKS.highest);
 }
 
-/** What the log says of the gateway's software: one line, whatever the gateway sent. */
-export function softwareForLog(software: string): string {
+/** What people are shown of the gateway's software: one line, whatever the gateway sent. */
+export function shownSoftware(software: string): string {
   return software
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim()
