@@ -22,6 +22,8 @@ export interface RunOptions {
   readonly concurrency: number;
   /** Positions are counted from here: an execution like one under way would be a duplicate. */
   readonly position: () => number;
+  /** The gateway that takes every command and has it done at once; a lean one where none is given. */
+  readonly attach?: (acknowledged: (executionId: string, applied: boolean) => void) => Promise<{ detach(): Promise<void> }>;
 }
 
 /** Which executions have ended, whether somebody waits for them already or not. */
@@ -43,19 +45,26 @@ class Endings {
   }
 }
 
-/**
- * Executions from the call to their end: one gateway is attached that takes every command and has it done at once, and so many
- * callers each execute, wait for the end, and execute again, each in its turn on the next valve.
- */
-export async function runExecutions(site: Site, { milliseconds, concurrency, position }: RunOptions): Promise<RunResult> {
-  const endings = new Endings();
+/** The machine's time goes to the server. */
+async function attachLean(site: Site, acknowledged: (executionId: string, applied: boolean) => void): Promise<Gateway> {
   const gateway = await Gateway.attach(site.server, site.key, site.connectionId, {
     command: ({ executionId }) => {
       gateway.received(executionId);
       gateway.accepted(executionId);
     },
-    acknowledged: (executionId, applied) => endings.ended(executionId, applied),
+    acknowledged,
   });
+  return gateway;
+}
+
+/**
+ * Executions from the call to their end: one gateway is attached that takes every command and has it done at once, and so many
+ * callers each execute, wait for the end, and execute again, each in its turn on the next valve.
+ */
+export async function runExecutions(site: Site, { milliseconds, concurrency, position, attach }: RunOptions): Promise<RunResult> {
+  const endings = new Endings();
+  const acknowledged = (executionId: string, applied: boolean): void => endings.ended(executionId, applied);
+  const gateway = attach ? await attach(acknowledged) : await attachLean(site, acknowledged);
   const executors = await Promise.all([openExecutor(site), openExecutor(site)]);
   const latencies: number[] = [];
   let failed = 0;

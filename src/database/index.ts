@@ -6,7 +6,7 @@ export { type DataFolderLock, findDataFolderHolder, lockDataFolder, watchDataFol
 export type { DiskFacts, DiskState } from './diskWatch';
 export type { Db, HotStatement, SqlValue } from './db';
 export { type Dialect, foldName } from './engines/dialect';
-export { removeOldEngines } from './engines/machineCode';
+export { loadEngine, removeOldEngines } from './engines/machineCode';
 export { requireDump } from './engines/postgresDump';
 export type { MigrationReport, TrialReport } from './migrate';
 export { type Migration, NEWEST_SCHEMA } from './migrations';

@@ -44,7 +44,8 @@ export class BrokerSite {
     if (!sqlite) throw new Error('there is no engine');
     const server = await startTestApp(sqlite);
     const address = server.app.addresses.grpc.replace('127.0.0.1', 'localhost');
-    const api = await JsonClient.connect({ address, credentials: credentials.createSsl(readFileSync(server.app.ca ?? '')), key: server.key, organizationId: server.organizationId });
+    const ca = readFileSync(server.app.ca ?? '');
+    const api = await JsonClient.connect({ address, security: { ca }, credentials: credentials.createSsl(ca), key: server.key, organizationId: server.organizationId });
     return new BrokerSite(broker, server, api);
   }
 

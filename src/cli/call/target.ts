@@ -15,9 +15,14 @@ export interface TargetFlags extends ConfigFlags {
   readonly organization?: string;
 }
 
+/** How it is made sure that the server is the right one: by a CA certificate, PEM; by the CAs that the system trusts; or not at all, without TLS. */
+export type Security = { readonly ca?: Buffer } | { readonly insecure: true };
+
 /** A server that can be called, and the key to call it with. */
 export interface Target {
   readonly address: string;
+  readonly security: Security;
+  /** Of `security`. */
   readonly credentials: ChannelCredentials;
   /** Empty: none was given. */
   readonly key: string;
@@ -35,12 +40,19 @@ export function targetOf(flags: TargetFlags, env: NodeJS.ProcessEnv = process.en
   const endpoint = endpointOf(flags, run);
   if (!findHostPort(endpoint.address)) throw new UsageError(`--address ${JSON.stringify(endpoint.address)} must be host:port, for example localhost:50051`);
   const { key, organizationId } = keyOf(flags, env);
-  return { address: endpoint.address, credentials: credentialsOf(endpoint), key, organizationId: organizationId || (run?.organizationId ?? '') };
+  const security = securityOf(endpoint);
+  return { address: endpoint.address, security, credentials: credentialsOf(security), key, organizationId: organizationId || (run?.organizationId ?? '') };
 }
 
-/** What a channel to the endpoint is made with. Throws UsageError if the CA cannot be read. */
-export function credentialsOf({ plaintext, ca }: Endpoint): ChannelCredentials {
-  return plaintext ? credentials.createInsecure() : credentials.createSsl(ca === undefined ? null : readFile(ca, '--ca'));
+/** How to be sure of the server at the endpoint. Throws UsageError if the CA cannot be read. */
+export function securityOf({ plaintext, ca }: Endpoint): Security {
+  if (plaintext) return { insecure: true };
+  return ca === undefined ? {} : { ca: readFile(ca, '--ca') };
+}
+
+/** What a channel to the server is made with. */
+export function credentialsOf(security: Security): ChannelCredentials {
+  return 'insecure' in security ? credentials.createInsecure() : credentials.createSsl(security.ca ?? null);
 }
 
 /** The metadata of a call: key and organization as far as they are known. */

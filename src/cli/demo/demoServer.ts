@@ -5,7 +5,7 @@ import type { Bootstrapped } from '../../access';
 import { startApp } from '../../app';
 import { loadConfig } from '../../config';
 import { systemClock } from '../../kernel/clock';
-import { credentialsOf, type Target } from '../call/target';
+import { credentialsOf, securityOf, type Target } from '../call/target';
 import { commandLog } from '../log';
 
 /** A server that leaves nothing behind. */
@@ -24,12 +24,12 @@ export async function startDemoServer(): Promise<DemoServer> {
     const { config } = loadConfig({ file: false, env: {}, flags: { 'data.dir': folder, 'grpc.listen': '127.0.0.1:0', 'http.listen': '127.0.0.1:0', 'metrics.listen': 'off', 'database.reserveMib': '0', 'limits.stopMs': '2000' } });
     const app = await startApp(config, { log: commandLog('warn'), clock: systemClock });
     const { organization, key } = app.bootstrapped as Bootstrapped;
-    const endpoint = { address: app.addresses.grpc, plaintext: false, ca: app.ca };
+    const security = securityOf({ address: app.addresses.grpc, plaintext: false, ca: app.ca });
     const remove = async (): Promise<void> => {
       await app.stop();
       clean();
     };
-    return { target: { address: endpoint.address, credentials: credentialsOf(endpoint), key, organizationId: organization.id }, remove };
+    return { target: { address: app.addresses.grpc, security, credentials: credentialsOf(security), key, organizationId: organization.id }, remove };
   } catch (error) {
     clean();
     throw error;
