@@ -7,6 +7,8 @@ import type { ServiceDefinition } from './definitions';
 import { patience, retryPlan, serviceConfig } from './repeatable';
 
 const DEADLINE_MS = 30_000;
+// grpc-js goes on waiting when nobody does any more, and its timer keeps the process alive so long.
+const WAIT_STEP_MS = 500;
 // More than any answer about readings holds.
 const MOST_BYTES = 16 * 1024 * 1024;
 
@@ -128,12 +130,15 @@ export class Channel {
 
   /** Waits for the connection; whether it is there is seen by the call. */
   private async connected(until: number, signal: AbortSignal | undefined): Promise<void> {
-    if (until <= Date.now() || this.client.getChannel().getConnectivityState(true) === connectivityState.READY) return;
+    const channel = this.client.getChannel();
+    while (Date.now() < until && !this.isClosed && !signal?.aborted && channel.getConnectivityState(true) !== connectivityState.READY) await this.waited(Math.min(until, Date.now() + WAIT_STEP_MS), signal);
+  }
+
+  private async waited(until: number, signal: AbortSignal | undefined): Promise<void> {
     await new Promise<void>((resolve) => {
-      const go = (): void => resolve();
-      signal?.addEventListener('abort', go, { once: true });
+      const release = this.hold({ cancel: resolve }, signal);
       this.client.waitForReady(until, () => {
-        signal?.removeEventListener('abort', go);
+        release();
         resolve();
       });
     });
