@@ -18,13 +18,11 @@ export function openStoreFile(options: SqliteFileOptions, asked: StoreIdentity):
   const { file } = options;
   const SQLite = loadSqlite();
   makeFile(file);
-  let database: BetterSqlite3.Database | undefined;
+  const database = connect(SQLite, options);
   try {
-    // The types know a path only.
-    database = new SQLite(file, { timeout: 0, ...(options.nativeBinding !== undefined && { nativeBinding: options.nativeBinding as string }) });
     return { database, identity: prepare(file, database, asked) };
   } catch (error) {
-    database?.close();
+    database.close();
     throw openingFailure(file, error);
   }
 }
@@ -34,6 +32,16 @@ function loadSqlite(): typeof BetterSqlite3 {
     return require('better-sqlite3') as typeof BetterSqlite3; // here and not above: who keeps nothing on disk need not have it
   } catch (error) {
     throw new GatewayError('store_unusable', 'sqliteStore needs the package better-sqlite3, which cannot be loaded: npm install better-sqlite3', { cause: error });
+  }
+}
+
+function connect(SQLite: typeof BetterSqlite3, { file, nativeBinding }: SqliteFileOptions): BetterSqlite3.Database {
+  try {
+    return new SQLite(file, { timeout: 0, ...(nativeBinding !== undefined && { nativeBinding: nativeBinding as string }) }); // the types know a path only
+  } catch (error) {
+    if (error instanceof SQLite.SqliteError) throw openingFailure(file, error);
+    const said = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
+    throw new GatewayError('store_unusable', `the machine code of better-sqlite3 cannot be loaded (${said}); npm rebuild better-sqlite3 on this machine, or name its .node file as nativeBinding`, { cause: error });
   }
 }
 
@@ -89,7 +97,7 @@ function check(file: string, database: BetterSqlite3.Database): void {
   const bytes = (database.pragma('page_count', { simple: true }) as number) * (database.pragma('page_size', { simple: true }) as number);
   const parts = bytes <= CHECKED_BYTES ? [''] : ['(identity)', '(commands)', '(acknowledged_commands)'];
   for (const part of parts) {
-    const found = database.pragma(`quick_check${part}`, { simple: true }) as string;
+    const found = database.pragma(`integrity_check${part}`, { simple: true }) as string;
     if (found !== 'ok') throw damaged(file, found.replaceAll('\n', ' '));
   }
 }
