@@ -7,6 +7,7 @@ import type { WireError } from './errorTable';
 const MOST_MESSAGE_BYTES = 1200;
 const MOST_VIOLATION_BYTES = 2800;
 const MOST_TEXT = 300;
+const LONGEST_PUSHBACK_MS = 5000;
 const YEAR_MS = 365 * 86_400_000;
 
 /** The error as `google.rpc.Status`, for `grpc-status-details-bin`: ErrorInfo, RequestInfo, and where they apply BadRequest and RetryInfo. */
@@ -18,6 +19,11 @@ export function encodeDetails(error: WireError): Buffer {
   if (error.violations.length > 0) details.push(packed('BadRequest', BadRequest.encode({ fieldViolations: fitting(error.violations) }).finish()));
   if (error.retryAfterMs !== undefined) details.push(packed('RetryInfo', RetryInfo.encode({ retryDelay: duration(error.retryAfterMs) }).finish()));
   return Buffer.from(Status.encode({ code: error.grpc, message: fittingMessage(error.message), details }).finish());
+}
+
+/** `grpc-retry-pushback-ms`: when a client of whatever language that tries again by itself may do so; -1: not within this call, whose caller should hear of it. */
+export function retryPushback(retryAfterMs: number): string {
+  return String(retryAfterMs <= LONGEST_PUSHBACK_MS ? Math.max(0, Math.ceil(retryAfterMs)) : -1);
 }
 
 /** The message, cut so that it fits into a trailer once it is percent-encoded. */

@@ -1,7 +1,5 @@
-import { status, type Metadata, type ServiceError } from '@grpc/grpc-js';
-import { BadRequest, ErrorInfo, RequestInfo, RetryInfo } from '../../gen/google/rpc/error_details';
-import { Status } from '../../gen/google/rpc/status';
-import type { Violation } from '../../kernel/errors';
+import type { ServiceError } from '@grpc/grpc-js';
+import { PlantroomError, type FieldViolation } from '../../client';
 
 /** A failed call as the server told it. */
 export interface WireError {
@@ -11,7 +9,7 @@ export interface WireError {
   readonly reason: string;
   readonly message: string;
   readonly metadata: Readonly<Record<string, string>>;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly FieldViolation[];
   /** By this the server's log can be searched; empty if it is not known. */
   readonly requestId: string;
   /** Seconds after which it is worth trying again; absent if the server did not say. */
@@ -25,20 +23,8 @@ export function isServiceError(error: unknown): error is ServiceError {
 
 /** What a failed call tells. */
 export function wireErrorOf(error: ServiceError): WireError {
-  const parts = detailsOf(error.metadata);
-  const { reason, metadata } = parts('ErrorInfo', ErrorInfo) ?? { reason: '', metadata: {} };
-  const { fieldViolations } = parts('BadRequest', BadRequest) ?? { fieldViolations: [] };
-  const { requestId } = parts('RequestInfo', RequestInfo) ?? { requestId: '' };
-  const retry = parts('RetryInfo', RetryInfo)?.retryDelay;
-  return {
-    status: status[error.code] ?? String(error.code),
-    reason,
-    message: error.details,
-    metadata,
-    violations: fieldViolations.map(({ field, description }) => ({ field, description })),
-    requestId,
-    ...(retry && { retryAfterSeconds: retry.seconds + retry.nanos / 1e9 }),
-  };
+  const { retryAfterMs, status, reason, metadata, violations, requestId } = PlantroomError.from(error);
+  return { status, reason, message: error.details, metadata, violations, requestId, ...(retryAfterMs !== undefined && { retryAfterSeconds: retryAfterMs / 1000 }) };
 }
 
 /** For people: what went wrong, each wrong field on a line of its own, the request id. */
@@ -50,15 +36,4 @@ export function wireErrorText(error: WireError, address: string): string {
   if (error.requestId) lines.push(`  request id ${error.requestId}`);
   if (error.status === 'UNAVAILABLE' && !error.reason) lines.push(`  the server at ${address} cannot be reached, or its certificate is not signed by the CA that was given (--ca)`);
   return lines.join('\n');
-}
-
-type Decoder<Detail> = { decode(bytes: Uint8Array): Detail };
-
-function detailsOf(metadata: Metadata | undefined): <Detail>(name: string, decoder: Decoder<Detail>) => Detail | undefined {
-  const raw = metadata?.get('grpc-status-details-bin')[0];
-  const details = Buffer.isBuffer(raw) ? Status.decode(raw).details : [];
-  return (name, decoder) => {
-    const detail = details.find((any) => any.typeUrl === `type.googleapis.com/google.rpc.${name}`);
-    return detail && decoder.decode(detail.value);
-  };
 }

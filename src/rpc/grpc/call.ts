@@ -5,7 +5,7 @@ import type { Edge } from '../calls/edge';
 import { exchangeOf } from '../calls/exchange';
 import type { Exchange, ServedCall } from '../calls/servedCall';
 import { requireKnown, type ServedMethod } from '../calls/servedMethod';
-import { encodeDetails, fittingMessage } from '../errorDetails';
+import { encodeDetails, fittingMessage, retryPushback } from '../errorDetails';
 import type { WireError } from '../errorTable';
 import { callerGone, deadlineExceeded, OpenCall, shuttingDown } from '../openCall';
 import { requestIdFrom } from '../requestId';
@@ -134,6 +134,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
   private statusOf(wire: WireError): Status {
     const metadata = new Metadata();
     metadata.set('x-request-id', this.context.requestId);
+    if (wire.retryAfterMs !== undefined) metadata.set('grpc-retry-pushback-ms', retryPushback(wire.retryAfterMs));
     try {
       metadata.set('grpc-status-details-bin', encodeDetails(wire));
     } catch (err) {
