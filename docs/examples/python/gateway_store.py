@@ -67,11 +67,14 @@ class GatewayStore:
     """Each method that changes something returns when it is on disk. Raises sqlite3.Error when the disk takes nothing."""
 
     def __init__(self, file: str, connection_id: str) -> None:
-        """Opens or makes the file, for this process alone. SystemExit if it belongs to another connection."""
+        """Opens or makes the file, for this process alone. SystemExit if another process has it, or it belongs to another connection."""
         self._db = sqlite3.connect(file, isolation_level=None, timeout=1)
-        for setting in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
-            self._db.execute(f"PRAGMA {setting}").fetchall()
-        self._db.executescript(SCHEMA)
+        try:
+            for setting in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
+                self._db.execute(f"PRAGMA {setting}").fetchall()
+            self._db.executescript(SCHEMA)
+        except sqlite3.OperationalError as error:
+            raise SystemExit(f"{file} cannot be used: {error}; is it another gateway's that is running?") from error
         row = self._db.execute("SELECT gateway_id, connection_id FROM identity").fetchone()
         if row is None:
             row = (f"gateway-{uuid.uuid4()}", connection_id)

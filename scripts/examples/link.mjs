@@ -1,0 +1,40 @@
+// A link between a program and the server that can be cut: what TLS carries goes through untouched.
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+
+/** Opens a way to an address (`localhost:PORT`). `cut()` breaks what goes over it; `close()` lets nothing through until `open()`. */
+export async function makeLink(address) {
+  const port = Number(address.split(':')[1]);
+  const sockets = new Set();
+  let isOpen = true;
+  const server = createServer((near) => {
+    if (!isOpen) return void near.resetAndDestroy();
+    const far = connect(port, '127.0.0.1');
+    for (const [from, to] of [[near, far], [far, near]]) {
+      sockets.add(from);
+      from.on('error', () => {}); // the other end tells it too
+      from.once('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+      from.pipe(to);
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const cut = () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  return {
+    address: `localhost:${server.address().port}`,
+    cut,
+    open: () => (isOpen = true),
+    close: () => {
+      isOpen = false;
+      cut();
+    },
+    end: () => {
+      cut();
+      server.close();
+    },
+  };
+}
