@@ -8,7 +8,10 @@ export async function makeLink(address) {
   const sockets = new Set();
   let isOpen = true;
   const server = createServer((near) => {
-    if (!isOpen) return void near.resetAndDestroy();
+    if (!isOpen) {
+      near.resetAndDestroy();
+      return;
+    }
     const far = connect(port, '127.0.0.1');
     for (const [from, to] of [[near, far], [far, near]]) {
       sockets.add(from);

@@ -30,18 +30,18 @@ async function missing(language, check, world) {
   return (await install.code) === 0 ? undefined : `its packages cannot be had: ${install.lines.at(-1) ?? `nothing for ${INSTALL_SECONDS} s`}`;
 }
 
-async function python(world) {
-  const why = await missing('python', `python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer")'`, world);
+async function python(given) {
+  const why = await missing('python', `python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer")'`, given);
   if (why) return `NOT HERE: ${why}: the Python examples did not run`;
-  const ready = (text) => `. docs/examples/python/.venv/bin/activate\nexport PYTHONPATH=docs/examples/python/stubs\n${text}`;
-  await shell(`${block('python install').split('\n').find((line) => line.startsWith('. '))}\n${block('python stubs')}python -m py_compile docs/examples/python/*.py`, { cwd: world.folder, env: world.env });
-  const client = ready(block('python client'));
+  // What `activate` and `export` of the blocks leave in a newcomer's shell.
+  const env = { ...given.env, PATH: [join(given.folder, 'docs/examples/python/.venv/bin'), given.env.PATH].join(delimiter), PYTHONPATH: 'docs/examples/python/stubs' };
+  const world = { ...given, env };
+  await shell(`${block('python stubs')}python -m py_compile docs/examples/python/*.py`, { cwd: world.folder, env });
+  const client = block('python client');
   await proveClient(client, world);
   await proveError(client, world);
   say('Python: client.py came to converged over a cut link, and told the reason of an error');
-  // Of its last line alone, so that it is the gateway which is killed, not the shell.
-  const other = { ...world, env: { ...world.env, PATH: [join(world.folder, 'docs/examples/python/.venv/bin'), world.env.PATH].join(delimiter), PYTHONPATH: 'docs/examples/python/stubs' }, site: world.other };
-  return `Python: small_gateway.py: ${await proveGateway({ gateway: block('python gateway'), client }, other)}`;
+  return `Python: small_gateway.py: ${await proveGateway({ gateway: block('python gateway'), client }, { ...world, site: world.other })}`;
 }
 
 async function go(world) {
@@ -80,6 +80,5 @@ try {
 } finally {
   endAll();
   await server?.stop();
-  // Modules of Go are read-only only in its cache, which is not here.
   rmSync(folder, { recursive: true, force: true });
 }

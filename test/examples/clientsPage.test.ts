@@ -19,7 +19,7 @@ describe('excerpts of the examples in docs/', () => {
   });
 
   it('show each language', () => {
-    expect([...new Set(excerpts.map(([, { file }]) => file.split('/')[2]))].toSorted()).toEqual(['go', 'python', 'typescript']);
+    expect(new Set(excerpts.map(([, { file }]) => file.split('/')[2]))).toEqual(new Set(['go', 'python', 'typescript']));
   });
 });
 
