@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import { GatewayError } from '../gatewayError';
 import type { StoreIdentity } from './gatewayStore';
-import { codeOf, damaged, storeFailure } from './sqliteErrors';
+import { codeOf, damaged, messageOf, storeFailure } from './sqliteErrors';
 import type { SqliteFileOptions } from './sqliteOptions';
 import { APPLICATION_ID, bringUp, SQL, STORE_VERSION } from './sqliteSchema';
 import { type KeptIdentity, newIdentity, requireSame } from './storeIdentity';
@@ -28,20 +28,38 @@ export function openStoreFile(options: SqliteFileOptions, asked: StoreIdentity):
 }
 
 function loadSqlite(): typeof BetterSqlite3 {
+  let needed: PackageFacts;
+  let SQLite: typeof BetterSqlite3;
   try {
-    return require('better-sqlite3') as typeof BetterSqlite3; // here and not above: who keeps nothing on disk need not have it
+    // Here and not above: who keeps nothing on disk need not have it.
+    needed = require('better-sqlite3/package.json') as PackageFacts;
+    SQLite = require('better-sqlite3') as typeof BetterSqlite3;
   } catch (error) {
     throw new GatewayError('store_unusable', 'sqliteStore needs the package better-sqlite3, which cannot be loaded: npm install better-sqlite3', { cause: error });
   }
+  requireNode(needed);
+  return SQLite;
+}
+
+/** Of its package.json. */
+interface PackageFacts {
+  readonly version: string;
+  readonly engines?: { readonly node?: string };
+}
+
+/** On a Node that is older than it says, its machine code ends the process when it is loaded, without a word. */
+function requireNode({ version, engines }: PackageFacts): void {
+  const oldest = Number(/^>=\s*(\d+)/.exec(engines?.node ?? '')?.[1] ?? 0);
+  if (Number.parseInt(process.versions.node, 10) >= oldest) return;
+  throw new GatewayError('store_unusable', `better-sqlite3 ${version} needs Node ${oldest}, and this is Node ${process.versions.node}: take that Node, or better-sqlite3 12`);
 }
 
 function connect(SQLite: typeof BetterSqlite3, { file, nativeBinding }: SqliteFileOptions): BetterSqlite3.Database {
   try {
     return new SQLite(file, { timeout: 0, ...(nativeBinding !== undefined && { nativeBinding: nativeBinding as string }) }); // the types know a path only
   } catch (error) {
-    if (error instanceof SQLite.SqliteError) throw openingFailure(file, error);
-    const said = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
-    throw new GatewayError('store_unusable', `the machine code of better-sqlite3 cannot be loaded (${said}); npm rebuild better-sqlite3 on this machine, or name its .node file as nativeBinding`, { cause: error });
+    if (codeOf(error).startsWith('SQLITE_')) throw openingFailure(file, error);
+    throw new GatewayError('store_unusable', `the machine code of better-sqlite3 cannot be loaded (${messageOf(error).split('\n', 1)[0]}); npm rebuild better-sqlite3 on this machine, or name its .node file as nativeBinding`, { cause: error });
   }
 }
 
