@@ -45,6 +45,12 @@ describe('the file of a store', () => {
     database.close();
   }
 
+  function overwrite(at: number, bytes: Buffer): void {
+    const content = readFileSync(file);
+    bytes.copy(content, at);
+    writeFileSync(file, content);
+  }
+
   it('is readable by its user alone, as is its log', () => {
     opened().apply([uplink('u1')]);
     expect([file, `${file}-wal`].map((name) => statSync(name).mode & 0o777)).toEqual([0o600, 0o600]);
@@ -154,12 +160,6 @@ describe('the file of a store', () => {
       ['with a destroyed page', () => overwrite(4096 * 20 + 8, Buffer.alloc(2000, 0xa5))],
       ['with a destroyed header', () => overwrite(16, Buffer.alloc(60, 0xff))],
     ];
-
-    function overwrite(at: number, bytes: Buffer): void {
-      const content = readFileSync(file);
-      bytes.copy(content, at);
-      writeFileSync(file, content);
-    }
 
     it.each(damage)('%s is refused', (_, spoil) => {
       filled();

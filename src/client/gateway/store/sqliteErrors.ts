@@ -8,8 +8,14 @@ const FULL = new Set(['SQLITE_FULL', 'ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /** The code of an error of SQLite or of the file system; empty: it has none. */
 export function codeOf(error: unknown): string {
-  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined;
+  const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' ? code : '';
+}
+
+/** What an error says. Not by its class: the machine code is loaded once for a process, and its errors are of whoever loaded it first. */
+export function messageOf(error: unknown): string {
+  const { message } = (error ?? {}) as { readonly message?: unknown };
+  return typeof message === 'string' ? message : String(error);
 }
 
 /** What went wrong while a store was used, as a GatewayError `store_full`, `store_damaged` or `store_failed`. */
@@ -17,7 +23,7 @@ export function storeFailure(file: string, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   const code = codeOf(error);
   const cause = { cause: error };
-  const said = error instanceof Error ? error.message : String(error);
+  const said = messageOf(error);
   if (isDamage(code)) return damaged(file, said, error);
   if (isFull(file, code)) return new GatewayError('store_full', `the disk of the store ${file} is full; make room, and it goes on by itself`, cause);
   return new GatewayError('store_failed', `the store ${file} could not be used (${code || said}); see that its disk is well and that this user may read and write the file and its folder`, cause);
