@@ -2,7 +2,7 @@
 export interface ServerOptions {
   /** `host:port` of its gRPC port, for example `plantroom.local:50051`. */
   readonly address: string;
-  /** The API key (`plr_…`); a function is asked anew for each call or attachment, so that a key can be rotated without a restart. */
+  /** The API key (`plr_…`); a function is asked anew for each call or attachment, so that a key can be rotated without a restart; what it throws, the call fails with. */
   readonly apiKey: string | (() => string);
   /** The organization of the key. */
   readonly organizationId: string;

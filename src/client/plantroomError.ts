@@ -29,7 +29,8 @@ export class PlantroomError extends Error implements PlantroomErrorFacts {
   static from(error: ServiceError, address?: string): PlantroomError {
     const facts = factsOf(error);
     const hint = facts.reason ? undefined : hintOf(error.details, address);
-    return new PlantroomError(hint === undefined ? error.details : `${hint} (${error.details.replace(/\. Resolution note: $/, '')})`, facts, { cause: error });
+    const details = error.details.replace(/\s*\. Resolution note: $/, '').trim();
+    return new PlantroomError(hint === undefined ? details : `${hint} (${details})`, facts, { cause: error });
   }
 
   /** What is wrong with what the caller gave the client itself, all of it at once. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Status } from '../../src/gen/google/rpc/status';
 import { RetryInfo } from '../../src/gen/google/rpc/error_details';
 import { DomainError } from '../../src/kernel/errors';
-import { encodeDetails } from '../../src/rpc/errorDetails';
+import { encodeDetails, retryPushback } from '../../src/rpc/errorDetails';
 import { toWire } from '../../src/rpc/errorTable';
 
 const SEED = 20261121;
@@ -18,5 +18,9 @@ describe('the details of an error', () => {
   it('tells whole milliseconds, and never to come too early', () => {
     const { details } = Status.decode(encodeDetails(wire({ retryAfterMs: 797.123 })));
     expect(RetryInfo.decode(details.at(-1)?.value ?? Buffer.alloc(0)).retryDelay).toEqual({ seconds: 0, nanos: 798_000_000 });
+  });
+
+  it('tells clients that try again by themselves when, or not to within this call', () => {
+    expect([0, 0.1, 1000, 5000, 5001, 1e18, -3, Number.NaN].map(retryPushback)).toEqual(['0', '1', '1000', '5000', '-1', '-1', '0', '-1']);
   });
 });

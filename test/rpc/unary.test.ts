@@ -149,6 +149,7 @@ describe('a unary call', () => {
     behave = () => Promise.reject(new DomainError('exhausted', 'rate_limited', `\ud800 € ${'ä'.repeat(100_000)}`, { retryAfterMs: 1500, metadata: { a: 'ö'.repeat(9000) } }));
     const error = await callFails(...rename('n'));
     expect(error).toMatchObject({ code: status.RESOURCE_EXHAUSTED, reason: 'rate_limited', retryMs: 1500 });
+    expect(error.trailers.get('grpc-retry-pushback-ms')).toEqual(['1500']);
     expect(encodeURI(error.message).length).toBeLessThan(1300);
   });
 

@@ -6,6 +6,7 @@ const HINTS: readonly (readonly [RegExp, (server: string) => string])[] = [
   [/ENOTFOUND|EAI_AGAIN|Name resolution failed/i, (server) => `the name of ${server} is not known here; check the address and the DNS`],
   [/ECONNREFUSED/i, (server) => `nothing listens at ${server}; is the server running, and is this its gRPC port?`],
   [/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/i, (server) => `${server} cannot be reached; check the address and the firewalls between`],
+  [/Failed to connect/i, (server) => `what listens at ${server} hangs up; if it wants TLS, as a Plantroom does unless told otherwise, give ca instead of insecure: true, and look whether it is its gRPC port`],
 ];
 
 /** What is likely wrong where no Plantroom answered, and what would be right; undefined: nobody knows. */

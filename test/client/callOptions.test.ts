@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { rootCertificates } from 'node:tls';
+import { createPlantroomClient, isPlantroomError, type ClientOptions } from '../../src/client';
+
+const right = { address: 'localhost:50051', apiKey: 'plr_secret', organizationId: 'org-1', insecure: true } as const;
+const [pem = ''] = rootCertificates;
+
+/** The fields that are refused, with what is said of them. */
+function refused(options: object): Record<string, string> {
+  try {
+    createPlantroomClient({ ...right, ...options } as ClientOptions).close();
+  } catch (error) {
+    if (!isPlantroomError(error, 'options_invalid')) throw error;
+    expect(error.status).toBe('INVALID_ARGUMENT');
+    expect(`${error.message}${error.stack}${JSON.stringify(error)}`).not.toContain('plr_secret');
+    return Object.fromEntries(error.violations.map(({ field, description }) => [field, description]));
+  }
+  return {};
+}
+
+describe('the options of a client', () => {
+  test.each<[string, object, string, RegExp]>([
+    ['no address', { address: undefined }, 'address', /host:port/],
+    ['a URL', { address: 'https://plantroom.local:50051' }, 'address', /without a scheme/],
+    ['an address without a port', { address: 'plantroom.local' }, 'address', /host:port/],
+    ['a port that is none', { address: 'plantroom.local:70000' }, 'address', /host:port/],
+    ['an IPv6 address without brackets', { address: '::1:50051' }, 'address', /\[::1\]:50051/],
+    ['no key', { apiKey: '' }, 'apiKey', /must be given/],
+    ['a key from a file, with its line break', { apiKey: 'plr_secret\n' }, 'apiKey', /line break/],
+    ['no organization', { organizationId: undefined }, 'organizationId', /must be given/],
+    ['an organization of several words', { organizationId: 'My Company' }, 'organizationId', /white space/],
+    ['the name of a CA file', { insecure: false, ca: 'ca.pem' }, 'ca', /readFileSync\('ca.pem'\)/],
+    ['a broken CA', { insecure: false, ca: pem.replace(/[A-Z]{2}/g, 'A!') }, 'ca', /readFileSync|cannot be read/],
+    ['a cut CA', { insecure: false, ca: pem.slice(0, 200) }, 'ca', /cannot be read/],
+    ['a CA and no TLS', { ca: pem }, 'insecure', /exclude one another/],
+    ['no time at all', { deadlineMs: 0 }, 'deadlineMs', /whole number of milliseconds/],
+    ['more time than a timer has', { deadlineMs: Infinity }, 'deadlineMs', /2147483647/],
+    ['too many attempts', { retry: { attempts: 6 } }, 'retry.attempts', /1 .* to 5/],
+    ['half an attempt', { retry: { attempts: 1.5 } }, 'retry.attempts', /whole/],
+    ['no first pause', { retry: { firstPauseMs: 0 } }, 'retry.firstPauseMs', /1 or more/],
+    ['a pause that is no number', { retry: { longestPauseMs: Number.NaN } }, 'retry.longestPauseMs', /1 or more/],
+  ])('refuse %s', (_, options, field, description) => {
+    const found = refused(options);
+    expect(Object.keys(found)).toEqual([field]);
+    expect(found[field]).toMatch(description);
+  });
+
+  test('are refused all at once', () => {
+    expect(Object.keys(refused({ address: '', apiKey: '', organizationId: '', deadlineMs: -1, retry: { attempts: 0, firstPauseMs: -1 } }))).toEqual(['address', 'apiKey', 'organizationId', 'deadlineMs', 'retry.attempts', 'retry.firstPauseMs']);
+  });
+
+  test.each<[string, object]>([
+    ['an IPv6 address', { address: '[::1]:50051' }],
+    ['a CA as text', { insecure: false, ca: pem }],
+    ['a CA as bytes', { insecure: undefined, ca: new Uint8Array(Buffer.from(pem)) }],
+    ['several CAs', { insecure: false, ca: `${pem}\n${rootCertificates[1] ?? ''}` }],
+    ['the CAs of the machine', { insecure: false }],
+    ['a key by function', { apiKey: () => readFileSync('no such file', 'utf8') }],
+    ['every number', { deadlineMs: 2_147_483_647, retry: { attempts: 1, firstPauseMs: 1, longestPauseMs: 1 } }],
+  ])('take %s', (_, options) => expect(refused(options)).toEqual({}));
+
+  test('of one call are checked with the call, and a key that cannot be had fails it', async () => {
+    const client = createPlantroomClient(right);
+    await expect(client.access.whoAmI({}, { deadlineMs: 0.5, requestId: 'two words' })).rejects.toMatchObject({ reason: 'options_invalid', violations: [{ field: 'deadlineMs' }, { field: 'requestId' }] });
+    await expect(client.readings.streamReadings({}, { requestId: '' }).next()).rejects.toMatchObject({ violations: [{ field: 'requestId' }] });
+    client.close();
+    const keyless = createPlantroomClient({ ...right, apiKey: () => readFileSync('no such file', 'utf8') });
+    await expect(keyless.access.whoAmI({})).rejects.toMatchObject({ code: 'ENOENT' });
+    keyless.close();
+  });
+});
