@@ -23,9 +23,15 @@ export type GatewayEvent =
   | ({ readonly event: 'command_repeated' } & CommandShown)
   | { readonly event: 'command_withdrawn'; readonly executionId: string }
   | { readonly event: 'command_answered'; readonly executionId: string; readonly result: string; readonly code: string; readonly message: string }
+  /** The callback answered after its time was over, when the command had been told as `no_answer`: its answer is told to nobody else. */
+  | { readonly event: 'delivery_too_late'; readonly executionId: string; readonly result: string; readonly code: string; readonly message: string }
   | { readonly event: 'command_acknowledged'; readonly executionId: string; readonly outcome: string }
   | { readonly event: 'uplink_sent'; readonly uplinkId: string; readonly clientDeviceId: string }
   | { readonly event: 'uplink_acknowledged'; readonly uplinkId: string; readonly outcome: 'stored' | 'duplicate' | 'rejected'; readonly reason: string }
+  /** An uplink of the source that the server would not take: it is left out. */
+  | { readonly event: 'uplink_refused'; readonly clientDeviceId: string; readonly message: string }
+  /** The source of uplinks threw: the gateway stops. */
+  | { readonly event: 'source_failed'; readonly message: string }
   /** The store does not take anything in: it is tried again. */
   | { readonly event: 'store_failing'; readonly message: string }
   | { readonly event: 'store_recovered' };

@@ -1,5 +1,5 @@
 /** Why a gateway could not do something by itself; what the server says is a PlantroomError. */
-export type GatewayErrorReason = 'store_in_use' | 'store_damaged' | 'store_of_another' | 'store_unusable' | 'store_full' | 'store_failed' | 'uplinks_full' | 'uplink_invalid' | 'options_invalid' | 'stopped';
+export type GatewayErrorReason = 'store_in_use' | 'store_damaged' | 'store_of_another' | 'store_unusable' | 'store_full' | 'store_failed' | 'uplinks_full' | 'uplink_invalid' | 'source_failed' | 'options_invalid' | 'stopped';
 
 /** A failure of the gateway itself. */
 export class GatewayError extends Error {

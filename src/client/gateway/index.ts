@@ -5,3 +5,4 @@ export type { CommandStage, GatewayStore, KeptCommand, KeptUplink, QueuedUplink,
 export { memoryStore } from './store/memoryStore';
 export type { SqliteFileOptions } from './store/sqliteOptions';
 export { sqliteStore } from './store/sqliteStore';
+export { startGateway } from './startGateway';

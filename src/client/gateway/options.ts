@@ -66,10 +66,14 @@ export interface GatewayOptions extends ServerOptions {
   readonly store: GatewayStore;
   /**
    * Delivers a command to its device. Called at most once for an execution, never after its deadline, for one device one after another. What it
-   * throws is told as `no_answer`, for nobody knows what reached the device.
+   * throws is told as `no_answer`, for nobody knows what reached the device. One that takes longer than `deliveryTimeoutMs` is left to itself: heed its signal,
+   * for the next command of the device follows then.
    */
   readonly deliver: (command: DeliveredCommand, delivery: Delivery) => Promise<DeliveryResult> | DeliveryResult;
-  /** A source of uplinks, read as fast as they can be kept; `send` of the gateway takes single ones too. */
+  /**
+   * A source of uplinks, read as fast as they can be kept; `send` of the gateway takes single ones too. Its end is no event. One of its uplinks that the
+   * server would not take is left out: event `uplink_refused`. If it throws, the gateway stops in peace and `ended` rejects with `source_failed`.
+   */
   readonly uplinks?: AsyncIterable<GatewayUplink>;
   /** Everything that happens, for a log. Must not throw. */
   readonly onEvent?: (event: GatewayEvent) => void;
@@ -81,13 +85,15 @@ export interface GatewayOptions extends ServerOptions {
   readonly mostUplinks?: number;
   /** What becomes of it when the server refuses it for good (key, connection): `retry` every minute, or `stop` with the error. `retry` unless said. */
   readonly whenRefused?: 'retry' | 'stop';
+  /** True: does not confirm commands with `command_received`, only by their results: for trying out how the server deals with such gateways. */
+  readonly withoutReceipts?: boolean;
   /** Pause before the attempt that follows this many failed ones, in milliseconds; from 1 s to 30 s with some chance in it unless said. */
   readonly backoffMs?: (failures: number) => number;
 }
 
 /** A running gateway. */
 export interface Gateway {
-  /** Resolves when it was stopped. Rejects with PlantroomError where `whenRefused` is `stop` and the server refused it for good, with GatewayError where its store is beyond use. */
+  /** Resolves when it was stopped. Rejects with PlantroomError where `whenRefused` is `stop` and the server refused it for good, with GatewayError where its store is beyond use (`store_damaged`) or its source of uplinks threw (`source_failed`). Nobody need wait for it. */
   readonly ended: Promise<void>;
   /** Who it is to the server. */
   readonly gatewayId: string;

@@ -1,0 +1,207 @@
+import { Command, type ResultOutcome, ResultOutcome as Outcomes, type Welcome } from '../../gen/gateway/v1/gateway_service';
+import type { GatewayEvent } from '../events';
+import type { MachineClock } from '../machineClock';
+import type { GatewayOptions } from '../options';
+import type { GatewayStore, KeptCommand } from '../store/gatewayStore';
+import type { StoreWriter } from '../store/storeWriter';
+import { ChangesUnderWay } from './changesUnderWay';
+import { commandBytes, commandShown, resultMessage } from './commandMessages';
+import { expiryOf, serverClock, type ServerClock } from './deadline';
+import { Deliverer, unkept } from './deliverer';
+import { isWaiting, openCommand, type OpenCommand } from './openCommand';
+import { outcome, type Outcome } from './outcome';
+import { Results, type Send } from './results';
+
+/** What the desk stands on. */
+export interface CommandDeskOptions {
+  readonly store: GatewayStore;
+  readonly writer: StoreWriter;
+  readonly clock: MachineClock;
+  readonly deliver: GatewayOptions['deliver'];
+  readonly deliveriesAtOnce: number;
+  readonly deliveryTimeoutMs: number;
+  readonly withoutReceipts: boolean;
+  readonly report: (event: GatewayEvent) => void;
+  /** What nobody reckoned with. */
+  readonly fail: (error: unknown) => void;
+}
+
+/** As many as Hello can list. */
+const MOST_OPEN = 10_000;
+
+/**
+ * Every command from its arrival to the acknowledgement of its result. `received` is kept before the server is told, `started` before `deliver` is
+ * called, the result before it leaves; so whatever happens to the process, a device is told at most once, and what the server is told is so.
+ */
+export class CommandDesk {
+  private readonly open = new Map<string, OpenCommand>();
+  private readonly changes: ChangesUnderWay;
+  private readonly deliverer: Deliverer;
+  private readonly results: Results;
+  private send: Send | undefined;
+  private server: ServerClock | undefined;
+  private isStopping = false;
+
+  constructor(private readonly options: CommandDeskOptions) {
+    const { writer, report } = options;
+    this.changes = new ChangesUnderWay(options.fail);
+    this.results = new Results({ writer, report, changes: this.changes, send: (message) => this.send?.(message) });
+    this.deliverer = new Deliverer({ ...options, settle: (command, found) => this.results.settle(command, found) });
+  }
+
+  /** Goes on with what an earlier start left. Throws GatewayError of the store. */
+  resume(): void {
+    for (const kept of this.options.store.openCommands()) {
+      const command = openCommand(kept, kept.stage === 'ended' ? '' : Command.decode(kept.message).clientDeviceId, true);
+      this.open.set(kept.executionId, command);
+      if (kept.stage === 'started') this.results.settle(command, outcome('no_answer', 'gateway_restarted', 'the gateway restarted while the command was under way'));
+      else if (kept.stage === 'received') this.deliverer.queue(command);
+    }
+  }
+
+  /** What Hello is to tell: every open command, and whether its result may be told. Waits until what is being kept is kept. */
+  async known(): Promise<readonly { readonly kept: KeptCommand; readonly isTold: boolean }[]> {
+    await this.changes.done();
+    return [...this.open.values()].map(({ kept, isTellable }) => ({ kept, isTold: isTellable }));
+  }
+
+  /** The server welcomed the gateway. Hello told the results already; only `command_result` is acknowledged. */
+  attach(send: Send, welcome: Welcome): void {
+    this.send = send;
+    this.server = serverClock(welcome, this.options.clock);
+    for (const command of this.open.values()) this.results.tell(command);
+  }
+
+  /** The stream ended. */
+  detach(): void {
+    this.send = undefined;
+  }
+
+  /** A command came. One that is known is told of, never done again. */
+  take(message: Command): void {
+    const { executionId } = message;
+    const open = this.open.get(executionId);
+    if (open) return this.repeat(message, () => this.tell(open));
+    let past: KeptCommand | undefined;
+    try {
+      past = this.options.store.findCommand(executionId);
+    } catch (error) {
+      return this.refuse(message, unkept('refused', error, 'the store could not be asked whether it was done before'));
+    }
+    if (past) this.repeat(message, () => this.tellPast(past));
+    else this.receive(message);
+  }
+
+  /** The execution ended on the server: what has not begun is dropped, and either way its end is told. */
+  withdraw(executionId: string): void {
+    this.options.report({ event: 'command_withdrawn', executionId });
+    const command = this.open.get(executionId);
+    if (!command) return this.withdrawPast(executionId);
+    this.deliverer.withdraw(command);
+    this.results.tell(command);
+  }
+
+  /** The server has a result. */
+  acknowledge(executionId: string, found: ResultOutcome): void {
+    this.options.report({ event: 'command_acknowledged', executionId, outcome: (Outcomes[found] ?? 'unknown').replace('RESULT_OUTCOME_', '').toLowerCase() });
+    const command = this.open.get(executionId);
+    if (!command?.isTellable) return;
+    this.open.delete(executionId);
+    if (command.isKept) this.options.writer.writeLater({ kind: 'command_acknowledged', executionId });
+  }
+
+  /** The store takes things in again: results that waited for it may leave. */
+  storeRecovered(): void {
+    this.results.storeRecovered();
+  }
+
+  /** Begins no delivery any more. What a store in memory holds is answered: nothing would be left to say later that it was not done. */
+  stop(): void {
+    this.isStopping = true;
+    this.deliverer.stop();
+    for (const command of this.open.values()) this.dropVolatile(command);
+  }
+
+  /** Ends what is being delivered: what it knows at once is told, the rest as `no_answer`. */
+  async giveUp(): Promise<void> {
+    await this.deliverer.giveUp();
+    await this.changes.done();
+  }
+
+  /** Waits for nothing any more. */
+  close(): void {
+    for (const { timer } of this.open.values()) clearTimeout(timer);
+  }
+
+  /** Whether something is being delivered or kept, or the server has not acknowledged a result that it can be told. */
+  isBusy(): boolean {
+    return this.deliverer.count > 0 || this.changes.count > 0 || (this.send !== undefined && [...this.open.values()].some(({ isTellable }) => isTellable));
+  }
+
+  private repeat(message: Command, tell: () => void): void {
+    this.options.report({ event: 'command_repeated', ...commandShown(message) });
+    tell();
+  }
+
+  private receive(message: Command): void {
+    if (this.open.size >= MOST_OPEN) return this.refuse(message, outcome('refused', 'gateway_full', `the gateway holds ${MOST_OPEN} commands that are not done`));
+    const { clock, report } = this.options;
+    const kept: KeptCommand = {
+      ...{ executionId: message.executionId, stage: 'received', message: commandBytes(message), time: Date.now(), result: 0, code: '', text: '' },
+      expiresAtUptimeMs: expiryOf(message, clock, this.server),
+      machineStart: clock.machineStart,
+    };
+    const command = openCommand(kept, message.clientDeviceId, false);
+    this.open.set(kept.executionId, command);
+    report({ event: 'command_taken', ...commandShown(message) });
+    this.changes.begin(async () => await this.keep(command, kept));
+  }
+
+  private async keep(command: OpenCommand, kept: KeptCommand): Promise<void> {
+    try {
+      await this.options.writer.write({ kind: 'command', command: kept });
+    } catch (error) {
+      return this.results.tellUnkept(command, unkept('refused', error, 'the command could not be kept'));
+    }
+    command.isKept = true;
+    this.tell(command);
+    if (command.isWithdrawn) return this.deliverer.withdraw(command);
+    this.deliverer.queue(command);
+    if (this.isStopping) this.dropVolatile(command);
+  }
+
+  /** It is not kept, and so never done. */
+  private refuse(message: Command, found: Outcome): void {
+    const { executionId, clientDeviceId } = message;
+    const kept: KeptCommand = { executionId, stage: 'received', message: new Uint8Array(0), expiresAtUptimeMs: 0, machineStart: '', time: Date.now(), result: 0, code: '', text: '' };
+    const command = openCommand(kept, clientDeviceId, false);
+    if (this.open.size < MOST_OPEN) this.open.set(executionId, command);
+    this.options.report({ event: 'command_taken', ...commandShown(message) });
+    this.results.tellUnkept(command, found);
+  }
+
+  /** What is known of an open command; of one that is being kept nothing yet. */
+  private tell(command: OpenCommand): void {
+    if (command.isTellable) return this.results.tell(command);
+    const { executionId, time } = command.kept;
+    if (command.isKept && !this.options.withoutReceipts) this.send?.({ $case: 'commandReceived', value: { executionId, time: new Date(time) } });
+  }
+
+  private withdrawPast(executionId: string): void {
+    try {
+      const past = this.options.store.findCommand(executionId);
+      if (past) this.tellPast(past);
+    } catch {
+      // The server does not wait for it: the execution has ended there.
+    }
+  }
+
+  /** Of a command that the server has the result of. */
+  private tellPast(kept: KeptCommand): void {
+    if (kept.result !== 0) this.send?.({ $case: 'commandResult', value: resultMessage(kept) });
+  }
+
+  private dropVolatile(command: OpenCommand): void {
+    if (!this.options.store.isDurable && command.isKept && isWaiting(command)) this.results.settle(command, outcome('unreachable', 'gateway_stopped', 'the gateway stopped before the delivery began'));
+  }
+}

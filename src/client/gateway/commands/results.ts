@@ -1,0 +1,73 @@
+import { type AttachRequest, CommandResultCode } from '../../gen/gateway/v1/gateway_service';
+import type { GatewayEvent } from '../events';
+import type { StoreChange } from '../store/gatewayStore';
+import type { StoreWriter } from '../store/storeWriter';
+import type { ChangesUnderWay } from './changesUnderWay';
+import { answerShown, resultMessage } from './commandMessages';
+import type { OpenCommand } from './openCommand';
+import type { Outcome } from './outcome';
+
+/** Says something to the server, as far as one is attached. */
+export type Send = (message: NonNullable<AttachRequest['message']>) => void;
+
+/** What telling results needs. */
+export interface ResultsOptions {
+  readonly writer: StoreWriter;
+  readonly changes: ChangesUnderWay;
+  readonly send: Send;
+  readonly report: (event: GatewayEvent) => void;
+}
+
+/**
+ * Keeps results and tells them. A result leaves when it is kept. Where the store fails, that of a command that was begun leaves all the same, for after
+ * a restart it would be `no_answer` and never done again; one that says that nothing was done waits, for after a restart it could be done.
+ */
+export class Results {
+  /** Those that wait for the store. */
+  private readonly held = new Set<OpenCommand>();
+
+  constructor(private readonly options: ResultsOptions) {}
+
+  /** The command came to its end. */
+  settle(command: OpenCommand, { result, code, text, time }: Outcome): void {
+    clearTimeout(command.timer);
+    // After a restart it would be told as no_answer, or expire again.
+    const isSafe = command.kept.stage === 'started' || result === CommandResultCode.COMMAND_RESULT_CODE_EXPIRED;
+    command.kept = { ...command.kept, stage: 'ended', result, code, text, time };
+    this.options.changes.begin(async () => await this.keep(command, isSafe));
+  }
+
+  /** A command that is not kept came to its end. It is told until it is acknowledged. */
+  tellUnkept(command: OpenCommand, { result, code, text, time }: Outcome): void {
+    command.kept = { ...command.kept, stage: 'ended', result, code, text, time };
+    this.release(command);
+  }
+
+  /** Tells the result of a command that has one, if it may leave. */
+  tell(command: OpenCommand): void {
+    if (command.isTellable) this.options.send({ $case: 'commandResult', value: resultMessage(command.kept) });
+  }
+
+  /** The store takes things in again. */
+  storeRecovered(): void {
+    for (const command of this.held) this.options.changes.begin(async () => await this.keep(command, false));
+  }
+
+  private async keep(command: OpenCommand, mayLeaveAnyway: boolean): Promise<void> {
+    const change: StoreChange = { kind: 'command', command: command.kept };
+    try {
+      await this.options.writer.write(change);
+    } catch {
+      this.options.writer.writeLater(change); // it says that it fails, and tries until it is in
+      if (!mayLeaveAnyway) return void this.held.add(command);
+    }
+    this.held.delete(command);
+    this.release(command);
+  }
+
+  private release(command: OpenCommand): void {
+    command.isTellable = true;
+    this.options.report({ event: 'command_answered', ...answerShown(command.kept) });
+    this.tell(command);
+  }
+}

@@ -1,0 +1,125 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GatewayEvent } from '../events';
+import { GatewayError } from '../gatewayError';
+import type { GatewayUplink } from '../options';
+import type { KeptUplink } from '../store/gatewayStore';
+import type { StoreWriter } from '../store/storeWriter';
+import { uplinkMessage } from './uplinkMessage';
+
+/** What taking uplinks in needs. */
+export interface UplinkDeskOptions {
+  readonly writer: StoreWriter;
+  readonly mostUplinks: number;
+  readonly report: (event: GatewayEvent) => void;
+  /** There are new ones in the store. */
+  readonly onAdded: () => void;
+}
+
+// So many of a source are being kept at a time: they share the wait for the disk.
+const MOST_UNDER_WAY = 256;
+const RETRY_MS = 1000;
+
+/** Takes uplinks in: from `send`, and from a source as long as there is room. */
+export class UplinkDesk {
+  private isStopped = false;
+  private underWay = 0;
+  /** Resumes the reading of the source. */
+  private wake: (() => void) | undefined;
+  /** Ends the wait for the source. */
+  private leave: (() => void) | undefined;
+  private readonly stopped = new AbortController();
+
+  constructor(private readonly options: UplinkDeskOptions) {}
+
+  /** Keeps one. Rejects with GatewayError: `stopped`, `uplink_invalid`, `uplinks_full`, or what the store says. */
+  async send(uplink: GatewayUplink): Promise<{ readonly uplinkId: string }> {
+    if (this.isStopped) throw new GatewayError('stopped', 'the gateway has stopped and takes no uplinks any more');
+    const kept = uplinkMessage(uplink);
+    if (!this.hasRoom()) throw new GatewayError('uplinks_full', `the gateway keeps ${this.options.mostUplinks} uplinks that the server has not acknowledged (mostUplinks), and takes more when it has`);
+    await this.write(kept);
+    return { uplinkId: kept.uplinkId };
+  }
+
+  /** Reads a source to its end, as fast as its uplinks can be kept, until the gateway stops. Rejects with what it throws. */
+  async readAll(source: AsyncIterable<GatewayUplink>): Promise<void> {
+    const uplinks = source[Symbol.asyncIterator]();
+    while (await this.room()) {
+      const next = await this.next(uplinks);
+      if (next.done === true) break;
+      this.take(next.value);
+    }
+    if (this.isStopped) void Promise.resolve(uplinks.return?.()).catch(() => {}); // it may wait for something that never comes
+  }
+
+  /** One was acknowledged. */
+  roomMade(): void {
+    this.wake?.();
+  }
+
+  /** Takes nothing any more. */
+  stop(): void {
+    this.isStopped = true;
+    this.stopped.abort();
+    this.leave?.();
+    this.wake?.();
+  }
+
+  private hasRoom(): boolean {
+    return this.options.writer.uplinkCount < this.options.mostUplinks;
+  }
+
+  private async write(kept: KeptUplink): Promise<void> {
+    await this.options.writer.write({ kind: 'uplink', uplink: kept });
+    this.options.onAdded();
+  }
+
+  /** Waits for room. Answers false when the gateway stops. */
+  private async room(): Promise<boolean> {
+    while (!this.isStopped && (this.underWay >= MOST_UNDER_WAY || !this.hasRoom())) await new Promise<void>((resolve) => (this.wake = resolve));
+    this.wake = undefined;
+    return !this.isStopped;
+  }
+
+  /** The next of the source; its end as well when the gateway stops. */
+  private async next(uplinks: AsyncIterator<GatewayUplink, unknown>): Promise<IteratorResult<GatewayUplink, unknown>> {
+    return await new Promise((resolve, reject) => {
+      this.leave = () => resolve({ done: true, value: undefined });
+      Promise.resolve(uplinks.next()).then(resolve, reject);
+    });
+  }
+
+  private take(uplink: GatewayUplink): void {
+    const kept = this.findMessage(uplink);
+    if (!kept) return;
+    this.underWay += 1;
+    void this.keep(kept, uplink.clientDeviceId).then(() => {
+      this.underWay -= 1;
+      this.wake?.();
+    });
+  }
+
+  private findMessage(uplink: GatewayUplink): KeptUplink | undefined {
+    try {
+      return uplinkMessage(uplink);
+    } catch (error) {
+      this.refuse(String((uplink as GatewayUplink | undefined)?.clientDeviceId), (error as Error).message);
+      return undefined;
+    }
+  }
+
+  /** Keeps one of the source, as often as it takes. */
+  private async keep(kept: KeptUplink, clientDeviceId: string): Promise<void> {
+    for (;;) {
+      try {
+        return await this.write(kept);
+      } catch {
+        if (this.isStopped) return this.refuse(clientDeviceId, 'the gateway stopped before the store took it');
+        await sleep(RETRY_MS, undefined, { signal: this.stopped.signal }).catch(() => {}); // it stops: one more attempt
+      }
+    }
+  }
+
+  private refuse(clientDeviceId: string, message: string): void {
+    this.options.report({ event: 'uplink_refused', clientDeviceId, message });
+  }
+}
