@@ -80,6 +80,21 @@ describe('the file of a store', () => {
     expect(statSync(file).size).toBeLessThan(15_000_000);
   });
 
+  it('opens quickly and reads in little memory when a hundred thousand uplinks wait', () => {
+    const kept = opened();
+    for (let batch = 0; batch < 100; batch += 1) kept.apply(Array.from({ length: 1000 }, (_, at) => uplink(`u${batch}-${at}`, 600)));
+    kept.close();
+    const before = process.memoryUsage().rss;
+    const start = performance.now();
+    kept.open(IDENTITY);
+    const openedIn = performance.now() - start;
+    let read = 0;
+    for (let page = kept.uplinksAfter(0, 500); page.length > 0; page = kept.uplinksAfter(page.at(-1)?.position ?? 0, 500)) read += page.length;
+    expect([kept.uplinkCount, read]).toEqual([100_000, 100_000]);
+    expect(openedIn).toBeLessThan(2000);
+    expect(process.memoryUsage().rss - before).toBeLessThan(50 * 1024 * 1024); // the file has 70 MB
+  });
+
   it('finds everything by an index', () => {
     filled();
     change((database) => {

@@ -51,6 +51,12 @@ export type StoreChange =
   /** Forgets it. Does nothing where it is not kept. */
   | { readonly kind: 'uplink_acknowledged'; readonly uplinkId: string };
 
+/** How large the message of a change is. */
+export function bytesOf(change: StoreChange): number {
+  if (change.kind === 'uplink') return change.uplink.message.length;
+  return change.kind === 'command' ? change.command.message.length : 0;
+}
+
 /**
  * How many acknowledged commands are remembered, the newest. A command can only come again while the server has not stored its result; a server that
  * acknowledged it has. What remains are messages that were on their way then, at most 10,000 of one stream, and a server that was set back to a backup.

@@ -87,7 +87,8 @@ function requirePlace(file: string): boolean {
 
 function prepare(file: string, database: BetterSqlite3.Database, asked: StoreIdentity): KeptIdentity {
   database.pragma('locking_mode = EXCLUSIVE');
-  database.pragma('auto_vacuum = INCREMENTAL'); // for a new file; so that the disk gets back what a long outage took
+  const isNew = database.pragma('page_count', { simple: true }) === 0;
+  if (isNew) database.pragma('auto_vacuum = INCREMENTAL'); // so that the disk gets back what a long outage took
   database.exec('begin exclusive');
   const version = versionOf(file, database);
   if (version > 0) check(file, database);

@@ -2,7 +2,8 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import { GatewayError } from '../gatewayError';
-import type { GatewayStore, KeptCommand, QueuedUplink, StoreChange, StoreIdentity } from './gatewayStore';
+import { bytesOf, type GatewayStore, type KeptCommand, type QueuedUplink, type StoreChange, type StoreIdentity } from './gatewayStore';
+import { DiskRoom } from './diskRoom';
 import { storeFailure } from './sqliteErrors';
 import { openStoreFile } from './sqliteFile';
 import type { SqliteFileOptions } from './sqliteOptions';
@@ -13,6 +14,8 @@ const FREE_PAGES = 1024;
 const PAGES_AT_ONCE = 512;
 /** How often it is looked at, in transactions. */
 const LOOK_EVERY = 32;
+/** So many pages of the log of a small disk are taken over into the file; 1,000 elsewhere. */
+const SHORT_LOG_PAGES = 100;
 
 /**
  * A store in a file, by better-sqlite3 (`npm install better-sqlite3`): it survives the end of the process and a power cut. One gateway at a time can
@@ -27,13 +30,17 @@ class SqliteStore implements GatewayStore {
   readonly isDurable = true;
   private opened: { readonly database: Database; readonly tables: SqliteTables; readonly inode: bigint } | undefined;
   private transactions = 0;
+  private readonly room: DiskRoom;
 
-  constructor(private readonly options: SqliteFileOptions) {}
+  constructor(private readonly options: SqliteFileOptions) {
+    this.room = new DiskRoom(options.file);
+  }
 
   open(asked: StoreIdentity): { readonly gatewayId: string } {
     if (this.opened) throw new GatewayError('store_in_use', `the store ${this.options.file} is used by another gateway of this process; give each gateway a store of its own`);
     const { database, identity } = openStoreFile(this.options, asked);
     try {
+      if (this.room.isSmall) database.pragma(`wal_autocheckpoint = ${SHORT_LOG_PAGES}`);
       this.opened = { database, tables: new SqliteTables(database), inode: this.inode() };
     } catch (error) {
       database.close();
@@ -58,10 +65,15 @@ class SqliteStore implements GatewayStore {
     return this.opened?.tables.uplinkCount ?? 0;
   }
 
-  /** What the engine could not write is tried once more after its log was begun anew: that makes room in it where the disk has none. */
+  /**
+   * Uplinks are refused before the disk is full, so that there is room for the rest. What the engine could not write is tried once more after its log was
+   * begun anew: that makes room in it where the disk has none.
+   */
   apply(changes: readonly StoreChange[]): void {
     this.use(({ database, tables, inode }) => {
       if (this.inode() !== inode) throw new GatewayError('store_failed', `the store ${this.options.file} was removed or replaced while it was in use, so that nothing would be kept; start the gateway again`);
+      const bytes = changes.reduce((sum, change) => sum + (change.kind === 'uplink' ? bytesOf(change) : 0), 0);
+      if (bytes > 0) this.room.requireFor(bytes, () => tables.reusableBytes);
       try {
         tables.apply(changes);
       } catch (error) {

@@ -43,6 +43,11 @@ export class SqliteTables {
     return this.counts.uplinks;
   }
 
+  /** What is free inside of the file. */
+  get reusableBytes(): number {
+    return (this.database.pragma('freelist_count', { simple: true }) as number) * (this.database.pragma('page_size', { simple: true }) as number);
+  }
+
   openCommands(): KeptCommand[] {
     return (this.statements.openCommands.all() as CommandRow[]).map(commandFromRow);
   }

@@ -1,5 +1,5 @@
 import { GatewayError } from '../gatewayError';
-import type { GatewayStore, StoreChange } from './gatewayStore';
+import { bytesOf, type GatewayStore, type StoreChange } from './gatewayStore';
 
 /** What the writer stands on. */
 export interface StoreWriterOptions {
@@ -177,11 +177,6 @@ export class StoreWriter {
   private wakeIn(ms: number): void {
     this.timer ??= setTimeout(this.onTimer, ms).unref();
   }
-}
-
-function bytesOf(change: StoreChange): number {
-  if (change.kind === 'uplink') return change.uplink.message.length;
-  return change.kind === 'command' ? change.command.message.length : 0;
 }
 
 /** Two changes of one kind about the same thing: the later one says all. */
