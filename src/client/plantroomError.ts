@@ -25,9 +25,13 @@ export class PlantroomError extends Error implements PlantroomErrorFacts {
     this.retryAfterMs = facts.retryAfterMs;
   }
 
-  /** The error of a call that was made with gRPC itself, for example with the stubs. `address`: where it was made to, to name it in what is said of a broken link. */
-  static from(error: ServiceError, address?: string): PlantroomError {
-    const facts = factsOf(error);
+  /**
+   * The error of a call that was made with gRPC itself, for example with the stubs. `address`: where it was made to, to name it in what is said of
+   * a broken link; `requestId`: what it was sent with, for where no server answered.
+   */
+  static from(error: ServiceError, address?: string, requestId = ''): PlantroomError {
+    const told = factsOf(error);
+    const facts = { ...told, requestId: told.requestId || requestId };
     const hint = facts.reason ? undefined : hintOf(error.details, address);
     const details = error.details.replace(/\s*\. Resolution note: $/, '').trim();
     return new PlantroomError(hint === undefined ? details : `${hint} (${details})`, facts, { cause: error });

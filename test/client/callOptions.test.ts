@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
-import { createPlantroomClient, isPlantroomError, type ClientOptions } from '../../src/client';
+import { createPlantroomClient, isPlantroomError } from '../../src/client';
 
 const right = { address: 'localhost:50051', apiKey: 'plr_secret', organizationId: 'org-1', insecure: true } as const;
 const [pem = ''] = rootCertificates;
@@ -8,7 +8,7 @@ const [pem = ''] = rootCertificates;
 /** The fields that are refused, with what is said of them. */
 function refused(options: object): Record<string, string> {
   try {
-    createPlantroomClient({ ...right, ...options } as ClientOptions).close();
+    createPlantroomClient({ ...right, ...options }).close();
   } catch (error) {
     if (!isPlantroomError(error, 'options_invalid')) throw error;
     expect(error.status).toBe('INVALID_ARGUMENT');

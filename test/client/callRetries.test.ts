@@ -50,13 +50,13 @@ describe('retries of plantroom-client', () => {
       }
     }
     const served = [...descriptors.methods.values()].filter(({ service }) => !/^gateway\.|reflection/.test(service));
-    expect(asked.sort()).toEqual(served.map(({ path }) => path).sort());
+    expect(asked.toSorted()).toEqual(served.map(({ path }) => path).toSorted());
     const repeated = new Set(fake.calls.map(({ path }) => path).filter((path) => fake.count(path) === 2));
-    expect([...repeated].sort()).toEqual(
+    expect([...repeated].toSorted()).toEqual(
       served
         .filter(({ scope, changes, path }) => /:read$|^any$|^none$/.test(scope) || !changes || path === EXECUTE || path === CANCEL)
         .map(({ path }) => path)
-        .sort(),
+        .toSorted(),
     );
     expect(fake.calls).toHaveLength(asked.length + repeated.size);
   });
@@ -105,11 +105,14 @@ describe('retries of plantroom-client', () => {
 
   test('are made of what reads when the server goes down without grace, and of nothing else', async () => {
     const client = open({ retry: { attempts: 5, firstPauseMs: 50 } });
-    let down: (() => void) | undefined;
-    fake.answer = () => (fake.calls.length > 2 ? Buffer.alloc(0) : (fake.calls.length === 2 && down?.(), undefined));
-    const isDown = new Promise<void>((resolve) => (down = resolve));
+    const areThere = new Promise<void>((resolve) => {
+      fake.answer = () => {
+        if (fake.calls.length === 2) resolve();
+        return fake.calls.length > 2 ? Buffer.alloc(0) : undefined;
+      };
+    });
     const [read, made] = [client.devices.listDigitalDevices({}), client.devices.createDigitalDevice({ name: 'one' }).catch((e: unknown) => e)];
-    await isDown;
+    await areThere;
     fake.stop();
     await fake.start();
     await expect(read).resolves.toMatchObject({ devices: [] });

@@ -24,11 +24,6 @@ describe('calls of plantroom-client', () => {
     return opened;
   };
   const port = (): number => Number(server.app.addresses.grpc.split(':').at(-1));
-  const failure = async (call: Promise<unknown>): Promise<PlantroomError> => {
-    const error: unknown = await call.then(() => new Error('it did not fail'), (thrown: unknown) => thrown);
-    if (!isPlantroomError(error)) throw error as Error;
-    return error;
-  };
   beforeAll(async () => {
     server = await startTestApp(engines()[0] as TestEngine);
     proxy = new CuttingProxy(port());
@@ -40,10 +35,6 @@ describe('calls of plantroom-client', () => {
     await proxy.stop();
     await server.stop();
   });
-
-  const drained = async (stream: AsyncIterable<unknown>): Promise<void> => {
-    for await (const _ of stream);
-  };
 
   /** A device with a command. */
   const target = async (name: string): Promise<{ id: string; commandId: string }> => {
@@ -91,7 +82,7 @@ describe('calls of plantroom-client', () => {
 
   test('say what is likely wrong where no Plantroom answers', async () => {
     const cases: [Partial<ClientOptions>, RegExp][] = [
-      [{ ca: rootCertificates[0] as string }, /not signed by the CA that was given/],
+      [{ ca: rootCertificates[0] ?? '' }, /not signed by the CA that was given/],
       [{ address: `localhost:${await closedPort()}` }, /^nothing listens at localhost/],
       [{ address: 'nobody.invalid:50051' }, /name of nobody.invalid:50051 is not known/],
     ];
@@ -175,10 +166,6 @@ describe('calls of plantroom-client', () => {
     for await (const { chunk } of client.media.downloadMedia({ id: media.id })) chunks.push(chunk);
     expect(Buffer.concat(chunks).equals(picture)).toBe(true);
     expect(await failure(client.media.uploadMedia([{ chunk: new Uint8Array(10) }]))).toMatchObject({ reason: 'validation_failed' });
-    async function* broken(): AsyncGenerator<{ chunk: Uint8Array }> {
-      yield await Promise.resolve({ chunk: new Uint8Array(10) });
-      throw new RangeError('the file is gone');
-    }
     await expect(client.media.uploadMedia(broken())).rejects.toThrow(new RangeError('the file is gone'));
     expect(await failure(client.media.uploadMedia([{ chunk: 'text' as unknown as Uint8Array }]))).toMatchObject({ reason: 'request_invalid' });
   });
@@ -191,4 +178,23 @@ async function closedPort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+async function* broken(): AsyncGenerator<{ chunk: Uint8Array }> {
+  yield await Promise.resolve({ chunk: new Uint8Array(10) });
+  throw new RangeError('the file is gone');
+}
+
+/** The PlantroomError that a call ends with. */
+async function failure(call: Promise<unknown>): Promise<PlantroomError> {
+  const error: unknown = await call.then(
+    () => new Error('it did not fail'),
+    (thrown: unknown) => thrown,
+  );
+  if (!isPlantroomError(error)) throw error as Error;
+  return error;
+}
+
+async function drained(stream: AsyncIterable<unknown>): Promise<void> {
+  for await (const answer of stream) expect(answer).toBeDefined();
 }

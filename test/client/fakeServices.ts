@@ -1,4 +1,4 @@
-import { Metadata, Server, ServerCredentials, status, type sendUnaryData, type ServerReadableStream, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js';
+import { type Metadata, Server, ServerCredentials, type status, type sendUnaryData, type ServerReadableStream, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js';
 import { descriptors } from '../support/testApp';
 
 /** One call as a server sees it. */

@@ -94,11 +94,10 @@ export class Channel {
   failure(error: unknown, metadata: Metadata, signal: AbortSignal | undefined): unknown {
     if (!isServiceError(error)) return error;
     if (error.code === status.CANCELLED && (this.isClosed || signal?.aborted)) return this.ended(metadata, signal);
-    const given = PlantroomError.from(error, this.options.address);
-    const facts = { ...given, requestId: given.requestId || requestIdOf(metadata) };
+    const requestId = requestIdOf(metadata);
     // Nobody here ended it: so a server that goes down without grace ends its calls, and some proxies.
-    if (error.code === status.CANCELLED) return new PlantroomError('the connection was cut before the answer came', { ...facts, status: 'UNAVAILABLE' }, { cause: error });
-    return new PlantroomError(given.message, facts, { cause: error });
+    if (error.code === status.CANCELLED) return new PlantroomError('the connection was cut before the answer came', { status: 'UNAVAILABLE', requestId }, { cause: error });
+    return PlantroomError.from(error, this.options.address, requestId);
   }
 
   /** Ends every call with CANCELLED, and the connection. */
@@ -131,7 +130,8 @@ export class Channel {
   /** Waits for the connection; whether it is there is seen by the call. */
   private async connected(until: number, signal: AbortSignal | undefined): Promise<void> {
     const channel = this.client.getChannel();
-    while (Date.now() < until && !this.isClosed && !signal?.aborted && channel.getConnectivityState(true) !== connectivityState.READY) await this.waited(Math.min(until, Date.now() + WAIT_STEP_MS), signal);
+    const mayWait = (): boolean => Date.now() < until && !this.isClosed && !signal?.aborted;
+    while (mayWait() && channel.getConnectivityState(true) !== connectivityState.READY) await this.waited(Math.min(until, Date.now() + WAIT_STEP_MS), signal);
   }
 
   private async waited(until: number, signal: AbortSignal | undefined): Promise<void> {

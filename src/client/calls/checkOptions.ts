@@ -4,20 +4,20 @@ import type { CallOptions, ClientOptions, RetryOptions, ServerOptions } from '..
 import { PlantroomError } from '../plantroomError';
 
 /** The longest time that a timer can wait, in milliseconds: 24 days. */
-export const LONGEST_MS = 2_147_483_647;
+const LONGEST_MS = 2_147_483_647;
 const ADDRESS = /^(?:[^\s:/[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})$/;
 const HEADER_TEXT = /^[\x21-\x7e]+$/;
 
 /** Throws PlantroomError `options_invalid` that names every wrong field. */
 export function checkClientOptions(options: ClientOptions): void {
-  throwIfAny([...serverMistakes(options), ...times(options, ['deadlineMs']), ...retryMistakes(options.retry ?? {})]);
+  throwIfAny([...serverMistakes(options), ...deadlineMistakes(options), ...retryMistakes(options.retry ?? {})]);
 }
 
 /** As checkClientOptions, for one call. */
 export function checkCallOptions(options: CallOptions): void {
   const { requestId } = options;
   const isWrong = requestId !== undefined && (requestId.length > 128 || !HEADER_TEXT.test(requestId));
-  throwIfAny([...times(options, ['deadlineMs']), ...(isWrong ? [{ field: 'requestId', description: 'must be 1 to 128 printable ASCII characters without white space' }] : [])]);
+  throwIfAny([...deadlineMistakes(options), ...(isWrong ? [{ field: 'requestId', description: 'must be 1 to 128 printable ASCII characters without white space' }] : [])]);
 }
 
 /** What is wrong with an address, a key, an organization, a CA; for everything that calls a server. */
@@ -53,14 +53,16 @@ function caMistake(ca: string | Uint8Array): FieldViolation | undefined {
   const description = "must be the certificate itself, PEM text, not the name of its file: give readFileSync('ca.pem')";
   if (!Buffer.from(ca).includes('-----BEGIN CERTIFICATE-----')) return { field: 'ca', description };
   try {
-    return new X509Certificate(ca) && undefined;
+    void new X509Certificate(ca);
+    return undefined;
   } catch {
     return { field: 'ca', description: 'is PEM text, but the certificate in it cannot be read; take tls/ca.pem of the server\'s data folder as it is' };
   }
 }
 
-function times(options: { readonly deadlineMs?: number }, names: readonly 'deadlineMs'[]): FieldViolation[] {
-  return names.filter((name) => options[name] !== undefined && !isWithin(options[name], 1, LONGEST_MS)).map((field) => ({ field, description: `must be a whole number of milliseconds from 1 to ${LONGEST_MS}` }));
+function deadlineMistakes({ deadlineMs }: { readonly deadlineMs?: number }): FieldViolation[] {
+  if (deadlineMs === undefined || isWithin(deadlineMs, 1, LONGEST_MS)) return [];
+  return [{ field: 'deadlineMs', description: `must be a whole number of milliseconds from 1 to ${LONGEST_MS}` }];
 }
 
 function retryMistakes({ attempts, firstPauseMs, longestPauseMs }: RetryOptions): FieldViolation[] {
@@ -71,6 +73,6 @@ function retryMistakes({ attempts, firstPauseMs, longestPauseMs }: RetryOptions)
   return wrong;
 }
 
-function isWithin(value: number | undefined, least: number, most: number): boolean {
-  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
+function isWithin(value: number, least: number, most: number): boolean {
+  return Number.isInteger(value) && value >= least && value <= most;
 }

@@ -45,11 +45,11 @@ async function clientStream(channel: Channel, path: string, method: MethodDefini
 /** Reads on only when the connection takes more. Throws what the source throws. */
 async function sendAll(call: ClientWritableStream<Buffer>, method: MethodDefinition, requests: Requests): Promise<void> {
   let hasEnded = false;
-  let wake = (): void => {};
-  call.on('drain', () => wake());
+  let wake: (() => void) | undefined;
+  call.on('drain', () => wake?.());
   call.on('status', () => {
     hasEnded = true;
-    wake();
+    wake?.();
   });
   for await (const request of requests) {
     if (hasEnded) return; // the server said why already

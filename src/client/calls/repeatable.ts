@@ -33,7 +33,7 @@ export function fullName(service: ServiceDefinition, method: MethodDefinition): 
 /** Whether a call may be made again when nobody knows whether it was done: it only reads, changes nothing, or is done once however often it comes. */
 export function isRepeatable(service: ServiceDefinition, method: MethodDefinition): boolean {
   if (service.fullName === 'grpc.health.v1.Health' || ONCE.has(fullName(service, method))) return true;
-  const own = method.options._unknownFields ?? {};
+  const { _unknownFields: own = {} } = method.options;
   const scope = Buffer.from(own[REQUIRED_SCOPE]?.[0]?.subarray(1) ?? []).toString(); // after its length
   return /:read$|^any$|^none$/.test(scope) || own[CHANGES_NOTHING]?.[0]?.[0] === 1;
 }
