@@ -12,7 +12,7 @@ export function must(isTrue, what, lines = []) {
 }
 
 /** Starts the lines of a shell in a process group of its own. `code` resolves when it has ended; `until` when a new line holds the text. */
-export function startShell(text, { cwd, env, seconds = 60 }) {
+export function startShell(text, { cwd, env, seconds = 120 }) {
   const child = spawn('bash', ['-euo', 'pipefail', '-c', text], { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const lines = [];
   const waiting = new Set();

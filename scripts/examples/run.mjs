@@ -41,6 +41,9 @@ async function python(given) {
   await proveClient(client, world);
   await proveError(client, world);
   say('Python: client.py came to converged over a cut link, and told the reason of an error');
+  const tls = ['server', 'server-key', 'ca'].map((file) => `data/tls/${file}.pem`).join(' ');
+  await shell(`python ${JSON.stringify(resolve('scripts/examples/gateway_rules.py'))} docs/examples/python/small_gateway.py ${tls} .`, { cwd: world.folder, env });
+  say('Python: small_gateway.py keeps the rules: repeated, late and withdrawn commands, a cut, a kill');
   return `Python: small_gateway.py: ${await proveGateway({ gateway: block('python gateway'), client }, { ...world, site: world.other })}`;
 }
 
