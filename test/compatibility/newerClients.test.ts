@@ -72,6 +72,8 @@ describe('clients of a newer proto', () => {
 
   it('are told of a value that this server does not know, by its field', async () => {
     const { id } = await ask('CreateDigitalDevice', { name: 'Lamp' });
+    const range = { sensorIds: ['00000000-0000-7000-8000-000000000000'], from: { seconds: 1n }, to: { seconds: 2n }, order: NEW_VALUE };
+    expect(await refused('QueryRange', range)).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'validation_failed', fields: ['order'] });
     const command = { name: 'On', mode: NEW_VALUE, verificationStrategy: NEW_VALUE, directPayload: '{}' };
     expect(await refused('CreateCommand', { id, command })).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'validation_failed', violations: { 'command.mode': expect.stringContaining('direct'), 'command.verificationStrategy': expect.any(String) } });
   });

@@ -107,7 +107,7 @@ describe('pages of plantroom-client', () => {
     const room = Object.entries(SERVICES).find(([, { fullName }]) => fullName === service)?.[0] as 'devices';
     const method = (admin[room] as unknown as Readonly<Record<string, AnyMethod>>)[name[0]?.toLowerCase() + name.slice(1)] as AnyMethod;
     // Each call is written into the audit trail: what is there is asked for from the end on.
-    const until = name === 'ListAuditEvents' ? { to: new Date() } : {};
+    const until: object = name === 'ListAuditEvents' ? { to: new Date() } : {};
     const pages: number[] = [];
     const small: unknown[] = [];
     for await (const page of pagesOf(method, { ...request.small, ...until })) {
