@@ -45,7 +45,7 @@ export class RunningGateway implements Gateway {
       ...{ store, writer: this.writer, clock: machineClock(), deliver: options.deliver, report, fail },
       ...{ deliveriesAtOnce: options.deliveriesAtOnce ?? 16, deliveryTimeoutMs: options.deliveryTimeoutMs ?? 60_000, withoutReceipts: options.withoutReceipts === true },
     });
-    this.sender = new UplinkSender({ store, writer: this.writer, report: onEvent && report, onAcknowledged: () => this.uplinks.roomMade(), fail });
+    this.sender = new UplinkSender({ store, writer: this.writer, report: onEvent && report, fail });
     this.uplinks = new UplinkDesk({ writer: this.writer, mostUplinks: options.mostUplinks ?? 100_000, report, onAdded: () => this.sender.added() });
     this.attaching = this.attachingOf(report);
     this.ended = new Promise((resolve, reject) => {

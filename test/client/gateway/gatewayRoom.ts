@@ -1,4 +1,4 @@
-import { type DeliveredCommand, type Delivery, type DeliveryResult, type Gateway, type GatewayEvent, type GatewayOptions, type GatewayStore, memoryStore, startGateway, type StoreChange, GatewayError } from '../../../src/client/gateway/index';
+import { type DeliveredCommand, type Delivery, type DeliveryResult, type Gateway, type GatewayEvent, type GatewayOptions, type GatewayStore, type KeptCommand, memoryStore, startGateway, type StoreChange, GatewayError } from '../../../src/client/gateway/index';
 import { FakePlantroom } from '../../support/fakePlantroom';
 
 /** A server that does what a test tells it, and the gateways that a test starts against it. */
@@ -72,12 +72,16 @@ export class ShakyStore implements GatewayStore {
   readonly log: StoreChange[] = [];
   refuses: ((change: StoreChange) => boolean) | undefined;
   reason: 'store_full' | 'store_failed' | 'store_damaged' = 'store_full';
+  /** Since then nothing is kept any more: what is there is what a kill leaves. */
+  isKilled = false;
+  /** How a command that was kept looks when the store is opened again. */
+  aged: (command: KeptCommand) => KeptCommand = (command) => command;
   private readonly inner = memoryStore();
 
   constructor(readonly isDurable = true) {}
 
   readonly open: GatewayStore['open'] = (identity) => this.inner.open(identity);
-  readonly openCommands: GatewayStore['openCommands'] = () => this.inner.openCommands();
+  readonly openCommands: GatewayStore['openCommands'] = () => this.inner.openCommands().map(this.aged);
   readonly findCommand: GatewayStore['findCommand'] = (executionId) => this.inner.findCommand(executionId);
   readonly uplinksAfter: GatewayStore['uplinksAfter'] = (position, most) => this.inner.uplinksAfter(position, most);
   readonly close = (): void => this.inner.close();
@@ -87,6 +91,7 @@ export class ShakyStore implements GatewayStore {
   }
 
   apply(changes: readonly StoreChange[]): void {
+    if (this.isKilled) return;
     if (changes.some((change) => this.refuses?.(change))) throw new GatewayError(this.reason, 'the disk is full');
     this.inner.apply(changes);
     this.log.push(...changes);

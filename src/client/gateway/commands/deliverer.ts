@@ -43,6 +43,7 @@ export class Deliverer {
 
   /** A command waits for its turn, until its deadline. */
   queue(command: OpenCommand): void {
+    if (isExpired(command.kept, this.options.clock)) return this.options.settle(command, expired('its deadline passed before it could be begun'));
     this.watch(command);
     this.lanes.add(command.clientDeviceId, command);
   }
@@ -116,12 +117,12 @@ export class Deliverer {
   /** Ends the wait at the deadline. A timer does not count the sleep of the machine, so the clock is asked again. */
   private watch(command: OpenCommand): void {
     const { clock, settle } = this.options;
-    const remaining = isExpired(command.kept, clock) ? 0 : command.kept.expiresAtUptimeMs - clock.earliest();
+    const remaining = command.kept.expiresAtUptimeMs - clock.latest();
     command.timer = setTimeout(() => {
       if (!isWaiting(command)) return;
       if (isExpired(command.kept, clock)) settle(command, expired('its deadline passed before it could be begun'));
       else this.watch(command);
-    }, Math.min(remaining, LONGEST_TIMER_MS));
+    }, Math.max(1, Math.min(remaining, LONGEST_TIMER_MS)));
   }
 }
 

@@ -16,14 +16,14 @@ export class RunningDelivery {
   readonly outcome: Promise<Outcome>;
   private readonly controller = new AbortController();
   private settle!: (outcome: Outcome) => void;
+  private readonly timer: NodeJS.Timeout;
   private isOver = false;
 
   /** Begins it: `deliver` is called at once. */
   constructor({ deliver, command, timeoutMs, onLate }: RunningDeliveryOptions) {
     this.outcome = new Promise((resolve) => (this.settle = resolve));
-    const timer = setTimeout(() => this.giveUp(outcome('no_answer', 'delivery_timeout', `the delivery took longer than ${timeoutMs / 1000} s`)), timeoutMs);
+    this.timer = setTimeout(() => this.giveUp(outcome('no_answer', 'delivery_timeout', `the delivery took longer than ${timeoutMs / 1000} s`)), timeoutMs);
     const answered = (found: Outcome): void => {
-      clearTimeout(timer);
       if (this.isOver) onLate(found);
       this.finish(found);
     };
@@ -46,6 +46,7 @@ export class RunningDelivery {
 
   private finish(found: Outcome): void {
     this.isOver = true;
+    clearTimeout(this.timer);
     this.settle(found);
   }
 }

@@ -18,6 +18,7 @@ export interface UplinkDeskOptions {
 // So many of a source are being kept at a time: they share the wait for the disk.
 const MOST_UNDER_WAY = 256;
 const RETRY_MS = 1000;
+const LOOK_MS = 50;
 
 /** Takes uplinks in: from `send`, and from a source as long as there is room. */
 export class UplinkDesk {
@@ -51,11 +52,6 @@ export class UplinkDesk {
     if (this.isStopped) void Promise.resolve(uplinks.return?.()).catch(() => {}); // it may wait for something that never comes
   }
 
-  /** One was acknowledged. */
-  roomMade(): void {
-    this.wake?.();
-  }
-
   /** Takes nothing any more. */
   stop(): void {
     this.isStopped = true;
@@ -75,9 +71,14 @@ export class UplinkDesk {
 
   /** Waits for room. Answers false when the gateway stops. */
   private async room(): Promise<boolean> {
-    while (!this.isStopped && (this.underWay >= MOST_UNDER_WAY || !this.hasRoom())) await new Promise<void>((resolve) => (this.wake = resolve));
-    this.wake = undefined;
+    while (!this.isStopped && !this.hasRoom()) await this.pause(LOOK_MS); // the store lets what was acknowledged go in a moment
+    while (!this.isStopped && this.underWay >= MOST_UNDER_WAY) await new Promise<void>((resolve) => (this.wake = resolve));
     return !this.isStopped;
+  }
+
+  /** Ends early when the gateway stops. */
+  private async pause(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.stopped.signal }).catch(() => {}); // aborted: who waited looks whether it stops
   }
 
   /** The next of the source; its end as well when the gateway stops. */
@@ -114,7 +115,7 @@ export class UplinkDesk {
         return await this.write(kept);
       } catch {
         if (this.isStopped) return this.refuse(clientDeviceId, 'the gateway stopped before the store took it');
-        await sleep(RETRY_MS, undefined, { signal: this.stopped.signal }).catch(() => {}); // it stops: one more attempt
+        await this.pause(RETRY_MS);
       }
     }
   }

@@ -11,8 +11,6 @@ export interface UplinkSenderOptions {
   readonly writer: StoreWriter;
   /** Undefined: nobody listens. */
   readonly report: ((event: GatewayEvent) => void) | undefined;
-  /** One was acknowledged: there is room for another. */
-  readonly onAcknowledged: () => void;
   /** What nobody reckoned with. */
   readonly fail: (error: unknown) => void;
 }
@@ -93,7 +91,6 @@ export class UplinkSender {
     if (entry && this.inFlight.delete(uplinkId)) this.bytesInFlight -= entry.uplink.message.length;
     this.options.report?.({ event: 'uplink_acknowledged', uplinkId, outcome: shown, reason });
     this.options.writer.writeLater({ kind: 'uplink_acknowledged', uplinkId });
-    this.options.onAcknowledged();
     this.sendSoon();
   }
 

@@ -1,0 +1,250 @@
+import { status } from '@grpc/grpc-js';
+import { CommandResultCode as Code, KnownStatus } from '../../../src/gen/gateway/v1/gateway_service';
+import type { FakeStream } from '../../support/fakePlantroom';
+import { GatewayRoom, HeldDeliveries, ShakyStore } from './gatewayRoom';
+
+const SHORT = { expiresIn: { seconds: 0, nanos: 60_000_000 } };
+
+describe('deadlines, withdrawals and failures of deliveries', () => {
+  let room: GatewayRoom;
+  let held: HeldDeliveries;
+
+  beforeEach(async () => {
+    room = new GatewayRoom();
+    held = new HeldDeliveries();
+    await room.open();
+  });
+  afterEach(async () => await room.close());
+
+  async function attached(n = 0): Promise<FakeStream> {
+    const stream = await room.server.stream(n);
+    stream.welcome();
+    await room.event('attached', n);
+    return stream;
+  }
+
+  it('delivers the commands of a device one after another and in order, those of others meanwhile, and no more at once than it was told', async () => {
+    room.start({ deliver: held.deliver, deliveriesAtOnce: 2 });
+    const stream = await attached();
+    for (const [id, device] of [['a1', 'a'], ['a2', 'a'], ['b1', 'b'], ['c1', 'c'], ['a3', 'a']] as const) stream.command(id, { clientDeviceId: device });
+    await held.call(1);
+    expect(held.calls.map(({ command }) => command.executionId)).toEqual(['a1', 'b1']);
+    held.calls[0]?.answer({ result: 'accepted' });
+    expect((await held.call(2)).command.executionId).toBe('c1'); // the lanes take turns
+    held.calls[2]?.answer({ result: 'accepted' });
+    expect((await held.call(3)).command.executionId).toBe('a2');
+    held.calls[3]?.answer({ result: 'accepted' });
+    expect((await held.call(4)).command.executionId).toBe('a3');
+  });
+
+  it('answers EXPIRED at the deadline where the turn has not come, and never delivers then', async () => {
+    room.start({ deliver: held.deliver });
+    const stream = await attached();
+    stream.command('first');
+    stream.command('second', SHORT);
+    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'second', result: Code.COMMAND_RESULT_CODE_EXPIRED, code: 'expired' });
+    held.calls[0]?.answer({ result: 'accepted' });
+    expect(await stream.next('commandResult', stream.messages.length)).toMatchObject({ executionId: 'first' });
+    expect(held.calls.length).toBe(1);
+  });
+
+  it('answers EXPIRED to what comes too late, and to what names no deadline at all', async () => {
+    room.start({ deliver: held.deliver });
+    const stream = await attached();
+    stream.command('late', { expiresIn: { seconds: -1, nanos: 0 } });
+    stream.command('endless', { expiresIn: undefined, clientDeviceId: 'valve-2' });
+    await room.event('command_answered', 1);
+    expect(room.events.filter(({ event }) => event === 'command_answered')).toMatchObject([{ result: 'expired' }, { result: 'expired' }]);
+    expect(held.calls.length).toBe(0);
+  });
+
+  it('counts a deadline by the clock of the server where expires_in is missing, whatever the time of day here', async () => {
+    room.start({ deliver: held.deliver });
+    const stream = await room.server.stream(0);
+    stream.send({ $case: 'welcome', value: { serverTime: { seconds: 1000, nanos: 0 }, maxInFlight: 16, protocolVersion: 1, serverVersion: '0.2.0' } });
+    stream.command('gone', { expiresIn: undefined, deadline: { seconds: 999, nanos: 0 } });
+    stream.command('due', { expiresIn: undefined, deadline: { seconds: 1060, nanos: 0 }, clientDeviceId: 'valve-2' });
+    expect((await held.call(0)).command.executionId).toBe('due');
+    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'gone', result: Code.COMMAND_RESULT_CODE_EXPIRED });
+  });
+
+  it('lets commands expire while no server is attached, and tells it when one is', async () => {
+    room.start({ deliver: held.deliver });
+    const first = await attached();
+    first.command('first');
+    first.command('second', SHORT);
+    await first.next('commandReceived', 2);
+    first.fail(status.UNAVAILABLE, 'gone');
+    const second = await room.server.stream(1);
+    await room.event('command_answered'); // before the welcome
+    second.welcome();
+    expect(await second.next('commandResult')).toMatchObject({ executionId: 'second', result: Code.COMMAND_RESULT_CODE_EXPIRED });
+  });
+
+  it('goes on after a restart: delivers what is due, answers EXPIRED or NO_ANSWER to the rest, and delivers nothing twice', async () => {
+    const store = new ShakyStore();
+    const before = room.start({ deliver: held.deliver, store });
+    const first = await attached();
+    first.command('begun');
+    for (const executionId of ['waiting', 'stale']) first.command(executionId);
+    first.command('brief', SHORT);
+    await first.next('commandReceived', 4);
+    await held.call(0);
+    store.isKilled = true;
+    await before.stop(0);
+    store.isKilled = false;
+    store.aged = (command) => (command.executionId === 'stale' ? { ...command, machineStart: 'before' } : command);
+    await new Promise((resolve) => setTimeout(resolve, 60)); // for the deadline of `brief`
+    room.start({ deliver: held.deliver, store });
+    const second = await room.server.stream(1);
+    expect((await second.next('hello')).known.map(({ executionId, status, code }) => [executionId, KnownStatus[status], code])).toEqual([
+      ['begun', 'KNOWN_STATUS_NO_ANSWER', 'gateway_restarted'],
+      ['waiting', 'KNOWN_STATUS_RECEIVED', ''],
+      ['stale', 'KNOWN_STATUS_EXPIRED', 'expired'],
+      ['brief', 'KNOWN_STATUS_EXPIRED', 'expired'],
+    ]);
+    expect((await held.call(1)).command.executionId).toBe('waiting');
+    expect(held.calls.length).toBe(2);
+  });
+
+  it('drops what was withdrawn before it began, and tells a delivery that began', async () => {
+    room.start({ deliver: held.deliver });
+    const stream = await attached();
+    stream.command('first');
+    stream.command('second');
+    await stream.next('commandReceived', 2);
+    stream.send({ $case: 'withdraw', value: { executionId: 'second' } });
+    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'second', result: Code.COMMAND_RESULT_CODE_UNREACHABLE, code: 'withdrawn' });
+    const { delivery, answer } = await held.call(0);
+    stream.send({ $case: 'withdraw', value: { executionId: 'first' } });
+    await new Promise((resolve) => delivery.signal.addEventListener('abort', resolve));
+    answer({ result: 'accepted' });
+    expect(await stream.next('commandResult', 4)).toMatchObject({ executionId: 'first', result: Code.COMMAND_RESULT_CODE_ACCEPTED });
+    expect(held.calls.length).toBe(1);
+  });
+
+  it('answers NO_ANSWER for what deliver throws, and for what is no result; cuts what is too long', async () => {
+    const answers = [
+      async () => await Promise.reject(new Error('the bus is down')),
+      () => ({ result: 'done' }),
+      () => undefined,
+      () => ({ result: 'rejected', code: 'c'.repeat(500), message: 'm'.repeat(5000), time: new Date(Number.NaN) }),
+    ] as unknown as (() => { result: 'accepted' })[];
+    room.start({ deliver: () => (answers.shift() as () => { result: 'accepted' })() });
+    const stream = await attached();
+    const results = [];
+    for (const id of ['e1', 'e2', 'e3', 'e4']) {
+      const from = stream.messages.length;
+      stream.command(id);
+      results.push(await stream.next('commandResult', from));
+    }
+    expect(results).toMatchObject([
+      { result: Code.COMMAND_RESULT_CODE_NO_ANSWER, code: 'delivery_failed', message: 'the bus is down' },
+      { result: Code.COMMAND_RESULT_CODE_NO_ANSWER, code: 'result_unknown' },
+      { result: Code.COMMAND_RESULT_CODE_NO_ANSWER, code: 'result_unknown' },
+      { result: Code.COMMAND_RESULT_CODE_REJECTED, code: 'c'.repeat(128), message: 'm'.repeat(2000), time: { seconds: expect.any(Number) } },
+    ]);
+  });
+
+  it('answers NO_ANSWER when a delivery takes too long, goes on with the device, and tells the late answer to the log alone', async () => {
+    room.start({ deliver: held.deliver, deliveryTimeoutMs: 20 });
+    const stream = await attached();
+    stream.command('slow');
+    const { delivery, answer } = await held.call(0);
+    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'slow', result: Code.COMMAND_RESULT_CODE_NO_ANSWER, code: 'delivery_timeout' });
+    expect(delivery.signal.aborted).toBe(true);
+    const told = stream.messages.length;
+    answer({ result: 'accepted' });
+    expect(await room.event('delivery_too_late')).toMatchObject({ executionId: 'slow', result: 'accepted' });
+    stream.command('next');
+    (await held.call(1)).answer({ result: 'accepted' });
+    await stream.next('commandResult', told);
+    expect(stream.messages.slice(told).map(({ value }) => (value as { executionId: string }).executionId)).toEqual(['next', 'next']);
+  });
+
+  it('takes a result as told whatever the server makes of it', async () => {
+    room.start();
+    const stream = await attached();
+    for (const [id, outcome] of [['e1', 2], ['e2', 3]] as const) {
+      stream.command(id);
+      await stream.next('commandResult', stream.messages.length);
+      stream.send({ $case: 'commandResultAck', value: { executionId: id, outcome } });
+    }
+    await room.event('command_acknowledged', 1);
+    stream.fail(status.UNAVAILABLE, 'gone');
+    expect(await (await room.server.stream(1)).next('hello')).toMatchObject({ known: [] });
+    expect(room.events.filter(({ event }) => event === 'command_acknowledged')).toMatchObject([{ outcome: 'late' }, { outcome: 'unknown' }]);
+  });
+
+  it('can keep silent about the reception', async () => {
+    room.start({ withoutReceipts: true });
+    const stream = await attached();
+    stream.command('e1');
+    await stream.next('commandResult');
+    expect(stream.messages.map(({ $case }) => $case)).not.toContain('commandReceived');
+  });
+});
+
+describe('a store that does not take commands', () => {
+  let room: GatewayRoom;
+  let store: ShakyStore;
+  let stream: FakeStream;
+  let held: HeldDeliveries;
+
+  beforeEach(async () => {
+    room = new GatewayRoom();
+    store = new ShakyStore();
+    held = new HeldDeliveries();
+    await room.open();
+    room.start({ store, deliver: held.deliver });
+    stream = await room.server.stream(0);
+    stream.welcome();
+    await room.event('attached');
+  });
+  afterEach(async () => await room.close());
+
+  function refuse(stage: string): void {
+    store.refuses = (change) => change.kind === 'command' && change.command.stage === stage;
+  }
+
+  it.each(['store_full', 'store_failed'] as const)('refuses what it cannot keep: %s', async (reason) => {
+    store.reason = reason;
+    refuse('received');
+    stream.command('e1');
+    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'e1', result: Code.COMMAND_RESULT_CODE_REFUSED, code: `gateway_${reason}` });
+    expect(stream.messages.map(({ $case }) => $case)).toEqual(['hello', 'commandResult']);
+    stream.ackResult('e1');
+    await room.event('command_acknowledged');
+    expect([held.calls.length, store.log.length, room.names()]).toEqual([0, 0, ['attached', 'command_taken', 'store_failing', 'command_answered', 'command_acknowledged']]);
+  });
+
+  it('does not deliver where it cannot keep that it begins, and says so once a restart could not deliver it either', async () => {
+    refuse('started');
+    stream.command('e1');
+    expect(await stream.next('commandResult')).toMatchObject({ result: Code.COMMAND_RESULT_CODE_UNREACHABLE, code: 'gateway_store_full' });
+    expect([held.calls.length, store.findCommand('e1')?.stage]).toEqual([0, 'ended']);
+  });
+
+  it('holds the result of what was not begun until it is kept', async () => {
+    store.refuses = (change) => change.kind === 'command' && change.command.stage !== 'received';
+    stream.command('e1');
+    await room.event('store_failing');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(stream.messages.map(({ $case }) => $case)).not.toContain('commandResult');
+    store.refuses = undefined;
+    expect(await stream.next('commandResult')).toMatchObject({ result: Code.COMMAND_RESULT_CODE_UNREACHABLE });
+    expect([room.names().at(-2), store.findCommand('e1')?.stage, held.calls.length]).toEqual(['store_recovered', 'ended', 0]);
+  });
+
+  it('tells the result of what was delivered though it cannot be kept, and keeps it as soon as it can', async () => {
+    refuse('ended');
+    stream.command('e1');
+    (await held.call(0)).answer({ result: 'accepted' });
+    expect(await stream.next('commandResult')).toMatchObject({ result: Code.COMMAND_RESULT_CODE_ACCEPTED });
+    expect(store.findCommand('e1')?.stage).toBe('started');
+    store.refuses = undefined;
+    stream.ackResult('e1');
+    await room.event('store_recovered');
+    expect(store.findCommand('e1')).toMatchObject({ stage: 'acknowledged', result: Code.COMMAND_RESULT_CODE_ACCEPTED });
+  });
+});

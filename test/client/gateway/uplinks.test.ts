@@ -1,0 +1,184 @@
+import { status } from '@grpc/grpc-js';
+import { type Gateway, GatewayError, type GatewayUplink, memoryStore } from '../../../src/client/gateway/index';
+import { UplinkOutcome } from '../../../src/gen/gateway/v1/gateway_service';
+import type { FakeStream } from '../../support/fakePlantroom';
+import { GatewayRoom, ShakyStore } from './gatewayRoom';
+
+const reading = (value: number, uplinkId?: string): GatewayUplink => ({ clientDeviceId: 'room-1', payload: { kind: 'json', value: { value } }, ...(uplinkId !== undefined && { uplinkId }) });
+
+describe('uplinks of a gateway', () => {
+  let room: GatewayRoom;
+
+  beforeEach(async () => {
+    room = new GatewayRoom();
+    await room.open();
+  });
+  afterEach(async () => await room.close());
+
+  async function attached(n = 0): Promise<FakeStream> {
+    const stream = await room.server.stream(n);
+    stream.welcome();
+    await room.event('attached', n);
+    return stream;
+  }
+
+  function uplinkIds(stream: FakeStream): string[] {
+    return stream.messages.flatMap(({ $case, value }) => ($case === 'uplink' ? [value.uplinkId] : []));
+  }
+
+  it('keeps an uplink, sends it with its time, and forgets it when the server has it or will never take it', async () => {
+    const store = memoryStore();
+    const gateway = room.start({ store });
+    const kept = await gateway.send({ clientDeviceId: 'room-1', payload: { kind: 'json', value: { temperature: 21.5, tags: ['a', null, true] } }, time: new Date(5000) });
+    await gateway.send({ clientDeviceId: 'room-2', payload: { kind: 'bytes', bytes: new Uint8Array([1, 2, 3]) }, fPort: 2, uplinkId: 'raw' });
+    const stream = await attached();
+    expect(await stream.next('uplink')).toEqual({ ...kept, clientDeviceId: 'room-1', time: { seconds: 5, nanos: 0 }, payload: { $case: 'json', value: { temperature: 21.5, tags: ['a', null, true] } }, fPort: undefined });
+    expect(await stream.next('uplink', 2)).toMatchObject({ uplinkId: 'raw', time: { seconds: expect.any(Number) }, payload: { $case: 'bytes', value: Buffer.from([1, 2, 3]) }, fPort: 2 });
+    stream.ackUplink(kept.uplinkId);
+    stream.send({ $case: 'uplinkAck', value: { uplinkId: 'raw', outcome: UplinkOutcome.UPLINK_OUTCOME_REJECTED, reason: 'payload_undecodable: no profile' } });
+    expect(await room.event('uplink_acknowledged', 1)).toEqual({ event: 'uplink_acknowledged', uplinkId: 'raw', outcome: 'rejected', reason: 'payload_undecodable: no profile' });
+    await gateway.stop();
+    expect(store.uplinkCount).toBe(0);
+  });
+
+  it('sends all that is not acknowledged again after a cut, in its order, before what is new', async () => {
+    const gateway = room.start();
+    const first = await attached();
+    for (const id of ['u1', 'u2', 'u3']) await gateway.send(reading(1, id));
+    await first.next('uplink', 3);
+    first.ackUplink('u2');
+    await room.event('uplink_acknowledged');
+    first.fail(status.UNAVAILABLE, 'gone');
+    const second = await room.server.stream(1);
+    await gateway.send(reading(1, 'u4'));
+    second.welcome();
+    await second.next('uplink', 3);
+    expect(uplinkIds(second)).toEqual(['u1', 'u3', 'u4']);
+  });
+
+  it('sends at most a window of them, and goes on with every acknowledgement', async () => {
+    const gateway = room.start();
+    const stream = await attached();
+    await Promise.all(Array.from({ length: 1200 }, async (_, n) => await gateway.send(reading(n, `u${n}`))));
+    await stream.next('uplink', 1000);
+    stream.ackUplink('u500');
+    await stream.next('uplink', 1001);
+    expect(uplinkIds(stream)).toEqual(Array.from({ length: 1001 }, (_, n) => `u${n}`));
+    for (let n = 0; n < 1200; n++) stream.ackUplink(`u${n}`);
+    await stream.next('uplink', 1200);
+    expect(uplinkIds(stream).length).toBe(1200);
+  });
+
+  it('sends what stays unacknowledged for half a minute again', async () => {
+    jest.useFakeTimers({ doNotFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date', 'hrtime'] });
+    try {
+      const gateway = room.start();
+      const stream = await attached();
+      await gateway.send(reading(1, 'u1'));
+      await gateway.send(reading(2, 'u2'));
+      await stream.next('uplink', 2);
+      stream.ackUplink('u2');
+      await room.event('uplink_acknowledged');
+      await jest.advanceTimersByTimeAsync(30_000);
+      await stream.next('uplink', 3);
+      expect(uplinkIds(stream)).toEqual(['u1', 'u2', 'u1']);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it.each([
+    ['no device', { ...reading(1), clientDeviceId: ' ' }, 'clientDeviceId must be 1 to 255'],
+    ['a control character in the device', { ...reading(1), clientDeviceId: 'a\u0000' }, 'clientDeviceId must'],
+    ['an id that is too long', reading(1, 'u'.repeat(65)), 'uplinkId must be 1 to 64'],
+    ['an empty id', reading(1, ''), 'uplinkId must be 1 to 64'],
+    ['a time that is none', { ...reading(1), time: new Date(Number.NaN) }, 'time must be a valid Date'],
+    ['a port that is none', { ...reading(1), fPort: 256 }, 'fPort must be a whole number from 0 to 255'],
+    ['no payload', { clientDeviceId: 'a' }, 'payload must be {kind'],
+    ['a payload that is no object', { clientDeviceId: 'a', payload: { kind: 'json', value: [1] } }, 'payload.value must be an object'],
+    ['a number that is none', reading(Number.NaN), 'payload.value.value must be a value that JSON has'],
+    ['undefined in a list', { clientDeviceId: 'a', payload: { kind: 'json', value: { list: [1, { deep: undefined }] } } }, 'payload.value.list[1].deep must be'],
+    ['a Map', { clientDeviceId: 'a', payload: { kind: 'json', value: { map: new Map() } } }, 'payload.value.map must be'],
+    ['the key __proto__', { clientDeviceId: 'a', payload: { kind: 'json', value: JSON.parse('{"a":{"__proto__":1}}') as object } }, 'payload.value.a may have no member `__proto__`'],
+    ['33 levels', { clientDeviceId: 'a', payload: { kind: 'json', value: nested(33) } }, 'must nest at most 32 levels'],
+    ['too much JSON', { clientDeviceId: 'a', payload: { kind: 'json', value: { text: 'x'.repeat(65_530) } } }, 'payload.value must be at most 65536 bytes as JSON, and is 65541'],
+    ['too many bytes', { clientDeviceId: 'a', payload: { kind: 'bytes', bytes: new Uint8Array(65_537) } }, 'payload.bytes must be at most 65536 bytes, and is 65537'],
+    ['text for bytes', { clientDeviceId: 'a', payload: { kind: 'bytes', bytes: 'abc' } }, 'payload.bytes must be a Uint8Array'],
+    ['nothing', undefined, 'an uplink must be an object'],
+  ])('does not take what the server would not: %s', async (_, uplink, message) => {
+    const error = await room.start().send(uplink as unknown as GatewayUplink).catch((found: unknown) => found);
+    expect(error).toBeInstanceOf(GatewayError);
+    expect(error).toMatchObject({ reason: 'uplink_invalid', message: expect.stringContaining(message) });
+  });
+
+  it('takes what is just right', async () => {
+    const gateway = room.start();
+    await gateway.send({ clientDeviceId: 'a', payload: { kind: 'json', value: nested(32) } });
+    await gateway.send({ clientDeviceId: 'a', payload: { kind: 'json', value: { text: 'x'.repeat(65_525) } } });
+    await gateway.send({ clientDeviceId: 'a', payload: { kind: 'bytes', bytes: new Uint8Array(65_536) }, fPort: 0, uplinkId: 'ü'.repeat(64) });
+    const stream = await attached();
+    await stream.next('uplink', 3);
+  });
+
+  it('says when it keeps as many as it may, and takes more when the server has some', async () => {
+    const gateway = room.start({ mostUplinks: 2 });
+    await Promise.all([gateway.send(reading(1, 'u1')), gateway.send(reading(2, 'u2'))]);
+    await expect(gateway.send(reading(3))).rejects.toMatchObject({ reason: 'uplinks_full', message: expect.stringContaining('mostUplinks') });
+    const stream = await attached();
+    await stream.next('uplink', 2);
+    stream.ackUplink('u1');
+    await room.event('uplink_acknowledged');
+    await new Promise((resolve) => setTimeout(resolve, 60)); // for the writer, which lets acknowledgements wait for company
+    await gateway.send(reading(3));
+  });
+
+  it('reads a source only while there is room, leaves out what the server would not take, and its end is no event', async () => {
+    let read = 0;
+    async function* source(): AsyncGenerator<GatewayUplink> {
+      yield reading(Number.NaN);
+      for (let n = 0; n < 60; n++) {
+        read += 1;
+        await Promise.resolve();
+        yield reading(n, `u${n}`);
+      }
+    }
+    room.start({ uplinks: source(), mostUplinks: 20 });
+    const stream = await attached();
+    await stream.next('uplink', 20);
+    expect(read).toBeLessThan(25);
+    expect(await room.event('uplink_refused')).toMatchObject({ clientDeviceId: 'room-1', message: expect.stringContaining('payload.value.value') });
+    for (let n = 0; n < 60; n++) {
+      await stream.next('uplink', n + 1);
+      stream.ackUplink(`u${n}`);
+    }
+    expect(uplinkIds(stream)).toEqual(Array.from({ length: 60 }, (_, n) => `u${n}`));
+  });
+
+  it('stops loudly when its source throws', async () => {
+    async function* source(): AsyncGenerator<GatewayUplink> {
+      yield reading(1, 'u1');
+      await Promise.resolve();
+      throw new Error('the bus is gone');
+    }
+    const gateway = room.start({ uplinks: source() });
+    await expect(gateway.ended).rejects.toMatchObject({ reason: 'source_failed', message: expect.stringContaining('the bus is gone') });
+    expect(room.names()).toContain('source_failed');
+    await expect(gateway.send(reading(1))).rejects.toMatchObject({ reason: 'stopped' });
+  });
+
+  it('tells who sends when the store is full, and keeps trying with what a source brought', async () => {
+    const store = new ShakyStore();
+    store.refuses = ({ kind }) => kind === 'uplink';
+    const gateway: Gateway = room.start({ store, uplinks: (async function* () { yield reading(1, 'from-source'); await Promise.resolve(); })() });
+    const stream = await attached();
+    await room.event('store_failing');
+    await expect(gateway.send(reading(2))).rejects.toMatchObject({ reason: 'store_full' });
+    store.refuses = undefined;
+    expect(await stream.next('uplink')).toMatchObject({ uplinkId: 'from-source' });
+    expect(room.names().filter((name) => name.startsWith('store_'))).toEqual(['store_failing', 'store_recovered']);
+  });
+});
+
+function nested(levels: number): object {
+  return levels === 1 ? {} : { inner: nested(levels - 1) };
+}
