@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import { DomainError, validationFailed } from '../../kernel/errors';
-import { deadlineExceeded } from '../openCall';
+import { callerGone, deadlineExceeded } from '../openCall';
 
 /** What grpc-js found wrong with a call, as an error of ours; undefined where its own status says it as well. */
 export function asFault({ code, details }: { code?: number | null; details?: string | null }): DomainError | undefined {
@@ -28,5 +28,6 @@ function tooLarge(reason: string, advice: string, actual?: number | string, limi
 function internalFault(details: string): DomainError {
   if (details.startsWith('Invalid grpc-timeout')) return validationFailed([{ field: 'grpc-timeout', description: 'is not a timeout; send up to 8 digits and a unit (H, M, S, m, u, n)' }]);
   if (details.startsWith('Failed to decompress')) return validationFailed([{ field: '', description: 'the compressed message cannot be decompressed; compress it as grpc-encoding says' }]);
+  if (details === 'Internal server error' || details.startsWith('Error writing message')) return callerGone(); // what was to be sent could not be written: the link is gone
   return new DomainError('internal', 'internal', details);
 }
