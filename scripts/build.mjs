@@ -27,7 +27,7 @@ const common = {
   banner: { js: "const importMetaUrl = require('node:url').pathToFileURL(__filename).href;" },
   external: ['pg-native', 'pg-query-stream', 'mysql', 'mysql2', 'oracledb', 'sqlite3', 'tedious', 'mariadb', 'mariadb/callback', 'cloudflare:sockets', 'pino-pretty'],
 };
-const programs = { main: 'src/main.ts', bench: 'scripts/bench/bench.ts', 'bench-echo': 'scripts/bench/echoServer.ts', 'bench-unaudited': 'scripts/bench/unauditedServer.ts', 'bench-rest-echo': 'scripts/bench/restEchoServer.ts', 'bench-broker': 'scripts/bench/aedesServer.ts', crash: 'scripts/crash/crash.ts', soak: 'scripts/soak/soak.ts' };
+const programs = { main: 'src/main.ts', bench: 'scripts/bench/bench.ts', 'bench-echo': 'scripts/bench/echoServer.ts', 'bench-unaudited': 'scripts/bench/unauditedServer.ts', 'bench-rest-echo': 'scripts/bench/restEchoServer.ts', 'bench-broker': 'scripts/bench/aedesServer.ts', crash: 'scripts/crash/crash.ts', soak: 'scripts/soak/soak.ts', 'gateway-proof': 'scripts/gatewayProof/gatewayProof.ts' };
 // Node keeps the text of a program in memory, and twice as much of one that has a letter beyond ASCII, as comments of packages do: 19 MB of the server's.
 const lean = { minifyWhitespace: true, lineLimit: 160 };
 for (const [name, entry] of Object.entries(programs)) if (existsSync(entry)) await build({ ...common, ...(name === 'main' && lean), entryPoints: [entry], outfile: `dist/${name}.js` });

@@ -69,8 +69,11 @@ interface Known {
   readonly believesUplinks: boolean;
 }
 
+/** What the callers were told. */
+export type Submitted = Pick<Submitters, 'acknowledged' | 'contradictions' | 'toCancel' | 'cancelled'>;
+
 /** Compares what the server says, what the callers were told, and what the devices did. */
-export function audit(executions: ReadonlyMap<string, Execution | undefined>, submitters: Submitters, world: World, known: Known): Audit {
+export function audit(executions: ReadonlyMap<string, Execution | undefined>, submitters: Submitted, world: World, known: Known): Audit {
   const { acknowledged, contradictions } = submitters;
   const lost: string[] = [];
   const wrong = [...contradictions, ...world.outOfOrder.map((text) => `out of order: ${text}`)];
@@ -88,7 +91,7 @@ export function audit(executions: ReadonlyMap<string, Execution | undefined>, su
   return { lost, doubled: world.doubled(), wrong, converged: count(S.EXECUTION_STATE_CONVERGED), unconfirmed: count(S.EXECUTION_STATE_UNCONFIRMED) };
 }
 
-function contradictionsOf(execution: Execution, told: Acknowledged, times: number, { mustBeDone, believesUplinks }: Known, { toCancel, cancelled }: Submitters): string[] {
+function contradictionsOf(execution: Execution, told: Acknowledged, times: number, { mustBeDone, believesUplinks }: Known, { toCancel, cancelled }: Submitted): string[] {
   const { state, triggerId, params } = execution;
   const claimsDone = DONE.has(state);
   const claimsNotDone = !claimsDone && state !== S.EXECUTION_STATE_UNCONFIRMED;

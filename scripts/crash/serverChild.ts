@@ -11,6 +11,8 @@ export interface ServerOrders {
   readonly folder: string;
   /** PostgreSQL; empty: SQLite in the folder. */
   readonly databaseUrl: string;
+  /** Where it speaks gRPC, `host:port`. */
+  readonly listen: string;
   /** How far its clock is ahead, in milliseconds. */
   readonly aheadMs: number;
   readonly trap: Trap | undefined;
@@ -37,7 +39,7 @@ export async function serveUntilKilled(orders: ServerOrders): Promise<void> {
   });
   const env = {
     PLANTROOM_DATA_DIR: join(orders.folder, 'data'),
-    PLANTROOM_GRPC_LISTEN: '127.0.0.1:0', PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_METRICS_LISTEN: '127.0.0.1:0',
+    PLANTROOM_GRPC_LISTEN: orders.listen, PLANTROOM_HTTP_LISTEN: '127.0.0.1:0', PLANTROOM_METRICS_LISTEN: '127.0.0.1:0',
     PLANTROOM_TLS_MODE: 'off',
     // On a machine that is busy with all this an encoder waits long for its turn, and that must not refuse a request.
     PLANTROOM_CODEC_SCRIPT_MS: '20000',

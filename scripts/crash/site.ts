@@ -21,12 +21,15 @@ export class Site {
   private aheadMs = 0;
   private readonly skips: { readonly at: number; readonly ms: number }[] = [];
 
-  /** `databaseUrl`: an empty PostgreSQL database; empty: SQLite. */
-  constructor(readonly databaseUrl: string) {}
+  /** `databaseUrl`: an empty PostgreSQL database; empty: SQLite. `listen`: where every server of it speaks gRPC, `host:port`; port 0: each where there is room. */
+  constructor(
+    readonly databaseUrl: string,
+    private readonly listen = '127.0.0.1:0',
+  ) {}
 
   /** Starts a server; undefined: the trap killed it before it served. */
   async start(trap?: Trap): Promise<Running | undefined> {
-    const started = await Victim.start({ folder: this.folder, databaseUrl: this.databaseUrl, aheadMs: this.aheadMs, trap });
+    const started = await Victim.start({ folder: this.folder, databaseUrl: this.databaseUrl, listen: this.listen, aheadMs: this.aheadMs, trap });
     if (!started) return undefined;
     const { victim, ready } = started;
     this.key ??= ready.key;

@@ -1,7 +1,8 @@
 import Table from 'cli-table3';
 import type { Outcome } from './settle';
 
-const PLAIN = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '', left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '  ' };
+/** A table of columns without lines. */
+export const PLAIN = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '', left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '  ' };
 const MOST_SHOWN = 10;
 
 /** The proof as a table with its sums. */
@@ -18,7 +19,7 @@ export function proofTable(outcomes: readonly Outcome[]): string {
 }
 
 /** What is wrong, in words. */
-export function faults(outcome: Outcome): string {
+export function faults(outcome: Pick<Outcome, 'lost' | 'doubled' | 'wrong' | 'errors' | 'folder'>): string {
   const all = [...outcome.lost.map((text) => `LOST ${text}`), ...outcome.doubled.map((text) => `DOUBLED ${text}`), ...outcome.wrong.map((text) => `WRONG ${text}`), ...outcome.errors.map((text) => `ERROR LINE ${text.slice(0, 400)}`)];
   const more = all.length > MOST_SHOWN ? [`and ${all.length - MOST_SHOWN} more`] : [];
   return [...all.slice(0, MOST_SHOWN), ...more, `its folder is kept: ${outcome.folder}`].map((text) => `    ${text}`).join('\n');

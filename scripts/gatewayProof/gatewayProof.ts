@@ -1,0 +1,73 @@
+// npm run test:gateway: a gateway on plantroom-client/gateway, callers on plantroom-client, and a server, each in a process of its own. Server and
+// gateway are killed with kill -9, the gateway's clock jumps, its disk is full. Ends with 1 unless nothing was lost, doubled or wrong.
+import { rmSync } from 'node:fs';
+import { serveUntilKilled, type ServerOrders } from '../crash/serverChild';
+import { faults } from '../crash/table';
+import { Random } from '../soak/random';
+import { CLOCK_STEPS, proveClock } from './clockRow';
+import { DISK_STEPS, proveDisk } from './diskRow';
+import { serveGateway } from './gatewayChild';
+import type { GatewayOrders } from './gatewayOrders';
+import { proveKills, sizesOf } from './killing';
+import { type ProofOptions, proofOptions, ROWS } from './options';
+import { Progress } from './progress';
+import { proofTable } from './proofTable';
+import type { Outcome } from './settle';
+
+// Much of it is waiting.
+const AT_ONCE = 2;
+
+interface Row {
+  readonly steps: (options: ProofOptions) => number;
+  /** Undefined: it cannot be done on this machine. */
+  readonly prove: (options: ProofOptions, random: Random, progress: Progress) => Promise<Outcome | undefined>;
+}
+
+const ROW: Readonly<Record<(typeof ROWS)[number], Row>> = {
+  server: { steps: (options) => sizesOf('server', options).kills, prove: async (...all) => await proveKills('server', ...all) },
+  gateway: { steps: (options) => sizesOf('gateway', options).kills, prove: async (...all) => await proveKills('gateway', ...all) },
+  both: { steps: (options) => sizesOf('both', options).kills, prove: async (...all) => await proveKills('both', ...all) },
+  clock: { steps: () => CLOCK_STEPS, prove: async (_, random, progress) => await proveClock(random, progress) },
+  disk: { steps: () => DISK_STEPS, prove: async (_, random, progress) => await proveDisk(random, progress) },
+};
+
+async function main(): Promise<void> {
+  const options = proofOptions(process.argv.slice(2));
+  const started = performance.now();
+  say(`proof of the gateway library: ${options.kills} kills, ${options.commands} commands, ${options.uplinks} uplinks, seed ${options.seed}`);
+  const progress = new Progress(options.rows.reduce((sum, row) => sum + ROW[row].steps(options), 0));
+  const open = options.rows.values();
+  const outcomes: Outcome[] = [];
+  const work = async (): Promise<void> => {
+    for (const row of open) {
+      const outcome = await ROW[row].prove(options, new Random(options.seed + ROWS.indexOf(row)), progress);
+      if (outcome) outcomes.push(outcome);
+      else progress.note(`SKIPPED ${row}: this machine lets nobody but root mount a small disk`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work)); // they share one iterator
+  if (outcomes.length > 0) say(`\n${proofTable(outcomes)}\n`);
+  outcomes.forEach(end);
+  say(`${((performance.now() - started) / 1000).toFixed(0)} s, seed ${options.seed}`);
+}
+
+/** Names every fault; the folder of what was right is removed. */
+function end(outcome: Outcome): void {
+  const { lost, doubled, wrong, errors, folder, name } = outcome;
+  if (lost.length + doubled.length + wrong.length + errors.length === 0) return rmSync(folder, { recursive: true, force: true });
+  process.exitCode = 1;
+  say(`${name}:\n${faults(outcome)}`);
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+if (process.argv[2] === 'gateway') serveGateway(JSON.parse(process.argv[3] ?? '') as GatewayOrders);
+else if (process.argv[2] === 'serve') void serveUntilKilled(JSON.parse(process.argv[3] ?? '') as ServerOrders);
+else {
+  main().catch((error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    process.exit(1);
+  });
+}
