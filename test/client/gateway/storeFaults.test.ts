@@ -7,6 +7,8 @@ import { GatewayRoom, HeldDeliveries } from './gatewayRoom';
 
 const inMemory = canMount('inMemory') ? describe : describe.skip;
 
+const uplink = (value: number) => ({ clientDeviceId: 'meter-1', payload: { kind: 'json', value: { value } } }) as const;
+
 inMemory('a gateway whose disk is full', () => {
   let disk: SmallDisk;
   let room: GatewayRoom;
@@ -37,8 +39,6 @@ inMemory('a gateway whose disk is full', () => {
     delivered.push(command.executionId);
     return command.executionId === 'held' ? await held.deliver(command, delivery) : { result: 'accepted' };
   }
-
-  const uplink = (value: number) => ({ clientDeviceId: 'meter-1', payload: { kind: 'json', value: { value } } }) as const;
 
   /** Sends a command that takes some room on the disk; how it ended. */
   async function outcomeOf(executionId: string): Promise<{ readonly result: Code; readonly code: string }> {

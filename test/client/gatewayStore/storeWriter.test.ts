@@ -121,6 +121,17 @@ describe('the writer of a store', () => {
     expect(events).toEqual(['failing: the disk is full', 'recovered']);
   });
 
+  it('says when what was given for later is in', async () => {
+    const written: string[] = [];
+    store.refuses = () => true;
+    writer.writeLater(keep('e1', 'ended', { result: 1 }), () => written.push('e1'));
+    await until(() => events.length === 1);
+    expect(written).toEqual([]);
+    store.refuses = () => false;
+    await until(() => written.length > 0);
+    expect([written, store.findCommand('e1')?.stage]).toEqual([['e1'], 'ended']);
+  });
+
   it('takes commands and what makes room where there is none for uplinks, and does not call that recovered', async () => {
     await writer.write(uplink('u0'));
     store.refuses = (changes) => changes.some(({ kind }) => kind === 'uplink');

@@ -42,7 +42,7 @@ export interface QueuedUplink extends KeptUplink {
 
 /** One change; changes that come together are on disk together. */
 export type StoreChange =
-  /** Keeps it, or what is new of it. Does nothing where it came as far already. */
+  /** Keeps it, or what is new of it. Does nothing where it came as far already. Never with the stage `acknowledged`. */
   | { readonly kind: 'command'; readonly command: KeptCommand }
   /** Forgets all but its id and result. Does nothing where it is not known. */
   | { readonly kind: 'command_acknowledged'; readonly executionId: string }

@@ -7,7 +7,7 @@ export const APPLICATION_ID = 0x506c4777;
 const STEPS: readonly string[] = [
   `create table identity (one integer primary key check (one = 1), connection_id text not null, gateway_id text not null) strict;
    create table commands (
-     position integer primary key, execution_id text not null unique, stage integer not null, message blob not null, expires_at_uptime_ms real not null,
+     position integer primary key, execution_id text not null unique, stage integer not null check (stage between 0 and 2), message blob not null, expires_at_uptime_ms real not null,
      machine_start text not null, time integer not null, result integer not null, code text not null, text text not null) strict;
    create table acknowledged_commands (position integer primary key, execution_id text not null unique, result integer not null, code text not null, time integer not null) strict;
    create table uplinks (position integer primary key, uplink_id text not null unique, message blob not null) strict;`,

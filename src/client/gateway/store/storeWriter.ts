@@ -20,7 +20,12 @@ interface Waiting {
   readonly reject: (error: GatewayError) => void;
 }
 
-type Later = readonly [key: string, change: StoreChange];
+interface LaterChange {
+  readonly change: StoreChange;
+  readonly onWritten: () => void;
+}
+
+type Later = readonly [key: string, later: LaterChange];
 
 /** What goes into one transaction: so much that the wait for the disk is shared by many, so little that nothing else waits long. */
 const MOST_CHANGES = 1000;
@@ -37,7 +42,7 @@ const QUIET_RETRIES = 10;
 export class StoreWriter {
   private waiting: Waiting[] = [];
   /** By what they are about; tried until they are in. */
-  private readonly later = new Map<string, StoreChange>();
+  private readonly later = new Map<string, LaterChange>();
   private turn: NodeJS.Immediate | undefined;
   private timer: NodeJS.Timeout | undefined;
   private isFailing = false;
@@ -65,13 +70,13 @@ export class StoreWriter {
 
   /**
    * Writes what need not be durable at once (acknowledgements, and a result that could not be written): with the next change, or in a moment, and again
-   * until it is in. What is given twice waits once, so that no more wait than are kept.
+   * until it is in. What is given twice waits once, so that no more wait than are kept. `onWritten` is called when it is in; where it was given twice, the last one's.
    */
-  writeLater(change: StoreChange): void {
+  writeLater(change: StoreChange, onWritten: () => void = () => {}): void {
     if (this.isClosed) return; // the store would be told the same again after the next start
     const key = keyOf(change);
     this.later.delete(key);
-    this.later.set(key, change);
+    this.later.set(key, { change, onWritten });
     if (this.later.size >= MOST_CHANGES && !this.isFailing) this.turn ??= setImmediate(this.onTurn);
     else this.wakeIn(this.isFailing ? this.retryMs : (this.options.waitMs ?? WAIT_MS));
   }
@@ -105,7 +110,7 @@ export class StoreWriter {
     const batch = this.takeBatch();
     const later = [...this.later].slice(0, MOST_CHANGES);
     if (batch.length === 0 && later.length === 0) return;
-    const error = this.tryToApply([...later.map(([, change]) => change), ...batch.map(({ change }) => change)]);
+    const error = this.tryToApply([...later.map(([, { change }]) => change), ...batch.map(({ change }) => change)]);
     if (error === undefined) this.succeeded(batch, later);
     else this.failed(batch, later, error);
     if (this.later.size === 0) return;
@@ -150,7 +155,7 @@ export class StoreWriter {
   private failed(batch: readonly Waiting[], later: readonly Later[], error: GatewayError): void {
     const small = batch.filter(({ change }) => change.kind !== 'uplink');
     const large = batch.filter(({ change }) => change.kind === 'uplink');
-    const isIn = large.length > 0 && small.length + later.length > 0 && this.tryToApply([...later.map(([, change]) => change), ...small.map(({ change }) => change)]) === undefined;
+    const isIn = large.length > 0 && small.length + later.length > 0 && this.tryToApply([...later.map(([, { change }]) => change), ...small.map(({ change }) => change)]) === undefined;
     if (isIn) this.forgetLater(later);
     this.failedAt = performance.now();
     this.refusesUplinks = large.length > 0;
@@ -161,7 +166,10 @@ export class StoreWriter {
   }
 
   private forgetLater(written: readonly Later[]): void {
-    for (const [key, change] of written) if (this.later.get(key) === change) this.later.delete(key);
+    for (const [key, entry] of written) {
+      if (this.later.get(key) === entry) this.later.delete(key);
+      entry.onWritten();
+    }
   }
 
   private settle(written: readonly Waiting[], refused: readonly Waiting[] = [], error?: GatewayError): void {
