@@ -161,7 +161,7 @@ export class RunningGateway implements Gateway {
     try {
       this.options.onEvent?.(event);
     } catch (error) {
-      process.emitWarning(error instanceof Error ? error : new Error(String(error)));
+      process.emitWarning(`onEvent of a gateway threw: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
 }
