@@ -29,6 +29,8 @@ export function buildClient() {
   copyFileSync(join(SOURCE, 'README.md'), join(PACKAGE, 'README.md'));
   const files = filesBelow(PACKAGE);
   for (const file of files) check(file);
+  // Written out, the types of the services lose what their methods say of themselves.
+  if (read(join(PACKAGE, 'createPlantroomClient.d.ts')).includes('requestStream')) throw new Error('createPlantroomClient.d.ts writes services out instead of naming them');
   const [{ filename }] = JSON.parse(run('npm', ['pack', resolve(PACKAGE), '--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', OUT]));
   return { file: resolve(OUT, filename), files };
 }

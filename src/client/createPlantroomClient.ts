@@ -16,8 +16,34 @@ import { SensorQueryServiceDefinition } from './gen/sensorquery/v1/sensor_query_
 import { UserProfileServiceDefinition } from './gen/userprofile/user_profile_service';
 import type { ClientOptions } from './options';
 
-/** The services by their names on the client. */
-export const SERVICES = {
+/** The services by their names on the client. Named types, so that an editor shows what each method says of itself. */
+interface Definitions {
+  /** Digital devices and their sensors. */
+  readonly devices: DigitalDeviceServiceDefinition;
+  /** Commands of devices, and their executions. */
+  readonly commands: ActuatorCommandServiceDefinition;
+  /** What sensors measure. */
+  readonly sensorTemplates: SensorTemplateServiceDefinition;
+  /** Ways to devices. */
+  readonly connections: ConnectionServiceDefinition;
+  /** Types of connections. */
+  readonly connectors: ConnectorServiceDefinition;
+  /** What sensors showed. */
+  readonly readings: SensorQueryServiceDefinition;
+  /** Pictures. */
+  readonly media: MediaServiceDefinition;
+  /** Organizations. */
+  readonly organizations: OrganizationsServiceDefinition;
+  /** API keys, members, roles, the audit. */
+  readonly access: AccessControlServiceDefinition;
+  /** Whose key it is. */
+  readonly userProfile: UserProfileServiceDefinition;
+  /** Whether the server serves. */
+  readonly health: HealthDefinition;
+}
+
+/** Their descriptions. */
+export const SERVICES: Definitions = {
   devices: DigitalDeviceServiceDefinition,
   commands: ActuatorCommandServiceDefinition,
   sensorTemplates: SensorTemplateServiceDefinition,
@@ -29,9 +55,9 @@ export const SERVICES = {
   access: AccessControlServiceDefinition,
   userProfile: UserProfileServiceDefinition,
   health: HealthDefinition,
-} as const;
+};
 
-type Services = { readonly [Name in keyof typeof SERVICES]: ServiceClient<(typeof SERVICES)[Name]> };
+type Services = { readonly [Name in keyof Definitions]: ServiceClient<Definitions[Name]> };
 
 /** A client of one server, as one organization. Safe to use from everywhere at the same time; one is enough for a process. */
 export interface PlantroomClient extends Services {
