@@ -67,7 +67,7 @@ class SqliteStore implements GatewayStore {
 
   /**
    * Uplinks are refused before the disk is full, so that there is room for the rest. What the engine could not write is tried once more after its log was
-   * begun anew: that makes room in it where the disk has none.
+   * begun anew: that makes room in it where the disk has none, and nothing of the failed attempt can be found in it by a later start.
    */
   apply(changes: readonly StoreChange[]): void {
     this.use(({ database, tables, inode }) => {
@@ -77,7 +77,7 @@ class SqliteStore implements GatewayStore {
       try {
         tables.apply(changes);
       } catch (error) {
-        if (storeFailure(this.options.file, error).reason !== 'store_full') throw error;
+        if (storeFailure(this.options.file, error).reason === 'store_damaged') throw error;
         database.pragma('wal_checkpoint(RESTART)');
         tables.apply(changes);
       }
