@@ -18,7 +18,7 @@ function methodOf(channel: Channel, service: ServiceDefinition, method: MethodDe
   const path = `/${fullName(service, method)}`;
   const decode = (bytes: Buffer): unknown => method.responseType.decode(bytes);
   if (method.responseStream) return (request: unknown, options: CallOptions = {}) => serverStream(channel, path, () => encode(method, request), decode, options);
-    if (method.requestStream) return (requests: Requests, options: CallOptions = {}) => clientStream(channel, path, method, requests, options);
+  if (method.requestStream) return (requests: Requests, options: CallOptions = {}) => clientStream(channel, path, method, requests, options);
   const way = isRepeatable(service, method) ? 'repeated' : 'once';
   return async (request: unknown, options: CallOptions = {}): Promise<unknown> => {
     const bytes = encode(method, request);
