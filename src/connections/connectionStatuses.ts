@@ -53,10 +53,10 @@ export class ConnectionStatuses {
     const live = this.live.get(connection.id);
     if (!connection.enabled) return { ...UNKNOWN, state: 'disabled', since: live?.since, lastMessageAt: live?.lastMessageAt };
     if (!live) return { ...UNKNOWN, state: 'disconnected' };
-    const { link, since, lastError, lastMessageAt } = live;
+    const { link, since, lastError, lastMessageAt, software } = live;
     const isContested = live.contested !== undefined && this.clock.now() < live.contested.until;
     const warnings = [...(isContested ? ['contested'] : []), ...live.warnings];
-    const status = { lastError, lastMessageAt, warnings, software: link === 'attached' ? live.software : '' };
+    const status = { lastError, lastMessageAt, warnings, software };
     if (link === 'connecting') return { ...status, state: 'connecting', since };
     if (link === 'away') return { ...status, state: 'disconnected', since };
     if (link === 'failed') return { ...status, state: 'error', since };
@@ -151,6 +151,7 @@ export class ConnectionStatuses {
     if (!known) return;
     if (known.link !== link || link === 'connecting') known.since = this.clock.now();
     known.link = link;
+    known.software = '';
     known.lastError = error || (link === 'connecting' ? '' : known.lastError);
     this.changed(connectionId);
   }
