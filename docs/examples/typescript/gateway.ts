@@ -27,7 +27,7 @@ async function* readings(): AsyncGenerator<GatewayUplink> {
   for await (const _ of setInterval(Number(flags.every) * 1000, undefined, { ref: false })) yield { clientDeviceId: 'valve-1', payload: { kind: 'json', value: { ...valve } } };
 }
 
-const gateway = await startGateway({
+const gateway = startGateway({
   ...serverOf(flags),
   connectionId: flags.connection,
   software: 'small-gateway/1',
