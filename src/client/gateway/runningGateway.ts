@@ -40,16 +40,23 @@ export class RunningGateway implements Gateway {
     const { store, onEvent } = options;
     const report = (event: GatewayEvent): void => this.report(event);
     const fail = (error: unknown): void => this.fail(error);
-    this.writer = new StoreWriter({ store, onFailing: (error) => this.storeFailed(error), onRecovered: () => this.storeRecovered() });
+    this.writer = new StoreWriter({ store, onFailing: (error) => this.storeFailed(error), onRecovered: () => report({ event: 'store_recovered' }) });
     this.commands = new CommandDesk({
-      ...{ store, writer: this.writer, clock: machineClock(), deliver: options.deliver, report, fail },
-      ...{ deliveriesAtOnce: options.deliveriesAtOnce ?? 16, deliveryTimeoutMs: options.deliveryTimeoutMs ?? 60_000, withoutReceipts: options.withoutReceipts === true },
+      store,
+      writer: this.writer,
+      clock: machineClock(),
+      deliver: options.deliver,
+      deliveriesAtOnce: options.deliveriesAtOnce ?? 16,
+      deliveryTimeoutMs: options.deliveryTimeoutMs ?? 60_000,
+      withoutReceipts: options.withoutReceipts === true,
+      report,
+      fail,
     });
     this.sender = new UplinkSender({ store, writer: this.writer, report: onEvent && report, fail });
     this.uplinks = new UplinkDesk({ writer: this.writer, mostUplinks: options.mostUplinks ?? 100_000, report, onAdded: () => this.sender.added() });
     this.attaching = this.attachingOf(report);
     this.ended = new Promise((resolve, reject) => {
-      this.conclude = () => (this.failure === undefined ? resolve() : reject(this.failure as Error));
+      this.conclude = () => (this.failure === undefined ? resolve() : reject(this.failure));
     });
     this.ended.catch(() => {}); // nobody need wait for it
     this.commands.resume();
@@ -70,7 +77,10 @@ export class RunningGateway implements Gateway {
     const { connectionId, software = '', store, backoffMs = usualBackoff, whenRefused = 'retry' } = this.options;
     const facts = { connectionId, gatewayId: this.gatewayId, bootId: randomUUID(), isDurable: store.isDurable, software };
     return new Attaching({
-      ...{ server: this.options, backoffMs, whenRefused, report },
+      server: this.options,
+      backoffMs,
+      whenRefused,
+      report,
       hello: async () => helloMessage(facts, await this.commands.known()),
       onMessage: (attachment, message) => this.take(attachment, message),
       onRoom: () => this.sender.roomMade(),
@@ -111,11 +121,6 @@ export class RunningGateway implements Gateway {
   private storeFailed(error: GatewayError): void {
     this.report({ event: 'store_failing', message: error.message });
     if (error.reason === 'store_damaged') this.fail(error);
-  }
-
-  private storeRecovered(): void {
-    this.report({ event: 'store_recovered' });
-    this.commands.storeRecovered();
   }
 
   private sourceFailed(error: unknown): void {

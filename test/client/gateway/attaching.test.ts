@@ -5,6 +5,8 @@ import { PlantroomError } from '../../../src/client/index';
 import { CommandResultCode as Code } from '../../../src/gen/gateway/v1/gateway_service';
 import { GatewayRoom, HeldDeliveries, ShakyStore } from './gatewayRoom';
 
+const error = (facts: Partial<PlantroomError> & { status: string }): PlantroomError => new PlantroomError('no', facts);
+
 describe('a gateway that attaches', () => {
   let room: GatewayRoom;
 
@@ -48,7 +50,6 @@ describe('a gateway that attaches', () => {
   });
 
   it('waits where the server says so, and half a minute after it was replaced', () => {
-    const error = (facts: Partial<PlantroomError> & { status: string }): PlantroomError => new PlantroomError('no', facts);
     expect(pauseAfter(error({ status: 'ABORTED', reason: 'gateway_replaced' }), 1)).toBe(30_000);
     expect(pauseAfter(error({ status: 'ABORTED', reason: 'gateway_replaced', retryAfterMs: 12_000 }), 1)).toBe(12_000);
     expect(pauseAfter(error({ status: 'UNAVAILABLE', retryAfterMs: 2000 }), 1)).toBe(2000);
@@ -72,8 +73,8 @@ describe('a gateway that attaches', () => {
     room.start({ apiKey });
     (await room.server.stream(0)).welcome();
     await room.event('attached');
-    const { error } = await room.event('detached');
-    expect([error?.status, error?.message.includes('plr_')]).toEqual(['UNAVAILABLE', false]);
+    const { error: lost } = await room.event('detached');
+    expect([lost?.status, lost?.message.includes('plr_')]).toEqual(['UNAVAILABLE', false]);
   });
 
   it('does not end for a listener that throws, nor for a message that it does not know', async () => {
@@ -154,14 +155,14 @@ describe('a gateway that attaches', () => {
 
   it('names every option that is wrong', () => {
     const wrong = { address: 'nowhere', apiKey: '', organizationId: 'o', connectionId: '', gatewayId: 'a b', software: 's'.repeat(129), uplinks: [], onEvent: 1, deliveriesAtOnce: 0, deliveryTimeoutMs: 2 ** 31, mostUplinks: 1.5, whenRefused: 'never', backoffMs: 5 } as unknown as GatewayOptions;
-    let error: unknown;
+    let found: unknown;
     try {
       startGateway(wrong);
-    } catch (found) {
-      error = found;
+    } catch (thrown) {
+      found = thrown;
     }
-    expect(error).toBeInstanceOf(GatewayError);
-    const { reason, message } = error as GatewayError;
+    expect(found).toBeInstanceOf(GatewayError);
+    const { reason, message } = found as GatewayError;
     expect(reason).toBe('options_invalid');
     for (const field of ['address', 'apiKey', 'connectionId', 'gatewayId', 'software', 'store', 'deliver ', 'uplinks', 'onEvent', 'deliveriesAtOnce', 'deliveryTimeoutMs', 'mostUplinks', 'whenRefused', 'backoffMs']) expect(message).toContain(field);
   });

@@ -15,7 +15,14 @@ export class GatewayRoom {
   /** Starts one; `deliver` accepts at once unless said. */
   start(options: Partial<GatewayOptions> = {}): Gateway {
     const gateway = startGateway({
-      ...{ address: this.server.address, apiKey: 'plr_key', organizationId: 'org-1', insecure: true, connectionId: 'connection-1', store: memoryStore(), deliver: () => ({ result: 'accepted' }), backoffMs: () => 1 },
+      address: this.server.address,
+      apiKey: 'plr_key',
+      organizationId: 'org-1',
+      insecure: true,
+      connectionId: 'connection-1',
+      store: memoryStore(),
+      deliver: () => ({ result: 'accepted' }),
+      backoffMs: () => 1,
       ...options,
       onEvent: (event) => {
         this.events.push(event);

@@ -22,10 +22,6 @@ describe('uplinks of a gateway', () => {
     return stream;
   }
 
-  function uplinkIds(stream: FakeStream): string[] {
-    return stream.messages.flatMap(({ $case, value }) => ($case === 'uplink' ? [value.uplinkId] : []));
-  }
-
   it('keeps an uplink, sends it with its time, and forgets it when the server has it or will never take it', async () => {
     const store = memoryStore();
     const gateway = room.start({ store });
@@ -179,6 +175,10 @@ describe('uplinks of a gateway', () => {
   });
 });
 
-function nested(levels: number): object {
+function nested(levels: number): Record<string, unknown> {
   return levels === 1 ? {} : { inner: nested(levels - 1) };
+}
+
+function uplinkIds(stream: FakeStream): string[] {
+  return stream.messages.flatMap(({ $case, value }) => ($case === 'uplink' ? [value.uplinkId] : []));
 }

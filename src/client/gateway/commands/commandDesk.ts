@@ -8,7 +8,7 @@ import { ChangesUnderWay } from './changesUnderWay';
 import { commandBytes, commandShown, resultMessage } from './commandMessages';
 import { expiryOf, serverClock, type ServerClock } from './deadline';
 import { Deliverer, unkept } from './deliverer';
-import { isWaiting, openCommand, type OpenCommand } from './openCommand';
+import { emptyCommand, isWaiting, openCommand, type OpenCommand } from './openCommand';
 import { outcome, type Outcome } from './outcome';
 import { Results, type Send } from './results';
 
@@ -92,13 +92,12 @@ export class CommandDesk {
     else this.receive(message);
   }
 
-  /** The execution ended on the server: what has not begun is dropped, and either way its end is told. */
+  /** The execution ended on the server: what has not begun is dropped, what has is told to end. Of a command that has ended the server has the result, or it is on its way. */
   withdraw(executionId: string): void {
-    this.options.report({ event: 'command_withdrawn', executionId });
     const command = this.open.get(executionId);
-    if (!command) return this.withdrawPast(executionId);
+    if (!command || command.kept.stage === 'ended') return;
+    this.options.report({ event: 'command_withdrawn', executionId });
     this.deliverer.withdraw(command);
-    this.results.tell(command);
   }
 
   /** The server has a result. */
@@ -108,11 +107,6 @@ export class CommandDesk {
     if (!command?.isTellable) return;
     this.open.delete(executionId);
     if (command.isKept) this.options.writer.writeLater({ kind: 'command_acknowledged', executionId });
-  }
-
-  /** The store takes things in again: results that waited for it may leave. */
-  storeRecovered(): void {
-    this.results.storeRecovered();
   }
 
   /** Begins no delivery any more. What a store in memory holds is answered: nothing would be left to say later that it was not done. */
@@ -147,7 +141,8 @@ export class CommandDesk {
     if (this.open.size >= MOST_OPEN) return this.refuse(message, outcome('refused', 'gateway_full', `the gateway holds ${MOST_OPEN} commands that are not done`));
     const { clock, report } = this.options;
     const kept: KeptCommand = {
-      ...{ executionId: message.executionId, stage: 'received', message: commandBytes(message), time: Date.now(), result: 0, code: '', text: '' },
+      ...emptyCommand(message.executionId),
+      message: commandBytes(message),
       expiresAtUptimeMs: expiryOf(message, clock, this.server),
       machineStart: clock.machineStart,
     };
@@ -173,8 +168,7 @@ export class CommandDesk {
   /** It is not kept, and so never done. */
   private refuse(message: Command, found: Outcome): void {
     const { executionId, clientDeviceId } = message;
-    const kept: KeptCommand = { executionId, stage: 'received', message: new Uint8Array(0), expiresAtUptimeMs: 0, machineStart: '', time: Date.now(), result: 0, code: '', text: '' };
-    const command = openCommand(kept, clientDeviceId, false);
+    const command = openCommand(emptyCommand(executionId), clientDeviceId, false);
     if (this.open.size < MOST_OPEN) this.open.set(executionId, command);
     this.options.report({ event: 'command_taken', ...commandShown(message) });
     this.results.tellUnkept(command, found);
@@ -185,15 +179,6 @@ export class CommandDesk {
     if (command.isTellable) return this.results.tell(command);
     const { executionId, time } = command.kept;
     if (command.isKept && !this.options.withoutReceipts) this.send?.({ $case: 'commandReceived', value: { executionId, time: new Date(time) } });
-  }
-
-  private withdrawPast(executionId: string): void {
-    try {
-      const past = this.options.store.findCommand(executionId);
-      if (past) this.tellPast(past);
-    } catch {
-      // The server does not wait for it: the execution has ended there.
-    }
   }
 
   /** Of a command that the server has the result of. */

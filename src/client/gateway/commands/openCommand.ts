@@ -19,6 +19,11 @@ export interface OpenCommand {
 
 const NOTHING = new Uint8Array(0);
 
+/** A command that came now. */
+export function emptyCommand(executionId: string): KeptCommand {
+  return { executionId, stage: 'received', message: NOTHING, expiresAtUptimeMs: 0, machineStart: '', time: Date.now(), result: 0, code: '', text: '' };
+}
+
 /** A command as it came, or as it was kept before a restart. */
 export function openCommand(kept: KeptCommand, clientDeviceId: string, isKept: boolean): OpenCommand {
   return { kept: withoutMessage(kept), clientDeviceId, isKept, isTellable: isKept && kept.stage === 'ended', isWithdrawn: false, isStarting: false, timer: undefined };

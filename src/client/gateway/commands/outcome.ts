@@ -58,7 +58,8 @@ export function nameOf(result: number): string {
 }
 
 function textOf(value: unknown, longest: number): string {
-  return value === undefined || value === null ? '' : String(value).slice(0, longest);
+  const text = typeof value === 'number' ? String(value) : value;
+  return typeof text === 'string' ? text.slice(0, longest) : '';
 }
 
 function shown(value: unknown): string {

@@ -23,9 +23,6 @@ export interface ResultsOptions {
  * a restart it would be `no_answer` and never done again; one that says that nothing was done waits, for after a restart it could be done.
  */
 export class Results {
-  /** Those that wait for the store. */
-  private readonly held = new Set<OpenCommand>();
-
   constructor(private readonly options: ResultsOptions) {}
 
   /** The command came to its end. */
@@ -48,20 +45,15 @@ export class Results {
     if (command.isTellable) this.options.send({ $case: 'commandResult', value: resultMessage(command.kept) });
   }
 
-  /** The store takes things in again. */
-  storeRecovered(): void {
-    for (const command of this.held) this.options.changes.begin(async () => await this.keep(command, false));
-  }
-
   private async keep(command: OpenCommand, mayLeaveAnyway: boolean): Promise<void> {
     const change: StoreChange = { kind: 'command', command: command.kept };
     try {
       await this.options.writer.write(change);
     } catch {
-      this.options.writer.writeLater(change); // it says that it fails, and tries until it is in
-      if (!mayLeaveAnyway) return void this.held.add(command);
+      // The writer says that the store fails, and tries until it is in.
+      if (!mayLeaveAnyway) return this.options.writer.writeLater(change, () => this.release(command));
+      this.options.writer.writeLater(change);
     }
-    this.held.delete(command);
     this.release(command);
   }
 

@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Metadata } from '@grpc/grpc-js';
 import { credentialsOf, keyOf } from '../../calls/channel';
 import type { AttachResponse, Hello } from '../../gen/gateway/v1/gateway_service';
 import type { ServerOptions } from '../../options';
 import { PlantroomError } from '../../plantroomError';
 import type { GatewayEvent } from '../events';
+import { pause } from '../pause';
 import { Attachment } from './attachment';
 import { isRefusal, pauseAfter } from './endings';
 
@@ -49,7 +49,7 @@ export class Attaching {
       const error = await this.attachOnce();
       if (this.isWelcomed) failures = 0;
       if (this.isStopped()) return;
-      await this.pause(error, failures);
+      await this.waitAfter(error, failures);
       if (this.isStopped()) return;
     }
   }
@@ -72,7 +72,12 @@ export class Attaching {
     const client = new Client(server.address, credentialsOf(server), CHANNEL);
     try {
       const attachment: Attachment = new Attachment({
-        ...{ client, metadata: metadataOf(server), hello, address: server.address, welcomeWithinMs: WELCOME_WITHIN_MS, onRoom: this.options.onRoom },
+        client,
+        metadata: metadataOf(server),
+        hello,
+        address: server.address,
+        welcomeWithinMs: WELCOME_WITHIN_MS,
+        onRoom: this.options.onRoom,
         onMessage: (message) => {
           if (message.$case === 'welcome') this.isWelcomed = true;
           this.options.onMessage(attachment, message);
@@ -89,14 +94,14 @@ export class Attaching {
     }
   }
 
-  private async pause(error: PlantroomError | undefined, failures: number): Promise<void> {
+  private async waitAfter(error: PlantroomError | undefined, failures: number): Promise<void> {
     const { backoffMs, whenRefused, report } = this.options;
     const retryInMs = pauseAfter(error, backoffMs(failures));
     if (error && isRefusal(error)) {
       report({ event: 'refused', error, retryInMs: whenRefused === 'stop' ? undefined : retryInMs });
       if (whenRefused === 'stop') throw error;
     } else report({ event: 'detached', error, retryInMs });
-    await sleep(retryInMs, undefined, { signal: this.stopped.signal }).catch(() => {}); // aborted: it was stopped
+    await pause(retryInMs, this.stopped.signal);
   }
 }
 

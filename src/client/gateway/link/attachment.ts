@@ -36,7 +36,7 @@ export class Attachment {
   private isClosing = false;
 
   constructor(private readonly options: AttachmentOptions) {
-    this.call = options.client.makeBidiStreamRequest(PATH, same, AttachResponse.decode, options.metadata);
+    this.call = options.client.makeBidiStreamRequest(PATH, same, (bytes) => AttachResponse.decode(bytes), options.metadata);
     const patience = setTimeout(() => this.cut(neverWelcomed(options)), options.welcomeWithinMs);
     this.call.on('data', ({ message }: AttachResponse) => {
       if (message?.$case === 'welcome') clearTimeout(patience);

@@ -24,7 +24,10 @@ export function helloMessage(facts: HelloFacts, known: readonly { readonly kept:
   const { connectionId, gatewayId, bootId, isDurable, software } = facts;
   const text = known.reduce((sum, { kept }) => sum + kept.text.length + kept.code.length, 0);
   return {
-    ...{ connectionId, gatewayId, bootId, software },
+    connectionId,
+    gatewayId,
+    bootId,
+    software,
     store: isDurable ? GatewayStore.GATEWAY_STORE_DURABLE : GatewayStore.GATEWAY_STORE_VOLATILE,
     known: known.slice(0, MOST_KNOWN).map(({ kept, isTold }) => knownCommand(kept, isTold, text <= MOST_TEXT)),
     lowestProtocolVersion: PROTOCOL_VERSION,

@@ -12,6 +12,8 @@ const RIGHT = 'must be a value that JSON has: null, a finite number, a string, a
 // What a number may take as JSON, and what a character of a string may take at most.
 const LONGEST_NUMBER = 25;
 const LONGEST_CHARACTER = 6;
+const LONGEST_WORD = 5;
+const BRACES = 2;
 
 /** Counts at least as many bytes as the values have as JSON. */
 interface Measure {
@@ -30,25 +32,22 @@ export function findJsonFault(value: unknown): JsonFault | undefined {
 
 function faultOf(value: unknown, depth: number, measure: Measure): JsonFault | undefined {
   if (depth > DEEPEST) return { path: '', right: `must nest at most ${DEEPEST} levels` };
-  switch (typeof value) {
-    case 'string':
-      measure.bytes += 2 + value.length * LONGEST_CHARACTER;
-      return undefined;
-    case 'number':
-      measure.bytes += LONGEST_NUMBER;
-      return Number.isFinite(value) ? undefined : { path: '', right: RIGHT };
-    case 'boolean':
-      measure.bytes += LONGEST_CHARACTER;
-      return undefined;
-    case 'object':
-      measure.bytes += LONGEST_CHARACTER;
-      return value === null ? undefined : faultOfParts(value, depth, measure);
-    default:
-      return { path: '', right: RIGHT };
-  }
+  if (typeof value === 'object' && value !== null) return faultOfParts(value, depth, measure);
+  const bytes = findBytes(value);
+  if (bytes === undefined) return { path: '', right: RIGHT };
+  measure.bytes += bytes;
+  return undefined;
+}
+
+/** At least as many as a simple value takes; undefined: JSON does not have it. */
+function findBytes(value: unknown): number | undefined {
+  if (typeof value === 'string') return 2 + value.length * LONGEST_CHARACTER;
+  if (typeof value === 'number') return Number.isFinite(value) ? LONGEST_NUMBER : undefined;
+  return value === null || typeof value === 'boolean' ? LONGEST_WORD : undefined;
 }
 
 function faultOfParts(value: object, depth: number, measure: Measure): JsonFault | undefined {
+  measure.bytes += BRACES;
   if (Array.isArray(value)) return faultOfItems(value, depth, measure);
   const prototype: unknown = Object.getPrototypeOf(value);
   // A plain object of another realm has another Object.prototype, above which there is nothing either.

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayEvent } from '../events';
 import { GatewayError } from '../gatewayError';
 import type { GatewayUplink } from '../options';
+import { pause } from '../pause';
 import type { KeptUplink } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
 import { uplinkMessage } from './uplinkMessage';
@@ -71,14 +71,9 @@ export class UplinkDesk {
 
   /** Waits for room. Answers false when the gateway stops. */
   private async room(): Promise<boolean> {
-    while (!this.isStopped && !this.hasRoom()) await this.pause(LOOK_MS); // the store lets what was acknowledged go in a moment
+    while (!this.isStopped && !this.hasRoom()) await pause(LOOK_MS, this.stopped.signal); // the store lets what was acknowledged go in a moment
     while (!this.isStopped && this.underWay >= MOST_UNDER_WAY) await new Promise<void>((resolve) => (this.wake = resolve));
     return !this.isStopped;
-  }
-
-  /** Ends early when the gateway stops. */
-  private async pause(ms: number): Promise<void> {
-    await sleep(ms, undefined, { signal: this.stopped.signal }).catch(() => {}); // aborted: who waited looks whether it stops
   }
 
   /** The next of the source; its end as well when the gateway stops. */
@@ -93,7 +88,7 @@ export class UplinkDesk {
     const kept = this.findMessage(uplink);
     if (!kept) return;
     this.underWay += 1;
-    void this.keep(kept, uplink.clientDeviceId).then(() => {
+    void this.keep(kept, uplink.clientDeviceId).finally(() => {
       this.underWay -= 1;
       this.wake?.();
     });
@@ -115,7 +110,7 @@ export class UplinkDesk {
         return await this.write(kept);
       } catch {
         if (this.isStopped) return this.refuse(clientDeviceId, 'the gateway stopped before the store took it');
-        await this.pause(RETRY_MS);
+        await pause(RETRY_MS, this.stopped.signal);
       }
     }
   }

@@ -52,15 +52,10 @@ function isTime(time: unknown): boolean {
   return types.isDate(time) && time.getTime() >= FIRST_TIME && time.getTime() <= LAST_TIME;
 }
 
-function findPayloadMistake(payload: GatewayUplink['payload']): string | undefined {
-  switch ((payload as GatewayUplink['payload'] | undefined)?.kind) {
-    case 'json':
-      return findValueMistake((payload as { readonly value: unknown }).value);
-    case 'bytes':
-      return findBytesMistake((payload as { readonly bytes: unknown }).bytes);
-    default:
-      return "payload must be {kind: 'json', value} or {kind: 'bytes', bytes}";
-  }
+function findPayloadMistake(payload: GatewayUplink['payload'] | undefined): string | undefined {
+  if (payload?.kind === 'json') return findValueMistake(payload.value);
+  if (payload?.kind === 'bytes') return findBytesMistake(payload.bytes);
+  return "payload must be {kind: 'json', value} or {kind: 'bytes', bytes}";
 }
 
 function findValueMistake(value: unknown): string | undefined {
