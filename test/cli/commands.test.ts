@@ -31,6 +31,8 @@ describe('plantroom', () => {
     ['an unknown command', ['srve'], /unknown command 'srve'\n\(Did you mean serve\?\)/],
     ['an unknown option', ['serve', '--prot', '1'], /unknown option '--prot'/],
     ['a missing option', ['simulate'], /required option '--connection <id>' not specified/],
+    ['no key', ['simulate', '--connection', 'c', '--address', 'localhost:1'], /needs an API key with the scope gateways:write; give --key/],
+    ['no organization', ['simulate', '--connection', 'c', '--address', 'localhost:1', '--key', 'plr_x'], /give the organization of the key: --organization/],
     ['a broker that is none', ['simulate', 'mqtt', '--broker', 'localhost'], /must be a URL that begins with mqtt:/],
     ['a topic for all devices', ['simulate', 'mqtt', '--uplink-topic', 'a/+/up'], /must hold \{clientDeviceId\} and no wildcard/],
     ['an application that is none', ['simulate', 'chirpstack', '--application', '1'], /must be a UUID/],

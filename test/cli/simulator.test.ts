@@ -1,11 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { GatewayMemory } from '../../src/cli/simulate/gateway/gatewayMemory';
 import { simulatedDevices } from '../../src/cli/simulate/simulatedDevices';
 import { runSimulator } from '../../src/cli/simulate/gateway/simulator';
 import type { SimulatorEvent, SimulatorOptions } from '../../src/cli/simulate/gateway/simulatorOptions';
+import { simulatorStore } from '../../src/cli/simulate/gateway/simulatorStore';
+import { memoryStore } from '../../src/client/gateway';
 import { CommandResultCode, GatewayStore, KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { FakePlantroom } from '../support/fakePlantroom';
 
@@ -14,13 +15,14 @@ describe('the simulated gateway', () => {
   let stop: AbortController;
   let running: Promise<void>;
   let events: SimulatorEvent[];
+  let wakers: (() => void)[];
 
   beforeEach(async () => {
     server = new FakePlantroom();
     await server.start();
     stop = new AbortController();
     running = Promise.resolve();
-    events = [];
+    [events, wakers] = [[], []];
   });
   afterEach(async () => {
     stop.abort();
@@ -31,27 +33,38 @@ describe('the simulated gateway', () => {
   function play(options: Partial<SimulatorOptions> = {}): void {
     const usual: SimulatorOptions = {
       address: server.address,
-      credentials: server.credentials,
+      security: { insecure: true },
       key: 'k',
       organizationId: 'o',
       connectionId: 'c',
       gatewayId: 'g',
       devices: simulatedDevices(['valve-1', 'room-1']),
-      memory: new GatewayMemory(),
-      volatile: false,
+      store: memoryStore(),
       uplinkIntervalMs: 0,
       answerDelayMs: 0,
       answer: 'accept',
       dropReceived: false,
       backoffMs: () => 1,
     };
-    running = runSimulator({ ...usual, ...options }, stop.signal, (event) => events.push(event));
+    running = runSimulator({ ...usual, ...options }, stop.signal, (event) => {
+      events.push(event);
+      for (const wake of wakers.splice(0)) wake();
+    });
+  }
+
+  /** Resolves with the first event of this name. */
+  async function happened(name: SimulatorEvent['event']): Promise<SimulatorEvent> {
+    for (;;) {
+      const found = events.find(({ event }) => event === name);
+      if (found) return found;
+      await new Promise<void>((resolve) => wakers.push(resolve));
+    }
   }
 
   it('says who it is, takes a command, answers it, and sends what the device shows then', async () => {
     play();
     const stream = await server.stream(0);
-    expect(await stream.next('hello')).toMatchObject({ connectionId: 'c', gatewayId: 'g', bootId: expect.any(String), store: GatewayStore.GATEWAY_STORE_DURABLE, known: [] });
+    expect(await stream.next('hello')).toMatchObject({ connectionId: 'c', gatewayId: 'g', bootId: expect.any(String), store: GatewayStore.GATEWAY_STORE_VOLATILE, known: [], lowestProtocolVersion: 1, highestProtocolVersion: 1, software: expect.stringMatching(/^plantroom simulate \d/) });
     stream.welcome();
     stream.command('e1');
     expect(await stream.next('commandReceived')).toMatchObject({ executionId: 'e1' });
@@ -147,9 +160,8 @@ describe('the simulated gateway', () => {
   });
 
   it('can keep silent about the reception', async () => {
-    play({ dropReceived: true, volatile: true });
+    play({ dropReceived: true });
     const stream = await server.stream(0);
-    expect(await stream.next('hello')).toMatchObject({ store: GatewayStore.GATEWAY_STORE_VOLATILE });
     stream.welcome();
     stream.command('e1');
     await stream.next('commandResult');
@@ -203,21 +215,58 @@ describe('the simulated gateway', () => {
     await expect(running).resolves.toBeUndefined();
   });
 
-  it('keeps commands in a file over a restart, and does not claim to know what it cannot know', async () => {
+  it('keeps what the server has not acknowledged in a file over a restart, and its name with it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'plantroom-gateway-'));
     try {
-      const file = join(folder, 'store.json');
-      play({ memory: new GatewayMemory(file), answerDelayMs: 60_000 });
+      const file = join(folder, 'gateway.db');
+      const own = { gatewayId: undefined, devices: simulatedDevices(['valve-1']) };
+      play({ ...own, store: simulatorStore(file, false) });
       const first = await server.stream(0);
       first.welcome();
-      first.command('e1');
-      await first.next('commandReceived');
+      first.command('done');
+      await first.next('commandResult');
+      const { uplinkId } = await first.next('uplink');
+      const hello = await first.next('hello');
       stop.abort();
       await running;
       stop = new AbortController();
-      play({ memory: new GatewayMemory(file) });
-      const { known } = await (await server.stream(1)).next('hello');
-      expect(known).toMatchObject([{ executionId: 'e1', status: KnownStatus.KNOWN_STATUS_NO_ANSWER, code: 'gateway_restarted' }]);
+      play({ ...own, store: simulatorStore(file, true) });
+      const second = await server.stream(1);
+      expect(await second.next('hello')).toMatchObject({ gatewayId: hello.gatewayId, store: GatewayStore.GATEWAY_STORE_VOLATILE, known: [{ executionId: 'done', status: KnownStatus.KNOWN_STATUS_ACCEPTED, message: 'position is 40' }] });
+      expect([hello.store, hello.bootId === (await second.next('hello')).bootId]).toEqual([GatewayStore.GATEWAY_STORE_DURABLE, false]);
+      second.welcome();
+      expect(await second.next('uplink')).toMatchObject({ uplinkId });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('says what it knows when it is stopped: a command that its device has not done was not done', async () => {
+    play({ answerDelayMs: 60_000 });
+    const stream = await server.stream(0);
+    stream.welcome();
+    stream.command('e1');
+    await stream.next('commandReceived');
+    stop.abort();
+    await running;
+    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'e1', result: CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE, code: 'gateway_stopped' });
+  });
+
+  it('says which uplinks it drops while the server is away for long', async () => {
+    play({ devices: simulatedDevices(Array.from({ length: 1001 }, (_, at) => `room-${at + 1}`)), uplinkIntervalMs: 3_600_000 });
+    await server.stream(0);
+    expect((await happened('uplink.dropped')).fields).toEqual({ uplink_id: expect.any(String), device: 'room-1001', reason: 'uplinks_full', message: expect.any(String) });
+  });
+
+  it('does not run on the file of an earlier version, on one of another program, or where it would not fit', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'plantroom-gateway-'));
+    try {
+      writeFileSync(join(folder, 'store.json'), '[]');
+      play({ store: simulatorStore(join(folder, 'store.json'), false) });
+      await expect(running).rejects.toMatchObject({ name: 'GatewayError', reason: 'store_of_another' });
+      play({ connectionId: '' });
+      await expect(running).rejects.toMatchObject({ name: 'UsageError', message: expect.stringContaining('connectionId') });
+      running = Promise.resolve();
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -1,9 +1,9 @@
 import { newId } from '../../kernel/ids';
+import { memoryStore } from '../../client/gateway';
 import type { Target } from '../call/target';
-import { GatewayMemory } from '../simulate/gateway/gatewayMemory';
 import { simulatedDevices } from '../simulate/simulatedDevices';
 import { runSimulator } from '../simulate/gateway/simulator';
-import { usualBackoff, type SimulatorEvent } from '../simulate/gateway/simulatorOptions';
+import type { SimulatorEvent } from '../simulate/gateway/simulatorOptions';
 
 /** The simulated gateway of the demo. */
 export interface DemoGateway {
@@ -20,13 +20,11 @@ export function attachDemoGateway(target: Target, connectionId: string, signal: 
     connectionId,
     gatewayId: `demo-${newId()}`,
     devices: simulatedDevices(['valve-1', 'room-1']),
-    memory: new GatewayMemory(),
-    volatile: false,
+    store: memoryStore(),
     uplinkIntervalMs: 10_000,
     answerDelayMs: 800,
     answer: 'accept',
     dropReceived: false,
-    backoffMs: usualBackoff,
   } as const;
   const ended = runSimulator(options, signal, (event) => {
     if (event.event === 'gateway.attached') resolve();

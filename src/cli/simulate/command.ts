@@ -42,7 +42,7 @@ function addGateway(simulate: Command): void {
     .option('--gateway-id <id>', 'who the gateway says it is (default: another one with each start)')
     .option('--drop-received', 'do not say command_received, only the result')
     .option('--volatile', 'say that a restart forgets what was received')
-    .option('--store <file>', 'keep commands in this file, so that they survive a restart')
+    .option('--store <file>', 'keep commands and uplinks in this SQLite file, so that they survive a restart (default: in memory)')
     .option('--raw', 'send the readings as bytes, which nobody decoded')
     .addHelpText('after', `\n${DEVICES}\n\n${RAW}`)
     .action((flags: GatewayFlags) => lazyGateway().simulateGateway(flags));

@@ -1,10 +1,10 @@
 import { newId } from '../../../kernel/ids';
 import { targetOf, type TargetFlags } from '../../call/target';
+import { UsageError } from '../../exit';
 import { answerOf, play, type PlayFlags } from '../playing';
 import { simulatedDevices, USUAL_DEVICES } from '../simulatedDevices';
-import { GatewayMemory } from './gatewayMemory';
 import { runSimulator } from './simulator';
-import { usualBackoff } from './simulatorOptions';
+import { simulatorStore } from './simulatorStore';
 
 /** What `plantroom simulate gateway` is given; times in milliseconds. */
 export interface GatewayFlags extends TargetFlags, PlayFlags {
@@ -21,21 +21,21 @@ export interface GatewayFlags extends TargetFlags, PlayFlags {
 export async function simulateGateway(flags: GatewayFlags): Promise<void> {
   const answer = answerOf(flags);
   const target = targetOf(flags);
+  if (target.key === '') throw new UsageError('the gateway needs an API key with the scope gateways:write; give --key, --key-file or PLANTROOM_API_KEY');
+  if (target.organizationId === '') throw new UsageError('give the organization of the key: --organization, or PLANTROOM_ORGANIZATION_ID');
   const { gatewayId, store } = flags;
   const options = {
     ...target,
     connectionId: flags.connection,
-    gatewayId: gatewayId ?? `simulator-${newId()}`,
+    // With a store it is the one that the store keeps.
+    gatewayId: gatewayId ?? (store === undefined ? `simulator-${newId()}` : undefined),
     devices: simulatedDevices(flags.devices ?? USUAL_DEVICES),
-    memory: new GatewayMemory(store),
-    // A gateway that may come back under its name without its memory must not call itself durable.
-    volatile: flags.volatile === true || (gatewayId !== undefined && store === undefined),
+    store: simulatorStore(store, flags.volatile === true),
     uplinkIntervalMs: flags.interval,
     answerDelayMs: flags.delay,
     answer,
     dropReceived: flags.dropReceived === true,
     raw: flags.raw === true,
-    backoffMs: usualBackoff,
   } as const;
   await play(flags, async (signal, onEvent) => await runSimulator(options, signal, onEvent));
 }

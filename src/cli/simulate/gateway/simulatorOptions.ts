@@ -1,21 +1,16 @@
-import type { ChannelCredentials } from '@grpc/grpc-js';
+import type { GatewayStore } from '../../../client/gateway';
+import type { Target } from '../../call/target';
 import type { Answer, PlayedEvent } from '../playing';
 import type { SimulatedDevice } from '../simulatedDevices';
-import type { GatewayMemory } from './gatewayMemory';
 
 /** What the simulator plays. All times are milliseconds. */
-export interface SimulatorOptions {
-  readonly address: string;
-  readonly credentials: ChannelCredentials;
-  readonly key: string;
-  readonly organizationId: string;
+export interface SimulatorOptions extends Omit<Target, 'credentials'> {
   readonly connectionId: string;
-  /** The same over the starts of one gateway. */
-  readonly gatewayId: string;
+  /** The same over the starts of one gateway; undefined: the one that the store keeps. */
+  readonly gatewayId: string | undefined;
   readonly devices: readonly SimulatedDevice[];
-  readonly memory: GatewayMemory;
-  /** Says VOLATILE: a restart forgets what was received. */
-  readonly volatile: boolean;
+  /** Of commands and uplinks. */
+  readonly store: GatewayStore;
   /** Between two uplinks of a device; 0: only after a command. */
   readonly uplinkIntervalMs: number;
   /** From a command to the device's answer. */
@@ -25,8 +20,8 @@ export interface SimulatorOptions {
   readonly dropReceived: boolean;
   /** Sends the readings as bytes, as devices do whose gateway decodes nothing. */
   readonly raw?: boolean;
-  /** Pause before the attempt that follows this many failed ones. */
-  readonly backoffMs: (failures: number) => number;
+  /** Pause before the attempt that follows this many failed ones; that of the library unless said. */
+  readonly backoffMs?: (failures: number) => number;
 }
 
 /** What the simulated gateway did or saw. */
@@ -41,10 +36,10 @@ export interface SimulatorEvent extends PlayedEvent {
     | 'command.acknowledged'
     | 'uplink.sent'
     | 'uplink.dropped'
-    | 'uplink.acknowledged';
+    | 'uplink.acknowledged'
+    | 'store.failing'
+    | 'store.recovered';
 }
 
-/** Grows from 1 s to 30 s. */
-export function usualBackoff(failures: number): number {
-  return Math.min(1000 * 2 ** Math.min(failures, 5), 30_000);
-}
+/** Takes what happens, in the order in which it happens. */
+export type Report = (event: SimulatorEvent['event'], fields: SimulatorEvent['fields']) => void;

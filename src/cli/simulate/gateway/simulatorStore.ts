@@ -1,0 +1,28 @@
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { type GatewayStore, memoryStore, sqliteStore } from '../../../client/gateway';
+import { loadEngine } from '../../../database';
+
+/** Where the simulator keeps commands and uplinks: in a SQLite file, or in memory where none is given. `isVolatile`: it says that a restart forgets them, whether it does or not. */
+export function simulatorStore(file: string | undefined, isVolatile: boolean): GatewayStore {
+  if (file === undefined) return memoryStore();
+  const folder = dirname(file);
+  // The single binary lays its machine code there; that there is no such folder is for the store to say.
+  const store = sqliteStore({ file, ...(existsSync(folder) && { nativeBinding: loadEngine(folder) }) });
+  return isVolatile ? calledVolatile(store) : store;
+}
+
+function calledVolatile(store: GatewayStore): GatewayStore {
+  return {
+    isDurable: false,
+    open: (identity) => store.open(identity),
+    openCommands: () => store.openCommands(),
+    findCommand: (executionId) => store.findCommand(executionId),
+    uplinksAfter: (position, most) => store.uplinksAfter(position, most),
+    get uplinkCount() {
+      return store.uplinkCount;
+    },
+    apply: (changes) => store.apply(changes),
+    close: () => store.close(),
+  };
+}
