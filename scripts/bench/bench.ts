@@ -6,6 +6,7 @@ import { benchCalls } from './calls';
 import { benchDecoding } from './decoding';
 import { benchExecutions } from './executions';
 import { benchFootprint } from './footprint';
+import { benchGatewayLibrary } from './gatewayLibrary';
 import { benchHistory } from './history';
 import { argument, say, short } from './measure';
 import { benchPreviews } from './previews';
@@ -29,6 +30,7 @@ const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   queries: benchReadingQueries,
   profiles: benchProfiles,
   decoding: benchDecoding,
+  gateway: benchGatewayLibrary,
   footprint: benchFootprint,
 };
 

@@ -36,6 +36,11 @@ export class PlantroomServer {
     return `${this.ca ? 'https' : 'http'}://${this.process.ready.grpc.replace('0.0.0.0', '127.0.0.1')}`;
   }
 
+  /** `host:port` for clients of gRPC. */
+  get address(): string {
+    return `localhost:${new URL(this.url).port}`;
+  }
+
   /** PEM of the CA; undefined without TLS. */
   get ca(): Buffer | undefined {
     return this.process.ready.ca ? readFileSync(this.process.ready.ca) : undefined;

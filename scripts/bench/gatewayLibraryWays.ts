@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type GatewayStore, memoryStore, sqliteStore, startGateway } from '../../src/client/gateway';
+import { loadEngine } from '../../src/database';
+import { newId } from '../../src/kernel/ids';
+import { RawGateway } from './gatewayLibraryRaw';
+import type { Key, PlantroomServer } from './plantroomServer';
+
+/** What a gateway of the bench is attached to. */
+export interface Seat {
+  readonly server: PlantroomServer;
+  readonly key: Key;
+  readonly connectionId: string;
+}
+
+/** What the bench does when something comes from the server. Every command is answered with `accepted` at once. */
+export interface WayHooks {
+  /** A result was taken; `applied`: it ended the execution. */
+  readonly acknowledged: (executionId: string, applied: boolean) => void;
+  /** An uplink was taken; `stored`: it is on the server's disk. */
+  readonly uplinked: (uplinkId: string, stored: boolean) => void;
+}
+
+/** A gateway that is measured. */
+export interface MeasuredGateway {
+  /** Hands an uplink over; resolves when the next one may follow. */
+  uplink(clientDeviceId: string, values: Readonly<Record<string, unknown>>): Promise<void>;
+  detach(): Promise<void>;
+}
+
+/** A way to be a gateway. */
+export interface Way {
+  readonly name: string;
+  /** Resolves when the server has welcomed it. */
+  attach(seat: Seat, hooks: WayHooks): Promise<MeasuredGateway>;
+}
+
+/** The ways that are compared; the first is the measure of the others. */
+export const WAYS: readonly Way[] = [
+  { name: 'raw stream', attach: async (seat, hooks) => await RawGateway.attach(seat, hooks) },
+  { name: 'library, memoryStore', attach: async (seat, hooks) => await attachLibrary(seat, hooks, memoryStore(), () => {}) },
+  { name: 'library, sqliteStore', attach: async (seat, hooks) => await attachOnDisk(seat, hooks) },
+];
+
+async function attachOnDisk(seat: Seat, hooks: WayHooks): Promise<MeasuredGateway> {
+  const file = join(mkdtempSync(join(tmpdir(), 'plantroom-bench-gateway-')), 'gateway.db');
+  const store = sqliteStore({ file, nativeBinding: loadEngine(dirname(file)) });
+  return await attachLibrary(seat, hooks, store, () => rmSync(dirname(file), { recursive: true, force: true }));
+}
+
+async function attachLibrary({ server, key, connectionId }: Seat, hooks: WayHooks, store: GatewayStore, clean: () => void): Promise<MeasuredGateway> {
+  const welcomed = Promise.withResolvers<void>();
+  const gateway = startGateway({
+    address: server.address,
+    apiKey: key.apiKey,
+    organizationId: key.organizationId,
+    ...(server.ca ? { ca: server.ca } : { insecure: true }),
+    connectionId,
+    gatewayId: `bench-${newId()}`,
+    software: 'plantroom bench',
+    store,
+    whenRefused: 'stop',
+    deliver: () => ({ result: 'accepted' }),
+    onEvent: (event) => {
+      if (event.event === 'attached') welcomed.resolve();
+      else if (event.event === 'command_acknowledged') hooks.acknowledged(event.executionId, event.outcome === 'applied');
+      else if (event.event === 'uplink_acknowledged') hooks.uplinked(event.uplinkId, event.outcome === 'stored');
+    },
+  });
+  gateway.ended.catch(welcomed.reject);
+  await welcomed.promise;
+  return {
+    uplink: async (clientDeviceId, value) => void (await gateway.send({ clientDeviceId, payload: { kind: 'json', value } })),
+    detach: async () => {
+      await gateway.stop();
+      clean();
+    },
+  };
+}
