@@ -9,8 +9,8 @@ import { makeSensingDevices } from './uplinkSite';
 
 const VALVES = 100;
 const METERS = short ? 20 : 100;
-const UPLINKS = short ? 1000 : 10_000;
-const rounds = short ? 2 : 7;
+const UPLINKS = short ? 1000 : 5000;
+const rounds = short ? 2 : 5;
 const milliseconds = short ? 500 : 3000;
 const GOAL = 0.8;
 
