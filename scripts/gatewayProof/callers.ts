@@ -4,7 +4,8 @@ import type { Actuator } from '../crash/plant';
 import type { Acknowledged } from '../crash/submitters';
 
 const AGAIN_MS = 50;
-const LONGEST_MS = 30_000;
+const LONGEST_MS = 60_000;
+const LOOK_EVERY_MS = 20;
 
 /**
  * The callers: one for each device, one call after another, by plantroom-client. Every other call brings a trigger id of its own, and is made again
@@ -41,6 +42,12 @@ export class Callers {
   /** Resolves when every call that is allowed has its answer. */
   async done(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running.values());
+  }
+
+  /** Resolves when one more call has its answer, or after so long. */
+  async answers(longestMs: number): Promise<void> {
+    const before = this.acknowledged.size;
+    for (const since = performance.now(); this.acknowledged.size === before && performance.now() - since < longestMs; ) await wait(LOOK_EVERY_MS);
   }
 
   /** One call for each device, at once. */

@@ -25,9 +25,10 @@ export async function listAll({ commands, metadata }: Clients, actuators: readon
 /** Every value that these sensors ever had. */
 export async function readValues({ readings, metadata }: Clients, sensorIds: readonly string[]): Promise<number[]> {
   const all: number[] = [];
+  const asked = { sensorIds: [...sensorIds], from: toTimestamp(Date.now() - DAY_MS), to: toTimestamp(Date.now() + DAY_MS), pageSize: PAGE.readings };
   let page: QueryRangeResponse | undefined;
   do {
-    const request = QueryRangeRequest.fromPartial({ sensorIds: [...sensorIds], from: toTimestamp(Date.now() - DAY_MS), to: toTimestamp(Date.now() + DAY_MS), pageSize: PAGE.readings, pageToken: page?.nextPageToken ?? '' });
+    const request = QueryRangeRequest.fromPartial({ ...asked, pageToken: page?.nextPageToken ?? '' });
     page = await answer<QueryRangeResponse>((answered) => readings.queryRange(request, metadata, answered));
     all.push(...page.readings.flatMap(({ value }) => (value?.$case === 'number' ? [value.value] : [])));
   } while (page.nextPageToken !== '');

@@ -40,15 +40,20 @@ async function main(): Promise<void> {
   const outcomes: Outcome[] = [];
   const work = async (): Promise<void> => {
     for (const row of open) {
-      const outcome = await ROW[row].prove(options, new Random(options.seed + ROWS.indexOf(row)), progress);
-      if (outcome) outcomes.push(outcome);
-      else progress.note(`SKIPPED ${row}: this machine lets nobody but root mount a small disk`);
+      try {
+        const outcome = await ROW[row].prove(options, new Random(options.seed + ROWS.indexOf(row)), progress);
+        if (outcome) outcomes.push(outcome);
+        else progress.note(`SKIPPED ${row}: this machine lets nobody mount a small disk`);
+      } catch (error) {
+        process.exitCode = 1;
+        progress.note(`FAILED ${row}: ${textOf(error)}`);
+      }
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work)); // they share one iterator
   if (outcomes.length > 0) say(`\n${proofTable(outcomes)}\n`);
   outcomes.forEach(end);
-  say(`${((performance.now() - started) / 1000).toFixed(0)} s, seed ${options.seed}`);
+  say(`${process.exitCode === 1 ? 'FAILED' : 'nothing was lost, doubled or wrong'}: ${((performance.now() - started) / 1000).toFixed(0)} s, seed ${options.seed}`);
 }
 
 /** Names every fault; the folder of what was right is removed. */
@@ -59,6 +64,10 @@ function end(outcome: Outcome): void {
   say(`${name}:\n${faults(outcome)}`);
 }
 
+function textOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
 function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
@@ -67,7 +76,7 @@ if (process.argv[2] === 'gateway') serveGateway(JSON.parse(process.argv[3] ?? ''
 else if (process.argv[2] === 'serve') void serveUntilKilled(JSON.parse(process.argv[3] ?? '') as ServerOrders);
 else {
   main().catch((error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    process.stderr.write(`${textOf(error)}\n`);
     process.exit(1);
   });
 }

@@ -14,6 +14,8 @@ const PATIENT_S = 86_400;
 const LATEST_MOMENT_MS = 600;
 const LONGEST_ATTACH_MS = 3000;
 const LONGEST_AWAY_MS = 250;
+// The client looks for a server that was away once a second: one that is always killed before that is never found.
+const LONGEST_ANSWER_MS = 1200;
 const MOST_TURNS = 8;
 /** Lines of the server's log at which it can be killed, and how many of them a round has about: of its commands, of its uplinks. */
 const SERVER_LINES = [
@@ -33,6 +35,7 @@ export async function proveKills(victims: Victims, options: ProofOptions, random
     before = gateway.attached;
     callers.allow(Math.ceil((commands * kill) / kills));
     gateway.allow(Math.ceil((uplinks * kill) / kills));
+    if (victims !== 'gateway') await callers.answers(LONGEST_ANSWER_MS);
     const next = victims === 'both' ? (['server', 'gateway', 'both'] as const)[kill % 3] : victims;
     await killOne(scene, next ?? 'server', random, { commands: commands / kills, uplinks: uplinks / kills });
     progress.step();
