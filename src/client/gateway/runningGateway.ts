@@ -106,6 +106,7 @@ export class RunningGateway implements Gateway {
   private welcomed(attachment: Attachment, welcome: Welcome): void {
     const { maxInFlight, protocolVersion, serverVersion } = welcome;
     const { connectionId } = this.options;
+    if (this.isAttached) return; // a server says it once
     this.isAttached = true;
     this.report({ event: 'attached', gatewayId: this.gatewayId, connectionId, maxInFlight, protocolVersion: protocolVersion || 1, serverVersion });
     this.commands.attach((sent) => attachment.send(sent), welcome);

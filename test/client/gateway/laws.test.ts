@@ -1,4 +1,5 @@
 import { status } from '@grpc/grpc-js';
+import type { Gateway } from '../../../src/client/gateway';
 import { CommandResultCode as Code, KnownStatus } from '../../../src/gen/gateway/v1/gateway_service';
 import type { FakeStream } from '../../support/fakePlantroom';
 import { GatewayRoom, HeldDeliveries, ShakyStore } from './gatewayRoom';
@@ -176,6 +177,16 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
     expect(room.events.filter(({ event }) => event === 'command_acknowledged')).toMatchObject([{ outcome: 'late' }, { outcome: 'unknown' }]);
   });
 
+  it('holds as many commands as Hello can list, and refuses what is more', async () => {
+    const answered = new Promise((resolve) => room.start({ deliver: held.deliver, deliveriesAtOnce: 1, onEvent: (event) => event.event === 'command_answered' && resolve(event) }));
+    const stream = await attached();
+    for (let n = 0; n <= 10_000; n++) stream.command(`e${n}`);
+    expect(await answered).toMatchObject({ executionId: 'e10000', result: 'refused', code: 'gateway_full' });
+    stream.fail(status.UNAVAILABLE, 'gone');
+    expect((await (await room.server.stream(1)).next('hello')).known.length).toBe(10_000);
+    expect(held.calls.length).toBe(1);
+  });
+
   it('can keep silent about the reception', async () => {
     room.start({ withoutReceipts: true });
     const stream = await attached();
@@ -190,13 +201,14 @@ describe('a store that does not take commands', () => {
   let store: ShakyStore;
   let stream: FakeStream;
   let held: HeldDeliveries;
+  let gateway: Gateway;
 
   beforeEach(async () => {
     room = new GatewayRoom();
     store = new ShakyStore();
     held = new HeldDeliveries();
     await room.open();
-    room.start({ store, deliver: held.deliver });
+    gateway = room.start({ store, deliver: held.deliver });
     stream = await room.server.stream(0);
     stream.welcome();
     await room.event('attached');
@@ -244,6 +256,8 @@ describe('a store that does not take commands', () => {
     expect(store.findCommand('e1')?.stage).toBe('started');
     store.refuses = undefined;
     stream.ackResult('e1');
+    await room.event('command_acknowledged');
+    await gateway.send({ clientDeviceId: 'a', payload: { kind: 'json', value: {} } }); // what waits rides with it
     await room.event('store_recovered');
     expect(store.findCommand('e1')).toMatchObject({ stage: 'acknowledged', result: Code.COMMAND_RESULT_CODE_ACCEPTED });
   });

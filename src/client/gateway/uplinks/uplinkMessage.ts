@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { types } from 'node:util';
+import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { Uplink } from '../../gen/gateway/v1/gateway_service';
 import { GatewayError } from '../gatewayError';
 import type { GatewayUplink } from '../options';
 import type { KeptUplink } from '../store/gatewayStore';
 import { findJsonFault } from './jsonFault';
 
+// Field 2 of Uplink, length-delimited.
+const CLIENT_DEVICE_ID = (2 << 3) | 2;
+const WIRE_TYPE = 7;
 const LONGEST_ID = 64;
 const LONGEST_DEVICE_ID = 255;
 const MOST_BYTES = 64 * 1024;
@@ -24,6 +28,17 @@ export function uplinkMessage(given: GatewayUplink): KeptUplink {
   const sent: Uplink['payload'] = payload.kind === 'json' ? { $case: 'json', value: payload.value } : { $case: 'bytes', value: payload.bytes };
   const message = Uplink.encode({ uplinkId, clientDeviceId, time: time ?? new Date(), payload: sent, fPort }).finish();
   return { uplinkId, message };
+}
+
+/** The device of a message that was made here, without reading the rest of it. */
+export function clientDeviceIdOf(message: Uint8Array): string {
+  const reader = new BinaryReader(message);
+  while (reader.pos < reader.len) {
+    const tag = reader.uint32();
+    if (tag === CLIENT_DEVICE_ID) return reader.string();
+    reader.skip(tag & WIRE_TYPE);
+  }
+  return '';
 }
 
 /** What the server would reject it for. Callers without types may give anything. */

@@ -1,9 +1,10 @@
-import { Uplink, UplinkOutcome, type UplinkAck } from '../../gen/gateway/v1/gateway_service';
+import { UplinkOutcome, type UplinkAck } from '../../gen/gateway/v1/gateway_service';
 import type { GatewayEvent } from '../events';
 import { Fifo } from '../fifo';
 import type { Attachment } from '../link/attachment';
 import type { GatewayStore, QueuedUplink } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
+import { clientDeviceIdOf } from './uplinkMessage';
 
 /** What sending uplinks needs. */
 export interface UplinkSenderOptions {
@@ -149,7 +150,7 @@ export class UplinkSender {
   private write(entry: InFlight): void {
     const { uplinkId, message } = entry.uplink;
     entry.sentAt = this.tick;
-    this.options.report?.({ event: 'uplink_sent', uplinkId, clientDeviceId: Uplink.decode(message).clientDeviceId });
+    this.options.report?.({ event: 'uplink_sent', uplinkId, clientDeviceId: clientDeviceIdOf(message) });
     this.attachment?.sendUplink(message);
   }
 
