@@ -15,7 +15,7 @@ import { proofTable } from './proofTable';
 import type { Outcome } from './settle';
 
 // Much of it is waiting.
-const AT_ONCE = 2;
+const AT_ONCE = 3;
 
 interface Row {
   readonly steps: (options: ProofOptions) => number;
