@@ -66,7 +66,7 @@ export function start(node, args, { cwd, env = {} }) {
       waiting.push(wait);
       lines.forEach(wait);
       const give = (why) => failed(new Error(`${args[0]} ${why} before it said ${text}:\n${lines.slice(-40).join('\n')}`));
-      ended.then(() => give('ended'));
+      void ended.then(() => give('ended'));
       setTimeout(give, 60_000, 'did nothing for 60 s').unref();
     });
   const stop = async () => {

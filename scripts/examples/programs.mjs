@@ -24,7 +24,7 @@ export function startShell(text, { cwd, env, seconds = 120 }) {
   }
   const signal = (name) => {
     try {
-      process.kill(-child.pid, name);
+      process.kill(-Number(child.pid), name);
     } catch (error) {
       if (error.code !== 'ESRCH') throw error; // it has ended
     }
