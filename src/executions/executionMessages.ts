@@ -50,7 +50,7 @@ export function submitFromMessage(message: ExecuteCommandRequest, requestId: str
 
 /** What to watch. */
 export function watchFromMessage(message: WatchExecutionsRequest): Omit<WatchQuery, 'reach'> {
-  return { deviceId: message.id, executionId: message.executionId, resumeToken: message.resumeToken };
+  return { deviceId: message.id, executionId: message.executionId, resumeToken: message.resumeToken, endsWhenFinal: message.endsWhenFinal };
 }
 
 /** The answer to a request to execute. A repeated request that was refused is answered with that refusal. */

@@ -1,6 +1,6 @@
 import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
 import type { WatchExecutionsRequest, WatchExecutionsResponse } from '../../src/gen/actuator_command/v2/actuator_command_service';
-import { answersOf, headers, seen, type SeenError } from '../support/edge';
+import { answersOf, call, headers, seen, type SeenError } from '../support/edge';
 import { engines, type TestDatabase } from '../support/engines';
 import { AS_ONE, AS_TWO, type ExecutionRoom } from './executionRoom';
 import { roomForAll } from './executionSuite';
@@ -27,7 +27,7 @@ describe.each(engines())('the watch on $name', ({ createDatabase }) => {
   roomForAll(createDatabase, (made) => ({ db, room } = made));
 
   function open(request: Partial<WatchExecutionsRequest> = {}, fields = AS_ONE): ClientReadableStream<WatchExecutionsResponse> {
-    return room.client.watchExecutions({ organizationId: '', id: undefined, executionId: undefined, resumeToken: '', ...request }, headers(fields));
+    return room.client.watchExecutions({ organizationId: '', id: undefined, executionId: undefined, resumeToken: '', endsWhenFinal: false, ...request }, headers(fields));
   }
   async function fails(request: Partial<WatchExecutionsRequest>, fields = AS_ONE): Promise<SeenError> {
     const stream = open(request, fields);
@@ -84,6 +84,26 @@ describe.each(engines())('the watch on $name', ({ createDatabase }) => {
     const last = await room.execute(one, { params: { n: 2 } });
     expect(namesOf(await read(open({ resumeToken: token, id: one.deviceId }), 3))).toEqual([`${first.executionId} 1`, `${last.executionId} 1`]);
     expect(namesOf(await read(open({ resumeToken: token, executionId: last.executionId }), 2))).toEqual([`${last.executionId} 1`]);
+  });
+
+  it('ends with the end of one execution where that was asked for, in peace and with nothing left out', async () => {
+    const [quiet, noisy] = [await room.target({ command: NUMBERED }), await room.target({ connectionId: await room.connection({ policy: { queueLimit: 1000 } }), command: NUMBERED })];
+    const token = await tokenNow();
+    const { executionId } = await room.execute(quiet, { params: { n: 1 } });
+    const whole = read(open({ executionId, resumeToken: token, endsWhenFinal: true }), Infinity);
+    const begun = open({ executionId, endsWhenFinal: true });
+    const fresh = answersOf(begun);
+    await fresh.next();
+    for (let n = 0; n < 3; n++) await room.execute(noisy, { params: { n } });
+    await call(room.client.cancelExecution.bind(room.client), { executionId, organizationId: '' }, AS_ONE);
+    const rest: WatchExecutionsResponse[] = [];
+    for await (const item of fresh) rest.push(item);
+    expect(namesOf(rest)).toEqual([`${executionId} 2`]);
+    expect(namesOf(await whole)).toEqual([`${executionId} 1`, `${executionId} 2`]);
+    expect(await read(open({ executionId, endsWhenFinal: true }), Infinity)).toEqual([expect.objectContaining({ event: undefined })]);
+    for (let start = 3; start < 213; start += 30) await Promise.all(Array.from({ length: 30 }, async (_, n) => await room.execute(noisy, { params: { n: start + n } })));
+    expect(namesOf(await read(open({ executionId, resumeToken: token, endsWhenFinal: true }), Infinity))).toEqual([`${executionId} 1`, `${executionId} 2`]);
+    expect(await fails({ endsWhenFinal: true })).toMatchObject({ code: 3, reason: 'validation_failed', fields: ['endsWhenFinal'] });
   });
 
   it('moves a reader of little among much on', async () => {

@@ -11,7 +11,7 @@ import { FIELDS, startRestEdge } from '../rest/restEdge';
 import { call, callFails, headers, seen, startEdge, type TestEdge } from '../support/edge';
 import { HttpClient, seenHttp } from '../support/http';
 
-const WATCH: WatchExecutionsRequest = { organizationId: '', id: undefined, executionId: undefined, resumeToken: '' };
+const WATCH: WatchExecutionsRequest = { organizationId: '', id: undefined, executionId: undefined, resumeToken: '', endsWhenFinal: false };
 const REACH: Reach = { devices: { ids: new Set(['a', 'b']), connectionIds: new Set(['c']) }, commands: undefined };
 const LONG = 4000;
 

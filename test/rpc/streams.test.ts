@@ -7,7 +7,7 @@ import { type AttachRequest, GatewayServiceClient, GatewayServiceService, Gatewa
 import { headers, seen, startEdge, type SeenError, type TestEdge } from '../support/edge';
 
 const FIELDS = { 'x-api-key': 'key', 'x-organization-id': 'org-1' };
-const WATCH: WatchExecutionsRequest = { organizationId: '', id: undefined, executionId: undefined, resumeToken: '' };
+const WATCH: WatchExecutionsRequest = { organizationId: '', id: undefined, executionId: undefined, resumeToken: '', endsWhenFinal: false };
 const HELLO: AttachRequest = { message: { $case: 'hello', value: { connectionId: 'c', gatewayId: 'g', bootId: 'b', store: GatewayStore.GATEWAY_STORE_DURABLE, known: [], lowestProtocolVersion: 0, highestProtocolVersion: 0, software: '' } } };
 const event = (resumeToken: string): WatchExecutionsResponse => ({ execution: undefined, event: undefined, resumeToken });
 const ack = (uplinkId: string): AttachResponse => ({ message: { $case: 'uplinkAck', value: { uplinkId, outcome: 1, reason: '' } } });

@@ -1,10 +1,10 @@
 import type { Database } from '../../database';
 import { DeviceReachRepository, DeviceRepository } from '../../devices';
 import type { Clock } from '../../kernel/clock';
-import { DomainError } from '../../kernel/errors';
+import { DomainError, validationFailed } from '../../kernel/errors';
 import type { Cursors } from '../../kernel/pages';
 import type { Reach } from '../../kernel/reach';
-import type { ExecutionLogEntry, ShownExecution } from '../execution';
+import { type ExecutionLogEntry, isFinal, type ShownExecution } from '../execution';
 import { ExecutionEventRepository } from '../store/executionEventRepository';
 import type { ExecutionFeed, NewsReader } from './executionFeed';
 import { ExecutionViewRepository } from '../store/executionViewRepository';
@@ -14,6 +14,8 @@ export interface WatchQuery {
   readonly deviceId: string | undefined;
   readonly executionId: string | undefined;
   readonly resumeToken: string;
+  /** The watch ends when that execution is final and what was stored until then is shown; needs `executionId`. */
+  readonly endsWhenFinal?: boolean;
   /** Of a limited key: nothing outside of it is shown, at the time when it would be. */
   readonly reach?: Reach | undefined;
 }
@@ -45,8 +47,9 @@ export class ExecutionWatch {
     this.reached = new DeviceReachRepository(options.database.db);
   }
 
-  /** Yields until the signal aborts. Throws `device_not_found`, `execution_not_found`, `validation_failed`, `resume_token_expired`. */
+  /** Yields until the signal aborts, or to the end of the execution. Throws `device_not_found`, `execution_not_found`, `validation_failed`, `resume_token_expired`. */
   async *watch(organizationId: string, query: WatchQuery, signal: AbortSignal): AsyncGenerator<WatchItem> {
+    if (query.endsWhenFinal && query.executionId === undefined) throw validationFailed([{ field: 'endsWhenFinal', description: 'needs executionId: only one execution has an end; give both, or leave it out' }]);
     if (query.deviceId !== undefined) await this.devices.get(organizationId, query.deviceId);
     if (query.executionId !== undefined) await this.executions.get(organizationId, query.executionId);
     const reader = this.options.feed.open(organizationId, signal);
@@ -60,21 +63,31 @@ export class ExecutionWatch {
   private async *follow(organizationId: string, query: WatchQuery, reader: NewsReader, signal: AbortSignal): AsyncGenerator<WatchItem> {
     let position = await this.start(organizationId, query.resumeToken);
     const told = new Told(this.options.clock, position, query.reach !== undefined);
+    // Looked at after the position was: an end between the two is in the next page.
+    let hasEnded = await this.hasEnded(organizationId, query);
     yield this.item(organizationId, position, undefined);
     while (!signal.aborted) {
       reader.looks();
+      const showsAll = hasEnded;
       const page = await this.pageAfter(organizationId, position);
       for await (const item of this.items(organizationId, page.filter((event) => matches(event, query)), query.reach, signal)) {
         told.upTo(item.happened?.event.position ?? position);
+        hasEnded ||= query.endsWhenFinal === true && item.happened !== undefined && isFinal(item.happened.execution.state);
         yield item;
       }
       position = page.at(-1)?.position ?? position;
+      if (showsAll && page.length < PAGE) return;
       if (told.isBehind(position)) {
         told.upTo(position);
         yield this.item(organizationId, position, undefined);
       }
       if (page.length === 0) await reader.news();
     }
+  }
+
+  private async hasEnded(organizationId: string, { executionId, endsWhenFinal }: WatchQuery): Promise<boolean> {
+    if (!endsWhenFinal || executionId === undefined) return false;
+    return isFinal((await this.executions.get(organizationId, executionId)).state);
   }
 
   private async *items(organizationId: string, events: readonly ExecutionLogEntry[], reach: Reach | undefined, signal: AbortSignal): AsyncGenerator<WatchItem> {
