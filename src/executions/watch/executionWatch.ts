@@ -64,19 +64,19 @@ export class ExecutionWatch {
     let position = await this.start(organizationId, query.resumeToken);
     const told = new Told(this.options.clock, position, query.reach !== undefined);
     // Looked at after the position was: an end between the two is in the next page.
-    let hasEnded = await this.hasEnded(organizationId, query);
+    const ending = await this.ending(organizationId, query);
     yield this.item(organizationId, position, undefined);
     while (!signal.aborted) {
       reader.looks();
-      const showsAll = hasEnded;
+      ending.looks();
       const page = await this.pageAfter(organizationId, position);
       for await (const item of this.items(organizationId, page.filter((event) => matches(event, query)), query.reach, signal)) {
         told.upTo(item.happened?.event.position ?? position);
-        hasEnded ||= query.endsWhenFinal === true && item.happened !== undefined && isFinal(item.happened.execution.state);
+        ending.saw(item);
         yield item;
       }
       position = page.at(-1)?.position ?? position;
-      if (showsAll && page.length < PAGE) return;
+      if (ending.isShown(page.length)) return;
       if (told.isBehind(position)) {
         told.upTo(position);
         yield this.item(organizationId, position, undefined);
@@ -85,9 +85,9 @@ export class ExecutionWatch {
     }
   }
 
-  private async hasEnded(organizationId: string, { executionId, endsWhenFinal }: WatchQuery): Promise<boolean> {
-    if (!endsWhenFinal || executionId === undefined) return false;
-    return isFinal((await this.executions.get(organizationId, executionId)).state);
+  private async ending(organizationId: string, { executionId, endsWhenFinal = false }: WatchQuery): Promise<Ending> {
+    if (!endsWhenFinal || executionId === undefined) return new Ending(false, false);
+    return new Ending(true, isFinal((await this.executions.get(organizationId, executionId)).state));
   }
 
   private async *items(organizationId: string, events: readonly ExecutionLogEntry[], reach: Reach | undefined, signal: AbortSignal): AsyncGenerator<WatchItem> {
@@ -155,6 +155,30 @@ class Told {
     if (this.byClockAlone) return isLate; // else it would tell how much there is that is not shown
     const passed = position - this.position;
     return passed >= MOST_PASSED || (passed > 0 && isLate);
+  }
+}
+
+/** Whether a reader of one execution has seen all of it. */
+class Ending {
+  private showsAll = false;
+
+  constructor(
+    private readonly isWanted: boolean,
+    private isFinal: boolean,
+  ) {}
+
+  /** Call it before looking: its end is stored, and will be found, if it is known now. */
+  looks(): void {
+    this.showsAll = this.isFinal;
+  }
+
+  saw({ happened }: WatchItem): void {
+    if (happened) this.isFinal ||= this.isWanted && isFinal(happened.execution.state);
+  }
+
+  /** Whether nothing is left after a page of so many events. */
+  isShown(events: number): boolean {
+    return this.showsAll && events < PAGE;
   }
 }
 
