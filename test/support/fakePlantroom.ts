@@ -20,11 +20,12 @@ export class FakeStream {
 
   /** Resolves with the first message of this kind from position `from` on. */
   async next<Case extends keyof Values>($case: Case, from = 0): Promise<Values[Case]> {
-    for (;;) {
-      const found = this.messages.slice(from).find((message) => message.$case === $case);
-      if (found) return found.value as Values[Case];
-      await new Promise<void>((resolve) => this.waiting.push(resolve));
-    }
+    return (await this.until((message) => message.$case === $case, from)).value as Values[Case];
+  }
+
+  /** Resolves with the first result of this execution from position `from` on. */
+  async result(executionId: string, from = 0): Promise<Values['commandResult']> {
+    return (await this.until(({ $case, value }) => $case === 'commandResult' && value.executionId === executionId, from)).value as Values['commandResult'];
   }
 
   send(message: NonNullable<AttachResponse['message']>): void {
@@ -51,6 +52,14 @@ export class FakeStream {
   /** Ends the stream with a status. */
   fail(code: status, details: string): void {
     this.call.emit('error', { code, details, metadata: new Metadata() });
+  }
+
+  private async until(isMeant: (message: Sent) => boolean, from: number): Promise<Sent> {
+    for (;;) {
+      const found = this.messages.slice(from).find(isMeant);
+      if (found) return found;
+      await new Promise<void>((resolve) => this.waiting.push(resolve));
+    }
   }
 }
 

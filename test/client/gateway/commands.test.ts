@@ -52,22 +52,30 @@ describe('commands of a gateway', () => {
     expect(held.calls.length).toBe(1);
   });
 
-  it('keeps each step before anybody is told of it', async () => {
+  it('keeps each step before anybody is told of it: that it begins at once where its turn comes at once, else that it came', async () => {
     const store = new ShakyStore();
     const order: string[] = [];
     const apply = store.apply.bind(store);
     store.apply = (changes) => {
       apply(changes);
-      for (const change of changes) if (change.kind === 'command') order.push(change.command.stage);
+      for (const change of changes) if (change.kind === 'command') order.push(`${change.command.executionId} ${change.command.stage}`);
     };
-    room.start({ store, deliver: () => (order.push('deliver'), { result: 'accepted' }) });
+    const held = new HeldDeliveries();
+    room.start({ store, deliver: async (command, delivery) => (order.push(`${command.executionId} deliver`), await held.deliver(command, delivery)) });
     const stream = await room.server.stream(0);
     stream.welcome();
     stream.command('e1');
     await stream.next('commandReceived');
-    expect(order[0]).toBe('received');
+    expect(order[0]).toBe('e1 started');
+    stream.command('e2');
+    await stream.next('commandReceived', 2);
+    expect(order).toEqual(['e1 started', 'e1 deliver', 'e2 received']);
+    (await held.call(0)).answer({ result: 'accepted' });
     await stream.next('commandResult');
-    expect(order).toEqual(['received', 'started', 'deliver', 'ended']);
+    (await held.call(1)).answer({ result: 'accepted' });
+    await stream.next('commandResult', 4);
+    expect(new Set(order.slice(3))).toEqual(new Set(['e1 ended', 'e2 started', 'e2 deliver', 'e2 ended']));
+    expect(order.indexOf('e2 deliver')).toBeGreaterThan(order.indexOf('e2 started'));
   });
 
   it('lists what it holds in Hello, and tells results again after the welcome, for only that is acknowledged', async () => {

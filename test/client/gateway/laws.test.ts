@@ -215,13 +215,21 @@ describe('a store that does not take commands', () => {
   });
   afterEach(async () => await room.close());
 
+  /** One that is being delivered, and one that waits for it. */
+  async function keepWaiting(): Promise<void> {
+    stream.command('begun');
+    await held.call(0);
+    stream.command('waiting');
+    await stream.next('commandReceived', 2);
+  }
+
   function refuse(stage: string): void {
     store.refuses = (change) => change.kind === 'command' && change.command.stage === stage;
   }
 
   it.each(['store_full', 'store_failed'] as const)('refuses what it cannot keep: %s', async (reason) => {
     store.reason = reason;
-    refuse('received');
+    refuse('started');
     stream.command('e1');
     expect(await stream.next('commandResult')).toMatchObject({ executionId: 'e1', result: Code.COMMAND_RESULT_CODE_REFUSED, code: `gateway_${reason}` });
     expect(stream.messages.map(({ $case }) => $case)).toEqual(['hello', 'commandResult']);
@@ -230,22 +238,34 @@ describe('a store that does not take commands', () => {
     expect([held.calls.length, store.log.length, room.names()]).toEqual([0, 0, ['attached', 'command_taken', 'store_failing', 'command_answered', 'command_acknowledged']]);
   });
 
-  it('does not deliver where it cannot keep that it begins, and says so once a restart could not deliver it either', async () => {
-    refuse('started');
-    stream.command('e1');
-    expect(await stream.next('commandResult')).toMatchObject({ result: Code.COMMAND_RESULT_CODE_UNREACHABLE, code: 'gateway_store_full' });
-    expect([held.calls.length, store.findCommand('e1')?.stage]).toEqual([0, 'ended']);
+  it('refuses what it cannot keep until its turn comes', async () => {
+    refuse('received');
+    stream.command('begun');
+    await held.call(0);
+    stream.command('waiting');
+    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'waiting', result: Code.COMMAND_RESULT_CODE_REFUSED, code: 'gateway_store_full' });
+    expect([held.calls.length, store.findCommand('waiting')]).toEqual([1, undefined]);
   });
 
-  it('holds the result of what was not begun until it is kept', async () => {
-    store.refuses = (change) => change.kind === 'command' && change.command.stage !== 'received';
-    stream.command('e1');
+  it('does not deliver what waited where it cannot keep that it begins, and says so once a restart could not deliver it either', async () => {
+    await keepWaiting();
+    refuse('started');
+    held.calls[0]?.answer({ result: 'accepted' });
+    expect(await stream.result('waiting')).toMatchObject({ result: Code.COMMAND_RESULT_CODE_UNREACHABLE, code: 'gateway_store_full' });
+    expect([held.calls.length, store.findCommand('waiting')?.stage]).toEqual([1, 'ended']);
+  });
+
+  it('holds the result of what was not begun until it is kept, however long uplinks are refused', async () => {
+    await keepWaiting();
+    store.refuses = (change) => change.kind === 'uplink' || (change.kind === 'command' && change.command.executionId === 'waiting');
+    stream.send({ $case: 'withdraw', value: { executionId: 'waiting' } });
     await room.event('store_failing');
     await new Promise((resolve) => setImmediate(resolve));
     expect(stream.messages.map(({ $case }) => $case)).not.toContain('commandResult');
-    store.refuses = undefined;
-    expect(await stream.next('commandResult')).toMatchObject({ result: Code.COMMAND_RESULT_CODE_UNREACHABLE });
-    expect([room.names().at(-2), store.findCommand('e1')?.stage, held.calls.length]).toEqual(['store_recovered', 'ended', 0]);
+    store.refuses = ({ kind }) => kind === 'uplink';
+    await expect(gateway.send({ clientDeviceId: 'a', payload: { kind: 'json', value: {} } })).rejects.toMatchObject({ reason: 'store_full' });
+    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'waiting', result: Code.COMMAND_RESULT_CODE_UNREACHABLE, code: 'withdrawn' });
+    expect([room.names().includes('store_recovered'), store.findCommand('waiting')?.stage, held.calls.length]).toEqual([false, 'ended', 1]);
   });
 
   it('tells the result of what was delivered though it cannot be kept, and keeps it as soon as it can', async () => {

@@ -10,16 +10,15 @@ export class ChangesUnderWay {
     return this.running.size;
   }
 
-  /** Begins a piece of work. */
-  begin(work: () => Promise<void>): void {
-    const running = work().then(
-      () => void this.running.delete(running),
-      (error: unknown) => {
-        this.running.delete(running);
-        this.onFailure(error);
-      },
-    );
+  /** Begins a piece of work. Resolves with what came of it; with undefined where it failed. */
+  async begin<Found>(work: () => Promise<Found>): Promise<Found | undefined> {
+    const found = work().catch((error: unknown) => {
+      this.onFailure(error);
+      return undefined;
+    });
+    const running = found.then(() => void this.running.delete(running));
     this.running.add(running);
+    return await found;
   }
 
   /** Resolves when nothing is under way. */

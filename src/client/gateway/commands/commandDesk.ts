@@ -1,14 +1,14 @@
-import { Command, type ResultOutcome, ResultOutcome as Outcomes, type Welcome } from '../../gen/gateway/v1/gateway_service';
+import { type Command, type ResultOutcome, ResultOutcome as Outcomes, type Welcome } from '../../gen/gateway/v1/gateway_service';
 import type { GatewayEvent } from '../events';
 import type { MachineClock } from '../machineClock';
 import type { GatewayOptions } from '../options';
 import type { GatewayStore, KeptCommand } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
 import { ChangesUnderWay } from './changesUnderWay';
-import { commandBytes, commandShown, resultMessage } from './commandMessages';
+import { commandBytes, commandShown, keptMessage, resultMessage } from './commandMessages';
 import { expiryOf, serverClock, type ServerClock } from './deadline';
 import { Deliverer, unkept } from './deliverer';
-import { emptyCommand, isWaiting, openCommand, type OpenCommand } from './openCommand';
+import { emptyCommand, keptCommand, newCommand, type OpenCommand } from './openCommand';
 import { outcome, type Outcome } from './outcome';
 import { Results, type Send } from './results';
 
@@ -30,8 +30,9 @@ export interface CommandDeskOptions {
 const MOST_OPEN = 10_000;
 
 /**
- * Every command from its arrival to the acknowledgement of its result. `received` is kept before the server is told, `started` before `deliver` is
- * called, the result before it leaves; so whatever happens to the process, a device is told at most once, and what the server is told is so.
+ * Every command from its arrival to the acknowledgement of its result. It is kept before the server is told: as `started` where its turn comes at
+ * once, which saves a wait for the disk, else as `received`. `started` is kept before `deliver` is called, the result before it leaves; so whatever
+ * happens to the process, a device is told at most once, and what the server is told is so.
  */
 export class CommandDesk {
   private readonly open = new Map<string, OpenCommand>();
@@ -40,22 +41,20 @@ export class CommandDesk {
   private readonly results: Results;
   private send: Send | undefined;
   private server: ServerClock | undefined;
-  private isStopping = false;
 
   constructor(private readonly options: CommandDeskOptions) {
     const { writer, report } = options;
     this.changes = new ChangesUnderWay(options.fail);
     this.results = new Results({ writer, report, changes: this.changes, send: (message) => this.send?.(message) });
-    this.deliverer = new Deliverer({ ...options, settle: (command, found) => this.results.settle(command, found) });
+    this.deliverer = new Deliverer({ ...options, changes: this.changes, results: this.results, onKept: (command) => this.kept(command) });
   }
 
   /** Goes on with what an earlier start left. Throws GatewayError of the store. */
   resume(): void {
     for (const kept of this.options.store.openCommands()) {
-      const command = openCommand(kept, kept.stage === 'ended' ? '' : Command.decode(kept.message).clientDeviceId, true);
-      this.open.set(kept.executionId, command);
-      if (kept.stage === 'started') this.results.settle(command, outcome('no_answer', 'gateway_restarted', 'the gateway restarted while the command was under way'));
-      else if (kept.stage === 'received') this.deliverer.queue(command);
+      if (kept.stage === 'received') this.resumeWaiting(kept);
+      else if (kept.stage === 'started') this.results.settle(this.add(kept), outcome('no_answer', 'gateway_restarted', 'the gateway restarted while the command was under way'));
+      else this.add(kept);
     }
   }
 
@@ -109,11 +108,9 @@ export class CommandDesk {
     if (command.isKept) this.options.writer.writeLater({ kind: 'command_acknowledged', executionId });
   }
 
-  /** Begins no delivery any more. What a store in memory holds is answered: nothing would be left to say later that it was not done. */
+  /** Begins no delivery any more. */
   stop(): void {
-    this.isStopping = true;
-    this.deliverer.stop();
-    for (const command of this.open.values()) this.dropVolatile(command);
+    this.deliverer.stop(this.open.values());
   }
 
   /** Ends what is being delivered: what it knows at once is told, the rest as `no_answer`. */
@@ -132,6 +129,22 @@ export class CommandDesk {
     return this.deliverer.count > 0 || this.changes.count > 0 || (this.send !== undefined && [...this.open.values()].some(({ isTellable }) => isTellable));
   }
 
+  private add(kept: KeptCommand, clientDeviceId = ''): OpenCommand {
+    const command = keptCommand(kept, clientDeviceId);
+    this.open.set(kept.executionId, command);
+    return command;
+  }
+
+  private resumeWaiting(kept: KeptCommand): void {
+    let message: Command;
+    try {
+      message = keptMessage(kept);
+    } catch (error) {
+      return this.results.settle(this.add(kept), unkept('unreachable', error, 'it waited when the gateway stopped'));
+    }
+    this.deliverer.resume(this.add(kept, message.clientDeviceId));
+  }
+
   private repeat(message: Command, tell: () => void): void {
     this.options.report({ event: 'command_repeated', ...commandShown(message) });
     tell();
@@ -146,29 +159,22 @@ export class CommandDesk {
       expiresAtUptimeMs: expiryOf(message, clock, this.server),
       machineStart: clock.machineStart,
     };
-    const command = openCommand(kept, message.clientDeviceId, false);
+    const command = newCommand(kept, message.clientDeviceId);
     this.open.set(kept.executionId, command);
     report({ event: 'command_taken', ...commandShown(message) });
-    this.changes.begin(async () => await this.keep(command, kept));
+    this.deliverer.take(command);
   }
 
-  private async keep(command: OpenCommand, kept: KeptCommand): Promise<void> {
-    try {
-      await this.options.writer.write({ kind: 'command', command: kept });
-    } catch (error) {
-      return this.results.tellUnkept(command, unkept('refused', error, 'the command could not be kept'));
-    }
+  /** It is on disk: now the server may know. */
+  private kept(command: OpenCommand): void {
     command.isKept = true;
     this.tell(command);
-    if (command.isWithdrawn) return this.deliverer.withdraw(command);
-    this.deliverer.queue(command);
-    if (this.isStopping) this.dropVolatile(command);
   }
 
   /** It is not kept, and so never done. */
   private refuse(message: Command, found: Outcome): void {
     const { executionId, clientDeviceId } = message;
-    const command = openCommand(emptyCommand(executionId), clientDeviceId, false);
+    const command = newCommand(emptyCommand(executionId), clientDeviceId);
     if (this.open.size < MOST_OPEN) this.open.set(executionId, command);
     this.options.report({ event: 'command_taken', ...commandShown(message) });
     this.results.tellUnkept(command, found);
@@ -184,9 +190,5 @@ export class CommandDesk {
   /** Of a command that the server has the result of. */
   private tellPast(kept: KeptCommand): void {
     if (kept.result !== 0) this.send?.({ $case: 'commandResult', value: resultMessage(kept) });
-  }
-
-  private dropVolatile(command: OpenCommand): void {
-    if (!this.options.store.isDurable && command.isKept && isWaiting(command)) this.results.settle(command, outcome('unreachable', 'gateway_stopped', 'the gateway stopped before the delivery began'));
   }
 }

@@ -1,4 +1,5 @@
 import { Command, type CommandResult, type KnownCommand, KnownStatus } from '../../gen/gateway/v1/gateway_service';
+import { GatewayError } from '../gatewayError';
 import type { DeliveredCommand } from '../options';
 import type { KeptCommand } from '../store/gatewayStore';
 import { nameOf } from './outcome';
@@ -33,6 +34,15 @@ export function knownCommand({ executionId, result, code, text, time }: KeptComm
   // KnownStatus is RECEIVED (1), then the codes of CommandResultCode in their order.
   const status: KnownStatus = isTold ? result + 1 : KnownStatus.KNOWN_STATUS_RECEIVED;
   return { executionId, status, code: isTold && withText ? code : '', message: isTold && withText ? text : '', time: new Date(time) };
+}
+
+/** The message of a command that is kept. Throws GatewayError `store_damaged` where its bytes are none. */
+export function keptMessage({ executionId, message }: KeptCommand): Command {
+  try {
+    return Command.decode(message);
+  } catch (error) {
+    throw new GatewayError('store_damaged', `what is kept of command ${executionId} cannot be read`, { cause: error });
+  }
 }
 
 /** The message as it is kept. */

@@ -1,16 +1,18 @@
-import { Command } from '../../gen/gateway/v1/gateway_service';
+import type { Command } from '../../gen/gateway/v1/gateway_service';
 import type { GatewayEvent } from '../events';
 import { GatewayError } from '../gatewayError';
 import type { MachineClock } from '../machineClock';
 import type { GatewayOptions } from '../options';
-import type { GatewayStore } from '../store/gatewayStore';
+import type { GatewayStore, KeptCommand } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
-import { deliveredCommand } from './commandMessages';
+import type { ChangesUnderWay } from './changesUnderWay';
+import { deliveredCommand, keptMessage } from './commandMessages';
 import { isExpired } from './deadline';
 import { RunningDelivery } from './delivery';
 import { Lanes } from './lanes';
 import { isWaiting, withoutMessage, type OpenCommand } from './openCommand';
 import { expired, nameOf, outcome, type Outcome } from './outcome';
+import type { Results } from './results';
 
 /** What delivering needs. */
 export interface DelivererOptions {
@@ -21,10 +23,14 @@ export interface DelivererOptions {
   readonly deliveriesAtOnce: number;
   readonly deliveryTimeoutMs: number;
   readonly report: (event: GatewayEvent) => void;
-  readonly settle: (command: OpenCommand, outcome: Outcome) => void;
+  readonly changes: ChangesUnderWay;
+  readonly results: Results;
+  /** A command is kept that was not. */
+  readonly onKept: (command: OpenCommand) => void;
 }
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const TOO_LATE = 'its deadline passed before it could be begun';
 
 /** Delivers commands: each once, those of a device in the order in which they came, none after its deadline. */
 export class Deliverer {
@@ -41,24 +47,30 @@ export class Deliverer {
     return this.running.size;
   }
 
-  /** A command waits for its turn, until its deadline. */
-  queue(command: OpenCommand): void {
-    if (isExpired(command.kept, this.options.clock)) return this.options.settle(command, expired('its deadline passed before it could be begun'));
+  /** A command that came. Where its turn comes at once it is kept with that, else first, and then waits. */
+  take(command: OpenCommand): void {
+    this.lanes.add(command.clientDeviceId, command);
+    if (isWaiting(command)) command.keeping = this.options.changes.begin(async () => await this.keep(command));
+  }
+
+  /** A command that was kept before a restart waits for its turn. */
+  resume(command: OpenCommand): void {
     this.watch(command);
     this.lanes.add(command.clientDeviceId, command);
   }
 
-  /** The server does not want it any more. */
+  /** The server does not want it any more. What is being kept is looked at again when it is. */
   withdraw(command: OpenCommand): void {
     command.isWithdrawn = true;
-    if (command.isKept && isWaiting(command)) this.options.settle(command, withdrawn());
+    if (command.isKept && isWaiting(command)) this.options.results.settle(command, withdrawn());
     this.running.get(command)?.abort('the execution ended on the server');
   }
 
-  /** Begins nothing any more. */
-  stop(): void {
+  /** Begins nothing any more. Of what waits that which a store in memory holds is answered: nothing would be left to say later that it was not done. */
+  stop(open: Iterable<OpenCommand>): void {
     this.isStopped = true;
     this.lanes.close();
+    for (const command of open) if (command.isKept) this.dropVolatile(command);
   }
 
   /** Ends what is under way: what it knows at once counts, the rest is `no_answer`. */
@@ -70,59 +82,98 @@ export class Deliverer {
     await Promise.all(rest.map(async (delivery) => await delivery.outcome));
   }
 
-  private async takeTurn(command: OpenCommand): Promise<void> {
-    if (!isWaiting(command)) return;
-    clearTimeout(command.timer);
-    const early = this.findHindrance(command);
-    if (early) return this.options.settle(command, early);
-    command.isStarting = true;
-    const found = await this.start(command);
-    command.isStarting = false;
-    if (!('executionId' in found)) return this.options.settle(command, found);
-    const late = this.findHindrance(command); // the disk may have been slow
-    if (late) this.options.settle(command, late);
-    else await this.deliver(command, found);
+  private async keep(command: OpenCommand): Promise<void> {
+    const { writer, results, onKept } = this.options;
+    try {
+      await writer.write({ kind: 'command', command: command.kept });
+    } catch (error) {
+      return results.tellUnkept(command, unkept('refused', error, 'the command could not be kept'));
+    }
+    command.kept = withoutMessage(command.kept);
+    onKept(command);
+    if (command.isWithdrawn) this.withdraw(command);
+    else if (this.isStopped) this.dropVolatile(command);
+    this.watch(command);
   }
 
-  /** Keeps that the delivery begins. */
-  private async start(command: OpenCommand): Promise<Command | Outcome> {
+  /** Ends the wait at the deadline. A timer does not count the sleep of the machine, so the clock is asked again. */
+  private watch(command: OpenCommand): void {
+    if (!isWaiting(command) || this.isOverdue(command)) return;
+    const remaining = command.kept.expiresAtUptimeMs - this.options.clock.latest();
+    command.timer = setTimeout(() => this.watch(command), Math.max(1, Math.min(remaining, LONGEST_TIMER_MS)));
+  }
+
+  /** Whether its deadline passed; then it is answered with that. */
+  private isOverdue(command: OpenCommand): boolean {
+    const isOverdue = isExpired(command.kept, this.options.clock);
+    if (isOverdue) this.options.results.settle(command, expired(TOO_LATE));
+    return isOverdue;
+  }
+
+  private dropVolatile(command: OpenCommand): void {
+    if (!this.options.store.isDurable && isWaiting(command)) this.options.results.settle(command, gatewayStopped());
+  }
+
+  private async takeTurn(command: OpenCommand): Promise<void> {
+    if (command.keeping) await command.keeping;
+    if (this.isStopped || !isWaiting(command) || this.isOverdue(command)) return;
+    clearTimeout(command.timer);
+    command.isStarting = true;
+    const delivery = await this.options.changes.begin(async () => await this.begin(command));
+    if (!delivery) return;
+    const found = await delivery.outcome;
+    this.running.delete(command);
+    this.options.results.settle(command, found);
+  }
+
+  /** Begins the delivery, once that is kept; undefined: it may not begin, and was answered. */
+  private async begin(command: OpenCommand): Promise<RunningDelivery | undefined> {
+    const message = await this.start(command);
+    const hindrance = message && this.findHindrance(command); // the disk may have been slow
+    if (message && !hindrance) return this.deliver(command, message);
+    if (hindrance) this.options.results.settle(command, hindrance);
+    return undefined;
+  }
+
+  /** Keeps that the delivery begins, and with that the command where it is not kept yet; undefined: it could not be kept, and was answered. */
+  private async start(command: OpenCommand): Promise<Command | undefined> {
+    const { store, writer, onKept } = this.options;
+    const { isKept } = command;
     try {
-      const kept = this.options.store.findCommand(command.kept.executionId);
+      const kept = isKept ? store.findCommand(command.kept.executionId) : command.kept;
       if (!kept) throw new GatewayError('store_failed', 'the command is not in the store any more');
-      await this.options.writer.write({ kind: 'command', command: { ...kept, stage: 'started', time: Date.now() } });
-      command.kept = withoutMessage({ ...kept, stage: 'started', time: Date.now() });
-      return Command.decode(kept.message);
+      const message = keptMessage(kept);
+      const started: KeptCommand = { ...kept, stage: 'started', time: Date.now() };
+      await writer.write({ kind: 'command', command: started });
+      command.kept = withoutMessage(started);
+      if (!isKept) onKept(command);
+      return message;
     } catch (error) {
-      return unkept('unreachable', error, 'that its delivery begins could not be kept');
+      this.answerUnstarted(command, error);
+      return undefined;
     }
   }
 
-  private findHindrance(command: OpenCommand): Outcome | undefined {
-    if (command.isWithdrawn) return withdrawn();
-    if (isExpired(command.kept, this.options.clock)) return expired('its deadline passed before it could be begun');
-    return this.isStopped ? outcome('unreachable', 'gateway_stopped', 'the gateway stopped before the delivery began') : undefined;
+  private answerUnstarted(command: OpenCommand, error: unknown): void {
+    const { results } = this.options;
+    if (command.isKept) results.settle(command, unkept('unreachable', error, 'that its delivery begins could not be kept'));
+    else results.tellUnkept(command, unkept('refused', error, 'the command could not be kept'));
   }
 
-  private async deliver(command: OpenCommand, message: Command): Promise<void> {
+  /** Why it must not be delivered though its turn came: nothing reached the device yet. */
+  private findHindrance(command: OpenCommand): Outcome | undefined {
+    if (command.isWithdrawn) return withdrawn();
+    if (isExpired(command.kept, this.options.clock)) return expired(TOO_LATE);
+    return this.isStopped ? gatewayStopped() : undefined;
+  }
+
+  private deliver(command: OpenCommand, message: Command): RunningDelivery {
     const { deliver, deliveryTimeoutMs: timeoutMs, report } = this.options;
     const { executionId } = message;
     const onLate = ({ result, code, text }: Outcome): void => report({ event: 'delivery_too_late', executionId, result: nameOf(result), code, message: text });
     const delivery = new RunningDelivery({ deliver, command: deliveredCommand(message), timeoutMs, onLate });
     this.running.set(command, delivery);
-    const found = await delivery.outcome;
-    this.running.delete(command);
-    this.options.settle(command, found);
-  }
-
-  /** Ends the wait at the deadline. A timer does not count the sleep of the machine, so the clock is asked again. */
-  private watch(command: OpenCommand): void {
-    const { clock, settle } = this.options;
-    const remaining = command.kept.expiresAtUptimeMs - clock.latest();
-    command.timer = setTimeout(() => {
-      if (!isWaiting(command)) return;
-      if (isExpired(command.kept, clock)) settle(command, expired('its deadline passed before it could be begun'));
-      else this.watch(command);
-    }, Math.max(1, Math.min(remaining, LONGEST_TIMER_MS)));
+    return delivery;
   }
 }
 
@@ -130,6 +181,10 @@ export class Deliverer {
 export function unkept(result: 'refused' | 'unreachable', error: unknown, what: string): Outcome {
   const reason = error instanceof GatewayError ? error.reason : 'store_failed';
   return outcome(result, `gateway_${reason}`, `${what}: ${error instanceof Error ? error.message : String(error)}`.slice(0, 2000));
+}
+
+function gatewayStopped(): Outcome {
+  return outcome('unreachable', 'gateway_stopped', 'the gateway stopped before the delivery began');
 }
 
 function withdrawn(): Outcome {

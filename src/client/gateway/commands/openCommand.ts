@@ -2,7 +2,7 @@ import type { KeptCommand } from '../store/gatewayStore';
 
 /** A command whose result the server has not acknowledged. */
 export interface OpenCommand {
-  /** As it is kept, without its message: that is read from the store when its turn comes. */
+  /** As it is kept, without its message: that is read from the store when its turn comes. Of one that is not kept yet all of it, as it is to be kept. */
   kept: KeptCommand;
   readonly clientDeviceId: string;
   /** Where it is not kept, the server is told that nothing was done, and it is forgotten with the acknowledgement. */
@@ -11,22 +11,29 @@ export interface OpenCommand {
   isTellable: boolean;
   /** The server does not want it any more. */
   isWithdrawn: boolean;
-  /** Its delivery is about to begin: its turn decides what becomes of it. */
+  /** Its turn came, which decides what becomes of it. */
   isStarting: boolean;
+  /** Where its turn did not come at once: that it is being kept until then. */
+  keeping: Promise<void> | undefined;
   /** Ends its wait at its deadline. */
   timer: NodeJS.Timeout | undefined;
 }
 
 const NOTHING = new Uint8Array(0);
 
-/** A command that came now. */
+/** A command that came now, without what it says. */
 export function emptyCommand(executionId: string): KeptCommand {
   return { executionId, stage: 'received', message: NOTHING, expiresAtUptimeMs: 0, machineStart: '', time: Date.now(), result: 0, code: '', text: '' };
 }
 
-/** A command as it came, or as it was kept before a restart. */
-export function openCommand(kept: KeptCommand, clientDeviceId: string, isKept: boolean): OpenCommand {
-  return { kept: withoutMessage(kept), clientDeviceId, isKept, isTellable: isKept && kept.stage === 'ended', isWithdrawn: false, isStarting: false, timer: undefined };
+/** A command that came and is not kept yet. */
+export function newCommand(kept: KeptCommand, clientDeviceId: string): OpenCommand {
+  return { kept, clientDeviceId, isKept: false, isTellable: false, isWithdrawn: false, isStarting: false, keeping: undefined, timer: undefined };
+}
+
+/** A command as it was kept before a restart. */
+export function keptCommand(kept: KeptCommand, clientDeviceId: string): OpenCommand {
+  return { ...newCommand(withoutMessage(kept), clientDeviceId), isKept: true, isTellable: kept.stage === 'ended' };
 }
 
 /** The same without its message. */
@@ -34,7 +41,7 @@ export function withoutMessage(kept: KeptCommand): KeptCommand {
   return { ...kept, message: NOTHING };
 }
 
-/** Whether its delivery has not begun and is not about to. */
+/** Whether it waits for its turn: its delivery has not begun and is not about to. */
 export function isWaiting({ kept, isStarting }: OpenCommand): boolean {
   return kept.stage === 'received' && !isStarting;
 }

@@ -4,7 +4,7 @@ import type { StoreChange } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
 import type { ChangesUnderWay } from './changesUnderWay';
 import { answerShown, resultMessage } from './commandMessages';
-import type { OpenCommand } from './openCommand';
+import { type OpenCommand, withoutMessage } from './openCommand';
 import type { Outcome } from './outcome';
 
 /** Says something to the server, as far as one is attached. */
@@ -30,13 +30,13 @@ export class Results {
     clearTimeout(command.timer);
     // After a restart it would be told as no_answer, or expire again.
     const isSafe = command.kept.stage === 'started' || result === CommandResultCode.COMMAND_RESULT_CODE_EXPIRED;
-    command.kept = { ...command.kept, stage: 'ended', result, code, text, time };
-    this.options.changes.begin(async () => await this.keep(command, isSafe));
+    command.kept = { ...withoutMessage(command.kept), stage: 'ended', result, code, text, time };
+    void this.options.changes.begin(async () => await this.keep(command, isSafe));
   }
 
   /** A command that is not kept came to its end. It is told until it is acknowledged. */
   tellUnkept(command: OpenCommand, { result, code, text, time }: Outcome): void {
-    command.kept = { ...command.kept, stage: 'ended', result, code, text, time };
+    command.kept = { ...withoutMessage(command.kept), stage: 'ended', result, code, text, time };
     this.release(command);
   }
 
@@ -54,6 +54,7 @@ export class Results {
       if (!mayLeaveAnyway) return this.options.writer.writeLater(change, () => this.release(command));
       this.options.writer.writeLater(change);
     }
+    command.isKept = true; // or will be: one that expired as it came was not kept before
     this.release(command);
   }
 
