@@ -77,7 +77,7 @@ export interface GatewayOptions extends ServerOptions {
   readonly uplinks?: AsyncIterable<GatewayUplink>;
   /** Everything that happens, for a log. Must not throw. */
   readonly onEvent?: (event: GatewayEvent) => void;
-  /** How many commands are delivered at the same time, to different devices. 16 unless said. */
+  /** How many commands are delivered at the same time, to different devices; those of one device never are. 64 unless said; 1 where they share a bus that takes one at a time. */
   readonly deliveriesAtOnce?: number;
   /** After so many milliseconds a delivery without an answer is told as `no_answer`. 60,000 unless said. */
   readonly deliveryTimeoutMs?: number;

@@ -46,7 +46,7 @@ export class RunningGateway implements Gateway {
       writer: this.writer,
       clock: machineClock(),
       deliver: options.deliver,
-      deliveriesAtOnce: options.deliveriesAtOnce ?? 16,
+      deliveriesAtOnce: options.deliveriesAtOnce ?? 64,
       deliveryTimeoutMs: options.deliveryTimeoutMs ?? 60_000,
       withoutReceipts: options.withoutReceipts === true,
       report,
