@@ -99,13 +99,13 @@ export class CommandDesk {
     this.deliverer.withdraw(command);
   }
 
-  /** The server has a result. */
+  /** The server has a result. Of a command that it was not told the result of it has none: nothing is forgotten. */
   acknowledge(executionId: string, found: ResultOutcome): void {
-    this.options.report({ event: 'command_acknowledged', executionId, outcome: (Outcomes[found] ?? 'unknown').replace('RESULT_OUTCOME_', '').toLowerCase() });
     const command = this.open.get(executionId);
-    if (!command?.isTellable) return;
+    if (command && !command.isTellable) return;
+    this.options.report({ event: 'command_acknowledged', executionId, outcome: (Outcomes[found] ?? 'unknown').replace('RESULT_OUTCOME_', '').toLowerCase() });
     this.open.delete(executionId);
-    if (command.isKept) this.options.writer.writeLater({ kind: 'command_acknowledged', executionId });
+    if (command?.isKept) this.options.writer.writeLater({ kind: 'command_acknowledged', executionId });
   }
 
   /** Begins no delivery any more. */
