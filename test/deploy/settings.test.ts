@@ -19,6 +19,9 @@ describe('the Dockerfile', () => {
   it('is built out of all that the program and its tools import', () => {
     const given = read('.dockerignore').split('\n').filter((line) => line.startsWith('!')).map((line) => line.slice(1));
     expect([...importedBy('src'), ...importedBy('scripts')].filter((path) => !given.includes(path))).toEqual([]);
+    const named = readdirSync(join(__dirname, '..', '..')).filter((file) => /\.(json|yaml)$/.test(file) && [read('scripts', 'setup.mjs'), read('scripts', 'build.mjs')].some((text) => text.includes(`'${file}'`)));
+    expect(named).toEqual(expect.arrayContaining(['buf.gen.client.yaml', 'buf.gen.yaml', 'buf.yaml', 'package-lock.json']));
+    expect(named.filter((file) => !given.includes(file))).toEqual([]);
   });
 
   const stages = read('Dockerfile').split(/^FROM /m).slice(1);
