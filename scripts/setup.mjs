@@ -55,7 +55,7 @@ function build(node) {
   const stamp = 'dist/.plantroom-built';
   const sources = [...filesBelow('proto'), ...filesBelow('src').filter((f) => !GENERATED.some((folder) => f.startsWith(folder + sep))), ...filesBelow('scripts'), 'package-lock.json', 'buf.yaml', 'buf.gen.yaml', 'buf.gen.client.yaml'];
   const wanted = hash(sources.toSorted((a, b) => (a < b ? -1 : 1)));
-  if (stampOf(stamp) === wanted && existsSync('dist/main.js')) return;
+  if (stampOf(stamp) === wanted && ['dist/main.js', ...GENERATED].every((path) => existsSync(path))) return;
   rmSync(stamp, { force: true });
   run('building', node, ['scripts/build.mjs']);
   writeFileSync(stamp, wanted);
