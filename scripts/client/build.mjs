@@ -77,7 +77,6 @@ function manifest() {
   return {
     ...given,
     version: readJson('package.json').version,
-    sideEffects: false,
     exports: { ...exports, './package.json': './package.json' },
     dependencies: { ...ranges, ...TYPES },
   };
