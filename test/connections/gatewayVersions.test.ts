@@ -62,4 +62,12 @@ describe('the version of the protocol that a gateway and the server speak', () =
     await room.log.until('gateway.detached', room.log.of('gateway.attached').length);
     expect(await room.status()).toMatchObject({ software: '' });
   });
+
+  it('is shown with as many letters of its software as the rule lets in', async () => {
+    const gateway = attach({ gatewayId: 'emojis', software: `a${'🔥'.repeat(127)}` });
+    await gateway.next('welcome');
+    expect(await room.status()).toMatchObject({ software: `a${'🔥'.repeat(127)}` });
+    gateway.end();
+    await gateway.ended;
+  });
 });
