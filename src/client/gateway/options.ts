@@ -60,7 +60,7 @@ export interface GatewayOptions extends ServerOptions {
   readonly connectionId: string;
   /** The same over all starts of this gateway: 1 to 128 characters, no white space. Left out: the one that the store keeps, made at its first start. */
   readonly gatewayId?: string;
-  /** Name and version of your software, for the server's log: at most 128 characters. */
+  /** Name and version of your software, at most 128 characters: for the server's log, and shown in the status of the connection to all who may read connections. */
   readonly software?: string;
   /** What it must not forget. `sqliteStore(file)` survives a restart and a power cut; `memoryStore()` does not, and the server is told so. */
   readonly store: GatewayStore;
@@ -83,6 +83,8 @@ export interface GatewayOptions extends ServerOptions {
   readonly deliveryTimeoutMs?: number;
   /** How many uplinks are kept that the server has not acknowledged; then `send` rejects with `uplinks_full` and the source is not read. 100,000 unless said. */
   readonly mostUplinks?: number;
+  /** How many bytes these may have, as in `mostUplinks`; a reading of five numbers has about 160. 268,435,456 (256 MiB) unless said: so much memory, or disk, may it take. */
+  readonly mostUplinkBytes?: number;
   /** What becomes of it when the server refuses it for good (key, connection): `retry` every minute, or `stop` with the error. `retry` unless said. */
   readonly whenRefused?: 'retry' | 'stop';
   /** True: does not confirm commands with `command_received`, only by their results: for trying out how the server deals with such gateways. */
