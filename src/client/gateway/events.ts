@@ -28,7 +28,7 @@ export type GatewayEvent =
   | { readonly event: 'command_acknowledged'; readonly executionId: string; readonly outcome: string }
   | { readonly event: 'uplink_sent'; readonly uplinkId: string; readonly clientDeviceId: string }
   | { readonly event: 'uplink_acknowledged'; readonly uplinkId: string; readonly outcome: 'stored' | 'duplicate' | 'rejected'; readonly reason: string }
-  /** An uplink of the source that the server would not take: it is left out. */
+  /** An uplink of the source that the server would not take, or one of an earlier start that the store does not have whole any more (`clientDeviceId` empty): it is left out. */
   | { readonly event: 'uplink_refused'; readonly clientDeviceId: string; readonly message: string }
   /** The source of uplinks threw: the gateway stops. */
   | { readonly event: 'source_failed'; readonly message: string }

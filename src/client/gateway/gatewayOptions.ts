@@ -34,7 +34,7 @@ function partMistakes({ store, deliver, uplinks, onEvent, backoffMs, whenRefused
 }
 
 function numberMistakes(options: GatewayOptions): string[] {
-  const most = { deliveriesAtOnce: Number.MAX_SAFE_INTEGER, deliveryTimeoutMs: LONGEST_TIMER_MS, mostUplinks: Number.MAX_SAFE_INTEGER };
+  const most = { deliveriesAtOnce: Number.MAX_SAFE_INTEGER, deliveryTimeoutMs: LONGEST_TIMER_MS, mostUplinks: Number.MAX_SAFE_INTEGER, mostUplinkBytes: Number.MAX_SAFE_INTEGER };
   return Object.entries(most).flatMap(([field, largest]) => {
     const value: unknown = options[field as keyof typeof most];
     return value === undefined || (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= largest) ? [] : [`${field} must be a whole number from 1 to ${largest}; or leave it out`];

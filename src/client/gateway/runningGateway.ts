@@ -53,7 +53,8 @@ export class RunningGateway implements Gateway {
       fail,
     });
     this.sender = new UplinkSender({ store, writer: this.writer, report: onEvent && report, fail });
-    this.uplinks = new UplinkDesk({ writer: this.writer, mostUplinks: options.mostUplinks ?? 100_000, report, onAdded: () => this.sender.added() });
+    const { mostUplinks = 100_000, mostUplinkBytes = 256 * 1024 * 1024 } = options;
+    this.uplinks = new UplinkDesk({ writer: this.writer, mostUplinks, mostUplinkBytes, report, onAdded: () => this.sender.added() });
     this.attaching = this.attachingOf(report);
     this.ended = new Promise((resolve, reject) => {
       this.conclude = () => (this.failure === undefined ? resolve() : reject(this.failure));

@@ -97,6 +97,10 @@ export class ShakyStore implements GatewayStore {
     return this.inner.uplinkCount;
   }
 
+  get uplinkBytes(): number {
+    return this.inner.uplinkBytes;
+  }
+
   apply(changes: readonly StoreChange[]): void {
     if (this.isKilled) return;
     if (changes.some((change) => this.refuses?.(change))) throw new GatewayError(this.reason, 'the disk is full');

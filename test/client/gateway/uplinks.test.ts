@@ -128,6 +128,61 @@ describe('uplinks of a gateway', () => {
     await gateway.send(reading(3));
   });
 
+  it('says when they have as many bytes as they may', async () => {
+    const gateway = room.start({ mostUplinkBytes: 100_000 });
+    const large = { clientDeviceId: 'a', payload: { kind: 'bytes', bytes: new Uint8Array(60_000) } } as const;
+    const taken = await Promise.allSettled([gateway.send(large), gateway.send(large), gateway.send(large)]);
+    expect(taken.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    await expect(gateway.send(large)).rejects.toMatchObject({ reason: 'uplinks_full', message: expect.stringMatching(/keeps 2 uplinks of 120\d\d\d bytes .*mostUplinkBytes/) });
+  });
+
+  it('keeps what was not sent, though the server acknowledges it', async () => {
+    const store = memoryStore();
+    const gateway = room.start({ store });
+    const stream = await attached();
+    await Promise.all(Array.from({ length: 1200 }, async (_, n) => await gateway.send(reading(n, `u${n}`))));
+    await stream.next('uplink', 1000);
+    stream.ackUplink('u1190');
+    stream.ackUplink('u0');
+    await room.event('uplink_acknowledged');
+    await stream.next('uplink', 1001);
+    await new Promise((resolve) => setTimeout(resolve, 60)); // for the writer, which lets acknowledgements wait for company
+    expect([store.uplinkCount, room.names().filter((name) => name === 'uplink_acknowledged').length]).toEqual([1199, 1]);
+  });
+
+  it('leaves out what an earlier start left and the disk did not keep whole', async () => {
+    const store = new ShakyStore();
+    const rotten = new Uint8Array([0xff, 0xff, 0xff]);
+    store.open({ connectionId: 'connection-1', gatewayId: undefined });
+    store.apply([{ kind: 'uplink', uplink: { uplinkId: 'rotten', message: rotten } }]);
+    store.close();
+    const gateway = room.start({ store });
+    const stream = await attached();
+    await gateway.send(reading(1, 'sound'));
+    expect(await stream.next('uplink')).toMatchObject({ uplinkId: 'sound' });
+    expect(await room.event('uplink_refused')).toMatchObject({ message: expect.stringContaining('rotten') });
+    await gateway.stop(0);
+    expect(store.uplinkCount).toBe(1);
+  });
+
+  it('keeps the order of a source when the store refused some of it', async () => {
+    const store = new ShakyStore();
+    store.refuses = ({ kind }) => kind === 'uplink';
+    let more = (): void => {};
+    async function* source(): AsyncGenerator<GatewayUplink> {
+      yield reading(0, 'u0');
+      await new Promise<void>((resolve) => (more = resolve));
+      for (let n = 1; n < 5; n++) yield reading(n, `u${n}`);
+    }
+    room.start({ store, uplinks: source() });
+    const stream = await attached();
+    await room.event('store_failing');
+    store.refuses = undefined;
+    more();
+    await stream.next('uplink', 5);
+    expect(uplinkIds(stream)).toEqual(['u0', 'u1', 'u2', 'u3', 'u4']);
+  });
+
   it('reads a source only while there is room, leaves out what the server would not take, and its end is no event', async () => {
     let read = 0;
     async function* source(): AsyncGenerator<GatewayUplink> {

@@ -61,10 +61,11 @@ describe.each(KINDS)('the %s store', (_, make) => {
 
   it('keeps uplinks in order until they are acknowledged, each id once', () => {
     store.apply([uplink('u1'), uplink('u2'), uplink('u3'), uplink('u2', 99)]);
-    expect(store.uplinkCount).toBe(3);
+    expect([store.uplinkCount, store.uplinkBytes]).toEqual([3, store.uplinksAfter(0, 9).reduce((sum, { message }) => sum + message.length, 0)]);
     expect(store.uplinksAfter(0, 100).map(({ message }) => message.length)).toEqual([40, 40, 40]);
     store.apply([forget('u2'), forget('unknown'), forget('u2')]);
     expect([idsOf(), store.uplinkCount]).toEqual([['u1', 'u3'], 2]);
+    expect(store.uplinkBytes).toBe(store.uplinksAfter(0, 9).reduce((sum, { message }) => sum + message.length, 0));
   });
 
   it('goes on after a position whose uplink is gone', () => {

@@ -22,6 +22,9 @@ function calledVolatile(store: GatewayStore): GatewayStore {
     get uplinkCount() {
       return store.uplinkCount;
     },
+    get uplinkBytes() {
+      return store.uplinkBytes;
+    },
     apply: (changes) => store.apply(changes),
     close: () => store.close(),
   };

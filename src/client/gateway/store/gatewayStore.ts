@@ -87,6 +87,8 @@ export interface GatewayStore {
   uplinksAfter(position: number, most: number): QueuedUplink[];
   /** How many uplinks are not acknowledged. */
   readonly uplinkCount: number;
+  /** How many bytes the messages of these have. */
+  readonly uplinkBytes: number;
   /** Makes all of the changes or none. They are durable when it returns. Throws GatewayError `store_full`, `store_failed`, `store_damaged`. */
   apply(changes: readonly StoreChange[]): void;
   /** Closes it; it can be opened again. */

@@ -46,6 +46,10 @@ class MemoryStore implements GatewayStore {
     return this.uplinks.count;
   }
 
+  get uplinkBytes(): number {
+    return this.uplinks.bytes;
+  }
+
   apply(changes: readonly StoreChange[]): void {
     if (!this.isOpen) throw new GatewayError('store_failed', 'the store is closed');
     for (const change of changes) this.make(change);

@@ -43,7 +43,7 @@ export const SQL = {
   forgetAcknowledged: 'delete from acknowledged_commands where position <= ?',
   uplinksAfter: 'select position, uplink_id as uplinkId, message from uplinks where position > ? order by position limit ?',
   keepUplink: 'insert into uplinks (position, uplink_id, message) values (?, ?, ?) on conflict (uplink_id) do nothing',
-  removeUplink: 'delete from uplinks where uplink_id = ?',
-  counts: `select (select count(*) from uplinks) as uplinks, (select coalesce(max(position), 0) from uplinks) as lastUplink,
+  removeUplink: 'delete from uplinks where uplink_id = ? returning length(message) as bytes',
+  counts: `select (select count(*) from uplinks) as uplinks, (select coalesce(sum(length(message)), 0) from uplinks) as uplinkBytes, (select coalesce(max(position), 0) from uplinks) as lastUplink,
     (select coalesce(max(position), 0) from commands) as lastCommand, (select coalesce(max(position), 0) from acknowledged_commands) as lastAcknowledged`,
 } as const;

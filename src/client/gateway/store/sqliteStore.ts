@@ -65,6 +65,10 @@ class SqliteStore implements GatewayStore {
     return this.opened?.tables.uplinkCount ?? 0;
   }
 
+  get uplinkBytes(): number {
+    return this.opened?.tables.uplinkBytes ?? 0;
+  }
+
   /**
    * Uplinks are refused before the disk is full, so that there is room for the rest. What the engine could not write is tried once more after its log was
    * begun anew: that makes room in it where the disk has none, and nothing of the failed attempt can be found in it by a later start.

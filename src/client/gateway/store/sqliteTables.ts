@@ -19,6 +19,7 @@ type AcknowledgedRow = Pick<CommandRow, 'execution_id' | 'time' | 'result' | 'co
 /** How far the numbering came; it goes back with a transaction that fails. */
 interface Counts {
   uplinks: number;
+  uplinkBytes: number;
   lastUplink: number;
   lastCommand: number;
   lastAcknowledged: number;
@@ -41,6 +42,10 @@ export class SqliteTables {
 
   get uplinkCount(): number {
     return this.counts.uplinks;
+  }
+
+  get uplinkBytes(): number {
+    return this.counts.uplinkBytes;
   }
 
   /** What is free inside of the file. */
@@ -93,7 +98,7 @@ export class SqliteTables {
       case 'uplink':
         return this.keepUplink(change.uplink.uplinkId, change.uplink.message);
       case 'uplink_acknowledged':
-        this.counts.uplinks -= this.statements.removeUplink.run(change.uplinkId).changes;
+        return this.removeUplink(change.uplinkId);
     }
   }
 
@@ -112,7 +117,16 @@ export class SqliteTables {
 
   private keepUplink(uplinkId: string, message: Uint8Array): void {
     this.counts.lastUplink += 1;
-    this.counts.uplinks += this.statements.keepUplink.run(this.counts.lastUplink, uplinkId, message).changes;
+    if (this.statements.keepUplink.run(this.counts.lastUplink, uplinkId, message).changes === 0) return;
+    this.counts.uplinks += 1;
+    this.counts.uplinkBytes += message.length;
+  }
+
+  private removeUplink(uplinkId: string): void {
+    const removed = this.statements.removeUplink.get(uplinkId) as { readonly bytes: number } | undefined;
+    if (!removed) return;
+    this.counts.uplinks -= 1;
+    this.counts.uplinkBytes -= removed.bytes;
   }
 }
 

@@ -50,6 +50,7 @@ export class StoreWriter {
   private failedAt = 0;
   private isClosed = false;
   private uplinksWaiting = 0;
+  private uplinkBytesWaiting = 0;
 
   constructor(private readonly options: StoreWriterOptions) {}
 
@@ -58,10 +59,15 @@ export class StoreWriter {
     return this.options.store.uplinkCount + this.uplinksWaiting;
   }
 
+  /** How many bytes the messages of these have. */
+  get uplinkBytes(): number {
+    return this.options.store.uplinkBytes + this.uplinkBytesWaiting;
+  }
+
   /** Resolves when the change is durable. Rejects with GatewayError `store_full`, `store_failed`, `store_damaged`, and `stopped` after `close`. */
   async write(change: StoreChange): Promise<void> {
     if (this.isClosed) throw new GatewayError('stopped', 'the gateway has stopped');
-    if (change.kind === 'uplink') this.uplinksWaiting += 1;
+    this.countWaiting(change, 1);
     await new Promise<void>((resolve, reject) => {
       this.waiting.push({ change, bytes: bytesOf(change), resolve, reject });
       this.turn ??= setImmediate(this.onTurn);
@@ -173,9 +179,15 @@ export class StoreWriter {
   }
 
   private settle(written: readonly Waiting[], refused: readonly Waiting[] = [], error?: GatewayError): void {
-    for (const { change } of [...written, ...refused]) if (change.kind === 'uplink') this.uplinksWaiting -= 1;
+    for (const { change } of [...written, ...refused]) this.countWaiting(change, -1);
     for (const { resolve } of written) resolve();
     for (const { reject } of refused) reject(error as GatewayError);
+  }
+
+  private countWaiting(change: StoreChange, sign: 1 | -1): void {
+    if (change.kind !== 'uplink') return;
+    this.uplinksWaiting += sign;
+    this.uplinkBytesWaiting += sign * bytesOf(change);
   }
 
   private get retryMs(): number {

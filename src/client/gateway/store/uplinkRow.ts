@@ -6,9 +6,15 @@ export class UplinkRow {
   private row: QueuedUplink[] = [];
   private lastPosition = 0;
   private readonly kept = new Map<string, QueuedUplink>();
+  private keptBytes = 0;
 
   get count(): number {
     return this.kept.size;
+  }
+
+  /** How many bytes their messages have. */
+  get bytes(): number {
+    return this.keptBytes;
   }
 
   /** Adds one at the end, unless one of this id is in it. */
@@ -18,11 +24,15 @@ export class UplinkRow {
     const uplink = { uplinkId, message, position: this.lastPosition };
     this.row.push(uplink);
     this.kept.set(uplinkId, uplink);
+    this.keptBytes += message.length;
   }
 
   /** Takes one out, if it is in it. */
   remove(uplinkId: string): void {
-    if (!this.kept.delete(uplinkId)) return;
+    const uplink = this.kept.get(uplinkId);
+    if (!uplink) return;
+    this.kept.delete(uplinkId);
+    this.keptBytes -= uplink.message.length;
     // Seldom, so that a removal costs little on the whole, and often enough that the row is not mostly of what is gone.
     if (this.row.length > 2 * this.count + 1000) this.row = this.row.filter((uplink) => this.isKept(uplink));
   }

@@ -10,6 +10,7 @@ import { uplinkMessage } from './uplinkMessage';
 export interface UplinkDeskOptions {
   readonly writer: StoreWriter;
   readonly mostUplinks: number;
+  readonly mostUplinkBytes: number;
   readonly report: (event: GatewayEvent) => void;
   /** There are new ones in the store. */
   readonly onAdded: () => void;
@@ -28,6 +29,8 @@ export class UplinkDesk {
   private wake: (() => void) | undefined;
   /** Ends the wait for the source. */
   private leave: (() => void) | undefined;
+  /** The wait for a store that refused one; all of the source share it, so that they get in in their order. */
+  private recovery: Promise<void> | undefined;
   private readonly stopped = new AbortController();
 
   constructor(private readonly options: UplinkDeskOptions) {}
@@ -36,7 +39,7 @@ export class UplinkDesk {
   async send(uplink: GatewayUplink): Promise<{ readonly uplinkId: string }> {
     if (this.isStopped) throw new GatewayError('stopped', 'the gateway has stopped and takes no uplinks any more');
     const kept = uplinkMessage(uplink);
-    if (!this.hasRoom()) throw new GatewayError('uplinks_full', `the gateway keeps ${this.options.mostUplinks} uplinks that the server has not acknowledged (mostUplinks), and takes more when it has`);
+    if (!this.hasRoom()) throw this.full();
     await this.write(kept);
     return { uplinkId: kept.uplinkId };
   }
@@ -61,7 +64,13 @@ export class UplinkDesk {
   }
 
   private hasRoom(): boolean {
-    return this.options.writer.uplinkCount < this.options.mostUplinks;
+    const { writer, mostUplinks, mostUplinkBytes } = this.options;
+    return writer.uplinkCount < mostUplinks && writer.uplinkBytes < mostUplinkBytes;
+  }
+
+  private full(): GatewayError {
+    const { uplinkCount, uplinkBytes } = this.options.writer;
+    return new GatewayError('uplinks_full', `the gateway keeps ${uplinkCount} uplinks of ${uplinkBytes} bytes that the server has not acknowledged (mostUplinks, mostUplinkBytes), and takes more when it has`);
   }
 
   private async write(kept: KeptUplink): Promise<void> {
@@ -106,11 +115,12 @@ export class UplinkDesk {
   /** Keeps one of the source, as often as it takes. */
   private async keep(kept: KeptUplink, clientDeviceId: string): Promise<void> {
     for (;;) {
+      await this.recovery;
       try {
         return await this.write(kept);
       } catch {
         if (this.isStopped) return this.refuse(clientDeviceId, 'the gateway stopped before the store took it');
-        await pause(RETRY_MS, this.stopped.signal);
+        this.recovery ??= pause(RETRY_MS, this.stopped.signal).then(() => (this.recovery = undefined));
       }
     }
   }

@@ -1,4 +1,4 @@
-import { UplinkOutcome, type UplinkAck } from '../../gen/gateway/v1/gateway_service';
+import { Uplink, type UplinkAck, UplinkOutcome } from '../../gen/gateway/v1/gateway_service';
 import type { GatewayEvent } from '../events';
 import { Fifo } from '../fifo';
 import type { Attachment } from '../link/attachment';
@@ -50,12 +50,16 @@ export class UplinkSender {
   /** Up to where the store was read. */
   private position = 0;
   private hasMore = true;
+  /** How many of an earlier start are still to be read from the store. */
+  private old: number;
   private attachment: Attachment | undefined;
   private turn: NodeJS.Immediate | undefined;
   private tick = 0;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly options: UplinkSenderOptions) {}
+  constructor(private readonly options: UplinkSenderOptions) {
+    this.old = options.store.uplinkCount;
+  }
 
   /** The server welcomed the gateway: what is in flight is sent again, then the rest. */
   attach(attachment: Attachment): void {
@@ -84,12 +88,13 @@ export class UplinkSender {
     this.send();
   }
 
-  /** The server has one, or will never take it. One that it does not say anything known of is kept. */
+  /** The server has one, or will never take it. One that it does not say anything known of is kept, and so is one that was not sent; of one that was sent twice the first answer counts. */
   acknowledge({ uplinkId, outcome, reason }: UplinkAck): void {
     const shown = OUTCOMES[outcome];
-    if (shown === undefined) return;
     const entry = this.inFlight.get(uplinkId);
-    if (entry && this.inFlight.delete(uplinkId)) this.bytesInFlight -= entry.uplink.message.length;
+    if (shown === undefined || !entry) return;
+    this.inFlight.delete(uplinkId);
+    this.bytesInFlight -= entry.uplink.message.length;
     this.options.report?.({ event: 'uplink_acknowledged', uplinkId, outcome: shown, reason });
     this.options.writer.writeLater({ kind: 'uplink_acknowledged', uplinkId });
     this.sendSoon();
@@ -124,7 +129,7 @@ export class UplinkSender {
       if (this.inFlight.get(repeated.uplink.uplinkId) === repeated) this.write(repeated);
       return true;
     }
-    if (this.fresh.size === 0) this.read();
+    while (this.fresh.size === 0 && this.hasMore) this.read();
     const uplink = this.fresh.peek();
     if (!uplink || !this.hasWindowFor(uplink)) return false;
     this.fresh.take();
@@ -140,11 +145,24 @@ export class UplinkSender {
   }
 
   private read(): void {
-    if (!this.hasMore) return;
     const page = this.options.store.uplinksAfter(this.position, PAGE);
     this.hasMore = page.length > 0;
     this.position = page.at(-1)?.position ?? this.position;
-    this.fresh.replace(page);
+    this.fresh.replace(page.filter((uplink) => this.isSound(uplink)));
+  }
+
+  /** What an earlier start left is looked at, once: bytes that rotted on the disk would end every stream. They are forgotten. */
+  private isSound({ uplinkId, message }: QueuedUplink): boolean {
+    if (this.old === 0) return true;
+    this.old -= 1;
+    try {
+      Uplink.decode(message);
+      return true;
+    } catch {
+      this.options.report?.({ event: 'uplink_refused', clientDeviceId: '', message: `what the store kept of uplink ${uplinkId} cannot be read any more` });
+      this.options.writer.writeLater({ kind: 'uplink_acknowledged', uplinkId });
+      return false;
+    }
   }
 
   private write(entry: InFlight): void {
