@@ -82,6 +82,11 @@ export class ConnectionStatuses {
     if (known && !(known.link === 'failed' && error === '')) this.become(connectionId, 'away', error);
   }
 
+  /** The other side came and could not be taken; it is expected back. `error` says why. Known also of a connection that was never attached. */
+  refused(connectionId: string, error: string): void {
+    this.become(connectionId, 'away', error);
+  }
+
   /** It cannot work until somebody changes something; `error` says what. */
   failed(connectionId: string, error: string): void {
     this.become(connectionId, 'failed', error);

@@ -1,5 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import { version } from '../../package.json';
+import { ConnectionState } from '../../src/gen/connection/connection_service';
 import type { Hello } from '../../src/gen/gateway/v1/gateway_service';
 import { openAttachRoom, type AttachRoom } from './attachRoom';
 
@@ -37,10 +38,24 @@ describe('the version of the protocol that a gateway and the server speak', () =
       message: 'the gateway speaks versions 2 to 3 of the protocol and the server version 1; update the server, or take an older version of the gateway software',
       metadata: { lowest: '1', highest: '1' },
     });
+    expect(await room.status()).toMatchObject({ state: ConnectionState.CONNECTION_STATE_CONNECTED, lastError: '' });
     attached.uplink('u1');
     expect(await attached.next('uplinkAck')).toMatchObject({ uplinkId: 'u1' });
     attached.end();
     await attached.ended;
+  });
+
+  it('is to be found where a gateway is turned away for it: in the log, the status and the test of the connection', async () => {
+    const refused = /^protocol_version_unsupported: the gateway speaks version 2 of the protocol and the server version 1; update the server/;
+    await attach({ gatewayId: 'turned-away', bootId: 'b', software: 'boiler 2', lowestProtocolVersion: 2, highestProtocolVersion: 2 }).ended;
+    expect(room.log.of('gateway.version_refused').at(-1)).toMatchObject({ connection_id: room.connection.id, gateway_id: 'turned-away', boot_id: 'b', software: 'boiler 2', message: expect.stringContaining('the gateway speaks version 2') });
+    expect(await room.status()).toMatchObject({ state: ConnectionState.CONNECTION_STATE_DISCONNECTED, lastError: expect.stringMatching(refused) });
+    expect(await room.gateway.test({ connection: room.connection, settings: {} })).toEqual([{ name: 'gateway', outcome: 'warning', message: expect.stringMatching(/^no gateway is attached now: protocol_version_unsupported: /) }]);
+    const gateway = attach({});
+    await gateway.next('welcome');
+    expect(await room.status()).toMatchObject({ lastError: '' });
+    gateway.end();
+    await gateway.ended;
   });
 
   it.each([

@@ -96,7 +96,8 @@ export class GatewayConnector implements Connector {
   async test({ connection }: OpenConnection): Promise<readonly ConnectionCheck[]> {
     const session = this.sessionOf(connection.id);
     if (session?.peer) return [{ name: 'gateway', outcome: 'ok', message: `the gateway ${JSON.stringify(session.identity.gatewayId)} is attached` }];
-    const message = 'no gateway is attached now; start the gateway software with the id of this connection and a key that holds gateways:write for it';
+    const { lastError } = this.options.statuses.of(connection);
+    const message = lastError ? `no gateway is attached now: ${lastError}` : 'no gateway is attached now; start the gateway software with the id of this connection and a key that holds gateways:write for it';
     return [{ name: 'gateway', outcome: 'warning', message }];
   }
 
@@ -108,8 +109,8 @@ export class GatewayConnector implements Connector {
     const requests: Requests = stream.requests[Symbol.asyncIterator]();
     const hello = await this.hello(requests);
     const { organizationId } = await this.admit(hello.connectionId, context);
-    commonVersion(hello); // one that cannot talk with us must not take the seat of one that can
     const identity = { organizationId, connectionId: hello.connectionId, gatewayId: hello.gatewayId, bootId: hello.bootId };
+    this.requireCommonVersion(hello, identity); // one that cannot talk with us must not take the seat of one that can
     this.lastNumber += 1;
     const session = new GatewaySession(identity, this.lastNumber, async (message) => await stream.send(message), this.options.clock);
     const release = endWith(context.signal, session);
@@ -169,6 +170,20 @@ export class GatewayConnector implements Connector {
     if (connection.connectorId !== GATEWAY.id) throw notAGateway(connection);
     if (!connection.enabled) throw connectionDisabled(connectionId);
     return connection;
+  }
+
+  /** Throws what commonVersion does. Whoever looks for old gateways finds one in the log, and in the status where no other one is attached. */
+  private requireCommonVersion(hello: Hello, { organizationId, connectionId, gatewayId, bootId }: GatewayIdentity): void {
+    try {
+      commonVersion(hello);
+    } catch (error) {
+      if (error instanceof DomainError && error.reason === 'protocol_version_unsupported') {
+        const software = shownSoftware(hello.software);
+        this.options.log.warn({ organization_id: organizationId, connection_id: connectionId, gateway_id: gatewayId, boot_id: bootId, software, message: error.message }, 'gateway.version_refused');
+        if (!this.sessionOf(connectionId)) this.options.statuses.refused(connectionId, `${error.reason}: ${error.message}`);
+      }
+      throw error;
+    }
   }
 
   private take(session: GatewaySession): GatewaySession | undefined {
