@@ -21,8 +21,10 @@ export function encodeDetails(error: WireError): Buffer {
   return Buffer.from(Status.encode({ code: error.grpc, message: fittingMessage(error.message), details }).finish());
 }
 
-/** `grpc-retry-pushback-ms`: when a client of whatever language that tries again by itself may do so; -1: not within this call, whose caller should hear of it. */
-export function retryPushback(retryAfterMs: number): string {
+/** `grpc-retry-pushback-ms`: when a client of whatever language that tries again by itself may do so; -1: not within this call, whose caller should hear of it. Undefined: nothing is said. */
+export function retryPushback({ retryAfterMs, isInDoubt }: Pick<WireError, 'retryAfterMs' | 'isInDoubt'>): string | undefined {
+  if (isInDoubt) return '-1'; // it may be done already, and nobody looks in between
+  if (retryAfterMs === undefined) return undefined;
   return String(retryAfterMs <= LONGEST_PUSHBACK_MS ? Math.max(0, Math.ceil(retryAfterMs)) : -1);
 }
 

@@ -34,6 +34,8 @@ export interface WireError {
   readonly metadata: Readonly<Record<string, string>>;
   readonly violations: readonly Violation[];
   readonly retryAfterMs: number | undefined;
+  /** Whether nobody knows if it was done: who tries again has to look first. */
+  readonly isInDoubt: boolean;
   readonly requestId: string;
   /** For the log alone; undefined where the caller was told everything. */
   readonly cause: unknown;
@@ -42,11 +44,11 @@ export interface WireError {
 /** Turns any failure into what the caller may see. Of an unknown one it sees only the request id. */
 export function toWire(error: unknown, requestId: string): WireError {
   if (!(error instanceof DomainError) || error.kind === 'internal') return hidden(error, requestId);
-  const { reason, message, metadata, violations, retryAfterMs, cause } = error;
-  return { ...STATUS_OF[error.kind], reason, message, metadata, violations, retryAfterMs, requestId, cause };
+  const { reason, message, metadata, violations, retryAfterMs, isInDoubt, cause } = error;
+  return { ...STATUS_OF[error.kind], reason, message, metadata, violations, retryAfterMs, isInDoubt, requestId, cause };
 }
 
 function hidden(cause: unknown, requestId: string): WireError {
   const message = `something went wrong on the server; its log names the cause under request ${requestId}`;
-  return { ...STATUS_OF.internal, reason: 'internal', message, metadata: {}, violations: [], retryAfterMs: undefined, requestId, cause };
+  return { ...STATUS_OF.internal, reason: 'internal', message, metadata: {}, violations: [], retryAfterMs: undefined, isInDoubt: false, requestId, cause };
 }

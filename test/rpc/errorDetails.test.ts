@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { Status } from '../../src/gen/google/rpc/status';
 import { RetryInfo } from '../../src/gen/google/rpc/error_details';
+import { CommitUnknown } from '../../src/database';
 import { DomainError } from '../../src/kernel/errors';
 import { encodeDetails, retryPushback } from '../../src/rpc/errorDetails';
 import { toWire } from '../../src/rpc/errorTable';
@@ -21,6 +22,13 @@ describe('the details of an error', () => {
   });
 
   it('tells clients that try again by themselves when, or not to within this call', () => {
-    expect([0, 0.1, 1000, 5000, 5001, 1e18, -3, Number.NaN].map(retryPushback)).toEqual(['0', '1', '1000', '5000', '-1', '-1', '0', '-1']);
+    const waits = [0, 0.1, 1000, 5000, 5001, 1e18, -3, Number.NaN];
+    expect(waits.map((retryAfterMs) => retryPushback(wire({ retryAfterMs })))).toEqual(['0', '1', '1000', '5000', '-1', '-1', '0', '-1']);
+    expect(retryPushback(wire({}))).toBeUndefined();
+  });
+
+  it('never bids them to do again what may have been done', () => {
+    expect(retryPushback(toWire(new CommitUnknown(Promise.resolve(), undefined), 'request'))).toBe('-1');
+    expect(retryPushback(wire({ isInDoubt: true }))).toBe('-1');
   });
 });

@@ -134,7 +134,8 @@ export class GrpcCall extends ServerInterceptingCall implements ServedCall {
   private statusOf(wire: WireError): Status {
     const metadata = new Metadata();
     metadata.set('x-request-id', this.context.requestId);
-    if (wire.retryAfterMs !== undefined) metadata.set('grpc-retry-pushback-ms', retryPushback(wire.retryAfterMs));
+    const pushback = retryPushback(wire);
+    if (pushback !== undefined) metadata.set('grpc-retry-pushback-ms', pushback);
     try {
       metadata.set('grpc-status-details-bin', encodeDetails(wire));
     } catch (err) {
