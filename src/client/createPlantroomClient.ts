@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Channel } from './calls/channel';
 import { checkClientOptions } from './calls/checkOptions';
+import { closesWith } from './calls/closing';
 import type { ServiceClient } from './calls/definitions';
 import { serviceOf } from './calls/methods';
 import { ActuatorCommandServiceDefinition } from './gen/actuator_command/v2/actuator_command_service';
@@ -15,6 +16,7 @@ import { SensorTemplateServiceDefinition } from './gen/sensor_template/v2/sensor
 import { SensorQueryServiceDefinition } from './gen/sensorquery/v1/sensor_query_service';
 import { UserProfileServiceDefinition } from './gen/userprofile/user_profile_service';
 import type { ClientOptions } from './options';
+import { PlantroomError } from './plantroomError';
 
 /** The services by their names on the client. Named types, so that an editor shows what each method says of itself. */
 interface Definitions {
@@ -67,17 +69,34 @@ export interface PlantroomClient extends Services {
 
 /**
  * Makes a client. It connects with its first call, and again by itself. A call that finds no server waits for it as long as the pauses of
- * `retry` last (6 s unless said), then fails with UNAVAILABLE; one that broke off in the middle is made again only if that is safe: reads, and
- * ExecuteCommand, which is given a trigger id unless it has one. Throws PlantroomError `options_invalid` that names every wrong option.
+ * `retry` last (6 s unless said), then fails with UNAVAILABLE; a stream of answers does not wait: watchExecutions and its like open one again. A call that
+ * broke off in the middle is made again only if that is safe: reads, and ExecuteCommand, which is given a trigger id unless it has one; where it fails,
+ * `metadata.trigger_id` of the error is that id, by which it can be repeated. Throws PlantroomError `options_invalid` that names every wrong option.
  */
 export function createPlantroomClient(options: ClientOptions): PlantroomClient {
   checkClientOptions(options);
   const channel = new Channel(options, Object.values(SERVICES));
   const services = Object.fromEntries(Object.entries(SERVICES).map(([name, definition]) => [name, serviceOf(channel, definition)])) as unknown as Services;
-  return { ...services, commands: triggered(services.commands), close: () => channel.close() };
+  const client = { ...services, commands: triggered(services.commands) };
+  for (const service of Object.values(client)) closesWith(service, channel.closed);
+  return { ...client, close: () => channel.close() };
 }
 
 /** ExecuteCommand with a trigger id, by which the server does it once however often it is asked. */
 function triggered(commands: Services['commands']): Services['commands'] {
-  return { ...commands, executeCommand: (request, options) => commands.executeCommand({ ...request, triggerId: request.triggerId || randomUUID() }, options) };
+  return {
+    ...commands,
+    executeCommand: async (request, options) => {
+      const triggerId = request.triggerId || randomUUID();
+      try {
+        return await commands.executeCommand({ ...request, triggerId }, options);
+      } catch (error) {
+        throw error instanceof PlantroomError ? withTrigger(error, triggerId) : error;
+      }
+    },
+  };
+}
+
+function withTrigger({ message, status, reason, metadata, violations, requestId, retryAfterMs, cause }: PlantroomError, triggerId: string): PlantroomError {
+  return new PlantroomError(message, { status, reason, metadata: { ...metadata, trigger_id: triggerId }, violations, requestId, retryAfterMs }, { cause });
 }

@@ -14,7 +14,8 @@ export interface ServerOptions {
 
 /**
  * How often a call is tried again that did not get through (UNAVAILABLE). Only what is safe to repeat is repeated: reads, ExecuteCommand by its
- * trigger id, CancelExecution. Any other call waits for the connection as long as the pauses last together, and is made once.
+ * trigger id, CancelExecution. Every call first waits for the connection as long as the pauses last together; only what has left counts as an attempt.
+ * A stream of answers is opened once, and does not wait: watchExecutions and its like open it again.
  */
 export interface RetryOptions {
   /** Attempts in all, 1 to 5; 1: never again. 5 unless said. */
@@ -27,7 +28,7 @@ export interface RetryOptions {
 
 /** What createPlantroomClient is given. */
 export interface ClientOptions extends ServerOptions {
-  /** How long a call may take, attempts and pauses included, in milliseconds; streams have no end. 30,000 unless said. */
+  /** How long a call may take, attempts and pauses included, in milliseconds; streams, of answers or of requests (UploadMedia), have no end. 30,000 unless said. */
   readonly deadlineMs?: number;
   readonly retry?: RetryOptions;
 }

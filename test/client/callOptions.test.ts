@@ -39,10 +39,19 @@ describe('the options of a client', () => {
     ['half an attempt', { retry: { attempts: 1.5 } }, 'retry.attempts', /whole/],
     ['no first pause', { retry: { firstPauseMs: 0 } }, 'retry.firstPauseMs', /1 or more/],
     ['a pause that is no number', { retry: { longestPauseMs: Number.NaN } }, 'retry.longestPauseMs', /1 or more/],
+    ['a CA that is neither text nor bytes', { insecure: false, ca: 5 }, 'ca', /readFileSync\('ca.pem'\)/],
+    ['a text where a switch belongs, which would do without TLS', { insecure: 'false' }, 'insecure', /true or false/],
+    ['retries that are none', { retry: null }, 'retry', /attempts, firstPauseMs/],
+    ['a misspelt name', { deadlinems: 5 }, 'deadlinems', /is no option; there are address.*deadlineMs/],
+    ['a misspelt name of a retry', { retry: { attempt: 2 } }, 'retry.attempt', /is no option; there are attempts/],
   ])('refuse %s', (_, options, field, description) => {
     const found = refused(options);
     expect(Object.keys(found)).toEqual([field]);
     expect(found[field]).toMatch(description);
+  });
+
+  test('must be there', () => {
+    for (const nothing of [undefined, null, 'localhost:50051']) expect(() => createPlantroomClient(nothing as never)).toThrow(expect.objectContaining({ reason: 'options_invalid', message: expect.stringMatching(/must be an object with address/) }));
   });
 
   test('are refused all at once', () => {
@@ -63,6 +72,8 @@ describe('the options of a client', () => {
     const client = createPlantroomClient(right);
     await expect(client.access.whoAmI({}, { deadlineMs: 0.5, requestId: 'two words' })).rejects.toMatchObject({ reason: 'options_invalid', violations: [{ field: 'deadlineMs' }, { field: 'requestId' }] });
     await expect(client.readings.streamReadings({}, { requestId: '' }).next()).rejects.toMatchObject({ violations: [{ field: 'requestId' }] });
+    const wrong: [unknown, string][] = [[null, ''], [{ requestId: null }, 'requestId'], [{ signal: 5 }, 'signal'], [{ timeoutMs: 5 }, 'timeoutMs']];
+    for (const [options, field] of wrong) await expect(client.access.whoAmI({}, options as never)).rejects.toMatchObject({ reason: 'options_invalid', violations: [{ field }] });
     client.close();
     const keyless = createPlantroomClient({ ...right, apiKey: () => readFileSync('no such file', 'utf8') });
     await expect(keyless.access.whoAmI({})).rejects.toMatchObject({ code: 'ENOENT' });

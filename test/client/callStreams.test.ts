@@ -72,6 +72,22 @@ describe('streams of plantroom-client', () => {
     expect(given).toBeLessThan(MANY);
   });
 
+  test('leave a source that has nothing yet when the upload ends, and give it as much time as it takes', async () => {
+    let left = 0;
+    const silent = { [Symbol.asyncIterator]: () => ({ next: async () => await new Promise<never>(() => {}), return: async () => await Promise.resolve({ done: true as const, value: (left += 1) }) }) };
+    fake.reader = (_, done) => done({ code: status.INVALID_ARGUMENT, details: 'no more' });
+    await expect(client.media.uploadMedia(silent)).rejects.toMatchObject({ message: 'no more' });
+    fake.reader = () => {};
+    await expect(client.media.uploadMedia(silent, { signal: AbortSignal.timeout(20) })).rejects.toMatchObject({ status: 'CANCELLED' });
+    await aTurn();
+    expect(left).toBe(2);
+    fake.reader = (_, done) => void setTimeout(() => done(null, Buffer.alloc(0)), 60);
+    const hasty = createPlantroomClient({ address: fake.address, apiKey: 'plr_key', organizationId: 'org-1', insecure: true, deadlineMs: 20 });
+    await expect(hasty.media.uploadMedia([])).resolves.toBeDefined();
+    await expect(hasty.media.uploadMedia([], { deadlineMs: 20 })).rejects.toMatchObject({ status: 'DEADLINE_EXCEEDED' });
+    hasty.close();
+  });
+
   test('bring what came before the error', async () => {
     fake.stream = (call) => {
       for (let n = 0; n < 3; n += 1) call.write(Buffer.alloc(0));

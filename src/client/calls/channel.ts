@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { Client, type CallOptions as GrpcOptions, connectivityState, credentials, Metadata, status, type ServiceError } from '@grpc/grpc-js';
-import type { CallOptions, ClientOptions, ServerOptions } from '../options';
+import { Client, type CallOptions as GrpcOptions, Metadata, status, type ServiceError } from '@grpc/grpc-js';
+import type { CallOptions, ClientOptions } from '../options';
 import { PlantroomError } from '../plantroomError';
-import { checkCallOptions, headerMistake, throwIfAny } from './checkOptions';
+import { Attempts, type CallWay } from './attempts';
+import { wasCut } from './brokenLinks';
+import { checkCallOptions } from './checkOptions';
+import { type Cancellable, lookForConnection } from './connecting';
+import { credentialsOf, keyOf } from './credentials';
 import type { ServiceDefinition } from './definitions';
-import { patience, retryPlan, serviceConfig } from './repeatable';
+import { type RetryPlan, retryPlan, serviceConfig } from './repeatable';
 
 const DEADLINE_MS = 30_000;
-// grpc-js goes on waiting when nobody does any more, and its timer keeps the process alive so long.
-const WAIT_STEP_MS = 500;
 // More than any answer about readings holds.
 const MOST_BYTES = 16 * 1024 * 1024;
 
@@ -19,11 +21,6 @@ export interface CallStart {
   readonly options: GrpcOptions;
 }
 
-/** A call that runs. */
-interface Cancellable {
-  cancel(): void;
-}
-
 type Done = (error: ServiceError | null, answer?: unknown) => void;
 
 interface Outcome {
@@ -31,52 +28,56 @@ interface Outcome {
   readonly answer: unknown;
 }
 
-/**
- * How a call meets a server that is away: `repeated`: gRPC makes it again by its service config. `once`: it waits for the connection as long as the
- * pauses of the others would last, for what never left may go later. `streamed`: so too, but its requests cannot be had again.
- */
-export type CallWay = 'repeated' | 'once' | 'streamed';
+/** A call with one answer, from its first attempt to its last. */
+interface Answering {
+  readonly metadata: Metadata;
+  readonly signal: AbortSignal | undefined;
+  readonly attempts: Attempts;
+}
 
 /** The connection to a server, and the calls that run on it. */
 export class Channel {
   private readonly client: Client;
   private readonly running = new Set<Cancellable>();
-  private readonly patienceMs: number;
-  private isClosed = false;
+  private readonly plan: RetryPlan;
+  private readonly closing = new AbortController();
 
   /** `options` are right; see checkClientOptions. */
   constructor(
     private readonly options: ClientOptions,
     services: readonly ServiceDefinition[],
   ) {
-    const plan = retryPlan(options.retry);
-    this.patienceMs = patience(plan);
+    this.plan = retryPlan(options.retry);
     this.client = new Client(options.address, credentialsOf(options), {
       ...CHANNEL_OPTIONS,
-      'grpc.service_config': serviceConfig(services, plan),
+      'grpc.service_config': serviceConfig(services, this.plan),
       'grpc.service_config_disable_resolution': 1,
     });
   }
 
+  /** Aborts when it closes. */
+  get closed(): AbortSignal {
+    return this.closing.signal;
+  }
+
   /** A call with one answer. */
   async answer(way: CallWay, options: CallOptions, start: (call: CallStart, done: Done) => Cancellable): Promise<unknown> {
-    const { signal, deadlineMs = this.options.deadlineMs ?? DEADLINE_MS } = options;
-    const call = this.prepare(options, deadlineMs);
-    const until = way === 'repeated' ? 0 : Math.min(Date.now() + this.patienceMs, Number(call.options.deadline));
+    const metadata = this.prepare(options, way === 'repeated' && this.plan.attempts > 1);
+    const call = { metadata, signal: options.signal, attempts: new Attempts(way, this.plan, options.deadlineMs ?? this.longestMs(way)) };
     for (;;) {
-      await this.connected(until, signal);
-      this.requireOpen(signal, call.metadata);
-      const { error, answer } = await this.once(call, signal, start);
+      await this.connected(call);
+      const { error, answer } = await this.once(call, start);
       if (!error) return answer;
-      if (way !== 'once' || Date.now() >= until || !neverLeft(error)) throw this.failure(error, call.metadata, signal);
+      const pause = this.isOver(call.signal) ? undefined : call.attempts.pauseAfter(error);
+      if (pause === undefined) throw this.failure(error, metadata, call.signal);
+      await this.pause(call, pause);
     }
   }
 
   /** What a stream of answers starts with. */
   stream(options: CallOptions): CallStart {
-    const call = this.prepare(options, options.deadlineMs);
-    this.requireOpen(options.signal, call.metadata);
-    return call;
+    const metadata = this.prepare(options, false);
+    return { client: this.client, metadata, options: deadlineIn(options.deadlineMs ?? Infinity) };
   }
 
   /** Ends the call when the signal aborts or the client closes, until what is returned is called. */
@@ -93,33 +94,37 @@ export class Channel {
   /** The error that the caller is given. */
   failure(error: unknown, metadata: Metadata, signal: AbortSignal | undefined): unknown {
     if (!isServiceError(error)) return error;
-    if (error.code === status.CANCELLED && (this.isClosed || signal?.aborted)) return this.ended(metadata, signal);
+    if (error.code === status.CANCELLED && this.isOver(signal)) return this.ended(metadata, signal);
     const requestId = requestIdOf(metadata);
-    // Nobody here ended it: so a server that goes down without grace ends its calls, and some proxies.
-    if (error.code === status.CANCELLED) return new PlantroomError('the connection was cut before the answer came', { status: 'UNAVAILABLE', requestId }, { cause: error });
+    if (wasCut(error)) return new PlantroomError('the connection was cut before the answer came', { status: 'UNAVAILABLE', requestId }, { cause: error });
     return PlantroomError.from(error, this.options.address, requestId);
   }
 
   /** Ends every call with CANCELLED, and the connection. */
   close(): void {
-    this.isClosed = true;
+    this.closing.abort();
     for (const call of this.running) call.cancel();
     this.client.close();
   }
 
-  private prepare(options: CallOptions, deadlineMs: number | undefined): CallStart {
+  private longestMs(way: CallWay): number {
+    return way === 'streamed' ? Infinity : (this.options.deadlineMs ?? DEADLINE_MS);
+  }
+
+  /** What a call is sent with. `waitsForReady`: an attempt of it that finds no connection waits for one. */
+  private prepare(options: CallOptions, waitForReady: boolean): Metadata {
     checkCallOptions(options);
-    const metadata = new Metadata();
+    const metadata = new Metadata({ waitForReady });
     metadata.set('x-request-id', options.requestId ?? randomUUID());
     this.requireOpen(options.signal, metadata);
     metadata.set('x-api-key', keyOf(this.options.apiKey));
     metadata.set('x-organization-id', this.options.organizationId);
-    return { client: this.client, metadata, options: deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs } };
+    return metadata;
   }
 
-  private async once(call: CallStart, signal: AbortSignal | undefined, start: (call: CallStart, done: Done) => Cancellable): Promise<Outcome> {
+  private async once({ metadata, signal, attempts }: Answering, start: (call: CallStart, done: Done) => Cancellable): Promise<Outcome> {
     return await new Promise((resolve) => {
-      const running = start(call, (error, answer) => {
+      const running = start({ client: this.client, metadata, options: deadlineIn(attempts.ends - performance.now()) }, (error, answer) => {
         release();
         resolve({ error, answer });
       });
@@ -127,39 +132,54 @@ export class Channel {
     });
   }
 
-  /** Waits for the connection; whether it is there is seen by the call. */
-  private async connected(until: number, signal: AbortSignal | undefined): Promise<void> {
-    const channel = this.client.getChannel();
-    const mayWait = (): boolean => Date.now() < until && !this.isClosed && !signal?.aborted;
-    while (mayWait() && channel.getConnectivityState(true) !== connectivityState.READY) await this.waited(Math.min(until, Date.now() + WAIT_STEP_MS), signal);
+  /** Waits for the connection until it is there. Throws what the call fails with where it does not come. */
+  private async connected({ metadata, signal, attempts }: Answering): Promise<void> {
+    for (;;) {
+      this.requireOpen(signal, metadata);
+      const found = await lookForConnection(this.client, { until: attempts.until, ends: attempts.ends, hold: (waiting) => this.hold(waiting, signal) });
+      if (found === 'there') return this.requireOpen(signal, metadata);
+      if (found === 'late') throw this.late(metadata);
+      if (found !== 'waiting') throw this.failure(found, metadata, signal);
+    }
   }
 
-  private async waited(until: number, signal: AbortSignal | undefined): Promise<void> {
+  private async pause({ signal, attempts }: Answering, ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const release = this.hold({ cancel: resolve }, signal);
-      this.client.waitForReady(until, () => {
+      const end = (): void => {
+        clearTimeout(timer);
         release();
         resolve();
-      });
+      };
+      const timer = setTimeout(end, Math.max(0, Math.min(ms, attempts.ends - performance.now())));
+      const release = this.hold({ cancel: end }, signal);
     });
   }
 
+  private isOver(signal: AbortSignal | undefined): boolean {
+    return this.closed.aborted || signal?.aborted === true;
+  }
+
   private requireOpen(signal: AbortSignal | undefined, metadata: Metadata): void {
-    if (this.isClosed || signal?.aborted) throw this.ended(metadata, signal);
+    if (this.isOver(signal)) throw this.ended(metadata, signal);
   }
 
   private ended(metadata: Metadata, signal: AbortSignal | undefined): PlantroomError {
     const requestId = requestIdOf(metadata);
-    if (this.isClosed) return new PlantroomError('the client is closed; make a new one to call again', { status: 'CANCELLED', reason: 'client_closed', requestId });
+    if (this.closed.aborted) return new PlantroomError('the client is closed; make a new one to call again', { status: 'CANCELLED', reason: 'client_closed', requestId });
     return new PlantroomError('the call was ended by its signal', { status: 'CANCELLED', requestId }, { cause: signal?.reason });
+  }
+
+  private late(metadata: Metadata): PlantroomError {
+    const message = `the deadline came before there was a connection to ${this.options.address}; the call was not made`;
+    return new PlantroomError(message, { status: 'DEADLINE_EXCEEDED', requestId: requestIdOf(metadata) });
   }
 }
 
 const CHANNEL_OPTIONS = {
   'grpc.max_receive_message_length': MOST_BYTES,
   'grpc.max_send_message_length': MOST_BYTES,
-  // A connection that broke without a word is found within 30 s.
-  'grpc.keepalive_time_ms': 20_000,
+  // A connection that broke without a word is found within 40 s. What stands between may call more pings than these too many.
+  'grpc.keepalive_time_ms': 30_000,
   'grpc.keepalive_timeout_ms': 10_000,
   'grpc.keepalive_permit_without_calls': 1,
   // A server that is back is found before the calls that wait for it give up.
@@ -167,23 +187,8 @@ const CHANNEL_OPTIONS = {
   'grpc.max_reconnect_backoff_ms': 1000,
 };
 
-/** What a channel to the server is made with. */
-export function credentialsOf({ ca, insecure }: ServerOptions): ReturnType<typeof credentials.createSsl> {
-  return insecure ? credentials.createInsecure() : credentials.createSsl(ca === undefined ? null : Buffer.from(ca));
-}
-
-/** The key of a call. Throws PlantroomError `options_invalid`, never with the key in it. */
-export function keyOf(apiKey: ServerOptions['apiKey']): string {
-  if (typeof apiKey === 'string') return apiKey;
-  const given: unknown = apiKey();
-  const mistake = headerMistake('apiKey', given, 'the key as it was created, plr_…: the function must return it');
-  throwIfAny(mistake ? [mistake] : []);
-  return given as string;
-}
-
-/** Whether the server cannot have seen the call: grpc-js says it in words alone. */
-function neverLeft({ code, details }: ServiceError): boolean {
-  return code === status.UNAVAILABLE && /^(No connection established|Name resolution failed)/.test(details);
+function deadlineIn(ms: number): GrpcOptions {
+  return ms === Infinity ? {} : { deadline: Date.now() + Math.max(0, ms) };
 }
 
 function requestIdOf(metadata: Metadata): string {

@@ -1,3 +1,5 @@
+/** How many of the first hints no time makes right. */
+const LASTING = 3;
 const HINTS: readonly (readonly [RegExp, (server: string) => string])[] = [
   [/wrong version number|packet length too long|record layer failure/i, (server) => `${server} answers without TLS; if that is meant, say insecure: true instead of ca`],
   [/does not match certificate|ERR_TLS_CERT_ALTNAME_INVALID/i, (server) => `the certificate of ${server} is for another name; use a name that stands in it, or add this one to tls.names of the server`],
@@ -13,4 +15,9 @@ const HINTS: readonly (readonly [RegExp, (server: string) => string])[] = [
 export function hintOf(details: string, address: string | undefined): string | undefined {
   const server = address ?? 'the server';
   return HINTS.find(([pattern]) => pattern.test(details))?.[1](server);
+}
+
+/** Whether a call failed because client and server were not made for one another: no TLS, the wrong CA, another name in the certificate. */
+export function isMisconfigured({ status, reason, message }: { readonly status: string; readonly reason: string; readonly message: string }): boolean {
+  return status === 'UNAVAILABLE' && reason === '' && HINTS.slice(0, LASTING).some(([pattern]) => pattern.test(message));
 }

@@ -42,20 +42,28 @@ async function clientStream(channel: Channel, path: string, method: MethodDefini
   }
 }
 
-/** Reads on only when the connection takes more. Throws what the source throws. */
+/** Reads on only when the connection takes more, and leaves the source when the call has ended. Throws what the source throws. */
 async function sendAll(call: ClientWritableStream<Buffer>, method: MethodDefinition, requests: Requests): Promise<void> {
-  let hasEnded = false;
-  let wake: (() => void) | undefined;
-  call.on('drain', () => wake?.());
-  call.on('status', () => {
-    hasEnded = true;
-    wake?.();
-  });
-  for await (const request of requests) {
-    if (hasEnded) return; // the server said why already
-    if (!call.write(encode(method, request))) await new Promise<void>((resolve) => (wake = resolve));
+  const source = Symbol.asyncIterator in requests ? requests[Symbol.asyncIterator]() : requests[Symbol.iterator]();
+  const ended = new Promise<undefined>((resolve) => call.on('status', () => resolve(undefined)));
+  let isRead = false;
+  try {
+    for (;;) {
+      // The server may have said why already, while the source has nothing yet.
+      const next = await Promise.race([source.next(), ended]);
+      isRead = next?.done === true;
+      if (!next || next.done === true) break;
+      if (!call.write(encode(method, next.value))) await Promise.race([new Promise<void>((resolve) => call.once('drain', resolve)), ended]);
+    }
+  } finally {
+    if (!isRead) leave(source);
   }
-  call.end();
+  if (isRead) call.end();
+}
+
+/** Tells a source that nobody reads on. What it says to that helps nobody any more. */
+function leave(source: Iterator<unknown> | AsyncIterator<unknown>): void {
+  void (async () => await source.return?.())().catch(() => {});
 }
 
 /** The bytes of a request. Throws PlantroomError `request_invalid` for what has no place in the message. */

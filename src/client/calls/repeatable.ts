@@ -25,6 +25,11 @@ export function patience({ attempts, firstPauseMs, longestPauseMs }: RetryPlan):
   return pauses.reduce((sum, pause) => sum + pause, 0);
 }
 
+/** The pause after so many attempts beyond the first, with some chance in it, in milliseconds. */
+export function pauseMs({ firstPauseMs, longestPauseMs }: RetryPlan, again: number): number {
+  return Math.min(firstPauseMs * 2 ** again, longestPauseMs) * (0.8 + Math.random() * 0.4);
+}
+
 /** `package.Service/Method`, as in the path of a call. */
 export function fullName(service: ServiceDefinition, method: MethodDefinition): string {
   return `${service.fullName}/${method.name}`;
@@ -38,10 +43,9 @@ export function isRepeatable(service: ServiceDefinition, method: MethodDefinitio
   return /:read$|^any$|^none$/.test(scope) || own[CHANGES_NOTHING]?.[0]?.[0] === 1;
 }
 
-/** gRPC's service config: which methods are tried again, and when. */
+/** gRPC's service config: which methods are tried again, and when. Not streams of answers: their readers open them again, and say when it is enough. */
 export function serviceConfig(services: readonly ServiceDefinition[], plan: RetryPlan): string {
-  const name = services.flatMap((service) => Object.values(service.methods).filter((method) => isRepeatable(service, method)).map((method) => ({ service: service.fullName, method: method.name })));
-  // CANCELLED comes from a server that is killed; what the caller cancels is never tried again.
-  const retryPolicy = { maxAttempts: plan.attempts, initialBackoff: `${plan.firstPauseMs / 1000}s`, maxBackoff: `${plan.longestPauseMs / 1000}s`, backoffMultiplier: 2, retryableStatusCodes: ['UNAVAILABLE', 'CANCELLED'] };
+  const name = services.flatMap((service) => Object.values(service.methods).filter((method) => !method.responseStream && isRepeatable(service, method)).map((method) => ({ service: service.fullName, method: method.name })));
+  const retryPolicy = { maxAttempts: plan.attempts, initialBackoff: `${plan.firstPauseMs / 1000}s`, maxBackoff: `${plan.longestPauseMs / 1000}s`, backoffMultiplier: 2, retryableStatusCodes: ['UNAVAILABLE'] };
   return JSON.stringify({ loadBalancingConfig: [], methodConfig: plan.attempts > 1 ? [{ name, retryPolicy }] : [] });
 }

@@ -27,13 +27,22 @@ function detailsOf(metadata: Metadata | undefined): <Detail>(name: string, decod
   const details = statusOf(metadata)?.details ?? [];
   return (name, decoder) => {
     const detail = details.find((any) => any.typeUrl === `type.googleapis.com/google.rpc.${name}`);
-    return detail && decoder.decode(detail.value);
+    return detail && readable(() => decoder.decode(detail.value));
   };
 }
 
 function statusOf(metadata: Metadata | undefined): Status | undefined {
   const raw = metadata?.get('grpc-status-details-bin')[0];
-  return raw instanceof Uint8Array ? Status.decode(raw) : undefined;
+  return raw instanceof Uint8Array ? readable(() => Status.decode(raw)) : undefined;
+}
+
+/** What a proxy put there may be no message: then the status and the text that came beside it must do. */
+function readable<Message>(decode: () => Message): Message | undefined {
+  try {
+    return decode();
+  } catch {
+    return undefined;
+  }
 }
 
 function textOf(metadata: Metadata | undefined, name: string): string {

@@ -1,5 +1,5 @@
 import { Client, Metadata } from '@grpc/grpc-js';
-import { credentialsOf, keyOf } from '../../calls/channel';
+import { credentialsOf, keyOf } from '../../calls/credentials';
 import type { AttachResponse, Hello } from '../../gen/gateway/v1/gateway_service';
 import type { ServerOptions } from '../../options';
 import { PlantroomError } from '../../plantroomError';
