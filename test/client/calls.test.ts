@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { rootCertificates } from 'node:tls';
-import { createPlantroomClient, isPlantroomError, PlantroomError, type ClientOptions, type PlantroomClient } from '../../src/client';
+import { createPlantroomClient, isPlantroomError, PlantroomError, watchExecutions, type ClientOptions, type PlantroomClient } from '../../src/client';
 import { ExecutionState } from '../../src/client/gen/actuator_command/v2/actuator_command_service';
 import { HealthCheckResponse_ServingStatus } from '../../src/client/gen/grpc/health/v1/health';
 import { filledJpeg } from '../media/pictures';
@@ -90,6 +90,8 @@ describe('calls of plantroom-client', () => {
       const error = await failure(open({ ...options, retry: { attempts: 1 } }).devices.listDigitalDevices({}));
       expect(error).toMatchObject({ status: 'UNAVAILABLE', reason: '', message: expect.stringMatching(hint) as string, requestId: expect.stringMatching(UUID) as string });
     }
+    // A watch does not go on trying where it never worked and no time makes it right.
+    expect((await failure(watchExecutions(open({ ca: rootCertificates[0] ?? '' })).next())).message).toMatch(/not signed by the CA/);
     const insecure = createPlantroomClient({ address: `localhost:${port()}`, apiKey: server.key, organizationId: server.organizationId, insecure: true, retry: { attempts: 1 } });
     clients.push(insecure);
     const error = await failure(insecure.devices.listDigitalDevices({}));

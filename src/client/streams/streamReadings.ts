@@ -15,14 +15,14 @@ export interface StreamsReadings {
  * Readings as they are stored, over lost links: from `resumeToken` of the request on, or from now. Each item holds at least one. Those of a sensor come in
  * the order in which they were stored. None is missed; what the server repeats is left out as long as it is among the last 25,000 at least, and a reading
  * that comes again all the same (after a restart from a token that you kept, too) has the same `sensorId` and `sequence`. Throws PlantroomError for what
- * another attempt cannot mend: `resume_token_expired` (readings are not all kept any more: read what is there by QueryRange, then stream without a token),
+ * another attempt cannot mend: `resume_token_expired` (readings are not all kept any more: stream without a token, and when the first token comes, at `onResumeToken`, read what is there by QueryRange),
  * `sensor_not_found`, `device_not_found`, `validation_failed` (a token of other sensors and devices), a key that may not.
  */
 export async function* streamReadings(client: StreamsReadings, request: Request<StreamReadingsRequest> = {}, options: WatchOptions = {}): AsyncIterableIterator<StreamReadingsResponse> {
   let resumeToken = request.resumeToken ?? '';
   const told = new Told();
   const call = options.signal ? { signal: options.signal } : {};
-  for await (const response of overLostLinks(() => client.readings.streamReadings({ ...request, resumeToken }, call), options)) {
+  for await (const response of overLostLinks(client.readings, () => client.readings.streamReadings({ ...request, resumeToken }, call), options)) {
     const readings = response.readings.filter((reading) => told.isNew(reading));
     if (readings.length > 0) yield { ...response, readings };
     // Empty while more of the same stretch follows.

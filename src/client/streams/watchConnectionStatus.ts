@@ -23,7 +23,7 @@ export async function* watchConnectionStatus(client: WatchesConnectionStatus, re
     known.begin();
     return client.connections.watchConnectionStatus({ ...request, ids: [...named] }, call);
   };
-  for await (const response of overLostLinks(open, options)) {
+  for await (const response of overLostLinks(client.connections, open, options)) {
     for (const news of known.newsOf(response)) {
       yield news;
       // Without a name left the next link would ask for all.

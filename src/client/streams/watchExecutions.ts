@@ -20,13 +20,13 @@ export interface WatchesExecutions {
 /**
  * Every event of the organization's executions (of one device, of one execution) in the order in which they were stored, over lost links: from
  * `resumeToken` of the request on, or from now. Each comes once; after a restart from a token that you kept, the last ones may come once more. Throws
- * PlantroomError for what another attempt cannot mend: `resume_token_expired` (some events are not kept any more: read the executions by ListExecutions
- * and GetExecution, then watch without a token), `device_not_found`, `execution_not_found`, `validation_failed`, a key that may not.
+ * PlantroomError for what another attempt cannot mend: `resume_token_expired` (some events are not kept any more: watch without
+ * a token, and when the first token comes, at `onResumeToken`, read the executions by ListExecutions and GetExecution: what comes later comes here), `device_not_found`, `execution_not_found`, `validation_failed`, a key that may not.
  */
 export async function* watchExecutions(client: WatchesExecutions, request: Request<WatchExecutionsRequest> = {}, options: WatchOptions = {}): AsyncIterableIterator<ExecutionNews> {
   let resumeToken = request.resumeToken ?? '';
   const call = options.signal ? { signal: options.signal } : {};
-  for await (const { execution, event, ...next } of overLostLinks(() => client.commands.watchExecutions({ ...request, resumeToken }, call), options)) {
+  for await (const { execution, event, ...next } of overLostLinks(client.commands, () => client.commands.watchExecutions({ ...request, resumeToken }, call), options)) {
     // The first response of each link carries only a token.
     if (execution && event) yield { execution, event, ...next };
     ({ resumeToken } = next);

@@ -4,11 +4,11 @@ import type { PlantroomError } from '../plantroomError';
 export interface LinkOptions {
   /** Ends the watch; it fails with `CANCELLED`. */
   readonly signal?: AbortSignal;
-  /** Before the link is opened again, in milliseconds; each further pause is twice as long, by up to half shorter at random. 500 unless said. */
+  /** Before the link is opened again, in whole milliseconds; each further pause is twice as long, by up to half shorter at random. 500 unless said. */
   readonly firstPauseMs?: number;
   /** The longest pause, in milliseconds. 30,000 unless said. */
   readonly longestPauseMs?: number;
-  /** How long the server may be away, in milliseconds, before the watch fails with the error of the last attempt. Unless said it goes on trying for ever. */
+  /** How long the server may be away, in milliseconds, before the watch fails with the error of the last attempt. Unless said it goes on trying for ever: give onLost to hear of it. */
   readonly giveUpAfterMs?: number;
   /** Told of each lost link, and how long is waited before the next attempt, in milliseconds. */
   readonly onLost?: (error: PlantroomError, pauseMs: number) => void;

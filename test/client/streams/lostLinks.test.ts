@@ -1,5 +1,6 @@
 import { Metadata, status, type ServerWritableStream } from '@grpc/grpc-js';
-import { createPlantroomClient, streamReadings, watchExecutions, type LinkOptions, type PlantroomClient, type PlantroomError } from '../../../src/client';
+import { createPlantroomClient, settled, streamReadings, watchExecutions, type LinkOptions, type PlantroomClient, type PlantroomError } from '../../../src/client';
+import { Execution as ClientExecution, ExecutionState } from '../../../src/client/gen/actuator_command/v2/actuator_command_service';
 import { WatchExecutionsRequest, WatchExecutionsResponse } from '../../../src/gen/actuator_command/v2/actuator_command_service';
 import { ErrorInfo, RetryInfo } from '../../../src/gen/google/rpc/error_details';
 import { Status } from '../../../src/gen/google/rpc/status';
@@ -22,7 +23,7 @@ function randoms(seed: number): () => number {
 /** An error as a Plantroom tells it. */
 function told(code: status, reason: string, retryAfterMs?: number): { code: status; details: string; metadata: Metadata } {
   const details = [{ typeUrl: 'type.googleapis.com/google.rpc.ErrorInfo', value: Buffer.from(ErrorInfo.encode({ reason, domain: 'plantroom', metadata: {} }).finish()) }];
-  if (retryAfterMs) details.push({ typeUrl: 'type.googleapis.com/google.rpc.RetryInfo', value: Buffer.from(RetryInfo.encode({ retryDelay: { seconds: 0, nanos: retryAfterMs * 1e6 } }).finish()) });
+  if (retryAfterMs) details.push({ typeUrl: 'type.googleapis.com/google.rpc.RetryInfo', value: Buffer.from(RetryInfo.encode({ retryDelay: { seconds: Math.floor(retryAfterMs / 1000), nanos: (retryAfterMs % 1000) * 1e6 } }).finish()) });
   const metadata = new Metadata();
   metadata.set('grpc-status-details-bin', Buffer.from(Status.encode({ code, message: reason, details }).finish()));
   return { code, details: reason, metadata };
@@ -113,6 +114,46 @@ describe('a lost link of plantroom-client', () => {
     expect(ended).toMatchObject({ status: 'UNAVAILABLE', reason: 'database_unavailable' });
   });
 
+  it('is given up where nobody is there at all, without attempts that nobody hears of', async () => {
+    fake.stop();
+    const losses: number[] = [];
+    const began = performance.now();
+    const patient = createPlantroomClient({ address: fake.address, apiKey: 'plr_key', organizationId: 'org-1', insecure: true });
+    await expect(watchExecutions(patient, {}, { ...FAST, giveUpAfterMs: 100, onLost: (_, ms) => losses.push(ms) }).next()).rejects.toMatchObject({ status: 'UNAVAILABLE' });
+    patient.close();
+    expect(losses.length).toBeGreaterThan(2);
+    expect(performance.now() - began).toBeLessThan(2000);
+  });
+
+  it('is not waited for when its client closes', async () => {
+    fake.stream = (call) => fail(call, told(status.UNAVAILABLE, 'shutting_down'));
+    const onLost = (): void => void setImmediate(() => client.close());
+    const closed = { status: 'CANCELLED', reason: 'client_closed' };
+    await expect(watchExecutions(client, {}, { firstPauseMs: 60_000, longestPauseMs: 60_000, onLost }).next()).rejects.toMatchObject(closed);
+  });
+
+  it.each<[LinkOptions, string]>([
+    [{ firstPauseMs: 0 }, 'firstPauseMs'],
+    [{ firstPauseMs: Number.NaN }, 'firstPauseMs'],
+    [{ longestPauseMs: 2 ** 31 }, 'longestPauseMs'],
+    [{ giveUpAfterMs: -1 }, 'giveUpAfterMs'],
+    [{ giveUpAfterMs: Number.NaN }, 'giveUpAfterMs'],
+    [{ signal: 'stop' as unknown as AbortSignal }, 'signal'],
+  ])('is not waited for with %o', async (options, field) => {
+    await expect(watchExecutions(client, {}, options).next()).rejects.toMatchObject({ status: 'INVALID_ARGUMENT', reason: 'options_invalid', violations: [{ field }] });
+    expect(fake.calls).toEqual([]);
+  });
+
+  it('is waited for at most as long as a timer can', async () => {
+    fake.stream = (call) => fail(call, told(status.RESOURCE_EXHAUSTED, 'rate_limited', 3_000_000_000));
+    const stop = new AbortController();
+    const pause = new Promise<number>((resolve) => {
+      watchExecutions(client, {}, { ...FAST, signal: stop.signal, onLost: (_, ms) => resolve(ms) }).next().catch(() => {});
+    });
+    expect(await pause).toBe(2_147_483_647);
+    stop.abort();
+  });
+
   it('is counted from its loss, not from what came last: a quiet link that breaks is opened again', async () => {
     let n = 0;
     fake.stream = (call) => {
@@ -147,6 +188,31 @@ describe('a lost link of plantroom-client', () => {
     const onResumeToken = async (): Promise<void> => await Promise.reject(full);
     await expect(watchExecutions(client, {}, { onResumeToken }).next()).rejects.toBe(full);
     await cancelled;
+  });
+
+  it('an execution: its stream is left to the server to end, and cut where an older one does not end it', async () => {
+    const execution = { id: 'e', state: ExecutionState.EXECUTION_STATE_CONVERGED, finishedAt: new Date(0) };
+    fake.answer = ({ path }) => Buffer.from(path.endsWith('/GetExecution') ? ClientExecution.encode(ClientExecution.fromPartial(execution)).finish() : []);
+    const ends: string[] = [];
+    let asked = 0;
+    const bothEnded = new Promise<void>((resolve) => {
+      fake.stream = (call) => {
+        if (WatchExecutionsRequest.decode(call.request).endsWhenFinal) asked += 1;
+        const isNew = asked === 1;
+        let hasEnded = false;
+        const end = (how: string): void => {
+          if (hasEnded) return; // grpc-js tells of both
+          hasEnded = true;
+          if (ends.push(`${isNew ? 'new' : 'old'} ${how}`) === 2) resolve();
+        };
+        call.on('cancelled', () => end('cut'));
+        token(call, 'a');
+        if (isNew) setTimeout(() => (end('ended'), call.end()), 20);
+      };
+    });
+    for (let n = 0; n < 2; n += 1) await expect(settled(client, 'e', { timeoutMs: 5000 })).resolves.toMatchObject({ id: 'e' });
+    await bothEnded;
+    expect([asked, ends]).toEqual([2, ['new ended', 'old cut']]);
   });
 
   const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
