@@ -39,7 +39,7 @@ export function addSimulate(program: Command): void {
 function addGateway(simulate: Command): void {
   withPlay(withTarget(withJson(simulate.command('gateway', { isDefault: true }).description('play a gateway with a heating valve, a relay and a room sensor'))))
     .requiredOption('--connection <id>', 'the connection to attach to, of connector type gateway')
-    .option('--gateway-id <id>', 'who the gateway says it is (default: another one with each start)')
+    .option('--gateway-id <id>', 'who the gateway says it is (default: another one with each start, with --store the one that the file keeps)')
     .option('--drop-received', 'do not say command_received, only the result')
     .option('--volatile', 'say that a restart forgets what was received')
     .option('--store <file>', 'keep commands and uplinks in this SQLite file, so that they survive a restart (default: in memory)')
