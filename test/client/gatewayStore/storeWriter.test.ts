@@ -145,6 +145,27 @@ describe('the writer of a store', () => {
     expect(events).toEqual(['failing: the disk is full', 'recovered']);
   });
 
+  it('says that it is damaged whatever it said before, once', async () => {
+    store.refuses = () => true;
+    expect(await reasonOf(writer.write(uplink('u1')))).toBe('store_full');
+    store.refuses = (changes) => {
+      if (changes.some(({ kind }) => kind === 'uplink')) return true;
+      throw new GatewayError('store_damaged', 'the file is damaged');
+    };
+    await Promise.all([reasonOf(writer.write(uplink('u2'))), reasonOf(writer.write(keep('e1')))]);
+    expect(await reasonOf(writer.write(keep('e2')))).toBe('store_damaged');
+    expect(events).toEqual(['failing: the disk is full', 'failing: the file is damaged']);
+  });
+
+  it('copies no more than it writes of what waits', async () => {
+    const most = 300_000;
+    store.refuses = () => true;
+    for (let at = 0; at < most; at += 1) writer.writeLater(forget(`u${at}`));
+    const since = performance.now();
+    for (let time = 0; time < 400; time += 1) writer.flush();
+    expect(performance.now() - since).toBeLessThan(2500);
+  });
+
   it('calls it recovered too when no uplink came for long', async () => {
     store.refuses = (changes) => changes.some(({ kind }) => kind === 'uplink');
     expect(await reasonOf(writer.write(uplink('u1')))).toBe('store_full');

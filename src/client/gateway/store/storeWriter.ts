@@ -4,7 +4,7 @@ import { bytesOf, type GatewayStore, type StoreChange } from './gatewayStore';
 /** What the writer stands on. */
 export interface StoreWriterOptions {
   readonly store: GatewayStore;
-  /** The store began to refuse what is to be kept. Told once, until it recovers. */
+  /** The store began to refuse what is to be kept. Told once, until it recovers; and once more where it turns out to be damaged. */
   readonly onFailing: (error: GatewayError) => void;
   /** It takes it in again. */
   readonly onRecovered: () => void;
@@ -46,6 +46,7 @@ export class StoreWriter {
   private turn: NodeJS.Immediate | undefined;
   private timer: NodeJS.Timeout | undefined;
   private isFailing = false;
+  private isDamaged = false;
   private refusesUplinks = false;
   private failedAt = 0;
   private isClosed = false;
@@ -114,7 +115,7 @@ export class StoreWriter {
 
   private writeBatch(): void {
     const batch = this.takeBatch();
-    const later = [...this.later].slice(0, MOST_CHANGES);
+    const later = this.firstLater();
     if (batch.length === 0 && later.length === 0) return;
     const error = this.tryToApply([...later.map(([, { change }]) => change), ...batch.map(({ change }) => change)]);
     if (error === undefined) this.succeeded(batch, later);
@@ -137,6 +138,16 @@ export class StoreWriter {
     return batch;
   }
 
+  /** More may wait than are worth copying for each batch. */
+  private firstLater(): Later[] {
+    const first: Later[] = [];
+    for (const entry of this.later) {
+      if (first.length === MOST_CHANGES) break;
+      first.push(entry);
+    }
+    return first;
+  }
+
   private tryToApply(changes: readonly StoreChange[]): GatewayError | undefined {
     try {
       this.options.store.apply(changes);
@@ -154,6 +165,7 @@ export class StoreWriter {
     const isProof = !this.refusesUplinks || batch.some(({ change }) => change.kind === 'uplink') || performance.now() - this.failedAt > QUIET_RETRIES * this.retryMs;
     if (!isProof) return;
     this.isFailing = false;
+    this.isDamaged = false;
     this.options.onRecovered();
   }
 
@@ -161,13 +173,23 @@ export class StoreWriter {
   private failed(batch: readonly Waiting[], later: readonly Later[], error: GatewayError): void {
     const small = batch.filter(({ change }) => change.kind !== 'uplink');
     const large = batch.filter(({ change }) => change.kind === 'uplink');
-    const isIn = large.length > 0 && small.length + later.length > 0 && this.tryToApply([...later.map(([, { change }]) => change), ...small.map(({ change }) => change)]) === undefined;
+    const hasRest = large.length > 0 && small.length + later.length > 0;
+    const ofRest = hasRest ? this.tryToApply([...later.map(([, { change }]) => change), ...small.map(({ change }) => change)]) : error;
+    const isIn = ofRest === undefined;
     if (isIn) this.forgetLater(later);
     this.failedAt = performance.now();
     this.refusesUplinks = large.length > 0;
     this.settle(isIn ? small : [], isIn ? large : batch, error);
-    if (this.isFailing) return;
+    this.tellFailing(ofRest?.reason === 'store_damaged' ? ofRest : error);
+  }
+
+  /** What is damaged does not come back by itself as a full disk does: that is told whatever was told before. */
+  private tellFailing(error: GatewayError): void {
+    const isDamaged = error.reason === 'store_damaged';
+    const isNews = !this.isFailing || (isDamaged && !this.isDamaged);
+    if (!isNews) return;
     this.isFailing = true;
+    this.isDamaged = isDamaged;
     this.options.onFailing(error);
   }
 
