@@ -2,11 +2,12 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 
-/** Opens a way to an address (`localhost:PORT`). `cut()` breaks what goes over it; `close()` lets nothing through until `open()`. */
+/** Opens a way to an address (`localhost:PORT`). `cut()` breaks what goes over it; `close()` lets nothing through until `open()`; `swallow()` breaks it without a word. */
 export async function makeLink(address) {
   const port = Number(address.split(':')[1]);
   const sockets = new Set();
   let isOpen = true;
+  let swallows = false;
   const server = createServer((near) => {
     if (!isOpen) {
       near.resetAndDestroy();
@@ -20,7 +21,7 @@ export async function makeLink(address) {
         sockets.delete(from);
         to.destroy();
       });
-      from.pipe(to);
+      from.on('data', (bytes) => swallows || to.write(bytes));
     }
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -31,6 +32,7 @@ export async function makeLink(address) {
     address: `localhost:${server.address().port}`,
     cut,
     open: () => (isOpen = true),
+    swallow: () => (swallows = true),
     close: () => {
       isOpen = false;
       cut();
