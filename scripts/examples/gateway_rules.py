@@ -11,7 +11,9 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import Process
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import grpc
 
@@ -175,6 +177,15 @@ async def main(program: str, certificate: str, key: str, ca: str, folder: str) -
         await grpc_server.stop(0)
 
 
+def pauses(program: str) -> None:
+    """What the server says of when to come again counts more than the gateway's own pauses."""
+    sys.path.insert(0, str(Path(program).parent))
+    from small_gateway import pause_after
+
+    refusal = SimpleNamespace(status="RESOURCE_EXHAUSTED", reason="rate_limited", retry_after=timedelta(seconds=45))
+    same("the pause after a refusal", pause_after(refusal, 1), 45)
+
+
 async def check_log(log: Path, streams: list[Stream]) -> None:
     """The valve moved once for each command that was told as done or as begun; every uplink that was kept comes."""
     lines = log.read_text(encoding="utf8").splitlines()
@@ -186,5 +197,6 @@ async def check_log(log: Path, streams: list[Stream]) -> None:
 
 
 if __name__ == "__main__":
+    pauses(sys.argv[1])
     asyncio.run(main(*sys.argv[1:]))
     print("rules kept")

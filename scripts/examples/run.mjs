@@ -6,8 +6,9 @@ import { delimiter, join, resolve } from 'node:path';
 import { startServer } from '../client/server.mjs';
 import { buildProtos } from '../protos/build.mjs';
 import { blocksOf } from '../tours/script.mjs';
-import { proveClient, proveError } from './clientProof.mjs';
+import { proveClient, proveError, proveRules } from './clientProof.mjs';
 import { proveGateway } from './gatewayProof.mjs';
+import { proveQuietLink } from './quietLink.mjs';
 import { endAll, must, PLANTROOM, shell, startShell } from './programs.mjs';
 import { makeSite } from './site.mjs';
 
@@ -39,8 +40,8 @@ async function python(given) {
   await shell(`${block('python stubs')}python -m py_compile docs/examples/python/*.py`, { cwd: world.folder, env });
   const client = block('python client');
   await proveClient(client, world);
-  await proveError(client, world);
-  say('Python: client.py came to converged over a cut link, and told the reason of an error');
+  await Promise.all([proveError(client, world), proveRules(client, world), proveQuietLink(world)]);
+  say('Python: client.py came to converged over a cut link and a refused read, told the reason of an error, and found a quiet link broken');
   const tls = ['server', 'server-key', 'ca'].map((file) => `data/tls/${file}.pem`).join(' ');
   await shell(`python ${JSON.stringify(resolve('scripts/examples/gateway_rules.py'))} docs/examples/python/small_gateway.py ${tls} .`, { cwd: world.folder, env });
   say('Python: small_gateway.py keeps the rules: repeated, late and withdrawn commands, a cut, a kill');
@@ -52,22 +53,22 @@ async function go(world) {
   if (why) return `NOT HERE: ${why}: the Go example did not run`;
   await shell(`${block('go stubs')}test -z "$(gofmt -l docs/examples/go/*.go)" || { echo 'gofmt would change these files'; exit 1; }\ngo vet -C docs/examples/go .`, { cwd: world.folder, env: world.env, seconds: 240 });
   await proveClient(block('go client'), world);
-  await proveError(block('go client'), world);
-  return 'Go: the client came to converged over a cut link, and told the reason of an error';
+  await Promise.all([proveError(block('go client'), world), proveRules(block('go client'), world)]);
+  return 'Go: the client came to converged over a cut link and a refused read, and told the reason of an error';
 }
 
 /** A folder that holds what a checkout has for the examples, a server beside it, and two sites: one for the simulated gateway, one for ours. */
 async function makeWorld(folder) {
   const examples = join(folder, 'docs/examples');
   for (const language of ['python', 'go']) cpSync(join('docs/examples', language), join(examples, language), { recursive: true, filter: (file) => !/[/\\](stubs|\.venv|__pycache__)$/.test(file) });
-  await buildProtos(join(folder, 'dist/protos'));
+  const { folder: bundle } = await buildProtos(join(folder, 'dist/protos'));
   const server = await startServer(folder);
   const env = { ...server.env, PLANTROOM_DATA_DIR: join(folder, 'data'), PATH: [resolve('node_modules/.bin'), process.env.PATH].join(delimiter) };
   const [site, other] = await Promise.all([makeSite('Boiler room', { folder, env }), makeSite('Cellar', { folder, env, seconds: 5 })]);
   // It answers after a second: time enough to cut a link.
   const simulator = startShell(`${PLANTROOM}plantroom simulate gateway --connection "$CONNECTION" --delay 1s`, { cwd: folder, env: { ...env, ...site }, seconds: 900 });
   await simulator.until('ttached');
-  return { folder, env, address: server.options.address, site, other, server };
+  return { folder, bundle, env, address: server.options.address, site, other, server };
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'plantroom-examples-'));

@@ -27,6 +27,9 @@ import (
 // How long a call may take in all. Streams have no end.
 const deadline = 30 * time.Second
 
+// Before a watch is begun again; each further pause is twice as long, up to 30 s.
+const firstPause = 500 * time.Millisecond
+
 // listDevices gives each device to use, page by page.
 func listDevices(ctx context.Context, client devices.DigitalDeviceServiceClient, use func(*devices.DigitalDevice)) error {
 	limit := int32(100)
@@ -76,10 +79,11 @@ func execute(ctx context.Context, client commands.ActuatorCommandServiceClient, 
 // watch gives the execution to use after each event, until it is final. After a lost link it goes on where it was: nothing is missed.
 func watch(ctx context.Context, client commands.ActuatorCommandServiceClient, executionID string, use func(*commands.Execution)) error {
 	token := ""
-	for pause := 500 * time.Millisecond; ; pause = min(2*pause, 30*time.Second) {
+	for pause := firstPause; ; pause = min(2*pause, 30*time.Second) {
 		before := token
 		err := follow(ctx, client, executionID, &token, use)
 		var failure *PlantroomError
+		wait := time.Duration(0)
 		switch {
 		case err == nil:
 			return nil
@@ -88,31 +92,42 @@ func watch(ctx context.Context, client commands.ActuatorCommandServiceClient, ex
 			return fmt.Errorf("watch: %w", err)
 		case failure.Reason == "resume_token_expired":
 			token = ""
-		case failure.Status != codes.Unavailable:
+		case !passing(failure.Status):
 			return fmt.Errorf("watch: %w", err)
+		default:
+			wait = failure.RetryAfter
 		}
 		if token != before {
-			pause = 500 * time.Millisecond
+			pause = firstPause
 		}
 		fmt.Fprintln(os.Stderr, "the link was lost; going on:", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pause):
+		case <-time.After(max(wait, pause)):
 		}
 	}
 }
 
-// follow watches on one stream, from token on, which it keeps up to date. Returns nil when the execution is final, io.EOF when the server ended the stream.
+// passing says whether a watch goes on after it: the server or the way to it went away, or it has no room now.
+func passing(code codes.Code) bool {
+	return code == codes.Unavailable || code == codes.ResourceExhausted || code == codes.DeadlineExceeded
+}
+
+// follow watches on one stream, from token on, which it keeps up to date. Returns nil when the execution is final, io.EOF when the server ended the stream before.
 func follow(ctx context.Context, client commands.ActuatorCommandServiceClient, executionID string, token *string, use func(*commands.Execution)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := client.WatchExecutions(ctx, &commands.WatchExecutionsRequest{ExecutionId: &executionID, ResumeToken: *token})
+	stream, err := client.WatchExecutions(ctx, &commands.WatchExecutionsRequest{ExecutionId: &executionID, ResumeToken: *token, EndsWhenFinal: true})
 	if err != nil {
 		return plantroomError(err)
 	}
+	final := false
 	for {
 		response, err := stream.Recv()
+		if final && err != nil {
+			return nil
+		}
 		if errors.Is(err, io.EOF) {
 			return err
 		}
@@ -126,13 +141,11 @@ func follow(ctx context.Context, client commands.ActuatorCommandServiceClient, e
 				return err
 			}
 		}
+		// Not before that: if the read failed, the next link has to begin so too.
 		*token = response.GetResumeToken()
-		if execution == nil {
-			continue
-		}
-		use(execution)
-		if execution.GetFinishedAt() != nil {
-			return nil
+		if execution != nil {
+			final = execution.GetFinishedAt() != nil
+			use(execution)
 		}
 	}
 }
@@ -151,6 +164,9 @@ func run(ctx context.Context) error {
 	commandID := flag.String("command", "", "a command of the device")
 	paramsText := flag.String("params", "{}", "its parameters as JSON")
 	flag.Parse()
+	if (*deviceID == "") != (*commandID == "") {
+		return errors.New("give both -device and -command, or neither")
+	}
 	params := &structpb.Struct{}
 	if err := json.Unmarshal([]byte(*paramsText), params); err != nil {
 		return fmt.Errorf("-params must be a JSON object: %w", err)

@@ -26,6 +26,8 @@ from digitaldevice.v2.digital_device_service_pb2_grpc import DigitalDeviceServic
 
 # How long a call may take in all, in seconds. Streams have no end.
 DEADLINE = 30
+# What a watch goes on after: the server or the way to it went away, or it has no room now.
+PASSING = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED")
 
 # What gRPC tries again by itself, up to 5 times in all: reads, and ExecuteCommand, which is safe only because it carries a trigger id.
 SAFE_TO_REPEAT = [
@@ -83,32 +85,33 @@ def execute(stub: ActuatorCommandServiceStub, device_id: str, command_id: str, p
 
 def watch(stub: ActuatorCommandServiceStub, execution_id: str) -> Iterator[commands.Execution]:
     """The execution after each event, until it is final. After a lost link it goes on where it was: nothing is missed."""
-    token = ""
-    failures = 0
-    while True:
+    token, final, failures = "", False, 0
+    while not final:
+        wait = 0.0
         try:
-            for response in stub.WatchExecutions(commands.WatchExecutionsRequest(execution_id=execution_id, resume_token=token)):
-                failures = 0
-                # The first answer without a token says: from here on you miss nothing. What was before has to be read.
-                begins, token = not token, response.resume_token
-                if begins:
-                    execution = stub.GetExecution(commands.GetExecutionRequest(execution_id=execution_id), timeout=DEADLINE)
-                elif response.HasField("execution"):
-                    execution = response.execution
+            request = commands.WatchExecutionsRequest(execution_id=execution_id, resume_token=token, ends_when_final=True)
+            for response in stub.WatchExecutions(request):
+                if token:
+                    execution = response.execution if response.HasField("execution") else None
                 else:
-                    continue
-                yield execution
-                if execution.HasField("finished_at"):
-                    return
+                    # The first answer without a token says: from here on you miss nothing. What was before has to be read.
+                    execution = stub.GetExecution(commands.GetExecutionRequest(execution_id=execution_id), timeout=DEADLINE)
+                # Not before that: if the read failed, the next link has to begin so too.
+                token, failures = response.resume_token, 0
+                if execution is not None:
+                    final = execution.HasField("finished_at")
+                    yield execution
         except grpc.RpcError as error:
             failure = PlantroomError(error)
             if failure.reason == "resume_token_expired":
                 token = ""
-            elif failure.status != "UNAVAILABLE":
+            elif failure.status not in PASSING:
                 raise
+            wait = failure.retry_after.total_seconds() if failure.retry_after else 0.0
             print(f"the link was lost; going on ({failure.message})", file=sys.stderr, flush=True)
-        time.sleep(min(30, 0.5 * 2**failures) * random.uniform(0.5, 1))
-        failures += 1
+        if not final:
+            time.sleep(max(wait, 0.5 * 2 ** min(failures, 6) * random.uniform(0.5, 1)))
+            failures += 1
 
 
 def state_of(execution: commands.Execution) -> str:

@@ -251,7 +251,8 @@ def pause_after(error: PlantroomError | None, failures: int) -> float:
         return 30  # another one serves the connection; sooner it would be refused
     if error and error.status in REFUSALS:
         return 60
-    return min(30.0, 2.0 ** min(failures, 5)) * random.uniform(0.5, 1)
+    wait = error.retry_after.total_seconds() if error and error.retry_after else 0.0
+    return max(wait, min(30.0, 2.0 ** min(failures, 5)) * random.uniform(0.5, 1))
 
 
 def main() -> None:
