@@ -48,5 +48,5 @@ export function expectationFailed(): WireError {
 }
 
 function refusal(grpc: status, http: number, reason: string, message: string): WireError {
-  return { grpc, http, reason, message, metadata: {}, violations: [], retryAfterMs: undefined, requestId: randomUUID(), cause: undefined };
+  return { grpc, http, reason, message, metadata: {}, violations: [], retryAfterMs: undefined, isInDoubt: false, requestId: randomUUID(), cause: undefined };
 }

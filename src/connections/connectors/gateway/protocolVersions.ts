@@ -21,7 +21,7 @@ export function commonVersion(hello: Pick<Hello, 'lowestProtocolVersion' | 'high
 /** What people are shown of the gateway's software: one line, whatever the gateway sent. */
 export function shownSoftware(software: string): string {
   const line = software.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ').trim();
-  return [...line].slice(0, LONGEST_SOFTWARE).join(''); // counted as the rule of Hello counts: a letter of two UTF-16 units is one
+  return Array.from(line).slice(0, LONGEST_SOFTWARE).join(''); // code points, as the rule of Hello counts
 }
 
 function unsupported(lowest: number, highest: number): DomainError {
