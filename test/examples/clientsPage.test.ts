@@ -30,6 +30,11 @@ describe('the examples', () => {
     expect(requirements).toHaveLength(5);
   });
 
+  it('need the TypeScript that the package names', () => {
+    const { devDependencies } = JSON.parse(textOf('docs/examples/typescript/package.json')) as { devDependencies: { typescript: string } };
+    expect(textOf('src/client/README.md')).toContain(`TypeScript ${devDependencies.typescript.replace('>=', '')} or newer`);
+  });
+
   it('send again only what is safe to repeat: reads, and ExecuteCommand, which carries a trigger id', () => {
     const python = repeatedIn(textOf('docs/examples/python/client.py'));
     expect(python).toEqual(['actuator_command.v2.ActuatorCommandService/ExecuteCommand', 'actuator_command.v2.ActuatorCommandService/GetExecution', 'digitaldevice.v2.DigitalDeviceService/ListDigitalDevices']);

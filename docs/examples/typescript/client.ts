@@ -9,6 +9,7 @@ import { ExecutionState, RejectionReason } from 'plantroom-client/protos/actuato
 import { serverFlags, serverOf } from './server.js';
 
 const { values: flags } = parseArgs({ options: { ...serverFlags, device: { type: 'string' }, command: { type: 'string' }, params: { type: 'string', default: '{}' } } });
+if (!flags.device !== !flags.command) throw new Error('give both --device and --command, or neither');
 
 /** Executes a command and follows it. Gives the state that it ended in. */
 async function execute(client: PlantroomClient, deviceId: string, commandId: string, params: Record<string, unknown>): Promise<ExecutionState> {
