@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { simulatedDevices } from '../../src/cli/simulate/simulatedDevices';
+import { simulateGateway, type GatewayFlags } from '../../src/cli/simulate/gateway/simulateGateway';
 import { runSimulator } from '../../src/cli/simulate/gateway/simulator';
 import type { SimulatorEvent, SimulatorOptions } from '../../src/cli/simulate/gateway/simulatorOptions';
 import { simulatorStore } from '../../src/cli/simulate/gateway/simulatorStore';
@@ -204,6 +205,21 @@ describe('the simulated gateway', () => {
     play();
     (await server.stream(0)).fail(status.NOT_FOUND, 'no such connection');
     await expect(running).rejects.toMatchObject({ reason: 'simulator_refused', message: expect.stringContaining('no such connection') });
+  });
+
+  it('speaks of the flags of the command line where it reaches no Plantroom', async () => {
+    play({ security: {} });
+    const { fields } = await happened('gateway.detached');
+    expect(fields).toMatchObject({ status: 'UNAVAILABLE', message: expect.stringMatching(/^the server at .* cannot be reached, .*\(--ca\), .*\(--plaintext\) \(.+\)$/) });
+    expect(JSON.stringify(fields)).not.toContain('insecure');
+  });
+
+  it.each([
+    ['--delay must be at most 24d', { delay: 30 * 86_400_000 }],
+    ['give it as it was shown when it was made: --key,', { key: 'bad key' }],
+  ])('refuses what it cannot play, by its flag: %s', async (message, flags) => {
+    const usual: GatewayFlags = { address: server.address, plaintext: true, key: 'k', organization: 'o', connection: 'c', interval: 0, delay: 0, answer: true };
+    await expect(simulateGateway({ ...usual, ...flags })).rejects.toMatchObject({ name: 'UsageError', message: expect.stringContaining(message) });
   });
 
   it('ends its stream in peace when it is told to stop', async () => {

@@ -34,6 +34,16 @@ export function wireErrorText(error: WireError, address: string): string {
   if (many) lines.push(...error.violations.map((v) => `  ${v.field}: ${v.description}`));
   if (error.retryAfterSeconds !== undefined) lines.push(`  try again in ${error.retryAfterSeconds} s`);
   if (error.requestId) lines.push(`  request id ${error.requestId}`);
-  if (error.status === 'UNAVAILABLE' && !error.reason) lines.push(`  the server at ${address} cannot be reached, or its certificate is not signed by the CA that was given (--ca)`);
+  if (isUnreached(error)) lines.push(`  ${unreachedText(address)}`);
   return lines.join('\n');
+}
+
+/** Whether no Plantroom answered. */
+export function isUnreached({ status, reason }: Pick<WireError, 'status' | 'reason'>): boolean {
+  return status === 'UNAVAILABLE' && reason === '';
+}
+
+/** What is likely wrong where no Plantroom answered, in the words of the command line. */
+export function unreachedText(address: string): string {
+  return `the server at ${address} cannot be reached, or its certificate is not signed by the CA that was given (--ca), or one side speaks TLS and the other does not (--plaintext)`;
 }

@@ -3,7 +3,7 @@ import { targetOf, type TargetFlags } from '../../call/target';
 import { UsageError } from '../../exit';
 import { answerOf, play, type PlayFlags } from '../playing';
 import { simulatedDevices, USUAL_DEVICES } from '../simulatedDevices';
-import { runSimulator } from './simulator';
+import { LONGEST_DELAY_MS, runSimulator } from './simulator';
 import { simulatorStore } from './simulatorStore';
 
 /** What `plantroom simulate gateway` is given; times in milliseconds. */
@@ -23,6 +23,8 @@ export async function simulateGateway(flags: GatewayFlags): Promise<void> {
   const target = targetOf(flags);
   if (target.key === '') throw new UsageError('the gateway needs an API key with the scope gateways:write; give --key, --key-file or PLANTROOM_API_KEY');
   if (target.organizationId === '') throw new UsageError('give the organization of the key: --organization, or PLANTROOM_ORGANIZATION_ID');
+  if (!/^[\x21-\x7e]+$/.test(target.key)) throw new UsageError('the API key holds white space or a character that no key has; give it as it was shown when it was made: --key, --key-file or PLANTROOM_API_KEY');
+  if (flags.delay > LONGEST_DELAY_MS) throw new UsageError(`--delay must be at most ${Math.floor(LONGEST_DELAY_MS / 86_400_000)}d`);
   const { gatewayId, store } = flags;
   const options = {
     ...target,

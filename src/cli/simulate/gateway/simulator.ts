@@ -6,9 +6,12 @@ import { UsageError } from '../../exit';
 import { deliverToDevice } from './simulatedDelivery';
 import { MOST_UPLINKS, SimulatedUplinks } from './simulatedUplinks';
 import type { Report, SimulatorEvent, SimulatorOptions } from './simulatorOptions';
-import { tell } from './simulatorTelling';
+import { messageOf, tell } from './simulatorTelling';
 
 const DELIVERY_TIMEOUT_MS = 60_000;
+
+/** The greatest `answerDelayMs`: the library gives up a delivery that takes longer than a timer of Node can be. */
+export const LONGEST_DELAY_MS = 2 ** 31 - 1 - DELIVERY_TIMEOUT_MS;
 
 /**
  * Plays a gateway with its devices on the gateway library: attaches, does commands, sends uplinks, reconnects, until `signal` aborts.
@@ -44,7 +47,7 @@ class SimulatedGateway {
     try {
       await this.gateway.ended;
     } catch (error) {
-      throw error instanceof PlantroomError ? refused(error) : error;
+      throw error instanceof PlantroomError ? refused(error, this.options.address) : error;
     } finally {
       this.uplinks.stop();
       this.signal.removeEventListener('abort', stop);
@@ -85,7 +88,7 @@ class SimulatedGateway {
     if (event.event === 'uplink_sent') return this.uplinks.sent(event.uplinkId, event.clientDeviceId);
     if (event.event === 'uplink_acknowledged') return this.uplinks.acknowledged(event.uplinkId, event.outcome, event.reason);
     if (event.event === 'detached' && this.signal.aborted) return; // it was told to
-    tell(event, (name, fields) => this.report(name, fields));
+    tell(event, (name, fields) => this.report(name, fields), this.options.address);
     if (event.event === 'command_answered') this.done(event.executionId, event.result);
   }
 
@@ -111,6 +114,7 @@ function started(options: GatewayOptions): Gateway {
   }
 }
 
-function refused({ status, reason, message }: PlantroomError): DomainError {
-  return new DomainError('conflict', 'simulator_refused', `the server refused the gateway: ${status} ${reason}: ${message}`, { metadata: { reason } });
+function refused(error: PlantroomError, address: string): DomainError {
+  const { status, reason } = error;
+  return new DomainError('conflict', 'simulator_refused', `the server refused the gateway: ${status}${reason && ` ${reason}`}: ${messageOf(error, address)}`, { metadata: { reason } });
 }

@@ -1,14 +1,16 @@
+import type { PlantroomError } from '../../../client';
 import type { GatewayEvent } from '../../../client/gateway';
+import { isServiceError, isUnreached, unreachedText } from '../../call/wireError';
 import type { Report, SimulatorEvent } from './simulatorOptions';
 
 type EventName = GatewayEvent['event'];
 type EventNamed<Name extends EventName> = Extract<GatewayEvent, { readonly event: Name }>;
-type Tellers = { readonly [Name in EventName]?: (event: EventNamed<Name>, report: Report) => void };
+type Tellers = { readonly [Name in EventName]?: (event: EventNamed<Name>, report: Report, address: string) => void };
 
 /** Uplinks are told by SimulatedUplinks, which knows what they show; a refusal ends the simulation with what the server said. */
 const TELLERS: Tellers = {
   attached: (event, report) => report('gateway.attached', { gateway_id: event.gatewayId, connection_id: event.connectionId, max_in_flight: event.maxInFlight, protocol_version: event.protocolVersion, server_version: event.serverVersion }),
-  detached: ({ error, retryInMs }, report) => report('gateway.detached', { ...(error && { status: error.status, reason: error.reason, message: error.message }), retry_in_ms: Math.round(retryInMs) }),
+  detached: ({ error, retryInMs }, report, address) => report('gateway.detached', { ...(error && { status: error.status, reason: error.reason, message: messageOf(error, address) }), retry_in_ms: Math.round(retryInMs) }),
   command_taken: (event, report) => report('command.taken', fieldsOf(event)),
   command_repeated: (event, report) => report('command.repeated', fieldsOf(event)),
   command_withdrawn: (event, report) => report('command.withdrawn', { execution_id: event.executionId }),
@@ -18,10 +20,17 @@ const TELLERS: Tellers = {
   store_recovered: (_, report) => report('store.recovered', {}),
 };
 
-/** Tells an event of the library as the simulator's, if it is one. */
-export function tell<Name extends EventName>(event: EventNamed<Name>, report: Report): void {
+/** Tells an event of the library as the simulator's, if it is one. `address`: the server's. */
+export function tell<Name extends EventName>(event: EventNamed<Name>, report: Report, address: string): void {
   const teller: Tellers[Name] = TELLERS[event.event];
-  teller?.(event, report);
+  teller?.(event, report, address);
+}
+
+/** What the server said, or what likely keeps it from being reached: the library speaks of its own options there, which nobody gave at the command line. */
+export function messageOf(error: PlantroomError, address: string): string {
+  if (!isUnreached(error)) return error.message;
+  const details = isServiceError(error.cause) ? error.cause.details.replaceAll(/\s+/g, ' ').trim() : '';
+  return details ? `${unreachedText(address)} (${details})` : unreachedText(address);
 }
 
 function fieldsOf({ executionId, attempt, clientDeviceId, payload, fPort }: EventNamed<'command_taken' | 'command_repeated'>): SimulatorEvent['fields'] {
