@@ -20,6 +20,8 @@ Both keep what else an object holds as settings, and show it too. A room sensor 
 
 const RAW = `With --raw a reading is its numbers in hundredths, two bytes each, the higher one first: of a valve its position, temperature and battery.`;
 
+const STORE = `With --store the single binary lays SQLite's machine code (3 MB) beside the file, in .runtime; it may be removed with the file.`;
+
 const MQTT_ANSWERS = `Whether a command is answered is up to the command:
   a response topic (MQTT 5)   the answer goes there, with the command's correlation data
   a member "id" in its JSON   the answer goes to --answer-topic, with the same "id"
@@ -44,7 +46,7 @@ function addGateway(simulate: Command): void {
     .option('--volatile', 'say that a restart forgets what was received')
     .option('--store <file>', 'keep commands and uplinks in this SQLite file, so that they survive a restart (default: in memory)')
     .option('--raw', 'send the readings as bytes, which nobody decoded')
-    .addHelpText('after', `\n${DEVICES}\n\n${RAW}`)
+    .addHelpText('after', `\n${DEVICES}\n\n${RAW}\n\n${STORE}`)
     .action((flags: GatewayFlags) => lazyGateway().simulateGateway(flags));
 }
 
