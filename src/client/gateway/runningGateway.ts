@@ -84,7 +84,10 @@ export class RunningGateway implements Gateway {
       report,
       hello: async () => helloMessage(facts, await this.commands.known()),
       onMessage: (attachment, message) => this.take(attachment, message),
-      onRoom: () => this.sender.roomMade(),
+      onRoom: () => {
+        this.commands.roomMade();
+        this.sender.roomMade();
+      },
       onDetached: () => this.detached(),
     });
   }
@@ -110,7 +113,7 @@ export class RunningGateway implements Gateway {
     if (this.isAttached) return; // a server says it once
     this.isAttached = true;
     this.report({ event: 'attached', gatewayId: this.gatewayId, connectionId, maxInFlight, protocolVersion: protocolVersion || 1, serverVersion });
-    this.commands.attach((sent) => attachment.send(sent), welcome);
+    this.commands.attach(attachment, welcome);
     this.sender.attach(attachment);
   }
 

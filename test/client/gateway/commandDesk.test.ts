@@ -26,7 +26,7 @@ class DeskRoom {
       fail: (error) => this.failures.push(error),
     });
     store.open({ connectionId: 'connection-1', gatewayId: undefined });
-    this.desk.attach((message) => this.hear(message), { serverTime: undefined, maxInFlight: 16, protocolVersion: 1, serverVersion: '' });
+    this.desk.attach({ send: (message) => this.hear(message), hasRoom: true }, { serverTime: undefined, maxInFlight: 16, protocolVersion: 1, serverVersion: '' });
   }
 
   take(executionId: string, seconds = 60): void {
@@ -49,6 +49,7 @@ class DeskRoom {
   async end(): Promise<void> {
     this.desk.stop();
     await this.desk.giveUp();
+    this.desk.detach();
     this.desk.close();
     this.writer.close();
     expect(this.failures).toEqual([]);
@@ -142,8 +143,26 @@ describe('what happens while a command is being kept', () => {
   });
 });
 
-describe('a command that cannot be read after a restart', () => {
-  it('is answered by how far it came, and the others go on', async () => {
+describe('what an earlier start left', () => {
+  it('is not delivered where the clock was set back meanwhile, as in a container that restarted', async () => {
+    const before = new DeskRoom();
+    before.now = 500_000;
+    await before.keepBusy();
+    before.take('waiting', 2);
+    await before.fate('waiting');
+    before.store.isKilled = true;
+    await before.end();
+    before.store.isKilled = false;
+    before.store.close();
+    const room = new DeskRoom(before.store);
+    room.now = 3000;
+    room.desk.resume();
+    expect(await room.fate('waiting')).toMatchObject({ kept: ['received', 'ended'], isDelivered: false });
+    expect(room.store.findCommand('waiting')?.result).toBe(Code.COMMAND_RESULT_CODE_EXPIRED);
+    await room.end();
+  });
+
+  it('and cannot be read is answered by how far it came, and the others go on', async () => {
     const before = new DeskRoom();
     await before.keepBusy();
     for (const executionId of ['rotten', 'sound']) before.take(executionId);

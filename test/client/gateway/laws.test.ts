@@ -1,5 +1,5 @@
 import { status } from '@grpc/grpc-js';
-import type { Gateway } from '../../../src/client/gateway';
+import { type Gateway, GatewayError } from '../../../src/client/gateway';
 import { CommandResultCode as Code, KnownStatus } from '../../../src/gen/gateway/v1/gateway_service';
 import type { FakeStream } from '../../support/fakePlantroom';
 import { GatewayRoom, HeldDeliveries, ShakyStore } from './gatewayRoom';
@@ -187,6 +187,41 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
     expect(held.calls.length).toBe(1);
   });
 
+  it('tells a result again that stays unacknowledged for half a minute', async () => {
+    jest.useFakeTimers({ doNotFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date', 'hrtime'] });
+    try {
+      room.start();
+      const stream = await attached();
+      stream.command('e1');
+      stream.command('e2');
+      await stream.result('e1');
+      await stream.result('e2');
+      stream.ackResult('e2');
+      await room.event('command_acknowledged');
+      const told = stream.messages.length;
+      await jest.advanceTimersByTimeAsync(30_000);
+      await stream.result('e1', told);
+      expect(stream.messages.slice(told).map(({ $case }) => $case)).toEqual(['commandResult']);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('tells thousands of results as the network takes them, without their texts in Hello, which would be too long', async () => {
+    const store = new ShakyStore();
+    store.open({ connectionId: 'connection-1', gatewayId: undefined });
+    const ended = { stage: 'ended', message: new Uint8Array(0), expiresAtUptimeMs: 0, machineStart: '', time: 1, result: Code.COMMAND_RESULT_CODE_REJECTED, code: 'c', text: 'm'.repeat(300) } as const;
+    store.apply(Array.from({ length: 3000 }, (_, n) => ({ kind: 'command', command: { executionId: `e${n}`, ...ended } }) as const));
+    store.close();
+    room.start({ store });
+    const stream = await attached();
+    const { known } = await stream.next('hello');
+    expect([known.length, known.every(({ status: found, code, message }) => found === KnownStatus.KNOWN_STATUS_REJECTED && code === '' && message === '')]).toEqual([3000, true]);
+    await stream.result('e2999');
+    const results = stream.messages.flatMap(({ $case, value }) => ($case === 'commandResult' ? [value] : []));
+    expect([new Set(results.map(({ executionId }) => executionId)).size, results.length, results.at(-1)?.message.length]).toEqual([3000, 3000, 300]);
+  });
+
   it('can keep silent about the reception', async () => {
     room.start({ withoutReceipts: true });
     const stream = await attached();
@@ -236,6 +271,15 @@ describe('a store that does not take commands', () => {
     stream.ackResult('e1');
     await room.event('command_acknowledged');
     expect([held.calls.length, store.log.length, room.names()]).toEqual([0, 0, ['attached', 'command_taken', 'store_failing', 'command_answered', 'command_acknowledged']]);
+  });
+
+  it('does not know of what comes where the store cannot be asked, and says that', async () => {
+    jest.spyOn(store, 'findCommand').mockImplementation(() => {
+      throw new GatewayError('store_failed', 'the disk is gone');
+    });
+    stream.command('e1');
+    expect(await stream.result('e1')).toMatchObject({ result: Code.COMMAND_RESULT_CODE_NO_ANSWER, code: 'gateway_store_failed' });
+    expect(held.calls.length).toBe(0);
   });
 
   it('refuses what it cannot keep until its turn comes', async () => {

@@ -168,17 +168,17 @@ describe('uplinks of a gateway', () => {
   it('keeps the order of a source when the store refused some of it', async () => {
     const store = new ShakyStore();
     store.refuses = ({ kind }) => kind === 'uplink';
-    let more = (): void => {};
+    const more = Promise.withResolvers<void>();
     async function* source(): AsyncGenerator<GatewayUplink> {
       yield reading(0, 'u0');
-      await new Promise<void>((resolve) => (more = resolve));
+      await more.promise;
       for (let n = 1; n < 5; n++) yield reading(n, `u${n}`);
     }
     room.start({ store, uplinks: source() });
     const stream = await attached();
     await room.event('store_failing');
     store.refuses = undefined;
-    more();
+    more.resolve();
     await stream.next('uplink', 5);
     expect(uplinkIds(stream)).toEqual(['u0', 'u1', 'u2', 'u3', 'u4']);
   });

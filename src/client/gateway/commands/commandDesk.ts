@@ -6,11 +6,12 @@ import type { GatewayStore, KeptCommand } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
 import { ChangesUnderWay } from './changesUnderWay';
 import { commandBytes, commandShown, keptMessage, resultMessage } from './commandMessages';
-import { expiryOf, serverClock, type ServerClock } from './deadline';
+import { expiryOf, isFromOtherStart } from './deadline';
 import { Deliverer, unkept } from './deliverer';
 import { emptyCommand, keptCommand, newCommand, type OpenCommand } from './openCommand';
-import { outcome, type Outcome } from './outcome';
-import { Results, type Send } from './results';
+import { expired, outcome, type Outcome } from './outcome';
+import { Results, type Stream } from './results';
+import { ServerClock } from './serverClock';
 
 /** What the desk stands on. */
 export interface CommandDeskOptions {
@@ -39,13 +40,13 @@ export class CommandDesk {
   private readonly changes: ChangesUnderWay;
   private readonly deliverer: Deliverer;
   private readonly results: Results;
-  private send: Send | undefined;
-  private server: ServerClock | undefined;
+  private stream: Stream | undefined;
+  private server = new ServerClock();
 
   constructor(private readonly options: CommandDeskOptions) {
     const { writer, report } = options;
     this.changes = new ChangesUnderWay(options.fail);
-    this.results = new Results({ writer, report, changes: this.changes, send: (message) => this.send?.(message) });
+    this.results = new Results({ writer, report, changes: this.changes, open: this.open });
     this.deliverer = new Deliverer({ ...options, changes: this.changes, results: this.results, onKept: (command) => this.kept(command) });
   }
 
@@ -65,15 +66,22 @@ export class CommandDesk {
   }
 
   /** The server welcomed the gateway. Hello told the results already; only `command_result` is acknowledged. */
-  attach(send: Send, welcome: Welcome): void {
-    this.send = send;
-    this.server = serverClock(welcome, this.options.clock);
-    for (const command of this.open.values()) this.results.tell(command);
+  attach(stream: Stream, { serverTime }: Welcome): void {
+    this.stream = stream;
+    this.server = new ServerClock();
+    if (serverTime) this.server.saw(serverTime.getTime(), this.options.clock.earliest());
+    this.results.attach(stream);
+  }
+
+  /** There is room on the stream. */
+  roomMade(): void {
+    this.results.roomMade();
   }
 
   /** The stream ended. */
   detach(): void {
-    this.send = undefined;
+    this.stream = undefined;
+    this.results.detach();
   }
 
   /** A command came. One that is known is told of, never done again. */
@@ -85,7 +93,7 @@ export class CommandDesk {
     try {
       past = this.options.store.findCommand(executionId);
     } catch (error) {
-      return this.refuse(message, unkept('refused', error, 'the store could not be asked whether it was done before'));
+      return this.refuse(message, unkept('no_answer', error, 'the store could not be asked whether it was done before'));
     }
     if (past) this.repeat(message, () => this.tellPast(past));
     else this.receive(message);
@@ -126,7 +134,7 @@ export class CommandDesk {
 
   /** Whether something is being delivered or kept, or the server has not acknowledged a result that it can be told. */
   isBusy(): boolean {
-    return this.deliverer.count > 0 || this.changes.count > 0 || (this.send !== undefined && [...this.open.values()].some(({ isTellable }) => isTellable));
+    return this.deliverer.count > 0 || this.changes.count > 0 || (this.stream !== undefined && [...this.open.values()].some(({ isTellable }) => isTellable));
   }
 
   private add(kept: KeptCommand, clientDeviceId = ''): OpenCommand {
@@ -142,7 +150,9 @@ export class CommandDesk {
     } catch (error) {
       return this.results.settle(this.add(kept), unkept('unreachable', error, 'it waited when the gateway stopped'));
     }
-    this.deliverer.resume(this.add(kept, message.clientDeviceId));
+    const command = this.add(kept, message.clientDeviceId);
+    if (isFromOtherStart(kept, message, this.options.clock)) this.results.settle(command, expired('the machine restarted, so that its deadline is not known'));
+    else this.deliverer.resume(command);
   }
 
   private repeat(message: Command, tell: () => void): void {
@@ -171,7 +181,7 @@ export class CommandDesk {
     this.tell(command);
   }
 
-  /** It is not kept, and so never done. */
+  /** It is not kept, and so not done by this call; told until it is acknowledged. */
   private refuse(message: Command, found: Outcome): void {
     const { executionId, clientDeviceId } = message;
     const command = newCommand(emptyCommand(executionId), clientDeviceId);
@@ -184,11 +194,11 @@ export class CommandDesk {
   private tell(command: OpenCommand): void {
     if (command.isTellable) return this.results.tell(command);
     const { executionId, time } = command.kept;
-    if (command.isKept && !this.options.withoutReceipts) this.send?.({ $case: 'commandReceived', value: { executionId, time: new Date(time) } });
+    if (command.isKept && !this.options.withoutReceipts) this.stream?.send({ $case: 'commandReceived', value: { executionId, time: new Date(time) } });
   }
 
   /** Of a command that the server has the result of. */
   private tellPast(kept: KeptCommand): void {
-    if (kept.result !== 0) this.send?.({ $case: 'commandResult', value: resultMessage(kept) });
+    if (kept.result !== 0) this.stream?.send({ $case: 'commandResult', value: resultMessage(kept) });
   }
 }

@@ -177,8 +177,8 @@ export class Deliverer {
   }
 }
 
-/** What could not be kept was not done. */
-export function unkept(result: 'refused' | 'unreachable', error: unknown, what: string): Outcome {
+/** What became of a command that the store failed for: what could not be kept was not done. */
+export function unkept(result: 'refused' | 'unreachable' | 'no_answer', error: unknown, what: string): Outcome {
   const reason = error instanceof GatewayError ? error.reason : 'store_failed';
   return outcome(result, `gateway_${reason}`, `${what}: ${error instanceof Error ? error.message : String(error)}`.slice(0, 2000));
 }

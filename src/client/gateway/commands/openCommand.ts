@@ -9,6 +9,8 @@ export interface OpenCommand {
   isKept: boolean;
   /** Whether its result may leave: it is kept, or a restart would not do what the result says was not done. */
   isTellable: boolean;
+  /** When its result was last told on this stream, in ticks; undefined: it was not. */
+  toldAt: number | undefined;
   /** The server does not want it any more. */
   isWithdrawn: boolean;
   /** Its turn came, which decides what becomes of it. */
@@ -28,7 +30,7 @@ export function emptyCommand(executionId: string): KeptCommand {
 
 /** A command that came and is not kept yet. */
 export function newCommand(kept: KeptCommand, clientDeviceId: string): OpenCommand {
-  return { kept, clientDeviceId, isKept: false, isTellable: false, isWithdrawn: false, isStarting: false, keeping: undefined, timer: undefined };
+  return { kept, clientDeviceId, isKept: false, isTellable: false, toldAt: undefined, isWithdrawn: false, isStarting: false, keeping: undefined, timer: undefined };
 }
 
 /** A command as it was kept before a restart. */

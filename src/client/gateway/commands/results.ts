@@ -7,23 +7,60 @@ import { answerShown, resultMessage } from './commandMessages';
 import { type OpenCommand, withoutMessage } from './openCommand';
 import type { Outcome } from './outcome';
 
-/** Says something to the server, as far as one is attached. */
-export type Send = (message: NonNullable<AttachRequest['message']>) => void;
+/** Where something is said to the server. */
+export interface Stream {
+  send(message: NonNullable<AttachRequest['message']>): void;
+  /** False: enough waits for the network. */
+  readonly hasRoom: boolean;
+}
 
 /** What telling results needs. */
 export interface ResultsOptions {
   readonly writer: StoreWriter;
   readonly changes: ChangesUnderWay;
-  readonly send: Send;
+  /** Every command whose result the server has not acknowledged. */
+  readonly open: ReadonlyMap<string, OpenCommand>;
   readonly report: (event: GatewayEvent) => void;
 }
+
+const TICK_MS = 10_000;
+// What was not acknowledged for so many ticks is told again.
+const PATIENCE_TICKS = 3;
 
 /**
  * Keeps results and tells them. A result leaves when it is kept. Where the store fails, that of a command that was begun leaves all the same, for after
  * a restart it would be `no_answer` and never done again; one that says that nothing was done waits, for after a restart it could be done.
  */
 export class Results {
+  private stream: Stream | undefined;
+  private tick = 0;
+  private timer: NodeJS.Timeout | undefined;
+  /** There may be some to tell as soon as there is room. */
+  private hasDue = false;
+
   constructor(private readonly options: ResultsOptions) {}
+
+  /** The server welcomed the gateway: each result is told, and after half a minute again. */
+  attach(stream: Stream): void {
+    this.stream = stream;
+    for (const command of this.options.open.values()) command.toldAt = undefined;
+    this.timer = setInterval(() => {
+      this.tick += 1;
+      this.tellDue();
+    }, TICK_MS);
+    this.tellDue();
+  }
+
+  /** The stream ended. */
+  detach(): void {
+    this.stream = undefined;
+    clearInterval(this.timer);
+  }
+
+  /** There is room on the stream. */
+  roomMade(): void {
+    if (this.hasDue) this.tellDue();
+  }
 
   /** The command came to its end. */
   settle(command: OpenCommand, { result, code, text, time }: Outcome): void {
@@ -42,7 +79,19 @@ export class Results {
 
   /** Tells the result of a command that has one, if it may leave. */
   tell(command: OpenCommand): void {
-    if (command.isTellable) this.options.send({ $case: 'commandResult', value: resultMessage(command.kept) });
+    if (!command.isTellable || !this.stream) return;
+    command.toldAt = this.tick;
+    this.stream.send({ $case: 'commandResult', value: resultMessage(command.kept) });
+  }
+
+  private tellDue(): void {
+    for (const command of this.options.open.values()) {
+      if (command.toldAt !== undefined && this.tick - command.toldAt < PATIENCE_TICKS) continue;
+      this.hasDue = this.stream?.hasRoom !== true;
+      if (this.hasDue) return;
+      this.tell(command);
+    }
+    this.hasDue = false;
   }
 
   private async keep(command: OpenCommand, mayLeaveAnyway: boolean): Promise<void> {
