@@ -1,6 +1,6 @@
-// Freezes the protos as they are as those of a release: `node scripts/protos/release.mjs VERSION`. Refuses what breaks the release before, and never writes over one.
+// Freezes the protos as they are as those of a release: `node scripts/protos/release.mjs VERSION`. VERSION is that of package.json. Refuses what breaks the release before, and never writes over one.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, constants, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { compareVersions, FOLDER, imageOf, isVersion, releases } from './releases.mjs';
@@ -20,6 +20,8 @@ function refused() {
   const newest = releases().at(-1);
   if (releases().includes(version)) return `${version} was released: its protos stay as they are in ${imageOf(version)}; give the next version`;
   if (newest && compareVersions(version, newest) < 0) return `${version} is older than ${newest}, which was released; give a later version`;
+  const { version: own } = JSON.parse(readFileSync('package.json', 'utf8'));
+  if (version !== own) return `package.json says ${own}, so ${version} is not what is released; give ${own}, or change package.json first`;
   return undefined;
 }
 

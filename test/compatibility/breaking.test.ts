@@ -1,10 +1,26 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 
 const env = { ...process.env, PATH: resolve('node_modules/.bin') + delimiter + process.env.PATH };
 const COMMANDS = 'proto/actuator_command/v2/actuator_command_service.proto';
+
+const BROKEN = [
+  'ActuatorCommandService/CreateCommand: its route POST /api/v2/devices/{id}/commands body * is gone',
+  'ActuatorCommandService/GetCommand: its route GET /api/v2/devices/{id}/commands/{command_id} is gone',
+  'ActuatorCommandService/GetCommand: required_scope was commands:read and is organizations:write',
+  'ActuatorCommandService/PreviewEncoder: admin_only is new',
+  'ActuatorCommandService/ExecuteCommand: success_status was 202 and is 200',
+  'ActuatorCommandService/ExecuteCommand: its status 422 where rejectionReason is validation_failed is gone, or comes after another one',
+  'ParamSchema.description: max_length was 2000 and is 1999',
+  'CommandDefinition.params_schema: max_items was 64 and is 63',
+  'CommandDefinition.f_port: max was 223 and is 222',
+  'CommandDefinition.f_port: min was 1 and is 2',
+  'CreateCommandRequest.organization_id: required is new',
+  'CreateCommandRequest.organization_id: format was 0 and is 2',
+  'CreateCommandRequest.organization_id: in is new',
+];
 
 describe('what breaks those who have the protos of a release', () => {
   let folder: string;
@@ -23,7 +39,10 @@ describe('what breaks those who have the protos of a release', () => {
     const { status, stdout, stderr } = spawnSync(command, args, { cwd: folder, env, encoding: 'utf8' });
     return { status, output: stdout + stderr };
   };
-  const release = (version: string): { status: number | null; output: string } => run(process.execPath, 'scripts/protos/release.mjs', version);
+  const release = (version: string, own = version): { status: number | null; output: string } => {
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ version: own }));
+    return run(process.execPath, 'scripts/protos/release.mjs', version);
+  };
   const breaking = (): { status: number | null; output: string } => run('sh', 'scripts/breaking.sh');
   const edit = (file: string, ...changes: readonly (readonly [string, string])[]): void => {
     const path = join(folder, file);
@@ -51,7 +70,27 @@ describe('what breaks those who have the protos of a release', () => {
     expect(release('0.10.0')).toMatchObject({ status: 1 });
   });
 
-  it('is not what is only added', () => {
+  it('is found in what methods need and fields may hold, which buf does not look at', () => {
+    expect(release('0.9.0')).toMatchObject({ status: 0 });
+    edit(
+      COMMANDS,
+      ['{get: "/api/v2/devices/{id}/commands/{command_id}"}', '{get: "/other/v2/devices/{id}/commands/{command_id}"}'],
+      ['post: "/api/v2/devices/{id}/commands"\n      body: "*"', 'put: "/api/v2/devices/{id}/commands"\n      body: "command"'],
+      ['required_scope) = "commands:read"', 'required_scope) = "organizations:write"'],
+      ['success_status) = 202', 'success_status) = 200'],
+      ['status: 422', 'status: 423'],
+      ['option (plantroom.v1.changes_nothing) = true;', 'option (plantroom.v1.changes_nothing) = true;\n    option (plantroom.v1.admin_only) = true;'],
+      ['{max_length: 2000}', '{max_length: 1999}'],
+      ['    min: 1\n    max: 223\n', '    min: 2\n    max: 222\n'],
+      ['{max_items: 64}', '{max_items: 63}'],
+      ['string organization_id = 2 [(plantroom.v1.rules) = {max_length: 128}]', 'string organization_id = 2 [(plantroom.v1.rules) = {\n    required: true\n    max_length: 128\n    format: STRING_FORMAT_ID\n    in: ["one"]\n  }]'],
+    );
+    const { status, output } = breaking();
+    expect(status).toBe(1);
+    expect(output.split('\n').filter((line) => line.startsWith('actuator_command.v2.'))).toEqual(BROKEN.map((line) => `actuator_command.v2.${line}`));
+  });
+
+  it('is not what is only added, or wider', () => {
     expect(release('0.9.0')).toMatchObject({ status: 0 });
     edit(
       COMMANDS,
@@ -59,6 +98,11 @@ describe('what breaks those who have the protos of a release', () => {
       ['  EXECUTION_STATE_UNCONFIRMED = 7;', '  EXECUTION_STATE_UNCONFIRMED = 7;\n  EXECUTION_STATE_ADDED = 1000;'],
       ['message Execution {', 'message Added {}\nmessage Execution {'],
       ['  rpc CreateCommand(', '  rpc AddedCommand(GetCommandRequest) returns (Command);\n  rpc CreateCommand('],
+      ['{get: "/api/v2/devices/{id}/commands"}', '{\n      get: "/api/v2/devices/{id}/commands"\n      additional_bindings: {get: "/api/v3/devices/{id}/commands"}\n    }'],
+      ['{max_length: 2000}', '{max_length: 2001}'],
+      ['{max_bytes: 65536}', '{}'],
+      ['    min: 1\n    max: 223\n', '    min: 0\n    max: 224\n'],
+      ['      value: "device_queue_full"\n    };\n', '      value: "device_queue_full"\n    };\n    option (plantroom.v1.status_rules) = {\n      status: 423\n      field: "rejectionReason"\n      value: "added"\n    };\n'],
     );
     expect(breaking()).toEqual({ status: 0, output: 'protos against those of the release 0.9.0\n' });
   });
@@ -71,6 +115,7 @@ describe('what breaks those who have the protos of a release', () => {
     expect(breaking()).toMatchObject({ status: 100, output: expect.stringContaining('"added"') });
     expect(release('0.10.0')).toMatchObject({ status: 1, output: expect.stringContaining('0.10.0 was released') });
     expect(release('0.9.1')).toMatchObject({ status: 1, output: expect.stringContaining('older than 0.10.0') });
+    expect(release('0.11.0', '0.10.1')).toMatchObject({ status: 1, output: expect.stringContaining('package.json says 0.10.1') });
     expect(release('next')).toMatchObject({ status: 1, output: expect.stringContaining('MAJOR.MINOR.PATCH') });
     writeFileSync(join(folder, 'proto-releases', 'draft.binpb'), '');
     expect(breaking()).toMatchObject({ status: 1, output: expect.stringContaining('draft.binpb') });
@@ -81,4 +126,10 @@ it('the protos break nothing that was released', () => {
   const { status, stdout } = spawnSync('sh', ['scripts/breaking.sh'], { env, encoding: 'utf8' });
   expect(stdout).toMatch(/^protos against those of the release \d+\.\d+\.\d+\n$/);
   expect(status).toBe(0);
+});
+
+it('each version of the CHANGELOG has the protos that it was released with', () => {
+  const versions = [...readFileSync('CHANGELOG.md', 'utf8').matchAll(/^## (\d+\.\d+\.\d+)/gm)].map(([, version]) => version);
+  expect(versions).toContain('0.1.0');
+  expect(readdirSync('proto-releases').toSorted()).toEqual(versions.map((version) => `${version}.binpb`).toSorted());
 });
