@@ -18,6 +18,8 @@ const CONSUMERS = {
   'ES module, nodenext': { file: 'use.mts', options: { module: 'nodenext' } },
   'ES module, bundler': { file: 'use.ts', options: { module: 'esnext', moduleResolution: 'bundler', noEmit: true } },
 };
+// That the README and the example name.
+const OLDEST_TYPESCRIPT = /"typescript": ">=([\d.]+)"/.exec(readFileSync('docs/examples/typescript/package.json', 'utf8'))[1];
 const began = performance.now();
 const say = (what) => console.log(`client: ${((performance.now() - began) / 1000).toFixed(1).padStart(5)} s  ${what}`);
 const sqlite = JSON.parse(readFileSync('package-lock.json', 'utf8')).packages['node_modules/better-sqlite3'].version;
@@ -80,12 +82,14 @@ async function runExamples(file, nodes, { connectionId, deviceId, commandId }) {
   const blocks = [...readFileSync('src/client/README.md', 'utf8').matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, text], at) => [`readme${at}.ts`, text]);
   assert.ok(blocks.length >= 4, 'the README of the package must show how it is used');
   const examples = resolve('docs/examples/typescript');
-  const { folder: cwd } = await makeProject(join(folder, 'examples'), { from: examples, files: Object.fromEntries(blocks), packages: [file, `better-sqlite3@${sqlite}`] });
+  const { folder: cwd } = await makeProject(join(folder, 'examples'), { from: examples, files: Object.fromEntries(blocks), packages: [file, `better-sqlite3@${sqlite}`, `oldest-typescript@npm:typescript@${OLDEST_TYPESCRIPT}`] });
   writeFileSync(join(cwd, 'tsconfig.strict.json'), JSON.stringify({ extends: './tsconfig.json', compilerOptions: { skipLibCheck: false } }));
   await compile(cwd, 'tsconfig.strict.json');
-  say(`the examples and ${blocks.length} blocks of the README type-check`);
+  await run(process.execPath, ['node_modules/oldest-typescript/bin/tsc', '-p', 'tsconfig.strict.json', '--noEmit'], { cwd });
+  say(`the examples and ${blocks.length} blocks of the README type-check, with TypeScript ${OLDEST_TYPESCRIPT} too`);
   const gateway = ['dist/gateway.js', ...server.flags, '--connection', connectionId, '--store', 'gateway.db', '--every', '0.5'];
   const { env } = server;
+  await assert.rejects(run(process.execPath, ['dist/client.js', ...server.flags, '--device', deviceId], { cwd, env }), /give both --device and --command/);
   const running = start(process.execPath, gateway, { cwd, env });
   await running.until('attached');
   for (const [at, { node, version }] of nodes.entries()) {
