@@ -1,6 +1,6 @@
 import { createPlantroomClient, executeAndSettle, settled, type ClientOptions, type PlantroomClient, type PlantroomError } from '../../src/client';
 import { FakeServices } from './fakeServices';
-import { RawServer, reset, trailers, wellAnswered } from './rawServer';
+import { begunThenGone, RawServer, reset, trailers, wellAnswered } from './rawServer';
 
 const RealDate = Date;
 const INTERNAL_ERROR = 2;
@@ -39,6 +39,13 @@ describe('calls of plantroom-client that break', () => {
     expect(server.paths).toHaveLength(6);
     expect(await failure(client.devices.createDigitalDevice({ name: 'one' }))).toMatchObject({ status: 'UNAVAILABLE', message: 'the connection was cut before the answer came' });
     expect(server.paths).toHaveLength(7);
+  });
+
+  it('after the headers of the answer came are made again too', async () => {
+    const client = open();
+    server.script = (n) => (n < 2 ? begunThenGone : wellAnswered);
+    await expect(client.devices.listDigitalDevices({})).resolves.toMatchObject({ devices: [] });
+    expect(server.paths).toHaveLength(3);
   });
 
   it('by a CANCELLED that a server sent keep what it said, and are made once', async () => {

@@ -17,6 +17,13 @@ export const trailers = (fields: Readonly<Record<string, string>>): RawAnswer =>
 /** Resets the stream with a code of HTTP/2. */
 export const reset = (code: number): RawAnswer => (stream) => stream.close(code);
 
+/** Sends the headers of an answer, then breaks the connection. */
+export const begunThenGone: RawAnswer = (stream) => {
+  stream.respond(HEADERS);
+  const { session } = stream;
+  setTimeout(() => session?.socket.resetAndDestroy(), 20);
+};
+
 /** What no gRPC server would do, as proxies and servers that go down do it. */
 export class RawServer {
   readonly paths: string[] = [];

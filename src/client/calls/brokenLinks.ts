@@ -9,6 +9,8 @@ export function neverLeft({ code, details }: ServiceError): boolean {
 const CUT: Readonly<Partial<Record<status, RegExp>>> = {
   [status.CANCELLED]: /^Call cancelled$/,
   [status.INTERNAL]: /^Received RST_STREAM with code/,
+  // gRPC itself makes a call again after these, but not once its headers are there.
+  [status.UNAVAILABLE]: /^(Connection dropped|(read|write) E[A-Z]+)$/,
   [status.UNKNOWN]: /^No status information received$/,
 };
 
