@@ -1,5 +1,6 @@
-import { status } from '@grpc/grpc-js';
+import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import { GatewayError, type GatewayOptions, memoryStore, startGateway } from '../../../src/client/gateway/index';
+import { Attachment } from '../../../src/client/gateway/link/attachment';
 import { pauseAfter, usualBackoff } from '../../../src/client/gateway/link/endings';
 import { PlantroomError } from '../../../src/client/index';
 import { CommandResultCode as Code } from '../../../src/gen/gateway/v1/gateway_service';
@@ -135,6 +136,19 @@ describe('a gateway that attaches', () => {
     expect(delivery.signal.aborted).toBe(true);
     expect(await stream.next('commandResult')).toMatchObject({ executionId: 'first', result: Code.COMMAND_RESULT_CODE_NO_ANSWER, code: 'gateway_stopped' });
     expect(store.findCommand('second')?.stage).toBe('received');
+  });
+
+  it('leaves a server that does not welcome it, and stops before that without waiting', async () => {
+    const client = new Client(room.server.address, credentials.createInsecure());
+    const hello = { connectionId: 'connection-1', gatewayId: 'gateway-1', bootId: 'boot-1', software: '', store: 1, known: [], lowestProtocolVersion: 1, highestProtocolVersion: 1 };
+    const attachment = new Attachment({ client, metadata: new Metadata(), hello, address: room.server.address, welcomeWithinMs: 20, onMessage: () => {}, onRoom: () => {} });
+    expect(await attachment.ended).toMatchObject({ name: 'PlantroomError', status: 'DEADLINE_EXCEEDED', reason: 'welcome_missing' });
+    client.close();
+    const gateway = room.start();
+    await (await room.server.stream(1)).next('hello');
+    await gateway.stop();
+    await gateway.ended;
+    expect(room.names()).toEqual([]);
   });
 
   it('stops while no server is there', async () => {

@@ -97,6 +97,22 @@ describe('a gateway and the real server', () => {
     expect(readings.map(({ value }) => value?.value)).toEqual([0, 1, 2, 3, 4]);
   });
 
+  it('part where another gateway takes over, and say when the first one comes again', async () => {
+    const { id } = await client.connections.createConnection({ connectorId: 'gateway', name: 'Boiler room', enabled: true });
+    const first = Promise.withResolvers<void>();
+    const replaced = Promise.withResolvers<GatewayEvent>();
+    const onEvent = (event: GatewayEvent): void => {
+      if (event.event === 'attached') first.resolve();
+      if (event.event === 'detached') replaced.resolve(event);
+    };
+    const options = { ...where, connectionId: id, deliver: () => ({ result: 'refused' }) as const };
+    const older = startGateway({ ...options, store: memoryStore(), onEvent });
+    await first.promise;
+    const newer = startGateway({ ...options, store: memoryStore() });
+    expect(await replaced.promise).toMatchObject({ event: 'detached', error: { status: 'ABORTED', reason: 'gateway_replaced' }, retryInMs: 30_000 });
+    await Promise.all([older.stop(), newer.stop()]);
+  });
+
   it('part where the key may not attach, and say why', async () => {
     const { key } = await server.newKey(server.organizationId, { scopes: ['devices:read'] });
     const gateway = startGateway({ ...where, apiKey: key, connectionId, store: memoryStore(), deliver: () => ({ result: 'refused' }), whenRefused: 'stop' });
