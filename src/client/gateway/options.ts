@@ -72,7 +72,8 @@ export interface GatewayOptions extends ServerOptions {
   readonly deliver: (command: DeliveredCommand, delivery: Delivery) => Promise<DeliveryResult> | DeliveryResult;
   /**
    * A source of uplinks, read as fast as they can be kept; `send` of the gateway takes single ones too. Its end is no event. One of its uplinks that the
-   * server would not take is left out: event `uplink_refused`. If it throws, the gateway stops in peace and `ended` rejects with `source_failed`.
+   * server would not take is left out: event `uplink_refused`. Up to 256 that were taken from it are not kept yet, and are gone if the process is killed; `send` says
+   * when an uplink is safe. If it throws, the gateway stops in peace and `ended` rejects with `source_failed`.
    */
   readonly uplinks?: AsyncIterable<GatewayUplink>;
   /** Everything that happens, for a log. Must not throw. */
@@ -89,7 +90,7 @@ export interface GatewayOptions extends ServerOptions {
   readonly whenRefused?: 'retry' | 'stop';
   /** True: does not confirm commands with `command_received`, only by their results: for trying out how the server deals with such gateways. */
   readonly withoutReceipts?: boolean;
-  /** Pause before the attempt that follows this many failed ones, in milliseconds; from 1 s to 30 s with some chance in it unless said. */
+  /** Pause before the attempt that follows this many failed ones, in milliseconds; from 1 s to 30 s with some chance in it unless said, and where it throws or gives none. */
   readonly backoffMs?: (failures: number) => number;
 }
 
@@ -101,6 +102,6 @@ export interface Gateway {
   readonly gatewayId: string;
   /** Keeps an uplink; resolves when it is in the store, on disk where that is durable: from then on it reaches the server. Rejects with GatewayError. */
   send(uplink: GatewayUplink): Promise<{ readonly uplinkId: string }>;
-  /** Ends in peace: takes nothing new, lets what is being delivered end for at most `graceMs` (5,000 unless said), and closes the store. */
+  /** Ends in peace: takes nothing new, lets what is being delivered end for at most `graceMs` (5,000 unless said; Infinity: however long it takes), and closes the store. Rejects with GatewayError `options_invalid` where that is no number from 0 on. */
   stop(graceMs?: number): Promise<void>;
 }

@@ -15,6 +15,8 @@ import { UplinkDesk } from './uplinks/uplinkDesk';
 import { UplinkSender } from './uplinks/uplinkSender';
 
 const GRACE_MS = 5000;
+// 24 days: the longest time of a timer.
+const LONGEST_GRACE_MS = 2 ** 31 - 1;
 const IDLE_LOOK_MS = 5;
 
 /** The parts of a gateway, put together. */
@@ -70,7 +72,8 @@ export class RunningGateway implements Gateway {
   }
 
   async stop(graceMs = GRACE_MS): Promise<void> {
-    this.stopping ??= this.end(graceMs);
+    if (!(graceMs >= 0)) throw new GatewayError('options_invalid', 'graceMs must be a number of milliseconds from 0 on; or leave it out');
+    this.stopping ??= this.end(Math.min(graceMs, LONGEST_GRACE_MS));
     await this.stopping;
   }
 
@@ -150,13 +153,13 @@ export class RunningGateway implements Gateway {
     await this.commands.giveUp();
     await this.attaching.stop();
     await this.running;
-    this.commands.close();
     try {
       this.writer.close();
       this.options.store.close();
     } catch (error) {
       this.failure ??= error;
     }
+    this.commands.close();
     this.conclude();
   }
 

@@ -50,6 +50,35 @@ describe('a gateway that attaches', () => {
     expect(room.events.filter(({ event }) => event === 'detached').length).toBe(4);
   });
 
+  it.each([
+    ['throws', () => { throw new Error('mine'); }],
+    ['gives no number', () => Number.NaN],
+    ['gives what has passed', () => -1],
+  ])('makes the usual pause where its backoffMs %s', async (_, backoffMs) => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    room.start({ backoffMs });
+    (await room.server.stream(0)).fail(status.UNAVAILABLE, 'gone');
+    expect((await room.event('detached')).retryInMs).toBeGreaterThanOrEqual(1000);
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining('backoffMs'));
+    warn.mockRestore();
+  });
+
+  it('stops with as much patience as it is told', async () => {
+    const held = new HeldDeliveries();
+    const gateway = room.start({ deliver: held.deliver });
+    const stream = await room.server.stream(0);
+    stream.welcome();
+    stream.command('e1');
+    const { answer } = await held.call(0);
+    await expect(gateway.stop(Number.NaN)).rejects.toMatchObject({ reason: 'options_invalid' });
+    const stopped = gateway.stop(Infinity);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    answer({ result: 'accepted' });
+    expect(await stream.result('e1')).toMatchObject({ result: Code.COMMAND_RESULT_CODE_ACCEPTED });
+    stream.ackResult('e1');
+    await stopped;
+  });
+
   it('waits where the server says so, and half a minute after it was replaced', () => {
     expect(pauseAfter(error({ status: 'ABORTED', reason: 'gateway_replaced' }), 1)).toBe(30_000);
     expect(pauseAfter(error({ status: 'ABORTED', reason: 'gateway_replaced', retryAfterMs: 12_000 }), 1)).toBe(12_000);

@@ -79,11 +79,14 @@ describe('what happens while a command is being kept', () => {
 
   it('the gateway stops: what was to begin is answered, what was to wait waits for the next start', async () => {
     await room.keepBusy();
+    const timers = jest.spyOn(globalThis, 'setTimeout');
     room.take('waiting');
     room.desk.stop();
     expect(await room.fate('waiting')).toEqual({ kept: ['received'], told: ['received'], isDelivered: false });
     room.take('late');
     expect(await room.fate('late')).toEqual({ kept: ['received'], told: ['received'], isDelivered: false });
+    expect(timers).not.toHaveBeenCalled(); // it would hold the process
+    timers.mockRestore();
     await room.end();
     room = new DeskRoom();
     room.take('beginning');
@@ -126,11 +129,13 @@ describe('what happens while a command is being kept', () => {
     expect(await room.fate('e1')).toEqual({ kept: [], told: ['REFUSED gateway_store_full'], isDelivered: false });
   });
 
-  it('the server acknowledges what it was not told: nothing is forgotten', async () => {
+  it('the server acknowledges what it was not told, or with an outcome that is not known: nothing is forgotten', async () => {
     room.take('e1');
     room.desk.acknowledge('e1', 1);
     (await room.held.call(0)).answer({ result: 'accepted' });
     await new Promise((resolve) => setImmediate(resolve));
+    for (const outcome of [0, 99]) room.desk.acknowledge('e1', outcome);
+    expect(await room.desk.known()).toHaveLength(1);
     expect(await room.fate('e1')).toEqual({ kept: ['started', 'ended'], told: ['received', 'ACCEPTED '], isDelivered: true });
   });
 

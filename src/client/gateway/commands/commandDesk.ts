@@ -1,4 +1,4 @@
-import { type Command, type ResultOutcome, ResultOutcome as Outcomes, type Welcome } from '../../gen/gateway/v1/gateway_service';
+import { type Command, ResultOutcome, type Welcome } from '../../gen/gateway/v1/gateway_service';
 import type { GatewayEvent } from '../events';
 import type { MachineClock } from '../machineClock';
 import type { GatewayOptions } from '../options';
@@ -29,6 +29,12 @@ export interface CommandDeskOptions {
 
 /** As many as Hello can list. */
 const MOST_OPEN = 10_000;
+
+const OUTCOMES: Readonly<Partial<Record<ResultOutcome, string>>> = {
+  [ResultOutcome.RESULT_OUTCOME_APPLIED]: 'applied',
+  [ResultOutcome.RESULT_OUTCOME_LATE]: 'late',
+  [ResultOutcome.RESULT_OUTCOME_UNKNOWN]: 'unknown',
+};
 
 /**
  * Every command from its arrival to the acknowledgement of its result. It is kept before the server is told: as `started` where its turn comes at
@@ -107,11 +113,12 @@ export class CommandDesk {
     this.deliverer.withdraw(command);
   }
 
-  /** The server has a result. Of a command that it was not told the result of it has none: nothing is forgotten. */
+  /** The server has a result. Where it does not say anything known of it, or was not told one, nothing is forgotten. */
   acknowledge(executionId: string, found: ResultOutcome): void {
+    const outcome = OUTCOMES[found];
     const command = this.open.get(executionId);
-    if (command && !command.isTellable) return;
-    this.options.report({ event: 'command_acknowledged', executionId, outcome: (Outcomes[found] ?? 'unknown').replace('RESULT_OUTCOME_', '').toLowerCase() });
+    if (outcome === undefined || command?.isTellable === false) return;
+    this.options.report({ event: 'command_acknowledged', executionId, outcome });
     this.open.delete(executionId);
     if (command?.isKept) this.options.writer.writeLater({ kind: 'command_acknowledged', executionId });
   }

@@ -98,7 +98,7 @@ export class Deliverer {
 
   /** Ends the wait at the deadline. A timer does not count the sleep of the machine, so the clock is asked again. */
   private watch(command: OpenCommand): void {
-    if (!isWaiting(command) || this.isOverdue(command)) return;
+    if (this.isStopped || !isWaiting(command) || this.isOverdue(command)) return;
     const remaining = command.kept.expiresAtUptimeMs - this.options.clock.latest();
     command.timer = setTimeout(() => this.watch(command), Math.max(1, Math.min(remaining, LONGEST_TIMER_MS)));
   }

@@ -6,7 +6,7 @@ import { PlantroomError } from '../../plantroomError';
 import type { GatewayEvent } from '../events';
 import { pause } from '../pause';
 import { Attachment } from './attachment';
-import { isRefusal, pauseAfter } from './endings';
+import { givenBackoff, isRefusal, pauseAfter } from './endings';
 
 type Came = NonNullable<AttachResponse['message']>;
 
@@ -96,7 +96,7 @@ export class Attaching {
 
   private async waitAfter(error: PlantroomError | undefined, failures: number): Promise<void> {
     const { backoffMs, whenRefused, report } = this.options;
-    const retryInMs = pauseAfter(error, backoffMs(failures));
+    const retryInMs = pauseAfter(error, givenBackoff(backoffMs, failures));
     if (error && isRefusal(error)) {
       report({ event: 'refused', error, retryInMs: whenRefused === 'stop' ? undefined : retryInMs });
       if (whenRefused === 'stop') throw error;
