@@ -34,12 +34,28 @@ const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   footprint: benchFootprint,
 };
 
-async function main(): Promise<void> {
+const SWITCHES = ['--short', '--large'];
+const FLAGS = ['--only', '--engine', '--profile'];
+
+/** Throws where a word means nothing here: it would be passed over, and everything measured for minutes. */
+function refuseStrange(words: readonly string[]): void {
+  const strange = words.filter((word, at) => ![...SWITCHES, ...FLAGS].includes(word) && !FLAGS.includes(words[at - 1] ?? ''));
+  if (strange.length > 0) throw new Error(`${strange.join(' ')} means nothing here; give some of ${[...SWITCHES, ...FLAGS.map((flag) => `${flag} ...`)].join(', ')}; a topic: --only gateway`);
+}
+
+/** Those of --only, or all. */
+function topicsAsked(): string[] {
   const only = argument('--only')?.split(',') ?? Object.keys(TOPICS);
   const unknown = only.filter((topic) => !(topic in TOPICS));
   if (unknown.length > 0) throw new Error(`--only ${unknown.join(',')} is no topic; give some of ${Object.keys(TOPICS).join(',')}`);
+  return only;
+}
+
+async function main(): Promise<void> {
+  refuseStrange(process.argv.slice(2));
+  const topics = topicsAsked();
   say(`plantroom bench${short ? ' --short' : ''}: node ${process.version}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, server ${pinSelf() ? 'on one core of its own' : 'not pinned: no taskset here'}`);
-  for (const topic of only) await TOPICS[topic]?.();
+  for (const topic of topics) await TOPICS[topic]?.();
 }
 
 void main();

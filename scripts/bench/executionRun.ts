@@ -1,4 +1,5 @@
 import { Gateway } from './gateway';
+import type { MeasuredGateway } from './gatewayLibraryWays';
 import { quantile } from './measure';
 import { openExecutor, type Site, type Valve } from './site';
 
@@ -23,8 +24,10 @@ export interface RunOptions {
   /** Positions are counted from here: an execution like one under way would be a duplicate. */
   readonly position: () => number;
   /** The gateway that takes every command and has it done at once; a lean one where none is given. */
-  readonly attach?: (acknowledged: (executionId: string, applied: boolean) => void) => Promise<{ detach(): Promise<void> }>;
+  readonly attach?: (acknowledged: (executionId: string, applied: boolean) => void) => Promise<Attached>;
 }
+
+type Attached = Pick<MeasuredGateway, 'lost' | 'detach'>;
 
 /** Which executions have ended, whether somebody waits for them already or not. */
 class Endings {
@@ -46,15 +49,18 @@ class Endings {
 }
 
 /** The machine's time goes to the server. */
-async function attachLean(site: Site, acknowledged: (executionId: string, applied: boolean) => void): Promise<Gateway> {
+async function attachLean(site: Site, acknowledged: (executionId: string, applied: boolean) => void): Promise<Attached> {
+  const loss = Promise.withResolvers<never>();
+  loss.promise.catch(() => {}); // whoever waits for it is told
   const gateway = await Gateway.attach(site.server, site.key, site.connectionId, {
     command: ({ executionId }) => {
       gateway.received(executionId);
       gateway.accepted(executionId);
     },
     acknowledged,
+    ended: (said) => loss.reject(new Error(`the stream of the gateway ended: ${said}`)),
   });
-  return gateway;
+  return { lost: loss.promise, detach: async () => await gateway.detach() };
 }
 
 /**
@@ -80,7 +86,7 @@ export async function runExecutions(site: Site, { milliseconds, concurrency, pos
       latencies.push(performance.now() - since);
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, caller));
+  await Promise.race([Promise.all(Array.from({ length: concurrency }, caller)), gateway.lost]);
   const elapsed = performance.now() - started;
   const cpu = site.server.process.cpuMilliseconds() - before;
   await gateway.detach();

@@ -12,12 +12,18 @@ export class RawGateway implements MeasuredGateway {
   private open = 0;
   private readonly waiting: (() => void)[] = [];
   private drained: Promise<void> | undefined;
+  private readonly loss = Promise.withResolvers<never>();
+  readonly lost = this.loss.promise;
 
   private constructor(
     private readonly client: GatewayServiceClient,
     private readonly stream: ClientDuplexStream<AttachRequest, AttachResponse>,
     private readonly hooks: WayHooks,
-  ) {}
+  ) {
+    this.lost.catch(() => {}); // whoever waits for it is told
+    const lose = (cause?: ServiceError): void => this.loss.reject(new Error('the stream of the raw gateway ended', { cause }));
+    stream.on('error', lose).on('end', lose);
+  }
 
   /** Attaches; resolves when the server has welcomed it. */
   static async attach({ server, key, connectionId }: Seat, hooks: WayHooks): Promise<RawGateway> {
@@ -28,7 +34,7 @@ export class RawGateway implements MeasuredGateway {
     const stream = client.attach(metadata);
     const gateway = new RawGateway(client, stream, hooks);
     await new Promise<void>((resolve, reject) => {
-      stream.on('error', (error: ServiceError) => reject(error));
+      gateway.lost.catch(reject);
       stream.on('data', ({ message }: AttachResponse) => (message?.$case === 'welcome' ? resolve() : gateway.heard(message)));
       const hello = { connectionId, gatewayId: `bench-${newId()}`, bootId: newId(), store: GatewayStore.GATEWAY_STORE_VOLATILE, known: [], lowestProtocolVersion: 1, highestProtocolVersion: 1, software: 'raw stream' };
       stream.write({ message: { $case: 'hello', value: hello } });

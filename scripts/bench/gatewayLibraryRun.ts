@@ -27,8 +27,7 @@ export async function runGatewayUplinks(way: Way, seat: Seat, devices: readonly 
       latencies.push(performance.now() - since);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, sender));
-  await all.promise;
+  await Promise.race([Promise.all([...Array.from({ length: AT_ONCE }, sender), all.promise]), gateway.lost]);
   const elapsed = performance.now() - began;
   const used = seat.server.process.cpuMilliseconds() - cpu;
   await gateway.detach();

@@ -24,6 +24,8 @@ export interface WayHooks {
 
 /** A gateway that is measured. */
 export interface MeasuredGateway {
+  /** Rejects when its stream ends without `detach`: then nothing that is waited for comes any more. Never resolves. */
+  readonly lost: Promise<never>;
   /** Hands an uplink over; resolves when the next one may follow. */
   uplink(clientDeviceId: string, values: Readonly<Record<string, unknown>>): Promise<void>;
   detach(): Promise<void>;
@@ -51,6 +53,8 @@ async function attachOnDisk(seat: Seat, hooks: WayHooks): Promise<MeasuredGatewa
 
 async function attachLibrary({ server, key, connectionId }: Seat, hooks: WayHooks, store: GatewayStore, clean: () => void): Promise<MeasuredGateway> {
   const welcomed = Promise.withResolvers<void>();
+  const loss = Promise.withResolvers<never>();
+  loss.promise.catch(() => {}); // whoever waits for it is told
   const gateway = startGateway({
     address: server.address,
     apiKey: key.apiKey,
@@ -64,13 +68,18 @@ async function attachLibrary({ server, key, connectionId }: Seat, hooks: WayHook
     deliver: () => ({ result: 'accepted' }),
     onEvent: (event) => {
       if (event.event === 'attached') welcomed.resolve();
+      else if (event.event === 'detached') loss.reject(new Error('the stream of the gateway ended', { cause: event.error })); // it would come back, and be measured with its pause
       else if (event.event === 'command_acknowledged') hooks.acknowledged(event.executionId, event.outcome === 'applied');
       else if (event.event === 'uplink_acknowledged') hooks.uplinked(event.uplinkId, event.outcome === 'stored');
     },
   });
-  gateway.ended.catch(welcomed.reject);
+  gateway.ended.catch((error: Error) => {
+    welcomed.reject(error);
+    loss.reject(error);
+  });
   await welcomed.promise;
   return {
+    lost: loss.promise,
     uplink: async (clientDeviceId, value) => void (await gateway.send({ clientDeviceId, payload: { kind: 'json', value } })),
     detach: async () => {
       await gateway.stop();
