@@ -8,13 +8,13 @@ const LONGEST_MS = 60_000;
 const LOOK_EVERY_MS = 20;
 
 /**
- * The callers: one for each device, one call after another, by plantroom-client. Every other call brings a trigger id of its own, and is made again
- * when the client has given up on a server that is away; of the others the client makes one, where the server stays.
+ * The callers: one for each device, one call after another, by plantroom-client. Every other call brings a trigger id of its own; of the others the client
+ * makes one, where the server stays. No server is away for long, so a client that gives up is at fault; then the call is made again, to go on.
  */
 export class Callers {
   /** By trigger id, or by execution id where the client made it. */
   readonly acknowledged = new Map<string, Acknowledged>();
-  /** Calls that never had an answer. */
+  /** Calls that had no answer, or not at the first time. */
   readonly failed: string[] = [];
   /** How often the client gave up, and a call was made again with its trigger id. */
   calledAgain = 0;
@@ -36,7 +36,10 @@ export class Callers {
   /** So many calls are to be made in all. */
   allow(total: number): void {
     this.allowed = total;
-    for (const [at, actuator] of this.actuators.entries()) if (!this.running.has(at)) this.running.set(at, this.run(actuator, at));
+    for (const [at, actuator] of this.actuators.entries()) {
+      // One that has nothing to do would be over before it is noted, and seem to run for ever.
+      if (!this.running.has(at) && this.begun < this.allowed) this.running.set(at, this.run(actuator, at));
+    }
   }
 
   /** Resolves when every call that is allowed has its answer. */
@@ -88,6 +91,7 @@ export class Callers {
         const isAway = error instanceof PlantroomError && error.status === 'UNAVAILABLE';
         if (!isAway || !request.triggerId || performance.now() - since > LONGEST_MS) throw error;
         this.calledAgain += 1;
+        this.failed.push(`the client gave up on ${request.triggerId} after ${Math.round(performance.now() - since)} ms: ${error.message}`);
         await wait(AGAIN_MS);
       }
     }

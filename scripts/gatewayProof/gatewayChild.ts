@@ -91,7 +91,7 @@ export class GatewayChild {
 
   private take(event: GatewayEvent): void {
     this.traps.pass(event.event);
-    if (event.event === 'attached') tell({ kind: 'attached' });
+    if (event.event === 'attached' || event.event === 'detached') tell({ kind: event.event });
     if (event.event === 'store_failing') this.storeFailures += 1;
     if (event.event === 'refused') this.fault(`the server refused it: ${event.error.message}`);
     if (event.event === 'uplink_acknowledged' && event.outcome === 'rejected') this.fault(`uplink ${event.uplinkId} was rejected: ${event.reason}`);

@@ -35,6 +35,6 @@ export type ToGateway =
 
 /** What a gateway process says to its parent. */
 export type FromGateway =
-  | { readonly kind: 'attached' }
+  | { readonly kind: 'attached' | 'detached' }
   /** What is still to do: uplinks and commands that the server has not acknowledged. */
   | { readonly kind: 'report'; readonly sent: number; readonly openUplinks: number; readonly openCommands: number; readonly storeFailures: number };

@@ -14,6 +14,7 @@ export class GatewayProcess {
   private child: ChildProcess | undefined;
   private ended: Promise<unknown> = Promise.resolve();
   private attachments = 0;
+  private isAttached = false;
   private readonly whenAttached = new Set<() => void>();
   private start = 0;
   private quota = 0;
@@ -24,12 +25,15 @@ export class GatewayProcess {
   /** Starts it; it goes on where the one before was. */
   run(): void {
     this.start += 1;
+    this.isAttached = false;
     const orders: GatewayOrders = { ...this.orders, start: this.start, aheadMs: this.aheadMs };
     const child = spawn(process.execPath, [process.argv[1] as string, 'gateway', JSON.stringify(orders)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     this.child = child;
     this.ended = new Promise((resolve) => child.once('exit', resolve));
     child.on('message', (message: FromGateway) => {
+      if (message.kind === 'detached') this.isAttached = false;
       if (message.kind !== 'attached') return;
+      this.isAttached = true;
       this.attachments += 1;
       for (const tell of this.whenAttached) tell();
     });
@@ -50,6 +54,11 @@ export class GatewayProcess {
     const isAttached = await Promise.race([promise, wait(longestMs, false, { ref: false })]);
     this.whenAttached.delete(tell);
     return isAttached;
+  }
+
+  /** Resolves when it is attached; to false if that takes too long. */
+  async isBack(longestMs: number): Promise<boolean> {
+    return this.isAttached || (await this.attaches(this.attachments, longestMs));
   }
 
   /** So many uplinks are to be kept in all. */

@@ -4,14 +4,15 @@ import { rmSync } from 'node:fs';
 import { serveUntilKilled, type ServerOrders } from '../crash/serverChild';
 import { faults } from '../crash/table';
 import { Random } from '../soak/random';
-import { CLOCK_STEPS, proveClock } from './clockRow';
+import { clockRounds, proveClock } from './clockRow';
 import { DISK_STEPS, proveDisk } from './diskRow';
+import { forgetfulKills, proveForgetful } from './forgetfulRow';
 import { serveGateway } from './gatewayChild';
 import type { GatewayOrders } from './gatewayOrders';
-import { proveKills, sizesOf } from './killing';
-import { type ProofOptions, proofOptions, ROWS } from './options';
+import { proveKills } from './killing';
+import { type ProofOptions, proofOptions, ROWS, sizesOf } from './options';
 import { Progress } from './progress';
-import { proofTable } from './proofTable';
+import { proofTable, unreached } from './proofTable';
 import type { Outcome } from './settle';
 
 // Much of it is waiting.
@@ -27,7 +28,8 @@ const ROW: Readonly<Record<(typeof ROWS)[number], Row>> = {
   server: { steps: (options) => sizesOf('server', options).kills, prove: async (...all) => await proveKills('server', ...all) },
   gateway: { steps: (options) => sizesOf('gateway', options).kills, prove: async (...all) => await proveKills('gateway', ...all) },
   both: { steps: (options) => sizesOf('both', options).kills, prove: async (...all) => await proveKills('both', ...all) },
-  clock: { steps: () => CLOCK_STEPS, prove: async (_, random, progress) => await proveClock(random, progress) },
+  clock: { steps: clockRounds, prove: proveClock },
+  forgetful: { steps: forgetfulKills, prove: proveForgetful },
   disk: { steps: () => DISK_STEPS, prove: async (_, random, progress) => await proveDisk(random, progress) },
 };
 
@@ -52,6 +54,7 @@ async function main(): Promise<void> {
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work)); // they share one iterator
   if (outcomes.length > 0) say(`\n${proofTable(outcomes)}\n`);
+  outcomes.flatMap(unreached).forEach(say);
   outcomes.forEach(end);
   say(`${process.exitCode === 1 ? 'FAILED' : 'nothing was lost, doubled or wrong'}: ${((performance.now() - started) / 1000).toFixed(0)} s, seed ${options.seed}`);
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
 /** The rows of the proof; the one that waits longest comes first. */
-export const ROWS = ['clock', 'server', 'gateway', 'both', 'disk'] as const;
+export const ROWS = ['clock', 'server', 'gateway', 'both', 'forgetful', 'disk'] as const;
 
 /** What a run is told. */
 export interface ProofOptions {
@@ -10,6 +10,15 @@ export interface ProofOptions {
   readonly uplinks: number;
   readonly seed: number;
   readonly rows: readonly (typeof ROWS)[number][];
+}
+
+/** Who is killed. */
+export type Victims = 'server' | 'gateway' | 'both';
+
+/** Where both are killed it is done a fifth as often. */
+export function sizesOf(victims: Victims, { kills, commands, uplinks }: ProofOptions): Pick<ProofOptions, 'kills' | 'commands' | 'uplinks'> {
+  const part = victims === 'both' ? 5 : 1;
+  return { kills: Math.ceil(kills / part), commands: Math.ceil(commands / part), uplinks: Math.ceil(uplinks / part) };
 }
 
 const USAGE = `usage: npm run test:gateway -- [options]

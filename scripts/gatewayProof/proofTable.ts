@@ -7,13 +7,23 @@ export function proofTable(outcomes: readonly Outcome[]): string {
   const rows = outcomes.map(numbers);
   const sums = rows.reduce((sum, row) => sum.map((value, at) => value + (row[at] ?? 0)));
   const table = new Table({
-    head: ['', 'server kills', 'gateway kills', 'commands', 'called again', 'delivered', 'converged', 'unconfirmed', 'uplinks', 'lost', 'doubled', 'wrong', 'seconds'],
-    colAligns: ['left', ...sums.map(() => 'right' as const)],
+    head: ['', 'at places', 'server kills', 'gateway kills', 'commands', 'again', 'delivered', 'converged', 'unconfirmed', 'uplinks', 'lost', 'doubled', 'wrong', 'seconds'],
+    colAligns: ['left', 'right', ...sums.map(() => 'right' as const)],
     style: { head: [], border: [], compact: true },
     chars: PLAIN,
   });
-  table.push(...outcomes.map((o) => [o.name, ...numbers(o)]), ['all', ...sums]);
+  table.push(...outcomes.map((o) => [o.name, placesOf(o), ...numbers(o)]), ['all', '', ...sums]);
   return table.toString();
+}
+
+/** The places where none was killed, in a row that kills often enough for all of them: those are not proven. */
+export function unreached({ name, points }: Outcome): string[] {
+  if (!points || points.missing.length === 0 || points.kills < points.reached + points.missing.length) return [];
+  return [`NOT REACHED, ${name}: none was killed at ${points.missing.join(', ')}`];
+}
+
+function placesOf({ points }: Outcome): string {
+  return points ? `${points.reached}/${points.reached + points.missing.length}` : '';
 }
 
 function numbers(o: Outcome): number[] {

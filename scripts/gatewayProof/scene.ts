@@ -1,9 +1,11 @@
 import { createServer } from 'node:net';
 import { once } from 'node:events';
+import { setTimeout as wait } from 'node:timers/promises';
 import { join } from 'node:path';
 import type { ConnectionPolicy } from '../../src/gen/connection/connection_service';
 import { makePlant, type Plant } from '../crash/plant';
 import { type Running, Site } from '../crash/site';
+import type { Trap } from '../crash/trapLogger';
 import type { Random } from '../soak/random';
 import { Callers } from './callers';
 import type { GatewayOrders } from './gatewayOrders';
@@ -11,6 +13,9 @@ import { GatewayProcess } from './gatewayProcess';
 import { makeMeters, type MeterDevice } from './meterDevices';
 
 const METERS = 10;
+const LONGEST_ATTACH_MS = 3000;
+/** A gateway may hear of its attachment before this process hears of the end of the server. */
+const DYING_MS = 100;
 // Below the ports that the kernel gives to outgoing connections: one of those could take the place of a server that is away.
 const PORTS = { first: 20_000, count: 10_000 };
 
@@ -64,6 +69,26 @@ export class Scene {
 
   async startServer(): Promise<void> {
     this.running = await this.site.startSafely();
+  }
+
+  /** Whether the server ended by itself within this time. */
+  async serverDies(withinMs: number): Promise<boolean> {
+    return await Promise.race([this.running.victim.ended.then(() => true), wait(withinMs, false, { ref: false })]);
+  }
+
+  /** Starts it with a trap, and once more where that killed it before the gateway was attached to it; resolves to whether it did. */
+  async startToDie(trap: Trap): Promise<boolean> {
+    const { attached } = this.gateway;
+    const first = await this.site.start(trap);
+    if (first) {
+      this.running = first;
+      const isAttached = this.gateway.attaches(attached, LONGEST_ATTACH_MS).then(async () => await wait(DYING_MS, false, { ref: false }));
+      if (!(await Promise.race([first.victim.ended.then(() => true), isAttached]))) return false;
+      first.clients.close();
+    }
+    this.serverKills += 1;
+    await this.startServer();
+    return true;
   }
 
   /** Ends everything. */

@@ -30,10 +30,20 @@ export interface Outcome extends Audit {
   /** Error lines of its servers. */
   readonly errors: readonly string[];
   readonly folder: string;
+  /** At how many named places a process was killed; undefined: there are none in this row. */
+  readonly points?: Points;
+}
+
+/** The places at which processes were to be killed. */
+export interface Points {
+  readonly reached: number;
+  readonly missing: readonly string[];
+  /** How often the row kills: enough for every place where that is more. */
+  readonly kills: number;
 }
 
 /** Lets everything come to its end, with server and gateway there, and judges it. */
-export async function settle(scene: Scene, allowed: Allowed, row: { readonly name: string; readonly uplinks: number; readonly since: number }): Promise<Outcome> {
+export async function settle(scene: Scene, allowed: Allowed, row: { readonly name: string; readonly uplinks: number; readonly since: number; readonly points?: Points }): Promise<Outcome> {
   const { site, gateway, callers, plant } = scene;
   const { clients } = scene.running;
   // Times of the server become times of the machine before its clock is put forward.
@@ -73,6 +83,7 @@ export async function settle(scene: Scene, allowed: Allowed, row: { readonly nam
     seconds: (performance.now() - row.since) / 1000,
     errors: errorLines(site.folder),
     folder: site.folder,
+    ...(row.points && { points: row.points }),
   };
 }
 
