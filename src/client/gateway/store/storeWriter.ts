@@ -1,4 +1,5 @@
 import { GatewayError } from '../gatewayError';
+import { Gathering } from './gathering';
 import { bytesOf, type GatewayStore, type StoreChange } from './gatewayStore';
 
 /** What the writer stands on. */
@@ -45,6 +46,7 @@ export class StoreWriter {
   private readonly later = new Map<string, LaterChange>();
   private turn: NodeJS.Immediate | undefined;
   private timer: NodeJS.Timeout | undefined;
+  private readonly gathering = new Gathering();
   private isFailing = false;
   private isDamaged = false;
   private refusesUplinks = false;
@@ -104,7 +106,7 @@ export class StoreWriter {
 
   private readonly onTurn = (): void => {
     this.turn = undefined;
-    this.writeBatch();
+    if (!this.gathering.goesOn(this.waiting.length)) this.writeBatch();
     if (this.waiting.length > 0) this.turn ??= setImmediate(this.onTurn);
   };
 
@@ -117,7 +119,9 @@ export class StoreWriter {
     const batch = this.takeBatch();
     const later = this.firstLater();
     if (batch.length === 0 && later.length === 0) return;
+    const began = performance.now();
     const error = this.tryToApply([...later.map(([, { change }]) => change), ...batch.map(({ change }) => change)]);
+    this.gathering.took(performance.now() - began);
     if (error === undefined) this.succeeded(batch, later);
     else this.failed(batch, later, error);
     if (this.later.size === 0) return;
