@@ -78,6 +78,8 @@ function manifest() {
     ...given,
     version: readJson('package.json').version,
     exports: { ...exports, './package.json': './package.json' },
+    // For compilers that do not read `exports` (moduleResolution node10, what `module: commonjs` means up to TypeScript 5); Node reads them.
+    typesVersions: { '*': { 'protos/*': ['./gen/*'] } },
     dependencies: { ...ranges, ...TYPES },
   };
 }

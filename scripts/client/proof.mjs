@@ -16,6 +16,7 @@ const CONSUMER = readFileSync('scripts/client/consumer.txt', 'utf8');
 const CONSUMERS = {
   'CommonJS, nodenext': { file: 'use.cts', options: { module: 'nodenext' } },
   'ES module, nodenext': { file: 'use.mts', options: { module: 'nodenext' } },
+  'CommonJS, node10': { file: 'use10.ts', options: { module: 'commonjs', moduleResolution: 'node10', ignoreDeprecations: '6.0', noEmit: true } },
   'ES module, bundler': { file: 'use.ts', options: { module: 'esnext', moduleResolution: 'bundler', noEmit: true } },
 };
 // That the README and the example name.
@@ -68,13 +69,20 @@ async function runConsumers({ folder: cwd }, nodes, siteFile) {
   say(`CommonJS and ES module: lists, refusals, a gateway in memory, a command until converged, on ${nodes.length} Node`);
 }
 
-/** One file, in a folder without node_modules. */
+/** One file, in a folder without node_modules, as both kinds of modules; one that is an ES module needs what the README says. */
 async function runBundle({ folder: project }, nodes, siteFile) {
   const cwd = mkdtempSync(join(folder, 'bundle-'));
-  const { metafile } = await build({ bundle: true, platform: 'node', target: 'node20', format: 'cjs', minify: true, metafile: true, external: ['better-sqlite3'], absWorkingDir: project, entryPoints: ['use.mts'], outfile: join(cwd, 'use.cjs'), logLevel: 'warning' });
-  const [{ bytes }] = Object.values(metafile.outputs);
-  for (const [at, { node }] of nodes.entries()) assert.match(await run(node, ['use.cjs', siteFile, String(50 + at)], { cwd }), /CONSUMER DONE/);
-  say(`bundled to one file of ${Math.round(bytes / 1024)} KiB, which does the same outside of node_modules`);
+  const [, banner] = /--banner:js='([^']+)'/.exec(readFileSync('src/client/README.md', 'utf8')) ?? [];
+  assert.ok(banner, 'the README must say how a bundle that is an ES module is made');
+  const whole = { bundle: true, platform: 'node', target: 'node20', minify: true, metafile: true, external: ['better-sqlite3'], absWorkingDir: project, entryPoints: ['use.mts'], logLevel: 'warning' };
+  const kinds = [{ format: 'cjs', outfile: join(cwd, 'use.cjs') }, { format: 'esm', outfile: join(cwd, 'use.mjs'), banner: { js: banner } }];
+  let position = 50;
+  for (const { outfile, ...kind } of kinds) {
+    const { metafile } = await build({ ...whole, ...kind, outfile });
+    const [{ bytes }] = Object.values(metafile.outputs);
+    for (const { node } of nodes) assert.match(await run(node, [outfile, siteFile, String((position += 1))], { cwd }), /CONSUMER DONE/);
+    say(`bundled to one file of ${Math.round(bytes / 1024)} KiB, ${kind.format}, which does the same outside of node_modules`);
+  }
 }
 
 /** The examples of docs/examples/typescript and of the README, compiled; the gateway with its store on disk, the client until converged. */
