@@ -7,7 +7,7 @@ import { GATEWAY_POINTS, type GatewayPoint } from './childTraps';
 import { ForgetfulServer } from './forgetfulServer';
 import { GatewayProcess } from './gatewayProcess';
 import { judgeForgetful } from './judgeForgetful';
-import { KillPlan } from './killPlan';
+import { ARMING_MS, KillPlan } from './killPlan';
 import type { ProofOptions } from './options';
 import type { Progress } from './progress';
 import type { Outcome } from './settle';
@@ -77,6 +77,7 @@ interface Stage {
 async function killOnce({ server, gateway, plan, random }: Stage, round: number): Promise<void> {
   const trap = plan.next();
   if (trap) gateway.arm(trap);
+  await wait(ARMING_MS);
   if (trap?.point === 'attached') server.cut();
   gateway.allow(round * UPLINKS_IN_A_ROUND);
   for (let n = (round - 1) * COMMANDS_IN_A_ROUND; n < round * COMMANDS_IN_A_ROUND; n += 1) server.order(`e${n}`, `valve-${n % DEVICES}`, n);

@@ -1,5 +1,7 @@
 import type { Random } from '../soak/random';
 
+/** So long a process may take to hear of its trap: work that comes before that comes to no trap. In milliseconds. */
+export const ARMING_MS = 30;
 const TRIES = 4;
 const MOST_TURNS = 8;
 

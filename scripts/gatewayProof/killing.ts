@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Trap } from '../crash/trapLogger';
 import type { Random } from '../soak/random';
 import { GATEWAY_POINTS, type GatewayPoint } from './childTraps';
-import { KillPlan, type PlannedTrap } from './killPlan';
+import { ARMING_MS, KillPlan, type PlannedTrap } from './killPlan';
 import { type ProofOptions, sizesOf, type Victims } from './options';
 import type { Progress } from './progress';
 import { Scene } from './scene';
@@ -67,6 +67,7 @@ function plansOf(random: Random, commands: number, uplinks: number): Pick<Stage,
 async function killGateway({ scene: { gateway }, gateway: plan, random }: Stage, _: boolean, flow: () => void): Promise<void> {
   const trap = plan.next((point) => !AT_START.has(point));
   if (trap) gateway.arm(trap);
+  await wait(ARMING_MS);
   flow();
   const died = await gateway.dies(trap ? LONGEST_TRAP_MS : random.next() * LATEST_MOMENT_MS);
   if (trap) plan.tell(trap, died);
@@ -85,6 +86,7 @@ async function killServer({ scene, server: plan, random }: Stage, gatewayToo: bo
   const { gateway } = scene;
   const trap = plan.next((line) => !AT_START.has(line));
   if (trap) scene.running.victim.arm(trapOf(trap));
+  await wait(ARMING_MS);
   flow();
   const died = await scene.serverDies(trap ? LONGEST_TRAP_MS : random.next() * LATEST_MOMENT_MS);
   if (trap) plan.tell(trap, died);
