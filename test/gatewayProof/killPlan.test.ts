@@ -9,6 +9,9 @@ const starting = (executionId: string) => ({ kind: 'starting', executionId }) as
 const delivered = (executionId: string) => ({ kind: 'delivered', executionId, clientDeviceId: 'valve-1', payload: {}, at: 0 }) as const;
 const sent = { kind: 'sent', clientDeviceId: 'meter-0', value: 5 } as const;
 
+const judged = (commands: ReturnType<typeof ordered>[], world: Parameters<typeof judgeForgetful>[1], ids: string[] = ['u1']) =>
+  judgeForgetful({ ordered: commands, wrong: [], uplinks: new Map([['meter-0 5', new Set(ids)]]) }, world, ['meter-0']);
+
 describe('the plan of kills', () => {
   it('goes through every place at once when it is come to, in an order by the seed, before chance decides', () => {
     const plan = new KillPlan(POINTS, new Random(7), () => 10);
@@ -30,9 +33,6 @@ describe('the plan of kills', () => {
 });
 
 describe('the judge of a gateway whose server forgets', () => {
-  const judged = (commands: ReturnType<typeof ordered>[], world: Parameters<typeof judgeForgetful>[1], ids: string[] = ['u1']) =>
-    judgeForgetful({ ordered: commands, wrong: [], uplinks: new Map([['meter-0 5', new Set(ids)]]) }, world, ['meter-0']);
-
   it('finds nothing where all is well', () => {
     expect(judged([ordered('a', 'ACCEPTED'), ordered('b', 'NO_ANSWER')], [starting('a'), delivered('a'), starting('b'), sent])).toEqual({ lost: [], doubled: [], wrong: [], converged: 1, unconfirmed: 1 });
   });
