@@ -1,11 +1,11 @@
-import { type Command, ResultOutcome, type Welcome } from '../../gen/gateway/v1/gateway_service';
+import type { Command, ResultOutcome, Welcome } from '../../gen/gateway/v1/gateway_service';
 import type { GatewayEvent } from '../events';
 import type { MachineClock } from '../machineClock';
 import type { GatewayOptions } from '../options';
 import type { GatewayStore, KeptCommand } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
 import { ChangesUnderWay } from './changesUnderWay';
-import { commandBytes, commandShown, keptMessage, resultMessage } from './commandMessages';
+import { commandBytes, commandShown, findOutcomeName, keptMessage, resultMessage } from './commandMessages';
 import { expiryOf, isFromOtherStart } from './deadline';
 import { Deliverer, unkept } from './deliverer';
 import { emptyCommand, keptCommand, newCommand, type OpenCommand } from './openCommand';
@@ -29,12 +29,6 @@ export interface CommandDeskOptions {
 
 /** As many as Hello can list. */
 const MOST_OPEN = 10_000;
-
-const OUTCOMES: Readonly<Partial<Record<ResultOutcome, string>>> = {
-  [ResultOutcome.RESULT_OUTCOME_APPLIED]: 'applied',
-  [ResultOutcome.RESULT_OUTCOME_LATE]: 'late',
-  [ResultOutcome.RESULT_OUTCOME_UNKNOWN]: 'unknown',
-};
 
 /**
  * Every command from its arrival to the acknowledgement of its result. It is kept before the server is told: as `started` where its turn comes at
@@ -115,7 +109,7 @@ export class CommandDesk {
 
   /** The server has a result. Where it does not say anything known of it, or was not told one, nothing is forgotten. */
   acknowledge(executionId: string, found: ResultOutcome): void {
-    const outcome = OUTCOMES[found];
+    const outcome = findOutcomeName(found);
     const command = this.open.get(executionId);
     if (outcome === undefined || command?.isTellable === false) return;
     this.options.report({ event: 'command_acknowledged', executionId, outcome });

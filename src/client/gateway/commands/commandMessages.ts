@@ -1,4 +1,4 @@
-import { Command, type CommandResult, type KnownCommand, KnownStatus } from '../../gen/gateway/v1/gateway_service';
+import { Command, type CommandResult, type KnownCommand, KnownStatus, ResultOutcome } from '../../gen/gateway/v1/gateway_service';
 import { GatewayError } from '../gatewayError';
 import type { DeliveredCommand } from '../options';
 import type { KeptCommand } from '../store/gatewayStore';
@@ -34,6 +34,17 @@ export function knownCommand({ executionId, result, code, text, time }: KeptComm
   // KnownStatus is RECEIVED (1), then the codes of CommandResultCode in their order.
   const status: KnownStatus = isTold ? result + 1 : KnownStatus.KNOWN_STATUS_RECEIVED;
   return { executionId, status, code: isTold && withText ? code : '', message: isTold && withText ? text : '', time: new Date(time) };
+}
+
+const OUTCOMES: Readonly<Partial<Record<ResultOutcome, string>>> = {
+  [ResultOutcome.RESULT_OUTCOME_APPLIED]: 'applied',
+  [ResultOutcome.RESULT_OUTCOME_LATE]: 'late',
+  [ResultOutcome.RESULT_OUTCOME_UNKNOWN]: 'unknown',
+};
+
+/** What became of a result, as events show it; undefined: nothing that is known here. */
+export function findOutcomeName(outcome: ResultOutcome): string | undefined {
+  return OUTCOMES[outcome];
 }
 
 /** The message of a command that is kept. Throws GatewayError `store_damaged` where its bytes are none. */
