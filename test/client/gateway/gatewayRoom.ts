@@ -1,5 +1,5 @@
 import { type DeliveredCommand, type Delivery, type DeliveryResult, type Gateway, type GatewayEvent, type GatewayOptions, type GatewayStore, type KeptCommand, memoryStore, startGateway, type StoreChange, GatewayError } from '../../../src/client/gateway/index';
-import { FakePlantroom } from '../../support/fakePlantroom';
+import { FakePlantroom, type FakeStream } from '../../support/fakePlantroom';
 
 /** A server that does what a test tells it, and the gateways that a test starts against it. */
 export class GatewayRoom {
@@ -32,6 +32,14 @@ export class GatewayRoom {
     });
     this.gateways.push(gateway);
     return gateway;
+  }
+
+  /** Welcomes the gateway on its n-th stream, from 0; resolves when it has heard that. */
+  async attached(n = 0): Promise<FakeStream> {
+    const stream = await this.server.stream(n);
+    stream.welcome();
+    await this.event('attached', n);
+    return stream;
   }
 
   /** The n-th event of this kind, from 0. */

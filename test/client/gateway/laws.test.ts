@@ -17,16 +17,9 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
   });
   afterEach(async () => await room.close());
 
-  async function attached(n = 0): Promise<FakeStream> {
-    const stream = await room.server.stream(n);
-    stream.welcome();
-    await room.event('attached', n);
-    return stream;
-  }
-
   it('delivers the commands of a device one after another and in order, those of others meanwhile, and no more at once than it was told', async () => {
     room.start({ deliver: held.deliver, deliveriesAtOnce: 2 });
-    const stream = await attached();
+    const stream = await room.attached();
     for (const [id, device] of [['a1', 'a'], ['a2', 'a'], ['b1', 'b'], ['c1', 'c'], ['a3', 'a']] as const) stream.command(id, { clientDeviceId: device });
     await held.call(1);
     expect(held.calls.map(({ command }) => command.executionId)).toEqual(['a1', 'b1']);
@@ -40,7 +33,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
 
   it('answers EXPIRED at the deadline where the turn has not come, and never delivers then', async () => {
     room.start({ deliver: held.deliver });
-    const stream = await attached();
+    const stream = await room.attached();
     stream.command('first');
     stream.command('second', SHORT);
     expect(await stream.next('commandResult')).toMatchObject({ executionId: 'second', result: Code.COMMAND_RESULT_CODE_EXPIRED, code: 'expired' });
@@ -51,7 +44,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
 
   it('answers EXPIRED to what comes too late, and to what names no deadline at all', async () => {
     room.start({ deliver: held.deliver });
-    const stream = await attached();
+    const stream = await room.attached();
     stream.command('late', { expiresIn: { seconds: -1, nanos: 0 } });
     stream.command('endless', { expiresIn: undefined, clientDeviceId: 'valve-2' });
     await room.event('command_answered', 1);
@@ -71,7 +64,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
 
   it('lets commands expire while no server is attached, and tells it when one is', async () => {
     room.start({ deliver: held.deliver });
-    const first = await attached();
+    const first = await room.attached();
     first.command('first');
     first.command('second', SHORT);
     await first.next('commandReceived', 2);
@@ -85,7 +78,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
   it('goes on after a restart: delivers what is due, answers EXPIRED or NO_ANSWER to the rest, and delivers nothing twice', async () => {
     const store = new ShakyStore();
     const before = room.start({ deliver: held.deliver, store });
-    const first = await attached();
+    const first = await room.attached();
     first.command('begun');
     for (const executionId of ['waiting', 'stale']) first.command(executionId);
     first.command('brief', SHORT);
@@ -110,7 +103,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
 
   it('drops what was withdrawn before it began, and tells a delivery that began', async () => {
     room.start({ deliver: held.deliver });
-    const stream = await attached();
+    const stream = await room.attached();
     stream.command('first');
     stream.command('second');
     await stream.next('commandReceived', 2);
@@ -132,7 +125,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
       () => ({ result: 'rejected', code: 'c'.repeat(500), message: 'm'.repeat(5000), time: new Date(Number.NaN) }),
     ] as unknown as (() => { result: 'accepted' })[];
     room.start({ deliver: () => (answers.shift() as () => { result: 'accepted' })() });
-    const stream = await attached();
+    const stream = await room.attached();
     const results = [];
     for (const id of ['e1', 'e2', 'e3', 'e4']) {
       const from = stream.messages.length;
@@ -149,7 +142,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
 
   it('answers NO_ANSWER when a delivery takes too long, goes on with the device, and tells the late answer to the log alone', async () => {
     room.start({ deliver: held.deliver, deliveryTimeoutMs: 20 });
-    const stream = await attached();
+    const stream = await room.attached();
     stream.command('slow');
     const { delivery, answer } = await held.call(0);
     expect(await stream.next('commandResult')).toMatchObject({ executionId: 'slow', result: Code.COMMAND_RESULT_CODE_NO_ANSWER, code: 'delivery_timeout' });
@@ -165,7 +158,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
 
   it('takes a result as told whatever the server makes of it', async () => {
     room.start();
-    const stream = await attached();
+    const stream = await room.attached();
     for (const [id, outcome] of [['e1', 2], ['e2', 3]] as const) {
       stream.command(id);
       await stream.next('commandResult', stream.messages.length);
@@ -179,7 +172,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
 
   it('holds as many commands as Hello can list, and refuses what is more', async () => {
     const answered = new Promise((resolve) => room.start({ deliver: held.deliver, deliveriesAtOnce: 1, onEvent: (event) => event.event === 'command_answered' && resolve(event) }));
-    const stream = await attached();
+    const stream = await room.attached();
     for (let n = 0; n <= 10_000; n++) stream.command(`e${n}`);
     expect(await answered).toMatchObject({ executionId: 'e10000', result: 'refused', code: 'gateway_full' });
     stream.fail(status.UNAVAILABLE, 'gone');
@@ -191,7 +184,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
     jest.useFakeTimers({ doNotFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date', 'hrtime'] });
     try {
       room.start();
-      const stream = await attached();
+      const stream = await room.attached();
       stream.command('e1');
       stream.command('e2');
       await stream.result('e1');
@@ -214,7 +207,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
     store.apply(Array.from({ length: 3000 }, (_, n) => ({ kind: 'command', command: { executionId: `e${n}`, ...ended } }) as const));
     store.close();
     room.start({ store });
-    const stream = await attached();
+    const stream = await room.attached();
     const { known } = await stream.next('hello');
     expect([known.length, known.every(({ status: found, code, message }) => found === KnownStatus.KNOWN_STATUS_REJECTED && code === '' && message === '')]).toEqual([3000, true]);
     await stream.result('e2999');
@@ -224,7 +217,7 @@ describe('deadlines, withdrawals and failures of deliveries', () => {
 
   it('can keep silent about the reception', async () => {
     room.start({ withoutReceipts: true });
-    const stream = await attached();
+    const stream = await room.attached();
     stream.command('e1');
     await stream.next('commandResult');
     expect(stream.messages.map(({ $case }) => $case)).not.toContain('commandReceived');

@@ -15,19 +15,12 @@ describe('uplinks of a gateway', () => {
   });
   afterEach(async () => await room.close());
 
-  async function attached(n = 0): Promise<FakeStream> {
-    const stream = await room.server.stream(n);
-    stream.welcome();
-    await room.event('attached', n);
-    return stream;
-  }
-
   it('keeps an uplink, sends it with its time, and forgets it when the server has it or will never take it', async () => {
     const store = memoryStore();
     const gateway = room.start({ store });
     const kept = await gateway.send({ clientDeviceId: 'room-1', payload: { kind: 'json', value: { temperature: 21.5, tags: ['a', null, true] } }, time: new Date(5000) });
     await gateway.send({ clientDeviceId: 'room-2', payload: { kind: 'bytes', bytes: new Uint8Array([1, 2, 3]) }, fPort: 2, uplinkId: 'raw' });
-    const stream = await attached();
+    const stream = await room.attached();
     expect(await stream.next('uplink')).toEqual({ ...kept, clientDeviceId: 'room-1', time: { seconds: 5, nanos: 0 }, payload: { $case: 'json', value: { temperature: 21.5, tags: ['a', null, true] } }, fPort: undefined });
     expect(await stream.next('uplink', 2)).toMatchObject({ uplinkId: 'raw', time: { seconds: expect.any(Number) }, payload: { $case: 'bytes', value: Buffer.from([1, 2, 3]) }, fPort: 2 });
     stream.ackUplink(kept.uplinkId);
@@ -39,7 +32,7 @@ describe('uplinks of a gateway', () => {
 
   it('sends all that is not acknowledged again after a cut, in its order, before what is new', async () => {
     const gateway = room.start();
-    const first = await attached();
+    const first = await room.attached();
     for (const id of ['u1', 'u2', 'u3']) await gateway.send(reading(1, id));
     await first.next('uplink', 3);
     first.ackUplink('u2');
@@ -54,7 +47,7 @@ describe('uplinks of a gateway', () => {
 
   it('sends at most a window of them, and goes on with every acknowledgement', async () => {
     const gateway = room.start();
-    const stream = await attached();
+    const stream = await room.attached();
     await Promise.all(Array.from({ length: 1200 }, async (_, n) => await gateway.send(reading(n, `u${n}`))));
     await stream.next('uplink', 1000);
     stream.ackUplink('u500');
@@ -69,7 +62,7 @@ describe('uplinks of a gateway', () => {
     jest.useFakeTimers({ doNotFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date', 'hrtime'] });
     try {
       const gateway = room.start();
-      const stream = await attached();
+      const stream = await room.attached();
       await gateway.send(reading(1, 'u1'));
       await gateway.send(reading(2, 'u2'));
       await stream.next('uplink', 2);
@@ -112,7 +105,7 @@ describe('uplinks of a gateway', () => {
     await gateway.send({ clientDeviceId: 'a', payload: { kind: 'json', value: nested(32) } });
     await gateway.send({ clientDeviceId: 'a', payload: { kind: 'json', value: { text: 'x'.repeat(65_525) } } });
     await gateway.send({ clientDeviceId: 'a', payload: { kind: 'bytes', bytes: new Uint8Array(65_536) }, fPort: 0, uplinkId: 'ü'.repeat(64) });
-    const stream = await attached();
+    const stream = await room.attached();
     await stream.next('uplink', 3);
   });
 
@@ -120,7 +113,7 @@ describe('uplinks of a gateway', () => {
     const gateway = room.start({ mostUplinks: 2 });
     await Promise.all([gateway.send(reading(1, 'u1')), gateway.send(reading(2, 'u2'))]);
     await expect(gateway.send(reading(3))).rejects.toMatchObject({ reason: 'uplinks_full', message: expect.stringContaining('mostUplinks') });
-    const stream = await attached();
+    const stream = await room.attached();
     await stream.next('uplink', 2);
     stream.ackUplink('u1');
     await room.event('uplink_acknowledged');
@@ -139,7 +132,7 @@ describe('uplinks of a gateway', () => {
   it('keeps what was not sent, though the server acknowledges it', async () => {
     const store = memoryStore();
     const gateway = room.start({ store });
-    const stream = await attached();
+    const stream = await room.attached();
     await Promise.all(Array.from({ length: 1200 }, async (_, n) => await gateway.send(reading(n, `u${n}`))));
     await stream.next('uplink', 1000);
     stream.ackUplink('u1190');
@@ -157,7 +150,7 @@ describe('uplinks of a gateway', () => {
     store.apply([{ kind: 'uplink', uplink: { uplinkId: 'rotten', message: rotten } }]);
     store.close();
     const gateway = room.start({ store });
-    const stream = await attached();
+    const stream = await room.attached();
     await gateway.send(reading(1, 'sound'));
     expect(await stream.next('uplink')).toMatchObject({ uplinkId: 'sound' });
     expect(await room.event('uplink_refused')).toMatchObject({ message: expect.stringContaining('rotten') });
@@ -175,7 +168,7 @@ describe('uplinks of a gateway', () => {
       for (let n = 1; n < 5; n++) yield reading(n, `u${n}`);
     }
     room.start({ store, uplinks: source() });
-    const stream = await attached();
+    const stream = await room.attached();
     await room.event('store_failing');
     store.refuses = undefined;
     more.resolve();
@@ -194,7 +187,7 @@ describe('uplinks of a gateway', () => {
       }
     }
     room.start({ uplinks: source(), mostUplinks: 20 });
-    const stream = await attached();
+    const stream = await room.attached();
     await stream.next('uplink', 20);
     expect(read).toBeLessThan(25);
     expect(await room.event('uplink_refused')).toMatchObject({ clientDeviceId: 'room-1', message: expect.stringContaining('payload.value.value') });
@@ -221,7 +214,7 @@ describe('uplinks of a gateway', () => {
     const store = new ShakyStore();
     store.refuses = ({ kind }) => kind === 'uplink';
     const gateway: Gateway = room.start({ store, uplinks: (async function* () { yield reading(1, 'from-source'); await Promise.resolve(); })() });
-    const stream = await attached();
+    const stream = await room.attached();
     await room.event('store_failing');
     await expect(gateway.send(reading(2))).rejects.toMatchObject({ reason: 'store_full' });
     store.refuses = undefined;

@@ -1,28 +1,17 @@
 import type { Command, ResultOutcome, Welcome } from '../../gen/gateway/v1/gateway_service';
-import type { GatewayEvent } from '../events';
-import type { MachineClock } from '../machineClock';
-import type { GatewayOptions } from '../options';
-import type { GatewayStore, KeptCommand } from '../store/gatewayStore';
-import type { StoreWriter } from '../store/storeWriter';
+import type { KeptCommand } from '../store/gatewayStore';
 import { ChangesUnderWay } from './changesUnderWay';
 import { commandBytes, commandShown, findOutcomeName, keptMessage, resultMessage } from './commandMessages';
 import { expiryOf, isFromOtherStart } from './deadline';
-import { Deliverer, unkept } from './deliverer';
+import { Deliverer, type DelivererOptions, unkept } from './deliverer';
 import { emptyCommand, keptCommand, newCommand, type OpenCommand } from './openCommand';
 import { expired, outcome, type Outcome } from './outcome';
 import { Results, type Stream } from './results';
 import { ServerClock } from './serverClock';
 
 /** What the desk stands on. */
-export interface CommandDeskOptions {
-  readonly store: GatewayStore;
-  readonly writer: StoreWriter;
-  readonly clock: MachineClock;
-  readonly deliver: GatewayOptions['deliver'];
-  readonly deliveriesAtOnce: number;
-  readonly deliveryTimeoutMs: number;
+export interface CommandDeskOptions extends Omit<DelivererOptions, 'changes' | 'results' | 'onKept'> {
   readonly withoutReceipts: boolean;
-  readonly report: (event: GatewayEvent) => void;
   /** What nobody reckoned with. */
   readonly fail: (error: unknown) => void;
 }
