@@ -1,5 +1,5 @@
 import { Gateway } from './gateway';
-import type { MeasuredGateway } from './gatewayLibraryWays';
+import type { MeasuredGateway } from './measuredGateway';
 import { quantile } from './measure';
 import { openExecutor, type Site, type Valve } from './site';
 

@@ -2,7 +2,7 @@ import { type ClientDuplexStream, credentials, Metadata, type ServiceError } fro
 import { type AttachRequest, type AttachResponse, CommandResultCode, GatewayServiceClient, GatewayStore, ResultOutcome, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
 import { newId } from '../../src/kernel/ids';
 import { toTimestamp } from '../../src/kernel/timestamps';
-import type { MeasuredGateway, Seat, WayHooks } from './gatewayLibraryWays';
+import type { MeasuredGateway, Seat, WayHooks } from './measuredGateway';
 
 /** Uplinks that may be without an answer. */
 const WINDOW = 1000;

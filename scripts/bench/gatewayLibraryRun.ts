@@ -1,6 +1,7 @@
 import type { RunResult } from './executionRun';
-import type { Seat, Way } from './gatewayLibraryWays';
+import type { Way } from './gatewayLibraryWays';
 import { quantile } from './measure';
+import type { Seat } from './measuredGateway';
 
 /** Uplinks that are handed over at once, as by so many devices. */
 const AT_ONCE = 100;
