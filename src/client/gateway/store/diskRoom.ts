@@ -18,13 +18,13 @@ export class DiskRoom {
 
   /** Whether the log is to be kept short. */
   get isSmall(): boolean {
-    const disk = this.look();
+    const disk = findDisk(this.file);
     return disk !== undefined && disk.blocks * disk.bsize < SMALL_DISK_BYTES;
   }
 
   /** Throws GatewayError `store_full` where uplinks of this size would take what commands and acknowledgements need. `reusable`: bytes that are free inside of the file. */
   requireFor(bytes: number, reusable: () => number): void {
-    const disk = this.look();
+    const disk = findDisk(this.file);
     if (!disk) return; // it does not tell: the engine says when it is full
     const reserve = Math.min(RESERVE_BYTES, (disk.blocks * disk.bsize) / RESERVE_PART);
     const needed = reserve + 2 * bytes; // once in the log, once in the file
@@ -32,12 +32,14 @@ export class DiskRoom {
     if (free >= needed || free + reusable() >= needed) return;
     throw new GatewayError('store_full', `the disk of the store ${this.file} is full: ${(free / MIB).toFixed(1)} MiB are free, of which ${(reserve / MIB).toFixed(1)} are left to commands and acknowledgements; make room, and it goes on by itself`);
   }
+}
 
-  private look(): StatsFs | undefined {
-    try {
-      return statfsSync(dirname(this.file));
-    } catch {
-      return undefined;
-    }
+/** The disk that a file lies on; undefined: it does not tell how large it is, or is away. */
+export function findDisk(file: string): StatsFs | undefined {
+  try {
+    const disk = statfsSync(dirname(file));
+    return disk.blocks === 0 ? undefined : disk;
+  } catch {
+    return undefined;
   }
 }

@@ -1,6 +1,5 @@
-import { statfsSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { GatewayError } from '../gatewayError';
+import { findDisk } from './diskRoom';
 
 /** Less than this is a full disk: not even a page of the log fits. */
 const NO_ROOM_BYTES = 64 * 1024;
@@ -42,14 +41,6 @@ function isDamage(code: string): boolean {
 function isFull(file: string, code: string): boolean {
   if (FULL.has(code)) return true;
   // A quota, and some file systems, say it in their own way, of which SQLite makes an error of writing.
-  return code.startsWith('SQLITE_IOERR') && freeBytes(file) < NO_ROOM_BYTES;
-}
-
-function freeBytes(file: string): number {
-  try {
-    const { bavail, bsize } = statfsSync(dirname(file));
-    return bavail * bsize;
-  } catch {
-    return Infinity; // it does not tell: then it is not known to be full
-  }
+  const disk = code.startsWith('SQLITE_IOERR') ? findDisk(file) : undefined;
+  return disk !== undefined && disk.bavail * disk.bsize < NO_ROOM_BYTES;
 }
