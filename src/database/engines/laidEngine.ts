@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, closeSync, constants, existsSync, fstatSync, fsyncSync, lstatSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, closeSync, constants, existsSync, fstatSync, lstatSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { asset } from '../../kernel/assets';
 import { DomainError } from '../../kernel/errors';
@@ -96,13 +96,7 @@ function makePrivate(folder: string, mayReplace: boolean): void {
 function lay(file: string, code: Buffer): void {
   const draft = `${file}.${process.pid}.new`;
   rmSync(draft, { force: true });
-  const handle = openSync(draft, 'wx', 0o500);
-  try {
-    writeFileSync(handle, code);
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  writeFileSync(draft, code, { flag: 'wx', mode: 0o500, flush: true });
   renameSync(draft, file);
   syncFolder(dirname(file));
 }

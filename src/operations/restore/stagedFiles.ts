@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncFolder } from '../../kernel/syncFolder';
 
@@ -16,11 +16,5 @@ export function removeAtOnce(dataDir: string, name: string): void {
 
 /** The text is on disk when it returns; of the file's name the folder has to be synced. */
 export function writeSynced(file: string, text: string): void {
-  const handle = openSync(file, 'w', 0o600);
-  try {
-    writeSync(handle, text);
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  writeFileSync(file, text, { mode: 0o600, flush: true });
 }
