@@ -5,14 +5,6 @@
 set -eu
 root=$1
 shift
-mount --make-rprivate /
-mount --bind "$root" "$root"
-mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
-mount -t tmpfs -o nosuid,noexec,size=64k,mode=0755 tmpfs "$root/dev"
-for device in null zero full random urandom; do
-  : >"$root/dev/$device"
-  mount --bind "/dev/$device" "$root/dev/$device"
-done
-mount -t tmpfs -o nosuid,nodev,noexec,size=256m,mode=1777 tmpfs "$root/tmp"
+sh "$(dirname "$0")/rootMounts.sh" "$root" 256m
 ip link set lo up
 exec unshare --root="$root" --wd=/ bash "$@"

@@ -5,15 +5,7 @@
 set -eu
 root=$1 uid=$2 gid=$3 workdir=$4
 shift 4
-mount --make-rprivate /
-mount --bind "$root" "$root"
-mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
-mount -t tmpfs -o nosuid,noexec,size=64k,mode=0755 tmpfs "$root/dev"
-for device in null zero full random urandom; do
-  : >"$root/dev/$device"
-  mount --bind "/dev/$device" "$root/dev/$device"
-done
-mount -t tmpfs -o nosuid,nodev,noexec,size=16m,mode=1777 tmpfs "$root/tmp"
+sh "$(dirname "$0")/rootMounts.sh" "$root" 16m
 while [ "$1" != -- ]; do
   mount --bind "${1#*=}" "$root${1%%=*}"
   mount -o remount,bind,nosuid,nodev,noexec "$root${1%%=*}"
