@@ -1,7 +1,7 @@
 # The image of Plantroom: its single binary on a base that has neither shell nor package manager. docs/container.md says how to run it.
 #
-#   docker build --build-arg COMMIT="$(git rev-parse --short=12 HEAD)" -t plantroom:0.2.0 .
-#   docker build --target with-pg-dump -t plantroom:0.2.0-pg .       the same, able to back up a PostgreSQL database
+#   docker build --build-arg COMMIT="$(git rev-parse --short=12 HEAD)" -t plantroom:0.3.0 .
+#   docker build --target with-pg-dump -t plantroom:0.3.0-pg .       the same, able to back up a PostgreSQL database
 #
 # It takes BuildKit (cache mounts, COPY --chmod) and an engine that knows HEALTHCHECK --start-interval: Docker 25 or newer.
 # The build runs on the builder's own architecture and makes the binary of the target's: --platform linux/arm64 needs no emulation for it.

@@ -4,6 +4,12 @@ const { transformSync, version } = require('esbuild');
 
 const options = { format: 'cjs', target: 'node24', platform: 'node', sourcemap: 'inline', sourcesContent: false };
 module.exports = {
-  process: (source, file) => ({ code: transformSync(source, { ...options, loader: file.endsWith('ts') ? 'ts' : 'js', sourcefile: file }).code }),
-  getCacheKey: (source, file) => createHash('sha256').update(version + JSON.stringify(options) + file).update(source).digest('hex'),
+  process: (source, file) => ({
+    code: transformSync(source, { ...options, loader: file.endsWith('ts') ? 'ts' : 'js', sourcefile: file }).code,
+  }),
+  getCacheKey: (source, file) =>
+    createHash('sha256')
+      .update(version + JSON.stringify(options) + file)
+      .update(source)
+      .digest('hex'),
 };

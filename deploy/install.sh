@@ -1,39 +1,40 @@
 #!/bin/sh
-# Installs Plantroom, or brings an installation to a newer version. docs/install.md tells what it does, step by step.
+# Installs or upgrades Plantroom. docs/install.md describes each step.
 set -eu
-umask 022 # root's own may be 077; what only the server may read is given its mode by name
+umask 022 # The umask of root may be 077. Private files get their mode explicitly.
 
 usage() {
   cat <<'END'
-install.sh FILE [--no-start] [--wait SECONDS] [--root DIR]    install this plantroom-<version>-linux-<arch>; again with a newer one: upgrade
+install.sh FILE [--no-start] [--wait SECONDS] [--root DIR]    install plantroom-<version>-linux-<arch>, or upgrade to it
 install.sh --uninstall [--root DIR]                           remove the program; data, backups and settings stay
 
-FILE.sha256 must lie beside FILE. An upgrade tries the migration first, stops the server, makes a backup, switches and waits until
-the new version is healthy (--wait, 300 s unless said); if it is not, the version before comes back. Interrupted, run it again.
---no-start: leave the server stopped. After an upgrade nothing looks then whether the new version gets healthy.
---root: everything below DIR, as the user who runs this: to try it out.
+FILE.sha256 must be in the same folder as FILE. An upgrade tests the migration, stops the server, makes a backup, switches to the
+new version and waits until it is healthy (--wait, default 300 s). If it does not become healthy, the previous version is restored.
+After an interruption, run the script again with the same file.
+--no-start: leave the server stopped. After an upgrade, the health of the new version is not checked.
+--root: install below DIR as the current user, for testing.
 END
 }
 
 say() { printf 'install: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
-misused() { say "$*"; usage >&2; exit 2; }
+usage_error() { say "$*"; usage >&2; exit 2; }
 
-file='' root='' start=yes uninstall=no patience=300
+file='' root='' start=yes uninstall=no health_timeout=300
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --uninstall) uninstall=yes ;;
     --no-start) start=no ;;
-    --wait) patience=${2:-}; [ $# -eq 1 ] || shift ;;
-    --root) root=${2:-}; [ -n "$root" ] || misused '--root needs a folder'; shift ;;
-    -*) misused "there is no option $1" ;;
-    *) [ -z "$file" ] || misused 'give one file'; file=$1 ;;
+    --wait) health_timeout=${2:-}; [ $# -eq 1 ] || shift ;;
+    --root) root=${2:-}; [ -n "$root" ] || usage_error '--root needs a folder'; shift ;;
+    -*) usage_error "unknown option $1" ;;
+    *) [ -z "$file" ] || usage_error 'only one FILE is allowed'; file=$1 ;;
   esac
   shift
 done
-case $patience in '' | *[!0-9]*) misused '--wait needs a number of seconds: --wait 1200' ;; esac
-[ "$uninstall" = yes ] || [ -n "$file" ] || misused 'which file?'
+case $health_timeout in '' | *[!0-9]*) usage_error '--wait needs a number of seconds: --wait 1200' ;; esac
+[ "$uninstall" = yes ] || [ -n "$file" ] || usage_error 'FILE is required'
 if [ -n "$root" ]; then root=$(mkdir -p "$root" && cd "$root" && pwd); fi
 root=${root%/}
 
@@ -41,16 +42,17 @@ here=$(cd "$(dirname "$0")" && pwd)
 opt=$root/opt/plantroom etc=$root/etc/plantroom data=$root/var/lib/plantroom backups=$root/var/backups/plantroom
 link=$root/usr/local/bin/plantroom unit=$root/etc/systemd/system/plantroom.service
 user=plantroom
-# What an upgrade knows, from before the stop until it is healthy or undone: for the run after one that was interrupted.
+# State of the upgrade in progress. It exists from before the stop until the upgrade is complete or rolled back, so that an interrupted
+# upgrade can be resumed.
 state=$opt/.upgrade
 old='' new='' target='' running=no backup='' aside='' database='' phase=''
 
-[ -n "$root" ] || [ "$(id -u)" = 0 ] || fail 'run it as root (sudo), or give --root DIR'
+[ -n "$root" ] || [ "$(id -u)" = 0 ] || fail 'run this script as root (sudo), or set --root DIR'
 
 has_systemd() { [ -d "$root/run/systemd/system" ] && command -v systemctl >/dev/null; }
-control() { systemctl "$@" 9>&-; } # what it starts must not hold the lock
+control() { systemctl "$@" 9>&-; } # Processes that it starts must not hold the lock.
 
-# As the user of the server, in the folder with its settings.
+# Runs a command as the server user, in the settings folder, with the variables of plantroom.env.
 as_server() {
   (
     cd "$etc"
@@ -63,63 +65,65 @@ as_server() {
   )
 }
 
-own() { [ -n "$root" ] || chown "$user:$user" "$@"; }
+set_owner() { [ -n "$root" ] || chown "$user:$user" "$@"; }
 
-# The value of a text in JSON that stands on one line: member, separator, text.
+# Prints the value of a string member of single-line JSON from stdin.
 value_of() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
 
 take_lock() {
   mkdir -p "$root/opt"
   exec 9<"$root/opt"
-  flock -n 9 || fail 'another install.sh is at work; wait for its end'
+  flock -n 9 || fail 'another install.sh is at work; wait until it ends'
 }
 
 remove() {
   if has_systemd; then control disable --now plantroom.service || true; fi
   rm -rf "$unit" "$link" "$opt"
   if has_systemd; then control daemon-reload; fi
-  say "removed the program. Kept: $data, $backups, $etc and the user $user"
+  say "removed the program. Not removed: $data, $backups, $etc and the user $user"
 }
 
 check_file() {
-  [ -f "$file" ] || fail "$file is not there"
-  [ -f "$file.sha256" ] || fail "$file.sha256 is not there; it comes with the binary, and says whether that is whole"
+  [ -f "$file" ] || fail "$file does not exist"
+  [ -f "$file.sha256" ] || fail "$file.sha256 does not exist: copy it from the release, next to the binary"
   wanted=$(cut -d ' ' -f 1 "$file.sha256")
   found=$(sha256sum "$file" | cut -d ' ' -f 1)
-  [ "$wanted" = "$found" ] || fail "$file is damaged (SHA-256 $found, not $wanted); get it again"
+  [ "$wanted" = "$found" ] || fail "$file is corrupt (SHA-256 $found, expected $wanted): copy it again"
 }
 
-# Lays a program into a folder of its version, $kept. Another build of a version that is there comes beside it.
-keep() {
+# Copies a program into a folder for its version and sets $stored to that folder.
+# A different build of an installed version gets its own folder.
+store_program() {
   mkdir -p "$opt" "$root/usr/local/bin"
   draft=$opt/.new
   rm -rf "$draft"
   mkdir "$draft"
   install -m 0755 "$1" "$draft/plantroom"
-  says=$(cd "$draft" && ./plantroom version --json | value_of version) || says=''
-  [ -n "$says" ] || { rm -rf "$draft"; fail "$1 does not start here; this machine is $(uname -s) $(uname -m): is it the binary for that?"; }
-  kept=$opt/$says
-  if [ -f "$kept/plantroom" ] && ! cmp -s "$kept/plantroom" "$draft/plantroom"; then kept=$opt/$says-$(sha256sum "$draft/plantroom" | cut -c 1-8); fi
-  if [ -f "$kept/plantroom" ]; then rm -rf "$draft"; else rm -rf "$kept"; mv "$draft" "$kept"; fi
+  reported=$(cd "$draft" && ./plantroom version --json | value_of version) || reported=''
+  [ -n "$reported" ] || { rm -rf "$draft"; fail "$1 does not start here; this machine is $(uname -s) $(uname -m): use the binary for it"; }
+  stored=$opt/$reported
+  if [ -f "$stored/plantroom" ] && ! cmp -s "$stored/plantroom" "$draft/plantroom"; then stored=$opt/$reported-$(sha256sum "$draft/plantroom" | cut -c 1-8); fi
+  if [ -f "$stored/plantroom" ]; then rm -rf "$draft"; else rm -rf "$stored"; mv "$draft" "$stored"; fi
 }
 
-# Sets $new: the program, its unit, and SQLite's machine code where it lies beside FILE (then the data folder may be noexec).
-lay_program() {
-  keep "$file"
-  new=$kept version=$(basename "$kept")
+# Installs the program and its unit, and sets $new to its folder. Also installs the native SQLite module if it is next to FILE: then the
+# data folder may be noexec.
+install_program() {
+  store_program "$file"
+  new=$stored version=$(basename "$stored")
   install -m 0644 "$here/systemd/plantroom.service" "$new/plantroom.service"
   engine=$(dirname "$file")/linux-$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')/better_sqlite3.node
   if [ -f "$engine" ] && ! cmp -s "$engine" "$new/better_sqlite3.node"; then install -m 0644 "$engine" "$new/better_sqlite3.node"; fi
 }
 
-lay_surroundings() {
+prepare_system() {
   if [ -z "$root" ] && ! id "$user" >/dev/null 2>&1; then
     nologin=$(command -v nologin || echo /usr/sbin/nologin)
     useradd --system --user-group --home-dir "$data" --no-create-home --shell "$nologin" "$user"
   fi
   mkdir -p "$etc" "$(dirname "$unit")"
   for folder in "$data" "$backups"; do
-    [ -d "$folder" ] || { mkdir -p "$folder"; chmod 0700 "$folder"; own "$folder"; }
+    [ -d "$folder" ] || { mkdir -p "$folder"; chmod 0700 "$folder"; set_owner "$folder"; }
   done
   if [ ! -f "$etc/plantroom.yaml" ]; then
     sed "s#: /#: $(printf '%s' "$root" | sed 's/[\\#&]/\\&/g')/#" "$here/systemd/plantroom.yaml" >"$etc/plantroom.yaml"
@@ -128,39 +132,39 @@ lay_surroundings() {
   fi
 }
 
-# Sets $old, the folder of the program in use; empty when there is none. One that was laid there by hand is kept like the others.
+# Sets $old to the folder of the installed program; empty if there is none. A manually installed program gets a folder first.
 find_old() {
   [ -x "$link" ] || return 0
   case $(readlink "$link" || true) in
     "$opt"/*/plantroom) old=$(dirname "$(readlink "$link")") ;;
-    *) keep "$link"; old=$kept ;;
+    *) store_program "$link"; old=$stored ;;
   esac
 }
 
-# The settings that count here, by the program that serves with them.
-ask_settings() {
-  as_server test -r "$etc/plantroom.yaml" || fail "the user $user cannot read $etc/plantroom.yaml: chmod 0755 $etc, chgrp $user $etc/plantroom.yaml"
+# Reads the settings that this script needs from the installed program.
+read_settings() {
+  as_server test -r "$etc/plantroom.yaml" || fail "the user $user cannot read $etc/plantroom.yaml: run chmod 0755 $etc, chgrp $user $etc/plantroom.yaml"
   settings=$(as_server "${old:-$new}/plantroom" config print --json || as_server "$new/plantroom" config print --json) ||
-    fail "the settings in $etc are not right, so nothing was changed"
+    fail "the settings in $etc are invalid, so nothing was changed"
   setting() { printf '%s' "$settings" | value_of "setting\":\"$1\",\"value"; }
   data=$(setting data.dir) database=$(setting database.url)
 }
 
 has_data() { [ -e "$data/plantroom.db" ] || [ -e "$data/secrets.key" ] || [ -e "$data/tls" ]; }
 
-# All at once, on the disk: the machine may lose its power at the next line.
-remember() {
+# Writes the state atomically and durably, because the machine may lose power at any time.
+save_state() {
   printf '%s\n' "old=$old" "target=$target" "running=$running" "backup=$backup" "aside=$aside" >"$state.new"
   mv "$state.new" "$state"
   sync -f "$opt"
 }
-recall() {
-  known() { sed -n "s/^$1=//p" "$state"; }
-  old=$(known old) target=$(known target) running=$(known running) backup=$(known backup) aside=$(known aside)
+load_state() {
+  read_field() { sed -n "s/^$1=//p" "$state"; }
+  old=$(read_field old) target=$(read_field target) running=$(read_field running) backup=$(read_field backup) aside=$(read_field aside)
 }
-forget() { rm -f "$state"; phase=''; }
+clear_state() { rm -f "$state"; phase=''; }
 
-# The program and its unit, together.
+# Switches the link and the unit to the program in folder $1.
 switch_to() {
   sync -f "$opt"
   [ -f "$unit" ] && first=no || first=yes
@@ -173,35 +177,35 @@ switch_to() {
   fi
 }
 
-start_again() {
+restart_server() {
   [ "$running" = yes ] || return 0
   control reset-failed plantroom.service || true
   control start plantroom.service || true
 }
 
-# However this ends between the stop and the end of an upgrade: the server that ran runs again.
-at_exit() {
+# Starts the server again if the script exits in the middle of an upgrade.
+handle_exit() {
   trap '' INT TERM HUP PIPE
   case $phase in
-    stopped) start_again; forget ;; # the program before, on data that nobody touched
-    switched) start_again ;;
+    stopped) restart_server; clear_state ;; # The previous program, with unchanged data.
+    switched) restart_server ;;
   esac
-  if [ -f "$state" ]; then say 'interrupted; run it again with the same file: it goes on where it was' || true; fi
+  if [ -f "$state" ]; then say 'interrupted: run the script again with the same file to resume' || true; fi
 }
 
-# systemd starts what failed again and again: twice is enough to know.
-has_ended() {
+# systemd keeps restarting a failed server. Two restarts count as a failure.
+has_failed() {
   shown=$(control show --property=ActiveState,NRestarts plantroom.service)
   case $shown in *ActiveState=failed* | *ActiveState=inactive*) return 0 ;; esac
   restarts=$(printf '%s\n' "$shown" | sed -n 's/^NRestarts=//p')
   [ "${restarts:-0}" -ge 2 ]
 }
 
-# Whether the server becomes healthy in time; no as soon as it has stopped, or failed twice.
+# Succeeds if the server becomes healthy in time. Fails early if the server has stopped or has restarted twice.
 is_healthy() {
-  until=$(($(date +%s) + patience))
+  until=$(($(date +%s) + health_timeout))
   until as_server "$link" health >/dev/null 2>&1; do
-    if [ "$(date +%s)" -ge "$until" ] || has_ended; then return 1; fi
+    if [ "$(date +%s)" -ge "$until" ] || has_failed; then return 1; fi
     sleep 1
   done
 }
@@ -210,100 +214,102 @@ first_start() {
   cmp -s "$new/plantroom.service" "$unit" && way=start || way=restart
   switch_to "$new"
   if ! has_systemd; then
-    say "installed version $version. There is no systemd here, so nothing was started and nothing starts it with the machine. By hand:"
+    say "installed version $version. There is no systemd here, so nothing was started and the server does not start at boot. Start it manually:"
     say "  cd $etc && runuser -u $user -- $link serve"
     return
   fi
   if [ "$start" = no ]; then say "installed version $version; start it: systemctl start plantroom"; return; fi
-  control reset-failed plantroom.service || true # its count of failures too
+  control reset-failed plantroom.service || true # This also resets the restart counter.
   control "$way" plantroom.service
-  is_healthy || fail 'it is installed, but not healthy; look at: journalctl -u plantroom -n 50'
-  say "version $version runs.$([ ! -f "$data/first-key.json" ] || echo " The first key and its organization: $data/first-key.json")"
+  is_healthy || fail 'it is installed, but not healthy: check journalctl -u plantroom -n 50'
+  say "version $version runs.$([ ! -f "$data/first-key.json" ] || echo " The first API key and its organization are in $data/first-key.json")"
 }
 
-# Without $old there is data, but no program that could serve it: the same, without a way back.
+# Upgrades to $new. If data exists but no program ($old is empty), rollback is not possible.
 upgrade() {
   target=$new backup='' aside=''
-  say "from ${old:-nothing} to $new"
+  say "upgrading from ${old:-no program} to $new"
   as_server "$new/plantroom" migrate --dry-run >&2 || fail 'the migration would fail, so nothing was changed'
   if has_systemd && { [ -z "$old" ] || control is-active --quiet plantroom.service; }; then running=yes; fi
   if [ ! -f "$state" ] && [ -n "$old" ] && [ -f "$unit" ]; then cp "$unit" "$old/plantroom.service"; fi
-  remember
+  save_state
   phase=stopped
   if [ "$running" = yes ]; then control stop plantroom.service || true; fi
-  made=$(as_server "${old:-$new}/plantroom" backup --json) || fail 'no backup could be made, so nothing was changed'
-  backup=$(printf '%s' "$made" | value_of file)
-  say "the backup of before: $backup"
-  remember
+  report=$(as_server "${old:-$new}/plantroom" backup --json) || fail 'no backup could be made, so nothing was changed'
+  backup=$(printf '%s' "$report" | value_of file)
+  say "backup before the upgrade: $backup"
+  save_state
   phase=switched
   switch_to "$new"
   if [ "$running" = no ] || [ "$start" = no ]; then
-    forget
-    say "version $version is in place, and the server is stopped; start it: systemctl start plantroom"
+    clear_state
+    say "version $version is installed and the server is stopped; start it: systemctl start plantroom"
     return
   fi
-  start_again
-  judge
+  restart_server
+  complete_or_roll_back
 }
 
-# Whether what was switched to stays.
-judge() {
-  is_healthy || go_back
-  forget
-  say "version $(basename "$target") runs.${old:+ The version before stays in $old; remove it when you like}"
+# Completes the upgrade if the new version is healthy; otherwise rolls back.
+complete_or_roll_back() {
+  is_healthy || roll_back
+  clear_state
+  say "version $(basename "$target") runs.${old:+ The previous version stays in $old; you can delete it}"
 }
 
-# The database first as it is: most versions do not change it. Only if the version before cannot read it any more, the backup.
-go_back() {
-  say "version $(basename "$target") did not become healthy; its last lines:"
+# Starts the previous version on the current database, because most versions do not change the schema. Restores the backup only if the
+# previous version cannot read the database.
+roll_back() {
+  say "version $(basename "$target") did not become healthy; its last log lines:"
   if command -v journalctl >/dev/null; then journalctl -u plantroom.service -n 20 --no-pager >&2 || true; fi
-  [ -n "$old" ] || { forget; fail "there is no version before to go back to; the backup of before: $backup"; }
+  [ -n "$old" ] || { clear_state; fail "there is no previous version to roll back to; backup before the upgrade: $backup"; }
   control stop plantroom.service || true
   switch_to "$old"
-  start_again
-  if is_healthy; then forget; fail "$(basename "$old") runs again, with all data; nothing was lost"; fi
+  restart_server
+  if is_healthy; then clear_state; fail "$(basename "$old") runs again, with all data; nothing was lost"; fi
   control stop plantroom.service || true
-  bring_back
+  restore_backup
 }
 
-# Into a folder beside, then two renames: the server is never started on half of a restore. Interrupted, it is done again.
-bring_back() {
+# Restores into a separate folder, then renames both folders, so that the server never starts on a partial restore. An interrupted restore
+# is repeated.
+restore_backup() {
   phase='' restored=$data.restored
-  if [ -z "$backup" ] || [ -n "$database" ] || mountpoint -q "$data"; then by_hand; fi
+  if [ -z "$backup" ] || [ -n "$database" ] || mountpoint -q "$data"; then require_manual_restore; fi
   aside=${aside:-$data.of-$(basename "$target")-$(date -u +%Y%m%dT%H%M%SZ)}
-  remember
+  save_state
   if [ ! -e "$aside" ]; then
-    say "$(basename "$old") cannot read the database any more: $data becomes $aside, and $backup is restored"
+    say "$(basename "$old") cannot read the database any more: moving $data to $aside and restoring $backup"
     rm -rf "$restored"
-    mkdir "$restored" && chmod 0700 "$restored" && own "$restored"
-    as_server "$old/plantroom" restore "$backup" --data-dir "$restored" >&2 || { rm -rf "$restored"; by_hand; }
+    mkdir "$restored" && chmod 0700 "$restored" && set_owner "$restored"
+    as_server "$old/plantroom" restore "$backup" --data-dir "$restored" >&2 || { rm -rf "$restored"; require_manual_restore; }
     sync -f "$restored"
-    mv "$data" "$aside" || by_hand
+    mv "$data" "$aside" || require_manual_restore
   fi
-  if [ -d "$restored" ]; then mv -T "$restored" "$data" || by_hand; fi
-  start_again
-  is_healthy || by_hand
-  forget
-  fail "$(basename "$old") runs again with what it had when it was stopped; what $(basename "$target") had made of it is in $aside"
+  if [ -d "$restored" ]; then mv -T "$restored" "$data" || require_manual_restore; fi
+  restart_server
+  is_healthy || require_manual_restore
+  clear_state
+  fail "$(basename "$old") runs again with its data from before the upgrade; the data of $(basename "$target") is in $aside"
 }
 
-by_hand() {
-  forget
-  fail "$(basename "$old") is in place but does not run; restore the backup by hand (docs/restore.md): ${backup:-it is where backup.dir says}"
+require_manual_restore() {
+  clear_state
+  fail "$(basename "$old") is installed but does not run; restore the backup manually (docs/restore.md): ${backup:-in the folder backup.dir}"
 }
 
-# An upgrade that ended midway goes on where it was.
+# Resumes an interrupted upgrade.
 resume() {
-  say "an upgrade from ${old:-nothing} to $target was interrupted; going on with it"
-  if [ -n "$aside" ]; then bring_back; fi
+  say "resuming the interrupted upgrade from ${old:-no program} to $target"
+  if [ -n "$aside" ]; then restore_backup; fi
   if [ "$(readlink "$link")" != "$target/plantroom" ]; then return 0; fi
-  if [ "$running" = no ]; then old=$target; forget; return 0; fi
-  # Old enough that it may have served since: what it took in is no less than what is in the backup.
+  if [ "$running" = no ]; then old=$target; clear_state; return 0; fi
+  # After an hour the new version may have stored data that the backup does not have, so do not restore it automatically.
   [ -z "$(find "$state" -mmin +60)" ] || backup=''
-  if [ "$new" = "$old" ]; then go_back; fi
+  if [ "$new" = "$old" ]; then roll_back; fi
   phase=switched
-  start_again
-  judge
+  restart_server
+  complete_or_roll_back
   running=no old=''
   find_old
 }
@@ -311,14 +317,14 @@ resume() {
 if [ "$uninstall" = yes ]; then take_lock; remove; exit 0; fi
 check_file
 take_lock
-trap at_exit EXIT
+trap handle_exit EXIT
 trap 'exit 130' INT TERM HUP
-lay_program
-lay_surroundings
-if [ -f "$state" ]; then recall; else find_old; fi
-ask_settings
+install_program
+prepare_system
+if [ -f "$state" ]; then load_state; else find_old; fi
+read_settings
 if [ -f "$state" ]; then resume; fi
 if [ "$old" = "$new" ]; then
-  forget
+  clear_state
   first_start
 elif [ -n "$old" ] || has_data; then upgrade; else first_start; fi

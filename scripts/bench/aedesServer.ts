@@ -1,4 +1,4 @@
-// A broker for the bench where there is no Mosquitto, in a process of its own. It speaks MQTT 3.1.1 only.
+// The broker of the benchmarks for machines without Mosquitto, in a separate process. It supports MQTT 3.1.1 only.
 import { createServer, type AddressInfo } from 'node:net';
 import { Aedes } from 'aedes';
 

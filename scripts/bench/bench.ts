@@ -1,4 +1,5 @@
-// npm run bench: what things cost, as ratios in one run on one machine. The servers have one core, the load comes from another.
+// npm run bench: measures costs as ratios within one run on one machine. The servers have one core, the load uses
+// another.
 import { cpus } from 'node:os';
 import { benchAudit } from './auditing';
 import { benchAuthentication } from './authentication';
@@ -8,7 +9,7 @@ import { benchExecutions } from './executions';
 import { benchFootprint } from './footprint';
 import { benchGatewayLibrary } from './gatewayLibrary';
 import { benchHistory } from './history';
-import { argument, say, short } from './measure';
+import { readArgument, print, isShort } from './measure';
 import { benchPreviews } from './previews';
 import { benchProfiles } from './profiles';
 import { benchReadingQueries } from './readingQueries';
@@ -34,27 +35,36 @@ const TOPICS: Readonly<Record<string, () => Promise<void>>> = {
   footprint: benchFootprint,
 };
 
-const SWITCHES = ['--short', '--large'];
-const FLAGS = ['--only', '--engine', '--profile'];
+const FLAGS_WITHOUT_VALUE = ['--short', '--large'];
+const FLAGS_WITH_VALUE = ['--only', '--engine', '--profile'];
 
-/** Throws where a word means nothing here: it would be passed over, and everything measured for minutes. */
-function refuseStrange(words: readonly string[]): void {
-  const strange = words.filter((word, at) => ![...SWITCHES, ...FLAGS].includes(word) && !FLAGS.includes(words[at - 1] ?? ''));
-  if (strange.length > 0) throw new Error(`${strange.join(' ')} means nothing here; give some of ${[...SWITCHES, ...FLAGS.map((flag) => `${flag} ...`)].join(', ')}; a topic: --only gateway`);
+/** Throws if there is an unknown argument, which would otherwise be ignored while everything runs for minutes. */
+function checkArguments(words: readonly string[]): void {
+  const unknown = words.filter(
+    (word, at) =>
+      ![...FLAGS_WITHOUT_VALUE, ...FLAGS_WITH_VALUE].includes(word) && !FLAGS_WITH_VALUE.includes(words[at - 1] ?? ''),
+  );
+  if (unknown.length > 0)
+    throw new Error(
+      `unknown argument ${unknown.join(' ')}: use ${[...FLAGS_WITHOUT_VALUE, ...FLAGS_WITH_VALUE.map((flag) => `${flag} ...`)].join(', ')} (for example --only gateway)`,
+    );
 }
 
-/** Those of --only, or all. */
-function topicsAsked(): string[] {
-  const only = argument('--only')?.split(',') ?? Object.keys(TOPICS);
+/** Returns the topics of --only, or all. */
+function selectTopics(): string[] {
+  const only = readArgument('--only')?.split(',') ?? Object.keys(TOPICS);
   const unknown = only.filter((topic) => !(topic in TOPICS));
-  if (unknown.length > 0) throw new Error(`--only ${unknown.join(',')} is no topic; give some of ${Object.keys(TOPICS).join(',')}`);
+  if (unknown.length > 0)
+    throw new Error(`unknown topic ${unknown.join(',')} in --only: use ${Object.keys(TOPICS).join(',')}`);
   return only;
 }
 
 async function main(): Promise<void> {
-  refuseStrange(process.argv.slice(2));
-  const topics = topicsAsked();
-  say(`plantroom bench${short ? ' --short' : ''}: node ${process.version}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, server ${pinSelf() ? 'on one core of its own' : 'not pinned: no taskset here'}`);
+  checkArguments(process.argv.slice(2));
+  const topics = selectTopics();
+  print(
+    `plantroom bench${isShort ? ' --short' : ''}: node ${process.version}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, server ${pinSelf() ? 'on a separate core' : 'not pinned: taskset is not installed'}`,
+  );
   for (const topic of topics) await TOPICS[topic]?.();
 }
 

@@ -2,14 +2,14 @@ import { join } from 'node:path';
 import { Mosquitto } from '../../test/support/mosquitto';
 import { ServerProcess } from './serverProcess';
 
-/** A broker of its own process, beside the load. */
+/** A broker in a separate process. */
 export interface BenchBroker {
   readonly name: string;
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Starts Mosquitto with room for a burst, or where there is none aedes. */
+/** Starts Mosquitto with an unlimited queue, or aedes if Mosquitto is not installed. */
 export async function startBroker(): Promise<BenchBroker> {
   try {
     const mosquitto = await Mosquitto.start({ lines: ['max_queued_messages 0', 'set_tcp_nodelay true'] });

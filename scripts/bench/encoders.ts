@@ -1,7 +1,11 @@
-/** An encoder as vendors write them, of this many bytes: a table of settings with a function for each. Sends what `data.setting` names. */
-export function usualEncoder(bytes: number): string {
+/**
+ * Creates an encoder of this many bytes in the style of vendors: a table with a function for each setting. It encodes the
+ * setting that `data.setting` names.
+ */
+export function createEncoder(bytes: number): string {
   const parts = ['var setters = {};', 'function word(bytes, value) { bytes.push((value >> 8) & 0xff, value & 0xff); }'];
-  const end = 'function encodeDownlink(input) { var bytes = [1]; setters[input.data.setting](bytes, input.data); return { bytes: bytes, fPort: input.fPort || 10 }; }';
+  const end =
+    'function encodeDownlink(input) { var bytes = [1]; setters[input.data.setting](bytes, input.data); return { bytes: bytes, fPort: input.fPort || 10 }; }';
   let length = parts.join('\n').length + end.length + 1;
   for (let at = 0; ; at += 1) {
     const part = [
@@ -19,8 +23,8 @@ export function usualEncoder(bytes: number): string {
   return [...parts, end].join('\n').padEnd(bytes, '\n');
 }
 
-/** Scripts that will not end by themselves, each in another way. */
-export const HOSTILE: readonly string[] = [
+/** Scripts that never end, each for another reason. */
+export const HOSTILE_ENCODERS: readonly string[] = [
   'function encodeDownlink() { while (true) {} }',
   "function encodeDownlink() { return new Array(Math.pow(2, 28)).join('ab'); }",
   "function encodeDownlink() { return /^(a+)+$/.test(new Array(40).join('a') + 'b'); }",

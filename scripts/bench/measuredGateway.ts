@@ -1,25 +1,25 @@
 import type { Key, PlantroomServer } from './plantroomServer';
 
-/** What a gateway of the bench is attached to. */
-export interface Seat {
+/** The server and connection of a gateway. */
+export interface GatewayPeer {
   readonly server: PlantroomServer;
   readonly key: Key;
   readonly connectionId: string;
 }
 
-/** What the bench does when something comes from the server. Every command is answered with `accepted` at once. */
-export interface WayHooks {
-  /** A result was taken; `applied`: it ended the execution. */
+/** Handlers for acknowledgements from the server. The gateway accepts every command immediately. */
+export interface GatewayHandlers {
+  /** The server acknowledged a result; `applied`: it ended the execution. */
   readonly acknowledged: (executionId: string, applied: boolean) => void;
-  /** An uplink was taken; `stored`: it is on the server's disk. */
-  readonly uplinked: (uplinkId: string, stored: boolean) => void;
+  /** The server acknowledged an uplink; `stored`: it is on the server's disk. */
+  readonly uplinkAcknowledged: (uplinkId: string, stored: boolean) => void;
 }
 
 /** A gateway that is measured. */
 export interface MeasuredGateway {
-  /** Rejects when its stream ends without `detach`: then nothing that is waited for comes any more. Never resolves. */
+  /** Rejects when the stream ends without `detach`. Never resolves. */
   readonly lost: Promise<never>;
-  /** Hands an uplink over; resolves when the next one may follow. */
+  /** Sends an uplink; resolves when the next one may be sent. */
   uplink(clientDeviceId: string, values: Readonly<Record<string, unknown>>): Promise<void>;
   detach(): Promise<void>;
 }

@@ -5,65 +5,80 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-/** The ready line of a server. */
-export interface Ready {
+/** The fields of the `server.ready` log line. */
+export interface ReadyLine {
   readonly grpc: string;
-  /** Of servers that speak HTTP. */
+  /** The HTTP address, if the server has one. */
   readonly http?: string;
-  /** Of servers that show metrics. */
+  /** The metrics address, if the server has one. */
   readonly metrics?: string | null;
   readonly ca?: string;
 }
 
-/** Waits for it. Rejects with what the process said if it ended instead. */
-async function readyLine(file: string, child: ChildProcess): Promise<Ready> {
+/** Waits for the ready line. Throws an error with the output of the process if it exits instead. */
+async function waitForReadyLine(file: string, child: ChildProcess): Promise<ReadyLine> {
   for (;;) {
-    const said = readFileSync(file, 'utf8');
-    const line = said.split('\n').slice(0, -1).find((one) => one.includes('"server.ready"'));
-    if (line !== undefined) return JSON.parse(line) as Ready;
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server ended with ${child.exitCode ?? child.signalCode}: ${said.slice(-4000)}`);
-    await setTimeout(LOOK_MS);
+    const output = readFileSync(file, 'utf8');
+    const line = output
+      .split('\n')
+      .slice(0, -1)
+      .find((one) => one.includes('"server.ready"'));
+    if (line !== undefined) return JSON.parse(line) as ReadyLine;
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`the server exited with ${child.exitCode ?? child.signalCode}: ${output.slice(-4000)}`);
+    await setTimeout(POLL_INTERVAL_MS);
   }
 }
 
-const LOOK_MS = 20;
+const POLL_INTERVAL_MS = 20;
 
-/** A server of its own process, on the first core, or on all, where the machine lets us choose. */
+/** A server in a separate process, on the first core or on all cores if cores can be chosen. */
 export class ServerProcess {
-  /** Resolves when the process has ended: its exit code or the signal. */
+  /** Resolves to the exit code or the signal when the process has exited. */
   readonly ended: Promise<number | string>;
 
   private constructor(
     private readonly child: ChildProcess,
-    readonly ready: Ready,
+    readonly ready: ReadyLine,
   ) {
     this.ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal ?? 'no reason')));
   }
 
-  /** Resolves with the ready line; rejects with what the process said if it ended instead. `isPinned`: has the first core and no other. */
-  static async start(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}, isPinned = true): Promise<ServerProcess> {
+  /**
+   * Starts a script and waits until it is ready. Throws an error with its output if it exits instead. `isPinned`: it runs
+   * on the first core only.
+   */
+  static async start(
+    script: string,
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+    isPinned = true,
+  ): Promise<ServerProcess> {
     const file = join(tmpdir(), `plantroom-bench-${randomUUID()}.log`);
     try {
-      return await ServerProcess.run(commandOf(script, args, isPinned), env, file);
+      return await ServerProcess.run(toCommand(script, args, isPinned), env, file);
     } finally {
-      rmSync(file, { force: true }); // it goes with the process
+      rmSync(file, { force: true }); // the process keeps it open
     }
   }
 
-  /** The same with another command, and a log file that stays. */
+  /** Starts a command and waits until it is ready; its log file is kept. */
   static async run(command: readonly string[], env: NodeJS.ProcessEnv, file: string): Promise<ServerProcess> {
-    // Its log goes to a file: through a pipe it would wait for this process, which has the load to make.
+    // The log goes to a file: a pipe would make the server wait for this process, which is busy with the load.
     const log = openSync(file, 'w');
-    const child = spawn(command[0] as string, command.slice(1), { env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
+    const child = spawn(command[0] as string, command.slice(1), {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', log, log],
+    });
     closeSync(log);
-    return new ServerProcess(child, await readyLine(file, child));
+    return new ServerProcess(child, await waitForReadyLine(file, child));
   }
 
   get pid(): number {
     return this.child.pid ?? 0;
   }
 
-  /** CPU time used so far, in milliseconds; NaN where the machine does not tell. */
+  /** CPU time used so far, in milliseconds; NaN where the system does not report it. */
   cpuMilliseconds(): number {
     try {
       const fields = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
@@ -73,7 +88,7 @@ export class ServerProcess {
     }
   }
 
-  /** Memory that is its own, in megabytes; NaN where the machine does not tell. */
+  /** Anonymous memory in MiB; NaN where the system does not report it. */
   memoryMegabytes(): number {
     try {
       return Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.child.pid}/status`, 'utf8'))?.[1]) / 1024;
@@ -82,7 +97,7 @@ export class ServerProcess {
     }
   }
 
-  /** Asks it to stop, waits for its end. */
+  /** Sends a signal and waits until the process has exited. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
     const ended = new Promise((resolve) => this.child.once('exit', resolve));
@@ -91,24 +106,24 @@ export class ServerProcess {
   }
 }
 
-/** How a program of ours is started: on the first core, or on all, where the machine lets us choose. */
-export function commandOf(script: string, args: readonly string[], isPinned: boolean): string[] {
-  return onCores([process.execPath, ...profiling(), script, ...args], isPinned);
+/** Returns the command that starts a script, on the first core or on all cores if cores can be chosen. */
+export function toCommand(script: string, args: readonly string[], isPinned: boolean): string[] {
+  return pinCommand([process.execPath, ...getProfilerFlags(), script, ...args], isPinned);
 }
 
-/** The same for a command. */
-export function onCores(command: readonly string[], isPinned: boolean): string[] {
-  const cores = isPinned ? '0' : `0-${cpus().length - 1}`; // said in any case: it would inherit those of this process
+/** Returns the command that runs another command on the first core or on all cores. */
+export function pinCommand(command: readonly string[], isPinned: boolean): string[] {
+  const cores = isPinned ? '0' : `0-${cpus().length - 1}`; // always set, because a child inherits the cores of this process
   return canPin() ? ['taskset', '-c', cores, ...command] : [...command];
 }
 
-/** Keeps this process off the servers' core. */
+/** Moves this process off the core of the servers. Returns whether that is possible. */
 export function pinSelf(): boolean {
   return canPin() && spawnSync('taskset', ['-cp', '1', String(process.pid)], { stdio: 'ignore' }).status === 0;
 }
 
-/** `--profile FOLDER`: each of them leaves a CPU profile there. */
-function profiling(): string[] {
+/** `--profile FOLDER`: each process writes a CPU profile to the folder. */
+function getProfilerFlags(): string[] {
   const at = process.argv.indexOf('--profile');
   return at < 0 ? [] : ['--cpu-prof', '--cpu-prof-dir', process.argv[at + 1] ?? 'profiles'];
 }

@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { Aedes } from 'aedes';
 
-/** A broker in a process of its own, to be killed, where there is no Mosquitto. It comes back on its port and remembers nothing. */
+/**
+ * An aedes broker in a separate process that can be killed, for machines without Mosquitto. It restarts on the same port
+ * without its former state.
+ */
 export class AedesProcess {
   private port = 0;
   private child: ChildProcess | undefined;
@@ -21,13 +24,15 @@ export class AedesProcess {
   }
 
   async restart(): Promise<void> {
-    const child = spawn(process.execPath, [process.argv[1] as string, 'broker', String(this.port)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = spawn(process.execPath, [process.argv[1] as string, 'broker', String(this.port)], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     const [port] = (await once(child, 'message')) as [number];
     this.child = child;
     this.port = port;
   }
 
-  /** kill -9; resolves when it has ended. */
+  /** Kills the process with SIGKILL; resolves when it has exited. */
   async kill(): Promise<void> {
     const { child } = this;
     if (child?.exitCode !== null || child.signalCode !== null) return;
@@ -36,13 +41,13 @@ export class AedesProcess {
     await ended;
   }
 
-  /** It leaves nothing behind. */
+  /** Kills the process. It has no files to delete. */
   async remove(): Promise<void> {
     await this.kill();
   }
 }
 
-/** Runs the broker on a port; 0: on any. Ends with its parent. */
+/** Runs the broker on a port (0: any free port) until its parent process ends. */
 export async function serveBroker(port: number): Promise<void> {
   process.on('disconnect', () => process.exit(0));
   const aedes = await Aedes.createBroker();

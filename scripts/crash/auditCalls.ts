@@ -1,12 +1,28 @@
 import { status, type ServiceError } from '@grpc/grpc-js';
-import { ActuatorCommandServiceService, CreateCommandRequest, ExecuteCommandRequest } from '../../src/gen/actuator_command/v2/actuator_command_service';
-import { CreateDigitalDeviceRequest, DeleteDigitalDeviceRequest, DigitalDeviceServiceService, UpdateDigitalDeviceRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
-import { AccessControlServiceService, AddMemberRequest, CreateApiKeyRequest, RemoveMemberRequest, RevokeApiKeyRequest, RotateApiKeyRequest } from '../../src/gen/organization_access_control/access_control_service';
-import { answer, isGone } from './clients';
+import {
+  ActuatorCommandServiceService,
+  CreateCommandRequest,
+  ExecuteCommandRequest,
+} from '../../src/gen/actuator_command/v2/actuator_command_service';
+import {
+  CreateDigitalDeviceRequest,
+  DeleteDigitalDeviceRequest,
+  DigitalDeviceServiceService,
+  UpdateDigitalDeviceRequest,
+} from '../../src/gen/digitaldevice/v2/digital_device_service';
+import {
+  AccessControlServiceService,
+  AddMemberRequest,
+  CreateApiKeyRequest,
+  RemoveMemberRequest,
+  RevokeApiKeyRequest,
+  RotateApiKeyRequest,
+} from '../../src/gen/organization_access_control/access_control_service';
+import { callUnary, isServerGone } from './clients';
 import type { Running } from './site';
 
-/** What an answer may say, whatever the method. */
-export interface Answered {
+/** The response fields that the proof reads, of all methods. */
+export interface ResponseFields {
   readonly id?: string;
   readonly userId?: string;
   readonly apiKey?: { readonly id: string };
@@ -14,68 +30,123 @@ export interface Answered {
   readonly accepted?: boolean;
 }
 
-/** How a call was answered; `gone`: not at all. */
-export type Reply = { readonly kind: 'done'; readonly told: Answered } | { readonly kind: 'refused'; readonly reason: string } | { readonly kind: 'gone' };
+/** The result of a call; `gone`: the server was killed before it responded. */
+export type CallResult =
+  | { readonly kind: 'done'; readonly response: ResponseFields }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'gone' };
 
 interface Method {
   readonly path: string;
-  readonly encode: (given: object) => Buffer;
-  readonly decode: (bytes: Buffer) => Answered;
+  readonly encode: (fields: object) => Buffer;
+  readonly decode: (bytes: Buffer) => ResponseFields;
 }
 
-function method<Request>({ path, requestSerialize, responseDeserialize }: { path: string; requestSerialize: (request: Request) => Buffer; responseDeserialize: (bytes: Buffer) => unknown }, Message: { fromPartial(given: object): Request }): Method {
-  return { path, encode: (given) => requestSerialize(Message.fromPartial(given)), decode: (bytes) => responseDeserialize(bytes) as Answered };
+function describeMethod<Request>(
+  {
+    path,
+    requestSerialize,
+    responseDeserialize,
+  }: { path: string; requestSerialize: (request: Request) => Buffer; responseDeserialize: (bytes: Buffer) => unknown },
+  Message: { fromPartial(fields: object): Request },
+): Method {
+  return {
+    path,
+    encode: (fields) => requestSerialize(Message.fromPartial(fields)),
+    decode: (bytes) => responseDeserialize(bytes) as ResponseFields,
+  };
 }
 
-const [D, C, A] = [DigitalDeviceServiceService, ActuatorCommandServiceService, AccessControlServiceService];
+const [Devices, Commands, Access] = [
+  DigitalDeviceServiceService,
+  ActuatorCommandServiceService,
+  AccessControlServiceService,
+];
 
-/** The methods that are called. */
+/** The methods that the proof calls. */
 export const METHODS = {
-  createDevice: method(D.createDigitalDevice, CreateDigitalDeviceRequest),
-  updateDevice: method(D.updateDigitalDevice, UpdateDigitalDeviceRequest),
-  deleteDevice: method(D.deleteDigitalDevice, DeleteDigitalDeviceRequest),
-  createCommand: method(C.createCommand, CreateCommandRequest),
-  execute: method(C.executeCommand, ExecuteCommandRequest),
-  createKey: method(A.createApiKey, CreateApiKeyRequest),
-  rotateKey: method(A.rotateApiKey, RotateApiKeyRequest),
-  revokeKey: method(A.revokeApiKey, RevokeApiKeyRequest),
-  addMember: method(A.addMember, AddMemberRequest),
-  removeMember: method(A.removeMember, RemoveMemberRequest),
+  createDevice: describeMethod(Devices.createDigitalDevice, CreateDigitalDeviceRequest),
+  updateDevice: describeMethod(Devices.updateDigitalDevice, UpdateDigitalDeviceRequest),
+  deleteDevice: describeMethod(Devices.deleteDigitalDevice, DeleteDigitalDeviceRequest),
+  createCommand: describeMethod(Commands.createCommand, CreateCommandRequest),
+  execute: describeMethod(Commands.executeCommand, ExecuteCommandRequest),
+  createKey: describeMethod(Access.createApiKey, CreateApiKeyRequest),
+  rotateKey: describeMethod(Access.rotateApiKey, RotateApiKeyRequest),
+  revokeKey: describeMethod(Access.revokeApiKey, RevokeApiKeyRequest),
+  addMember: describeMethod(Access.addMember, AddMemberRequest),
+  removeMember: describeMethod(Access.removeMember, RemoveMemberRequest),
 } as const;
 
-/** The name of a method. */
+/** A key of METHODS. */
 export type MethodName = keyof typeof METHODS;
 
-/** Calls a method over gRPC or HTTP. Throws what is a fault of this program. */
-export async function send(running: Running, name: MethodName, given: object, requestId: string, overHttp: boolean): Promise<Reply> {
-  return await (overHttp ? sendHttp(running, name, given, requestId) : sendGrpc(running, name, given, requestId));
+/** Calls a method over gRPC or HTTP. Throws an unexpected error, which is a bug of this program or of the server. */
+export async function callMethod(
+  running: Running,
+  name: MethodName,
+  fields: object,
+  requestId: string,
+  overHttp: boolean,
+): Promise<CallResult> {
+  return await (overHttp ? callHttp(running, name, fields, requestId) : callGrpc(running, name, fields, requestId));
 }
 
-async function sendGrpc({ clients }: Running, name: MethodName, given: object, requestId: string): Promise<Reply> {
+async function callGrpc(
+  { clients }: Running,
+  name: MethodName,
+  fields: object,
+  requestId: string,
+): Promise<CallResult> {
   const { path, encode, decode } = METHODS[name];
   const metadata = clients.metadata.clone();
   metadata.set('x-request-id', requestId);
   try {
-    return { kind: 'done', told: await answer<Answered>((answered) => clients.access.makeUnaryRequest(path, encode, decode, given, metadata, answered as (error: ServiceError | null, told?: Answered) => void)) };
+    return {
+      kind: 'done',
+      response: await callUnary<ResponseFields>((callback) =>
+        clients.access.makeUnaryRequest(
+          path,
+          encode,
+          decode,
+          fields,
+          metadata,
+          callback as (error: ServiceError | null, response?: ResponseFields) => void,
+        ),
+      ),
+    };
   } catch (error) {
     const { code, details } = error as ServiceError;
-    if (isGone(error)) return { kind: 'gone' };
+    if (isServerGone(error)) return { kind: 'gone' };
     if (code !== status.NOT_FOUND) throw error;
     return { kind: 'refused', reason: details };
   }
 }
 
-async function sendHttp({ http, key }: Running, name: MethodName, given: object, requestId: string): Promise<Reply> {
-  const headers = { 'content-type': 'application/json', 'x-api-key': key.apiKey, 'x-organization-id': key.organizationId, 'x-request-id': requestId };
+async function callHttp(
+  { http, key }: Running,
+  name: MethodName,
+  fields: object,
+  requestId: string,
+): Promise<CallResult> {
+  const headers = {
+    'content-type': 'application/json',
+    'x-api-key': key.apiKey,
+    'x-organization-id': key.organizationId,
+    'x-request-id': requestId,
+  };
   let code: number;
   let text: string;
   try {
-    const response = await fetch(`http://${http}${METHODS[name].path}`, { method: 'POST', headers, body: JSON.stringify(given) });
+    const response = await fetch(`http://${http}${METHODS[name].path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(fields),
+    });
     [code, text] = [response.status, await response.text()];
   } catch {
     return { kind: 'gone' };
   }
-  if (code < 300) return { kind: 'done', told: (text === '' ? {} : JSON.parse(text)) as Answered };
+  if (code < 300) return { kind: 'done', response: (text === '' ? {} : JSON.parse(text)) as ResponseFields };
   if (code >= 500) return { kind: 'gone' };
   if (code !== 404) throw new Error(`${name} over HTTP: ${code} ${text}`);
   return { kind: 'refused', reason: text };

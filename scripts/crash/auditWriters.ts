@@ -1,105 +1,156 @@
 import { newId } from '../../src/kernel/ids';
-import { moveCommand } from './plant';
-import { METHODS, type MethodName, send, type Answered, type Reply } from './auditCalls';
+import { createMoveCommand } from './plant';
+import { METHODS, type MethodName, callMethod, type ResponseFields, type CallResult } from './auditCalls';
 import type { Running } from './site';
-import type { Kept } from './auditState';
+import type { StoredState } from './auditState';
 
-/** A call that was tried. */
+/** A call that was made. */
 export interface Attempt {
   readonly requestId: string;
   readonly path: string;
-  /** Whether what it was to do is seen in what is kept; undefined: that cannot be seen. */
-  readonly isDone: (kept: Kept) => boolean | undefined;
-  reply: Reply;
+  /** Whether the effect of the call is visible in the stored state; undefined if it cannot be visible. */
+  readonly isDone: (storedState: StoredState) => boolean | undefined;
+  reply: CallResult;
 }
 
-/** One thing that is made, changed and removed: what was tried on it, one after the other. */
-export type Story = Attempt[];
+/** The calls on one object that is created, changed and deleted, in order. */
+export type CallSequence = Attempt[];
 
-class Gone extends Error {}
+class ServerGoneError extends Error {}
 
-/** Changes things of every kind, one after the other, over gRPC and HTTP in turns, until the server is gone. Every call goes into a story. */
+/**
+ * Creates, changes and deletes objects of every kind, alternately over gRPC and HTTP, until the server is killed. Records
+ * every call in a sequence.
+ */
 export class AuditWriter {
   private calls = 0;
 
   constructor(
     private readonly running: Running,
     private readonly connectionId: string,
-    private readonly stories: Story[],
-    private readonly answered: () => void,
+    private readonly sequences: CallSequence[],
+    private readonly onResponse: () => void,
   ) {}
 
-  /** Resolves when the server is gone. */
+  /** Resolves when the server has been killed. */
   async work(): Promise<void> {
     try {
-      const valve = await this.valve();
+      const valve = await this.createValve();
       for (;;) {
-        await this.device();
-        await this.execution(valve);
-        await this.key();
-        await this.member();
-        await this.call(this.story(), 'updateDevice', { id: newId(), name: 'Nowhere' }, () => false);
+        await this.changeDevice();
+        await this.executeCommand(valve);
+        await this.changeKey();
+        await this.changeMember();
+        await this.call(this.startSequence(), 'updateDevice', { id: newId(), name: 'Missing' }, () => false);
       }
     } catch (error) {
-      if (!(error instanceof Gone)) throw error;
+      if (!(error instanceof ServerGoneError)) throw error;
     }
   }
 
-  private async valve(): Promise<{ id: string; commandId: string }> {
+  private async createValve(): Promise<{ id: string; commandId: string }> {
     const name = newId();
-    const story = this.story();
-    const { id = '' } = await this.call(story, 'createDevice', { name, physicalDevice: { clientDeviceId: name, connectionId: this.connectionId } }, named, name);
-    const command = await this.call(this.story(), 'createCommand', { id, command: moveCommand(false) }, () => undefined, newId(), false); // its enums are words in JSON
+    const sequence = this.startSequence();
+    const { id = '' } = await this.call(
+      sequence,
+      'createDevice',
+      { name, physicalDevice: { clientDeviceId: name, connectionId: this.connectionId } },
+      hasDeviceNamed,
+      name,
+    );
+    const command = await this.call(
+      this.startSequence(),
+      'createCommand',
+      { id, command: createMoveCommand(false) },
+      () => undefined,
+      newId(),
+      false,
+    ); // over gRPC only: JSON has names for its enum values
     return { id, commandId: command.id ?? '' };
   }
 
-  private async device(): Promise<void> {
-    const story = this.story();
+  private async changeDevice(): Promise<void> {
+    const sequence = this.startSequence();
     const name = newId();
-    const { id = '' } = await this.call(story, 'createDevice', { name }, named, name);
+    const { id = '' } = await this.call(sequence, 'createDevice', { name }, hasDeviceNamed, name);
     const other = newId();
-    await this.call(story, 'updateDevice', { id, name: other }, ({ devices }) => devices.get(id) === other, other);
-    if (this.calls % 2 === 0) await this.call(story, 'deleteDevice', { id }, ({ devices }) => !devices.has(id));
+    await this.call(sequence, 'updateDevice', { id, name: other }, ({ devices }) => devices.get(id) === other, other);
+    if (this.calls % 2 === 0) await this.call(sequence, 'deleteDevice', { id }, ({ devices }) => !devices.has(id));
   }
 
-  private async execution(valve: { id: string; commandId: string }): Promise<void> {
+  private async executeCommand(valve: { id: string; commandId: string }): Promise<void> {
     const triggerId = newId();
-    await this.call(this.story(), 'execute', { ...valve, params: { n: this.calls }, triggerId }, ({ triggers }) => triggers.has(triggerId), triggerId);
+    await this.call(
+      this.startSequence(),
+      'execute',
+      { ...valve, params: { n: this.calls }, triggerId },
+      ({ triggers }) => triggers.has(triggerId),
+      triggerId,
+    );
   }
 
-  private async key(): Promise<void> {
-    const story = this.story();
+  private async changeKey(): Promise<void> {
+    const sequence = this.startSequence();
     const name = newId();
-    const made = await this.call(story, 'createKey', { name, scopes: ['devices:read'] }, ({ keys }) => keys.some((key) => key.name === name), name);
+    const made = await this.call(
+      sequence,
+      'createKey',
+      { name, scopes: ['devices:read'] },
+      ({ keys }) => keys.some((key) => key.name === name),
+      name,
+    );
     const id = made.apiKey?.id ?? '';
-    const rotated = await this.call(story, 'rotateKey', { id }, ({ keys }) => keys.some((key) => key.rotatedFrom === id));
+    const rotated = await this.call(sequence, 'rotateKey', { id }, ({ keys }) =>
+      keys.some((key) => key.rotatedFrom === id),
+    );
     const next = rotated.apiKey?.id ?? '';
-    await this.call(story, 'revokeKey', { id: next }, ({ keys }) => keys.some((key) => key.id === next && key.revokedAt !== undefined));
+    await this.call(sequence, 'revokeKey', { id: next }, ({ keys }) =>
+      keys.some((key) => key.id === next && key.revokedAt !== undefined),
+    );
   }
 
-  private async member(): Promise<void> {
-    const story = this.story();
+  private async changeMember(): Promise<void> {
+    const sequence = this.startSequence();
     const name = newId();
-    const { userId = '' } = await this.call(story, 'addMember', { name, roleId: 'viewer' }, ({ members }) => [...members.values()].includes(name), name);
-    await this.call(story, 'removeMember', { userId }, ({ members }) => !members.has(userId));
+    const { userId = '' } = await this.call(
+      sequence,
+      'addMember',
+      { name, roleId: 'viewer' },
+      ({ members }) => [...members.values()].includes(name),
+      name,
+    );
+    await this.call(sequence, 'removeMember', { userId }, ({ members }) => !members.has(userId));
   }
 
-  private story(): Story {
-    const story: Story = [];
-    this.stories.push(story);
-    return story;
+  private startSequence(): CallSequence {
+    const sequence: CallSequence = [];
+    this.sequences.push(sequence);
+    return sequence;
   }
 
-  private async call(story: Story, name: MethodName, given: object, isDone: (kept: Kept, requestId: string) => boolean | undefined, requestId = newId(), overHttp = this.calls % 2 === 1): Promise<Answered> {
+  private async call(
+    sequence: CallSequence,
+    name: MethodName,
+    fields: object,
+    isDone: (storedState: StoredState, requestId: string) => boolean | undefined,
+    requestId = newId(),
+    overHttp = this.calls % 2 === 1,
+  ): Promise<ResponseFields> {
     this.calls += 1;
-    const attempt: Attempt = { requestId, path: METHODS[name].path, isDone: (kept) => isDone(kept, requestId), reply: { kind: 'gone' } };
-    story.push(attempt);
-    attempt.reply = await send(this.running, name, given, requestId, overHttp);
-    if (attempt.reply.kind === 'gone') throw new Gone();
-    this.answered();
-    return attempt.reply.kind === 'done' ? attempt.reply.told : {};
+    const attempt: Attempt = {
+      requestId,
+      path: METHODS[name].path,
+      isDone: (storedState) => isDone(storedState, requestId),
+      reply: { kind: 'gone' },
+    };
+    sequence.push(attempt);
+    attempt.reply = await callMethod(this.running, name, fields, requestId, overHttp);
+    if (attempt.reply.kind === 'gone') throw new ServerGoneError();
+    this.onResponse();
+    return attempt.reply.kind === 'done' ? attempt.reply.response : {};
   }
 }
 
-/** Things are named by the request that is to make them. */
-const named = ({ devices }: Kept, requestId: string): boolean => [...devices.values()].includes(requestId);
+/** Whether the device exists that a request created: objects are named after the id of their request. */
+const hasDeviceNamed = ({ devices }: StoredState, requestId: string): boolean =>
+  [...devices.values()].includes(requestId);

@@ -1,44 +1,41 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { findMosquitto, Mosquitto } from '../../test/support/mosquitto';
-import { AedesProcess } from './aedesProcess';
-import { audit, isFinal, isOpen, readAll } from './audit';
+import { compareExecutions, isFinal, isOpen, readExecutions } from './executionFindings';
 import type { BrokerPoint } from './brokerPoints';
 import { countReadings } from './countReadings';
+import { type CrashBroker, startBroker } from './crashBroker';
 import { LoraNetwork } from './loraNetwork';
 import { MqttFleet } from './mqttFleet';
-import { type Plant, makePlant } from './plant';
-import { plantKind } from './plantKinds';
-import { errorLines } from './serverLog';
-import { type Outcome, until } from './settle';
+import { type Plant, createPlant } from './plant';
+import { createPlantKind } from './plantKinds';
+import { readErrorLines } from './serverLog';
+import { type Outcome, pollExecutions } from './outcome';
 import type { Running, Site } from './site';
 import { Submitters } from './submitters';
 import { World } from './world';
 
-const LONGEST_ROUND_MS = 8000;
-const LATEST_MOMENT_MS = 1500;
+const MAX_ROUND_MS = 8000;
+const MAX_KILL_DELAY_MS = 1500;
 const PAUSE_MS = 4;
-/** The broker is killed amid so many commands for each device, and comes back amid them. */
-const MOST_WHILE_AWAY = 20;
+/** The number of commands per device that are submitted while the broker is killed and restarted. */
+const MAX_COMMANDS_WHILE_OFFLINE = 20;
 const BROKER_PAUSE_MS = 80;
 const TIMEOUT_S = 86_400;
-/** MQTT: what nobody can say any more holds its device so long. */
-const AFTER_LOSS_S = 2;
-/** Where the broker is killed. */
-const AMID_TIMEOUT_S = 60;
+/** MQTT: how long an execution whose result was lost blocks its device, in seconds. */
+const RESULT_TIMEOUT_S = 2;
+/** The delivery timeout where the broker is killed, in seconds. */
+const BROKER_KILL_TIMEOUT_S = 60;
 const AFTERMATH_MS = 2000;
 const GRACE_MS = 61_000;
 const UPLINK_INTERVAL_S = 10;
-const LOOK_EVERY_MS = 200;
-const LONGEST_STANDSTILL_MS = 3000;
+const POLL_INTERVAL_MS = 200;
+const MAX_IDLE_MS = 3000;
 const DAY_MS = 86_400_000;
 
-const MOST_LOOKS = 40;
-const NOTHING_WRONG = { lost: [], doubled: [] };
+const MAX_POLLS = 40;
+const NO_FINDINGS = { lost: [], doubled: [] };
 
-type Broker = Mosquitto | AedesProcess;
-
-/** A site whose devices are behind a broker; the server or the broker is killed again and again. */
+/** A site whose devices are behind a broker, and whose server or broker is killed repeatedly. */
 export class BrokerProof {
   private kills = 0;
   private missed = 0;
@@ -46,7 +43,7 @@ export class BrokerProof {
   private constructor(
     private readonly point: BrokerPoint,
     private readonly site: Site,
-    private readonly broker: Broker,
+    private readonly broker: CrashBroker,
     private readonly world: World,
     private readonly field: MqttFleet | LoraNetwork,
     private readonly plant: Plant,
@@ -54,31 +51,41 @@ export class BrokerProof {
     private running: Running,
   ) {}
 
-  /** Kills so many times; what came of it. */
-  static async prove(point: BrokerPoint, site: Site, rounds: number, mostMissed: number): Promise<Outcome> {
+  /** Kills `rounds` times and returns the outcome. */
+  static async prove(point: BrokerPoint, site: Site, rounds: number, maxMissed: number): Promise<Outcome> {
     const broker = await startBroker();
     try {
       const proof = await BrokerProof.prepare(point, site, broker);
-      while (proof.kills < rounds && proof.missed < rounds + mostMissed) await proof.round();
-      return await proof.settle();
+      while (proof.kills < rounds && proof.missed < rounds + maxMissed) await proof.runRound();
+      return await proof.collectOutcome();
     } finally {
       await broker.remove();
     }
   }
 
-  private static async prepare(point: BrokerPoint, site: Site, broker: Broker): Promise<BrokerProof> {
-    const running = await site.startSafely();
-    const timeout = point.kill.by === 'broker' ? AMID_TIMEOUT_S : TIMEOUT_S;
-    const kind = plantKind(point.transport, broker.url);
-    const plant = await makePlant(running.clients, { queueLimit: 1000, deliveryTimeout: timeout, ackTimeout: point.transport === 'chirpstack' ? timeout : AFTER_LOSS_S, uplinkInterval: UPLINK_INTERVAL_S }, kind);
+  private static async prepare(point: BrokerPoint, site: Site, broker: CrashBroker): Promise<BrokerProof> {
+    const running = await site.startWithoutTrap();
+    const timeout = point.kill.by === 'broker' ? BROKER_KILL_TIMEOUT_S : TIMEOUT_S;
+    const kind = createPlantKind(point.transport, broker.url);
+    const plant = await createPlant(
+      running.clients,
+      {
+        queueLimit: 1000,
+        deliveryTimeout: timeout,
+        ackTimeout: point.transport === 'chirpstack' ? timeout : RESULT_TIMEOUT_S,
+        uplinkInterval: UPLINK_INTERVAL_S,
+      },
+      kind,
+    );
     const world = new World();
     const ids = plant.actuators.map(({ clientDeviceId }) => clientDeviceId);
-    const field = point.transport === 'chirpstack' ? new LoraNetwork(broker.url, world, ids) : new MqttFleet(broker.url, world);
+    const field =
+      point.transport === 'chirpstack' ? new LoraNetwork(broker.url, world, ids) : new MqttFleet(broker.url, world);
     await field.start();
-    return new BrokerProof(point, site, broker, world, field, plant, new Submitters(plant.actuators, false), running);
+    return new BrokerProof(point, site, broker, world, field, plant, new Submitters(plant.actuators, {}), running);
   }
 
-  private async round(): Promise<void> {
+  private async runRound(): Promise<void> {
     const { kill } = this.point;
     if (kill.by === 'line') this.running.victim.arm(kill.trap());
     if (kill.by === 'broker') await this.killBroker();
@@ -88,50 +95,58 @@ export class BrokerProof {
   private async killServer(fromOutside: boolean): Promise<void> {
     const { victim, clients } = this.running;
     const working = this.submitters.run(clients, PAUSE_MS);
-    if (fromOutside) void wait(randomInt(LATEST_MOMENT_MS)).then(async () => await victim.kill());
-    const isKilled = await Promise.race([victim.ended.then(() => true), wait(LONGEST_ROUND_MS, false, { ref: false })]);
+    if (fromOutside) void wait(randomInt(MAX_KILL_DELAY_MS)).then(async () => await victim.kill());
+    const isKilled = await Promise.race([victim.ended.then(() => true), wait(MAX_ROUND_MS, false, { ref: false })]);
     if (isKilled) this.kills += 1;
     else this.missed += 1;
     await victim.kill();
     await working;
     clients.close();
-    this.running = await this.site.startSafely();
+    this.running = await this.site.startWithoutTrap();
   }
 
-  /** The callers go on while it is away. */
+  /** Kills and restarts the broker while the callers continue. */
   private async killBroker(): Promise<void> {
-    const working = this.submitters.run(this.running.clients, BROKER_PAUSE_MS, MOST_WHILE_AWAY);
-    await this.atWork();
-    await wait(randomInt(LATEST_MOMENT_MS));
+    const working = this.submitters.run(this.running.clients, BROKER_PAUSE_MS, MAX_COMMANDS_WHILE_OFFLINE);
+    await this.waitUntilBusy();
+    await wait(randomInt(MAX_KILL_DELAY_MS));
     await this.broker.kill();
     this.kills += 1;
     await this.field.stop();
-    await wait(randomInt(LATEST_MOMENT_MS));
+    await wait(randomInt(MAX_KILL_DELAY_MS));
     await this.broker.restart();
     await this.field.start();
     await working;
     await wait(AFTERMATH_MS);
-    // What nobody knows any more holds its device until its end.
-    this.site.skip(this.running, 1000 * (AMID_TIMEOUT_S + UPLINK_INTERVAL_S) + GRACE_MS);
+    // Executions whose result was lost block their devices until they expire.
+    this.site.advanceClock(this.running, 1000 * (BROKER_KILL_TIMEOUT_S + UPLINK_INTERVAL_S) + GRACE_MS);
   }
 
-  /** Resolves when devices are at work, or have not been for long. */
-  private async atWork(): Promise<void> {
+  /** Resolves when the devices carry out commands, or after 8 s. */
+  private async waitUntilBusy(): Promise<void> {
     const before = this.world.executions.size;
-    for (let look = 0; this.world.executions.size < before + this.plant.actuators.length && look < MOST_LOOKS; look += 1) await wait(LOOK_EVERY_MS);
+    for (let poll = 0; this.world.executions.size < before + this.plant.actuators.length && poll < MAX_POLLS; poll += 1)
+      await wait(POLL_INTERVAL_MS);
   }
 
-  /** First what can still be done is done, then the clock passes every deadline. */
-  private async settle(): Promise<Outcome> {
+  /** Finishes the open work, then moves the clock past every deadline, and compares. */
+  private async collectOutcome(): Promise<Outcome> {
     const { submitters, site, running, world, point, field } = this;
     const { clients } = running;
-    await submitters.finish(clients);
-    const told = [...submitters.acknowledged.values()];
-    const read = async () => await readAll(clients, [...told, ...[...world.queries.keys()].map((executionId) => ({ executionId }))]);
-    await until(read, (execution) => !isOpen(execution), undefined, LONGEST_STANDSTILL_MS);
-    const uplinks = point.kill.by === 'broker' ? NOTHING_WRONG : await this.compareUplinks();
-    const executions = await until(read, isFinal, () => site.skip(running, DAY_MS));
-    const found = audit(executions, submitters, world, { mustBeDone: false, believesUplinks: point.kill.by !== 'broker' });
+    await submitters.retryOpenRequests(clients);
+    const acknowledged = [...submitters.acknowledged.values()];
+    const read = async () =>
+      await readExecutions(clients, [
+        ...acknowledged,
+        ...[...world.queries.keys()].map((executionId) => ({ executionId })),
+      ]);
+    await pollExecutions(read, (execution) => !isOpen(execution), undefined, MAX_IDLE_MS);
+    const uplinks = point.kill.by === 'broker' ? NO_FINDINGS : await this.compareUplinks();
+    const executions = await pollExecutions(read, isFinal, () => site.advanceClock(running, DAY_MS));
+    const found = compareExecutions(executions, submitters, world, {
+      mustSucceed: false,
+      uplinksProveDelivery: point.kill.by !== 'broker',
+    });
     await field.stop();
     await running.victim.kill();
     clients.close();
@@ -142,37 +157,23 @@ export class BrokerProof {
       doubled: [...found.doubled, ...uplinks.doubled],
       kills: this.kills,
       missed: this.missed,
-      acknowledged: told.length,
+      acknowledged: acknowledged.length,
       carriedOut: world.executions.size,
       uplinks: field.published,
-      errors: errorLines(site.folder),
+      errors: readErrorLines(site.folder),
       folder: site.folder,
     };
   }
 
-  /** Every uplink that the broker took holds one reading, and the server has as many: it lost none and took none twice. */
+  /** Compares the uplinks that the broker accepted, of one reading each, with the readings on the server. */
   private async compareUplinks(): Promise<Pick<Outcome, 'lost' | 'doubled'>> {
     const ids = this.plant.actuators.map(({ sensorId }) => sensorId);
     let stored = -1;
-    for (let look = 0; stored !== this.field.published && look < MOST_LOOKS; look += 1) {
-      await wait(LOOK_EVERY_MS);
+    for (let poll = 0; stored !== this.field.published && poll < MAX_POLLS; poll += 1) {
+      await wait(POLL_INTERVAL_MS);
       stored = await countReadings(this.running.clients, ids);
     }
-    const text = `the broker took ${this.field.published} uplinks, and ${stored} are stored`;
+    const text = `the broker accepted ${this.field.published} uplinks, but ${stored} are stored`;
     return { lost: stored < this.field.published ? [text] : [], doubled: stored > this.field.published ? [text] : [] };
-  }
-}
-
-/** A real one, which writes its sessions down as they change, where the machine has it and nobody asks for the other. */
-async function startBroker(): Promise<Broker> {
-  if (process.argv.includes('--aedes') || !hasMosquitto()) return await AedesProcess.start();
-  return await Mosquitto.start({ lines: ['autosave_on_changes true', 'autosave_interval 1'] });
-}
-
-function hasMosquitto(): boolean {
-  try {
-    return findMosquitto() !== '';
-  } catch {
-    return false;
   }
 }

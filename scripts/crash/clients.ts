@@ -7,13 +7,13 @@ import { AccessControlServiceClient } from '../../src/gen/organization_access_co
 import { SensorQueryServiceClient } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { SensorTemplateServiceClient } from '../../src/gen/sensor_template/v2/sensor_template_service';
 
-/** A key and the organization that it works in. */
+/** An API key and its organization. */
 export interface Key {
   readonly organizationId: string;
   readonly apiKey: string;
 }
 
-/** Clients of every service that this program uses, on a connection of their own. */
+/** Clients of every service that this program uses, on a separate connection. */
 export interface Clients {
   readonly devices: DigitalDeviceServiceClient;
   readonly commands: ActuatorCommandServiceClient;
@@ -26,12 +26,16 @@ export interface Clients {
   close(): void;
 }
 
-/** Opens them; the server is asked at the first call. */
+/** Creates the clients; the first call connects to the server. */
 export function openClients(address: string, key: Key): Clients {
   const metadata = new Metadata();
   metadata.set('x-api-key', key.apiKey);
   metadata.set('x-organization-id', key.organizationId);
-  const connect = [address, credentials.createInsecure(), { 'grpc.enable_retries': 0, 'grpc.use_local_subchannel_pool': 1 }] as const;
+  const connect = [
+    address,
+    credentials.createInsecure(),
+    { 'grpc.enable_retries': 0, 'grpc.use_local_subchannel_pool': 1 },
+  ] as const;
   const all = {
     devices: new DigitalDeviceServiceClient(...connect),
     commands: new ActuatorCommandServiceClient(...connect),
@@ -44,12 +48,19 @@ export function openClients(address: string, key: Key): Clients {
   return { ...all, metadata, close: () => Object.values(all).forEach((client) => client.close()) };
 }
 
-/** One call as a promise. */
-export async function answer<Answer>(ask: (answered: (error: ServiceError | null, answer: Answer) => void) => void): Promise<Answer> {
-  return await new Promise((resolve, reject) => ask((error, given) => (error ? reject(error) : resolve(given))));
+/** Makes a unary call and returns its response as a promise. */
+export async function callUnary<Response>(
+  startCall: (callback: (error: ServiceError | null, response: Response) => void) => void,
+): Promise<Response> {
+  return await new Promise((resolve, reject) =>
+    startCall((error, response) => (error ? reject(error) : resolve(response))),
+  );
 }
 
-/** Whether a call failed because the server was killed; a half answer may look like a fault of its own. Anything else is a fault of this program or of the server. */
-export function isGone(error: unknown): boolean {
+/**
+ * Whether a call failed because the server was killed. A truncated response may be reported as INTERNAL or UNKNOWN. Any
+ * other status is a bug of this program or of the server.
+ */
+export function isServerGone(error: unknown): boolean {
   return [status.UNAVAILABLE, status.INTERNAL, status.CANCELLED, status.UNKNOWN].includes((error as ServiceError).code);
 }

@@ -1,63 +1,78 @@
-import { type AttachRequest, type UplinkAck, type Uplink, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
+import {
+  type AttachRequest,
+  type UplinkAck,
+  type Uplink,
+  UplinkOutcome,
+} from '../../src/gen/gateway/v1/gateway_service';
 import { newId } from '../../src/kernel/ids';
 import { toTimestamp } from '../../src/kernel/timestamps';
 
 type Send = (message: NonNullable<AttachRequest['message']>) => void;
 
-/** The uplinks of a gateway: each is kept and resent until the server has acknowledged it. */
+/** The uplinks of a gateway. Each one is kept and resent until the server has acknowledged it. */
 export class FieldUplinks {
   private readonly open = new Map<string, Uplink>();
   private readonly stored = new Map<string, Uplink>();
-  private rechecking: { readonly lost: string[]; readonly waiting: Set<string>; readonly done: () => void } | undefined;
-  /** What the server would not take. */
+  private recheck: { readonly lost: string[]; readonly waiting: Set<string>; readonly done: () => void } | undefined;
+  /** Uplinks that the server rejected. */
   readonly rejected: string[] = [];
 
   constructor(private readonly send: Send) {}
 
-  /** How many the server has acknowledged as stored. */
+  /** The number of uplinks that the server acknowledged as stored. */
   get acknowledgedCount(): number {
     return this.stored.size;
   }
 
-  /** How many wait for that. */
+  /** The number of unacknowledged uplinks. */
   get openCount(): number {
     return this.open.size;
   }
 
-  /** A device shows its position. */
-  measured(clientDeviceId: string, position: number): void {
-    const uplink: Uplink = { uplinkId: newId(), clientDeviceId, time: toTimestamp(Date.now()), payload: { $case: 'json', value: { position } }, fPort: undefined };
+  /** Sends the position of a device as an uplink. */
+  sendPosition(clientDeviceId: string, position: number): void {
+    const uplink: Uplink = {
+      uplinkId: newId(),
+      clientDeviceId,
+      time: toTimestamp(Date.now()),
+      payload: { $case: 'json', value: { position } },
+      fPort: undefined,
+    };
     this.open.set(uplink.uplinkId, uplink);
     this.send({ $case: 'uplink', value: uplink });
   }
 
-  /** Everything that was not acknowledged, once more. */
+  /** Sends all unacknowledged uplinks again. */
   resend(): void {
     for (const uplink of this.open.values()) this.send({ $case: 'uplink', value: uplink });
   }
 
-  /** The gateway lost its memory. */
+  /** Discards the unacknowledged uplinks, as a gateway with a volatile store does at its restart. */
   forgetOpen(): void {
     this.open.clear();
   }
 
-  acknowledged({ uplinkId, outcome, reason }: UplinkAck): void {
+  handleAck({ uplinkId, outcome, reason }: UplinkAck): void {
     const uplink = this.open.get(uplinkId);
     this.open.delete(uplinkId);
     if (outcome === UplinkOutcome.UPLINK_OUTCOME_REJECTED) this.rejected.push(`uplink ${uplinkId}: ${reason}`);
     else if (uplink) this.stored.set(uplinkId, uplink);
-    if (!this.rechecking?.waiting.delete(uplinkId)) return;
-    if (outcome !== UplinkOutcome.UPLINK_OUTCOME_DUPLICATE) this.rechecking.lost.push(`uplink ${uplinkId} was acknowledged and is not there`);
-    if (this.rechecking.waiting.size === 0) this.rechecking.done();
+    if (!this.recheck?.waiting.delete(uplinkId)) return;
+    if (outcome !== UplinkOutcome.UPLINK_OUTCOME_DUPLICATE)
+      this.recheck.lost.push(`uplink ${uplinkId} was acknowledged but is not stored`);
+    if (this.recheck.waiting.size === 0) this.recheck.done();
   }
 
-  /** Sends every acknowledged uplink again: the server must know them all. Resolves to those that it does not; call it while attached. */
-  async lost(): Promise<string[]> {
+  /**
+   * Sends every acknowledged uplink again and returns those that the server does not report as duplicates. The gateway
+   * must be attached.
+   */
+  async findLost(): Promise<string[]> {
     if (this.stored.size === 0) return [];
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.rechecking = { lost: [], waiting: new Set(this.stored.keys()), done: resolve };
+    this.recheck = { lost: [], waiting: new Set(this.stored.keys()), done: resolve };
     for (const uplink of this.stored.values()) this.send({ $case: 'uplink', value: uplink });
     await promise;
-    return this.rechecking.lost;
+    return this.recheck.lost;
   }
 }

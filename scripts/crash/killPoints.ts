@@ -1,36 +1,38 @@
 import { randomInt } from 'node:crypto';
 import type { Trap } from './trapLogger';
 
-/** Makes a trap; `most`: the line of this number is the last that may spring it. */
-type MakeTrap = (most: number) => Trap;
+/** Creates a trap that springs at one of the first `max` matching lines. */
+type CreateTrap = (max: number) => Trap;
 
-/** Where the server is killed. */
+/** How the server is killed. */
 export type Kill =
-  /** By itself, at a line of its log. `atStart`: once more, when it has started again. */
-  | { readonly by: 'line'; readonly trap: MakeTrap; readonly atStart?: MakeTrap }
-  /** From outside, when the gateway has stored a command and before it says so. */
+  /** By itself, at a line of its log. `atStart`: once more after the restart. */
+  | { readonly by: 'line'; readonly trap: CreateTrap; readonly atStart?: CreateTrap }
+  /** By this program, when the gateway has stored a command but not confirmed it. */
   | { readonly by: 'gateway' }
-  /** From outside, at any moment. */
+  /** By this program, at a random moment. */
   | { readonly by: 'time' };
 
-/** What the commands have to live with. */
+/** The conditions of a proof. */
 export interface Conditions {
-  /** A gateway without a durable store forgets everything at half of the kills, and now and then between them. */
+  /** A gateway with a volatile store loses its commands at half of the kills, and sometimes between them. */
   readonly store: 'durable' | 'volatile';
-  /** Seconds that a command may wait for its delivery, and for its answer beyond that. */
+  /** The timeout for the delivery of a command, and for its result after that, in seconds. */
   readonly timeout: number;
-  /** Between two requests of a caller, in milliseconds. */
+  /** The pause between two requests of a caller, in milliseconds. */
   readonly pauseMs: number;
-  /** How long a device takes at most, in milliseconds. */
-  readonly slowestMs: number;
-  /** Deadlines come: the clock is put forward, and the gateway is away for a while. */
-  readonly hasty: boolean;
-  /** The callers take back half of what they have submitted. */
+  /** The maximum time a device needs for a command, in milliseconds. */
+  readonly maxDeviceMs: number;
+  /** Whether deadlines expire: the clock is moved forward, and the gateway is disconnected for a while. */
+  readonly hasTimeouts: boolean;
+  /** The callers cancel half of their requests. */
   readonly cancels?: boolean;
-  /** Somebody watches all executions, over every kill. */
+  /** The callers alternate between two positions: the last accepted request must be the last command of the device. */
+  readonly repeats?: boolean;
+  /** A client watches all executions across the kills. */
   readonly watched?: boolean;
-  /** The n-th of something kills; n is at most this. */
-  readonly most: number;
+  /** The n-th occurrence kills the server; n is random, at most this. */
+  readonly max: number;
 }
 
 /** One row of the proof. */
@@ -40,76 +42,132 @@ export interface KillPoint {
   readonly conditions: Conditions;
 }
 
-const PATIENT: Conditions = { store: 'durable', timeout: 86_400, pauseMs: 3, slowestMs: 15, hasty: false, most: 40 };
-// For what not every device does.
-const HALF: Conditions = { ...PATIENT, most: 15 };
-const HASTY: Conditions = { store: 'durable', timeout: 2, pauseMs: 120, slowestMs: 200, hasty: true, most: 12 };
-const FORGETFUL: Conditions = { store: 'volatile', timeout: 5, pauseMs: 60, slowestMs: 30, hasty: true, most: 20 };
+const PATIENT: Conditions = {
+  store: 'durable',
+  timeout: 86_400,
+  pauseMs: 3,
+  maxDeviceMs: 15,
+  hasTimeouts: false,
+  max: 40,
+};
+// For events that only some of the devices cause.
+const HALF: Conditions = { ...PATIENT, max: 15 };
+const SHORT_TIMEOUTS: Conditions = {
+  store: 'durable',
+  timeout: 2,
+  pauseMs: 120,
+  maxDeviceMs: 200,
+  hasTimeouts: true,
+  max: 12,
+};
+const FORGETFUL: Conditions = {
+  store: 'volatile',
+  timeout: 5,
+  pauseMs: 60,
+  maxDeviceMs: 30,
+  hasTimeouts: true,
+  max: 20,
+};
 
-const line =
-  (event: string, fields: Readonly<Record<string, unknown>> = {}, turns: () => number = () => 0): MakeTrap =>
-  (most) => ({ event, fields, nth: 1 + randomInt(most), turns: turns() });
-const amid = (): number => 1 + randomInt(8);
+const trapAtLine =
+  (event: string, fields: Readonly<Record<string, unknown>> = {}, turns: () => number = () => 0): CreateTrap =>
+  (max) => ({ event, fields, nth: 1 + randomInt(max), turns: turns() });
+const randomTurns = (): number => 1 + randomInt(8);
 
-const submitted = line('executions.advanced', { cause: 'submitted' });
-const intent = line('executions.advanced', { cause: 'dispatch' });
-const sent = line('executions.sent');
-const leaving = line('executions.sent', {}, amid);
-const receipt = line('gateway.command_received');
-const storingReceipt = line('gateway.command_received', {}, amid);
-const delivered = line('executions.advanced', { cause: 'transport_ok' });
-const result = line('gateway.command_result');
-const storingResult = line('gateway.command_result', {}, amid);
-const settled = line('executions.ended', { cause: 'ack' });
-const uplink = line('gateway.uplink');
-const storingUplink = line('gateway.uplink', {}, amid);
-const uplinkStored = line('gateway.uplink_taken');
-const queryStored = line('executions.advanced', { cause: 'ack' });
-const queryAnswered = line('executions.ended', { cause: 'query_answered' });
-const effectSeen = line('executions.ended', { cause: 'sensors_matched' });
-const cancelled = line('executions.ended', { cause: 'cancelled' });
-const cancelling = line('executions.ended', { cause: 'cancelled' }, amid);
-const expired = line('executions.ended', { cause: 'timer' });
+const submitted = trapAtLine('executions.transitioned', { cause: 'submitted' });
+const intent = trapAtLine('executions.transitioned', { cause: 'dispatch' });
+const sent = trapAtLine('executions.sent');
+const leaving = trapAtLine('executions.sent', {}, randomTurns);
+const receipt = trapAtLine('gateway.command_received');
+const storingReceipt = trapAtLine('gateway.command_received', {}, randomTurns);
+const delivered = trapAtLine('executions.transitioned', { cause: 'transport_ok' });
+const result = trapAtLine('gateway.command_result');
+const storingResult = trapAtLine('gateway.command_result', {}, randomTurns);
+const settled = trapAtLine('executions.completed', { cause: 'ack' });
+const uplink = trapAtLine('gateway.uplink');
+const storingUplink = trapAtLine('gateway.uplink', {}, randomTurns);
+const uplinkStored = trapAtLine('gateway.uplink_stored');
+const queryStored = trapAtLine('executions.transitioned', { cause: 'ack' });
+const queryAnswered = trapAtLine('executions.completed', { cause: 'query_answered' });
+const effectSeen = trapAtLine('executions.completed', { cause: 'sensors_matched' });
+const cancelled = trapAtLine('executions.completed', { cause: 'cancelled' });
+const cancelling = trapAtLine('executions.completed', { cause: 'cancelled' }, randomTurns);
+const expired = trapAtLine('executions.completed', { cause: 'timer' });
 
-// What a server does first with what an earlier one left.
-const unsure = line('executions.advanced', { cause: 'link_lost' });
-const requeued = line('executions.advanced', { cause: 'known_undelivered' });
-const reconciled = line('executions.reconciled');
-const attached = line('gateway.attached', {}, amid);
+// What a server does first with executions that an earlier one left open.
+const unsure = trapAtLine('executions.transitioned', { cause: 'link_lost' });
+const requeued = trapAtLine('executions.transitioned', { cause: 'known_undelivered' });
+const reconciled = trapAtLine('executions.reconciled');
+const attached = trapAtLine('gateway.attached', {}, randomTurns);
 
-const oneOf =
-  (...traps: readonly MakeTrap[]): MakeTrap =>
-  (most) => (traps[randomInt(traps.length)] as MakeTrap)(most);
-const any = oneOf(submitted, intent, sent, leaving, receipt, storingReceipt, delivered, result, storingResult, settled, uplink, storingUplink, uplinkStored, queryStored, queryAnswered, effectSeen);
-const recovery = oneOf(unsure, requeued, reconciled, attached);
+const pickRandomTrap =
+  (...traps: readonly CreateTrap[]): CreateTrap =>
+  (max) =>
+    (traps[randomInt(traps.length)] as CreateTrap)(max);
+const any = pickRandomTrap(
+  submitted,
+  intent,
+  sent,
+  leaving,
+  receipt,
+  storingReceipt,
+  delivered,
+  result,
+  storingResult,
+  settled,
+  uplink,
+  storingUplink,
+  uplinkStored,
+  queryStored,
+  queryAnswered,
+  effectSeen,
+);
+const recovery = pickRandomTrap(unsure, requeued, reconciled, attached);
 
-const at = (name: string, trap: MakeTrap, conditions = PATIENT): KillPoint => ({ name, kill: { by: 'line', trap }, conditions });
+const createLinePoint = (name: string, trap: CreateTrap, conditions = PATIENT): KillPoint => ({
+  name,
+  kill: { by: 'line', trap },
+  conditions,
+});
 
-/** Every place where a crash could lose or double something. */
+/** Every place where a crash could lose or duplicate something. */
 export const KILL_POINTS: readonly KillPoint[] = [
-  at('request stored, not answered', submitted),
-  at('intent stored, nothing sent', intent),
-  at('handed to the stream', sent),
-  at('leaving', leaving),
-  { name: 'the gateway has it and has not said so', kill: { by: 'gateway' }, conditions: PATIENT },
-  at('command_received came in', receipt),
-  at('command_received being stored', storingReceipt),
-  at('command_received stored', delivered),
-  at('command_result came in', result),
-  at('command_result being stored', storingResult),
-  at('command_result stored, no ack sent', settled),
-  at('uplink came in', uplink),
-  at('uplink being stored', storingUplink),
-  at('uplink stored, no ack sent', uplinkStored),
-  at('query stored, not sent', queryStored, HALF),
-  at('query answered, stored', queryAnswered, HALF),
-  at('effect seen, stored', effectSeen, HALF),
-  { name: 'sending, and again while it recovers', kill: { by: 'line', trap: oneOf(intent, sent, leaving), atStart: () => recovery(1) }, conditions: PATIENT },
+  createLinePoint('request stored, no response sent', submitted),
+  createLinePoint('intent stored, nothing sent', intent),
+  createLinePoint('written to the stream', sent),
+  createLinePoint('being sent', leaving),
+  { name: 'the gateway has the command but has not confirmed it', kill: { by: 'gateway' }, conditions: PATIENT },
+  createLinePoint('command_received arrived', receipt),
+  createLinePoint('command_received being stored', storingReceipt),
+  createLinePoint('command_received stored', delivered),
+  createLinePoint('command_result arrived', result),
+  createLinePoint('command_result being stored', storingResult),
+  createLinePoint('command_result stored, no ack sent', settled),
+  createLinePoint('uplink arrived', uplink),
+  createLinePoint('uplink being stored', storingUplink),
+  createLinePoint('uplink stored, no ack sent', uplinkStored),
+  createLinePoint('query stored, not sent', queryStored, HALF),
+  createLinePoint('query response stored', queryAnswered, HALF),
+  createLinePoint('observed effect stored', effectSeen, HALF),
+  {
+    name: 'sending, and again during recovery',
+    kill: { by: 'line', trap: pickRandomTrap(intent, sent, leaving), atStart: () => recovery(1) },
+    conditions: PATIENT,
+  },
   { name: 'any moment', kill: { by: 'time' }, conditions: PATIENT },
-  at('cancelled, not answered', oneOf(cancelled, cancelling), { ...PATIENT, cancels: true }),
-  { name: 'any moment, cancelled and watched', kill: { by: 'time' }, conditions: { ...PATIENT, cancels: true, watched: true } },
-  at('any of these, deadlines come', any, HASTY),
-  at('deadline judged', expired, HASTY),
-  at('any of these, gateway forgets', any, FORGETFUL),
+  createLinePoint('cancelled, no response sent', pickRandomTrap(cancelled, cancelling), { ...PATIENT, cancels: true }),
+  {
+    name: 'any moment, cancelled and watched',
+    kill: { by: 'time' },
+    conditions: { ...PATIENT, cancels: true, watched: true },
+  },
+  {
+    name: 'any moment, alternating positions',
+    kill: { by: 'time' },
+    conditions: { ...PATIENT, cancels: true, repeats: true },
+  },
+  createLinePoint('any of these, deadlines expire', any, SHORT_TIMEOUTS),
+  createLinePoint('deadline expired', expired, SHORT_TIMEOUTS),
+  createLinePoint('any of these, gateway forgets', any, FORGETFUL),
   { name: 'any moment, gateway forgets', kill: { by: 'time' }, conditions: FORGETFUL },
 ];

@@ -1,10 +1,10 @@
 import { ChirpStackServer } from '../../test/support/chirpStack/chirpStackServer';
 import type { World } from './world';
 
-/** The application that the devices are of. */
+/** The ChirpStack application of the devices. */
 export const APPLICATION_ID = '3f2504e0-4f89-41d3-9a0c-0305e82c3301';
 
-/** A LoRaWAN network with devices of class A that answer at once. They do what they are told each time it is sent. */
+/** A LoRaWAN network with class A devices that respond immediately. They carry out a command each time it is sent. */
 export class LoraNetwork {
   private readonly server: ChirpStackServer;
 
@@ -14,24 +14,26 @@ export class LoraNetwork {
       applicationId: APPLICATION_ID,
       encoding: 'json',
       auto: {
-        transmitted: (clientDeviceId, item) => world.carryOut({ executionId: item.id, clientDeviceId, payload: JSON.parse(item.data.toString()) }),
+        transmitted: (clientDeviceId, item) =>
+          world.carryOut({ executionId: item.id, clientDeviceId, payload: JSON.parse(item.data.toString()) }),
         reply: (clientDeviceId) => ({ position: world.positions.get(clientDeviceId) ?? 0 }),
       },
     });
     for (const devEui of devEuis) this.server.addDevice(devEui);
   }
 
-  /** How many uplinks with a position it published. */
+  /** The number of published uplinks with a position. */
   get published(): number {
-    return this.server.published.filter(({ topic, payload }) => topic.endsWith('/up') && payload.includes('"position"')).length;
+    return this.server.published.filter(({ topic, payload }) => topic.endsWith('/up') && payload.includes('"position"'))
+      .length;
   }
 
-  /** Connects to the broker; the queues are as they were. */
+  /** Connects to the broker; the queues keep their content. */
   async start(): Promise<void> {
     await this.server.start();
   }
 
-  /** The broker is gone, or all is over. */
+  /** Disconnects from the broker. */
   async stop(): Promise<void> {
     await this.server.drop();
   }

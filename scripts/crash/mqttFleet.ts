@@ -2,17 +2,17 @@ import { randomInt } from 'node:crypto';
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
 import type { World } from './world';
 
-const SLOWEST_MS = 15;
+const MAX_DELAY_MS = 15;
 
-interface Told {
+interface CommandPayload {
   readonly id: string;
 }
 
-/** Devices on a broker. They do what they are told each time they are told it, with no look at what they did before: that must not happen. */
+/** Devices on a broker. They carry out a command each time they receive it, so that a repeated command is detected. */
 export class MqttFleet {
-  /** Uplinks that the broker took. */
+  /** The number of uplinks that the broker accepted. */
   published = 0;
-  private readonly sent = new Map<string, number>();
+  private readonly sequences = new Map<string, number>();
   private client: MqttClient | undefined;
 
   constructor(
@@ -20,36 +20,47 @@ export class MqttFleet {
     private readonly world: World,
   ) {}
 
-  /** Connects, without a session: what the broker kept for them is gone, so whatever comes was sent by the server. */
+  /** Connects with a clean session, so that every message they receive was just sent by the server. */
   async start(): Promise<void> {
-    const client = await connectAsync({ ...addressOf(this.url), clean: true, reconnectPeriod: 0 });
+    const client = await connectAsync({ ...getAddress(this.url), clean: true, reconnectPeriod: 0 });
     client.on('error', () => {}); // the broker was killed
-    client.on('message', (topic, payload) => this.told(topic.split('/')[1] ?? '', JSON.parse(payload.toString()) as Told));
+    client.on('message', (topic, payload) =>
+      this.handleCommand(topic.split('/')[1] ?? '', JSON.parse(payload.toString()) as CommandPayload),
+    );
     await client.subscribeAsync('plant/+/command', { qos: 1 });
     this.client = client;
   }
 
-  /** The broker is gone, or all is over. */
+  /** Disconnects from the broker. */
   stop(): void {
     this.client?.end(true);
     this.client = undefined;
   }
 
-  private told(clientDeviceId: string, payload: Told): void {
+  private handleCommand(clientDeviceId: string, payload: CommandPayload): void {
     this.world.carryOut({ executionId: payload.id, clientDeviceId, payload });
-    setTimeout(() => {
-      void this.publish(`plant/${clientDeviceId}/answer`, { id: payload.id, status: 'ok' });
-      void this.show(clientDeviceId);
-    }, 1 + randomInt(SLOWEST_MS));
+    setTimeout(
+      () => {
+        void this.publish(`plant/${clientDeviceId}/answer`, { id: payload.id, status: 'ok' });
+        void this.publishPosition(clientDeviceId);
+      },
+      1 + randomInt(MAX_DELAY_MS),
+    );
   }
 
-  private async show(clientDeviceId: string): Promise<void> {
-    const sequence = (this.sent.get(clientDeviceId) ?? 0) + 1;
-    this.sent.set(clientDeviceId, sequence);
-    if (await this.publish(`plant/${clientDeviceId}/up`, { position: this.world.positions.get(clientDeviceId) ?? 0, sequence })) this.published += 1;
+  private async publishPosition(clientDeviceId: string): Promise<void> {
+    const sequence = (this.sequences.get(clientDeviceId) ?? 0) + 1;
+    this.sequences.set(clientDeviceId, sequence);
+    if (
+      await this.publish(`plant/${clientDeviceId}/up`, {
+        position: this.world.positions.get(clientDeviceId) ?? 0,
+        sequence,
+      })
+    )
+      this.published += 1;
   }
 
-  /** Whether the broker took it. */
+  /** Publishes a message. Returns whether the broker accepted it. */
   private async publish(topic: string, payload: object): Promise<boolean> {
     try {
       await this.client?.publishAsync(topic, JSON.stringify(payload), { qos: 1 });
@@ -60,7 +71,7 @@ export class MqttFleet {
   }
 }
 
-function addressOf(url: string): Pick<IClientOptions, 'protocol' | 'host' | 'port'> {
+function getAddress(url: string): Pick<IClientOptions, 'protocol' | 'host' | 'port'> {
   const { hostname, port } = new URL(url);
   return { protocol: 'mqtt', host: hostname, port: Number(port) };
 }

@@ -1,11 +1,32 @@
-import { CommandDefinition, CommandMode, CreateCommandRequest, ParamType, VerificationStrategy } from '../../src/gen/actuator_command/v2/actuator_command_service';
-import { type ConnectionPolicy, CreateConnectionRequest } from '../../src/gen/connection/connection_service';
-import { AddSensorsToDeviceRequest, CreateDigitalDeviceRequest, type DigitalDevice, SetSensorMappingsRequest } from '../../src/gen/digitaldevice/v2/digital_device_service';
-import { ListSensorTemplatesRequest, type ListSensorTemplatesResponse } from '../../src/gen/sensor_template/v2/sensor_template_service';
-import { answer, type Clients } from './clients';
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  CommandDefinition,
+  CommandMode,
+  CreateCommandRequest,
+  ParamType,
+  VerificationStrategy,
+} from '../../src/gen/actuator_command/v2/actuator_command_service';
+import {
+  type Connection,
+  type ConnectionPolicy,
+  ConnectionState,
+  CreateConnectionRequest,
+  GetConnectionRequest,
+} from '../../src/gen/connection/connection_service';
+import {
+  AddSensorsToDeviceRequest,
+  CreateDigitalDeviceRequest,
+  type DigitalDevice,
+  SetSensorMappingsRequest,
+} from '../../src/gen/digitaldevice/v2/digital_device_service';
+import {
+  ListSensorTemplatesRequest,
+  type ListSensorTemplatesResponse,
+} from '../../src/gen/sensor_template/v2/sensor_template_service';
+import { callUnary, type Clients } from './clients';
 import { GATEWAY_PLANT, type PlantKind } from './plantKinds';
 
-/** A device and the command that is executed on it. */
+/** A device and its command. */
 export interface Actuator {
   readonly deviceId: string;
   readonly commandId: string;
@@ -14,76 +35,132 @@ export interface Actuator {
   readonly sensorId: string;
 }
 
-/** What the commands work on. */
+/** A connection and the devices behind it. */
 export interface Plant {
   readonly connectionId: string;
   readonly actuators: readonly Actuator[];
 }
 
 /** How the command of a device is verified. */
-interface Way {
+interface Verification {
   readonly strategy: VerificationStrategy;
-  /** Whether its position sensor has to show it. */
-  readonly sees: boolean;
+  /** Whether the position sensor must report the new position. */
+  readonly checksSensor: boolean;
 }
 
-/** Where a device is made. */
-interface Place {
+/** What the creation of a device needs. */
+interface DeviceContext {
   readonly connectionId: string;
   readonly kind: PlantKind;
   /** The template of position sensors. */
   readonly position: string;
 }
 
-const { VERIFICATION_STRATEGY_NO_VERIFICATION: UNVERIFIED, VERIFICATION_STRATEGY_WAIT_NEXT_UPLINK: NEXT_UPLINK, VERIFICATION_STRATEGY_QUERY_AFTER_ACK: QUERY } = VerificationStrategy;
-const WAYS: readonly Way[] = [
-  { strategy: UNVERIFIED, sees: false },
-  { strategy: NEXT_UPLINK, sees: false },
-  { strategy: NEXT_UPLINK, sees: true },
-  { strategy: QUERY, sees: false },
-  { strategy: QUERY, sees: true },
+const {
+  VERIFICATION_STRATEGY_NO_VERIFICATION: UNVERIFIED,
+  VERIFICATION_STRATEGY_WAIT_NEXT_UPLINK: NEXT_UPLINK,
+  VERIFICATION_STRATEGY_QUERY_AFTER_ACK: QUERY,
+} = VerificationStrategy;
+const VERIFICATIONS: readonly Verification[] = [
+  { strategy: UNVERIFIED, checksSensor: false },
+  { strategy: NEXT_UPLINK, checksSensor: false },
+  { strategy: NEXT_UPLINK, checksSensor: true },
+  { strategy: QUERY, checksSensor: false },
+  { strategy: QUERY, checksSensor: true },
 ];
+const CONNECTED: readonly ConnectionState[] = [
+  ConnectionState.CONNECTION_STATE_CONNECTED,
+  ConnectionState.CONNECTION_STATE_DEGRADED,
+];
+const POLL_INTERVAL_MS = 50;
 const PAYLOAD = { n: '{{params.n}}', trigger: '{{execution.triggerId}}' };
 const ENCODER = 'function encodeDownlink(input) { return { bytes: Buffer.from(JSON.stringify(input.data)) }; }';
 
-/** Makes a connection with devices behind it: two for each way to verify, one with an encoder. */
-export async function makePlant(clients: Clients, policy: Partial<ConnectionPolicy>, kind: PlantKind = GATEWAY_PLANT): Promise<Plant> {
+/** Creates a connection with two devices for each kind of verification, one of them with an encoder. */
+export async function createPlant(
+  clients: Clients,
+  policy: Partial<ConnectionPolicy>,
+  kind: PlantKind = GATEWAY_PLANT,
+): Promise<Plant> {
   const { connections, templates, metadata } = clients;
-  const request = CreateConnectionRequest.fromPartial({ connectorId: kind.connectorId, configuration: kind.configuration, name: 'Field', policy });
-  const { id: connectionId } = await answer<{ id: string }>((answered) => connections.createConnection(request, metadata, answered));
-  const { sensorTemplates } = await answer<ListSensorTemplatesResponse>((answered) => templates.listSensorTemplates(ListSensorTemplatesRequest.fromPartial({}), metadata, answered));
+  const request = CreateConnectionRequest.fromPartial({
+    connectorId: kind.connectorId,
+    configuration: kind.configuration,
+    name: 'Field',
+    policy,
+  });
+  const { id: connectionId } = await callUnary<{ id: string }>((callback) =>
+    connections.createConnection(request, metadata, callback),
+  );
+  const { sensorTemplates } = await callUnary<ListSensorTemplatesResponse>((callback) =>
+    templates.listSensorTemplates(ListSensorTemplatesRequest.fromPartial({}), metadata, callback),
+  );
   const position = sensorTemplates.find((template) => template.keyName === 'valve_position')?.id ?? '';
-  const actuators = await Promise.all([...WAYS, ...WAYS].map(async (way, n) => await makeActuator(clients, { connectionId, kind, position }, way, n)));
+  const actuators = await Promise.all(
+    [...VERIFICATIONS, ...VERIFICATIONS].map(
+      async (verification, n) => await createActuator(clients, { connectionId, kind, position }, verification, n),
+    ),
+  );
   return { connectionId, actuators };
 }
 
-async function makeActuator({ devices, commands, metadata }: Clients, { connectionId, kind, position }: Place, way: Way, n: number): Promise<Actuator> {
-  const clientDeviceId = kind.idOf(n);
-  const create = CreateDigitalDeviceRequest.fromPartial({ name: `Valve ${n}`, physicalDevice: { clientDeviceId, connectionId } });
-  const { id } = await answer<DigitalDevice>((answered) => devices.createDigitalDevice(create, metadata, answered));
+async function createActuator(
+  { devices, commands, metadata }: Clients,
+  { connectionId, kind, position }: DeviceContext,
+  verification: Verification,
+  n: number,
+): Promise<Actuator> {
+  const clientDeviceId = kind.getId(n);
+  const create = CreateDigitalDeviceRequest.fromPartial({
+    name: `Valve ${n}`,
+    physicalDevice: { clientDeviceId, connectionId },
+  });
+  const { id } = await callUnary<DigitalDevice>((callback) => devices.createDigitalDevice(create, metadata, callback));
   const add = AddSensorsToDeviceRequest.fromPartial({ id, sensorTemplateIds: [position] });
-  const { sensors } = await answer<DigitalDevice>((answered) => devices.addSensorsToDevice(add, metadata, answered));
+  const { sensors } = await callUnary<DigitalDevice>((callback) => devices.addSensorsToDevice(add, metadata, callback));
   const sensorId = sensors[0]?.id ?? '';
   const mappings = SetSensorMappingsRequest.fromPartial({ id, mappings: [{ sensorId, sourcePath: kind.sourcePath }] });
-  await answer((answered) => devices.setSensorMappings(mappings, metadata, answered));
-  const ask = CreateCommandRequest.fromPartial({ id, command: { name: 'Where is it', mode: CommandMode.COMMAND_MODE_DIRECT, verificationStrategy: UNVERIFIED, directPayload: JSON.stringify({ read: true, ...kind.alsoSent }), ...kind.commandOf(n) } });
-  const query = await answer<{ id: string }>((answered) => commands.createCommand(ask, metadata, answered));
+  await callUnary((callback) => devices.setSensorMappings(mappings, metadata, callback));
+  const queryRequest = CreateCommandRequest.fromPartial({
+    id,
+    command: {
+      name: 'Read position',
+      mode: CommandMode.COMMAND_MODE_DIRECT,
+      verificationStrategy: UNVERIFIED,
+      directPayload: JSON.stringify({ read: true, ...kind.extraFields }),
+      ...kind.toCommand(n),
+    },
+  });
+  const query = await callUnary<{ id: string }>((callback) => commands.createCommand(queryRequest, metadata, callback));
   const command = {
-    ...moveCommand(n >= WAYS.length, kind.alsoSent),
-    ...kind.commandOf(n),
-    verificationStrategy: way.strategy,
-    expectedSensorStates: way.sees ? [{ sensorId, valueTemplate: '{{params.n}}' }] : [],
-    queryCommandId: way.strategy === QUERY ? query.id : undefined,
+    ...createMoveCommand(n >= VERIFICATIONS.length, kind.extraFields),
+    ...kind.toCommand(n),
+    verificationStrategy: verification.strategy,
+    expectedSensorStates: verification.checksSensor ? [{ sensorId, valueTemplate: '{{params.n}}' }] : [],
+    queryCommandId: verification.strategy === QUERY ? query.id : undefined,
   };
-  const { id: commandId } = await answer<{ id: string }>((answered) => commands.createCommand(CreateCommandRequest.fromPartial({ id, command }), metadata, answered));
+  const { id: commandId } = await callUnary<{ id: string }>((callback) =>
+    commands.createCommand(CreateCommandRequest.fromPartial({ id, command }), metadata, callback),
+  );
   return { deviceId: id, commandId, clientDeviceId, sensorId };
 }
 
-/** Moves a device to a position; its parameter is `n`. */
-export function moveCommand(isEncoded: boolean, alsoSent: PlantKind['alsoSent'] = {}): CommandDefinition {
-  const payload = { ...PAYLOAD, ...alsoSent };
+/** Resolves when the server is connected to the broker, which then has a session for it. */
+export async function waitUntilConnected({ connections, metadata }: Clients, id: string): Promise<void> {
+  for (let state: ConnectionState | undefined; state === undefined || !CONNECTED.includes(state);) {
+    await wait(POLL_INTERVAL_MS);
+    const { status } = await callUnary<Connection>((callback) =>
+      connections.getConnection(GetConnectionRequest.fromPartial({ id }), metadata, callback),
+    );
+    state = status?.state;
+  }
+}
+
+/** Creates a command that moves a device to the position in its parameter `n`. */
+export function createMoveCommand(isEncoded: boolean, extraFields: PlantKind['extraFields'] = {}): CommandDefinition {
+  const payload = { ...PAYLOAD, ...extraFields };
   return CommandDefinition.fromPartial({
-    name: 'Go to',
+    name: 'Set position',
     verificationStrategy: UNVERIFIED,
     paramsSchema: { n: { type: ParamType.PARAM_TYPE_NUMBER } },
     ...(isEncoded

@@ -2,16 +2,19 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Client } from 'pg';
 
-/** Starts the PostgreSQL of the tests, which ends with this process. Answers how to make an empty database: its address. */
+/**
+ * Starts the PostgreSQL server of the tests, which ends with this process. Returns a function that creates an empty
+ * database and returns its URL.
+ */
 export async function startPostgres(): Promise<() => Promise<string>> {
   const file = join(__dirname, '..', 'test', 'support', 'postgres.globalSetup.cjs');
   const { default: start } = (await import(pathToFileURL(file).href)) as { default: () => Promise<void> };
   await start();
   const server = process.env['TEST_POSTGRES_URL'] ?? '';
-  let made = 0;
+  let databaseCount = 0;
   return async () => {
-    made += 1;
-    const name = `crash_${made}`;
+    databaseCount += 1;
+    const name = `crash_${databaseCount}`;
     const client = new Client({ connectionString: server });
     await client.connect();
     await client.query(`create database ${name}`);

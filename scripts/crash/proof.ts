@@ -2,25 +2,25 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { FieldGateway } from './fieldGateway';
 import type { KillPoint } from './killPoints';
-import { makePlant } from './plant';
+import { createPlant } from './plant';
 import type { Running, Site } from './site';
 import { Submitters } from './submitters';
 import type { Trap } from './trapLogger';
 import { Watcher } from './watcher';
 import { World } from './world';
 
-const LONGEST_ROUND_MS = 12_000;
-const LONGEST_RECOVERY_MS = 3000;
-const LATEST_MOMENT_MS = 1200;
-const LONGEST_AWAY_MS = 2500;
-/** What fell due while no server was there is judged that much later. */
+const MAX_ROUND_MS = 12_000;
+const MAX_RECOVERY_MS = 3000;
+const MAX_KILL_DELAY_MS = 1200;
+const MAX_OFFLINE_MS = 2500;
+/** After a restart, the server evaluates expired deadlines only after so much time. */
 const GRACE_MS = 61_000;
 
-/** A site under work whose server is killed at one point, again and again. */
+/** A site under load whose server is repeatedly killed at one point. */
 export class Proof {
   /** How often the server was killed at the point. */
   kills = 0;
-  /** How often it never came there: such a round proves nothing. */
+  /** How many rounds did not reach the point; they prove nothing. */
   missed = 0;
 
   private constructor(
@@ -28,78 +28,105 @@ export class Proof {
     readonly site: Site,
     readonly gateway: FieldGateway,
     readonly submitters: Submitters,
-    /** The server that is there now, with nobody attached. */
+    /** The current server, without an attached gateway. */
     public running: Running,
     readonly world: World,
     readonly watcher: Watcher | undefined,
   ) {}
 
-  /** Makes what is to be worked on. */
+  /** Starts a server and creates its devices. */
   static async prepare(point: KillPoint, site: Site): Promise<Proof> {
-    const running = await site.startSafely();
+    const running = await site.startWithoutTrap();
     const { timeout } = point.conditions;
-    const { connectionId, actuators } = await makePlant(running.clients, { queueLimit: 1000, deliveryTimeout: timeout, ackTimeout: timeout });
-    const world = new World();
+    const { connectionId, actuators } = await createPlant(running.clients, {
+      queueLimit: 1000,
+      deliveryTimeout: timeout,
+      ackTimeout: timeout,
+    });
+    const world = new World(point.conditions);
     const watcher = point.conditions.watched === true ? new Watcher() : undefined;
     await watcher?.follow(running.clients);
-    return new Proof(point, site, new FieldGateway(connectionId, point.conditions, world), new Submitters(actuators, point.conditions.cancels === true), running, world, watcher);
+    return new Proof(
+      point,
+      site,
+      new FieldGateway(connectionId, point.conditions, world),
+      new Submitters(actuators, point.conditions),
+      running,
+      world,
+      watcher,
+    );
   }
 
-  /** Work, a kill at the point, and a server that starts again. */
-  async round(): Promise<void> {
+  /** Kills the idle server, and starts another one without an attached gateway. */
+  async restart(): Promise<void> {
+    await this.running.victim.kill();
+    await this.disconnect();
+    this.running = await this.site.startWithoutTrap();
+  }
+
+  /** Runs the load, kills the server at the point, and restarts it. */
+  async runRound(): Promise<void> {
     const { kill } = this.point;
-    if (kill.by === 'line') this.running.victim.arm(kill.trap(this.point.conditions.most));
+    if (kill.by === 'line') this.running.victim.arm(kill.trap(this.point.conditions.max));
     await this.workUntilKilled();
-    const again = kill.by === 'line' ? kill.atStart?.(1) : undefined;
-    if (again) await this.killWhileItRecovers(again);
-    this.running = await this.site.startSafely();
+    const trapAtStart = kill.by === 'line' ? kill.atStart?.(1) : undefined;
+    if (trapAtStart) await this.killDuringRecovery(trapAtStart);
+    this.running = await this.site.startWithoutTrap();
     await this.watcher?.follow(this.running.clients);
   }
 
   private async workUntilKilled(): Promise<void> {
     const { victim, clients } = this.running;
     const over = new AbortController();
-    const working = Promise.all([this.submitters.run(clients, this.point.conditions.pauseMs), this.attach(over.signal), this.trouble(over.signal), this.killFromOutside(over.signal)]);
-    const isKilled = await Promise.race([victim.ended.then(() => true), wait(LONGEST_ROUND_MS, false, { ref: false })]);
+    const working = Promise.all([
+      this.submitters.run(clients, this.point.conditions.pauseMs),
+      this.attach(over.signal),
+      this.disturb(over.signal),
+      this.killFromOutside(over.signal),
+    ]);
+    const isKilled = await Promise.race([victim.ended.then(() => true), wait(MAX_ROUND_MS, false, { ref: false })]);
     if (isKilled) this.kills += 1;
     else this.missed += 1;
     await victim.kill();
     over.abort();
     await working;
-    await this.clear();
+    await this.disconnect();
   }
 
-  /** What recovers is killed before it has recovered, if it comes there. */
-  private async killWhileItRecovers(trap: Trap): Promise<void> {
+  /** Starts a server that kills itself during its recovery, if it reaches the trap. */
+  private async killDuringRecovery(trap: Trap): Promise<void> {
     const running = await this.site.start(trap);
     if (!running) return void (this.kills += 1);
     this.running = running;
-    this.gateway.follow(running.clients);
-    const isKilled = await Promise.race([running.victim.ended.then(() => true), wait(LONGEST_RECOVERY_MS, false, { ref: false })]);
+    this.gateway.attachTo(running.clients);
+    const isKilled = await Promise.race([
+      running.victim.ended.then(() => true),
+      wait(MAX_RECOVERY_MS, false, { ref: false }),
+    ]);
     if (isKilled) this.kills += 1;
     await running.victim.kill();
-    await this.clear();
+    await this.disconnect();
   }
 
-  private async clear(): Promise<void> {
-    await this.gateway.leave();
+  private async disconnect(): Promise<void> {
+    await this.gateway.detach();
     this.running.clients.close();
     if (this.point.conditions.store === 'volatile' && randomInt(2) === 0) await this.gateway.reboot();
   }
 
-  /** A gateway may come late. */
+  /** Attaches the gateway, sometimes late. */
   private async attach(signal: AbortSignal): Promise<void> {
-    if (this.point.conditions.hasty && randomInt(2) === 0) await pause(randomInt(LONGEST_AWAY_MS), signal);
-    if (!signal.aborted) this.gateway.follow(this.running.clients);
+    if (this.point.conditions.hasTimeouts && randomInt(2) === 0) await pause(randomInt(MAX_OFFLINE_MS), signal);
+    if (!signal.aborted) this.gateway.attachTo(this.running.clients);
   }
 
-  /** Time passes, a gateway starts again. */
-  private async trouble(signal: AbortSignal): Promise<void> {
-    const { hasty, store } = this.point.conditions;
-    if (!hasty) return;
-    await pause(randomInt(LATEST_MOMENT_MS), signal);
-    if (!signal.aborted && randomInt(3) === 0) this.site.skip(this.running, GRACE_MS);
-    await pause(randomInt(LATEST_MOMENT_MS), signal);
+  /** Moves the clock forward and restarts the gateway, at random. */
+  private async disturb(signal: AbortSignal): Promise<void> {
+    const { hasTimeouts, store } = this.point.conditions;
+    if (!hasTimeouts) return;
+    await pause(randomInt(MAX_KILL_DELAY_MS), signal);
+    if (!signal.aborted && randomInt(3) === 0) this.site.advanceClock(this.running, GRACE_MS);
+    await pause(randomInt(MAX_KILL_DELAY_MS), signal);
     if (!signal.aborted && store === 'volatile') await this.gateway.reboot();
   }
 
@@ -107,20 +134,20 @@ export class Proof {
     const { kill, conditions } = this.point;
     const { victim } = this.running;
     if (kill.by === 'time') {
-      await pause(randomInt(LATEST_MOMENT_MS), signal);
+      await pause(randomInt(MAX_KILL_DELAY_MS), signal);
       await victim.kill();
     }
     if (kill.by === 'gateway') {
-      let rest = 1 + randomInt(conditions.most);
+      let remaining = 1 + randomInt(conditions.max);
       this.gateway.onCommand = () => {
-        rest -= 1;
-        if (rest === 0) void victim.kill();
+        remaining -= 1;
+        if (remaining === 0) void victim.kill();
       };
     }
   }
 }
 
-/** Waits, unless it is over before. */
+/** Waits until the time has passed or the signal aborts. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await wait(ms, undefined, { signal }).catch(() => {});
 }

@@ -1,13 +1,22 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The file of warnings and errors in a server's folder. */
-export function logFile(folder: string): string {
+/** Returns the file for warnings and errors in a server's folder. */
+export function getLogFile(folder: string): string {
   return join(folder, 'server.log');
 }
 
-/** The error lines of all servers that ran on a folder: each says that a person must act, so none belongs here; but this program puts their clock days forward itself. */
-export function errorLines(folder: string): string[] {
-  const file = logFile(folder);
-  return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter((text) => text.startsWith('{"level":"error"') && !text.startsWith('{"level":"error","event":"clock.ahead"')) : [];
+/**
+ * Reads the error lines of all servers of a folder. There should be none, except for `clock.ahead`: this program moves the
+ * clock by days.
+ */
+export function readErrorLines(folder: string): string[] {
+  const file = getLogFile(folder);
+  return existsSync(file)
+    ? readFileSync(file, 'utf8')
+        .split('\n')
+        .filter(
+          (text) => text.startsWith('{"level":"error"') && !text.startsWith('{"level":"error","event":"clock.ahead"'),
+        )
+    : [];
 }

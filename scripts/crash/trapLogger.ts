@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import type { Logger } from '../../src/kernel/logger';
 
-/** When the server kills itself: at the n-th line of the log of this kind. */
+/** The log line at which the server kills itself: the n-th one that matches. */
 export interface Trap {
   /** `component.event`. */
   readonly event: string;
@@ -9,59 +9,64 @@ export interface Trap {
   readonly fields?: Readonly<Record<string, unknown>>;
   /** Counts from 1. */
   readonly nth: number;
-  /** Turns of the event loop between the line and the end; 0: not one more instruction of the server runs. */
+  /** Turns of the event loop between the line and the kill; 0: the server runs no further instruction. */
   readonly turns: number;
 }
 
-/** The log of a server that may kill itself: the lines need no hook in the server, they are what an operator reads. */
+/** A log that can kill its server at a line. The server needs no hook: these are its normal log lines. */
 export class TrapLogger implements Logger {
   private trap: Trap | undefined;
-  private seen = 0;
+  private matchCount = 0;
 
-  /** Warnings and errors go to `file`, at once. */
+  /** Warnings and errors are appended to `file` synchronously. */
   constructor(private readonly file: string) {}
 
-  /** Sets the trap; undefined: none. */
+  /** Sets the trap; undefined removes it. */
   arm(trap: Trap | undefined): void {
     this.trap = trap;
-    this.seen = 0;
+    this.matchCount = 0;
   }
 
   debug(fields: object, event: string): void {
-    this.look(fields, event);
+    this.checkTrap(fields, event);
   }
 
   info(fields: object, event: string): void {
-    this.look(fields, event);
+    this.checkTrap(fields, event);
   }
 
   warn(fields: object, event: string): void {
-    this.keep('warn', fields, event);
-    this.look(fields, event);
+    this.appendToFile('warn', fields, event);
+    this.checkTrap(fields, event);
   }
 
   error(fields: object, event: string): void {
-    this.keep('error', fields, event);
-    this.look(fields, event);
+    this.appendToFile('error', fields, event);
+    this.checkTrap(fields, event);
   }
 
-  private look(fields: object, event: string): void {
+  private checkTrap(fields: object, event: string): void {
     const { trap } = this;
     if (!trap || event !== trap.event || !matches(fields, trap.fields)) return;
-    this.seen += 1;
-    if (this.seen === trap.nth) dieAfter(trap.turns);
+    this.matchCount += 1;
+    if (this.matchCount === trap.nth) killAfter(trap.turns);
   }
 
-  private keep(level: 'warn' | 'error', fields: object, event: string): void {
-    appendFileSync(this.file, `${JSON.stringify({ level, event, ...fields }, (_key, value: unknown) => (value instanceof Error ? value.stack : value))}\n`);
+  private appendToFile(level: 'warn' | 'error', fields: object, event: string): void {
+    appendFileSync(
+      this.file,
+      `${JSON.stringify({ level, event, ...fields }, (_key, value: unknown) => (value instanceof Error ? value.stack : value))}\n`,
+    );
   }
 }
 
-function matches(fields: object, wanted: Trap['fields'] = {}): boolean {
-  return Object.entries(wanted).every(([name, value]) => (fields as Readonly<Record<string, unknown>>)[name] === value);
+function matches(fields: object, expected: Trap['fields'] = {}): boolean {
+  return Object.entries(expected).every(
+    ([name, value]) => (fields as Readonly<Record<string, unknown>>)[name] === value,
+  );
 }
 
-function dieAfter(turns: number): void {
+function killAfter(turns: number): void {
   if (turns === 0) process.kill(process.pid, 'SIGKILL');
-  setImmediate(() => dieAfter(turns - 1));
+  setImmediate(() => killAfter(turns - 1));
 }

@@ -1,44 +1,50 @@
-/** What a command told a device to do. */
-export interface Deed {
+/** A command as a device receives it. */
+export interface DeviceCommand {
   readonly executionId: string;
   readonly clientDeviceId: string;
   readonly payload: unknown;
 }
 
-interface Told {
+interface MovePayload {
   readonly n?: number;
   readonly trigger?: string;
 }
 
-/** The devices: what was physically done, and how often. Nothing here is ever forgotten or done at most once by itself. */
+/** The devices: records what they did and how often. It does not suppress repeated commands. */
 export class World {
-  /** How often each execution that acts was carried out. */
+  /** How often each move was carried out, by execution id. */
   readonly executions = new Map<string, number>();
-  /** The same by what set it off. */
+  /** How often each move was carried out, by trigger id. */
   readonly triggers = new Map<string, number>();
-  /** How often each execution that only asks for the state was carried out. */
+  /** How often each query was carried out, by execution id. */
   readonly queries = new Map<string, number>();
-  /** What each device was last told; it shows it in its uplinks. */
+  /** The last position of each device, which its uplinks report. */
   readonly positions = new Map<string, number>();
-  /** Where a device was told something older than what it had been told before. */
+  /** Commands that a device received after a newer one. */
   readonly outOfOrder: string[] = [];
 
-  /** The device does it. */
-  carryOut({ executionId, clientDeviceId, payload }: Deed): void {
-    const { n, trigger } = payload as Told;
-    if (n === undefined || trigger === undefined) return count(this.queries, executionId);
-    count(this.executions, executionId);
-    count(this.triggers, trigger);
-    if (n < (this.positions.get(clientDeviceId) ?? 0)) this.outOfOrder.push(`${clientDeviceId}: ${n} after ${this.positions.get(clientDeviceId)}`);
+  /** `repeats`: the same positions are requested repeatedly, so that the order of commands cannot be checked. */
+  constructor(private readonly options: { readonly repeats?: boolean } = {}) {}
+
+  /** Carries out a command. */
+  carryOut({ executionId, clientDeviceId, payload }: DeviceCommand): void {
+    const { n, trigger } = payload as MovePayload;
+    if (n === undefined || trigger === undefined) return increment(this.queries, executionId);
+    increment(this.executions, executionId);
+    increment(this.triggers, trigger);
+    if (!this.options.repeats && n < (this.positions.get(clientDeviceId) ?? 0))
+      this.outOfOrder.push(`${clientDeviceId}: ${n} after ${this.positions.get(clientDeviceId)}`);
     this.positions.set(clientDeviceId, n);
   }
 
-  /** What was done more than once. */
-  doubled(): string[] {
-    return [this.executions, this.triggers, this.queries].flatMap((counts) => [...counts].filter(([, times]) => times > 1).map(([id, times]) => `${id} was carried out ${times} times`));
+  /** Lists what was carried out more than once. */
+  listDuplicates(): string[] {
+    return [this.executions, this.triggers, this.queries].flatMap((counts) =>
+      [...counts].filter(([, times]) => times > 1).map(([id, times]) => `${id} was carried out ${times} times`),
+    );
   }
 }
 
-function count(counts: Map<string, number>, id: string): void {
+function increment(counts: Map<string, number>, id: string): void {
   counts.set(id, (counts.get(id) ?? 0) + 1);
 }

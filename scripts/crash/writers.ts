@@ -1,90 +1,140 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { CreateCommandRequest, ExecuteCommandRequest } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import {
+  CreateCommandRequest,
+  ExecuteCommandRequest,
+} from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { CreateConnectionRequest } from '../../src/gen/connection/connection_service';
-import { CreateDigitalDeviceRequest, ListDigitalDevicesRequest, type ListDigitalDevicesResponse } from '../../src/gen/digitaldevice/v2/digital_device_service';
-import { readAll } from './audit';
-import { answer, type Clients, isGone } from './clients';
-import { moveCommand } from './plant';
-import type { Outcome } from './settle';
-import { errorLines } from './serverLog';
+import {
+  CreateDigitalDeviceRequest,
+  ListDigitalDevicesRequest,
+  type ListDigitalDevicesResponse,
+} from '../../src/gen/digitaldevice/v2/digital_device_service';
+import { readExecutions } from './executionFindings';
+import { callUnary, type Clients, isServerGone } from './clients';
+import { createMoveCommand } from './plant';
+import type { Outcome } from './outcome';
+import { readErrorLines } from './serverLog';
 import type { Site } from './site';
 
 const WRITERS = 64;
-const LOOK_EVERY_MS = 20;
-const MOST_LOOKS = 500;
+const POLL_INTERVAL_MS = 20;
+const MAX_POLLS = 500;
 
-/** What the server acknowledged. */
+/** The writes that the server acknowledged. */
 interface Written {
   readonly devices: Set<string>;
   readonly executions: { readonly executionId: string }[];
 }
 
-/** 64 clients that make devices and execute on them, without a pause; the server is killed at any moment, and every write that was acknowledged is looked for. */
+/**
+ * Runs 64 clients that create devices and execute commands without a pause, kills the server at a random moment, and
+ * checks that every acknowledged write exists.
+ */
 export async function proveWriters(site: Site, rounds: number): Promise<Outcome> {
-  let running = await site.startSafely();
-  const connectionId = await makeConnection(running.clients);
+  let running = await site.startWithoutTrap();
+  const connectionId = await createConnection(running.clients);
   const written: Written = { devices: new Set(), executions: [] };
   const [lost, wrong]: [string[], string[]] = [[], []];
   for (let round = 1; round <= rounds && lost.length === 0; round += 1) {
     const { clients, victim } = running;
-    const writing = Promise.all(Array.from({ length: WRITERS }, async (_, n) => await write(clients, `round ${round} writer ${n}`, connectionId, written)));
-    await atWork(written, written.devices.size + WRITERS);
+    const writing = Promise.all(
+      Array.from(
+        { length: WRITERS },
+        async (_, n) => await writeUntilKilled(clients, `round ${round} writer ${n}`, connectionId, written),
+      ),
+    );
+    await waitForWrites(written, written.devices.size + WRITERS);
     await wait(randomInt(900));
     await victim.kill();
     await writing;
     clients.close();
-    running = await site.startSafely();
-    const { ids, total } = await stored(running.clients);
-    if (total !== ids.size) wrong.push(`the server counts ${total} devices and lists ${ids.size}`);
-    lost.push(...[...written.devices].filter((id) => !ids.has(id)).map((id) => `device ${id} was acknowledged and is not there`));
-    const executions = await readAll(running.clients, written.executions);
-    lost.push(...[...executions].filter(([, execution]) => !execution).map(([id]) => `${id} was acknowledged and is not there`));
+    running = await site.startWithoutTrap();
+    const { ids, total } = await listStoredDevices(running.clients);
+    if (total !== ids.size) wrong.push(`the server counts ${total} devices but lists ${ids.size}`);
+    lost.push(
+      ...[...written.devices]
+        .filter((id) => !ids.has(id))
+        .map((id) => `device ${id} was acknowledged but does not exist`),
+    );
+    const executions = await readExecutions(running.clients, written.executions);
+    lost.push(
+      ...[...executions]
+        .filter(([, execution]) => !execution)
+        .map(([id]) => `${id} was acknowledged but does not exist`),
+    );
   }
   running.clients.close();
   await running.victim.kill();
   const name = `any moment, ${WRITERS} writers (${written.devices.size} devices)`;
-  const counts = { kills: rounds, missed: 0, acknowledged: written.executions.length, carriedOut: 0, converged: 0, unconfirmed: 0, uplinks: 0 };
-  return { name, ...counts, lost, doubled: [], wrong, errors: errorLines(site.folder), folder: site.folder };
+  const counts = {
+    kills: rounds,
+    missed: 0,
+    acknowledged: written.executions.length,
+    carriedOut: 0,
+    converged: 0,
+    unconfirmed: 0,
+    uplinks: 0,
+  };
+  return { name, ...counts, lost, doubled: [], wrong, errors: readErrorLines(site.folder), folder: site.folder };
 }
 
-/** Resolves when so many devices are written, or have not been for long. */
-async function atWork({ devices }: Written, count: number): Promise<void> {
-  for (let look = 0; devices.size < count && look < MOST_LOOKS; look += 1) await wait(LOOK_EVERY_MS);
+/** Resolves when `count` devices have been written, or after 10 s. */
+async function waitForWrites({ devices }: Written, count: number): Promise<void> {
+  for (let poll = 0; devices.size < count && poll < MAX_POLLS; poll += 1) await wait(POLL_INTERVAL_MS);
 }
 
-/** A connection that no gateway is attached to: what is executed on its devices stays queued. */
-async function makeConnection({ connections, metadata }: Clients): Promise<string> {
-  const request = CreateConnectionRequest.fromPartial({ connectorId: 'gateway', name: 'Nobody is there' });
-  return (await answer<{ id: string }>((answered) => connections.createConnection(request, metadata, answered))).id;
+/** Creates a connection without a gateway, so that commands for its devices stay queued. */
+async function createConnection({ connections, metadata }: Clients): Promise<string> {
+  const request = CreateConnectionRequest.fromPartial({ connectorId: 'gateway', name: 'No gateway' });
+  return (await callUnary<{ id: string }>((callback) => connections.createConnection(request, metadata, callback))).id;
 }
 
-/** Writes until the server is gone: devices, some bound and with a command that is executed. Every id that it got an answer for goes into `written`. */
-async function write({ devices, commands, metadata }: Clients, name: string, connectionId: string, written: Written): Promise<void> {
+/**
+ * Creates devices until the server is killed; every third one is bound and gets a command that is executed. Adds the id
+ * of every acknowledged write to `written`.
+ */
+async function writeUntilKilled(
+  { devices, commands, metadata }: Clients,
+  name: string,
+  connectionId: string,
+  written: Written,
+): Promise<void> {
   try {
     for (let n = 0; ; n += 1) {
       const physicalDevice = n % 3 === 0 ? { clientDeviceId: `${name}-${n}`, connectionId } : undefined;
-      const create = CreateDigitalDeviceRequest.fromPartial({ name: `${name}-${n}`, ...(physicalDevice && { physicalDevice }) });
-      const { id } = await answer<{ id: string }>((answered) => devices.createDigitalDevice(create, metadata, answered));
+      const create = CreateDigitalDeviceRequest.fromPartial({
+        name: `${name}-${n}`,
+        ...(physicalDevice && { physicalDevice }),
+      });
+      const { id } = await callUnary<{ id: string }>((callback) =>
+        devices.createDigitalDevice(create, metadata, callback),
+      );
       written.devices.add(id);
       if (!physicalDevice) continue;
-      const command = CreateCommandRequest.fromPartial({ id, command: moveCommand(false) });
-      const { id: commandId } = await answer<{ id: string }>((answered) => commands.createCommand(command, metadata, answered));
+      const command = CreateCommandRequest.fromPartial({ id, command: createMoveCommand(false) });
+      const { id: commandId } = await callUnary<{ id: string }>((callback) =>
+        commands.createCommand(command, metadata, callback),
+      );
       const execute = ExecuteCommandRequest.fromPartial({ id, commandId, params: { n } });
-      written.executions.push(await answer<{ executionId: string }>((answered) => commands.executeCommand(execute, metadata, answered)));
+      written.executions.push(
+        await callUnary<{ executionId: string }>((callback) => commands.executeCommand(execute, metadata, callback)),
+      );
     }
   } catch (error) {
-    if (!isGone(error)) throw error;
+    if (!isServerGone(error)) throw error;
   }
 }
 
-/** Every device that the server has, and its own count of them. */
-async function stored({ devices, metadata }: Clients): Promise<{ ids: Set<string>; total: number }> {
+/** Lists the ids of all devices on the server, and the total that the server reports. */
+async function listStoredDevices({ devices, metadata }: Clients): Promise<{ ids: Set<string>; total: number }> {
   const ids = new Set<string>();
   let page: ListDigitalDevicesResponse | undefined;
   do {
     const request = ListDigitalDevicesRequest.fromPartial({ limit: 200, pageToken: page?.nextPageToken ?? '' });
-    page = await answer<ListDigitalDevicesResponse>((answered) => devices.listDigitalDevices(request, metadata, answered));
+    page = await callUnary<ListDigitalDevicesResponse>((callback) =>
+      devices.listDigitalDevices(request, metadata, callback),
+    );
     for (const device of page.devices) ids.add(device.id);
   } while (page.nextPageToken);
   return { ids, total: page.total };

@@ -1,8 +1,8 @@
-"""The small gateway of docs/examples/python against a server that is played: what a real one does seldom, and what no gateway may get wrong.
+"""Tests the small gateway of docs/examples/python against a fake server that behaves as a real one does only rarely.
 
     python gateway_rules.py GATEWAY.py CERTIFICATE KEY CA FOLDER
 
-Commands that come again, are withdrawn, or wait until it is too late; a stream that is cut; a kill while a command is under way.
+It sends repeated, cancelled and expired commands, cuts the stream, and kills the gateway while a command is in progress.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import grpc
 from gateway.v1 import gateway_service_pb2 as wire
 from gateway.v1 import gateway_service_pb2_grpc as service
 
-# Seconds that the valve takes to move, and within which the gateway must say what is waited for.
+# Seconds that the valve needs to move, and the maximum time to wait for a message of the gateway.
 TRAVEL = 1
-PATIENCE = 10
+MAX_WAIT = 10
 
 
 class Stream:
-    """One Attach stream, as the server sees it."""
+    """The server side of one Attach stream."""
 
     def __init__(self) -> None:
         self.received: asyncio.Queue = asyncio.Queue()
@@ -34,9 +34,9 @@ class Stream:
         self.uplinks: list[str] = []
 
     async def next(self, name: str):
-        """The next message of this kind; uplinks are acknowledged, other kinds are passed over."""
+        """Returns the next message of this kind. Acknowledges uplinks and skips other kinds."""
         while True:
-            message = await asyncio.wait_for(self.received.get(), PATIENCE)
+            message = await asyncio.wait_for(self.received.get(), MAX_WAIT)
             if message.HasField("uplink"):
                 self.uplinks.append(message.uplink.uplink_id)
                 self.send(uplink_ack=wire.UplinkAck(uplink_id=message.uplink.uplink_id, outcome=wire.UPLINK_OUTCOME_STORED))
@@ -53,21 +53,21 @@ class Stream:
         self.send(command=command)
 
     async def results(self, count: int) -> dict[str, str]:
-        """The next results by execution: their name, and their code."""
-        told = {}
-        while len(told) < count:
+        """Returns the next results by execution: result name and code."""
+        results = {}
+        while len(results) < count:
             result = await self.next("command_result")
-            assert result.HasField("time"), "a result must say when it was"
+            assert result.HasField("time"), "a result must contain its time"
             name = wire.CommandResultCode.Name(result.result).removeprefix("COMMAND_RESULT_CODE_")
-            told[result.execution_id] = f"{name} {result.code}".strip()
-        return told
+            results[result.execution_id] = f"{name} {result.code}".strip()
+        return results
 
     def cut(self) -> None:
         self.to_send.put_nowait(None)
 
 
-class PlayedServer(service.GatewayServiceServicer):
-    """Gives each stream to the test."""
+class FakeServer(service.GatewayServiceServicer):
+    """Passes each stream to the test."""
 
     def __init__(self) -> None:
         self.streams: asyncio.Queue[Stream] = asyncio.Queue()
@@ -89,49 +89,49 @@ class PlayedServer(service.GatewayServiceServicer):
             stream.received.put_nowait(request)
 
 
-def known(hello: wire.Hello) -> dict[str, str]:
-    """What Hello lists, by execution."""
-    assert all(command.HasField("time") for command in hello.known), "what is known must say since when"
-    return {command.execution_id: f"{wire.KnownStatus.Name(command.status).removeprefix('KNOWN_STATUS_')} {command.code}".strip() for command in hello.known}
+def list_known(hello: wire.Hello) -> dict[str, str]:
+    """Returns the commands that Hello lists, by execution."""
+    assert all(command.HasField("time") for command in hello.known), "a known command must contain its time"
+    return {command.execution_id: f"{wire.CommandSnapshotStatus.Name(command.status).removeprefix('COMMAND_SNAPSHOT_STATUS_')} {command.code}".strip() for command in hello.known}
 
 
-def same(what: str, found, wanted) -> None:
-    if found != wanted:
-        raise SystemExit(f"{what}: found {found}, wanted {wanted}")
+def assert_equal(what: str, found, expected) -> None:
+    if found != expected:
+        raise SystemExit(f"{what}: got {found}, expected {expected}")
 
 
 async def start(program: str, address: str, ca: str, folder: str) -> Process:
-    """Starts the gateway. What it writes is kept over its starts."""
+    """Starts the gateway. Its output is appended to one file across starts."""
     environment = {**os.environ, "PLANTROOM_API_KEY": "key", "PLANTROOM_ORGANIZATION_ID": "organization"}
     flags = ("--address", address, "--ca", ca, "--connection", "c", "--store", f"{folder}/rules.db", "--interval", "0.2", "--travel", str(TRAVEL))
     with open(f"{folder}/rules.log", "a", encoding="utf8") as log:
         return await asyncio.create_subprocess_exec(sys.executable, program, *flags, env=environment, stdout=log)
 
 
-async def repeated(stream: Stream) -> None:
-    """A command that comes again is told of again, in the same words, and not done again."""
+async def check_repeated_commands(stream: Stream) -> None:
+    """A repeated command gets the same receipt and result, and is not carried out again."""
     stream.command("again")
     first = await stream.next("command_received")
     stream.command("again", attempt=2)
-    same("the receipt of a repeated command", await stream.next("command_received"), first)
+    assert_equal("the receipt of a repeated command", await stream.next("command_received"), first)
     result = await stream.next("command_result")
     stream.command("again", attempt=3)
-    same("the result of a repeated command", await stream.next("command_result"), result)
+    assert_equal("the result of a repeated command", await stream.next("command_result"), result)
     stream.send(command_result_ack=wire.CommandResultAck(execution_id="again", outcome=wire.RESULT_OUTCOME_APPLIED))
 
 
-async def waiting(stream: Stream) -> None:
-    """While the valve moves, others of its commands wait: one too long, one until it is withdrawn."""
+async def check_waiting_commands(stream: Stream) -> None:
+    """While the valve moves, its other commands wait; one expires and one is cancelled."""
     stream.command("moves")
     stream.command("late", seconds=0.3)
     stream.command("withdrawn")
     stream.command("elsewhere", device="nobody")
-    stream.send(withdraw=wire.Withdraw(execution_id="withdrawn"))
-    same("results", await stream.results(4), {"moves": "ACCEPTED", "late": "EXPIRED expired", "withdrawn": "UNREACHABLE withdrawn", "elsewhere": "UNREACHABLE unknown_device"})
+    stream.send(cancel_command=wire.CancelCommand(execution_id="withdrawn"))
+    assert_equal("results", await stream.results(4), {"moves": "ACCEPTED", "late": "EXPIRED expired", "withdrawn": "UNREACHABLE withdrawn", "elsewhere": "UNREACHABLE unknown_device"})
 
 
 async def main(program: str, certificate: str, key: str, ca: str, folder: str) -> None:
-    server = PlayedServer()
+    server = FakeServer()
     grpc_server = grpc.aio.server()
     service.add_GatewayServiceServicer_to_server(server, grpc_server)
     credentials = grpc.ssl_server_credentials([(Path(key).read_bytes(), Path(certificate).read_bytes())])
@@ -141,10 +141,10 @@ async def main(program: str, certificate: str, key: str, ca: str, folder: str) -
     try:
         stream = await server.streams.get()
         hello = await stream.next("hello")
-        same("the first Hello", (hello.store, known(hello)), (wire.GATEWAY_STORE_DURABLE, {}))
+        assert_equal("the first Hello", (hello.store, list_known(hello)), (wire.GATEWAY_STORE_DURABLE, {}))
         stream.send(welcome=wire.Welcome(max_in_flight=10))
-        await repeated(stream)
-        await waiting(stream)
+        await check_repeated_commands(stream)
+        await check_waiting_commands(stream)
 
         stream.command("under-way")
         stream.command("next")
@@ -155,48 +155,48 @@ async def main(program: str, certificate: str, key: str, ca: str, folder: str) -
         await gateway.wait()
         await asyncio.sleep(0.8)
         gateway = await start(program, address, ca, folder)
-        then = await server.streams.get()
-        second = await then.next("hello")
-        same("who it is", (second.gateway_id, second.boot_id != hello.boot_id), (hello.gateway_id, True))
-        kept = known(second)
-        same("what had begun", kept["under-way"], "NO_ANSWER gateway_restarted")
-        same("what was acknowledged", "again" in kept, False)
-        then.send(welcome=wire.Welcome(max_in_flight=10, protocol_version=1, server_version="next"))
-        told = await then.results(7)
-        same("results after the kill", (told["under-way"], told["next"], told["too-late"]), ("NO_ANSWER gateway_restarted", "ACCEPTED", "EXPIRED expired"))
+        second_stream = await server.streams.get()
+        second = await second_stream.next("hello")
+        assert_equal("gateway and boot id", (second.gateway_id, second.boot_id != hello.boot_id), (hello.gateway_id, True))
+        kept = list_known(second)
+        assert_equal("the command that had started", kept["under-way"], "NO_ANSWER gateway_restarted")
+        assert_equal("the acknowledged command", "again" in kept, False)
+        second_stream.send(welcome=wire.Welcome(max_in_flight=10, protocol_version=1, server_version="next"))
+        results = await second_stream.results(7)
+        assert_equal("results after the kill", (results["under-way"], results["next"], results["too-late"]), ("NO_ANSWER gateway_restarted", "ACCEPTED", "EXPIRED expired"))
 
-        then.cut()
+        second_stream.cut()
         last = await server.streams.get()
-        same("Hello after a cut", known(await last.next("hello")), told)
+        assert_equal("Hello after a cut", list_known(await last.next("hello")), results)
         last.send(welcome=wire.Welcome(max_in_flight=10))
-        same("results after a cut", await last.results(len(told)), told)
-        await check_log(Path(folder, "rules.log"), [stream, then, last])
+        assert_equal("results after a cut", await last.results(len(results)), results)
+        await check_log(Path(folder, "rules.log"), [stream, second_stream, last])
     finally:
         gateway.kill()
         await gateway.wait()
         await grpc_server.stop(0)
 
 
-def pauses(program: str) -> None:
-    """What the server says of when to come again counts more than the gateway's own pauses."""
+def check_retry_delay(program: str) -> None:
+    """The retry delay of the server overrides the gateway's own delays."""
     sys.path.insert(0, str(Path(program).parent))
     from small_gateway import pause_after
 
     refusal = SimpleNamespace(status="RESOURCE_EXHAUSTED", reason="rate_limited", retry_after=timedelta(seconds=45))
-    same("the pause after a refusal", pause_after(refusal, 1), 45)
+    assert_equal("the pause after a refusal", pause_after(refusal, 1), 45)
 
 
 async def check_log(log: Path, streams: list[Stream]) -> None:
-    """The valve moved once for each command that was told as done or as begun; every uplink that was kept comes."""
+    """The valve moved once for each command that was reported as done or started; every stored uplink arrives."""
     lines = log.read_text(encoding="utf8").splitlines()
-    same("moves of the valve", sorted(line.split()[-1] for line in lines if line.startswith("the valve moves")), ["again", "moves", "next", "under-way"])
+    assert_equal("moves of the valve", sorted(line.split()[-1] for line in lines if line.startswith("the valve moves")), ["again", "moves", "next", "under-way"])
     missing = {line.split()[2] for line in lines if line.startswith("kept uplink")}
     while missing := missing - {uplink for stream in streams for uplink in stream.uplinks}:
-        uplink = (await asyncio.wait_for(streams[-1].received.get(), PATIENCE)).uplink
+        uplink = (await asyncio.wait_for(streams[-1].received.get(), MAX_WAIT)).uplink
         streams[-1].uplinks.append(uplink.uplink_id)
 
 
 if __name__ == "__main__":
-    pauses(sys.argv[1])
+    check_retry_delay(sys.argv[1])
     asyncio.run(main(*sys.argv[1:]))
-    print("rules kept")
+    print("all rules are followed")

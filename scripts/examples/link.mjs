@@ -1,22 +1,28 @@
-// A link between a program and the server that can be cut: what TLS carries goes through untouched.
+// A TCP proxy between a program and the server that can be cut. TLS passes through unchanged.
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 
-/** Opens a way to an address (`localhost:PORT`). `cut()` breaks what goes over it; `close()` lets nothing through until `open()`; `swallow()` breaks it without a word. */
-export async function makeLink(address) {
+/**
+ * Creates a proxy to an address (`localhost:PORT`). `cut()` breaks all connections; `close()` also rejects new ones until
+ * `open()`; `swallow()` silently drops all data.
+ */
+export async function createLink(address) {
   const port = Number(address.split(':')[1]);
   const sockets = new Set();
   let isOpen = true;
   let swallows = false;
-  const server = createServer((near) => {
+  const server = createServer((clientSocket) => {
     if (!isOpen) {
-      near.resetAndDestroy();
+      clientSocket.resetAndDestroy();
       return;
     }
-    const far = connect(port, '127.0.0.1');
-    for (const [from, to] of [[near, far], [far, near]]) {
+    const serverSocket = connect(port, '127.0.0.1');
+    for (const [from, to] of [
+      [clientSocket, serverSocket],
+      [serverSocket, clientSocket],
+    ]) {
       sockets.add(from);
-      from.on('error', () => {}); // the other end tells it too
+      from.on('error', () => {}); // the other end reports it too
       from.once('close', () => {
         sockets.delete(from);
         to.destroy();

@@ -1,19 +1,27 @@
-// The programs of others, as a shell starts them: what they write is kept line by line.
+// Runs the example programs in a shell and collects their output line by line.
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { resolve } from 'node:path';
 
-const KEPT_LINES = 40;
+const MAX_SHOWN_LINES = 40;
 const running = new Set();
 
-/** Ends with the reason and what a program wrote last. */
-export function must(isTrue, what, lines = []) {
-  if (!isTrue) throw new Error([what, ...lines.slice(-KEPT_LINES)].join('\n'));
+/** Throws an error with the last lines of a program's output if the condition is false. */
+export function assertThat(condition, message, lines = []) {
+  if (!condition) throw new Error([message, ...lines.slice(-MAX_SHOWN_LINES)].join('\n'));
 }
 
-/** Starts the lines of a shell in a process group of its own. `code` resolves when it has ended; `until` when a new line holds the text. */
+/**
+ * Starts a shell script in a separate process group. `code` resolves to the exit code; `until` resolves when a new line
+ * contains the text.
+ */
 export function startShell(text, { cwd, env, seconds = 120 }) {
-  const child = spawn('bash', ['-euo', 'pipefail', '-c', text], { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const child = spawn('bash', ['-euo', 'pipefail', '-c', text], {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
   const lines = [];
   const waiting = new Set();
   for (const stream of [child.stdout, child.stderr]) {
@@ -26,7 +34,7 @@ export function startShell(text, { cwd, env, seconds = 120 }) {
     try {
       process.kill(-Number(child.pid), name);
     } catch (error) {
-      if (error.code !== 'ESRCH') throw error; // it has ended
+      if (error.code !== 'ESRCH') throw error; // the process has exited
     }
   };
   const kill = () => signal('SIGKILL');
@@ -39,7 +47,7 @@ export function startShell(text, { cwd, env, seconds = 120 }) {
       ended(exit ?? by);
     });
   });
-  // Counted from the call on, so that what was said before does not answer.
+  // Only lines after the call count.
   const until = (wanted, times = 1) =>
     new Promise((found, failed) => {
       let left = times;
@@ -48,23 +56,32 @@ export function startShell(text, { cwd, env, seconds = 120 }) {
         if (left === 0 && waiting.delete(wait)) found(line);
       };
       waiting.add(wait);
-      void code.then((ended) => failed(new Error([`it ended with ${ended} before it said ${wanted}: ${text}`, ...lines.slice(-KEPT_LINES)].join('\n'))));
+      void code.then((ended) =>
+        failed(
+          new Error(
+            [
+              `the program exited with ${ended} before it printed "${wanted}": ${text}`,
+              ...lines.slice(-MAX_SHOWN_LINES),
+            ].join('\n'),
+          ),
+        ),
+      );
     });
   return { lines, code, until, signal };
 }
 
-/** Runs the lines of a shell to their end; what it wrote. Throws if it does not end with 0. */
-export async function shell(text, options) {
+/** Runs a shell script and returns its output lines. Throws if its exit code is not 0. */
+export async function runShell(text, options) {
   const program = startShell(text, options);
   const code = await program.code;
-  must(code === 0, `this ended with ${code}:\n${text}`, program.lines);
+  assertThat(code === 0, `this script exited with code ${code}:\n${text}`, program.lines);
   return program.lines;
 }
 
-/** Ends what is still running. */
-export function endAll() {
+/** Kills all programs that are still running. */
+export function stopAll() {
   for (const kill of running) kill();
 }
 
-/** `plantroom` as a word of the shell. */
+/** Defines `plantroom` as a shell function. */
 export const PLANTROOM = `plantroom() { ${JSON.stringify(process.execPath)} ${JSON.stringify(resolve('dist/main.js'))} "$@"; }\n`;

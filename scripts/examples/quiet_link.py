@@ -1,8 +1,8 @@
-"""A watch on which nothing happens, with the channel of docs/examples/python/client.py, whose pings come every second instead of every 30.
+"""An idle watch with the channel of docs/examples/python/client.py, which sends pings every second instead of every 30.
 
     python quiet_link.py --address HOST:PORT --ca FILE
 
-Writes `watching` when it has begun, `lost` when it is told that the link is broken.
+Prints `watching` when the watch has started, and `lost` when the connection is reported as broken.
 """
 
 from __future__ import annotations

@@ -3,26 +3,29 @@ import { type ClientOptions, createPlantroomClient, PlantroomError } from '../..
 import type { Actuator } from '../crash/plant';
 import type { Acknowledged } from '../crash/submitters';
 
-const AGAIN_MS = 50;
-const LONGEST_MS = 60_000;
-const LOOK_EVERY_MS = 20;
+const RETRY_INTERVAL_MS = 50;
+const MAX_DELAY_MS = 180_000;
+const POLL_INTERVAL_MS = 20;
+const NO_RESPONSE: ReadonlySet<string> = new Set(['UNAVAILABLE', 'DEADLINE_EXCEEDED']);
 
 /**
- * The callers: one for each device, one call after another, by plantroom-client. Every other call brings a trigger id of its own; of the others the client
- * makes one, where the server stays. No server is away for long, so a client that gives up is at fault; then the call is made again, to go on.
+ * The callers, one per device, which make one call after another with plantroom-client. Every other call has its own
+ * trigger id; for the others the client creates one, if the server is never killed. It is a failure if the client gives
+ * up while the server runs. If the server is killed again and again, a call may use up its attempts or its deadline; it
+ * is then repeated with its trigger id.
  */
 export class Callers {
-  /** By trigger id, or by execution id where the client made it. */
+  /** By trigger id, or by execution id if the client created the trigger id. */
   readonly acknowledged = new Map<string, Acknowledged>();
-  /** Calls that had no answer, or not at the first time. */
+  /** Calls that failed although they should not. */
   readonly failed: string[] = [];
-  /** How often the client gave up, and a call was made again with its trigger id. */
-  calledAgain = 0;
+  /** How often the client gave up and a call was repeated with its trigger id. */
+  repeatedCalls = 0;
   private readonly client: ReturnType<typeof createPlantroomClient>;
   private readonly next: number[];
   private readonly running = new Map<number, Promise<void>>();
   private allowed = 0;
-  private begun = 0;
+  private startedCalls = 0;
 
   constructor(
     private readonly actuators: readonly Actuator[],
@@ -33,27 +36,28 @@ export class Callers {
     this.next = actuators.map(() => 1);
   }
 
-  /** So many calls are to be made in all. */
+  /** Sets the total number of calls that are made. */
   allow(total: number): void {
     this.allowed = total;
     for (const [at, actuator] of this.actuators.entries()) {
-      // One that has nothing to do would be over before it is noted, and seem to run for ever.
-      if (!this.running.has(at) && this.begun < this.allowed) this.running.set(at, this.run(actuator, at));
+      // A caller without work would finish before it is registered, and seem to run forever.
+      if (!this.running.has(at) && this.startedCalls < this.allowed) this.running.set(at, this.run(actuator, at));
     }
   }
 
-  /** Resolves when every call that is allowed has its answer. */
-  async done(): Promise<void> {
+  /** Resolves when every allowed call has its response. */
+  async waitUntilDone(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running.values());
   }
 
-  /** Resolves when one more call has its answer, or after so long. */
-  async answers(longestMs: number): Promise<void> {
+  /** Resolves when one more call has its response, or after `maxMs`. */
+  async waitForResponse(maxMs: number): Promise<void> {
     const before = this.acknowledged.size;
-    for (const since = performance.now(); this.acknowledged.size === before && performance.now() - since < longestMs; ) await wait(LOOK_EVERY_MS);
+    for (const since = performance.now(); this.acknowledged.size === before && performance.now() - since < maxMs;)
+      await wait(POLL_INTERVAL_MS);
   }
 
-  /** One call for each device, at once. */
+  /** Makes one call for each device, concurrently. */
   async callAll(): Promise<void> {
     await Promise.all(this.actuators.map(async (actuator, at) => await this.call(actuator, at)));
   }
@@ -63,8 +67,8 @@ export class Callers {
   }
 
   private async run(actuator: Actuator, at: number): Promise<void> {
-    while (this.begun < this.allowed) {
-      this.begun += 1;
+    while (this.startedCalls < this.allowed) {
+      this.startedCalls += 1;
       await this.call(actuator, at);
     }
     this.running.delete(at);
@@ -73,26 +77,38 @@ export class Callers {
   private async call({ deviceId, commandId, clientDeviceId, sensorId }: Actuator, at: number): Promise<void> {
     const n = this.next[at] ?? 1;
     this.next[at] = n + 1;
-    const own = n % 2 === 0 || !this.serverStays ? `${clientDeviceId}/${n}` : '';
+    const ownTriggerId = n % 2 === 0 || !this.serverStays ? `${clientDeviceId}/${n}` : '';
     try {
-      const { executionId, accepted } = await this.execute({ id: deviceId, commandId, params: { n }, ...(own && { triggerId: own }) });
-      const trigger = own || executionId;
-      this.acknowledged.set(trigger, { trigger, n, actuator: { deviceId, commandId, clientDeviceId, sensorId }, executionId, accepted });
+      const { executionId, accepted } = await this.execute({
+        id: deviceId,
+        commandId,
+        params: { n },
+        ...(ownTriggerId && { triggerId: ownTriggerId }),
+      });
+      const trigger = ownTriggerId || executionId;
+      this.acknowledged.set(trigger, {
+        trigger,
+        n,
+        actuator: { deviceId, commandId, clientDeviceId, sensorId },
+        executionId,
+        accepted,
+      });
     } catch (error) {
-      this.failed.push(`the call ${n} of ${clientDeviceId} had no answer: ${String(error)}`);
+      this.failed.push(`the call ${n} of ${clientDeviceId} had no response: ${String(error)}`);
     }
   }
 
-  private async execute(request: Parameters<typeof this.client.commands.executeCommand>[0]): Promise<{ readonly executionId: string; readonly accepted: boolean }> {
-    for (const since = performance.now(); ; ) {
+  private async execute(
+    request: Parameters<typeof this.client.commands.executeCommand>[0],
+  ): Promise<{ readonly executionId: string; readonly accepted: boolean }> {
+    for (const since = performance.now(); ;) {
       try {
         return await this.client.commands.executeCommand(request);
       } catch (error) {
-        const isAway = error instanceof PlantroomError && error.status === 'UNAVAILABLE';
-        if (!isAway || !request.triggerId || performance.now() - since > LONGEST_MS) throw error;
-        this.calledAgain += 1;
-        this.failed.push(`the client gave up on ${request.triggerId} after ${Math.round(performance.now() - since)} ms: ${error.message}`);
-        await wait(AGAIN_MS);
+        const hasNoResponse = error instanceof PlantroomError && NO_RESPONSE.has(error.status);
+        if (!hasNoResponse || this.serverStays || performance.now() - since > MAX_DELAY_MS) throw error;
+        this.repeatedCalls += 1;
+        await wait(RETRY_INTERVAL_MS);
       }
     }
   }

@@ -3,50 +3,61 @@ import type { Random } from '../soak/random';
 import type { ProofOptions } from './options';
 import type { Progress } from './progress';
 import { Scene } from './scene';
-import { type Outcome, settle } from './settle';
+import { type Outcome, collectOutcome } from './outcome';
 
 const HOUR_MS = 3_600_000;
 const DELIVERY_TIMEOUT_S = 2;
-/** Two at a time of ten: the last would begin four seconds after the first, two after its deadline. */
-const GATEWAY = { deliveriesAtOnce: 2, deviceMs: [900, 1000] } as const;
+/** Two of ten deliveries run concurrently: the last one would start 4 s after the first, 2 s after its deadline. */
+const GATEWAY = { maxConcurrentDeliveries: 2, deviceMs: [900, 1000] } as const;
 const ROUND_MS = 5200;
-const AWAY_MS = 2500;
-const LATEST_MOMENT_MS = 1500;
-const UPLINKS_IN_A_ROUND = 20;
+const OFFLINE_MS = 2500;
+const MAX_KILL_DELAY_MS = 1500;
+const UPLINKS_PER_ROUND = 20;
 
-/** What happens in a round beside the jump of the clock. */
-const TROUBLES = ['gateway restarts', 'server away', 'gateway away', 'none', 'gateway restarts', 'none'] as const;
-/** A run of few kills is to be short: each trouble once, and the jump beside each of them. */
+/** What happens in a round in addition to the clock jump. */
+const DISTURBANCES = ['gateway restarts', 'server away', 'gateway away', 'none', 'gateway restarts', 'none'] as const;
+/** Runs with fewer kills are short: each disturbance occurs once. */
 const FEW_KILLS = 20;
 const FEW_ROUNDS = 3;
 
-/** How many rounds it has. */
-export function clockRounds({ kills }: Pick<ProofOptions, 'kills'>): number {
-  return kills < FEW_KILLS ? FEW_ROUNDS : TROUBLES.length;
+/** Returns the number of rounds. */
+export function getClockRounds({ kills }: Pick<ProofOptions, 'kills'>): number {
+  return kills < FEW_KILLS ? FEW_ROUNDS : DISTURBANCES.length;
 }
 
-/** The gateway's time of day jumps forward and back by an hour, in the middle of work and over restarts: a deadline is no time of day. */
+/**
+ * Moves the gateway's time of day forward and back by an hour, during work and across restarts. Deadlines must not depend
+ * on the time of day.
+ */
 export async function proveClock(options: ProofOptions, random: Random, progress: Progress): Promise<Outcome> {
   const since = performance.now();
-  const rounds = clockRounds(options);
-  const scene = await Scene.prepare(random, { serverStays: false, policy: { queueLimit: 1000, deliveryTimeout: DELIVERY_TIMEOUT_S, ackTimeout: 30 }, gateway: GATEWAY });
+  const rounds = getClockRounds(options);
+  const scene = await Scene.prepare(random, {
+    serverStays: false,
+    policy: { queueLimit: 1000, deliveryTimeout: DELIVERY_TIMEOUT_S, ackTimeout: 30 },
+    gateway: GATEWAY,
+  });
   const { gateway } = scene;
   gateway.run();
-  for (const [at, trouble] of TROUBLES.slice(0, rounds).entries()) {
-    if (at === 0) await gateway.attaches(0, LATEST_MOMENT_MS);
-    gateway.allow((at + 1) * UPLINKS_IN_A_ROUND);
-    const over = wait(ROUND_MS);
+  for (const [at, disturbance] of DISTURBANCES.slice(0, rounds).entries()) {
+    if (at === 0) await gateway.waitUntilAttached(0, MAX_KILL_DELAY_MS);
+    gateway.allow((at + 1) * UPLINKS_PER_ROUND);
+    const roundEnd = wait(ROUND_MS);
     await scene.callers.callAll();
-    await wait(random.next() * LATEST_MOMENT_MS);
-    gateway.setClock(random.oneOf([HOUR_MS, -HOUR_MS, at % 2 === 0 ? HOUR_MS : 0]));
-    await TROUBLE[trouble](scene);
-    await over;
+    await wait(random.next() * MAX_KILL_DELAY_MS);
+    gateway.setClock(random.pickOne([HOUR_MS, -HOUR_MS, at % 2 === 0 ? HOUR_MS : 0]));
+    await DISTURB[disturbance](scene);
+    await roundEnd;
     progress.step();
   }
-  return await settle(scene, { mustBeDone: false, deadlines: true, refusals: false }, { name: 'clock jumps', uplinks: rounds * UPLINKS_IN_A_ROUND, since });
+  return await collectOutcome(
+    scene,
+    { mustSucceed: false, deadlines: true, refusals: false },
+    { name: 'clock jumps', uplinks: rounds * UPLINKS_PER_ROUND, since },
+  );
 }
 
-const TROUBLE: Readonly<Record<(typeof TROUBLES)[number], (scene: Scene) => Promise<void>>> = {
+const DISTURB: Readonly<Record<(typeof DISTURBANCES)[number], (scene: Scene) => Promise<void>>> = {
   none: async () => {},
   'gateway restarts': async ({ gateway }) => {
     await gateway.kill();
@@ -54,12 +65,12 @@ const TROUBLE: Readonly<Record<(typeof TROUBLES)[number], (scene: Scene) => Prom
   },
   'gateway away': async ({ gateway }) => {
     await gateway.kill();
-    await wait(AWAY_MS);
+    await wait(OFFLINE_MS);
     gateway.run();
   },
   'server away': async (scene) => {
     await scene.killServer();
-    await wait(AWAY_MS);
+    await wait(OFFLINE_MS);
     await scene.startServer();
   },
 };

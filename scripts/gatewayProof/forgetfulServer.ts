@@ -1,65 +1,90 @@
 import { Server, ServerCredentials, type ServerDuplexStream, status, Metadata } from '@grpc/grpc-js';
-import { type AttachRequest, type AttachResponse, type CommandResult, CommandResultCode as Code, GatewayServiceService, type Hello, type KnownCommand, KnownStatus, ResultOutcome, type Uplink, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
+import {
+  type AttachRequest,
+  type AttachResponse,
+  type CommandResult,
+  CommandResultCode as Code,
+  GatewayServiceService,
+  type Hello,
+  type CommandSnapshot,
+  CommandSnapshotStatus,
+  ResultOutcome,
+  type Uplink,
+  UplinkOutcome,
+} from '../../src/gen/gateway/v1/gateway_service';
 import type { Random } from '../soak/random';
 
 type Stream = ServerDuplexStream<AttachRequest, AttachResponse>;
 type Sent = NonNullable<AttachRequest['message']>;
 
-/** What it knows of a command that it sent. */
-interface Ordered {
+/** The state of a command that the server sent. */
+interface SentCommand {
   readonly executionId: string;
   readonly clientDeviceId: string;
   readonly n: number;
   attempt: number;
-  /** The gateway said that it has it. */
-  isHeld: boolean;
+  /** Whether the gateway confirmed the command. */
+  isReceived: boolean;
   isAcknowledged: boolean;
   result: string | undefined;
 }
 
-const CHANCE = { sendsTwice: 0.2, sendsAgain: 0.3, cuts: 0.06, acknowledges: 0.7, sendsOldAgain: 0.3 } as const;
+const PROBABILITY = { sendTwice: 0.2, resend: 0.3, cut: 0.06, acknowledge: 0.7, resendOld: 0.3 } as const;
 const EXPIRES_IN = { seconds: 86_400, nanos: 0 };
 
 /**
- * A server that forgets, as one does that was set back to a backup, and that cuts the link right when something came: it sends commands again that the gateway
- * has, that were done, and whose results it acknowledged. It notes where a gateway contradicts what it said before.
+ * A server that forgets, like one that was restored from a backup, and that cuts the link right after a message arrived.
+ * It repeats commands that the gateway has, that were carried out, and whose results it acknowledged. It records where a
+ * gateway contradicts an earlier message.
  */
 export class ForgetfulServer {
-  /** What the gateway said that cannot be. */
+  /** Contradictory messages of the gateway. */
   readonly wrong: string[] = [];
   /** How often a command was sent again. */
-  sentAgain = 0;
-  /** From now on it forgets nothing and acknowledges all. */
-  isCalm = false;
-  /** The uplinks that came with each value: their ids. */
+  resentCount = 0;
+  /** Whether the server forgets nothing and acknowledges everything. */
+  isReliable = false;
+  /** The ids of the received uplinks, by device and value. */
   readonly uplinks = new Map<string, Set<string>>();
-  private readonly orders = new Map<string, Ordered>();
+  private readonly orders = new Map<string, SentCommand>();
   private readonly server = new Server();
   private stream: Stream | undefined;
 
   constructor(private readonly random: Random) {}
 
-  /** Resolves to its address. */
+  /** Starts the server and resolves to its address. */
   async start(): Promise<string> {
     this.server.addService(GatewayServiceService, { attach: (stream: Stream) => this.attach(stream) });
-    const port = await new Promise<number>((resolve, reject) => this.server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) => (error ? reject(error) : resolve(bound))));
+    const port = await new Promise<number>((resolve, reject) =>
+      this.server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+        error ? reject(error) : resolve(bound),
+      ),
+    );
     return `127.0.0.1:${port}`;
   }
 
-  /** Ends it. */
+  /** Stops the server. */
   stop(): void {
     this.server.forceShutdown();
   }
 
   /** Sends a command, now or when a gateway attaches. */
   order(executionId: string, clientDeviceId: string, n: number): void {
-    const ordered: Ordered = { executionId, clientDeviceId, n, attempt: 0, isHeld: false, isAcknowledged: false, result: undefined };
-    this.orders.set(executionId, ordered);
-    if (this.stream) this.command(ordered);
+    const sentCommand: SentCommand = {
+      executionId,
+      clientDeviceId,
+      n,
+      attempt: 0,
+      isReceived: false,
+      isAcknowledged: false,
+      result: undefined,
+    };
+    this.orders.set(executionId, sentCommand);
+    if (this.stream) this.sendCommand(sentCommand);
   }
 
-  /** All that it ordered. */
-  get ordered(): readonly Ordered[] {
+  /** All commands that were ordered. */
+  get ordered(): readonly SentCommand[] {
     return [...this.orders.values()];
   }
 
@@ -73,86 +98,114 @@ export class ForgetfulServer {
   private attach(stream: Stream): void {
     this.stream = undefined;
     stream.on('data', ({ message }: AttachRequest) => {
-      if (message) this.take(stream, message);
+      if (message) this.handleMessage(stream, message);
     });
     stream.on('end', () => stream.end());
-    for (const end of ['error', 'close', 'cancelled']) stream.on(end, () => {
-      if (this.stream === stream) this.stream = undefined;
-    });
+    for (const end of ['error', 'close', 'cancelled'])
+      stream.on(end, () => {
+        if (this.stream === stream) this.stream = undefined;
+      });
   }
 
-  private take(stream: Stream, message: Sent): void {
-    if (message.$case === 'hello') return this.welcome(stream, message.value);
-    if (stream !== this.stream) return; // what came after a cut is lost with it
-    if (message.$case === 'uplink') return this.uplink(message.value);
-    const ordered = this.orders.get(message.value.executionId);
-    if (!ordered) return void this.wrong.push(`the gateway speaks of ${message.value.executionId}, which nobody sent`);
-    if (message.$case === 'commandReceived') this.received(ordered);
-    else this.result(ordered, message.value);
+  private handleMessage(stream: Stream, message: Sent): void {
+    if (message.$case === 'hello') return this.handleHello(stream, message.value);
+    if (stream !== this.stream) return; // messages after a cut are lost
+    if (message.$case === 'uplink') return this.handleUplink(message.value);
+    const sentCommand = this.orders.get(message.value.executionId);
+    if (!sentCommand)
+      return void this.wrong.push(`the gateway reported ${message.value.executionId}, which was never sent`);
+    if (message.$case === 'commandReceived') this.handleReceived(sentCommand);
+    else this.handleResult(sentCommand, message.value);
   }
 
-  private welcome(stream: Stream, { known }: Hello): void {
+  private handleHello(stream: Stream, { known }: Hello): void {
     this.stream = stream;
-    this.send({ $case: 'welcome', value: { serverTime: undefined, maxInFlight: 64, protocolVersion: 1, serverVersion: '0.0.0' } });
-    this.compare(known);
-    for (const ordered of this.orders.values()) if (!ordered.isAcknowledged || this.forgets(CHANCE.sendsOldAgain)) this.command(ordered);
+    this.send({
+      $case: 'welcome',
+      value: { serverTime: undefined, maxInFlight: 64, protocolVersion: 1, serverVersion: '0.0.0' },
+    });
+    this.checkHello(known);
+    for (const sentCommand of this.orders.values())
+      if (!sentCommand.isAcknowledged || this.misbehaves(PROBABILITY.resendOld)) this.sendCommand(sentCommand);
   }
 
-  /** A durable store has what the gateway said that it has, and the results that it told. */
-  private compare(known: readonly KnownCommand[]): void {
+  /** Checks that Hello lists the commands that the gateway confirmed, with the results that it reported. */
+  private checkHello(known: readonly CommandSnapshot[]): void {
     const listed = new Map(known.map((one) => [one.executionId, one]));
-    for (const ordered of this.orders.values()) {
-      const { executionId, isHeld, isAcknowledged } = ordered;
+    for (const sentCommand of this.orders.values()) {
+      const { executionId, isReceived, isAcknowledged } = sentCommand;
       const found = listed.get(executionId);
       if (!found) {
-        if (isHeld && !isAcknowledged) this.wrong.push(`${executionId} was confirmed, and the next Hello does not list it`);
+        if (isReceived && !isAcknowledged)
+          this.wrong.push(`${executionId} was confirmed, but the next Hello does not list it`);
         continue;
       }
-      ordered.isHeld = true;
-      if (found.status !== KnownStatus.KNOWN_STATUS_RECEIVED) this.note(ordered, KnownStatus[found.status].replace('KNOWN_STATUS_', ''));
-      else if (ordered.result !== undefined) this.wrong.push(`${executionId} was ${ordered.result}, and the next Hello has no result of it`);
+      sentCommand.isReceived = true;
+      if (found.status !== CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_RECEIVED)
+        this.recordResult(sentCommand, CommandSnapshotStatus[found.status].replace('COMMAND_SNAPSHOT_STATUS_', ''));
+      else if (sentCommand.result !== undefined)
+        this.wrong.push(`${executionId} was ${sentCommand.result}, but the next Hello does not contain this result`);
     }
   }
 
-  private received(ordered: Ordered): void {
-    ordered.isHeld = true;
-    if (this.forgets(CHANCE.cuts)) return this.cut();
-    if (this.forgets(CHANCE.sendsAgain)) this.command(ordered);
+  private handleReceived(sentCommand: SentCommand): void {
+    sentCommand.isReceived = true;
+    if (this.misbehaves(PROBABILITY.cut)) return this.cut();
+    if (this.misbehaves(PROBABILITY.resend)) this.sendCommand(sentCommand);
   }
 
-  private result(ordered: Ordered, { result }: CommandResult): void {
-    ordered.isHeld = true;
-    this.note(ordered, Code[result].replace('COMMAND_RESULT_CODE_', ''));
-    if (this.forgets(CHANCE.cuts)) return this.cut();
-    if (this.isCalm || this.random.chance(CHANCE.acknowledges)) {
-      ordered.isAcknowledged = true;
-      this.send({ $case: 'commandResultAck', value: { executionId: ordered.executionId, outcome: ResultOutcome.RESULT_OUTCOME_APPLIED } });
+  private handleResult(sentCommand: SentCommand, { result }: CommandResult): void {
+    sentCommand.isReceived = true;
+    this.recordResult(sentCommand, Code[result].replace('COMMAND_RESULT_CODE_', ''));
+    if (this.misbehaves(PROBABILITY.cut)) return this.cut();
+    if (this.isReliable || this.random.chance(PROBABILITY.acknowledge)) {
+      sentCommand.isAcknowledged = true;
+      const { executionId } = sentCommand;
+      this.send({
+        $case: 'commandResultAck',
+        value: { executionId, outcome: ResultOutcome.RESULT_OUTCOME_APPLIED, reason: '' },
+      });
     }
-    if (this.forgets(CHANCE.sendsAgain)) this.command(ordered);
+    if (this.misbehaves(PROBABILITY.resend)) this.sendCommand(sentCommand);
   }
 
-  private note(ordered: Ordered, result: string): void {
-    if (ordered.result !== undefined && ordered.result !== result) this.wrong.push(`${ordered.executionId} was ${ordered.result}, and then ${result}`);
-    ordered.result = result;
+  private recordResult(sentCommand: SentCommand, result: string): void {
+    if (sentCommand.result !== undefined && sentCommand.result !== result)
+      this.wrong.push(`${sentCommand.executionId} was ${sentCommand.result}, and then ${result}`);
+    sentCommand.result = result;
   }
 
-  private uplink({ uplinkId, clientDeviceId, payload }: Uplink): void {
+  private handleUplink({ uplinkId, clientDeviceId, payload }: Uplink): void {
     const name = `${clientDeviceId} ${payload?.$case === 'json' ? String((payload.value as { readonly position?: number } | undefined)?.position) : ''}`;
     this.uplinks.set(name, (this.uplinks.get(name) ?? new Set()).add(uplinkId));
-    if (this.isCalm || this.random.chance(CHANCE.acknowledges)) this.send({ $case: 'uplinkAck', value: { uplinkId, outcome: UplinkOutcome.UPLINK_OUTCOME_STORED, reason: '' } });
+    if (this.isReliable || this.random.chance(PROBABILITY.acknowledge))
+      this.send({ $case: 'uplinkAck', value: { uplinkId, outcome: UplinkOutcome.UPLINK_OUTCOME_STORED, reason: '' } });
   }
 
-  private command(ordered: Ordered): void {
-    const { executionId, clientDeviceId, n } = ordered;
-    for (let times = this.forgets(CHANCE.sendsTwice) ? 2 : 1; times > 0; times -= 1) {
-      ordered.attempt += 1;
-      if (ordered.attempt > 1) this.sentAgain += 1;
-      this.send({ $case: 'command', value: { executionId, attempt: ordered.attempt, deadline: undefined, expiresIn: EXPIRES_IN, clientDeviceId, payload: { $case: 'json', value: { n, trigger: executionId } }, fPort: undefined, confirmed: false, topic: '' } });
+  private sendCommand(sentCommand: SentCommand): void {
+    const { executionId, clientDeviceId, n } = sentCommand;
+    for (let times = this.misbehaves(PROBABILITY.sendTwice) ? 2 : 1; times > 0; times -= 1) {
+      sentCommand.attempt += 1;
+      if (sentCommand.attempt > 1) this.resentCount += 1;
+      this.send({
+        $case: 'command',
+        value: {
+          executionId,
+          attempt: sentCommand.attempt,
+          deadline: undefined,
+          expiresIn: EXPIRES_IN,
+          clientDeviceId,
+          payload: { $case: 'json', value: { n, trigger: executionId } },
+          fPort: undefined,
+          confirmed: false,
+          topic: '',
+        },
+      });
     }
   }
 
-  private forgets(chance: number): boolean {
-    return !this.isCalm && this.random.chance(chance);
+  private misbehaves(chance: number): boolean {
+    return !this.isReliable && this.random.chance(chance);
   }
 
   private send(message: NonNullable<AttachResponse['message']>): void {

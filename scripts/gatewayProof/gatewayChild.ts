@@ -1,18 +1,29 @@
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type DeliveredCommand, type DeliveryResult, type Gateway, type GatewayEvent, GatewayError, sqliteStore, startGateway } from '../../src/client/gateway';
+import {
+  type DeliveredCommand,
+  type DeliveryResult,
+  type Gateway,
+  type GatewayEvent,
+  GatewayError,
+  sqliteStore,
+  startGateway,
+} from '../../src/client/gateway';
 import { Random } from '../soak/random';
 import { ChildTraps } from './childTraps';
 import { installClock } from './clockJump';
 import type { FromGateway, GatewayOrders, ToGateway } from './gatewayOrders';
 import { Meters } from './meters';
-import { watchedStore } from './watchedStore';
+import { createWatchedStore } from './watchedStore';
 import { uptimeMs, WorldFile } from './worldFile';
 
-/** Between two attempts to attach, in milliseconds: the servers of this program are back soon. */
+/** The interval between two attempts to attach, in milliseconds; the servers of this program restart quickly. */
 const REATTACH_MS = 60;
 
-/** A gateway in the program's own words: it does whatever it is told, as often as it is told, and notes it in the world first. Ends with its parent. */
+/**
+ * A gateway that uses the gateway library. It carries out every command as often as it is delivered, after recording it
+ * in the world file, and exits with its parent.
+ */
 export class GatewayChild {
   private readonly traps = new ChildTraps();
   private readonly world: WorldFile;
@@ -28,36 +39,56 @@ export class GatewayChild {
     this.setClock = installClock(orders.aheadMs);
     this.world = new WorldFile(orders.world);
     this.random = new Random(orders.seed + orders.start);
-    const past = this.world.read();
-    for (const line of past) if (line.kind === 'delivered') this.remember(line.clientDeviceId, line.payload);
-    this.store = watchedStore(sqliteStore({ file: orders.store, nativeBinding: join(__dirname, 'assets', 'better_sqlite3.node') }), this.world, this.traps);
-    const { address, apiKey, organizationId, connectionId, deliveriesAtOnce } = orders;
+    const recordedLines = this.world.read();
+    for (const line of recordedLines)
+      if (line.kind === 'delivered') this.storePosition(line.clientDeviceId, line.payload);
+    this.store = createWatchedStore(
+      sqliteStore({ file: orders.store, nativeBinding: join(__dirname, 'assets', 'better_sqlite3.node') }),
+      this.world,
+      this.traps,
+    );
+    const { address, apiKey, organizationId, connectionId, maxConcurrentDeliveries } = orders;
     this.gateway = startGateway({
-      address, apiKey, organizationId, connectionId, deliveriesAtOnce,
+      address,
+      apiKey,
+      organizationId,
+      connectionId,
+      maxConcurrentDeliveries,
       insecure: true,
       software: 'gateway-proof/1',
       store: this.store,
       deliver: async (command) => await this.deliver(command),
-      onEvent: (event) => this.take(event),
+      onEvent: (event) => this.handleEvent(event),
       backoffMs: () => REATTACH_MS,
     });
-    this.gateway.ended.catch((error: unknown) => this.fault(`the gateway ended: ${String(error)}`));
-    this.meters = new Meters(this.gateway, this.world, orders, past.filter(({ kind }) => kind === 'sent').length);
+    this.gateway.ended.catch((error: unknown) => this.recordFault(`the gateway stopped: ${String(error)}`));
+    this.meters = new Meters(
+      this.gateway,
+      this.world,
+      orders,
+      recordedLines.filter(({ kind }) => kind === 'sent').length,
+    );
   }
 
-  /** What the parent wants. */
-  obey(order: ToGateway): void {
+  /** Carries out an order of the parent. */
+  handleOrder(order: ToGateway): void {
     switch (order.kind) {
       case 'trap':
         return this.traps.arm(order.trap);
       case 'quota':
         return this.meters.allow(order.uplinks);
       case 'show':
-        return this.showAll();
+        return this.showPositions();
       case 'clock':
         return this.setClock(order.aheadMs);
       case 'report':
-        return tell({ kind: 'report', sent: this.meters.sent, openUplinks: this.store.uplinkCount, openCommands: this.store.openCommands().length, storeFailures: this.storeFailures });
+        return sendToParent({
+          kind: 'report',
+          sent: this.meters.sent,
+          openUplinks: this.store.uplinkCount,
+          openCommands: this.store.openCommands().length,
+          storeFailures: this.storeFailures,
+        });
       case 'stop':
         void this.stop();
     }
@@ -65,41 +96,47 @@ export class GatewayChild {
 
   private async deliver({ executionId, clientDeviceId, payload }: DeliveredCommand): Promise<DeliveryResult> {
     this.traps.pass('deliver_called');
-    const told: unknown = payload.kind === 'bytes' ? JSON.parse(Buffer.from(payload.bytes).toString()) : payload.value;
-    this.world.note({ kind: 'delivered', executionId, clientDeviceId, payload: told, at: uptimeMs() });
+    const command: unknown =
+      payload.kind === 'bytes' ? JSON.parse(Buffer.from(payload.bytes).toString()) : payload.value;
+    this.world.note({ kind: 'delivered', executionId, clientDeviceId, payload: command, at: uptimeMs() });
     this.traps.pass('delivered');
-    const [least, most] = this.orders.deviceMs;
-    await wait(least + this.random.next() * (most - least));
-    this.remember(clientDeviceId, told);
-    setImmediate(() => this.show(clientDeviceId));
+    const [min, max] = this.orders.deviceMs;
+    await wait(min + this.random.next() * (max - min));
+    this.storePosition(clientDeviceId, command);
+    setImmediate(() => this.sendPosition(clientDeviceId));
     return { result: 'accepted' };
   }
 
-  private remember(clientDeviceId: string, payload: unknown): void {
+  private storePosition(clientDeviceId: string, payload: unknown): void {
     const { n } = payload as { readonly n?: number };
     if (n !== undefined) this.positions.set(clientDeviceId, n);
   }
 
-  private show(clientDeviceId: string): void {
-    const uplink = { clientDeviceId, payload: { kind: 'json', value: { position: this.positions.get(clientDeviceId) ?? 0 } } } as const;
-    this.gateway.send(uplink).catch((error: unknown) => this.refusedUplink(error));
+  private sendPosition(clientDeviceId: string): void {
+    const uplink = {
+      clientDeviceId,
+      payload: { kind: 'json', value: { position: this.positions.get(clientDeviceId) ?? 0 } },
+    } as const;
+    this.gateway.send(uplink).catch((error: unknown) => this.handleSendError(error));
   }
 
-  private showAll(): void {
-    for (const clientDeviceId of this.positions.keys()) this.show(clientDeviceId);
+  private showPositions(): void {
+    for (const clientDeviceId of this.positions.keys()) this.sendPosition(clientDeviceId);
   }
 
-  private take(event: GatewayEvent): void {
+  private handleEvent(event: GatewayEvent): void {
     this.traps.pass(event.event);
-    if (event.event === 'attached' || event.event === 'detached') tell({ kind: event.event });
+    if (event.event === 'attached' || event.event === 'detached') sendToParent({ kind: event.event });
     if (event.event === 'store_failing') this.storeFailures += 1;
-    if (event.event === 'refused') this.fault(`the server refused it: ${event.error.message}`);
-    if (event.event === 'uplink_acknowledged' && event.outcome === 'rejected') this.fault(`uplink ${event.uplinkId} was rejected: ${event.reason}`);
+    if (event.event === 'refused') this.recordFault(`the server refused the gateway: ${event.error.message}`);
+    if (event.event === 'uplink_acknowledged' && event.outcome === 'rejected')
+      this.recordFault(`uplink ${event.uplinkId} was rejected: ${event.reason}`);
   }
 
-  /** A store that is full takes nothing in; anything else is a fault. */
-  private refusedUplink(error: unknown): void {
-    if (!(error instanceof GatewayError && STORE_TROUBLE.has(error.reason))) this.fault(`an uplink was refused: ${String(error)}`);
+  /** Records a send error as a fault, unless the store was full or stopped. */
+  private handleSendError(error: unknown): void {
+    if (!(error instanceof GatewayError && EXPECTED_STORE_ERRORS.has(error.reason)))
+      this.recordFault(`an uplink was refused: ${String(error)}`);
   }
 
   private async stop(): Promise<void> {
@@ -107,20 +144,20 @@ export class GatewayChild {
     process.exit(0);
   }
 
-  private fault(text: string): void {
+  private recordFault(text: string): void {
     this.world.note({ kind: 'fault', text });
   }
 }
 
-const STORE_TROUBLE: ReadonlySet<string> = new Set(['store_full', 'store_failed', 'stopped']);
+const EXPECTED_STORE_ERRORS: ReadonlySet<string> = new Set(['store_full', 'store_failed', 'stopped']);
 
-/** Runs a gateway as its parent wants. */
+/** Runs a gateway that follows the orders of its parent. */
 export function serveGateway(orders: GatewayOrders): void {
   const child = new GatewayChild(orders);
-  process.on('message', (order: ToGateway) => child.obey(order));
+  process.on('message', (order: ToGateway) => child.handleOrder(order));
   process.on('disconnect', () => process.exit(0));
 }
 
-function tell(message: FromGateway): void {
+function sendToParent(message: FromGateway): void {
   process.send?.(message);
 }

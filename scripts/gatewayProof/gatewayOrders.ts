@@ -1,40 +1,46 @@
 import type { GatewayTrap } from './childTraps';
 
-/** How a gateway process is started: the program's second argument, as JSON. */
+/** The start parameters of a gateway process: the program's second argument, as JSON. */
 export interface GatewayOrders {
   readonly address: string;
   readonly apiKey: string;
   readonly organizationId: string;
   readonly connectionId: string;
-  /** The file of its store, and that of the world. */
+  /** The path of its store, and of the world file. */
   readonly store: string;
   readonly world: string;
-  /** Counts its starts from 1: no two of them make the same uplink. */
+  /** The number of this start, from 1, so that no two processes send the same uplink. */
   readonly start: number;
-  readonly deliveriesAtOnce: number;
-  /** How long a device takes at least and at most, in milliseconds. */
-  readonly deviceMs: readonly [least: number, most: number];
-  /** The devices that send uplinks by themselves. */
+  readonly maxConcurrentDeliveries: number;
+  /** The minimum and maximum time a device needs for a command, in milliseconds. */
+  readonly deviceMs: readonly [min: number, max: number];
+  /** The devices that send uplinks without a command. */
   readonly meters: readonly string[];
   readonly seed: number;
-  /** How far its time of day is ahead, in milliseconds. */
+  /** By how much its time of day is ahead, in milliseconds. */
   readonly aheadMs: number;
 }
 
-/** What the parent says to a gateway process. */
+/** Messages from the parent to a gateway process. */
 export type ToGateway =
   | { readonly kind: 'trap'; readonly trap: GatewayTrap }
-  /** So many uplinks are to be kept in all, by this process and those before. */
+  /** Sets the total number of uplinks, of this process and the earlier ones. */
   | { readonly kind: 'quota'; readonly uplinks: number }
-  /** Every device that was told something shows it. */
+  /** Every device that received a command sends its position. */
   | { readonly kind: 'show' }
-  /** So far is its time of day ahead from now on. */
+  /** Sets by how much the time of day is ahead. */
   | { readonly kind: 'clock'; readonly aheadMs: number }
   | { readonly kind: 'report' }
   | { readonly kind: 'stop' };
 
-/** What a gateway process says to its parent. */
+/** Messages from a gateway process to its parent. */
 export type FromGateway =
   | { readonly kind: 'attached' | 'detached' }
-  /** What is still to do: uplinks and commands that the server has not acknowledged. */
-  | { readonly kind: 'report'; readonly sent: number; readonly openUplinks: number; readonly openCommands: number; readonly storeFailures: number };
+  /** The open work: uplinks and commands that the server has not acknowledged. */
+  | {
+      readonly kind: 'report';
+      readonly sent: number;
+      readonly openUplinks: number;
+      readonly openCommands: number;
+      readonly storeFailures: number;
+    };

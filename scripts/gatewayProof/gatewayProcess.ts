@@ -5,29 +5,33 @@ import type { FromGateway, GatewayOrders, ToGateway } from './gatewayOrders';
 
 export type GatewayReport = Extract<FromGateway, { kind: 'report' }>;
 
-const LONGEST_ANSWER_MS = 5000;
+const MAX_RESPONSE_MS = 5000;
+/** The maximum time until a started gateway is attached. */
+export const MAX_ATTACH_MS = 10_000;
 
-/** The gateway in a process of its own, to be killed and started again on the same files. */
+/** The gateway in a separate process, which can be killed and started again on the same files. */
 export class GatewayProcess {
-  /** How often it was killed by this side or by itself. */
+  /** How often the gateway was killed, by this process or by itself. */
   kills = 0;
   private child: ChildProcess | undefined;
   private ended: Promise<unknown> = Promise.resolve();
   private attachments = 0;
   private isAttached = false;
-  private readonly whenAttached = new Set<() => void>();
+  private readonly attachListeners = new Set<() => void>();
   private start = 0;
   private quota = 0;
   private aheadMs = 0;
 
   constructor(private readonly orders: Omit<GatewayOrders, 'start' | 'aheadMs'>) {}
 
-  /** Starts it; it goes on where the one before was. */
+  /** Starts the gateway, which continues the work of the previous process. */
   run(): void {
     this.start += 1;
     this.isAttached = false;
     const orders: GatewayOrders = { ...this.orders, start: this.start, aheadMs: this.aheadMs };
-    const child = spawn(process.execPath, [process.argv[1] as string, 'gateway', JSON.stringify(orders)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = spawn(process.execPath, [process.argv[1] as string, 'gateway', JSON.stringify(orders)], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     this.child = child;
     this.ended = new Promise((resolve) => child.once('exit', resolve));
     child.on('message', (message: FromGateway) => {
@@ -35,90 +39,95 @@ export class GatewayProcess {
       if (message.kind !== 'attached') return;
       this.isAttached = true;
       this.attachments += 1;
-      for (const tell of this.whenAttached) tell();
+      for (const notify of this.attachListeners) notify();
     });
-    this.tell({ kind: 'quota', uplinks: this.quota });
+    this.sendOrder({ kind: 'quota', uplinks: this.quota });
   }
 
-  /** How often it attached, in all. */
+  /** The total number of attachments. */
   get attached(): number {
     return this.attachments;
   }
 
-  /** Resolves when it has attached more often than that; to false if it takes too long. */
-  async attaches(moreThan: number, longestMs: number): Promise<boolean> {
+  /** Resolves to true when the gateway has attached more than `moreThan` times, to false after `maxMs`. */
+  async waitUntilAttached(moreThan: number, maxMs: number): Promise<boolean> {
     if (this.attachments > moreThan) return true;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const tell = (): void => resolve(true); // the next one is more
-    this.whenAttached.add(tell);
-    const isAttached = await Promise.race([promise, wait(longestMs, false, { ref: false })]);
-    this.whenAttached.delete(tell);
+    const onAttached = (): void => resolve(true);
+    this.attachListeners.add(onAttached);
+    const isAttached = await Promise.race([promise, wait(maxMs, false, { ref: false })]);
+    this.attachListeners.delete(onAttached);
     return isAttached;
   }
 
-  /** Resolves when it is attached; to false if that takes too long. */
-  async isBack(longestMs: number): Promise<boolean> {
-    return this.isAttached || (await this.attaches(this.attachments, longestMs));
+  /** Resolves to true when the gateway is attached, to false after `maxMs`. */
+  async waitUntilOnline(maxMs: number): Promise<boolean> {
+    return this.isAttached || (await this.waitUntilAttached(this.attachments, maxMs));
   }
 
-  /** So many uplinks are to be kept in all. */
+  /** Sets the total number of uplinks that are sent. */
   allow(uplinks: number): void {
     this.quota = uplinks;
-    this.tell({ kind: 'quota', uplinks });
+    this.sendOrder({ kind: 'quota', uplinks });
   }
 
-  /** Its time of day is so far ahead, also after its next start. */
+  /** Sets by how much its time of day is ahead, also after the next start. */
   setClock(aheadMs: number): void {
     this.aheadMs = aheadMs;
-    this.tell({ kind: 'clock', aheadMs });
+    this.sendOrder({ kind: 'clock', aheadMs });
   }
 
-  show(): void {
-    this.tell({ kind: 'show' });
+  /** Makes every device send its position. */
+  showPositions(): void {
+    this.sendOrder({ kind: 'show' });
   }
 
-  /** It will kill itself there. */
+  /** Sets the point at which the gateway kills itself. */
   arm(trap: GatewayTrap): void {
-    this.tell({ kind: 'trap', trap });
+    this.sendOrder({ kind: 'trap', trap });
   }
 
-  /** Resolves when it has ended by itself, to false if it has not by then. */
-  async dies(withinMs: number): Promise<boolean> {
+  /** Resolves to true when the process has exited, to false after `withinMs`. */
+  async waitForExit(withinMs: number): Promise<boolean> {
     return await Promise.race([this.ended.then(() => true), wait(withinMs, false, { ref: false })]);
   }
 
-  /** kill -9, unless it has ended; resolves when it has. */
+  /** Kills the process with SIGKILL, unless it has exited; resolves when it has. */
   async kill(): Promise<void> {
     this.kills += 1;
     this.child?.kill('SIGKILL');
     await this.ended;
   }
 
-  /** Ends it in peace; resolves to its exit code, undefined: it had to be killed. */
-  async stop(longestMs: number): Promise<number | undefined> {
-    this.tell({ kind: 'stop' });
-    if (!(await this.dies(longestMs))) this.child?.kill('SIGKILL');
+  /** Stops the gateway; resolves to its exit code, undefined if it had to be killed. */
+  async stop(maxMs: number): Promise<number | undefined> {
+    this.sendOrder({ kind: 'stop' });
+    if (!(await this.waitForExit(maxMs))) this.child?.kill('SIGKILL');
     await this.ended;
     return this.child?.exitCode ?? undefined;
   }
 
-  /** What it still has to do; undefined: it does not answer. */
+  /** Asks the gateway for its open work; undefined if it does not respond. */
   async report(): Promise<GatewayReport | undefined> {
     const { child } = this;
     if (!child?.connected) return undefined;
-    const told = new Promise<GatewayReport>((resolve) => {
-      const look = (message: FromGateway): void => {
+    const received = new Promise<GatewayReport>((resolve) => {
+      const onMessage = (message: FromGateway): void => {
         if (message.kind !== 'report') return;
-        child.off('message', look);
+        child.off('message', onMessage);
         resolve(message);
       };
-      child.on('message', look);
+      child.on('message', onMessage);
     });
-    this.tell({ kind: 'report' });
-    return await Promise.race([told, this.ended.then(() => undefined), wait(LONGEST_ANSWER_MS, undefined, { ref: false })]);
+    this.sendOrder({ kind: 'report' });
+    return await Promise.race([
+      received,
+      this.ended.then(() => undefined),
+      wait(MAX_RESPONSE_MS, undefined, { ref: false }),
+    ]);
   }
 
-  private tell(order: ToGateway): void {
-    if (this.child?.connected) this.child.send(order, () => {}); // it may die meanwhile
+  private sendOrder(order: ToGateway): void {
+    if (this.child?.connected) this.child.send(order, () => {}); // the process may exit before it arrives
   }
 }

@@ -3,17 +3,17 @@ import { type Gateway, GatewayError } from '../../src/client/gateway';
 import type { GatewayOrders } from './gatewayOrders';
 import type { WorldFile } from './worldFile';
 
-const AT_ONCE = 16;
-const STARTS_APART = 1_000_000;
-const AGAIN_MS = 20;
-const TROUBLE: ReadonlySet<string> = new Set(['store_full', 'store_failed', 'uplinks_full']);
+const MAX_CONCURRENT = 16;
+const VALUES_PER_START = 1_000_000;
+const RETRY_INTERVAL_MS = 20;
+const EXPECTED_ERRORS: ReadonlySet<string> = new Set(['store_full', 'store_failed', 'uplinks_full']);
 
-/** The devices that send uplinks by themselves, as many as they are allowed to. No value comes twice, whatever process sends it. */
+/** The devices that send uplinks, up to an allowed number. Every value is unique across processes. */
 export class Meters {
-  /** How many are kept, those of earlier processes included. */
+  /** The number of uplinks that the gateway accepted, including those of earlier processes. */
   sent: number;
   private allowed = 0;
-  private begun: number;
+  private startedCount: number;
   private next: number;
   private running = 0;
 
@@ -24,25 +24,26 @@ export class Meters {
     sent: number,
   ) {
     this.sent = sent;
-    this.begun = sent;
-    this.next = orders.start * STARTS_APART;
+    this.startedCount = sent;
+    this.next = orders.start * VALUES_PER_START;
   }
 
-  /** So many are to be kept in all. */
+  /** Sets the total number of uplinks. */
   allow(total: number): void {
     this.allowed = Math.max(this.allowed, total);
-    for (; this.running < AT_ONCE && this.running < this.allowed - this.begun; this.running += 1) void this.work();
+    for (; this.running < MAX_CONCURRENT && this.running < this.allowed - this.startedCount; this.running += 1)
+      void this.work();
   }
 
   private async work(): Promise<void> {
-    while (this.begun < this.allowed) {
-      this.begun += 1;
-      if (!(await this.sendOne())) this.begun -= 1;
+    while (this.startedCount < this.allowed) {
+      this.startedCount += 1;
+      if (!(await this.sendOne())) this.startedCount -= 1;
     }
     this.running -= 1;
   }
 
-  /** Sends a value of its own; one that was refused is never sent again. */
+  /** Sends the next value. A rejected value is never sent again. Returns whether the gateway accepted it. */
   private async sendOne(): Promise<boolean> {
     const value = this.next;
     this.next += 1;
@@ -50,8 +51,9 @@ export class Meters {
     try {
       await this.gateway.send({ clientDeviceId, payload: { kind: 'json', value: { position: value } } });
     } catch (error) {
-      if (!(error instanceof GatewayError && TROUBLE.has(error.reason))) this.world.note({ kind: 'fault', text: `an uplink was refused: ${String(error)}` });
-      await wait(AGAIN_MS);
+      if (!(error instanceof GatewayError && EXPECTED_ERRORS.has(error.reason)))
+        this.world.note({ kind: 'fault', text: `an uplink was refused: ${String(error)}` });
+      await wait(RETRY_INTERVAL_MS);
       return false;
     }
     this.sent += 1;

@@ -1,31 +1,63 @@
 import Table from 'cli-table3';
-import { PLAIN } from '../crash/table';
-import type { Outcome } from './settle';
+import { TABLE_WITHOUT_LINES } from '../crash/table';
+import type { Outcome } from './outcome';
 
-/** The proof as a table with its sums. */
-export function proofTable(outcomes: readonly Outcome[]): string {
-  const rows = outcomes.map(numbers);
+/** Formats the outcomes as a table with totals. */
+export function formatProofTable(outcomes: readonly Outcome[]): string {
+  const rows = outcomes.map(toNumbers);
   const sums = rows.reduce((sum, row) => sum.map((value, at) => value + (row[at] ?? 0)));
   const table = new Table({
-    head: ['', 'at places', 'server kills', 'gateway kills', 'commands', 'again', 'delivered', 'converged', 'unconfirmed', 'uplinks', 'lost', 'doubled', 'wrong', 'seconds'],
+    head: [
+      '',
+      'points',
+      'server kills',
+      'gateway kills',
+      'commands',
+      'repeated',
+      'delivered',
+      'converged',
+      'unconfirmed',
+      'uplinks',
+      'lost',
+      'doubled',
+      'wrong',
+      'seconds',
+    ],
     colAligns: ['left', 'right', ...sums.map(() => 'right' as const)],
     style: { head: [], border: [], compact: true },
-    chars: PLAIN,
+    chars: TABLE_WITHOUT_LINES,
   });
-  table.push(...outcomes.map((o) => [o.name, placesOf(o), ...numbers(o)]), ['all', '', ...sums]);
+  table.push(...outcomes.map((outcome) => [outcome.name, formatPoints(outcome), ...toNumbers(outcome)]), [
+    'all',
+    '',
+    ...sums,
+  ]);
   return table.toString();
 }
 
-/** The places where none was killed, in a row that kills often enough for all of them: those are not proven. */
-export function unreached({ name, points }: Outcome): string[] {
+/** Names the points where nothing was killed, in a row with enough kills for all points: they are not proven. */
+export function formatUnreachedPoints({ name, points }: Outcome): string[] {
   if (!points || points.missing.length === 0 || points.kills < points.reached + points.missing.length) return [];
-  return [`NOT REACHED, ${name}: none was killed at ${points.missing.join(', ')}`];
+  return [`NOT REACHED, ${name}: nothing was killed at ${points.missing.join(', ')}`];
 }
 
-function placesOf({ points }: Outcome): string {
+function formatPoints({ points }: Outcome): string {
   return points ? `${points.reached}/${points.reached + points.missing.length}` : '';
 }
 
-function numbers(o: Outcome): number[] {
-  return [o.serverKills, o.gatewayKills, o.acknowledged, o.calledAgain, o.delivered, o.converged, o.unconfirmed, o.uplinks, o.lost.length, o.doubled.length, o.wrong.length, Math.round(o.seconds)];
+function toNumbers(outcome: Outcome): number[] {
+  return [
+    outcome.serverKills,
+    outcome.gatewayKills,
+    outcome.acknowledged,
+    outcome.repeatedCalls,
+    outcome.delivered,
+    outcome.converged,
+    outcome.unconfirmed,
+    outcome.uplinks,
+    outcome.lost.length,
+    outcome.doubled.length,
+    outcome.wrong.length,
+    Math.round(outcome.seconds),
+  ];
 }

@@ -1,6 +1,6 @@
 // Prints the newest released version.
-import { releases } from './releases.mjs';
+import { listReleases } from './releases.mjs';
 
-const newest = releases().at(-1);
-if (!newest) throw new Error('no version was released: proto-releases is empty');
+const newest = listReleases().at(-1);
+if (!newest) throw new Error('there is no release: proto-releases is empty');
 console.log(newest);

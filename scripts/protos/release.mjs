@@ -1,41 +1,47 @@
-// Freezes the protos as they are as those of a release: `node scripts/protos/release.mjs VERSION`. VERSION is that of package.json. Refuses what breaks the release before, and never writes over one.
+// Stores the current protos as those of a release: `node scripts/protos/release.mjs VERSION [--breaking]`. VERSION must
+// be that of package.json. Rejects incompatible changes unless --breaking is set, and never overwrites a release.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { compareVersions, FOLDER, imageOf, isVersion, releases } from './releases.mjs';
+import { compareVersions, FOLDER, getImageFile, isVersion, listReleases } from './releases.mjs';
 
-const [version = ''] = process.argv.slice(2);
+const [version = '', breaking] = process.argv.slice(2);
+const isBreakingAllowed = breaking === '--breaking'; // CHANGELOG.md lists the incompatible changes
 const env = { ...process.env, PATH: join(process.cwd(), 'node_modules', '.bin') + delimiter + process.env.PATH };
 
 mkdirSync(FOLDER, { recursive: true });
-const refusal = refused();
-if (refusal) {
-  console.error(refusal);
+const problem = findProblem();
+if (problem) {
+  console.error(problem);
   process.exitCode = 1;
-} else freeze();
+} else storeRelease();
 
-function refused() {
-  if (!isVersion(version)) return `give the version of the release as MAJOR.MINOR.PATCH, for example 0.2.0: ${JSON.stringify(version)} is none`;
-  const newest = releases().at(-1);
-  if (releases().includes(version)) return `${version} was released: its protos stay as they are in ${imageOf(version)}; give the next version`;
-  if (newest && compareVersions(version, newest) < 0) return `${version} is older than ${newest}, which was released; give a later version`;
+function findProblem() {
+  if (!isVersion(version))
+    return `invalid version ${JSON.stringify(version)}: use MAJOR.MINOR.PATCH, for example 0.2.0`;
+  const newest = listReleases().at(-1);
+  if (listReleases().includes(version))
+    return `${version} was released already, and its protos in ${getImageFile(version)} must not change: use the next version`;
+  if (newest && compareVersions(version, newest) < 0)
+    return `${version} is older than ${newest}, the newest release: use a later version`;
   const { version: own } = JSON.parse(readFileSync('package.json', 'utf8'));
-  if (version !== own) return `package.json says ${own}, so ${version} is not what is released; give ${own}, or change package.json first`;
+  if (version !== own) return `package.json says ${own}, not ${version}: use ${own}, or change package.json first`;
   return undefined;
 }
 
-function freeze() {
+function storeRelease() {
   const folder = mkdtempSync(join(tmpdir(), 'plantroom-release-'));
   try {
-    if (releases().length > 0) execFileSync('sh', ['scripts/breaking.sh'], { env, stdio: 'inherit' });
+    if (listReleases().length > 0 && !isBreakingAllowed)
+      execFileSync('sh', ['scripts/breaking.sh'], { env, stdio: 'inherit' });
     const image = join(folder, 'image.binpb');
     execFileSync('buf', ['build', 'proto', '--exclude-source-info', '-o', image], { env, stdio: 'inherit' });
-    copyFileSync(image, imageOf(version), constants.COPYFILE_EXCL);
-    console.log(`${imageOf(version)}: commit it with the release`);
+    copyFileSync(image, getImageFile(version), constants.COPYFILE_EXCL);
+    console.log(`${getImageFile(version)}: commit it with the release`);
   } catch (error) {
     if (!('status' in error)) throw error;
-    process.exitCode = 1; // buf said why
+    process.exitCode = 1; // buf has printed the reason
   } finally {
     rmSync(folder, { recursive: true });
   }

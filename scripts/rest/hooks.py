@@ -1,4 +1,4 @@
-"""What schemathesis is told about this server: the ids that are there, so that not every answer is 401 or 404."""
+"""Tells schemathesis the ids that exist on this server, so that not every response is 401 or 404."""
 
 import json
 import os
@@ -10,7 +10,7 @@ KNOWN = json.loads(os.environ["PLANTROOM_TESTER_IDS"])
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """Puts ids that are there beside those that schemathesis makes up; of the organization there is only one."""
+    """Adds existing ids to the generated ones. There is only one organization id."""
     for path, operations in raw_schema["paths"].items():
         for operation in operations.values():
             for parameter in operation.get("parameters", []):

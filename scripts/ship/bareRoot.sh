@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs a script of bash inside a bare root, in namespaces of its own: no network but loopback, no processes but its own, a /dev and a /tmp of
-# its own. When the script ends, everything that it started ends. Called below unshare(1) by scripts/ship/bareRoot.mjs.
+# Runs a bash script in a root file system and in separate namespaces: only the loopback network, its own processes,
+# /dev and /tmp. All processes that the script started are killed at its end. scripts/ship/bareRoot.mjs calls it with
+# unshare(1).
 #   bareRoot.sh ROOT SCRIPT [ARGUMENT ...]
 set -eu
 root=$1

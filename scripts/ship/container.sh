@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command as a container engine would: in namespaces of its own, on the image's root file system, read-only, /tmp and the volumes
-# noexec, without capabilities. Called below unshare(1) by scripts/ship/container.mjs.
+# Runs a command like a container engine: on the read-only root file system of the image, /tmp and volumes noexec,
+# without capabilities. scripts/ship/container.mjs calls it with unshare(1).
 #   container.sh ROOT UID GID WORKDIR [VOLUME=PLACE ...] -- COMMAND ...
 set -eu
 root=$1 uid=$2 gid=$3 workdir=$4

@@ -1,47 +1,68 @@
-// Reads a Dockerfile as far as ours goes: stages, instructions with their flags, arguments and variables put in.
+// Parses the subset of the Dockerfile syntax that our Dockerfile uses: stages, instructions, flags, ARG and ENV.
 
-/** The stages of a Dockerfile in order: `{name, from, instructions: [{word, flags, value}]}`; a value in JSON is the array it writes. */
+/**
+ * Returns the stages of a Dockerfile in order: `{name, from, instructions: [{word, flags, value}]}`. JSON values are parsed,
+ * variables are replaced.
+ */
 export function readDockerfile(text, args = {}) {
   const stages = [];
   let variables = { ...args };
-  for (const line of linesOf(text)) {
+  for (const line of listLines(text)) {
     const [, word = '', rest = ''] = /^(\w+)\s+(.*)$/s.exec(line) ?? [];
-    const { flags, value } = flagsOf(rest);
-    if (word === 'FROM') stages.push(stageOf(filled(value, variables)));
-    else if (stages.length === 0) throw new Error(`${word} stands before the first FROM: this reader does not know that`);
-    else stages.at(-1).instructions.push({ word, flags, value: word === 'RUN' ? value : fromJson(filled(value, variables)) });
-    variables = { ...variables, ...variablesOf(word, filled(value, variables), args) };
+    const { flags, value } = parseFlags(rest);
+    if (word === 'FROM') stages.push(parseStage(replaceVariables(value, variables)));
+    else if (stages.length === 0) throw new Error(`${word} before the first FROM is not supported`);
+    else
+      stages.at(-1).instructions.push({
+        word,
+        flags,
+        value: word === 'RUN' ? value : parseValue(replaceVariables(value, variables)),
+      });
+    variables = { ...variables, ...getVariables(word, replaceVariables(value, variables), args) };
   }
   return stages;
 }
 
-function stageOf(text) {
+function parseStage(text) {
   const [, from = '', name] = /^(\S+)(?:\s+AS\s+(\S+))?$/i.exec(text) ?? [];
   return { name, from, instructions: [] };
 }
 
-/** The variables that an instruction brings; what was given from outside wins over what an ARG presets. */
-function variablesOf(word, value, args) {
-  if (word === 'ENV') return pairsOf(value);
-  const [name, preset = ''] = value.split('=');
-  return word === 'ARG' ? { [name]: args[name] ?? preset } : {};
+/** Returns the variables that an instruction defines. Build arguments override the default of an ARG. */
+function getVariables(word, value, args) {
+  if (word === 'ENV') return parsePairs(value);
+  const [name, defaultValue = ''] = value.split('=');
+  return word === 'ARG' ? { [name]: args[name] ?? defaultValue } : {};
 }
 
-/** The pairs of an ENV or LABEL. */
-export function pairsOf(text) {
-  return Object.fromEntries([...text.matchAll(/([\w.]+)=("[^"]*"|\S+)/g)].map(([, name, value]) => [name, value.replace(/^"(.*)"$/, '$1')]));
+/** Parses the pairs of an ENV or LABEL. */
+export function parsePairs(text) {
+  return Object.fromEntries(
+    [...text.matchAll(/([\w.]+)=("[^"]*"|\S+)/g)].map(([, name, value]) => [name, value.replace(/^"(.*)"$/, '$1')]),
+  );
 }
 
-function linesOf(text) {
-  const kept = text.split('\n').filter((line) => !/^\s*(#|$)/.test(line)).join('\n');
-  return kept.replace(/\\\n\s*/g, '').split('\n').filter(Boolean);
+function listLines(text) {
+  const kept = text
+    .split('\n')
+    .filter((line) => !/^\s*(#|$)/.test(line))
+    .join('\n');
+  return kept
+    .replace(/\\\n\s*/g, '')
+    .split('\n')
+    .filter(Boolean);
 }
 
-function flagsOf(rest) {
+function parseFlags(rest) {
   const [, before = '', value = ''] = /^((?:--\S+\s+)*)(.*)$/s.exec(rest) ?? [];
-  return { flags: Object.fromEntries([...before.matchAll(/--([\w-]+)(?:=(\S+))?/g)].map(([, name, given]) => [name, given ?? true])), value };
+  return {
+    flags: Object.fromEntries(
+      [...before.matchAll(/--([\w-]+)(?:=(\S+))?/g)].map(([, name, given]) => [name, given ?? true]),
+    ),
+    value,
+  };
 }
 
-const filled = (text, variables) => text.replace(/\$\{?(\w+)\}?/g, (_, name) => variables[name] ?? '');
+const replaceVariables = (text, variables) => text.replace(/\$\{?(\w+)\}?/g, (_, name) => variables[name] ?? '');
 
-const fromJson = (value) => (value.startsWith('[') ? JSON.parse(value) : value);
+const parseValue = (value) => (value.startsWith('[') ? JSON.parse(value) : value);

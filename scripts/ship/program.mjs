@@ -1,25 +1,43 @@
-// The binary that is proven: the one that these sources make.
+// Finds the single binary that was built from the current sources.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-// What goes into it.
-const SOURCES = ['src', 'proto', 'scripts/build.mjs', 'scripts/openapi.mjs', 'scripts/binary', 'package-lock.json'];
+// The sources of the binary.
+const SOURCES = [
+  'src',
+  'proto',
+  'scripts/build.mjs',
+  'scripts/openapi',
+  'scripts/notices',
+  'scripts/binary',
+  'package-lock.json',
+];
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
-/** The path of the binary for this machine. Throws when it is not there, or when sources have changed since it was made: what was proven would not be what is here. */
-export function freshBinary() {
+/**
+ * Returns the path of the binary for this machine. Throws if it does not exist, or if sources have changed since it was
+ * built.
+ */
+export function findCurrentBinary() {
   const file = resolve(`dist/binary/plantroom-${version}-${process.platform}-${process.arch}`);
-  const again = 'make it with npm run build:binary';
-  if (!existsSync(file)) throw new Error(`there is no ${file}; ${again}`);
+  const advice = 'build it with npm run build:binary';
+  if (!existsSync(file)) throw new Error(`${file} does not exist; ${advice}`);
   const { commit } = JSON.parse(execFileSync(file, ['version', '--json'], { encoding: 'utf8', env: {} }));
-  const newer = changedSince(commit).filter((path) => !existsSync(path) || statSync(path).mtimeMs > statSync(file).mtimeMs);
-  if (newer.length > 0) throw new Error(`${file} was made at ${commit}, and since then ${newer[0]} and ${newer.length - 1} more files have changed; ${again}`);
+  const newer = listChangesSince(commit).filter(
+    (path) => !existsSync(path) || statSync(path).mtimeMs > statSync(file).mtimeMs,
+  );
+  if (newer.length > 0)
+    throw new Error(
+      `${file} is outdated: since its commit ${commit}, ${newer[0]} and ${newer.length - 1} more files have changed; ${advice}`,
+    );
   return file;
 }
 
-/** Sources that are not as they were at a commit; none where there is no git, as in an archive of the sources. */
-function changedSince(commit) {
+/** Lists the sources that have changed since a commit; none without git, for example in a source archive. */
+function listChangesSince(commit) {
   if (commit === 'unknown') return [];
-  return execFileSync('git', ['diff', '--name-only', '--relative', commit, '--', ...SOURCES], { encoding: 'utf8' }).split('\n').filter(Boolean);
+  return execFileSync('git', ['diff', '--name-only', '--relative', commit, '--', ...SOURCES], { encoding: 'utf8' })
+    .split('\n')
+    .filter(Boolean);
 }

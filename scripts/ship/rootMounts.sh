@@ -1,6 +1,6 @@
 #!/bin/sh
-# Mounts over a root file system what a container engine would: a /proc, a /dev of five devices, an empty /tmp of this size. Called in a mount
-# namespace that nobody else sees (bareRoot.sh, container.sh).
+# Mounts what a container engine mounts into a root file system: /proc, /dev with five devices, an empty /tmp of this
+# size. bareRoot.sh and container.sh call it in a private mount namespace.
 #   rootMounts.sh ROOT SIZE
 set -eu
 root=$1 size=$2

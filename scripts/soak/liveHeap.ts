@@ -1,17 +1,20 @@
 const MIB = 1024 * 1024;
 
-/** What a server holds, in MiB. */
-export interface Held {
-  /** Objects on the heap of its main thread. */
+/** The memory of a server's main thread, in MiB. */
+export interface HeapUsage {
+  /** Live objects on the heap. */
   readonly live: number;
-  /** What buffers of its main thread hold outside of the heap. */
+  /** Buffers outside of the heap. */
   readonly buffers: number;
 }
 
-/** What is alive in the JavaScript heap of a server: collects its garbage through the debugger that it was started with, then looks. What a heap holds before that says more about the collector than about the program. */
+/**
+ * Measures the live JavaScript heap of a server through its debugger, after a garbage collection. Without the collection
+ * the size would depend mostly on the collector.
+ */
 export class LiveHeap {
-  private last = 0;
-  private readonly waiting = new Map<number, (answer: unknown) => void>();
+  private lastId = 0;
+  private readonly waiting = new Map<number, (response: unknown) => void>();
 
   private constructor(private readonly socket: WebSocket) {
     socket.addEventListener('message', ({ data }) => {
@@ -24,14 +27,17 @@ export class LiveHeap {
     const socket = new WebSocket(url);
     await new Promise<void>((resolve, reject) => {
       socket.addEventListener('open', () => resolve());
-      socket.addEventListener('error', () => reject(new Error(`the debugger at ${url} does not answer`)));
+      socket.addEventListener('error', () => reject(new Error(`the debugger at ${url} does not respond`)));
     });
     return new LiveHeap(socket);
   }
 
-  async held(): Promise<Held> {
-    await this.ask('HeapProfiler.collectGarbage');
-    const { usedSize, backingStorageSize } = (await this.ask('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize: number };
+  async measure(): Promise<HeapUsage> {
+    await this.send('HeapProfiler.collectGarbage');
+    const { usedSize, backingStorageSize } = (await this.send('Runtime.getHeapUsage')) as {
+      usedSize: number;
+      backingStorageSize: number;
+    };
     return { live: usedSize / MIB, buffers: backingStorageSize / MIB };
   }
 
@@ -39,10 +45,10 @@ export class LiveHeap {
     this.socket.close();
   }
 
-  private async ask(method: string): Promise<unknown> {
-    const id = (this.last += 1);
-    const answer = new Promise((resolve) => this.waiting.set(id, resolve));
+  private async send(method: string): Promise<unknown> {
+    const id = (this.lastId += 1);
+    const response = new Promise((resolve) => this.waiting.set(id, resolve));
     this.socket.send(JSON.stringify({ id, method }));
-    return await answer.finally(() => this.waiting.delete(id));
+    return await response.finally(() => this.waiting.delete(id));
   }
 }

@@ -5,15 +5,15 @@ const VERSION_2 = '/sys/fs/cgroup';
 const VERSION_1 = '/sys/fs/cgroup/memory';
 const MIB = 1024 * 1024;
 
-/** A control group whose processes have so much memory and no swap: what a container with a limit is. */
+/** A control group that limits the memory of its processes, without swap, as a container with a limit does. */
 export class MemoryLimit {
   private constructor(
     private readonly folder: string,
     private readonly peakFile: string,
   ) {}
 
-  /** Makes one; undefined where this machine does not let us. */
-  static make(mebibytes: number): MemoryLimit | undefined {
+  /** Creates a control group; undefined if this machine does not allow it. */
+  static create(mebibytes: number): MemoryLimit | undefined {
     const isVersion2 = existsSync(join(VERSION_2, 'memory.max')) || existsSync(join(VERSION_2, 'cgroup.controllers'));
     const folder = join(isVersion2 ? VERSION_2 : VERSION_1, `plantroom-soak-${process.pid}`);
     try {
@@ -33,18 +33,18 @@ export class MemoryLimit {
     }
   }
 
-  /** The words that start a program inside of it. */
+  /** The command prefix that starts a program inside the group. */
   get launch(): readonly string[] {
     return ['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"', join(this.folder, 'cgroup.procs')];
   }
 
-  /** The most that was ever taken, with what the machine keeps of files for it, in MiB; NaN where it does not tell. */
+  /** The peak memory, including cached files, in MiB; NaN where the system does not report it. */
   get peak(): number {
     const file = join(this.folder, this.peakFile);
     return existsSync(file) ? Number(readFileSync(file, 'utf8')) / MIB : Number.NaN;
   }
 
-  /** Takes it away, once its processes have ended. */
+  /** Removes the group; its processes must have exited. */
   remove(): void {
     rmdirSync(this.folder);
   }

@@ -1,31 +1,34 @@
 import { parseArgs } from 'node:util';
 
-/** What a run is told. */
+/** The command line options of a run. */
 export interface SoakOptions {
   readonly seconds: number;
-  /** Of the standard load. */
+  /** The share of the standard load. */
   readonly share: number;
   readonly seed: number;
-  /** A built program instead of dist/main.js. */
+  /** A program to run instead of dist/main.js. */
   readonly binary: string | undefined;
-  /** MiB that the server may take; undefined: what it wants. */
+  /** The memory limit of the server in MiB; undefined: no limit. */
   readonly memory: number | undefined;
 }
 
 const USAGE = `usage: npm run soak -- [options]
-  --seconds N    how long the load lasts, at least 20 (default 600)
-  --share X      which part of the standard load (default 0.5; with --memory 1)
-  --seed N       repeats the choices of another run (default: by chance, printed)
-  --memory MIB   the server has so much memory and no more, in a control group (needs root)
-  --binary FILE  the server is this program, not dist/main.js`;
-const LEAST_SECONDS = 20;
-const MOST_SHARE = 10;
-const LEAST_MEMORY = 32;
+  --seconds N    duration of the load, at least 20 (default 600)
+  --share X      share of the standard load (default 0.5; with --memory 1)
+  --seed N       seed of the random choices, to repeat a run (default: random, printed)
+  --memory MIB   memory limit of the server, by a control group (needs root)
+  --binary FILE  run this server program instead of dist/main.js`;
+const MIN_SECONDS = 20;
+const MAX_SHARE = 10;
+const MIN_MEMORY_MIB = 32;
 
-/** Reads the command line. Throws the usage for what it does not know. */
-export function soakOptions(args: readonly string[]): SoakOptions {
+/** Parses the command line. Throws an error with the usage if it is invalid. */
+export function parseOptions(args: readonly string[]): SoakOptions {
   const text = { type: 'string' } as const;
-  const { values } = parseArgs({ args: [...args], options: { seconds: text, share: text, seed: text, memory: text, binary: text, help: { type: 'boolean' } } });
+  const { values } = parseArgs({
+    args: [...args],
+    options: { seconds: text, share: text, seed: text, memory: text, binary: text, help: { type: 'boolean' } },
+  });
   const memory = values.memory === undefined ? undefined : Number(values.memory);
   const options = {
     seconds: Number(values.seconds ?? 600),
@@ -34,10 +37,12 @@ export function soakOptions(args: readonly string[]): SoakOptions {
     memory,
     binary: values.binary,
   };
-  if (values.help === true || !isRight(options)) throw new Error(USAGE);
+  if (values.help === true || !isValid(options)) throw new Error(USAGE);
   return options;
 }
 
-function isRight({ seconds, share, seed, memory = LEAST_MEMORY }: SoakOptions): boolean {
-  return seconds >= LEAST_SECONDS && share > 0 && share <= MOST_SHARE && Number.isInteger(seed) && memory >= LEAST_MEMORY;
+function isValid({ seconds, share, seed, memory = MIN_MEMORY_MIB }: SoakOptions): boolean {
+  return (
+    seconds >= MIN_SECONDS && share > 0 && share <= MAX_SHARE && Number.isInteger(seed) && memory >= MIN_MEMORY_MIB
+  );
 }

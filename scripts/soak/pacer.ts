@@ -1,90 +1,93 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Random } from './random';
 
-/** Something that is done again and again. */
+/** An operation that is repeated at a rate. */
 export interface Work {
   readonly name: string;
   readonly perSecond: number;
-  /** Does it once. Throws what is wrong. */
-  readonly once: () => Promise<void>;
+  /** Runs the operation once. Throws if it fails. */
+  readonly run: () => Promise<void>;
 }
 
-/** How often each work was done, and what was wrong. */
-export interface Tally {
+/** How often an operation was done and failed. */
+export interface WorkCounter {
   readonly name: string;
   done: number;
   failed: number;
-  /** Of the first that failed. */
-  fault: string | undefined;
+  /** The message of the first failure. */
+  firstError: string | undefined;
 }
 
-// So many of one kind under way are a server that does not answer.
-const MOST_UNDER_WAY = 500;
-const LONGEST_END_MS = 30_000;
-/** How often a rare work looks whether all is over. */
-const LOOK_MS = 500;
+// So many concurrent operations of one kind mean that the server does not respond.
+const MAX_IN_PROGRESS = 500;
+const MAX_END_MS = 30_000;
+/** How often the loop of a rare operation checks whether the run is over. */
+const POLL_INTERVAL_MS = 500;
 
-/** Does works at their rates, whether earlier ones are done or not, at random moments. */
+/** Runs operations at their rates, at random times, without waiting for earlier ones. */
 export class Pacer {
-  readonly tallies: Tally[] = [];
-  private readonly under = new Set<Promise<void>>();
+  readonly counters: WorkCounter[] = [];
+  private readonly pending = new Set<Promise<void>>();
   private readonly loops: Promise<void>[] = [];
   private isOver = false;
 
   constructor(private readonly random: Random) {}
 
   get done(): number {
-    return this.tallies.reduce((sum, { done }) => sum + done, 0);
+    return this.counters.reduce((sum, { done }) => sum + done, 0);
   }
 
   get failed(): number {
-    return this.tallies.reduce((sum, { failed }) => sum + failed, 0);
+    return this.counters.reduce((sum, { failed }) => sum + failed, 0);
   }
 
-  /** Begins; it goes on until `stop`. */
+  /** Starts the operations; they are repeated until `stop`. */
   start(works: readonly Work[]): void {
     for (const work of works) {
-      const tally: Tally = { name: work.name, done: 0, failed: 0, fault: undefined };
-      this.tallies.push(tally);
-      this.loops.push(this.keepDoing(work, tally));
+      const counter: WorkCounter = { name: work.name, done: 0, failed: 0, firstError: undefined };
+      this.counters.push(counter);
+      this.loops.push(this.repeat(work, counter));
     }
   }
 
-  /** Begins nothing more, and waits for what is under way. */
+  /** Starts no more operations, and waits for those in progress. */
   async stop(): Promise<void> {
     this.isOver = true;
     await Promise.all(this.loops);
-    const left = await Promise.race([Promise.all(this.under).then(() => 0), pause(LONGEST_END_MS, undefined, { ref: false }).then(() => this.under.size)]);
-    const [first] = this.tallies;
-    if (left > 0 && first) fail(first, `${left} calls were not answered ${LONGEST_END_MS / 1000} s after the end`);
+    const left = await Promise.race([
+      Promise.all(this.pending).then(() => 0),
+      pause(MAX_END_MS, undefined, { ref: false }).then(() => this.pending.size),
+    ]);
+    const [first] = this.counters;
+    if (left > 0 && first) recordFailure(first, `${left} calls had no response ${MAX_END_MS / 1000} s after the end`);
   }
 
-  private async keepDoing({ perSecond, once }: Work, tally: Tally): Promise<void> {
+  private async repeat({ perSecond, run }: Work, counter: WorkCounter): Promise<void> {
     let due = performance.now();
-    let underWay = 0;
+    let inProgress = 0;
     while (!this.isOver) {
       due += this.random.gapMs(perSecond);
-      do await pause(Math.max(0, Math.min(due - performance.now(), LOOK_MS)));
+      do await pause(Math.max(0, Math.min(due - performance.now(), POLL_INTERVAL_MS)));
       while (!this.isOver && due > performance.now());
       if (this.isOver) return;
-      if (underWay >= MOST_UNDER_WAY) {
-        fail(tally, `${underWay} were under way at once`);
+      if (inProgress >= MAX_IN_PROGRESS) {
+        recordFailure(counter, `${inProgress} were in progress concurrently`);
         continue;
       }
-      underWay += 1;
-      const doing = once()
-        .then(() => void (tally.done += 1))
-        .catch((error: unknown) => fail(tally, error instanceof Error ? error.message : String(error)))
+      inProgress += 1;
+      const doing = run()
+        .then(() => void (counter.done += 1))
+        .catch((error: unknown) => recordFailure(counter, error instanceof Error ? error.message : String(error)))
         .finally(() => {
-          underWay -= 1;
-          this.under.delete(doing);
+          inProgress -= 1;
+          this.pending.delete(doing);
         });
-      this.under.add(doing);
+      this.pending.add(doing);
     }
   }
 }
 
-function fail(tally: Tally, fault: string): void {
-  tally.failed += 1;
-  tally.fault ??= fault;
+function recordFailure(counter: WorkCounter, firstError: string): void {
+  counter.failed += 1;
+  counter.firstError ??= firstError;
 }

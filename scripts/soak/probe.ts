@@ -2,16 +2,16 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PlantroomServer } from '../bench/plantroomServer';
 
-/** What the server takes at a moment; memory in MiB. What the machine does not tell is NaN. */
+/** Resource usage of the server at one time; memory in MiB. NaN where the machine does not report a value. */
 export interface Sample {
-  /** Seconds since the beginning. */
+  /** Seconds since the start. */
   readonly at: number;
-  /** Resident memory, and the part of it that is no file. */
+  /** Resident memory, and its anonymous part (without mapped files). */
   readonly rss: number;
   readonly own: number;
-  /** JavaScript heap in use, with what is not collected yet, from /metrics. */
+  /** JavaScript heap in use, including garbage, from /metrics. */
   readonly heap: number;
-  /** How late the event loop was, the 99th percentile since the last look, in milliseconds, from /metrics. */
+  /** Event loop delay since the previous sample, 99th percentile, in milliseconds, from /metrics. */
   readonly lag: number;
   readonly descriptors: number;
   readonly threads: number;
@@ -19,67 +19,69 @@ export interface Sample {
   readonly wal: number;
   /** CPU time so far, in milliseconds. */
   readonly cpu: number;
-  /** How long its main thread was ready to run and got no core so far, in milliseconds. */
+  /** Total time that its main thread was ready to run but had no core, in milliseconds. */
   readonly starved: number;
 }
 
 const MIB = 1024 * 1024;
 
-/** Looks at a server from outside. */
+/** Measures a server from outside. */
 export class Probe {
   private began = performance.now();
 
   constructor(private readonly server: PlantroomServer) {}
 
-  /** The load begins. */
+  /** Marks the start of the load. */
   begin(): void {
     this.began = performance.now();
   }
 
-  async look(): Promise<Sample> {
+  async sample(): Promise<Sample> {
     const { pid, ready } = this.server.process;
-    const status = read(`/proc/${pid}/status`);
+    const status = readIfExists(`/proc/${pid}/status`);
     const kib = (field: string): number => Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024;
-    const metrics = await this.metrics(ready.metrics ?? undefined);
+    const metrics = await this.fetchMetrics(ready.metrics ?? undefined);
     return {
       at: (performance.now() - this.began) / 1000,
       rss: kib('VmRSS'),
       own: kib('RssAnon'),
-      heap: metric(metrics, 'nodejs_heap_size_used_bytes') / MIB,
-      lag: metric(metrics, 'nodejs_eventloop_lag_p99_seconds') * 1000,
-      descriptors: entries(`/proc/${pid}/fd`),
+      heap: parseMetric(metrics, 'nodejs_heap_size_used_bytes') / MIB,
+      lag: parseMetric(metrics, 'nodejs_eventloop_lag_p99_seconds') * 1000,
+      descriptors: countEntries(`/proc/${pid}/fd`),
       threads: Number(/Threads:\s+(\d+)/.exec(status)?.[1]),
-      wal: bytes(join(this.server.folder, 'data', 'plantroom.db-wal')) / MIB,
+      wal: getFileSize(join(this.server.folder, 'data', 'plantroom.db-wal')) / MIB,
       cpu: this.server.process.cpuMilliseconds(),
-      starved: Number(read(`/proc/${pid}/schedstat`).split(' ')[1]) / 1e6,
+      starved: Number(readIfExists(`/proc/${pid}/schedstat`).split(' ')[1]) / 1e6,
     };
   }
 
-  private async metrics(address: string | undefined): Promise<string> {
+  private async fetchMetrics(address: string | undefined): Promise<string> {
     if (address === undefined) return '';
     try {
       return await (await fetch(`http://${address}/metrics`, { signal: AbortSignal.timeout(2000) })).text();
     } catch {
-      return ''; // the server is busy or gone: others see that
+      return ''; // the server is busy or gone; other checks detect that
     }
   }
 }
 
-/** The error lines that a server wrote: each says that a person must act. */
-export function errorLines(server: PlantroomServer): string[] {
-  return read(join(server.folder, 'server.log')).split('\n').filter((line) => line.includes('"level":"error"'));
+/** Reads the error lines of the server log. */
+export function readErrorLines(server: PlantroomServer): string[] {
+  return readIfExists(join(server.folder, 'server.log'))
+    .split('\n')
+    .filter((line) => line.includes('"level":"error"'));
 }
 
-/** Where the server's debugger listens, if it was started with one. */
-export function debuggerUrl(server: PlantroomServer): string | undefined {
-  return /Debugger listening on (ws:\S+)/.exec(read(join(server.folder, 'server.log')))?.[1];
+/** Returns the URL of the server's debugger; undefined if it was started without one. */
+export function findDebuggerUrl(server: PlantroomServer): string | undefined {
+  return /Debugger listening on (ws:\S+)/.exec(readIfExists(join(server.folder, 'server.log')))?.[1];
 }
 
-function metric(text: string, name: string): number {
+function parseMetric(text: string, name: string): number {
   return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'm').exec(text)?.[1]);
 }
 
-function read(file: string): string {
+function readIfExists(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {
@@ -87,7 +89,7 @@ function read(file: string): string {
   }
 }
 
-function entries(folder: string): number {
+function countEntries(folder: string): number {
   try {
     return readdirSync(folder).length;
   } catch {
@@ -95,6 +97,6 @@ function entries(folder: string): number {
   }
 }
 
-function bytes(file: string): number {
+function getFileSize(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? Number.NaN;
 }

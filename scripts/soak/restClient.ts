@@ -1,9 +1,9 @@
 import type { ClientHttp2Session } from 'node:http2';
-import { open } from '../bench/load';
+import { openSession } from '../bench/load';
 import type { Key, PlantroomServer } from '../bench/plantroomServer';
 
-/** What was answered. */
-export interface RestAnswer {
+/** A response. */
+export interface RestResponse {
   readonly status: number;
   readonly body: Buffer;
 }
@@ -23,30 +23,50 @@ export class RestClient {
 
   static async open(server: PlantroomServer, key: Key = server.key): Promise<RestClient> {
     const url = `https://${server.process.ready.http?.replace('0.0.0.0', '127.0.0.1')}`;
-    return new RestClient(await open({ url, ca: server.ca }), server.headers(key));
+    return new RestClient(await openSession({ url, ca: server.ca }), server.headers(key));
   }
 
-  /** One request whose answer is JSON. Throws unless its status is one of those that are `fine`. */
-  async json<Answer>(verb: string, path: string, body?: object, fine: readonly number[] = [200, 201]): Promise<Answer> {
-    const sent = body && { type: 'application/json', bytes: Buffer.from(JSON.stringify(body)) };
-    return JSON.parse((await this.ask(verb, path, sent, fine)).body.toString() || 'null') as Answer;
+  /** Sends a request whose response is JSON. Throws if the status is not one of `expectedStatuses`. */
+  async requestJson<Response>(
+    verb: string,
+    path: string,
+    body?: object,
+    expectedStatuses: readonly number[] = [200, 201],
+  ): Promise<Response> {
+    const requestBody = body && { type: 'application/json', bytes: Buffer.from(JSON.stringify(body)) };
+    return JSON.parse(
+      (await this.request(verb, path, requestBody, expectedStatuses)).body.toString() || 'null',
+    ) as Response;
   }
 
-  /** One request. Throws unless its status is one of those that are `fine`; `key`: another one than the client's. */
-  async ask(verb: string, path: string, sent?: RestBody, fine: readonly number[] = [200, 201], key?: Key): Promise<RestAnswer> {
-    const answer = await new Promise<RestAnswer>((resolve, reject) => {
-      const headers = { ...this.headers, ...(key && { 'x-api-key': key.apiKey }), ...(sent && { 'content-type': sent.type }) };
+  /**
+   * Sends a request. Throws if the status is not one of `expectedStatuses`. `key`: used instead of the client's key.
+   */
+  async request(
+    verb: string,
+    path: string,
+    requestBody?: RestBody,
+    expectedStatuses: readonly number[] = [200, 201],
+    key?: Key,
+  ): Promise<RestResponse> {
+    const response = await new Promise<RestResponse>((resolve, reject) => {
+      const headers = {
+        ...this.headers,
+        ...(key && { 'x-api-key': key.apiKey }),
+        ...(requestBody && { 'content-type': requestBody.type }),
+      };
       const stream = this.session.request({ ':method': verb, ':path': path, ...headers });
       const chunks: Buffer[] = [];
       let status = 0;
-      stream.on('response', (told) => (status = Number(told[':status'])));
+      stream.on('response', (headerFields) => (status = Number(headerFields[':status'])));
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.on('error', reject);
       stream.on('close', () => resolve({ status, body: Buffer.concat(chunks) }));
-      stream.end(sent?.bytes);
+      stream.end(requestBody?.bytes);
     });
-    if (!fine.includes(answer.status)) throw new Error(`${verb} ${path} was answered with ${answer.status}: ${answer.body.toString().slice(0, 300)}`);
-    return answer;
+    if (!expectedStatuses.includes(response.status))
+      throw new Error(`${verb} ${path} returned status ${response.status}: ${response.body.toString().slice(0, 300)}`);
+    return response;
   }
 
   close(): void {

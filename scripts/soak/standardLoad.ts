@@ -1,33 +1,33 @@
-/** What is done, and how often each second at full load. */
+/** The operations per second at full load. */
 export interface Rates {
   /** Uplinks of 200 meters over MQTT, five mapped readings each. */
   readonly mqttUplinks: number;
-  /** Uplinks of 40 meters behind a gateway, five mapped readings each; each is acknowledged by itself. */
+  /** Uplinks of 40 meters behind a gateway, five mapped readings each; each is acknowledged separately. */
   readonly gatewayUplinks: number;
-  /** Executions on 100 valves behind that gateway; a fifth is cancelled at once, of a fiftieth the device never says anything. */
+  /** Executions on 100 valves behind that gateway; 20 % are cancelled immediately, to 2 % the device never responds. */
   readonly executions: number;
-  /** Calls over gRPC that read: a device, its executions, the latest readings. */
+  /** gRPC calls that read a device, its executions, or the latest readings. */
   readonly grpcReads: number;
-  /** Calls over REST that read: a page of devices, a device, readings of the last minute. */
+  /** REST calls that read a page of devices, a device, or the readings of the last minute. */
   readonly restReads: number;
-  /** Streams of readings or executions that are opened, over a connection of their own; each stays for 10 seconds on average. */
+  /** Streams of readings or executions that are opened on separate connections, for 10 seconds on average. */
   readonly streams: number;
-  /** Previews of an encoder of 16 KiB, a tenth of them one that never ends. */
+  /** Previews of an encoder of 16 KiB; 10 % of them use an encoder that never ends. */
   readonly previews: number;
-  /** Pictures that are uploaded, shown at half their size, and deleted. */
-  readonly pictures: number;
-  /** Keys that are made, used, and revoked; a server counts refused ones, by the address: no more than 30 a minute are told why. */
+  /** Images that are uploaded, read as a thumbnail, and deleted. */
+  readonly images: number;
+  /** API keys that are created, used, and revoked. The server explains at most 30 failed authentications per minute. */
   readonly keys: number;
-  /** Connections to the broker that are made, changed, and deleted. */
+  /** Connections to the broker that are created, changed, and deleted. */
   readonly connections: number;
   /** Devices that are renamed. */
   readonly changes: number;
 }
 
 /**
- * The standard load: a site of 200 meters that each send every second (or 2000 that send every ten seconds), a hundred actuators, a console
- * that is open on twenty screens, and somebody who works on it. It does not depend on the machine, so that runs can be compared: any machine
- * that is sold for such a site carries it.
+ * The standard load: a site of 200 meters that send every second (or 2000 that send every ten seconds), 100 actuators, a
+ * console that is open on 20 screens, and an administrator at work. It is the same on every machine, so that runs can be
+ * compared; any machine for such a site can carry it.
  */
 export const STANDARD_LOAD: Rates = {
   mqttUplinks: 200,
@@ -37,7 +37,7 @@ export const STANDARD_LOAD: Rates = {
   restReads: 40,
   streams: 2,
   previews: 4,
-  pictures: 1,
+  images: 1,
   keys: 0.4,
   connections: 0.4,
   changes: 4,
@@ -46,9 +46,11 @@ export const STANDARD_LOAD: Rates = {
 export const METERS = 200;
 export const GATEWAY_METERS = 40;
 export const VALVES = 100;
-/** How long a stream stays open on average, in milliseconds. */
+/** The average duration of a stream, in milliseconds. */
 export const STREAM_MS = 10_000;
-export const CANCELLED = 0.2;
-export const SILENT = 0.02;
-/** After which a silent device is given up: seconds for delivery, and for its answer beyond that. */
+/** The share of executions that are cancelled. */
+export const CANCELLED_SHARE = 0.2;
+/** The share of commands without a response of the device. */
+export const SILENT_SHARE = 0.02;
+/** The timeouts for the delivery to a device and for its response after that, in seconds. */
 export const TIMERS = { deliveryTimeout: 5, ackTimeout: 5 };

@@ -8,7 +8,7 @@ import { MemberRepository } from './people/memberRepository';
 import { RoleRepository } from './people/roleRepository';
 import { UserRepository } from './people/userRepository';
 
-/** What this room reads and writes. */
+/** The repositories of the access module. */
 export interface AccessRepositories {
   readonly organizations: OrganizationRepository;
   readonly organizationRemoval: OrganizationRemovalRepository;
@@ -20,8 +20,11 @@ export interface AccessRepositories {
   readonly settings: SettingsRepository;
 }
 
-/** Binds them to a connection or a transaction; for `new UnitOfWork(database, accessRepositories)`. */
-export function accessRepositories(db: Db): AccessRepositories {
+/**
+ * Creates the repositories for a connection or a transaction; use it as `new UnitOfWork(database,
+ * createAccessRepositories)`.
+ */
+export function createAccessRepositories(db: Db): AccessRepositories {
   return {
     organizations: new OrganizationRepository(db),
     organizationRemoval: new OrganizationRemovalRepository(db),

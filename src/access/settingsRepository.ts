@@ -4,21 +4,33 @@ interface SettingRow {
   value: string;
 }
 
-/** What the installation itself keeps; belongs to no organization. */
+/** Settings of the installation; they belong to no organization. */
 export class SettingsRepository {
   constructor(private readonly db: Db) {}
 
-  /** The value of a setting. The first one ever to ask makes it; of several at once one wins, and all get the winner's. */
-  async getOrCreate(name: string, make: () => string): Promise<string> {
-    const known = await this.find(name);
-    if (known !== undefined) return known;
-    const made = make();
-    return (await this.claim(name, made)) ? made : await this.getOrCreate(name, make);
+  /**
+   * Returns the value of a setting and creates it on first use. If several callers create it at the same time, all of
+   * them receive the value of the first one.
+   */
+  async getOrCreate(name: string, createValue: () => string): Promise<string> {
+    const stored = await this.find(name);
+    if (stored !== undefined) return stored;
+    const created = createValue();
+    // If another caller was faster, its value is read.
+    return (await this.claim(name, created)) ? created : await this.getOrCreate(name, createValue);
   }
 
-  /** Sets a setting that is not set yet. Whether it did: of several at once only one does, the others wait for its transaction. */
+  /**
+   * Stores a setting that does not exist yet; returns whether this call stored it. Of several concurrent calls only one
+   * succeeds; the others wait for its transaction.
+   */
   async claim(name: string, value: string): Promise<boolean> {
-    const inserted = await this.db.knex('settings').insert({ name, value }).onConflict('name').ignore().returning('name');
+    const inserted = await this.db
+      .knex('settings')
+      .insert({ name, value })
+      .onConflict('name')
+      .ignore()
+      .returning('name');
     return inserted.length > 0;
   }
 

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { shownSettings } from '../config';
+import { listSettings } from '../config';
 import { showTable } from './output';
-import { configOf, withConfig, withJson, type ConfigFlags } from './options';
+import { getConfig, withConfig, withJson, type ConfigFlags } from './options';
 
 /** Adds `plantroom config print`. */
 export function addConfig(program: Command): void {
-  const config = program.command('config').description('the configuration');
-  withConfig(withJson(config.command('print').description('show every setting, its value and where it came from; passwords are hidden'))).action((flags: ConfigFlags) =>
-    showTable(shownSettings(configOf(flags)), ['setting', 'value', 'source'], flags),
-  );
+  const config = program.command('config').description('Show the configuration');
+  withConfig(
+    withJson(config.command('print').description('Show every setting, its value and its source; passwords are hidden')),
+  ).action((flags: ConfigFlags) => showTable(listSettings(getConfig(flags)), ['setting', 'value', 'source'], flags));
 }

@@ -1,18 +1,24 @@
-import type * as app from '../app';
-import type { Core } from '../app';
+import type * as app from '../server';
+import type { AdminContext } from '../server';
 import { systemClock } from '../kernel/clock';
-import { commandLog } from './log';
-import { configOf, type ConfigFlags } from './options';
+import { createCommandLog } from './log';
+import { getConfig, type ConfigFlags } from './options';
 
-const lazyApp = (): typeof app => require('../app');
+const loadServer = (): typeof app => require('../server');
 
-/** Does work on the database, beside a running server or without one, and closes it again. Throws `schema_not_current` on one that was never migrated. */
-export async function withCore<T>(flags: ConfigFlags, work: (core: Core) => Promise<T>): Promise<T> {
-  const { config } = configOf(flags);
-  const core = await lazyApp().openCore(config, { log: commandLog(config.log.level), clock: systemClock });
+/**
+ * Opens the database for a command, with or without a running server, and closes it afterwards. Throws
+ * `schema_outdated` if the database was never migrated.
+ */
+export async function withAdminContext<T>(flags: ConfigFlags, work: (admin: AdminContext) => Promise<T>): Promise<T> {
+  const { config } = getConfig(flags);
+  const admin = await loadServer().openAdminContext(config, {
+    log: createCommandLog(config.log.level),
+    clock: systemClock,
+  });
   try {
-    return await work(core);
+    return await work(admin);
   } finally {
-    await core.close();
+    await admin.close();
   }
 }

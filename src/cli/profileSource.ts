@@ -1,10 +1,13 @@
 import { PROFILE_SOURCES, type ProfileSource } from '../profiles';
 import { UsageError } from './exit';
-import { plainText } from './plainText';
+import { toPlainText } from './plainText';
 
-/** `--source` of a command; undefined: not given. Throws UsageError for what is none of PROFILE_SOURCES. */
-export function profileSource(given: string | undefined): ProfileSource | undefined {
+/** Parses the value of `--source`; undefined if the flag is not set. Throws UsageError for an unknown source. */
+export function parseProfileSource(given: string | undefined): ProfileSource | undefined {
   const known = PROFILE_SOURCES.find((source) => source === given);
-  if (given !== undefined && known === undefined) throw new UsageError(`--source ${JSON.stringify(plainText(given))} is none; give ${PROFILE_SOURCES.join(' or ')}`);
+  if (given !== undefined && known === undefined)
+    throw new UsageError(
+      `--source ${JSON.stringify(toPlainText(given))} is not a source: use ${PROFILE_SOURCES.join(' or ')}`,
+    );
   return known;
 }

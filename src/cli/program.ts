@@ -6,7 +6,7 @@ import { addCodec } from './codec/command';
 import { addConfig } from './config';
 import { addDemo } from './demo/command';
 import { addDoctor } from './doctor/command';
-import { errorText, exitCodeOf } from './exit';
+import { formatError, getExitCode } from './exit';
 import { addKeys } from './people/keys';
 import { addMembers } from './people/members';
 import { addOrganizations } from './people/organizations';
@@ -31,33 +31,41 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[
   ['About:', [addConfig, addVersion]],
 ];
 
-/** The whole command line. */
-export function makeProgram(): Command {
-  const program = new Command('plantroom').description('On-premises server for sites full of sensors and actuators').version(version, '--version', 'say the version');
-  program.exitOverride().showHelpAfterError('(--help shows what it takes)').configureHelp({ showGlobalOptions: true }).enablePositionalOptions();
-  for (const [group, adds] of GROUPS) {
+/** Creates the command line with all commands. */
+export function createProgram(): Command {
+  const program = new Command('plantroom')
+    .description('On-premises server for sites full of sensors and actuators')
+    .version(version, '--version', 'Show the version and exit');
+  program
+    .exitOverride()
+    .showHelpAfterError('(Run with --help for usage.)')
+    .configureHelp({ showGlobalOptions: true })
+    .enablePositionalOptions();
+  for (const [group, addCommands] of GROUPS) {
     program.commandsGroup(group);
-    for (const add of adds) add(program);
+    for (const addCommand of addCommands) addCommand(program);
   }
   return program;
 }
 
-/** Runs one command of the command line to its end and sets the exit code of the process. */
+/** Runs one command and sets the exit code of the process. */
 export async function runProgram(args: readonly string[]): Promise<void> {
-  // Deprecations inside our dependencies are ours to mend; who runs the program can do nothing about them.
+  // Users cannot fix deprecation warnings of our dependencies.
   process.noDeprecation = true;
-  process.stdout.on('error', stdoutFailed);
+  process.stdout.on('error', exitOnStdoutError);
   try {
-    await makeProgram().parseAsync([...args], { from: 'user' });
+    await createProgram().parseAsync([...args], { from: 'user' });
   } catch (error) {
-    process.stderr.write(errorText(error, process.env['PLANTROOM_LOG_LEVEL'] === 'debug'));
-    process.exitCode = exitCodeOf(error);
+    process.stderr.write(formatError(error, process.env['PLANTROOM_LOG_LEVEL'] === 'debug'));
+    process.exitCode = getExitCode(error);
   }
 }
 
-/** A reader that goes away ("| head") is no failure; a full disk is one, and must be told. */
-function stdoutFailed({ code }: NodeJS.ErrnoException): never {
+/** Exits when stdout fails. A closed pipe (`| head`) is not a failure; a full disk is, and is reported. */
+function exitOnStdoutError({ code }: NodeJS.ErrnoException): never {
   if (code === 'EPIPE') process.exit(0);
-  process.stderr.write(`plantroom: stdout cannot be written (${code ?? 'unknown'})${code === 'ENOSPC' ? ': the disk that it goes to is full; make room there' : ''}; what was written to it is not all\n`);
+  process.stderr.write(
+    `plantroom: stdout cannot be written (${code ?? 'unknown'})${code === 'ENOSPC' ? ': the disk is full; free disk space' : ''}; the output is incomplete\n`,
+  );
   process.exit(1);
 }

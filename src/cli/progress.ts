@@ -1,51 +1,55 @@
-const WIDTH = 24;
-const QUIET_MS = 500;
-const REDRAW_MS = 100;
+const BAR_WIDTH = 24;
+const SHOW_DELAY_MS = 500;
+const REDRAW_INTERVAL_MS = 100;
+/** Moves the cursor to the start of the line and clears the line. */
+const CLEAR_LINE = '\r\u001b[K';
 
-/** Where a progress bar is drawn: stderr. */
+/** The output of a progress bar, usually stderr. */
 export interface Terminal {
   readonly isTTY?: boolean;
   write(text: string): unknown;
 }
 
-/** A bar for work that takes longer than half a second; draws only on a terminal. */
+/** A progress bar. It appears after half a second, and only on a terminal. */
 export class Progress {
   private done = 0;
-  /** When to draw next, milliseconds on the clock given. */
-  private next: number;
-  private drawn = false;
+  /** The time of the next redraw, milliseconds of `now`. */
+  private nextDrawAt: number;
+  private isDrawn = false;
 
   constructor(
     private readonly total: number,
     private readonly terminal: Terminal,
     private readonly now: () => number = () => performance.now(),
   ) {
-    this.next = now() + QUIET_MS;
+    this.nextDrawAt = now() + SHOW_DELAY_MS;
   }
 
-  /** One more is done; `name` says what it was. */
+  /** Advances by one item; `name` is shown next to the bar. */
   step(name: string): void {
     this.done += 1;
     this.show(name);
   }
 
-  /** So many are done by now; `name` says of what. */
+  /** Sets the number of completed items; `name` is shown next to the bar. */
   reached(done: number, name: string): void {
     this.done = done;
     this.show(name);
   }
 
-  /** Nothing more is done, but `name` says how far it is. */
+  /** Shows another `name` without advancing. */
   show(name: string): void {
-    if (!this.terminal.isTTY || this.now() < this.next) return;
-    this.next = this.now() + REDRAW_MS;
-    this.drawn = true;
-    const filled = Math.min(WIDTH, Math.round((this.done / this.total) * WIDTH));
-    this.terminal.write(`\r\u001b[K[${'#'.repeat(filled)}${'-'.repeat(WIDTH - filled)}] ${this.done}/${this.total}  ${name.slice(-40)}`);
+    if (!this.terminal.isTTY || this.now() < this.nextDrawAt) return;
+    this.nextDrawAt = this.now() + REDRAW_INTERVAL_MS;
+    this.isDrawn = true;
+    const filled = Math.min(BAR_WIDTH, Math.round((this.done / this.total) * BAR_WIDTH));
+    this.terminal.write(
+      `${CLEAR_LINE}[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}] ${this.done}/${this.total}  ${name.slice(-40)}`,
+    );
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar from the terminal. */
   clear(): void {
-    if (this.drawn) this.terminal.write('\r\u001b[K');
+    if (this.isDrawn) this.terminal.write(CLEAR_LINE);
   }
 }

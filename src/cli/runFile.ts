@@ -1,38 +1,38 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findHostPort, hostPortText, reachableHost } from '../config';
+import { parseHostPort, formatHostPort, getLocalHost } from '../config';
 import { DomainError } from '../kernel/errors';
-import { programVersion } from '../kernel/programVersion';
+import { getProgramVersion } from '../kernel/programVersion';
 
-/** What a running server says of itself in `<data folder>/run.json`. */
+/** Content of `<data folder>/run.json`, by which commands find the running server. */
 export interface RunFile {
-  /** `host:port` as it listens. */
+  /** The listening address, `host:port`. */
   readonly grpc: string;
-  /** As grpc; null when it is switched off. */
+  /** The listening address, `host:port`; null if HTTP is disabled. */
   readonly http: string | null;
-  /** Where /metrics is served, without TLS; null when it is switched off. */
+  /** The address of /metrics, `host:port`, without TLS; null if disabled. */
   readonly metrics: string | null;
   readonly tls: boolean;
-  /** Where the CA certificate is that clients check it with; null without TLS or with your own certificate. */
+  /** The file of the private CA for clients to trust; null without TLS or with your own certificate. */
   readonly ca: string | null;
-  /** The only organization that there was at the start; null if there were several. What \`call\` takes when none is named. */
+  /** The organization, if there was exactly one at the start; else null. `call` uses it by default. */
   readonly organizationId: string | null;
   readonly pid: number;
-  /** Which program it is, with its commit; older ones do not say so. */
+  /** Version and commit of the server; undefined if written by an older version. */
   readonly program?: string;
-  /** ISO 8601. */
+  /** The start time, ISO 8601. */
   readonly startedAt: string;
 }
 
-/** Where a server listens and how its certificate is checked. */
+/** The address of a server and how to verify its certificate. */
 export interface Endpoint {
   readonly address: string;
   readonly plaintext: boolean;
-  /** A file, PEM; undefined: the CAs that the system trusts. */
+  /** A PEM file with CA certificates; undefined: the CAs that the system trusts. */
   readonly ca: string | undefined;
 }
 
-/** Writes it at once or not at all. Throws `run_file_not_writable`. */
+/** Writes run.json atomically. Throws `run_file_not_writable`. */
 export function writeRunFile(dataDir: string, run: RunFile): void {
   const temporary = join(dataDir, `.run.json.${process.pid}`);
   const file = join(dataDir, 'run.json');
@@ -41,32 +41,37 @@ export function writeRunFile(dataDir: string, run: RunFile): void {
     renameSync(temporary, file);
   } catch (error) {
     rmSync(temporary, { force: true });
-    throw new DomainError('conflict', 'run_file_not_writable', `${file} cannot be written (${(error as NodeJS.ErrnoException).code}), and commands would not find the server; remove what stands there, and let this user write the folder`, { cause: error });
+    throw new DomainError(
+      'conflict',
+      'run_file_not_writable',
+      `${file} cannot be written (${(error as NodeJS.ErrnoException).code}), but commands need it to find the server: give this user write permission for the folder, and remove any folder with this name`,
+      { cause: error },
+    );
   }
 }
 
-/** Removes it. */
+/** Removes run.json, if it exists. */
 export function removeRunFile(dataDir: string): void {
   rmSync(join(dataDir, 'run.json'), { force: true });
 }
 
-/** The server that runs on the data folder; undefined if none says so. It may be a leftover of one that was killed. */
+/** Reads run.json; undefined if it is missing or unreadable. The file may be left over from a killed server. */
 export function findRunFile(dataDir: string): RunFile | undefined {
   try {
     return JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as RunFile;
   } catch {
-    return undefined; // no server, or not ours to read: the caller says what to give instead
+    return undefined; // no server, or not readable by this user: the caller reports it
   }
 }
 
-/** Which program this is, as run.json says it: `0.1.0 (4f09a1c)`. */
-export function programText(): string {
-  const { version, commit } = programVersion();
+/** Formats version and commit of this program, for example `0.1.0 (4f09a1c)`. */
+export function formatProgram(): string {
+  const { version, commit } = getProgramVersion();
   return `${version} (${commit})`;
 }
 
-/** Where the server of a run.json is reached from this machine. */
-export function endpointOfRun(run: RunFile): Endpoint {
-  const { host, port } = findHostPort(run.grpc) ?? { host: 'localhost', port: 0 };
-  return { address: hostPortText({ host: reachableHost(host), port }), plaintext: !run.tls, ca: run.ca ?? undefined };
+/** Returns the endpoint at which this machine reaches the server of a run.json. */
+export function getRunEndpoint(run: RunFile): Endpoint {
+  const { host, port } = parseHostPort(run.grpc) ?? { host: 'localhost', port: 0 };
+  return { address: formatHostPort({ host: getLocalHost(host), port }), plaintext: !run.tls, ca: run.ca ?? undefined };
 }

@@ -1,18 +1,33 @@
 import type { Command } from 'commander';
 import type * as databaseModule from '../database';
-import { programVersion, sqliteVersion } from '../kernel/programVersion';
-import { isBinary } from '../kernel/thisProgram';
-import { showRecord } from './output';
+import { readAsset } from '../kernel/assets';
+import { getProgramVersion, sqliteVersion } from '../kernel/programVersion';
+import { isBinary } from '../kernel/executable';
+import { print, printJson, showRecord } from './output';
 import { withJson } from './options';
 
-export { programVersion } from '../kernel/programVersion';
+export { getProgramVersion } from '../kernel/programVersion';
 
-const lazyDatabase = (): typeof databaseModule => require('../database');
+const loadDatabase = (): typeof databaseModule => require('../database');
 
-/** `plantroom version`. */
+/** Adds `plantroom version`. */
 export function addVersion(program: Command): void {
-  withJson(program.command('version').description('say which Plantroom this is')).action((options: { json?: boolean }) => {
-    const facts = { ...programVersion(), sqlite: sqliteVersion, schema: lazyDatabase().NEWEST_SCHEMA, form: isBinary ? 'single binary' : 'checkout' };
-    showRecord(facts, options);
-  });
+  withJson(program.command('version').description('Show version information'))
+    .option('--notices', 'print the licenses of the third-party software in Plantroom')
+    .action((options: { json?: boolean; notices?: boolean }) => {
+      if (options.notices) return showNotices(options);
+      const details = {
+        ...getProgramVersion(),
+        sqlite: sqliteVersion,
+        schema: loadDatabase().CURRENT_SCHEMA,
+        form: isBinary ? 'single binary' : 'checkout',
+      };
+      return showRecord(details, options);
+    });
+}
+
+function showNotices({ json }: { readonly json?: boolean }): void {
+  const notices = readAsset('THIRD_PARTY_NOTICES.txt').toString().trimEnd();
+  if (json) printJson({ notices });
+  else print(notices);
 }

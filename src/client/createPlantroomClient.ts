@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Channel } from './calls/channel';
 import { checkClientOptions } from './calls/checkOptions';
-import { closesWith } from './calls/closing';
+import { registerCloseSignal } from './calls/closeSignals';
 import type { ServiceClient } from './calls/definitions';
-import { serviceOf } from './calls/methods';
+import { createServiceClient } from './calls/methods';
 import { ActuatorCommandServiceDefinition } from './gen/actuator_command/v2/actuator_command_service';
 import { ConnectionServiceDefinition } from './gen/connection/connection_service';
 import { ConnectorServiceDefinition } from './gen/connector/connector_service';
@@ -18,33 +18,33 @@ import { UserProfileServiceDefinition } from './gen/userprofile/user_profile_ser
 import type { ClientOptions } from './options';
 import { PlantroomError } from './plantroomError';
 
-/** The services by their names on the client. Named types, so that an editor shows what each method says of itself. */
+/** The services of the client. Named types, so that an editor shows the documentation of each method. */
 interface Definitions {
   /** Digital devices and their sensors. */
   readonly devices: DigitalDeviceServiceDefinition;
-  /** Commands of devices, and their executions. */
+  /** Commands of devices and their executions. */
   readonly commands: ActuatorCommandServiceDefinition;
-  /** What sensors measure. */
+  /** Sensor templates: what sensors measure. */
   readonly sensorTemplates: SensorTemplateServiceDefinition;
-  /** Ways to devices. */
+  /** Connections to gateways, MQTT brokers and ChirpStack servers. */
   readonly connections: ConnectionServiceDefinition;
-  /** Types of connections. */
+  /** Connectors, the types of connections. */
   readonly connectors: ConnectorServiceDefinition;
-  /** What sensors showed. */
+  /** Sensor readings. */
   readonly readings: SensorQueryServiceDefinition;
-  /** Pictures. */
+  /** Images. */
   readonly media: MediaServiceDefinition;
   /** Organizations. */
   readonly organizations: OrganizationsServiceDefinition;
-  /** API keys, members, roles, the audit. */
+  /** API keys, members, roles and the audit trail. */
   readonly access: AccessControlServiceDefinition;
-  /** Whose key it is. */
+  /** The profile of the key's owner. */
   readonly userProfile: UserProfileServiceDefinition;
-  /** Whether the server serves. */
+  /** The health of the server. */
   readonly health: HealthDefinition;
 }
 
-/** Their descriptions. */
+/** The definitions of the services. */
 export const SERVICES: Definitions = {
   devices: DigitalDeviceServiceDefinition,
   commands: ActuatorCommandServiceDefinition,
@@ -61,42 +61,58 @@ export const SERVICES: Definitions = {
 
 type Services = { readonly [Name in keyof Definitions]: ServiceClient<Definitions[Name]> };
 
-/** A client of one server, as one organization. Safe to use from everywhere at the same time; one is enough for a process. */
+/**
+ * A client of one server and one organization. All methods can be used concurrently; one client per process is enough.
+ */
 export interface PlantroomClient extends Services {
-  /** Ends every call that runs with CANCELLED `client_closed`, and the connection. */
+  /** Cancels all running calls with `CANCELLED` and reason `client_closed`, and closes the connection. */
   close(): void;
 }
 
 /**
- * Makes a client. It connects with its first call, and again by itself. A call that finds no server waits for it as long as the pauses of
- * `retry` last (6 s unless said), then fails with UNAVAILABLE; a stream of answers does not wait: watchExecutions and its like open one again. A call that
- * broke off in the middle is made again only if that is safe: reads, and ExecuteCommand, which is given a trigger id unless it has one; where it fails,
- * `metadata.trigger_id` of the error is that id, by which it can be repeated. Throws PlantroomError `options_invalid` that names every wrong option.
+ * Creates a client. It connects on the first call and reconnects automatically. A call waits for an unreachable server
+ * as long as the pauses of `retry` last together (default 6 s), then fails with `UNAVAILABLE`. A stream of responses
+ * does not wait; use watchExecutions and the similar functions, which reopen the stream.
+ *
+ * A call that was interrupted is repeated only if that is safe: reads; methods that create, which get an idempotency
+ * key; and ExecuteCommand, which gets a trigger id if the request has none. If ExecuteCommand fails,
+ * `metadata.trigger_id` of the error is this id: use it to repeat the call. Throws PlantroomError `options_invalid`,
+ * which lists every invalid option.
  */
 export function createPlantroomClient(options: ClientOptions): PlantroomClient {
   checkClientOptions(options);
   const channel = new Channel(options, Object.values(SERVICES));
-  const services = Object.fromEntries(Object.entries(SERVICES).map(([name, definition]) => [name, serviceOf(channel, definition)])) as unknown as Services;
-  const client = { ...services, commands: triggered(services.commands) };
-  for (const service of Object.values(client)) closesWith(service, channel.closed);
+  const services = Object.fromEntries(
+    Object.entries(SERVICES).map(([name, definition]) => [name, createServiceClient(channel, definition)]),
+  ) as unknown as Services;
+  const client = { ...services, commands: addTriggerIds(services.commands) };
+  for (const service of Object.values(client)) registerCloseSignal(service, channel.closed);
   return { ...client, close: () => channel.close() };
 }
 
-/** ExecuteCommand with a trigger id, by which the server does it once however often it is asked. */
-function triggered(commands: Services['commands']): Services['commands'] {
+/** Adds a trigger id to ExecuteCommand, so that the server executes a repeated request only once. */
+function addTriggerIds(commands: Services['commands']): Services['commands'] {
   return {
     ...commands,
     executeCommand: async (request, options) => {
-      const triggerId = request.triggerId || randomUUID();
+      const triggerId = request.triggerId || options?.idempotencyKey || randomUUID();
       try {
         return await commands.executeCommand({ ...request, triggerId }, options);
       } catch (error) {
-        throw error instanceof PlantroomError ? withTrigger(error, triggerId) : error;
+        throw error instanceof PlantroomError ? addTriggerId(error, triggerId) : error;
       }
     },
   };
 }
 
-function withTrigger({ message, status, reason, metadata, violations, requestId, retryAfterMs, cause }: PlantroomError, triggerId: string): PlantroomError {
-  return new PlantroomError(message, { status, reason, metadata: { ...metadata, trigger_id: triggerId }, violations, requestId, retryAfterMs }, { cause });
+/** Returns the same error with the trigger id in its metadata, so that the caller can repeat the request. */
+function addTriggerId(
+  { message, status, reason, metadata, violations, requestId, retryAfterMs, cause }: PlantroomError,
+  triggerId: string,
+): PlantroomError {
+  return new PlantroomError(
+    message,
+    { status, reason, metadata: { ...metadata, trigger_id: triggerId }, violations, requestId, retryAfterMs },
+    { cause },
+  );
 }

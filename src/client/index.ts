@@ -2,9 +2,17 @@ export { createPlantroomClient, type PlantroomClient } from './createPlantroomCl
 export type { ClientStreamMethod, Request, ServerStreamMethod, ServiceClient, UnaryMethod } from './calls/definitions';
 export type { CallOptions, ClientOptions, RetryOptions, ServerOptions } from './options';
 export { isPlantroomError, PlantroomError, type FieldViolation, type PlantroomErrorFacts } from './plantroomError';
-export { eachOf, pagesOf, type ItemOf, type Page, type PageRequest } from './pages/pages';
-export { executeAndSettle, followExecution, isFinal, settled, type ExecutesAndFollows, type FollowsExecutions, type SettleOptions } from './streams/followExecution';
-export { streamReadings, type StreamsReadings } from './streams/streamReadings';
-export { watchConnectionStatus, type WatchesConnectionStatus } from './streams/watchConnectionStatus';
-export { watchExecutions, type ExecutionNews, type WatchesExecutions } from './streams/watchExecutions';
+export { paginate, paginatePages, type PageItem, type Page, type PageRequest } from './pages/pages';
+export {
+  executeAndWait,
+  watchExecution,
+  isFinal,
+  waitForExecution,
+  type ExecuteCommandClient,
+  type WatchExecutionClient,
+  type WaitOptions,
+} from './streams/watchExecution';
+export { streamReadings, type StreamReadingsClient } from './streams/streamReadings';
+export { watchConnectionStatus, type WatchConnectionStatusClient } from './streams/watchConnectionStatus';
+export { watchExecutions, type ExecutionUpdate, type WatchExecutionsClient } from './streams/watchExecutions';
 export type { LinkOptions, WatchOptions } from './streams/watchOptions';

@@ -1,44 +1,71 @@
-/** Where a server is, and how to be sure that it is the right one. */
+/** The address of a server, the credentials, and TLS. */
 export interface ServerOptions {
-  /** `host:port` of its gRPC port, for example `plantroom.local:50051`. */
+  /** `host:port` of the gRPC port, for example `plantroom.local:50051`. */
   readonly address: string;
-  /** The API key (`plr_…`); a function is asked anew for each call or attachment, so that a key can be rotated without a restart; what it throws, the call fails with. */
+  /**
+   * The API key (`plr_…`), or a function that returns it. The function is called for every call and attachment, so that
+   * a key can be rotated without a restart. If it throws, the call fails with that error.
+   */
   readonly apiKey: string | (() => string);
-  /** The organization of the key. */
+  /** The id of the organization of the key. */
   readonly organizationId: string;
-  /** The CA certificate of the server, PEM: what `tls/ca.pem` of its data folder holds. Left out: the CAs that the machine trusts. */
+  /**
+   * The CA certificate of the server in PEM: the contents of `tls/ca.pem` in its data folder. Default: the CAs that the
+   * system trusts.
+   */
   readonly ca?: string | Uint8Array;
-  /** True: without TLS, where the server was told to do without. Not together with `ca`. */
+  /** True: connect without TLS, if TLS is disabled on the server. Cannot be combined with `ca`. Default: false. */
   readonly insecure?: boolean;
 }
 
 /**
- * How often a call is tried again that did not get through (UNAVAILABLE). Only what is safe to repeat is repeated: reads, ExecuteCommand by its
- * trigger id, CancelExecution. Every call first waits for the connection as long as the pauses last together; only what has left counts as an attempt.
- * A stream of answers is opened once, and does not wait: watchExecutions and its like open it again.
+ * How calls that fail with `UNAVAILABLE` are retried. Only calls that are safe to repeat are repeated: reads, methods
+ * that create (by idempotency key), ExecuteCommand (by trigger id) and CancelExecution. Every call first waits for the
+ * connection as long as the pauses last together; only a call that was sent counts as an attempt. A stream of responses
+ * is opened once and does not wait; watchExecutions and the similar functions reopen it.
  */
 export interface RetryOptions {
-  /** Attempts in all, 1 to 5; 1: never again. 5 unless said. */
+  /** The total number of attempts, 1 to 5; 1: no retries. Default: 5. */
   readonly attempts?: number;
-  /** Before the second attempt, in milliseconds; each further pause is twice as long, each with some chance in it. 400 unless said. */
+  /**
+   * The pause before the second attempt, in whole milliseconds, 1 to 2,147,483,647. Each further pause is twice as
+   * long, and each has a random variation of 20 %. Default: 400.
+   */
   readonly firstPauseMs?: number;
-  /** The longest pause, in milliseconds. 5,000 unless said. */
+  /** The maximum pause, in whole milliseconds, 1 to 2,147,483,647. Default: 5,000. */
   readonly longestPauseMs?: number;
 }
 
-/** What createPlantroomClient is given. */
+/** The options of createPlantroomClient. */
 export interface ClientOptions extends ServerOptions {
-  /** How long a call may take, attempts and pauses included, in milliseconds; streams, of answers or of requests (UploadMedia), have no end. 30,000 unless said. */
+  /**
+   * The maximum duration of a call including all attempts and pauses, in whole milliseconds, 1 to 2,147,483,647. It
+   * does not apply to streams of responses or of requests (UploadMedia). Default: 30,000.
+   */
   readonly deadlineMs?: number;
+  /** How calls are retried. */
   readonly retry?: RetryOptions;
 }
 
-/** What one call may have of its own. */
+/** The options of one call. */
 export interface CallOptions {
-  /** How long it may take, in milliseconds, instead of the client's `deadlineMs`. */
+  /**
+   * The maximum duration of the call, in whole milliseconds, 1 to 2,147,483,647. Default: `deadlineMs` of the client;
+   * for streams: unlimited.
+   */
   readonly deadlineMs?: number;
-  /** Ends the call; it fails with `CANCELLED`. */
+  /** Cancels the call, which then fails with `CANCELLED`. */
   readonly signal?: AbortSignal;
-  /** By this the server's log can be searched: 1 to 128 printable characters; one is made where none is given. */
+  /**
+   * The request id, which is also in the log of the server: 1 to 128 printable ASCII characters without white space.
+   * Default: a new UUID.
+   */
   readonly requestId?: string;
+  /**
+   * Makes a call that creates a record safe to repeat: 1 to 255 printable ASCII characters without white space, the
+   * same for every attempt. Within 24 hours, the server answers a repeated call with the first response. Default: a new
+   * UUID for each call. Set your own, for example a UUID, to repeat a call that failed. For ExecuteCommand it is used
+   * as `triggerId` if the request has none; other methods ignore it.
+   */
+  readonly idempotencyKey?: string;
 }

@@ -1,12 +1,12 @@
 import type { ServiceError } from '@grpc/grpc-js';
-import { hintOf } from './calls/hints';
-import { factsOf } from './calls/wireFacts';
-import type { FieldViolation, PlantroomErrorFacts } from './errorFacts';
+import { getErrorHint } from './calls/hints';
+import { parseErrorDetails } from './calls/errorDetails';
+import type { FieldViolation, PlantroomErrorFields } from './errorFields';
 
-export type { FieldViolation, PlantroomErrorFacts } from './errorFacts';
+export type { FieldViolation, PlantroomErrorFields as PlantroomErrorFacts } from './errorFields';
 
-/** A failed call, as the server told it, or as it failed on the way. */
-export class PlantroomError extends Error implements PlantroomErrorFacts {
+/** The error of a failed call: reported by the server, or caused by the client or the network. */
+export class PlantroomError extends Error implements PlantroomErrorFields {
   override readonly name = 'PlantroomError';
   readonly status: string;
   readonly reason: string;
@@ -15,36 +15,48 @@ export class PlantroomError extends Error implements PlantroomErrorFacts {
   readonly requestId: string;
   readonly retryAfterMs: number | undefined;
 
-  constructor(message: string, facts: Partial<PlantroomErrorFacts> & Pick<PlantroomErrorFacts, 'status'>, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    fields: Partial<PlantroomErrorFields> & Pick<PlantroomErrorFields, 'status'>,
+    options?: ErrorOptions,
+  ) {
     super(message, options);
-    this.status = facts.status;
-    this.reason = facts.reason ?? '';
-    this.metadata = facts.metadata ?? {};
-    this.violations = facts.violations ?? [];
-    this.requestId = facts.requestId ?? '';
-    this.retryAfterMs = facts.retryAfterMs;
+    this.status = fields.status;
+    this.reason = fields.reason ?? '';
+    this.metadata = fields.metadata ?? {};
+    this.violations = fields.violations ?? [];
+    this.requestId = fields.requestId ?? '';
+    this.retryAfterMs = fields.retryAfterMs;
   }
 
   /**
-   * The error of a call that was made with gRPC itself, for example with the stubs. `address`: where it was made to, to name it in what is said of
-   * a broken link; `requestId`: what it was sent with, for where no server answered.
+   * Converts the error of a call that was made directly with grpc-js, for example with generated stubs. `address`: the
+   * address of the server, for hints about connection errors. `requestId`: the id that was sent, used if the error has
+   * none.
    */
   static from(error: ServiceError, address?: string, requestId = ''): PlantroomError {
-    const told = factsOf(error);
-    const facts = { ...told, requestId: told.requestId || requestId };
-    const hint = facts.reason ? undefined : hintOf(error.details, address);
+    const parsed = parseErrorDetails(error);
+    const fields = { ...parsed, requestId: parsed.requestId || requestId };
+    const hint = fields.reason ? undefined : getErrorHint(error.details, address);
+    // grpc-js appends an empty note if there was no error of the name resolution.
     const details = error.details.replace(/\s*\. Resolution note: $/, '').trim();
-    return new PlantroomError(hint === undefined ? details : `${hint} (${details})`, facts, { cause: error });
+    return new PlantroomError(hint === undefined ? details : `${hint} (${details})`, fields, { cause: error });
   }
 
-  /** What is wrong with what the caller gave the client itself, all of it at once. */
-  static invalid(reason: 'options_invalid' | 'request_invalid', violations: readonly FieldViolation[], options?: ErrorOptions): PlantroomError {
-    const message = violations.map(({ field, description }) => (field ? `${field} ${description}` : description)).join('; ');
+  /** Creates the error for invalid options or an invalid request, with all violations. */
+  static invalid(
+    reason: 'options_invalid' | 'request_invalid',
+    violations: readonly FieldViolation[],
+    options?: ErrorOptions,
+  ): PlantroomError {
+    const message = violations
+      .map(({ field, description }) => (field ? `${field} ${description}` : description))
+      .join('; ');
     return new PlantroomError(message, { status: 'INVALID_ARGUMENT', reason, violations }, options);
   }
 }
 
-/** Whether it is a PlantroomError, and of this reason where one is named. */
+/** Returns whether an error is a PlantroomError, and has this reason if one is given. */
 export function isPlantroomError(error: unknown, reason?: string): error is PlantroomError {
   return error instanceof PlantroomError && (reason === undefined || error.reason === reason);
 }

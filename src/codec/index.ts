@@ -1,4 +1,3 @@
 export type { CodecError, CodecErrorCode, DecodeRequest, DecodeResult, EncodeRequest, EncodeResult } from './codecRun';
 export { ENTRY_POINTS } from './roles';
 export { Sandbox, type SandboxOptions } from './sandbox';
-export type { SandboxCounts } from './sandboxCounts';

@@ -1,219 +1,288 @@
-import { asset } from '../kernel/assets';
+import { readAsset } from '../kernel/assets';
 import { DomainError } from '../kernel/errors';
+import { FairQueue } from '../kernel/fairQueue';
 import type { Logger } from '../kernel/logger';
 import type { DecodeRequest, DecodeResult, EncodeRequest, EncodeResult } from './codecRun';
-import type { EncoderAnswer } from './guestWords';
-import { decoderJob, encoderJob, type JobOrError } from './jobs';
+import type { EncoderAnswer } from './sandboxProtocol';
+import { createDecoderJob, createEncoderJob, type JobOrError } from './jobs';
 import { SandboxCounts } from './sandboxCounts';
-import { ScriptThread, shuttingDown, type ThreadEnd, type WorkerOpener } from './scriptThread';
-import { Suspects } from './suspects';
-import { Turns } from './turns';
-import type { Job, ScriptResult, WorkerStart } from './worker/messages';
+import type { RunLimits } from './runLimits';
+import { ScriptThread, createShutdownError, type ThreadEndReason, type WorkerOpener } from './scriptThread';
+import { MisbehavingOwners } from './misbehavingOwners';
+import type { ScriptJob, ScriptResult, WorkerStart } from './worker/messages';
 
 const MEBIBYTE = 1024 * 1024;
-const WAITING = { each: { items: 256, weight: 16 * MEBIBYTE }, all: { items: 1024, weight: 64 * MEBIBYTE } };
-const RETRY_MS = 1000;
-const LONGEST_PAUSE_MS = 30_000;
+// The weight of a waiting script is the number of characters of the script and its input.
+const QUEUE_LIMITS = { perOwner: { items: 256, weight: 16 * MEBIBYTE }, total: { items: 1024, weight: 64 * MEBIBYTE } };
+const RETRY_AFTER_MS = 1000;
+const MAX_START_DELAY_MS = 30_000;
+/** The delay before the first repeated start of a thread. It doubles with each further failure. */
+const FIRST_START_DELAY_MS = 200;
 
 /** How the sandbox runs scripts. */
 export interface SandboxOptions {
-  /** Threads that run scripts, 1 to 16. */
+  /** The number of threads that run scripts, 1 to 16. */
   readonly workers: number;
-  /** How long a script may compute, in milliseconds. */
-  readonly scriptMs: number;
-  /** When a script that could not be stopped loses its thread, in milliseconds of the wall clock. */
-  readonly hardMs: number;
+  /** The CPU time limit of a script, in milliseconds. */
+  readonly timeoutMs: number;
+  /**
+   * The wall-clock limit after which the thread of a script that could not be stopped is terminated, in milliseconds.
+   */
+  readonly hardTimeoutMs: number;
   readonly log: Logger;
-  /** Makes a thread; absent: from the program's own file. */
+  /** Creates a thread; absent: from the program's own file. */
   readonly openWorker?: WorkerOpener;
-  /** Told of every script that came to its end: how long it waited and ran together, and what of that it computed, in milliseconds; `error`: its code. */
-  readonly onRun?: ((run: { readonly role: string; readonly durationMs: number; readonly scriptMs: number; readonly error: string | undefined }) => void) | undefined;
+  /**
+   * Called after every script with the time that it waited and ran, and the CPU time of that, in milliseconds; `error`:
+   * its code.
+   */
+  readonly onRun?:
+    | ((run: {
+        readonly role: string;
+        readonly durationMs: number;
+        readonly executionMs: number;
+        readonly error: string | undefined;
+      }) => void)
+    | undefined;
 }
 
-interface Waiting {
+interface QueuedJob {
   readonly owner: string;
-  readonly job: Job;
+  readonly job: ScriptJob;
   readonly resolve: (result: ScriptResult | Promise<ScriptResult>) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** Runs encoders and decoders that nobody trusts, in threads of their own. They start with the first script, or with `warmUp` before that. */
+/**
+ * Runs untrusted encoders and decoders in separate threads. The threads start with the first script, or with `warmUp`.
+ */
 export class Sandbox {
   readonly counts = new SandboxCounts();
-  private readonly turns = new Turns<Waiting>(WAITING);
-  private readonly suspects = new Suspects();
+  private readonly queue = new FairQueue<QueuedJob>(QUEUE_LIMITS);
+  private readonly misbehavingOwners = new MisbehavingOwners();
   private readonly threads = new Set<ScriptThread>();
-  private start: WorkerStart | undefined;
-  private pause: NodeJS.Timeout | undefined;
-  private failures = 0;
-  private stopped = false;
+  private workerStart: WorkerStart | undefined;
+  private startTimer: NodeJS.Timeout | undefined;
+  private startFailures = 0;
+  private isStopped = false;
 
   constructor(private readonly options: SandboxOptions) {}
 
-  /** Starts the threads, so that the first script need not wait for them. */
+  /** Starts the threads, so that the first script does not wait for them. */
   warmUp(): void {
-    this.fill();
+    this.startThreads();
   }
 
   /**
-   * Runs an encoder. Whatever a script does is in the result. Throws `sandbox_busy` when too many wait, `shutting_down` after `stop`,
-   * and `sandbox_unavailable` while no thread can be started. A script that waits is dropped when `signal` aborts, and the signal's reason is
-   * thrown; one that runs goes on.
+   * Runs an encoder. The result reports everything that the script does. Throws `codec_queue_full` when too many
+   * scripts wait, `shutting_down` after `stop`, and `codec_unavailable` while no thread can be started. When `signal`
+   * aborts, a waiting script is dropped and the signal's reason is thrown; a running script continues.
    */
   async encode(request: EncodeRequest, signal?: AbortSignal): Promise<EncodeResult> {
-    const { answer, ...report } = await this.run(request.owner, encoderJob(request), signal);
-    return { output: answer && outputOf(answer as unknown as EncoderAnswer), ...report };
+    const { answer, ...report } = await this.run(request.owner, createEncoderJob(request), signal);
+    return { output: answer && decodeOutput(answer as unknown as EncoderAnswer), ...report };
   }
 
-  /** Runs a decoder, as `encode` does an encoder. */
-  async decode(request: DecodeRequest, signal?: AbortSignal): Promise<DecodeResult> {
-    const { answer, ...report } = await this.run(request.owner, decoderJob(request), signal);
+  /** Runs a decoder, under the same rules as `encode`. */
+  async decode(request: DecodeRequest): Promise<DecodeResult> {
+    const { answer, ...report } = await this.run(request.owner, createDecoderJob(request), undefined);
     return { data: answer, ...report };
   }
 
-  /** How much it has to do now: threads that are there, those of them that work, and scripts that wait for one. */
-  load(): { readonly threads: number; readonly working: number; readonly waiting: number } {
-    return { threads: this.threads.size, working: [...this.threads].filter(({ isIdle }) => !isIdle).length, waiting: this.turns.size };
+  /** The current load: threads, busy threads, and waiting scripts. */
+  getLoad(): { readonly threads: number; readonly busyThreads: number; readonly waiting: number } {
+    return {
+      threads: this.threads.size,
+      busyThreads: [...this.threads].filter(({ isIdle }) => !isIdle).length,
+      waiting: this.queue.size,
+    };
   }
 
-  /** Ends the threads. What runs or waits is refused with `shutting_down`. Safe to call twice. */
+  /** Stops the threads. Running and waiting scripts are rejected with `shutting_down`. Safe to call twice. */
   async stop(): Promise<void> {
-    this.stopped = true;
-    clearTimeout(this.pause);
-    for (const { reject } of this.turns.takeAll()) reject(shuttingDown());
-    await Promise.all([...this.threads].map(async (thread) => await thread.end()));
+    this.isStopped = true;
+    clearTimeout(this.startTimer);
+    for (const { reject } of this.queue.removeAll()) reject(createShutdownError());
+    await Promise.all([...this.threads].map(async (thread) => await thread.terminate()));
   }
 
+  /** Runs a job and records its result. An error of the request itself is a result too, without a run. */
   private async run(owner: string, { job, error }: JobOrError, signal: AbortSignal | undefined): Promise<ScriptResult> {
     signal?.throwIfAborted();
-    if (this.stopped) throw shuttingDown();
-    if (this.threads.size === 0 && this.pause) {
+    if (this.isStopped) throw createShutdownError();
+    // The timer runs after a failed start, until the next attempt.
+    const canStartNoThread = this.threads.size === 0 && this.startTimer !== undefined;
+    if (canStartNoThread) {
       this.counts.runs.add('refused');
-      throw unavailable();
+      throw createUnavailableError();
     }
-    if (error) return this.counted({ answer: undefined, warnings: [], logs: [], executionTimeMs: 0, error, blameless: false }, 0);
-    const since = performance.now();
-    const result = this.counted(await this.takeTurn(owner, job, signal), performance.now() - since);
-    this.options.onRun?.({ role: job.role, durationMs: performance.now() - since, scriptMs: result.executionTimeMs, error: result.error?.code });
+    if (error)
+      return this.recordResult(
+        { answer: undefined, warnings: [], logs: [], executionTimeMs: 0, error, isServerFault: false },
+        0,
+      );
+    const startedAt = performance.now();
+    const result = this.recordResult(await this.enqueue(owner, job, signal), performance.now() - startedAt);
+    this.options.onRun?.({
+      role: job.role,
+      durationMs: performance.now() - startedAt,
+      executionMs: result.executionTimeMs,
+      error: result.error?.code,
+    });
     return result;
   }
 
-  private counted(result: ScriptResult, milliseconds: number): ScriptResult {
+  /** Counts a result and returns it. `durationMs`: the time that the script waited and ran. */
+  private recordResult(result: ScriptResult, durationMs: number): ScriptResult {
     this.counts.runs.add(result.error?.code ?? 'ok');
     this.counts.durations.add(result.executionTimeMs);
-    this.counts.waits.add(milliseconds);
+    this.counts.waits.add(durationMs);
     return result;
   }
 
-  private async takeTurn(owner: string, job: Job, signal: AbortSignal | undefined): Promise<ScriptResult> {
+  /** Queues a job until a thread runs it. When the signal aborts, a job that still waits is rejected. */
+  private async enqueue(owner: string, job: ScriptJob, signal: AbortSignal | undefined): Promise<ScriptResult> {
     const { promise, resolve, reject } = Promise.withResolvers<ScriptResult>();
-    const waiting = { owner, job, resolve, reject };
-    if (!this.turns.add(owner, waiting, job.script.length + job.input.length)) {
+    const queued = { owner, job, resolve, reject };
+    if (!this.queue.add(owner, queued, job.script.length + job.input.length)) {
       this.counts.runs.add('refused');
-      throw busy();
+      throw createQueueFullError();
     }
-    const leave = (): void => {
-      if (this.turns.remove(owner, waiting)) reject(signal?.reason);
+    const cancel = (): void => {
+      if (this.queue.remove(owner, queued)) reject(signal?.reason);
     };
-    signal?.addEventListener('abort', leave);
-    this.fill();
+    signal?.addEventListener('abort', cancel);
+    this.startThreads();
     this.dispatch();
     try {
       return await promise;
     } finally {
-      signal?.removeEventListener('abort', leave);
+      signal?.removeEventListener('abort', cancel);
     }
   }
 
+  /** Assigns waiting scripts to idle threads. */
   private dispatch(): void {
     for (const thread of this.threads) {
       if (!thread.isIdle) continue;
-      const waiting = this.turns.next((owner) => this.mayRun(owner));
-      if (!waiting) return;
-      waiting.resolve(thread.run(waiting.job, waiting.owner));
+      const queued = this.queue.next((owner) => this.canRun(owner));
+      if (!queued) return;
+      queued.resolve(thread.run(queued.job, queued.owner));
     }
   }
 
-  /** Who lately lost a thread waits while it holds another, or for the one in its place, if there are more for the others. */
-  private mayRun(owner: string): boolean {
-    return this.options.workers === 1 || !this.suspects.has(owner) || ![...this.threads].some(({ holder }) => holder === owner);
+  /**
+   * Whether a script of the owner may start now. An owner whose script recently caused the loss of its thread holds at
+   * most one thread, so that the rest remain for other owners. The replacement of the lost thread counts as held by it
+   * until it is ready.
+   */
+  private canRun(owner: string): boolean {
+    if (this.options.workers === 1 || !this.misbehavingOwners.has(owner)) return true;
+    return [...this.threads].every(({ currentOwner }) => currentOwner !== owner);
   }
 
-  /** Starts threads until there are as many as there should be, or one cannot be started. Never throws: it is called where nobody would catch. */
-  private fill(heir?: string): void {
-    while (!this.stopped && !this.pause && this.threads.size < this.options.workers) {
+  /**
+   * Starts threads up to the configured number, or until one cannot be started. Never throws, because its callers do
+   * not catch. `previousOwner`: the owner that lost the thread which is replaced.
+   */
+  private startThreads(previousOwner?: string): void {
+    while (!this.isStopped && !this.startTimer && this.threads.size < this.options.workers) {
       try {
-        this.threads.add(this.open(heir));
+        this.threads.add(this.openThread(previousOwner));
       } catch (cause) {
-        this.startLater(cause);
+        this.scheduleStart(cause); // sets the start timer, which ends the loop
       }
     }
   }
 
-  private open(heir: string | undefined): ScriptThread {
-    let isNew = true;
+  /** Creates a thread. `previousOwner`: the owner that lost the thread which this one replaces. */
+  private openThread(previousOwner: string | undefined): ScriptThread {
+    let isFirstReady = true;
     const onReady = (): void => {
-      if (isNew) this.failures = 0; // later ones say nothing about the threads that are still to be started
-      isNew = false;
+      if (isFirstReady) this.startFailures = 0; // later threads say nothing about those that are not started yet
+      isFirstReady = false;
       this.dispatch();
     };
-    this.start ??= startOf(this.options);
-    return new ScriptThread(this.start, { onReady, onEnd: (thread, reason, cause) => this.replace(thread, reason, cause) }, { open: this.options.openWorker, heir });
+    this.workerStart ??= createWorkerStart(this.options);
+    return new ScriptThread(
+      this.workerStart,
+      { onReady, onEnd: (thread, reason, cause) => this.handleThreadEnd(thread, reason, cause) },
+      { open: this.options.openWorker, previousOwner },
+    );
   }
 
-  private replace(thread: ScriptThread, reason: ThreadEnd, cause: unknown): void {
+  /** Replaces a thread that ended. `cause`: the error that it ended with, if any. */
+  private handleThreadEnd(thread: ScriptThread, reason: ThreadEndReason, cause: unknown): void {
     this.threads.delete(thread);
-    if (reason === 'not_started') this.startLater(cause);
-    else this.lost(thread.holder, reason, cause);
-    this.dispatch(); // an owner may have waited for this one, though another is free
+    if (reason === 'not_started') this.scheduleStart(cause);
+    else this.replaceLostThread(thread.currentOwner, reason, cause);
+    this.dispatch(); // an owner may have waited for this thread although another one is idle
   }
 
-  private lost(owner: string | undefined, reason: ThreadEnd, cause: unknown): void {
+  /** Logs the loss of a thread, penalizes the owner whose script ran in it, and starts another thread. */
+  private replaceLostThread(owner: string | undefined, reason: ThreadEndReason, cause: unknown): void {
     this.counts.threadEnds.add(reason);
-    if (owner !== undefined) this.suspects.add(owner);
-    const fields = { reason, ...(owner === undefined ? {} : { owner }), ...(cause === undefined ? {} : { err: cause }) };
-    if (reason === 'spoiled') this.options.log.debug(fields, 'codec.thread_replaced');
-    else this.options.log.warn(fields, 'codec.thread_replaced');
-    this.fill(owner);
+    if (owner !== undefined) this.misbehavingOwners.add(owner);
+    const fields = {
+      reason,
+      ...(owner === undefined ? {} : { owner }),
+      ...(cause === undefined ? {} : { err: cause }),
+    };
+    // A corrupted engine is normal: a script that uses much memory is enough.
+    if (reason === 'corrupted') this.options.log.debug(fields, 'codec.worker_restarted');
+    else this.options.log.warn(fields, 'codec.worker_restarted');
+    this.startThreads(owner);
   }
 
-  /** A thread that cannot start is a fault of the machine: tried again ever more slowly, and nobody is left waiting for it. */
-  private startLater(cause: unknown): void {
-    this.failures += 1;
+  /**
+   * A thread that cannot start is a problem of the machine: start it again with increasing delays, and reject the
+   * waiting scripts.
+   */
+  private scheduleStart(cause: unknown): void {
+    this.startFailures += 1;
     this.counts.threadEnds.add('not_started');
-    const pauseMs = Math.min(100 * 2 ** this.failures, LONGEST_PAUSE_MS);
-    this.options.log.error({ err: cause, retry_ms: pauseMs }, 'codec.thread_not_started');
-    const given = this.threads.size === 0 ? this.turns.takeAll() : [];
-    this.counts.runs.add('refused', given.length);
-    for (const { reject } of given) reject(unavailable());
-    clearTimeout(this.pause);
-    this.pause = setTimeout(() => {
-      this.pause = undefined;
-      this.fill();
-    }, pauseMs);
+    const delayMs = Math.min(FIRST_START_DELAY_MS * 2 ** (this.startFailures - 1), MAX_START_DELAY_MS);
+    this.options.log.error({ err: cause, retry_ms: delayMs }, 'codec.worker_start_failed');
+    const rejected = this.threads.size === 0 ? this.queue.removeAll() : [];
+    this.counts.runs.add('refused', rejected.length);
+    for (const { reject } of rejected) reject(createUnavailableError());
+    clearTimeout(this.startTimer);
+    this.startTimer = setTimeout(() => {
+      this.startTimer = undefined;
+      this.startThreads();
+    }, delayMs);
   }
 }
 
-const text = (name: string): string => asset(name).toString();
+const readTextAsset = (name: string): string => readAsset(name).toString();
 
-function startOf({ scriptMs, hardMs }: SandboxOptions): WorkerStart {
+/** Reads the start data of the threads from the program's files. */
+export function createWorkerStart({ timeoutMs, hardTimeoutMs }: RunLimits): WorkerStart {
   return {
-    engine: new WebAssembly.Module(new Uint8Array(asset('quickjs.wasm'))),
+    engine: new WebAssembly.Module(new Uint8Array(readAsset('quickjs.wasm'))),
     preludes: {
-      encoder: text('encoderGuest.js'),
-      decoder: text('decoderGuest.js'),
-      encoding: text('encoding-prelude.js'),
-      buffer: text('buffer-prelude.js'),
-      require: text('require-prelude.js'),
+      encoder: readTextAsset('encoderGuest.js'),
+      decoder: readTextAsset('decoderGuest.js'),
+      encoding: readTextAsset('encoding-prelude.js'),
+      buffer: readTextAsset('buffer-prelude.js'),
+      require: readTextAsset('require-prelude.js'),
     },
-    limits: { scriptMs, hardMs },
+    limits: { timeoutMs, hardTimeoutMs },
   };
 }
 
-function outputOf({ hex, fPort }: EncoderAnswer): EncodeResult['output'] {
+function decodeOutput({ hex, fPort }: EncoderAnswer): EncodeResult['output'] {
   return { bytes: new Uint8Array(Buffer.from(hex, 'hex')), fPort };
 }
 
-const busy = (): DomainError => new DomainError('exhausted', 'sandbox_busy', 'too many scripts wait for their turn; try again in a second', { retryAfterMs: RETRY_MS });
-const unavailable = (): DomainError =>
-  new DomainError('unavailable', 'sandbox_unavailable', 'the threads that run scripts cannot be started; the log of the server says why', { retryAfterMs: RETRY_MS });
+const createQueueFullError = (): DomainError =>
+  new DomainError('exhausted', 'codec_queue_full', 'too many scripts are waiting: try again in a second', {
+    retryAfterMs: RETRY_AFTER_MS,
+  });
+const createUnavailableError = (): DomainError =>
+  new DomainError(
+    'unavailable',
+    'codec_unavailable',
+    'the script threads cannot be started: see the server log for the reason',
+    { retryAfterMs: RETRY_AFTER_MS },
+  );

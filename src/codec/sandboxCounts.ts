@@ -1,17 +1,20 @@
-import { Durations, QUICK } from '../kernel/durations';
-import { Tally } from '../kernel/tally';
+import { DurationHistogram, SHORT_DURATION_BUCKETS } from '../kernel/durations';
+import { Counter } from '../kernel/counter';
 import type { CodecErrorCode } from './codecRun';
-import type { ThreadEnd } from './scriptThread';
+import type { ThreadEndReason } from './scriptThread';
 
-/** How a run ended: `ok`, a code of a CodecError, or `refused`: it did not run, because too many waited or there was no thread. */
-export type RunResult = 'ok' | 'refused' | CodecErrorCode;
+/**
+ * The outcome of a run: `ok`, the code of a CodecError, or `refused` if it did not run because the queue was full or no
+ * thread was available.
+ */
+type RunResult = 'ok' | 'refused' | CodecErrorCode;
 
-/** What the sandbox did since the server started. */
+/** Counts the runs of the sandbox since the server started. */
 export class SandboxCounts {
-  readonly runs = new Tally<RunResult>(['ok', 'refused', 'timeout', 'out_of_memory']);
-  /** How long scripts ran. */
-  readonly durations = new Durations(QUICK);
-  /** How long they waited for their turn, and ran. */
-  readonly waits = new Durations(QUICK);
-  readonly threadEnds = new Tally<ThreadEnd>(['hung', 'spoiled', 'crashed', 'not_started']);
+  readonly runs = new Counter<RunResult>(['ok', 'refused', 'timeout', 'out_of_memory']);
+  /** The run times. */
+  readonly durations = new DurationHistogram(SHORT_DURATION_BUCKETS);
+  /** The wait and run times together. */
+  readonly waits = new DurationHistogram(SHORT_DURATION_BUCKETS);
+  readonly threadEnds = new Counter<ThreadEndReason>(['timed_out', 'corrupted', 'crashed', 'not_started']);
 }

@@ -1,167 +1,209 @@
 import type { Worker } from 'node:worker_threads';
 import { DomainError } from '../kernel/errors';
-import { openWorker } from '../kernel/workers';
+import { startWorker } from '../kernel/workers';
 import type { CodecErrorCode } from './codecRun';
-import { cpuMsOf } from './threadTime';
-import { tooBusy } from './runLimits';
-import type { Job, Report, ScriptResult, WorkerStart } from './worker/messages';
+import { getThreadCpuTime } from './threadCpuTime';
+import { formatBusyMessage } from './runLimits';
+import type { ScriptJob, WorkerReport, ScriptResult, WorkerStart } from './worker/messages';
 
-// The engine's memory is not in here; this bounds what our own side of the thread may take.
-const RESOURCES = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 32 };
+// The engine's memory is not included. This limits the memory of our own code in the thread.
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 32 };
 
-/** How long a thread may take until it is ready, in milliseconds. */
-const START_MS = 10_000;
+/** The time limit for the start of a thread, in milliseconds. */
+const START_TIMEOUT_MS = 10_000;
 
-/** Makes the thread itself. Throws where the machine has none to give. */
+/** Creates the thread. Throws if the machine cannot provide one. */
 export type WorkerOpener = (start: WorkerStart) => Worker;
 
-/** Makes it of the program's own file. */
-export const openScriptWorker: WorkerOpener = (start) => openWorker('codecWorker.js', { workerData: start, resourceLimits: RESOURCES });
+/** Creates a thread from the program's own file. */
+export const openScriptWorker: WorkerOpener = (start) =>
+  startWorker('codecWorker.js', { workerData: start, resourceLimits: RESOURCE_LIMITS });
 
-/** Why a thread is no more: it hung, its engine may be damaged, it died, or it never got ready. */
-export type ThreadEnd = 'hung' | 'spoiled' | 'crashed' | 'not_started';
+/** Why a thread stopped: it hung, its engine may be corrupt, it died, or it never became ready. */
+export type ThreadEndReason = 'timed_out' | 'corrupted' | 'crashed' | 'not_started';
 
-/** Whom a thread tells what it is about. */
-export interface ThreadOwner {
-  /** It can take a job. */
+/** Receives the events of a thread. */
+interface ThreadListener {
+  /** The thread can accept a job. */
   onReady(thread: ScriptThread): void;
-  /** It takes none any more; whoever ran in it has been told. */
-  onEnd(thread: ScriptThread, reason: ThreadEnd, cause: unknown): void;
+  /** The thread accepts no more jobs. Its last job is already resolved. */
+  onEnd(thread: ScriptThread, reason: ThreadEndReason, cause: unknown): void;
 }
 
-interface Running {
+interface RunningJob {
   readonly resolve: (result: ScriptResult) => void;
   readonly reject: (error: Error) => void;
-  readonly since: number;
+  readonly startedAt: number;
 }
 
-/** One thread that runs scripts, one after the other. Ended at the hard deadline, and after anything that may have damaged it. */
+/**
+ * One thread that runs scripts one after the other. It is terminated at the hard deadline and after anything that may
+ * have corrupted it.
+ */
 export class ScriptThread {
   private readonly worker: Worker;
   private state: 'starting' | 'idle' | 'working' | 'ended' = 'starting';
-  private running: Running | undefined;
+  private running: RunningJob | undefined;
   private deadline: NodeJS.Timeout | undefined;
-  private cause: unknown;
-  private held: string | undefined;
-  private tid: number | undefined;
+  private exitCause: unknown;
+  private occupiedBy: string | undefined;
+  private systemThreadId: number | undefined;
+  /** The CPU time of the thread before its current script, in milliseconds. */
   private cpuMsBefore = 0;
 
-  /** Throws where no thread can be started. Not ready within `startMs` it counts as not started. Until it is ready `heir` holds it. */
+  /**
+   * Throws if no thread can be started. A thread that is not ready within `startTimeoutMs` counts as not started.
+   * `previousOwner`: the owner whose script ended the thread that this one replaces. Until this thread is ready, it counts
+   * as a thread of that owner, so that an owner whose scripts end threads does not occupy those of others.
+   */
   constructor(
     private readonly start: WorkerStart,
-    private readonly owner: ThreadOwner,
-    { open = openScriptWorker, startMs = START_MS, heir }: { readonly open?: WorkerOpener | undefined; readonly startMs?: number; readonly heir?: string | undefined } = {},
+    private readonly listener: ThreadListener,
+    {
+      open = openScriptWorker,
+      startTimeoutMs = START_TIMEOUT_MS,
+      previousOwner,
+    }: {
+      readonly open?: WorkerOpener | undefined;
+      readonly startTimeoutMs?: number;
+      readonly previousOwner?: string | undefined;
+    } = {},
   ) {
-    this.held = heir;
+    this.occupiedBy = previousOwner;
     this.worker = open(start);
-    this.deadline = setTimeout(() => setImmediate(() => this.startFailed(startMs)), startMs);
-    this.worker.on('message', (report: Report) => this.heard(report));
-    this.worker.on('error', (error) => (this.cause = error));
-    this.worker.on('exit', () => this.died());
+    // setImmediate: a message that arrived while this process was busy is processed first.
+    this.deadline = setTimeout(() => setImmediate(() => this.handleStartTimeout(startTimeoutMs)), startTimeoutMs);
+    this.worker.on('message', (report: WorkerReport) => this.handleReport(report));
+    this.worker.on('error', (error) => (this.exitCause = error));
+    this.worker.on('exit', () => this.handleExit());
   }
 
-  /** Whether it can take a job. */
+  /** Whether the thread can accept a job. */
   get isIdle(): boolean {
     return this.state === 'idle';
   }
 
-  /** Whose script is in it or is being cleaned up, or was in the one that it replaces. */
-  get holder(): string | undefined {
-    return this.held;
+  /** The owner whose script runs in the thread, or ran in the thread that this one replaces. */
+  get currentOwner(): string | undefined {
+    return this.occupiedBy;
   }
 
-  /** Runs a job of an owner; only when idle. Rejected only by `end`. */
-  async run(job: Job, owner: string): Promise<ScriptResult> {
+  /**
+   * Runs a job of an owner. Call it only when the thread is idle. Only `terminate` rejects it; every other
+   * failure is a result with `error`.
+   */
+  async run(job: ScriptJob, owner: string): Promise<ScriptResult> {
     this.state = 'working';
-    this.held = owner;
+    this.occupiedBy = owner;
     this.setDeadline();
     this.worker.postMessage(job, []);
-    return await new Promise((resolve, reject) => (this.running = { resolve, reject, since: performance.now() }));
+    return await new Promise((resolve, reject) => (this.running = { resolve, reject, startedAt: performance.now() }));
   }
 
-  /** Ends it, whatever it does; a job in it is refused with `shutting_down`. */
-  async end(): Promise<void> {
-    this.running?.reject(shuttingDown());
-    this.retire();
+  /** Terminates the thread in any state. Its job is rejected with `shutting_down`. */
+  async terminate(): Promise<void> {
+    this.running?.reject(createShutdownError());
+    this.markEnded();
     await this.worker.terminate();
   }
 
-  private heard(report: Report): void {
+  /** Handles a message of the thread: it has started, or it sends the result of its job. */
+  private handleReport(report: WorkerReport): void {
     if (this.state === 'ended') return;
-    if (report.kind === 'ready') {
-      clearTimeout(this.deadline);
-      this.state = 'idle';
-      this.held = undefined;
-      this.tid = report.tid;
-      this.cpuMsBefore = report.cpuMs;
-      this.owner.onReady(this);
-      return;
+    if (report.kind === 'answer') {
+      this.resolveJob(report.result);
+      if (report.isCorrupted) return this.discard('corrupted');
+    } else {
+      this.systemThreadId = report.systemThreadId;
     }
-    this.settle(report.result);
-    if (report.spoiled) this.discard('spoiled');
-    else this.setDeadline(); // cleaning up takes as long as the script made it
+    clearTimeout(this.deadline);
+    this.state = 'idle';
+    this.occupiedBy = undefined;
+    this.cpuMsBefore = report.cpuMs;
+    this.listener.onReady(this);
   }
 
-  private settle(result: ScriptResult): void {
+  private resolveJob(result: ScriptResult): void {
     this.running?.resolve(result);
     this.running = undefined;
   }
 
+  /** Starts the hard deadline of a script. */
   private setDeadline(): void {
     clearTimeout(this.deadline);
-    // An answer that arrived while this process was busy is heard before the thread is judged.
-    this.deadline = setTimeout(() => setImmediate(() => this.deadlinePassed()), this.start.limits.hardMs);
+    const timer = setTimeout(
+      // A message that arrived while this process was busy is processed first; the next job may have started then.
+      () => setImmediate(() => this.deadline === timer && this.handleDeadline()),
+      this.start.limits.hardTimeoutMs,
+    );
+    this.deadline = timer;
   }
 
-  private startFailed(startMs: number): void {
+  private handleStartTimeout(startTimeoutMs: number): void {
     if (this.state !== 'starting') return;
-    this.cause ??= new Error(`the thread was not ready after ${startMs} ms`);
+    this.exitCause ??= new Error(`the thread was not ready after ${startTimeoutMs} ms`);
     this.discard('not_started');
   }
 
-  private deadlinePassed(): void {
+  /** Terminates the thread at the hard deadline: its script did not end. */
+  private handleDeadline(): void {
     if (this.state !== 'working') return;
-    if (this.running) this.settle(this.overrun());
-    this.discard('hung');
+    this.resolveJob(this.createTimeoutResult());
+    this.discard('timed_out');
   }
 
-  /** The result of a script that does not stop. Where nobody knows what its thread computed, it is the script's fault. */
-  private overrun(): ScriptResult {
-    const { scriptMs, hardMs } = this.start.limits;
-    const cpuMs = cpuMsOf(this.tid);
-    if (cpuMs !== undefined && cpuMs - this.cpuMsBefore < scriptMs) return this.failure('timeout', `${tooBusy(this.start.limits)}; what it logged is lost`, true);
-    return this.failure('timeout', `the script could not be stopped and was ended after ${hardMs} ms, and its thread with it; what it logged is lost`, false);
+  /** The result of a script that does not stop. If the CPU time of its thread is unknown, the script is blamed. */
+  private createTimeoutResult(): ScriptResult {
+    const { timeoutMs, hardTimeoutMs } = this.start.limits;
+    const cpuMs = getThreadCpuTime(this.systemThreadId);
+    const wasMachineBusy = cpuMs !== undefined && cpuMs - this.cpuMsBefore < timeoutMs;
+    if (wasMachineBusy)
+      return this.createErrorResult('timeout', `${formatBusyMessage(this.start.limits)}; its log is lost`, true);
+    return this.createErrorResult(
+      'timeout',
+      `the script did not stop: its thread was terminated after ${hardTimeoutMs} ms; its log is lost`,
+      false,
+    );
   }
 
-  private died(): void {
+  /** Handles an exit that this class did not cause: the result of the running job is an error. */
+  private handleExit(): void {
     if (this.state === 'ended') return;
     const reason = this.state === 'starting' ? 'not_started' : 'crashed';
-    const outOfMemory = (this.cause as { code?: unknown } | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
-    const code = outOfMemory ? 'out_of_memory' : 'runtime_error';
-    this.settle(this.failure(code, 'the thread that ran the script broke; what it logged is lost', !outOfMemory));
-    this.retire();
-    this.owner.onEnd(this, reason, this.cause);
+    const isOutOfMemory = (this.exitCause as { code?: unknown } | undefined)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
+    const code = isOutOfMemory ? 'out_of_memory' : 'runtime_error';
+    this.resolveJob(this.createErrorResult(code, 'the thread of the script crashed; its log is lost', !isOutOfMemory));
+    this.markEnded();
+    this.listener.onEnd(this, reason, this.exitCause);
   }
 
-  private failure(code: CodecErrorCode, message: string, blameless: boolean): ScriptResult {
-    const executionTimeMs = this.running ? performance.now() - this.running.since : 0;
-    return { answer: undefined, warnings: [], logs: [], executionTimeMs, error: { code, message, lineNumber: undefined }, blameless };
+  private createErrorResult(code: CodecErrorCode, message: string, isServerFault: boolean): ScriptResult {
+    const executionTimeMs = this.running ? performance.now() - this.running.startedAt : 0;
+    return {
+      answer: undefined,
+      warnings: [],
+      logs: [],
+      executionTimeMs,
+      error: { code, message, lineNumber: undefined },
+      isServerFault,
+    };
   }
 
-  private discard(reason: ThreadEnd): void {
-    this.retire();
-    // The next thread need not wait until this one is gone.
+  /** Terminates the thread because of a failure, and reports its end. */
+  private discard(reason: ThreadEndReason): void {
+    this.markEnded();
+    // The next thread does not wait for the exit of this one.
     void this.worker.terminate();
-    this.owner.onEnd(this, reason, this.cause);
+    this.listener.onEnd(this, reason, this.exitCause);
   }
 
-  private retire(): void {
+  private markEnded(): void {
     this.state = 'ended';
     clearTimeout(this.deadline);
   }
 }
 
-/** The answer to whoever runs or waits when the sandbox is stopped. */
-export function shuttingDown(): DomainError {
-  return new DomainError('unavailable', 'shutting_down', 'the server is shutting down; try again when it is back');
+/** The error of running and waiting scripts when the sandbox stops. */
+export function createShutdownError(): DomainError {
+  return new DomainError('unavailable', 'shutting_down', 'the server is shutting down: try again after the restart');
 }

@@ -1,4 +1,4 @@
-// Node's types name WebAssembly without its constructors; TypeScript has them only together with the whole of a browser.
+// Node's types declare WebAssembly without its constructors; TypeScript has them only in the DOM library.
 declare namespace WebAssembly {
   interface Memory {
     readonly buffer: ArrayBuffer;

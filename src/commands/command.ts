@@ -2,21 +2,21 @@ import { DomainError } from '../kernel/errors';
 import type { JsonObject } from '../kernel/jsonValue';
 import type { ParamsSchema } from './paramSchema';
 
-/** How a command is carried: a JSON payload, or bytes made by an encoder. */
+/** How a command is sent: a JSON payload, or bytes from an encoder. */
 export type CommandMode = 'direct' | 'encoded';
 
-/** How it is checked that a command had its effect. */
+/** How the effect of a command is verified. */
 export type VerificationStrategy = 'no_verification' | 'wait_next_uplink' | 'query_after_ack';
 
-/** A state that a sensor is expected to show after the command. */
-export interface ExpectedSensorState {
+/** A sensor state that is expected after the command. */
+interface ExpectedSensorState {
   /** A sensor of the same device. */
   readonly sensorId: string;
   /** JSON or text, with `{{path}}` placeholders. */
   readonly valueTemplate: string;
 }
 
-/** A definition as it came in: mode and strategy may be missing. */
+/** A definition as received: mode and strategy may be missing. */
 export interface CommandDraft {
   /** Trimmed. */
   readonly name: string;
@@ -26,7 +26,7 @@ export interface CommandDraft {
   readonly paramsSchema: ParamsSchema;
   /** Encoded mode: rendered into the encoder's input; undefined: the parameters are the input. */
   readonly encodedParamsTemplate: JsonObject | undefined;
-  /** Direct mode: JSON in which a bare `{{path}}` may stand for a value. */
+  /** Direct mode: JSON in which a bare `{{path}}` may replace a value. */
   readonly directPayload: string | undefined;
   /** Encoded mode: JavaScript. */
   readonly customEncoder: string | undefined;
@@ -43,7 +43,7 @@ export interface CommandDraft {
   readonly encoderProfileId: string | undefined;
 }
 
-/** What a command does. */
+/** The validated definition of a command. */
 export interface CommandDefinition extends CommandDraft {
   readonly mode: CommandMode;
   readonly verificationStrategy: VerificationStrategy;
@@ -54,31 +54,44 @@ export interface Command extends CommandDefinition {
   readonly id: string;
   readonly organizationId: string;
   readonly deviceId: string;
-  /** 1 when created, one more with every update. */
+  /** Starts at 1 and increases with every update. */
   readonly revision: number;
   /** Unix milliseconds, as is updatedAt. */
   readonly createdAt: number;
   readonly updatedAt: number;
 }
 
-/** How many commands one device may have. */
-export const MOST_COMMANDS = 200;
+/** The maximum number of commands per device. */
+export const MAX_COMMANDS_PER_DEVICE = 200;
 
-/** The device has a command of this name, whatever the case. */
+/** Creates the error for a command name that the device already uses (case-insensitive). */
 export function commandNameTaken(name: string): DomainError {
-  return new DomainError('already_exists', 'name_taken', `the device has a command ${JSON.stringify(name)} already, upper and lower case aside; choose another name`);
+  return new DomainError(
+    'already_exists',
+    'name_taken',
+    `the device already has a command named ${JSON.stringify(name)} (names are case-insensitive); choose another name`,
+  );
 }
 
-/** Other commands query with this one. */
+/** Creates the error for a command that other commands use as their query command. */
 export function queryCommandInUse(commandId: string, usedBy: readonly string[]): DomainError {
-  const named = usedBy.slice(0, 5).map((name) => JSON.stringify(name));
-  const more = usedBy.length > named.length ? ` and ${usedBy.length - named.length} more` : '';
-  return new DomainError('conflict', 'query_command_in_use', `${named.join(', ')}${more} use this command as query command; give them another one first`, {
-    metadata: { command_id: commandId, uses: String(usedBy.length) },
-  });
+  const listedNames = usedBy.slice(0, 5).map((name) => JSON.stringify(name));
+  const remainder = usedBy.length > listedNames.length ? ` and ${usedBy.length - listedNames.length} more` : '';
+  return new DomainError(
+    'conflict',
+    'query_command_in_use',
+    `${listedNames.join(', ')}${remainder} use this command as query command; assign another query command to them first`,
+    {
+      metadata: { command_id: commandId, uses: String(usedBy.length) },
+    },
+  );
 }
 
-/** The device has as many commands as it may have. */
+/** Creates the error for a device that already has the maximum number of commands. */
 export function commandLimitReached(): DomainError {
-  return new DomainError('conflict', 'command_limit_reached', `the device has ${MOST_COMMANDS} commands, which is as many as one may have; delete one first`);
+  return new DomainError(
+    'conflict',
+    'command_limit_reached',
+    `the device already has the maximum of ${MAX_COMMANDS_PER_DEVICE} commands; delete one first`,
+  );
 }

@@ -1,4 +1,8 @@
-import { CommandMode as WireMode, ParamType as WireType, VerificationStrategy as WireStrategy } from '../gen/actuator_command/v2/actuator_command_service';
+import {
+  CommandMode as WireMode,
+  ParamType as WireType,
+  VerificationStrategy as WireStrategy,
+} from '../gen/actuator_command/v2/actuator_command_service';
 import type {
   Command as CommandMessage,
   CommandDefinition as DefinitionMessage,
@@ -8,7 +12,7 @@ import type {
   UpdateCommandRequest,
 } from '../gen/actuator_command/v2/actuator_command_service';
 import { validationFailed, type Violation } from '../kernel/errors';
-import { etagOf } from '../kernel/etags';
+import { getEtag } from '../kernel/etags';
 import type { JsonValue } from '../kernel/jsonValue';
 import { toTimestamp } from '../kernel/timestamps';
 import type { Command, CommandDefinition, CommandDraft, CommandMode, VerificationStrategy } from './command';
@@ -34,27 +38,41 @@ const TYPES: ReadonlyMap<WireType, ParamType> = new Map([
   [WireType.PARAM_TYPE_BOOLEAN, 'boolean'],
 ]);
 
-/** What is wrong with the definition in a request as far as it alone tells; nothing if there is none. */
+/** Validates the definition in a request without the database; no violations if there is no definition. */
 export function checkCommandMessage(request: CreateCommandRequest | UpdateCommandRequest): Violation[] {
   return request.command ? checkDefinition(draftFromMessage(request.command)) : [];
 }
 
-// As many as the proto allows: of a list that is too long the rest is not looked at.
-const MOST_STATES = 50;
+// The maximum of the proto. Items beyond it are not checked.
+const MAX_EXPECTED_STATES = 50;
 
-/** What the definition in a request refers to, whatever else is wrong with it. */
-export function referencesFromMessage({ expectedSensorStates, queryCommandId, customEncoder, encoderProfileId }: DefinitionMessage): CommandReferences {
-  return { expectedSensorStates: expectedSensorStates.slice(0, MOST_STATES), queryCommandId, customEncoder: customEncoder || undefined, encoderProfileId };
+/**
+ * Reads the parts of a definition that are checked against the database, even if the definition is invalid, so that all
+ * violations are reported together.
+ */
+export function referencesFromMessage({
+  expectedSensorStates,
+  queryCommandId,
+  customEncoder,
+  encoderProfileId,
+}: DefinitionMessage): CommandReferences {
+  return {
+    expectedSensorStates: expectedSensorStates.slice(0, MAX_EXPECTED_STATES),
+    queryCommandId,
+    customEncoder: customEncoder || undefined,
+    encoderProfileId,
+  };
 }
 
-/** The definition in a request. Throws `validation_failed` without one, or without mode or strategy. */
+/** Reads the definition in a request. Throws `validation_failed` if it, its mode or its strategy is missing. */
 export function definitionFromMessage(message: DefinitionMessage | undefined): CommandDefinition {
   const draft = message && draftFromMessage(message);
-  if (!draft?.mode || !draft.verificationStrategy) throw validationFailed([{ field: 'command', description: 'needs name, mode and verificationStrategy; give them' }]);
+  if (!draft?.mode || !draft.verificationStrategy)
+    throw validationFailed([{ field: 'command', description: 'must have name, mode and verificationStrategy' }]);
   return { ...draft, mode: draft.mode, verificationStrategy: draft.verificationStrategy };
 }
 
-/** The command as it is answered. */
+/** Converts a command to its proto message. */
 export function commandToMessage(command: Command): CommandMessage {
   return {
     id: command.id,
@@ -62,9 +80,11 @@ export function commandToMessage(command: Command): CommandMessage {
     deviceId: command.deviceId,
     name: command.name,
     description: command.description,
-    mode: wireOf(MODES, command.mode),
-    verificationStrategy: wireOf(STRATEGIES, command.verificationStrategy),
-    paramsSchema: Object.fromEntries(Object.entries(command.paramsSchema).map(([name, entry]) => [name, paramToMessage(entry)])),
+    mode: toWire(MODES, command.mode),
+    verificationStrategy: toWire(STRATEGIES, command.verificationStrategy),
+    paramsSchema: Object.fromEntries(
+      Object.entries(command.paramsSchema).map(([name, entry]) => [name, paramToMessage(entry)]),
+    ),
     encodedParamsTemplate: command.encodedParamsTemplate,
     directPayload: command.directPayload,
     customEncoder: command.customEncoder,
@@ -72,37 +92,46 @@ export function commandToMessage(command: Command): CommandMessage {
     mqttTopic: command.mqttTopic,
     confirmed: command.confirmed,
     queryCommandId: command.queryCommandId,
-    expectedSensorStates: command.expectedSensorStates.map(({ sensorId, valueTemplate }) => ({ sensorId, valueTemplate })),
+    expectedSensorStates: command.expectedSensorStates.map(({ sensorId, valueTemplate }) => ({
+      sensorId,
+      valueTemplate,
+    })),
     convergenceTimeout: command.convergenceTimeout,
     encoderProfileId: command.encoderProfileId,
     revision: command.revision,
     createdAt: toTimestamp(command.createdAt),
     updatedAt: toTimestamp(command.updatedAt),
-    etag: etagOf(command.revision),
+    etag: getEtag(command.revision),
   };
 }
 
-/** One page of commands as it is answered. */
+/** Converts one page of commands to its proto message. */
 export function commandPageToMessage(page: CommandPage): ListCommandsResponse {
   return { commands: page.commands.map(commandToMessage), nextPageToken: page.nextPageToken };
 }
 
+/** Reads a definition from its proto message. Mode and strategy are undefined if they are not set. */
 function draftFromMessage(message: DefinitionMessage): CommandDraft {
   return {
     name: message.name,
     description: message.description,
     mode: MODES.get(message.mode),
     verificationStrategy: STRATEGIES.get(message.verificationStrategy),
-    paramsSchema: Object.fromEntries(Object.entries(message.paramsSchema).map(([name, entry]) => [name, paramFromMessage(entry)])),
+    paramsSchema: Object.fromEntries(
+      Object.entries(message.paramsSchema).map(([name, entry]) => [name, paramFromMessage(entry)]),
+    ),
     encodedParamsTemplate: message.encodedParamsTemplate,
-    // An empty text says as little as none.
+    // An empty text means the same as a missing one.
     directPayload: message.directPayload || undefined,
     customEncoder: message.customEncoder || undefined,
     fPort: message.fPort,
     mqttTopic: message.mqttTopic,
     confirmed: message.confirmed,
     queryCommandId: message.queryCommandId,
-    expectedSensorStates: message.expectedSensorStates.map(({ sensorId, valueTemplate }) => ({ sensorId, valueTemplate })),
+    expectedSensorStates: message.expectedSensorStates.map(({ sensorId, valueTemplate }) => ({
+      sensorId,
+      valueTemplate,
+    })),
     convergenceTimeout: message.convergenceTimeout,
     encoderProfileId: message.encoderProfileId,
   };
@@ -111,7 +140,7 @@ function draftFromMessage(message: DefinitionMessage): CommandDraft {
 function paramFromMessage(message: ParamMessage): ParamSchema {
   return {
     type: TYPES.get(message.type),
-    // null is a default, absent is none.
+    // null is a default value, an absent field is not.
     default: message.default as JsonValue | undefined,
     description: message.description,
     min: message.min,
@@ -123,7 +152,7 @@ function paramFromMessage(message: ParamMessage): ParamSchema {
 
 function paramToMessage(entry: ParamSchema): ParamMessage {
   return {
-    type: entry.type ? wireOf(TYPES, entry.type) : WireType.PARAM_TYPE_UNSPECIFIED,
+    type: entry.type ? toWire(TYPES, entry.type) : WireType.PARAM_TYPE_UNSPECIFIED,
     default: entry.default,
     description: entry.description,
     min: entry.min,
@@ -133,7 +162,8 @@ function paramToMessage(entry: ParamSchema): ParamMessage {
   };
 }
 
-function wireOf<Wire, Word>(table: ReadonlyMap<Wire, Word>, word: Word): Wire {
-  for (const [wire, known] of table) if (known === word) return wire;
-  throw new TypeError(`${String(word)} has no number in the proto`);
+/** Returns the enum number of a value in the proto. */
+function toWire<Wire, Value>(table: ReadonlyMap<Wire, Value>, value: Value): Wire {
+  for (const [wire, candidate] of table) if (candidate === value) return wire;
+  throw new TypeError(`${String(value)} has no number in the proto`);
 }

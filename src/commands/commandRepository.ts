@@ -1,4 +1,11 @@
-import { foldName, IdsRepository, uniqueOr, type Database, type Db, type HotStatement } from '../database';
+import {
+  normalizeForSearch,
+  IdsRepository,
+  onUniqueViolation,
+  type Database,
+  type Db,
+  type PreparedStatement,
+} from '../database';
 import type { SensorUse } from '../devices';
 import { notFound } from '../kernel/errors';
 import type { CreatedPosition } from '../kernel/pages';
@@ -9,21 +16,34 @@ interface CommandRow {
   readonly organization_id: string;
   readonly device_id: string;
   readonly name: string;
-  /** JSON of the definition but the name. */
+  /** JSON of the definition without the name. */
   readonly definition: string;
   readonly revision: number;
   readonly created_at: number;
   readonly updated_at: number;
 }
 
-const COLUMNS = ['c.id', 'c.organization_id', 'c.device_id', 'c.name', 'c.definition', 'c.revision', 'c.created_at', 'c.updated_at'];
+const COLUMNS = [
+  'c.id',
+  'c.organization_id',
+  'c.device_id',
+  'c.name',
+  'c.definition',
+  'c.revision',
+  'c.created_at',
+  'c.updated_at',
+];
 
-const GET: HotStatement = {
+const GET: PreparedStatement = {
   name: 'commands.get',
-  sql: () => `select ${COLUMNS.join(', ')} from commands c where c.organization_id = ? and c.device_id = ? and c.id = ?`,
+  sql: () =>
+    `select ${COLUMNS.join(', ')} from commands c where c.organization_id = ? and c.device_id = ? and c.id = ?`,
 };
 
-/** Commands and the sensors that they expect a state of. Assumes validated input, and for writes that the device is locked. */
+/**
+ * Stores commands and the sensors whose states they expect. Assumes validated input; writes also assume a locked
+ * device.
+ */
 export class CommandRepository {
   constructor(private readonly db: Db) {}
 
@@ -34,65 +54,108 @@ export class CommandRepository {
     return command;
   }
 
-  /** The command, if this device has it. */
+  /** Finds a command of this device. */
   async find(organizationId: string, deviceId: string, id: string): Promise<Command | undefined> {
     const [row] = await this.db.all<CommandRow>(GET, [organizationId, deviceId, id]);
     return row && commandFromRow(row);
   }
 
-  /** Newest created first, beginning behind `after`; of these alone where `ids` are given. */
-  async list(organizationId: string, deviceId: string, after: CreatedPosition | undefined, limit: number, ids?: ReadonlySet<string>): Promise<Command[]> {
-    const query = this.ofDevice(organizationId, deviceId).select<CommandRow[]>(COLUMNS).orderBy([{ column: 'c.created_at', order: 'desc' }, { column: 'c.id', order: 'desc' }]).limit(limit);
+  /** Lists commands newest first, after the position `after`; only those in `ids` if set. */
+  async list(
+    organizationId: string,
+    deviceId: string,
+    after: CreatedPosition | undefined,
+    limit: number,
+    ids?: ReadonlySet<string>,
+  ): Promise<Command[]> {
+    const query = this.queryDeviceCommands(organizationId, deviceId)
+      .select<CommandRow[]>(COLUMNS)
+      .orderBy([
+        { column: 'c.created_at', order: 'desc' },
+        { column: 'c.id', order: 'desc' },
+      ])
+      .limit(limit);
     if (after) void query.whereRaw('(c.created_at, c.id) < (?, ?)', [after.createdAt, after.id]);
-    if (ids) void query.whereIn('c.id', (await this.ofDevice(organizationId, deviceId).pluck<string[]>('c.id')).filter((id) => ids.has(id))); // a device has fewer than a key may name
+    if (ids) {
+      // Filtered here and not in SQL, because a key may name many more commands than the device has.
+      const deviceCommandIds = await this.queryDeviceCommands(organizationId, deviceId).pluck<string[]>('c.id');
+      void query.whereIn(
+        'c.id',
+        deviceCommandIds.filter((id) => ids.has(id)),
+      );
+    }
     const rows = await query;
     return rows.map(commandFromRow);
   }
 
-  /** How many commands the device has. */
+  /** Counts the commands of the device. */
   async count(organizationId: string, deviceId: string): Promise<number> {
-    const row = await this.ofDevice(organizationId, deviceId).count<{ commands: number }[]>({ commands: '*' }).first();
+    const row = await this.queryDeviceCommands(organizationId, deviceId)
+      .count<{ commands: number }[]>({ commands: '*' })
+      .first();
     return row?.commands ?? 0;
   }
 
   /** Adds a command. Throws `name_taken`. */
   async create(organizationId: string, command: Command): Promise<void> {
     const { id, deviceId, revision, createdAt, updatedAt } = command;
-    const row = { ...definitionColumns(command), id, organization_id: organizationId, device_id: deviceId, revision, created_at: createdAt, updated_at: updatedAt };
-    await uniqueOr(this.db.dialect, () => commandNameTaken(command.name), async () => await this.db.knex('commands').insert(row));
-    await this.addSensors(command);
+    const row = {
+      ...formatDefinitionColumns(command),
+      id,
+      organization_id: organizationId,
+      device_id: deviceId,
+      revision,
+      created_at: createdAt,
+      updated_at: updatedAt,
+    };
+    await onUniqueViolation(
+      this.db.dialect,
+      () => commandNameTaken(command.name),
+      async () => await this.db.knex('commands').insert(row),
+    );
+    await this.insertSensorUses(command);
   }
 
-  /** Replaces the definition of a command that is there. Throws `name_taken`. */
+  /** Replaces the definition of an existing command. Throws `name_taken`. */
   async update(organizationId: string, command: Command): Promise<void> {
     const { id, deviceId, revision, updatedAt } = command;
-    const columns = { ...definitionColumns(command), revision, updated_at: updatedAt };
-    await uniqueOr(this.db.dialect, () => commandNameTaken(command.name), async () => await this.ofDevice(organizationId, deviceId).where('c.id', id).update(columns));
+    const columns = { ...formatDefinitionColumns(command), revision, updated_at: updatedAt };
+    await onUniqueViolation(
+      this.db.dialect,
+      () => commandNameTaken(command.name),
+      async () => await this.queryDeviceCommands(organizationId, deviceId).where('c.id', id).update(columns),
+    );
     await this.db.knex('command_sensors').where('command_id', id).delete();
-    await this.addSensors(command);
+    await this.insertSensorUses(command);
   }
 
-  /** Deletes a command that no other queries with. */
+  /** Deletes a command. The caller must check that no other command uses it as query command. */
   async delete(organizationId: string, deviceId: string, id: string): Promise<void> {
-    await this.ofDevice(organizationId, deviceId).where('c.id', id).delete();
+    await this.queryDeviceCommands(organizationId, deviceId).where('c.id', id).delete();
   }
 
-  /** The names of the commands that query with this one. */
-  async namesOfQueriers(organizationId: string, deviceId: string, id: string): Promise<string[]> {
-    return await this.ofDevice(organizationId, deviceId).where('c.query_command_id', id).orderBy('c.name').pluck<string[]>('c.name');
+  /** Returns the names of the commands that use this one as query command. */
+  async listQueryingCommandNames(organizationId: string, deviceId: string, id: string): Promise<string[]> {
+    return await this.queryDeviceCommands(organizationId, deviceId)
+      .where('c.query_command_id', id)
+      .orderBy('c.name')
+      .pluck<string[]>('c.name');
   }
 
-  /** Which commands expect a state of one of these sensors. */
-  async usesOfSensors(organizationId: string, sensorIds: readonly string[]): Promise<SensorUse[]> {
-    return await this.uses(organizationId)
+  /**
+   * Returns which command uses which of these sensors in its expected states: one entry per pair of a command and a
+   * sensor.
+   */
+  async findSensorUses(organizationId: string, sensorIds: readonly string[]): Promise<SensorUse[]> {
+    return await this.querySensorUses(organizationId)
       .whereIn('u.sensor_id', [...sensorIds])
       .select<SensorUse[]>({ sensorId: 'u.sensor_id', commandName: 'c.name' })
       .orderBy(['u.sensor_id', 'c.name']);
   }
 
-  /** How many commands expect a state of a sensor that has this template. */
-  async countUsesOfTemplate(organizationId: string, sensorTemplateId: string): Promise<number> {
-    const row = await this.uses(organizationId)
+  /** Counts the commands that expect a state of a sensor of this template. */
+  async countTemplateUses(organizationId: string, sensorTemplateId: string): Promise<number> {
+    const row = await this.querySensorUses(organizationId)
       .join('sensors as s', 's.id', 'u.sensor_id')
       .where('s.organization_id', organizationId)
       .where('s.sensor_template_id', sensorTemplateId)
@@ -101,28 +164,38 @@ export class CommandRepository {
     return row?.commands ?? 0;
   }
 
-  private uses(organizationId: string) {
-    return this.db.knex('commands as c').where('c.organization_id', organizationId).join('command_sensors as u', 'u.command_id', 'c.id');
+  /** Builds the query for the commands `c` and the sensors whose states they expect (`u`). */
+  private querySensorUses(organizationId: string) {
+    return this.db
+      .knex('commands as c')
+      .where('c.organization_id', organizationId)
+      .join('command_sensors as u', 'u.command_id', 'c.id');
   }
 
-  private async addSensors(command: Command): Promise<void> {
+  /** Stores the sensors whose states the command expects. */
+  private async insertSensorUses(command: Command): Promise<void> {
     if (command.expectedSensorStates.length === 0) return;
-    await this.db.knex('command_sensors').insert(command.expectedSensorStates.map(({ sensorId }) => ({ command_id: command.id, sensor_id: sensorId })));
+    await this.db
+      .knex('command_sensors')
+      .insert(command.expectedSensorStates.map(({ sensorId }) => ({ command_id: command.id, sensor_id: sensorId })));
   }
 
-  private ofDevice(organizationId: string, deviceId: string) {
+  private queryDeviceCommands(organizationId: string, deviceId: string) {
     return this.db.knex('commands as c').where('c.organization_id', organizationId).where('c.device_id', deviceId);
   }
 }
 
-/** How to ask which of some ids are no commands of an organization, of whichever device. */
-export function missingCommands(database: Database): (organizationId: string, ids: readonly string[]) => Promise<string[]> {
+/** Creates a query for the ids that are not commands of any device of an organization. */
+export function createMissingCommandsQuery(
+  database: Database,
+): (organizationId: string, ids: readonly string[]) => Promise<string[]> {
   const commands = new IdsRepository(database.db, 'commands');
-  return async (organizationId, ids) => await commands.missing(organizationId, ids);
+  return async (organizationId, ids) => await commands.findMissing(organizationId, ids);
 }
 
-function definitionColumns(command: Command): Record<string, string | null> {
-  // Named one by one: what is not of the definition stays out of its column.
+/** Returns the columns of the definition: the fields that are searched have their own columns, the others are JSON. */
+function formatDefinitionColumns(command: Command): Record<string, string | null> {
+  // Fields are listed one by one, so that no other field is stored in this column.
   const definition: Omit<CommandDefinition, 'name'> = {
     description: command.description,
     mode: command.mode,
@@ -139,7 +212,12 @@ function definitionColumns(command: Command): Record<string, string | null> {
     convergenceTimeout: command.convergenceTimeout,
     encoderProfileId: command.encoderProfileId,
   };
-  return { name: command.name, name_folded: foldName(command.name), definition: JSON.stringify(definition), query_command_id: command.queryCommandId ?? null };
+  return {
+    name: command.name,
+    name_folded: normalizeForSearch(command.name),
+    definition: JSON.stringify(definition),
+    query_command_id: command.queryCommandId ?? null,
+  };
 }
 
 function commandFromRow(row: CommandRow): Command {

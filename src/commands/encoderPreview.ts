@@ -5,38 +5,38 @@ import { type Device, DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
 import { throwIfAny, type Violation } from '../kernel/errors';
 import { isId } from '../kernel/ids';
-import { InsertionRoom } from '../kernel/jsonTemplate';
-import { type JsonObject, jsonProblem } from '../kernel/jsonValue';
+import { InsertionBudget } from '../kernel/jsonTemplate';
+import { type JsonObject, findJsonProblem } from '../kernel/jsonValue';
 import { CodecRepository } from '../profiles';
 import { renderEncoderInput } from './commandTemplates';
-import { deviceVariables, type Encoder, runEncoder } from './encoder';
-import { type EncoderSource, findEncoder, type FoundEncoder } from './profileEncoder';
+import { getDeviceVariables, type Encoder, runEncoder } from './encoder';
+import { type EncoderSource, findEncoder, type EncoderLookup } from './profileEncoder';
 
-/** The encoder to try, and what it is given. */
+/** The encoder to try, and its input. */
 export interface PreviewRequest extends EncoderSource {
   readonly template: JsonObject | undefined;
-  /** As they are: no schema, no defaults. */
+  /** Used unchanged: no schema, no defaults. */
   readonly params: JsonObject;
   readonly fPort: number | undefined;
 }
 
-/** What came of running it. */
-export interface EncoderPreview extends Omit<EncodeResult, 'error' | 'blameless'> {
-  readonly error: Omit<CodecError, 'code'> & { readonly code: CodecError['code'] | 'template_error' } | undefined;
+/** The result of a preview. */
+export interface EncoderPreview extends Omit<EncodeResult, 'error' | 'isServerFault'> {
+  readonly error: (Omit<CodecError, 'code'> & { readonly code: CodecError['code'] | 'template_error' }) | undefined;
 }
 
-/** What the room needs of the house for previews. */
-export interface PreviewOptions {
+/** Dependencies of encoder previews. */
+interface PreviewOptions {
   readonly database: Database;
   readonly encoder: Encoder;
   readonly clock: Clock;
 }
 
-/** What templates see instead of the id of an execution. */
-const NO_EXECUTION = '00000000-0000-7000-8000-000000000000';
+/** Replaces the execution id in templates. */
+const PREVIEW_EXECUTION_ID = '00000000-0000-7000-8000-000000000000';
 
-/** Tries encoders. Nothing is stored, nothing is sent. */
-export class EncoderPreviews {
+/** Runs encoders for a preview. Stores and sends nothing. */
+export class EncoderPreviewService {
   private readonly devices: DeviceRepository;
   private readonly connections: ConnectionRepository;
   private readonly codecs: CodecRepository;
@@ -48,57 +48,103 @@ export class EncoderPreviews {
   }
 
   /**
-   * Renders and encodes for a device as an execution would; without an encoder of its own the request tries that of the profile that it names. Throws `device_not_found`, `validation_failed`, `sandbox_busy`, `sandbox_unavailable`. What the machine did to the encoder is an error of
-   * the preview too. `signal` of the call: the preview of a caller who went away gives up its place.
+   * Renders and encodes for a device like an execution does. Without a custom encoder it uses the encoder of the named
+   * profile. Throws `device_not_found`, `validation_failed`, `codec_queue_full`, `codec_unavailable`. Interruptions
+   * by the machine are also errors of the preview. If `signal` aborts, the preview leaves the queue.
    */
-  async preview(organizationId: string, deviceId: string, request: PreviewRequest, signal?: AbortSignal): Promise<EncoderPreview> {
+  async preview(
+    organizationId: string,
+    deviceId: string,
+    request: PreviewRequest,
+    signal?: AbortSignal,
+  ): Promise<EncoderPreview> {
     const device = await this.devices.get(organizationId, deviceId);
     const { script = '', problem } = await this.findEncoder(request);
-    throwIfAny([...paramsViolations(request.params), ...profileViolations(problem)]);
-    const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
-    const execution = { id: NO_EXECUTION, triggerId: NO_EXECUTION, enqueuedAt: new Date(this.options.clock.now()).toISOString() };
-    const { data, violations } = renderEncoderInput(request.template, 'encodedParamsTemplate', { params: request.params, device: target, execution, room: new InsertionRoom() });
-    if (data === undefined) return templateError(violations);
-    const kind = await this.kindOf(organizationId, device);
+    throwIfAny([...checkPreviewParams(request.params), ...createProfileViolations(problem)]);
+    const templateDevice = {
+      id: device.id,
+      name: device.name,
+      clientDeviceId: device.physicalDevice?.clientDeviceId ?? '',
+    };
+    const execution = {
+      id: PREVIEW_EXECUTION_ID,
+      triggerId: PREVIEW_EXECUTION_ID,
+      enqueuedAt: new Date(this.options.clock.now()).toISOString(),
+    };
+    const { data, violations } = renderEncoderInput(request.template, 'encodedParamsTemplate', {
+      params: request.params,
+      device: templateDevice,
+      execution,
+      budget: new InsertionBudget(),
+    });
+    if (data === undefined) return createTemplateErrorPreview(violations);
+    const connectorType = await this.findConnectorType(organizationId, device);
     const { fPort } = request;
-    const variables = deviceVariables(device);
-    // An owner of their own: previews never hold up the executions of their organization.
-    const outcome = await runEncoder(this.options.encoder, { owner: `${organizationId}:preview`, kind, script, data, variables, fPort, signal });
-    return isLorawan(kind) && outcome.output && outcome.output.fPort === undefined ? { ...outcome, warnings: [...outcome.warnings, NEEDS_PORT] } : outcome;
+    const variables = getDeviceVariables(device);
+    // Previews have their own queue owner, so they never delay the executions of their organization.
+    const outcome = await runEncoder(this.options.encoder, {
+      owner: `${organizationId}:preview`,
+      connectorType,
+      script,
+      data,
+      variables,
+      fPort,
+      signal,
+    });
+    return isLorawan(connectorType) && outcome.output && outcome.output.fPort === undefined
+      ? { ...outcome, warnings: [...outcome.warnings, FPORT_MISSING_WARNING] }
+      : outcome;
   }
 
-  /** Names the profile that a request needs and that is not there, or has no encoder; nothing of a device that is not there. */
+  /**
+   * Reports the profile that a request needs if it does not exist or has no encoder. Reports none if the device does
+   * not exist.
+   */
   async checkReferences(organizationId: string, deviceId: string, request: PreviewRequest): Promise<Violation[]> {
     if (!isId(deviceId) || !(await this.devices.find(organizationId, deviceId))) return [];
-    return profileViolations((await this.findEncoder(request)).problem);
+    return createProfileViolations((await this.findEncoder(request)).problem);
   }
 
-  /** Beside a script of its own the profile counts for nothing. */
-  private async findEncoder({ customEncoder, encoderProfileId }: EncoderSource): Promise<FoundEncoder> {
-    return await findEncoder(this.codecs, { customEncoder, encoderProfileId: customEncoder === undefined ? encoderProfileId : undefined });
+  /** A custom encoder takes precedence over the profile. */
+  private async findEncoder({ customEncoder, encoderProfileId }: EncoderSource): Promise<EncoderLookup> {
+    return await findEncoder(this.codecs, {
+      customEncoder,
+      encoderProfileId: customEncoder === undefined ? encoderProfileId : undefined,
+    });
   }
 
-  private async kindOf(organizationId: string, { physicalDevice }: Device): Promise<string | undefined> {
+  /** Returns the connector type of the connection that the device is bound to; undefined if there is none. */
+  private async findConnectorType(organizationId: string, { physicalDevice }: Device): Promise<string | undefined> {
     const connection = physicalDevice && (await this.connections.find(organizationId, physicalDevice.connectionId));
     return connection && findConnector(connection.connectorId)?.type;
   }
 }
 
-/** Of what is wrong with a template; the others are counted. */
-const MOST_NAMED = 20;
-const NEEDS_PORT = 'the device is on LoRaWAN, where an execution needs an fPort; return one, or give the command one';
+/** The maximum number of listed template violations; further ones are only counted. */
+const MAX_LISTED_VIOLATIONS = 20;
+const FPORT_MISSING_WARNING =
+  'the device uses LoRaWAN, which requires an fPort; return one from the encoder, or set it in the command';
 
-function paramsViolations(params: JsonObject): Violation[] {
-  const problem = jsonProblem(params);
+function checkPreviewParams(params: JsonObject): Violation[] {
+  const problem = findJsonProblem(params);
   return problem === undefined ? [] : [{ field: 'params', description: problem }];
 }
 
-function profileViolations(problem: string | undefined): Violation[] {
+function createProfileViolations(problem: string | undefined): Violation[] {
   return problem === undefined ? [] : [{ field: 'encoderProfileId', description: problem }];
 }
 
-function templateError(violations: readonly Violation[]): EncoderPreview {
-  const named = violations.slice(0, MOST_NAMED).map(({ field, description }) => `${field} ${description}`);
-  const message = `${named.join('; ')}${violations.length > MOST_NAMED ? ` (and ${violations.length - MOST_NAMED} more)` : ''}`;
-  return { output: undefined, warnings: [], logs: [], executionTimeMs: 0, error: { code: 'template_error', message, lineNumber: undefined } };
+/** Creates the result of a preview whose template could not be rendered, so that the encoder did not run. */
+function createTemplateErrorPreview(violations: readonly Violation[]): EncoderPreview {
+  const listedViolations = violations
+    .slice(0, MAX_LISTED_VIOLATIONS)
+    .map(({ field, description }) => `${field} ${description}`);
+  const message = `${listedViolations.join('; ')}${violations.length > MAX_LISTED_VIOLATIONS ? ` (and ${violations.length - MAX_LISTED_VIOLATIONS} more)` : ''}`;
+  return {
+    output: undefined,
+    warnings: [],
+    logs: [],
+    executionTimeMs: 0,
+    error: { code: 'template_error', message, lineNumber: undefined },
+  };
 }

@@ -1,19 +1,28 @@
-import type { EncoderPreview as PreviewMessage, PreviewEncoderRequest } from '../gen/actuator_command/v2/actuator_command_service';
+import type {
+  EncoderPreview as PreviewMessage,
+  PreviewEncoderRequest,
+} from '../gen/actuator_command/v2/actuator_command_service';
 import type { Violation } from '../kernel/errors';
 import type { EncoderPreview, PreviewRequest } from './encoderPreview';
 
-/** What is wrong with a request as far as it alone tells: it needs an encoder, whosever. */
+/** Validates a preview request without the database: it needs a custom encoder or a profile. */
 export function checkPreviewMessage({ customEncoder, encoderProfileId }: PreviewEncoderRequest): Violation[] {
   if (customEncoder !== '' || encoderProfileId !== undefined) return [];
-  return [{ field: 'customEncoder', description: 'is required; give it, or encoderProfileId' }];
+  return [{ field: 'customEncoder', description: 'is required unless encoderProfileId is set' }];
 }
 
-/** The encoder to try. */
+/** Reads the preview request. */
 export function previewFromMessage(message: PreviewEncoderRequest): PreviewRequest {
-  return { customEncoder: message.customEncoder || undefined, encoderProfileId: message.encoderProfileId, template: message.encodedParamsTemplate, params: message.params ?? {}, fPort: message.fPort };
+  return {
+    customEncoder: message.customEncoder || undefined,
+    encoderProfileId: message.encoderProfileId,
+    template: message.encodedParamsTemplate,
+    params: message.params ?? {},
+    fPort: message.fPort,
+  };
 }
 
-/** What came of it, as it is answered. */
+/** Converts a preview to its proto message. */
 export function previewToMessage({ output, logs, warnings, executionTimeMs, error }: EncoderPreview): PreviewMessage {
   return {
     output: output && outputToMessage(output),
@@ -24,7 +33,10 @@ export function previewToMessage({ output, logs, warnings, executionTimeMs, erro
   };
 }
 
-function outputToMessage({ bytes, fPort }: NonNullable<EncoderPreview['output']>): NonNullable<PreviewMessage['output']> {
+function outputToMessage({
+  bytes,
+  fPort,
+}: NonNullable<EncoderPreview['output']>): NonNullable<PreviewMessage['output']> {
   const buffer = Buffer.from(bytes);
   return { bytes: [...bytes], bytesHex: buffer.toString('hex'), bytesBase64: buffer.toString('base64'), fPort };
 }

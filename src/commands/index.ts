@@ -1,11 +1,18 @@
-export type { Command, CommandDefinition, CommandMode, ExpectedSensorState, VerificationStrategy } from './command';
-export { commandHandlers, type CommandHandlers } from './commandHandlers';
-export { missingCommands } from './commandRepository';
+export type { Command, CommandDefinition, VerificationStrategy } from './command';
+export { commandHandlers } from './commandHandlers';
+export { createMissingCommandsQuery } from './commandRepository';
 export { CommandRepository } from './commandRepository';
-export { CommandService, type CommandOptions, type CommandPage, type CommandQuery } from './commandService';
-export { ENCODED_TEMPLATE, renderDirect, renderEncoderInput, renderExpected, type RenderedState, type TemplateExecution, type TemplateValues } from './commandTemplates';
-export { deviceVariables, encoderProblem, runEncoder, type Encoder, type Variables } from './encoder';
-export { EncoderPreviews, type EncoderPreview, type PreviewOptions } from './encoderPreview';
-export { evaluateParams, paramsHash, type EvaluatedParams } from './params';
-export type { ParamSchema, ParamsSchema, ParamType } from './paramSchema';
-export { sensorsInUse, valueTypeUses } from './sensorUses';
+export { CommandService } from './commandService';
+export {
+  ENCODED_TEMPLATE,
+  renderDirectPayload,
+  renderEncoderInput,
+  renderExpectedStates,
+  type TemplateExecution,
+  type TemplateValues,
+} from './commandTemplates';
+export { getDeviceVariables, formatEncoderError, runEncoder, type Encoder, type Variables } from './encoder';
+export { EncoderPreviewService } from './encoderPreview';
+export { evaluateParams, hashParams } from './params';
+export type { ParamSchema } from './paramSchema';
+export { findSensorUses, countCommandUses } from './sensorUses';

@@ -1,121 +1,163 @@
-import { canonicalJson, jsonEqual } from '../kernel/canonicalJson';
+import { canonicalJson, isJsonEqual } from '../kernel/canonicalJson';
 import type { Violation } from '../kernel/errors';
-import { jsonProblem, type JsonValue } from '../kernel/jsonValue';
-import { LONGEST_MATCHED_TEXT, matchesPattern, PatternBudget } from './pattern';
+import { findJsonProblem, type JsonValue } from '../kernel/jsonValue';
+import { MAX_MATCHED_TEXT_LENGTH, matchesPattern, PatternBudget } from './pattern';
 
-/** The types that a parameter can have. */
+/** The types of a parameter. */
 export type ParamType = 'string' | 'integer' | 'number' | 'boolean';
 
-/** What one parameter of a command may be. */
+/** The schema of one parameter of a command. */
 export interface ParamSchema {
   /** Undefined: any JSON value. */
   readonly type: ParamType | undefined;
-  /** The value when the caller gives none, null included; undefined: the parameter is required. */
+  /** The value if the caller sends none or null; undefined: the parameter is required. */
   readonly default: JsonValue | undefined;
   readonly description: string | undefined;
-  /** Bounds of a number, both allowed themselves. */
+  /** Inclusive bounds of a number. */
   readonly min: number | undefined;
   readonly max: number | undefined;
   /** The allowed values; empty: all. */
   readonly enum: readonly JsonValue[];
-  /** A regular expression (RE2) that a text must match somewhere. */
+  /** A regular expression (RE2) that must match some part of the text. */
   readonly pattern: string | undefined;
 }
 
-/** The parameters of a command by name. */
+/** The parameter schemas by parameter name. */
 export type ParamsSchema = Readonly<Record<string, ParamSchema>>;
 
-/** The most bytes of a params schema as JSON. */
-const LARGEST_SCHEMA = 65_536;
+/** The maximum size of a params schema as JSON, in bytes. */
+const MAX_SCHEMA_BYTES = 65_536;
 const NAME = /^[A-Za-z_]\w{0,63}$/;
 
-const TYPES: Readonly<Record<ParamType, { readonly fits: (value: JsonValue) => boolean; readonly words: string }>> = {
-  string: { fits: (value) => typeof value === 'string', words: 'a text' },
-  integer: { fits: (value) => Number.isSafeInteger(value), words: 'a whole number of at most 2^53 - 1 in size' },
-  number: { fits: (value) => typeof value === 'number', words: 'a number' },
-  boolean: { fits: (value) => typeof value === 'boolean', words: 'true or false' },
+const TYPES: Readonly<
+  Record<ParamType, { readonly isOfType: (value: JsonValue) => boolean; readonly description: string }>
+> = {
+  string: { isOfType: (value) => typeof value === 'string', description: 'a string' },
+  integer: { isOfType: (value) => Number.isSafeInteger(value), description: 'an integer (within ±(2^53 - 1))' },
+  number: { isOfType: (value) => typeof value === 'number', description: 'a number' },
+  boolean: { isOfType: (value) => typeof value === 'boolean', description: 'true or false' },
 };
 
-/** Everything wrong with a params schema; `field` is its path in the request. */
+/** Validates a params schema. `field` is its path in the request. */
 export function checkParamsSchema(schema: ParamsSchema, field: string): Violation[] {
-  if (Buffer.byteLength(JSON.stringify(schema)) > LARGEST_SCHEMA) return [{ field, description: `is larger than ${LARGEST_SCHEMA} bytes as JSON; use fewer or shorter values` }];
+  if (Buffer.byteLength(JSON.stringify(schema)) > MAX_SCHEMA_BYTES)
+    return [{ field, description: `is larger than ${MAX_SCHEMA_BYTES} bytes as JSON; use fewer or shorter values` }];
   const budget = new PatternBudget();
-  return Object.entries(schema).flatMap(([name, entry]) => [...nameViolations(name, field), ...checkEntry(entry, `${field}.${name}`, budget)]);
+  return Object.entries(schema).flatMap(([name, entry]) => [
+    ...checkName(name, field),
+    ...checkEntry(entry, `${field}.${name}`, budget),
+  ]);
 }
 
-/** Why a value is not allowed by an entry without problems, as the end of a sentence about the value; undefined when it is allowed. */
-export function valueProblem(entry: ParamSchema, value: JsonValue): string | undefined {
-  const problem = plainProblem(entry, value);
-  if (problem || entry.enum.length === 0 || entry.enum.some((allowed) => jsonEqual(allowed, value))) return problem;
-  const named = entry.enum.slice(0, 10).map((allowed) => JSON.stringify(allowed).slice(0, 100));
-  return `is not one of the allowed values; give ${named.join(', ')}${entry.enum.length > named.length ? ' or another of them' : ''}`;
+/**
+ * Checks a value against a valid schema. Returns the problem as the end of a sentence about the value; undefined if the
+ * value is allowed.
+ */
+export function findValueProblem(entry: ParamSchema, value: JsonValue): string | undefined {
+  const problem = findProblemExceptEnum(entry, value);
+  if (problem || entry.enum.length === 0 || entry.enum.some((allowed) => isJsonEqual(allowed, value))) return problem;
+  const listedValues = entry.enum.slice(0, 10).map((allowed) => JSON.stringify(allowed).slice(0, 100));
+  return `is not one of the allowed values: use ${listedValues.join(', ')}${entry.enum.length > listedValues.length ? ' or another allowed value' : ''}`;
 }
 
-/** What an entry asks for, in words: `a whole number ... from 0 to 100`. */
-export function wantedValue(entry: ParamSchema): string {
-  const bounds = [entry.min === undefined ? '' : ` from ${entry.min}`, entry.max === undefined ? '' : ` up to ${entry.max}`];
-  return `${entry.type ? TYPES[entry.type].words : 'a JSON value'}${bounds.join('')}`;
+/** Describes the allowed values, for example `a number from 0 up to 100`. */
+export function describeAllowedValue(entry: ParamSchema): string {
+  const bounds = [
+    entry.min === undefined ? '' : ` from ${entry.min}`,
+    entry.max === undefined ? '' : ` up to ${entry.max}`,
+  ];
+  return `${entry.type ? TYPES[entry.type].description : 'a JSON value'}${bounds.join('')}`;
 }
 
-function nameViolations(name: string, field: string): Violation[] {
+function checkName(name: string, field: string): Violation[] {
   if (NAME.test(name) && name !== '__proto__') return [];
-  return [{ field: `${field}.${name}`, description: 'is no name for a parameter; begin with a letter or _, go on with letters, digits or _, at most 64 characters' }];
+  return [
+    {
+      field: `${field}.${name}`,
+      description:
+        'is not a valid parameter name: use a letter or _ first, then letters, digits or _, at most 64 characters',
+    },
+  ];
 }
 
+/** Validates the schema of one parameter. `budget` limits the patterns of all parameters together. */
 function checkEntry(entry: ParamSchema, field: string, budget: PatternBudget): Violation[] {
-  const wrongRules = [...boundViolations(entry, field), ...patternViolations(entry, field, budget)];
-  // Values are only held against rules that make sense.
-  return wrongRules.length > 0 ? wrongRules : [...enumViolations(entry, field), ...defaultViolations(entry, field)];
+  const ruleViolations = [...checkBounds(entry, field), ...checkPattern(entry, field, budget)];
+  // Values are only checked if the rules are valid.
+  return ruleViolations.length > 0 ? ruleViolations : [...checkEnum(entry, field), ...checkDefault(entry, field)];
 }
 
-function boundViolations(entry: ParamSchema, field: string): Violation[] {
-  const given = (['min', 'max'] as const).filter((bound) => entry[bound] !== undefined);
-  if (entry.type !== 'number' && entry.type !== 'integer') return given.map((bound) => ({ field: `${field}.${bound}`, description: 'is for numbers; make the type number or integer, or take it out' }));
-  if (given.length === 2 && Number(entry.min) > Number(entry.max)) return [{ field: `${field}.min`, description: `is greater than max (${entry.max}); give at most that` }];
+/** Checks that only numbers have bounds, and that min is not greater than max. */
+function checkBounds(entry: ParamSchema, field: string): Violation[] {
+  const givenBounds = (['min', 'max'] as const).filter((bound) => entry[bound] !== undefined);
+  if (entry.type !== 'number' && entry.type !== 'integer')
+    return givenBounds.map((bound) => ({
+      field: `${field}.${bound}`,
+      description: 'is only allowed for numbers; set the type to number or integer, or remove it',
+    }));
+  if (givenBounds.length === 2 && Number(entry.min) > Number(entry.max))
+    return [{ field: `${field}.min`, description: `must not be greater than max (${entry.max})` }];
   return [];
 }
 
-function patternViolations(entry: ParamSchema, field: string, budget: PatternBudget): Violation[] {
+/** Checks that only a string has a pattern, and that the pattern is valid and within the budget. */
+function checkPattern(entry: ParamSchema, field: string, budget: PatternBudget): Violation[] {
   if (entry.pattern === undefined) return [];
-  const given = [entry.default, ...entry.enum].reduce((sum: number, value) => sum + (typeof value === 'string' ? value.length + 1 : 0), 0);
-  const problem = entry.type === 'string' ? budget.problem(entry.pattern, given) : 'is for texts; make the type string, or take it out';
+  // The default and the enum values are matched against the pattern when the definition is validated.
+  const matchedLength = [entry.default, ...entry.enum].reduce(
+    (sum: number, value) => sum + (typeof value === 'string' ? value.length + 1 : 0),
+    0,
+  );
+  const problem =
+    entry.type === 'string'
+      ? budget.findProblem(entry.pattern, matchedLength)
+      : 'is only allowed for strings; set the type to string, or remove it';
   return problem ? [{ field: `${field}.pattern`, description: problem }] : [];
 }
 
-function enumViolations(entry: ParamSchema, field: string): Violation[] {
-  const seen = new Set<string>();
-  return entry.enum.flatMap((value, at) => {
-    const problem = plainProblem(entry, value);
+/** Checks that each allowed value satisfies the other rules and is listed once. */
+function checkEnum(entry: ParamSchema, field: string): Violation[] {
+  const knownValues = new Set<string>();
+  return entry.enum.flatMap((value, index) => {
+    const problem = findProblemExceptEnum(entry, value);
     const text = problem ? '' : canonicalJson(value);
-    const description = problem ?? (seen.has(text) ? 'stands twice; keep one' : undefined);
-    seen.add(text);
-    return description === undefined ? [] : [{ field: `${field}.enum[${at}]`, description }];
+    const description = problem ?? (knownValues.has(text) ? 'is a duplicate; remove it' : undefined);
+    knownValues.add(text);
+    return description === undefined ? [] : [{ field: `${field}.enum[${index}]`, description }];
   });
 }
 
-function defaultViolations(entry: ParamSchema, field: string): Violation[] {
+/** Checks that the default is an allowed value. */
+function checkDefault(entry: ParamSchema, field: string): Violation[] {
   if (entry.default === undefined) return [];
-  const allowed = entry.enum.filter((value) => jsonProblem(value) === undefined);
-  const problem = valueProblem({ ...entry, enum: allowed }, entry.default);
+  const allowed = entry.enum.filter((value) => findJsonProblem(value) === undefined); // checkEnum reports the others
+  const problem = findValueProblem({ ...entry, enum: allowed }, entry.default);
   return problem ? [{ field: `${field}.default`, description: problem }] : [];
 }
 
-/** All rules but enum. */
-function plainProblem(entry: ParamSchema, value: JsonValue): string | undefined {
-  const problem = jsonProblem(value);
+/** Checks all rules except enum. */
+function findProblemExceptEnum(entry: ParamSchema, value: JsonValue): string | undefined {
+  const problem = findJsonProblem(value);
   if (problem) return problem;
-  if (entry.type && !TYPES[entry.type].fits(value)) return `must be ${wantedValue(entry)}`;
-  if (typeof value === 'number') return boundProblem(entry, value);
-  return typeof value === 'string' && entry.pattern !== undefined ? textProblem(entry.pattern, value) : undefined;
+  if (entry.type && !TYPES[entry.type].isOfType(value)) return `must be ${describeAllowedValue(entry)}`;
+  if (typeof value === 'number') return findBoundProblem(entry, value);
+  return typeof value === 'string' && entry.pattern !== undefined
+    ? findPatternProblem(entry.pattern, value)
+    : undefined;
 }
 
-function boundProblem(entry: ParamSchema, value: number): string | undefined {
-  if (entry.min !== undefined && value < entry.min) return `is less than ${entry.min}; give ${wantedValue(entry)}`;
-  if (entry.max !== undefined && value > entry.max) return `is greater than ${entry.max}; give ${wantedValue(entry)}`;
+/** Returns which bound a number violates, as the end of a sentence about it; undefined if none. */
+function findBoundProblem(entry: ParamSchema, value: number): string | undefined {
+  if (entry.min !== undefined && value < entry.min)
+    return `is less than ${entry.min}: must be ${describeAllowedValue(entry)}`;
+  if (entry.max !== undefined && value > entry.max)
+    return `is greater than ${entry.max}: must be ${describeAllowedValue(entry)}`;
   return undefined;
 }
 
-function textProblem(pattern: string, text: string): string | undefined {
-  if (text.length > LONGEST_MATCHED_TEXT) return `is too long for a text with a pattern; give at most ${LONGEST_MATCHED_TEXT} characters`;
+/** Returns why a text does not match a pattern, as the end of a sentence about it; undefined if it matches. */
+function findPatternProblem(pattern: string, text: string): string | undefined {
+  if (text.length > MAX_MATCHED_TEXT_LENGTH)
+    return `is too long for a string with a pattern: at most ${MAX_MATCHED_TEXT_LENGTH} characters are allowed`;
   return matchesPattern(pattern, text) ? undefined : `does not match the pattern ${pattern}`;
 }

@@ -1,39 +1,50 @@
 import { canonicalHash } from '../kernel/canonicalJson';
 import type { Violation } from '../kernel/errors';
 import type { JsonObject, JsonValue } from '../kernel/jsonValue';
-import { valueProblem, wantedValue, type ParamsSchema } from './paramSchema';
+import { findValueProblem, describeAllowedValue, type ParamsSchema } from './paramSchema';
 
-/** Parameters with the defaults filled in. Only good if there are no violations. */
-export interface EvaluatedParams {
+/** Parameters with defaults applied. Valid only if there are no violations. */
+interface EvaluatedParams {
   readonly params: JsonObject;
   /** Each names its parameter: `params.<name>`. */
   readonly violations: readonly Violation[];
 }
 
-// Beyond this nobody reads them one by one.
-const MOST_UNKNOWN_NAMED = 50;
+// A longer list is not useful to read.
+const MAX_LISTED_UNKNOWN = 50;
 
-/** Holds the given parameters against the schema of a command and fills in the defaults. */
-export function evaluateParams(schema: ParamsSchema, given: JsonObject): EvaluatedParams {
+/** Validates parameters against the schema of a command and applies the defaults. */
+export function evaluateParams(schema: ParamsSchema, input: JsonObject): EvaluatedParams {
   const values: [string, JsonValue][] = [];
-  const violations = unknownParams(schema, given);
+  const violations = findUnknownParams(schema, input);
   for (const [name, entry] of Object.entries(schema)) {
-    const value = Object.hasOwn(given, name) ? given[name] : entry.default;
-    const problem = value === undefined ? `is required; give ${wantedValue(entry)}` : valueProblem(entry, value);
+    const value = Object.hasOwn(input, name) ? input[name] : entry.default;
+    const problem =
+      value === undefined ? `is required: must be ${describeAllowedValue(entry)}` : findValueProblem(entry, value);
     if (problem !== undefined) violations.push({ field: `params.${name}`, description: problem });
     else if (value !== undefined) values.push([name, value]);
   }
   return { params: Object.fromEntries(values), violations };
 }
 
-/** SHA-256 of the canonical form (RFC 8785) of evaluated parameters, hex: equal parameters, equal hashes. */
-export function paramsHash(params: JsonObject): string {
+/** SHA-256 (hex) of the canonical JSON (RFC 8785) of evaluated parameters. Equal parameters have equal hashes. */
+export function hashParams(params: JsonObject): string {
   return canonicalHash(params);
 }
 
-function unknownParams(schema: ParamsSchema, given: JsonObject): Violation[] {
-  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(schema, name));
+/** Returns a violation for each parameter that the schema does not declare; one for all of them if there are many. */
+function findUnknownParams(schema: ParamsSchema, input: JsonObject): Violation[] {
+  const unknown = Object.keys(input).filter((name) => !Object.hasOwn(schema, name));
   const known = Object.keys(schema).join(', ') || 'none';
-  if (unknown.length > MOST_UNKNOWN_NAMED) return [{ field: 'params', description: `holds ${unknown.length} parameters that the command does not have; it takes ${known}` }];
-  return unknown.map((name) => ({ field: `params.${name}`, description: `is not a parameter of the command; it takes ${known}` }));
+  if (unknown.length > MAX_LISTED_UNKNOWN)
+    return [
+      {
+        field: 'params',
+        description: `has ${unknown.length} unknown parameters; the command accepts ${known}`,
+      },
+    ];
+  return unknown.map((name) => ({
+    field: `params.${name}`,
+    description: `is not a parameter of the command; the command accepts ${known}`,
+  }));
 }

@@ -1,5 +1,5 @@
-export { asVariables } from './asVariables';
-export { findHostPort, hostPortText, isLoopback, reachableHost, type HostPort } from './listen';
-export { configurationInvalid, loadConfig, type ConfigSources, type LoadedConfig } from './loadConfig';
-export { shownSettings, withoutPassword, type ShownSetting } from './printConfig';
+export { toEnvironmentVariables } from './toEnvironmentVariables';
+export { parseHostPort, formatHostPort, isLoopback, getLocalHost, type HostPort } from './hostPort';
+export { loadConfig, type LoadedConfig } from './loadConfig';
+export { listSettings, redactPassword } from './printConfig';
 export { SETTINGS, type Config, type Setting } from './schema';

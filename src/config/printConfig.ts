@@ -1,31 +1,37 @@
 import { SETTINGS } from './schema';
 import type { LoadedConfig } from './loadConfig';
 
-/** One setting as it is shown to people and programs. */
-export interface ShownSetting {
-  /** `tls.mode`. */
+/** One setting as `config print` shows it. */
+interface SettingView {
+  /** The path of the setting, for example `tls.mode`. */
   readonly setting: string;
-  /** Passwords are replaced by `***`. */
+  /** The value; passwords are replaced by `***`. */
   readonly value: unknown;
-  /** The file, variable or flag that it came from, or `default`. */
+  /** The file, variable or flag that set the value, or `default`. */
   readonly source: string;
 }
 
-/** Every setting with its value and where it came from; secrets hidden. */
-export function shownSettings({ config, sources }: LoadedConfig): ShownSetting[] {
+/** Lists every setting with its value and source. Secrets are hidden. */
+export function listSettings({ config, sources }: LoadedConfig): SettingView[] {
   const values: Readonly<Record<string, Readonly<Record<string, unknown>>>> = config;
-  return SETTINGS.map((s) => {
-    const value = values[s.section]?.[s.name];
-    return { setting: s.path, value: s.secret ? withoutPassword(String(value)) : value, source: sources[s.path] ?? 'default' };
+  return SETTINGS.map((setting) => {
+    const value = values[setting.section]?.[setting.name];
+    return {
+      setting: setting.path,
+      value: setting.secret ? redactPassword(String(value)) : value,
+      source: sources[setting.path] ?? 'default',
+    };
   });
 }
 
-/** A database URL as it may be shown and logged: passwords as `***`, also those in its query. */
-export function withoutPassword(url: string): string {
+/** Replaces passwords in a database URL by `***`, including those in its query, so that it can be shown and logged. */
+export function redactPassword(url: string): string {
   if (url === '') return '';
   if (!URL.canParse(url)) return '***';
-  const shown = new URL(url);
-  if (shown.password) shown.password = '***';
-  for (const name of shown.searchParams.keys()) if (/pass|secret|token/i.test(name)) shown.searchParams.set(name, '***');
-  return shown.toString();
+  const redacted = new URL(url);
+  if (redacted.password) redacted.password = '***';
+  for (const name of redacted.searchParams.keys()) {
+    if (/pass|secret|token/i.test(name)) redacted.searchParams.set(name, '***');
+  }
+  return redacted.toString();
 }

@@ -1,67 +1,115 @@
-import { findHostPort, hostPortText, isLoopback } from './listen';
+import { parseHostPort, formatHostPort, isLoopback } from './hostPort';
 import type { Config } from './schema';
 
-/** What settings ask of each other. A mistake is reported on the first setting, and only if none of them is wrong by itself. */
-export interface ConfigRule {
+/**
+ * A rule between several settings. Its error is reported on the first setting, and only if each setting is valid alone.
+ */
+interface ConfigRule {
   readonly settings: readonly [string, ...string[]];
-  readonly holds: (config: Config) => boolean;
-  /** What is wrong and what would be right. */
-  readonly mistake: (config: Config) => string;
+  readonly isSatisfied: (config: Config) => boolean;
+  /** Returns what is wrong and how to fix it. */
+  readonly describeError: (config: Config) => string;
 }
 
-const needed = (): string => 'is missing: tls.mode files needs the certificate and its key (PLANTROOM_TLS_CERT_FILE, PLANTROOM_TLS_KEY_FILE)';
-const useless = ({ tls }: Config): string => `has no effect with tls.mode ${tls.mode}: leave it out, or change tls.mode`;
+/** The error of a missing certificate or key file. */
+const describeMissingFile = (): string =>
+  'is required with tls.mode files: set both PLANTROOM_TLS_CERT_FILE and PLANTROOM_TLS_KEY_FILE';
+/** The error of a setting that the TLS mode ignores. */
+const describeUnusedSetting = ({ tls }: Config): string =>
+  `has no effect with tls.mode ${tls.mode}: remove it, or change tls.mode`;
 
-/** Whether both cannot listen: on the same port of the same address. Port 0 is another one for each. */
-function collide(one: string, other: string): boolean {
-  const [a, b] = [findHostPort(one), findHostPort(other)];
-  if (!a || !b || a.port === 0 || a.port !== b.port) return false;
-  return a.host === b.host || covers(a.host, b.host) || covers(b.host, a.host);
+/** Whether two listen addresses use the same port of the same address. Port 0 never collides. */
+function hasPortCollision(firstAddress: string, secondAddress: string): boolean {
+  const first = parseHostPort(firstAddress);
+  const second = parseHostPort(secondAddress);
+  if (!first || !second || first.port === 0 || first.port !== second.port) return false;
+  return first.host === second.host || coversHost(first.host, second.host) || coversHost(second.host, first.host);
 }
 
-function covers(host: string, other: string): boolean {
+/**
+ * Whether listening on `host` also occupies the port of `other`: `0.0.0.0` is every IPv4 address, `::` every address.
+ */
+function coversHost(host: string, other: string): boolean {
   return host === '::' || (host === '0.0.0.0' && !other.includes(':')) || (host === 'localhost' && isLoopback(other));
 }
 
-function twoPorts(section: 'http' | 'metrics', other: 'grpc' | 'http', next: number): ConfigRule {
+/** Creates the rule that two listeners do not use the same port. `suggestedPort`: a free port for the message. */
+function createPortRule(section: 'http' | 'metrics', other: 'grpc' | 'http', suggestedPort: number): ConfigRule {
   return {
     settings: [`${section}.listen`, `${other}.listen`],
-    holds: (config) => !collide(config[section].listen, config[other].listen),
-    mistake: (config) => `is ${config[section].listen}, and ${other}.listen is ${config[other].listen}: each needs a port of its own; set PLANTROOM_${section.toUpperCase()}_LISTEN=${hostPortText({ host: findHostPort(config[section].listen)?.host ?? '', port: next })}`,
+    isSatisfied: (config) => !hasPortCollision(config[section].listen, config[other].listen),
+    describeError: (config) => {
+      const { listen } = config[section];
+      const suggestion = formatHostPort({ host: parseHostPort(listen)?.host ?? '', port: suggestedPort });
+      return `is ${listen}, and ${other}.listen is ${config[other].listen}: each needs its own port; set PLANTROOM_${section.toUpperCase()}_LISTEN=${suggestion}`;
+    },
   };
 }
 
-/** All of them. */
+/** The maximum of codec.timeoutMs as a fraction of codec.hardTimeoutMs. */
+const MAX_TIMEOUT_FRACTION = 0.8;
+
+/** All rules between settings. */
 export const CONFIG_RULES: readonly ConfigRule[] = [
-  { settings: ['tls.certFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'files' || tls.certFile !== '', mistake: needed },
-  { settings: ['tls.keyFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'files' || tls.keyFile !== '', mistake: needed },
-  { settings: ['tls.certFile', 'tls.mode'], holds: ({ tls }) => tls.mode === 'files' || tls.certFile === '', mistake: useless },
-  { settings: ['tls.keyFile', 'tls.mode'], holds: ({ tls }) => tls.mode === 'files' || tls.keyFile === '', mistake: useless },
-  { settings: ['tls.names', 'tls.mode'], holds: ({ tls }) => tls.mode === 'auto' || tls.names.length === 0, mistake: useless },
-  { settings: ['tls.clientCaFile', 'tls.mode'], holds: ({ tls }) => tls.mode !== 'off' || tls.clientCaFile === '', mistake: useless },
+  {
+    settings: ['tls.certFile', 'tls.mode'],
+    isSatisfied: ({ tls }) => tls.mode !== 'files' || tls.certFile !== '',
+    describeError: describeMissingFile,
+  },
+  {
+    settings: ['tls.keyFile', 'tls.mode'],
+    isSatisfied: ({ tls }) => tls.mode !== 'files' || tls.keyFile !== '',
+    describeError: describeMissingFile,
+  },
+  {
+    settings: ['tls.certFile', 'tls.mode'],
+    isSatisfied: ({ tls }) => tls.mode === 'files' || tls.certFile === '',
+    describeError: describeUnusedSetting,
+  },
+  {
+    settings: ['tls.keyFile', 'tls.mode'],
+    isSatisfied: ({ tls }) => tls.mode === 'files' || tls.keyFile === '',
+    describeError: describeUnusedSetting,
+  },
+  {
+    settings: ['tls.names', 'tls.mode'],
+    isSatisfied: ({ tls }) => tls.mode === 'auto' || tls.names.length === 0,
+    describeError: describeUnusedSetting,
+  },
+  {
+    settings: ['tls.clientCaFile', 'tls.mode'],
+    isSatisfied: ({ tls }) => tls.mode !== 'off' || tls.clientCaFile === '',
+    describeError: describeUnusedSetting,
+  },
   {
     settings: ['secrets.key', 'secrets.keyFile'],
-    holds: ({ secrets }) => secrets.key === '' || secrets.keyFile === '',
-    mistake: () => 'is given beside secrets.keyFile: give the key itself or the file that holds it, not both',
+    isSatisfied: ({ secrets }) => secrets.key === '' || secrets.keyFile === '',
+    describeError: () => 'cannot be combined with secrets.keyFile: set either the key or the file that holds it',
   },
   {
-    settings: ['codec.hardMs', 'codec.scriptMs'],
-    holds: ({ codec }) => codec.scriptMs <= 0.8 * codec.hardMs,
-    mistake: ({ codec }) => `is ${codec.hardMs}: must be at least ${Math.ceil(codec.scriptMs / 0.8)}: codec.scriptMs (${codec.scriptMs}), after which a script is stopped without its thread, is at most 80 % of it`,
+    settings: ['codec.hardTimeoutMs', 'codec.timeoutMs'],
+    isSatisfied: ({ codec }) => codec.timeoutMs <= MAX_TIMEOUT_FRACTION * codec.hardTimeoutMs,
+    describeError: ({ codec }) =>
+      `is ${codec.hardTimeoutMs}: must be at least ${Math.ceil(codec.timeoutMs / MAX_TIMEOUT_FRACTION)}, because codec.timeoutMs (${codec.timeoutMs}) must be at most 80 % of it`,
   },
-  twoPorts('http', 'grpc', 8443),
-  twoPorts('metrics', 'grpc', 9464),
-  twoPorts('metrics', 'http', 9464),
+  createPortRule('http', 'grpc', 8443),
+  createPortRule('metrics', 'grpc', 9464),
+  createPortRule('metrics', 'http', 9464),
   {
     settings: ['tls.mode', 'http.listen'],
-    holds: ({ tls, http }) => tls.mode !== 'off' || tls.allowPlaintextNetwork || http.listen === 'off' || isLoopback(findHostPort(http.listen)?.host ?? ''),
-    mistake: ({ http }) =>
-      `is off while REST listens on ${http.listen}: plain text is for loopback only; set PLANTROOM_HTTP_LISTEN=127.0.0.1:8443, or allow it with PLANTROOM_TLS_ALLOW_PLAINTEXT_NETWORK=true`,
+    isSatisfied: ({ tls, http }) =>
+      tls.mode !== 'off' ||
+      tls.allowInsecureNetwork ||
+      http.listen === 'off' ||
+      isLoopback(parseHostPort(http.listen)?.host ?? ''),
+    describeError: ({ http }) =>
+      `is off while REST listens on ${http.listen}: plain text is allowed on loopback only; set PLANTROOM_HTTP_LISTEN=127.0.0.1:8443, or allow it with PLANTROOM_TLS_ALLOW_INSECURE_NETWORK=true`,
   },
   {
     settings: ['tls.mode', 'grpc.listen'],
-    holds: ({ tls, grpc }) => tls.mode !== 'off' || tls.allowPlaintextNetwork || isLoopback(findHostPort(grpc.listen)?.host ?? ''),
-    mistake: ({ grpc }) =>
-      `is off while gRPC listens on ${grpc.listen}: plain text is for loopback only; set PLANTROOM_GRPC_LISTEN=127.0.0.1:50051, or allow it with PLANTROOM_TLS_ALLOW_PLAINTEXT_NETWORK=true`,
+    isSatisfied: ({ tls, grpc }) =>
+      tls.mode !== 'off' || tls.allowInsecureNetwork || isLoopback(parseHostPort(grpc.listen)?.host ?? ''),
+    describeError: ({ grpc }) =>
+      `is off while gRPC listens on ${grpc.listen}: plain text is allowed on loopback only; set PLANTROOM_GRPC_LISTEN=127.0.0.1:50051, or allow it with PLANTROOM_TLS_ALLOW_INSECURE_NETWORK=true`,
   },
 ];

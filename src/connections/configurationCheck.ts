@@ -3,82 +3,125 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
 import type { Violation } from '../kernel/errors';
 import { CONNECTORS, findConnector, getConnector } from './connectors';
 import type { ConnectorType, JsonObject } from './connectorType';
-import { violationsOfSchema } from './schemaViolations';
+import { toViolations } from './schemaViolations';
 import { withoutNullSecrets } from './secrets/secretFields';
 
-/** More values than that are looked at up to the first mistake only: every mistake costs memory, and nobody reads thousands. */
-const MOST_VALUES = 500;
+/**
+ * Larger configurations are only checked up to the first error: every error costs memory, and a list of thousands is
+ * not useful.
+ */
+const MAX_VALUES = 500;
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
-/** What a schema may name as `format`. */
+/** The values of `format` that a schema may use. */
 const FORMATS = { uri: (text: string): boolean => URL.canParse(text), uuid: UUID } as const;
 
+/** The compiled forms of a schema. */
 interface Validators {
-  /** Finds every mistake. */
-  readonly all: ValidateFunction;
-  /** Stops at the first; made when it is first needed, which is hardly ever. */
-  first: ValidateFunction | undefined;
+  /** Finds all errors. */
+  readonly findAll: ValidateFunction;
+  /** Stops at the first error; compiled on first use, which is rare. */
+  findFirst: ValidateFunction | undefined;
 }
 
-// The schemas are ours, so they are held against the standard by a test and not at run time, which would cost far more than compiling them.
-const OPTIONS = { verbose: true, strict: true, strictTypes: false, strictRequired: false, ownProperties: true, discriminator: true, validateSchema: false, formats: FORMATS } as const;
-const compiled = new WeakMap<JsonObject, Validators>();
+// A test validates our schemas against the standard. Validating them at run time would cost far more than compiling
+// them.
+const AJV_OPTIONS = {
+  verbose: true,
+  strict: true,
+  strictTypes: false,
+  strictRequired: false,
+  ownProperties: true,
+  discriminator: true,
+  validateSchema: false,
+  formats: FORMATS,
+} as const;
+const compiledValidators = new WeakMap<JsonObject, Validators>();
 
-/** What is wrong with a connector and the configuration for it, its secret fields among the others; a secret field that is null counts as not given. */
+/**
+ * Validates a connector id and a configuration with its secret fields. A secret field that is null counts as absent.
+ */
 export function checkConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
   const connector = findConnector(connectorId);
-  if (connector) return checkConfigurationOf(connector, withoutNullSecrets(connectorId, configuration));
-  const known = CONNECTORS.map(({ id }) => `\`${id}\``).join(', ');
-  return [{ field: 'connectorId', description: `${JSON.stringify(connectorId)} is no connector of this server; give one of ${known}` }];
+  if (connector) return checkConnectionConfiguration(connector, withoutNullSecrets(connectorId, configuration));
+  const connectorIds = CONNECTORS.map(({ id }) => `\`${id}\``).join(', ');
+  return [
+    {
+      field: 'connectorId',
+      description: `${JSON.stringify(connectorId)} is not a connector of this server: use one of ${connectorIds}`,
+    },
+  ];
 }
 
-/** The same for a connector that is known, with a configuration as it will be. */
-export function checkConfigurationOf(connector: ConnectorType, configuration: JsonObject): Violation[] {
-  const violations = violationsOf(connector.configurationSchema, configuration, 'configuration');
+/** Validates the resulting configuration of a known connector. */
+export function checkConnectionConfiguration(connector: ConnectorType, configuration: JsonObject): Violation[] {
+  const violations = listViolations(connector.configurationSchema, configuration, 'configuration');
   return violations.length > 0 ? violations : connector.checkConfiguration(configuration);
 }
 
-/** What is wrong with a physical device's configuration; paths begin with `physicalDevice.configuration`. Throws `connector_not_found`. */
+/**
+ * Validates the configuration of a physical device; paths start with `physicalDevice.configuration`. Throws
+ * `connector_not_found`.
+ */
 export function checkDeviceConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
   const connector = getConnector(connectorId);
-  const violations = violationsOf(connector.deviceConfigurationSchema, configuration, 'physicalDevice.configuration');
+  const violations = listViolations(connector.deviceConfigurationSchema, configuration, 'physicalDevice.configuration');
   return violations.length > 0 ? violations : connector.checkDeviceConfiguration(configuration);
 }
 
-/** Makes ready what checks need, one schema at a time while others are served: the first who asks need not wait for it. Answers how many schemas were new. */
+/**
+ * Compiles the schemas in advance, one at a time, so that other work runs in between. Returns how many were compiled.
+ */
 export async function compileSchemas(): Promise<number> {
-  const schemas = CONNECTORS.flatMap((connector) => [connector.configurationSchema, connector.deviceConfigurationSchema]);
-  const fresh = schemas.filter((schema) => !compiled.has(schema));
-  for (const schema of fresh) {
+  const schemas = CONNECTORS.flatMap((connector) => [
+    connector.configurationSchema,
+    connector.deviceConfigurationSchema,
+  ]);
+  const uncompiled = schemas.filter((schema) => !compiledValidators.has(schema));
+  for (const schema of uncompiled) {
     await setImmediate();
-    validatorsOf(schema);
+    getValidators(schema);
   }
-  return fresh.length;
+  return uncompiled.length;
 }
 
-function violationsOf(schema: JsonObject, value: JsonObject, root: string): Violation[] {
-  const validators = validatorsOf(schema);
-  const validate = isWide(value) ? (validators.first ??= new Ajv2020(OPTIONS).compile(schema)) : validators.all;
+/**
+ * Validates a value against a schema; a very large value only up to the first error, because each error costs memory.
+ * `root`: the path of the value in the violations.
+ */
+function listViolations(schema: JsonObject, value: JsonObject, root: string): Violation[] {
+  const validators = getValidators(schema);
+  const validate = hasTooManyValues(value)
+    ? (validators.findFirst ??= new Ajv2020(AJV_OPTIONS).compile(schema))
+    : validators.findAll;
   if (validate(value)) return [];
-  return violationsOfSchema(validate.errors ?? [], root);
+  return toViolations(validate.errors ?? [], root);
 }
 
-function validatorsOf(schema: JsonObject): Validators {
-  const known = compiled.get(schema);
-  if (known) return known;
-  // Throws for a schema that is none: a mistake of a connector, which the first test meets.
-  const made = { all: new Ajv2020({ ...OPTIONS, allErrors: true }).compile(schema), first: undefined };
-  compiled.set(schema, made);
-  return made;
+/** Compiles the schema when it is first used. */
+function getValidators(schema: JsonObject): Validators {
+  const compiled = compiledValidators.get(schema);
+  if (compiled) return compiled;
+  // Throws if a schema is invalid, which is a bug in a connector that the first test finds.
+  const validators = {
+    findAll: new Ajv2020({ ...AJV_OPTIONS, allErrors: true }).compile(schema),
+    findFirst: undefined,
+  };
+  compiledValidators.set(schema, validators);
+  return validators;
 }
 
-function isWide(value: JsonObject): boolean {
-  const open: unknown[] = [value];
-  for (let seen = 0; open.length > 0; seen += 1) {
-    if (seen + open.length > MOST_VALUES) return true;
-    const next = open.pop();
-    // Pushed one by one: a call takes no list of any length.
-    if (typeof next === 'object' && next !== null) for (const inner of Object.values(next)) open.push(inner);
+/** Returns whether a value contains more than MAX_VALUES values at all levels. Stops counting there. */
+function hasTooManyValues(value: JsonObject): boolean {
+  const pending: unknown[] = [value];
+  for (let visited = 0; pending.length > 0; visited += 1) {
+    if (visited + pending.length > MAX_VALUES) return true;
+    const next = pending.pop();
+    if (typeof next !== 'object' || next === null) continue;
+    // Pushed one by one, because the number of arguments of a call is limited.
+    for (const inner of Object.values(next)) {
+      pending.push(inner);
+    }
   }
   return false;
 }

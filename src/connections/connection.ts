@@ -9,84 +9,120 @@ export interface Connection {
   readonly connectorId: string;
   readonly name: string;
   readonly description: string;
-  /** A disabled one carries nothing. */
+  /** A disabled connection carries no traffic. */
   readonly enabled: boolean;
   /** Without its secret fields. */
   readonly configuration: JsonObject;
-  /** The secret fields that are set, each encrypted (SecretBox). */
-  readonly sealedSecrets: SealedSecrets;
-  /** As it was given; effectivePolicy fills in the defaults. */
+  /** The secret fields that are set, each encrypted by SecretCipher. */
+  readonly encryptedSecrets: EncryptedSecrets;
+  /** As configured; applyPolicyDefaults applies the defaults. */
   readonly policy: ConnectionPolicy;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Counts the changes from 1; the etag is made of it. */
+  /** The number of changes, starting at 1. The etag is derived from it. */
   readonly revision: number;
-  /** What cannot be read in the database, and is empty here; absent: nothing is damaged. Such a connection carries nothing. */
-  readonly damaged?: readonly ConnectionPart[];
+  /**
+   * The parts that are unreadable in the database, and empty here; undefined if none. A corrupt connection carries no
+   * traffic.
+   */
+  readonly corruptParts?: readonly ConnectionPart[];
 }
 
-/** What of a connection is stored as JSON. */
+/** The parts of a connection that are stored as JSON. */
 export const CONNECTION_PARTS = ['configuration', 'secrets', 'policy'] as const;
 
 /** One of CONNECTION_PARTS. */
-export type ConnectionPart = (typeof CONNECTION_PARTS)[number];
+type ConnectionPart = (typeof CONNECTION_PARTS)[number];
 
-/** Ciphertexts by the name of the field. */
-export type SealedSecrets = Readonly<Record<string, string>>;
+/** Encrypted secrets (see encryptSecret) by field name. */
+export type EncryptedSecrets = Readonly<Record<string, string>>;
 
-/** Limits and times of a connection's executions, in seconds; what an undefined one stands for depends on the connector and the device. */
+/**
+ * Limits and times of a connection's executions, in seconds. The default of an undefined field depends on the connector
+ * and the device.
+ */
 export interface ConnectionPolicy {
-  /** Undelivered executions of a device, 1 to 1000. */
+  /** The maximum number of undelivered executions per device, 1 to 1000. */
   readonly queueLimit?: number | undefined;
-  /** The other side is often away for long. */
+  /** The peer is often disconnected for a long time. */
   readonly sleepy?: boolean | undefined;
-  /** From submit to delivery, 1 to 604800. */
+  /** From submission to delivery, 1 to 604800. */
   readonly deliveryTimeout?: number | undefined;
-  /** Beyond the delivery deadline, on LoRaWAN from the delivery on; 1 to 86400. */
+  /** After the delivery deadline, on LoRaWAN after the delivery, 1 to 86400. */
   readonly ackTimeout?: number | undefined;
-  /** Commands sent and not yet received by a gateway, 1 to 1000. */
+  /** The maximum number of commands that are sent and not yet received by a gateway, 1 to 1000. */
   readonly maxInFlight?: number | undefined;
-  /** From the delivery to the next uplink, where that is the acknowledgement, 1 to 604800. */
+  /** From the delivery to the next uplink, if that is the acknowledgement, 1 to 604800. */
   readonly implicitAckTimeout?: number | undefined;
-  /** For the effect to show, of commands that do not say it themselves, 1 to 604800. */
+  /** Time for the effect of commands without their own setting, 1 to 604800. */
   readonly convergenceTimeout?: number | undefined;
-  /** Between two uplinks of a device of which nothing better is known, 1 to 2592000. */
+  /** The interval between uplinks of a device if no better value is known, 1 to 2592000. */
   readonly uplinkInterval?: number | undefined;
 }
 
-/** What a connector reads of a policy, with its default: 16 in flight. */
-export interface EffectivePolicy {
+/** The policy fields that connectors use, with the default of 16 commands in flight. */
+interface EffectivePolicy {
   readonly maxInFlight: number;
 }
 
-/** Fills in the defaults. */
-export function effectivePolicy(policy: ConnectionPolicy): EffectivePolicy {
-  return { maxInFlight: policy.maxInFlight ?? 16 };
+const DEFAULT_MAX_IN_FLIGHT = 16;
+
+/** Returns the policy with the defaults of undefined fields. */
+export function applyPolicyDefaults(policy: ConnectionPolicy): EffectivePolicy {
+  return { maxInFlight: policy.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT };
 }
 
-/** Another connection of the organization has the name already. */
+/** The error for a name that another connection of the organization already has. */
 export function nameTaken(name: string): DomainError {
-  return new DomainError('already_exists', 'name_taken', `another connection is named ${JSON.stringify(name)}, whatever the case; choose another name`, { metadata: { name } });
+  return new DomainError(
+    'already_exists',
+    'name_taken',
+    `a connection named ${JSON.stringify(name)} already exists (names are case-insensitive); choose another name`,
+    { metadata: { name } },
+  );
 }
 
-/** The connection cannot be used until somebody gives again what cannot be read. */
-export function connectionDamaged(id: string, damaged: readonly ConnectionPart[]): DomainError {
-  return new DomainError('conflict', 'connection_damaged', `the ${damaged.join(', the ')} of the connection cannot be read in the database; update it with ${givenAgain(damaged)}, or restore a copy of the database`, { metadata: { connection_id: id } });
+/** The error for a connection that cannot be used until its unreadable parts are set again. */
+export function connectionCorrupt(id: string, corruptParts: readonly ConnectionPart[]): DomainError {
+  return new DomainError(
+    'conflict',
+    'connection_corrupt',
+    `the ${corruptParts.join(', the ')} of the connection is unreadable in the database; update the connection with ${describeRequiredFields(corruptParts)}, or restore a copy of the database`,
+    { metadata: { connection_id: id } },
+  );
 }
 
-/** What a change of a damaged connection has to give: its fields. */
-export function fieldsToGiveAgain(damaged: readonly ConnectionPart[]): readonly ('configuration' | 'policy')[] {
-  return [...new Set(damaged.map((part) => (part === 'policy' ? part : 'configuration')))];
+/**
+ * Returns the fields that an update of a corrupt connection must set. Unreadable secrets require a new configuration,
+ * because secret fields are set as part of it.
+ */
+export function getFieldsToRepair(corruptParts: readonly ConnectionPart[]): readonly ('configuration' | 'policy')[] {
+  return [...new Set(corruptParts.map((part) => (part === 'policy' ? part : 'configuration')))];
 }
 
-function givenAgain(damaged: readonly ConnectionPart[]): string {
-  return fieldsToGiveAgain(damaged).map((field) => (field === 'policy' ? 'a new policy' : 'a new configuration, with its secret fields')).join(' and ');
+/** Lists what an update of a corrupt connection must contain, as a part of a sentence. */
+function describeRequiredFields(corruptParts: readonly ConnectionPart[]): string {
+  return getFieldsToRepair(corruptParts)
+    .map((field) => (field === 'policy' ? 'a new policy' : 'a new configuration, with its secret fields'))
+    .join(' and ');
 }
 
-/** Devices are bound to it. `devices`: how many; undefined while nobody has counted. */
+/**
+ * The error for a connection that devices are bound to. `devices`: their number; undefined if they were not counted.
+ */
 export function connectionInUse(id: string, devices: number | undefined): DomainError {
-  const bound = devices === undefined ? 'devices are' : devices === 1 ? '1 device is' : `${devices} devices are`;
-  return new DomainError('conflict', 'connection_in_use', `${bound} bound to the connection; unbind or delete them first`, {
-    metadata: { connection_id: id, ...(devices !== undefined && { devices: String(devices) }) },
-  });
+  return new DomainError(
+    'conflict',
+    'connection_in_use',
+    `${formatBoundDevices(devices)} bound to the connection; unbind or delete them first`,
+    {
+      metadata: { connection_id: id, ...(devices !== undefined && { devices: String(devices) }) },
+    },
+  );
+}
+
+/** Returns the subject and verb of a sentence about the bound devices. */
+function formatBoundDevices(devices: number | undefined): string {
+  if (devices === undefined) return 'devices are';
+  return devices === 1 ? '1 device is' : `${devices} devices are`;
 }

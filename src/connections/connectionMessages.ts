@@ -11,14 +11,14 @@ import {
   type WatchConnectionStatusResponse,
 } from '../gen/connection/connection_service';
 import type { Violation } from '../kernel/errors';
-import { etagOf } from '../kernel/etags';
+import { getEtag } from '../kernel/etags';
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import { checkConfiguration } from './configurationCheck';
 import type { ConnectionPolicy } from './connection';
 import type { ConnectionChange, ConnectionView, NewConnection } from './connectionService';
 import type { ConnectionState, ConnectionStatus } from './connectionStatuses';
-import type { Trial } from './connectionTrials';
-import type { StatusNews } from './connectionWatch';
+import type { ConnectionTest } from './connectionTester';
+import type { StatusUpdate } from './connectionWatch';
 import type { ConnectionCheck } from './connector';
 import type { JsonObject } from './connectorType';
 
@@ -38,7 +38,7 @@ const OUTCOME_TO_WIRE: Readonly<Record<ConnectionCheck['outcome'], WireOutcome>>
   skipped: WireOutcome.CONNECTION_CHECK_OUTCOME_SKIPPED,
 };
 
-/** A connection as it is shown. */
+/** Converts a connection to its proto message. */
 export function connectionToMessage({ connection, status, deviceCount }: ConnectionView): ConnectionMessage {
   const { id, organizationId, connectorId, name, description, enabled, configuration, policy } = connection;
   return {
@@ -54,12 +54,19 @@ export function connectionToMessage({ connection, status, deviceCount }: Connect
     deviceCount,
     createdAt: toTimestamp(connection.createdAt),
     updatedAt: toTimestamp(connection.updatedAt),
-    etag: etagOf(connection.revision),
-    secretsSet: Object.keys(connection.sealedSecrets).toSorted(),
+    etag: getEtag(connection.revision),
+    secretsSet: Object.keys(connection.encryptedSecrets).toSorted(),
   };
 }
 
-function statusToMessage({ state, since, lastError, lastMessageAt, warnings, software }: ConnectionStatus): StatusMessage {
+function statusToMessage({
+  state,
+  since,
+  lastError,
+  lastMessageAt,
+  warnings,
+  software,
+}: ConnectionStatus): StatusMessage {
   return {
     state: STATE_TO_WIRE[state],
     since: optionalTimestamp(since),
@@ -70,7 +77,7 @@ function statusToMessage({ state, since, lastError, lastMessageAt, warnings, sof
   };
 }
 
-/** The connection that a request asks for. */
+/** Reads the connection to create from a request. */
 export function newConnectionFromMessage(request: CreateConnectionRequest): NewConnection {
   return {
     connectorId: request.connectorId,
@@ -82,40 +89,79 @@ export function newConnectionFromMessage(request: CreateConnectionRequest): NewC
   };
 }
 
-/** The change that a request asks for. */
+/** Reads the changes from a request. */
 export function connectionChangeFromMessage(request: UpdateConnectionRequest): ConnectionChange {
   const configuration: JsonObject | undefined = request.configuration;
-  return { name: request.name, description: request.description, enabled: request.enabled, configuration, policy: policyFromMessage(request.policy) };
+  return {
+    name: request.name,
+    description: request.description,
+    enabled: request.enabled,
+    configuration,
+    policy: policyFromMessage(request.policy),
+  };
 }
 
-/** What is wrong with a request for a trial, as far as it alone tells. */
-export function checkTrial({ id, connectorId, configuration }: TestConnectionRequest): Violation[] {
-  if (id === undefined && connectorId === undefined) return [{ field: 'id', description: 'is missing; give the id of a stored connection, or connectorId and configuration of one that is not stored' }];
-  if (id !== undefined && connectorId !== undefined) return [{ field: 'connectorId', description: 'has no place beside id: a stored connection has its connector; leave one of them out' }];
+/** Validates a test request without the database. */
+export function checkTestRequest({ id, connectorId, configuration }: TestConnectionRequest): Violation[] {
+  if (id === undefined && connectorId === undefined)
+    return [
+      {
+        field: 'id',
+        description: 'is required: set the id of a stored connection, or connectorId and configuration of a new one',
+      },
+    ];
+  if (id !== undefined && connectorId !== undefined)
+    return [
+      {
+        field: 'connectorId',
+        description: 'cannot be combined with id: a stored connection already has a connector; omit one of them',
+      },
+    ];
   return connectorId === undefined ? [] : checkConfiguration(connectorId, configuration ?? {});
 }
 
-/** The trial that a request asks for; checkTrial has nothing to say about it. */
-export function trialFromMessage({ id, connectorId, configuration }: TestConnectionRequest): Trial {
+/** Reads the connection to test from a valid request. */
+export function testFromMessage({ id, connectorId, configuration }: TestConnectionRequest): ConnectionTest {
   if (id !== undefined) return { kind: 'stored', id, configuration };
   return { kind: 'new', connectorId: connectorId ?? '', configuration: configuration ?? {} };
 }
 
-/** What a trial found. */
-export function trialToMessage(checks: readonly ConnectionCheck[]): TestConnectionResponse {
+/** Converts the results of a test to the proto message. */
+export function checksToMessage(checks: readonly ConnectionCheck[]): TestConnectionResponse {
   const isOk = checks.every(({ outcome }) => outcome !== 'failed');
-  return { ok: isOk, checks: checks.map(({ name, outcome, message }) => ({ name, outcome: OUTCOME_TO_WIRE[outcome], message })) };
+  return {
+    ok: isOk,
+    checks: checks.map(({ name, outcome, message }) => ({ name, outcome: OUTCOME_TO_WIRE[outcome], message })),
+  };
 }
 
-/** How one connection is doing, as its watchers see it. */
-export function statusNewsToMessage(news: StatusNews): WatchConnectionStatusResponse {
-  const connectionId = news.kind === 'complete' ? '' : news.connectionId;
-  const status = news.kind === 'status' ? statusToMessage(news.status) : undefined;
-  return { connectionId, status, deleted: news.kind === 'deleted', complete: news.kind === 'complete' };
+/** Converts the status of one connection to the message for its watchers. */
+export function statusUpdateToMessage(update: StatusUpdate): WatchConnectionStatusResponse {
+  const connectionId = update.kind === 'complete' ? '' : update.connectionId;
+  const status = update.kind === 'status' ? statusToMessage(update.status) : undefined;
+  return { connectionId, status, deleted: update.kind === 'deleted', complete: update.kind === 'complete' };
 }
 
 function policyFromMessage(policy: PolicyMessage | undefined): ConnectionPolicy | undefined {
   if (!policy) return undefined;
-  const { queueLimit, sleepy, deliveryTimeout, ackTimeout, maxInFlight, implicitAckTimeout, convergenceTimeout, uplinkInterval } = policy;
-  return { queueLimit, sleepy, deliveryTimeout, ackTimeout, maxInFlight, implicitAckTimeout, convergenceTimeout, uplinkInterval };
+  const {
+    queueLimit,
+    sleepy,
+    deliveryTimeout,
+    ackTimeout,
+    maxInFlight,
+    implicitAckTimeout,
+    convergenceTimeout,
+    uplinkInterval,
+  } = policy;
+  return {
+    queueLimit,
+    sleepy,
+    deliveryTimeout,
+    ackTimeout,
+    maxInFlight,
+    implicitAckTimeout,
+    convergenceTimeout,
+    uplinkInterval,
+  };
 }

@@ -1,58 +1,73 @@
 import type { Clock } from '../kernel/clock';
 import type { Connection } from './connection';
-import { DeletedIds } from './deletedIds';
+import { TombstoneCache } from './tombstoneCache';
 
-/** How a connection is doing. */
+/** The state of a connection. */
 export type ConnectionState = 'disabled' | 'connecting' | 'connected' | 'degraded' | 'disconnected' | 'error';
 
-/** What is known of a connection now. Times are Unix milliseconds; undefined: not since the server started. */
+/** The status of a connection. Times are Unix milliseconds; undefined: not since the server started. */
 export interface ConnectionStatus {
   readonly state: ConnectionState;
   readonly since: number | undefined;
-  /** Why it is not connected, in a sentence that holds no secret; empty while it is connected or switched off, or when nothing went wrong. */
+  /** Why it is not connected, without secrets; empty while it is connected or disabled, or if there was no error. */
   readonly lastError: string;
   readonly lastMessageAt: number | undefined;
-  /** `contested`: two gateways keep replacing each other. Else codes of the connector. Empty while it is switched off. */
+  /**
+   * `contested`: two gateways keep replacing each other. Otherwise codes of the connector. Empty while it is disabled.
+   */
   readonly warnings: readonly string[];
-  /** What the attached gateway software says that it is; empty while none is attached and where it does not say. */
+  /** The name and version that the attached gateway software reports; empty if none is attached or it reports none. */
   readonly software: string;
 }
 
-interface Live {
+/** The mutable status of a connection. Times are Unix milliseconds. */
+interface LiveStatus {
+  /** `away`: not connected; `failed`: a user must change something. */
   link: 'connecting' | 'attached' | 'away' | 'failed';
   since: number;
   lastError: string;
   lastMessageAt: number | undefined;
   software: string;
-  /** Until when two gateways count as rivals, and since when. */
+  /** The period in which two gateways count as competing. */
   contested: { readonly since: number; readonly until: number } | undefined;
-  /** The codes of the connector, and since when there are any, or none. */
+  /** The warning codes of the connector. */
   warnings: readonly string[];
+  /** When the first warning appeared or the last one disappeared. */
   warnedAt: number;
   /** When the listeners were last called. */
-  toldAt: number;
+  notifiedAt: number;
 }
 
-const QUIET = 5 * 60_000;
-const A_SECOND = 1000;
-const UNKNOWN = { since: undefined, lastError: '', lastMessageAt: undefined, warnings: [], software: '' } as const;
+/** A conflict between two gateways ends when neither replaced the other for this time. */
+const CONFLICT_QUIET_MS = 5 * 60_000;
+const MESSAGE_NOTIFY_INTERVAL_MS = 1000;
+/** The fields of a status about which nothing is known. */
+const UNKNOWN_STATUS = {
+  since: undefined,
+  lastError: '',
+  lastMessageAt: undefined,
+  warnings: [],
+  software: '',
+} as const;
 
 /**
- * What connectors saw of their connections since the server started; kept in memory. Errors and warnings are shown to people: never a
- * secret in them. What comes of a connection that was deleted, or was never connecting, attached or failed, is left alone.
+ * The status of connections since the server started, in memory. Errors and warnings are shown to users, so they must
+ * not contain secrets. Updates for deleted connections, and for those that were never connecting, attached or failed,
+ * are ignored.
  */
 export class ConnectionStatuses {
-  private readonly live = new Map<string, Live>();
-  private readonly deleted = new DeletedIds();
+  private readonly liveStatuses = new Map<string, LiveStatus>();
+  private readonly deleted = new TombstoneCache();
   private readonly listeners = new Set<(connectionId: string) => void>();
 
   constructor(private readonly clock: Clock) {}
 
-  /** The status of a connection. */
-  of(connection: Pick<Connection, 'id' | 'enabled'>): ConnectionStatus {
-    const live = this.live.get(connection.id);
-    if (!connection.enabled) return { ...UNKNOWN, state: 'disabled', since: live?.since, lastMessageAt: live?.lastMessageAt };
-    if (!live) return { ...UNKNOWN, state: 'disconnected' };
+  /** Returns the status of a connection. */
+  getStatus(connection: Pick<Connection, 'id' | 'enabled'>): ConnectionStatus {
+    const live = this.liveStatuses.get(connection.id);
+    if (!connection.enabled)
+      return { ...UNKNOWN_STATUS, state: 'disabled', since: live?.since, lastMessageAt: live?.lastMessageAt };
+    if (!live) return { ...UNKNOWN_STATUS, state: 'disconnected' };
     const { link, since, lastError, lastMessageAt, software } = live;
     const isContested = live.contested !== undefined && this.clock.now() < live.contested.until;
     const warnings = [...(isContested ? ['contested'] : []), ...live.warnings];
@@ -60,121 +75,165 @@ export class ConnectionStatuses {
     if (link === 'connecting') return { ...status, state: 'connecting', since };
     if (link === 'away') return { ...status, state: 'disconnected', since };
     if (link === 'failed') return { ...status, state: 'error', since };
-    return attachedStatus(live, isContested, status);
+    return toAttachedStatus(live, isContested, status);
   }
 
-  /** The first contact is being made since the server started, the connection was switched on or its settings changed; not for each attempt after that. */
-  connecting(connectionId: string): void {
-    this.become(connectionId, 'connecting', '');
+  /**
+   * Reports the first connection attempt since the server started, the connection was enabled or its settings changed;
+   * not called for later attempts.
+   */
+  markConnecting(connectionId: string): void {
+    this.setLink(connectionId, 'connecting', '');
   }
 
-  /** The other side is there; `software`: name and version of a gateway's, as it says, on one line. */
-  attached(connectionId: string, software = ''): void {
-    const known = this.known(connectionId);
-    if (!known) return;
-    Object.assign(known, { link: 'attached', since: this.clock.now(), lastError: '', software });
-    this.changed(connectionId);
+  /** Reports that the peer is attached; `software`: name and version that a gateway reports, on one line. */
+  markAttached(connectionId: string, software = ''): void {
+    const live = this.getOrCreate(connectionId);
+    if (!live) return;
+    Object.assign(live, { link: 'attached', since: this.clock.now(), lastError: '', software });
+    this.notifyChanged(connectionId);
   }
 
-  /** The other side is away and expected back; `error` says why, empty: it left in peace, which does not mend what failed before. */
-  detached(connectionId: string, error: string): void {
-    const known = this.live.get(connectionId);
-    if (known && !(known.link === 'failed' && error === '')) this.become(connectionId, 'away', error);
+  /**
+   * Reports that the peer detached and is expected back. `error` is the reason; empty after an orderly close, which
+   * does not clear an earlier error.
+   */
+  markDetached(connectionId: string, error: string): void {
+    const live = this.liveStatuses.get(connectionId);
+    if (!live) return;
+    const isOrderlyClose = error === '';
+    if (live.link === 'failed' && isOrderlyClose) return; // the user still has to fix the cause
+    this.setLink(connectionId, 'away', error);
   }
 
-  /** The other side came and could not be taken; it is expected back. `error` says why. Known also of a connection that was never attached. */
-  refused(connectionId: string, error: string): void {
-    this.become(connectionId, 'away', error);
+  /**
+   * Reports that the peer was rejected and is expected back. `error` is the reason. Also recorded for a connection that
+   * was never attached.
+   */
+  markRefused(connectionId: string, error: string): void {
+    this.setLink(connectionId, 'away', error);
   }
 
-  /** It cannot work until somebody changes something; `error` says what. */
-  failed(connectionId: string, error: string): void {
-    this.become(connectionId, 'failed', error);
+  /** Reports that the connection cannot work until a user changes something; `error` explains what. */
+  markFailed(connectionId: string, error: string): void {
+    this.setLink(connectionId, 'failed', error);
   }
 
-  /** What a person should look at, as snake_case codes: replaces what the connector said before, [] clears it. */
-  warn(connectionId: string, warnings: readonly string[]): void {
-    const known = this.live.get(connectionId);
-    if (!known || known.warnings.join() === warnings.join()) return;
-    if ((known.warnings.length === 0) !== (warnings.length === 0)) known.warnedAt = this.clock.now();
-    known.warnings = [...warnings];
-    this.changed(connectionId);
+  /** Replaces the warnings of the connector with these snake_case codes; [] clears them. */
+  setWarnings(connectionId: string, warnings: readonly string[]): void {
+    const live = this.liveStatuses.get(connectionId);
+    if (!live || live.warnings.join() === warnings.join()) return;
+    const hasFirstAppearedOrLastGone = (live.warnings.length === 0) !== (warnings.length === 0);
+    if (hasFirstAppearedOrLastGone) live.warnedAt = this.clock.now();
+    live.warnings = [...warnings];
+    this.notifyChanged(connectionId);
   }
 
-  /** Somebody switched the connection on or off. */
-  switched(connectionId: string): void {
-    const known = this.known(connectionId);
-    if (!known) return;
-    known.since = this.clock.now();
-    known.lastError = '';
-    this.changed(connectionId);
+  /** Reports that the connection was enabled or disabled, which restarts `since` and clears the last error. */
+  markToggled(connectionId: string): void {
+    const live = this.getOrCreate(connectionId);
+    if (!live) return;
+    live.since = this.clock.now();
+    live.lastError = '';
+    this.notifyChanged(connectionId);
   }
 
-  /** A message came in, from devices or of the other side's own. */
-  messageReceived(connectionId: string): void {
-    const known = this.live.get(connectionId);
-    if (!known) return;
+  /** Reports a received message, from a device or from the peer itself. */
+  markMessageReceived(connectionId: string): void {
+    const live = this.liveStatuses.get(connectionId);
+    if (!live) return;
     const now = this.clock.now();
-    known.lastMessageAt = now;
-    if (now - known.toldAt >= A_SECOND) this.changed(connectionId);
+    live.lastMessageAt = now;
+    if (now - live.notifiedAt >= MESSAGE_NOTIFY_INTERVAL_MS) this.notifyChanged(connectionId);
   }
 
-  /** A gateway that was replaced wants the connection back from another; that is over after 5 quiet minutes. Answers whether it is new. */
-  contested(connectionId: string): boolean {
-    const known = this.live.get(connectionId);
-    if (!known) return false;
+  /**
+   * Reports that a replaced gateway took the connection back from another one; the conflict ends after 5 quiet minutes.
+   * Returns whether the conflict is new.
+   */
+  markConflict(connectionId: string): boolean {
+    const live = this.liveStatuses.get(connectionId);
+    if (!live) return false;
     const now = this.clock.now();
-    const goesOn = known.contested !== undefined && now < known.contested.until;
-    known.contested = { since: goesOn ? (known.contested?.since ?? now) : now, until: now + QUIET };
-    this.changed(connectionId);
-    return !goesOn;
+    const ongoing = live.contested && now < live.contested.until ? live.contested : undefined;
+    live.contested = { since: ongoing?.since ?? now, until: now + CONFLICT_QUIET_MS };
+    this.notifyChanged(connectionId);
+    return !ongoing;
   }
 
-  /** The connection is deleted. */
-  forget(connectionId: string): void {
-    this.live.delete(connectionId);
+  /** Removes the status of a deleted connection. */
+  remove(connectionId: string): void {
+    this.liveStatuses.delete(connectionId);
     this.deleted.add(connectionId);
-    this.changed(connectionId);
+    this.notifyChanged(connectionId);
   }
 
-  /** Something changed that the status of the connection, or whether there is one, depends on. */
-  changed(connectionId: string): void {
-    const known = this.live.get(connectionId);
-    if (known) known.toldAt = this.clock.now();
+  /** Reports a change that affects the status of the connection, or whether it exists. */
+  notifyChanged(connectionId: string): void {
+    const live = this.liveStatuses.get(connectionId);
+    if (live) live.notifiedAt = this.clock.now();
     for (const listener of this.listeners) listener(connectionId);
   }
 
-  /** Calls `listener`, which may not throw, at each change, of messages at most once a second for each connection; answers how to end that. */
+  /**
+   * Calls `listener`, which must not throw, at each change; for messages at most once a second per connection. Returns
+   * a function that stops the calls.
+   */
   watch(listener: (connectionId: string) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /** A repeated failure keeps the time of the first. */
-  private become(connectionId: string, link: Live['link'], error: string): void {
-    const known = this.known(connectionId);
-    if (!known) return;
-    if (known.link !== link || link === 'connecting') known.since = this.clock.now();
-    known.link = link;
-    known.software = '';
-    known.lastError = error || (link === 'connecting' ? '' : known.lastError);
-    this.changed(connectionId);
+  /** Sets the state of the link. A repeated failure retains the time of the first one. */
+  private setLink(connectionId: string, link: LiveStatus['link'], error: string): void {
+    const live = this.getOrCreate(connectionId);
+    if (!live) return;
+    const isConnecting = link === 'connecting';
+    if (live.link !== link || isConnecting) live.since = this.clock.now();
+    live.link = link;
+    live.software = '';
+    // A new attempt clears the last error; otherwise it stays until another one replaces it.
+    if (error !== '' || isConnecting) live.lastError = error;
+    this.notifyChanged(connectionId);
   }
 
-  /** What is known of it, from now on; undefined: it was deleted. */
-  private known(connectionId: string): Live | undefined {
-    const known = this.live.get(connectionId);
-    if (known || this.deleted.has(connectionId)) return known;
+  /** Returns the entry of a connection and creates it if needed; undefined if the connection was deleted. */
+  private getOrCreate(connectionId: string): LiveStatus | undefined {
+    const existing = this.liveStatuses.get(connectionId);
+    if (existing || this.deleted.has(connectionId)) return existing;
     const now = this.clock.now();
-    const live: Live = { link: 'away', since: now, lastError: '', lastMessageAt: undefined, software: '', contested: undefined, warnings: [], warnedAt: now, toldAt: now };
-    this.live.set(connectionId, live);
+    const live: LiveStatus = {
+      link: 'away',
+      since: now,
+      lastError: '',
+      lastMessageAt: undefined,
+      software: '',
+      contested: undefined,
+      warnings: [],
+      warnedAt: now,
+      notifiedAt: now,
+    };
+    this.liveStatuses.set(connectionId, live);
     return live;
   }
 }
 
-function attachedStatus(live: Live, isContested: boolean, status: Omit<ConnectionStatus, 'state' | 'since'>): ConnectionStatus {
+/**
+ * Returns the status of an attached peer: `degraded` while there is a conflict or a warning. `since` is the later of
+ * the attachment and the start of the first of these causes; without a cause, the later of the attachment and the end
+ * of the last one (a conflict ends at `contested.until`).
+ */
+function toAttachedStatus(
+  live: LiveStatus,
+  isContested: boolean,
+  status: Omit<ConnectionStatus, 'state' | 'since'>,
+): ConnectionStatus {
   const { since, contested, warnings, warnedAt } = live;
-  if (!isContested && warnings.length === 0) return { ...status, state: 'connected', since: Math.max(since, contested?.until ?? since, warnedAt) };
-  const causes = [...(isContested && contested ? [contested.since] : []), ...(warnings.length > 0 ? [warnedAt] : [])];
-  return { ...status, state: 'degraded', since: Math.max(since, Math.min(...causes)) };
+  if (!isContested && warnings.length === 0)
+    return { ...status, state: 'connected', since: Math.max(since, contested?.until ?? since, warnedAt) };
+  const causeTimes = [
+    ...(isContested && contested ? [contested.since] : []),
+    ...(warnings.length > 0 ? [warnedAt] : []),
+  ];
+  return { ...status, state: 'degraded', since: Math.max(since, Math.min(...causeTimes)) };
 }

@@ -1,44 +1,47 @@
 import type { Database } from '../database';
 import type { Clock } from '../kernel/clock';
 import { notFound } from '../kernel/errors';
-import type { DeviceReach } from '../kernel/reach';
+import type { DeviceScope } from '../kernel/resourceScope';
 import { ConnectionRepository } from './connectionRepository';
 import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
 
-/** How one connection is doing now, or that each was told once. */
-export type StatusNews = { readonly kind: 'status'; readonly connectionId: string; readonly status: ConnectionStatus } | { readonly kind: 'deleted'; readonly connectionId: string } | { readonly kind: 'complete' };
+/** The current status of one connection, its deletion, or a marker that each connection was sent once. */
+export type StatusUpdate =
+  | { readonly kind: 'status'; readonly connectionId: string; readonly status: ConnectionStatus }
+  | { readonly kind: 'deleted'; readonly connectionId: string }
+  | { readonly kind: 'complete' };
 
-/** What watching needs of the house. */
-export interface ConnectionWatchOptions {
+/** Dependencies of ConnectionWatch. */
+interface ConnectionWatchOptions {
   readonly database: Database;
   readonly statuses: ConnectionStatuses;
   readonly clock: Clock;
 }
 
-/** What one reader was told of one connection. */
-interface Shown {
+/** What was last sent to one reader about one connection. */
+interface SentStatus {
   readonly enabled: boolean;
-  /** The status but for the time of the last message, as text to compare. */
-  readonly text: string;
+  /** The status without the time of the last message, as text for comparison. */
+  readonly comparableText: string;
   readonly lastMessageAt: number | undefined;
-  /** When it was told, on the clock that never jumps. */
-  readonly at: number;
+  /** When it was sent, on the monotonic clock. */
+  readonly sentAt: number;
 }
 
-/** What one reader was told. */
-interface Told {
-  readonly shown: Map<string, Shown>;
-  /** Connections that are none of the reader's. */
-  readonly foreign: Set<string>;
+/** What was sent to one reader. */
+interface SentStatuses {
+  readonly sentById: Map<string, SentStatus>;
+  /** Connections that the organization of the reader does not have: changes of other organizations. */
+  readonly inaccessibleIds: Set<string>;
 }
 
-const PAGE = 200;
-// Some things change only by time: two rivals that have become quiet, the last of many messages.
-const LOOK_EVERY_MS = 2000;
-// A change of the last message alone is told at most so often.
-const MESSAGES_EVERY_MS = 1000;
+const PAGE_SIZE = 200;
+// Some changes depend only on time: two competing gateways that became quiet, or the last of many messages.
+const CHECK_INTERVAL_MS = 2000;
+// A change of only the last message is sent at most at this interval.
+const MESSAGE_INTERVAL_MS = 1000;
 
-/** Shows how connections are doing as it changes; a slow reader gets the newest status of each. */
+/** Streams the status of connections as it changes. A slow reader receives the latest status of each. */
 export class ConnectionWatch {
   private readonly connections: ConnectionRepository;
 
@@ -46,135 +49,187 @@ export class ConnectionWatch {
     this.connections = new ConnectionRepository(options.database.db);
   }
 
-  /** Yields each connection once, then `complete`, then changes until the signal aborts. `ids`: only these; empty: all of the organization, or all that a limited key names. Throws `connection_not_found`. */
-  async *watch(organizationId: string, ids: readonly string[], signal: AbortSignal, reach?: DeviceReach): AsyncGenerator<StatusNews> {
-    const changes = new Changes(ids.length > 0 ? new Set(ids) : reach?.connectionIds);
-    const leave = this.options.statuses.watch((connectionId) => changes.add(connectionId));
+  /**
+   * Yields each connection once, then `complete`, then changes until the signal aborts. `ids`: only these; empty: all
+   * of the organization, or all that a restricted key names. Throws `connection_not_found`.
+   */
+  async *watch(
+    organizationId: string,
+    ids: readonly string[],
+    signal: AbortSignal,
+    scope?: DeviceScope,
+  ): AsyncGenerator<StatusUpdate> {
+    const changes = new PendingChanges(ids.length > 0 ? new Set(ids) : scope?.connectionIds);
+    const unsubscribe = this.options.statuses.watch((connectionId) => changes.add(connectionId));
     const wake = (): void => changes.wake();
     signal.addEventListener('abort', wake);
-    const looking = setInterval(() => changes.look(), LOOK_EVERY_MS).unref();
+    const timer = setInterval(() => changes.requestCheck(), CHECK_INTERVAL_MS).unref();
     try {
-      const told: Told = { shown: new Map(), foreign: new Set() };
-      for await (const page of this.pages(organizationId, ids, reach)) {
+      const sentStatuses: SentStatuses = { sentById: new Map(), inaccessibleIds: new Set() };
+      for await (const page of this.listInitialIds(organizationId, ids, scope)) {
         if (signal.aborted) return;
-        yield* this.news(organizationId, page, told);
+        yield* this.streamUpdates(organizationId, page, sentStatuses);
       }
       yield { kind: 'complete' };
-      yield* this.follow(organizationId, changes, told, signal);
+      yield* this.streamChanges(organizationId, changes, sentStatuses, signal);
     } finally {
-      clearInterval(looking);
+      clearInterval(timer);
       signal.removeEventListener('abort', wake);
-      leave();
+      unsubscribe();
     }
   }
 
-  private async *follow(organizationId: string, changes: Changes, told: Told, signal: AbortSignal): AsyncGenerator<StatusNews> {
+  /** Yields changes until the signal aborts, and checks at intervals for changes that depend only on time. */
+  private async *streamChanges(
+    organizationId: string,
+    changes: PendingChanges,
+    sentStatuses: SentStatuses,
+    signal: AbortSignal,
+  ): AsyncGenerator<StatusUpdate> {
     while (!signal.aborted) {
-      yield* this.news(organizationId, changes.take(told.foreign), told);
-      if (changes.takeLook()) for (const connectionId of this.changedByTime(told)) changes.add(connectionId);
-      await changes.some();
+      yield* this.streamUpdates(organizationId, changes.takeChangedIds(sentStatuses.inaccessibleIds), sentStatuses);
+      if (changes.takeCheckRequest())
+        this.findIdsChangedByTime(sentStatuses).forEach((connectionId) => changes.add(connectionId));
+      await changes.waitForChange();
     }
   }
 
-  /** What has to be told of these connections; takes it as told. The status is that of the moment in which the reader takes it. */
-  private async *news(organizationId: string, ids: readonly string[], { shown, foreign }: Told): AsyncGenerator<StatusNews> {
+  /**
+   * Yields the changes of these connections and marks them as sent. The status is the one at the moment when the reader
+   * consumes it.
+   */
+  private async *streamUpdates(
+    organizationId: string,
+    ids: readonly string[],
+    { sentById, inaccessibleIds }: SentStatuses,
+  ): AsyncGenerator<StatusUpdate> {
     if (ids.length === 0) return;
-    const found = new Map((await this.connections.findMany(organizationId, ids)).map((connection) => [connection.id, connection]));
+    const connectionById = new Map(
+      (await this.connections.findMany(organizationId, ids)).map((connection) => [connection.id, connection]),
+    );
     for (const connectionId of ids) {
-      const connection = found.get(connectionId);
+      const connection = connectionById.get(connectionId);
       if (!connection) {
-        if (shown.delete(connectionId)) yield { kind: 'deleted', connectionId };
-        else foreign.add(connectionId);
+        if (sentById.delete(connectionId)) yield { kind: 'deleted', connectionId };
+        else inaccessibleIds.add(connectionId);
         continue;
       }
-      const status = this.options.statuses.of(connection);
-      if (!this.isNews(status, shown.get(connectionId))) continue;
-      shown.set(connectionId, { enabled: connection.enabled, text: textOf(status), lastMessageAt: status.lastMessageAt, at: this.options.clock.monotonic() });
+      const status = this.options.statuses.getStatus(connection);
+      if (!this.mustSend(status, sentById.get(connectionId))) continue;
+      sentById.set(connectionId, {
+        enabled: connection.enabled,
+        comparableText: toComparableText(status),
+        lastMessageAt: status.lastMessageAt,
+        sentAt: this.options.clock.monotonic(),
+      });
       yield { kind: 'status', connectionId, status };
     }
   }
 
-  private isNews(status: ConnectionStatus, shown: Shown | undefined): boolean {
-    if (shown?.text !== textOf(status)) return true;
-    return shown.lastMessageAt !== status.lastMessageAt && this.options.clock.monotonic() - shown.at >= MESSAGES_EVERY_MS;
+  /** Returns whether the status differs from what was last sent; the time of the last message at most once a second. */
+  private mustSend(status: ConnectionStatus, lastSent: SentStatus | undefined): boolean {
+    if (lastSent?.comparableText !== toComparableText(status)) return true;
+    return (
+      lastSent.lastMessageAt !== status.lastMessageAt &&
+      this.options.clock.monotonic() - lastSent.sentAt >= MESSAGE_INTERVAL_MS
+    );
   }
 
-  private changedByTime({ shown }: Told): string[] {
-    return [...shown].filter(([id, before]) => this.isNews(this.options.statuses.of({ id, enabled: before.enabled }), before)).map(([id]) => id);
+  /**
+   * Returns the ids of the connections whose status has changed since it was sent, although no change was reported: it
+   * also depends on the time.
+   */
+  private findIdsChangedByTime({ sentById }: SentStatuses): string[] {
+    return [...sentById]
+      .filter(([id, lastSent]) =>
+        this.mustSend(this.options.statuses.getStatus({ id, enabled: lastSent.enabled }), lastSent),
+      )
+      .map(([id]) => id);
   }
 
-  /** The ids of the connections to begin with. */
-  private async *pages(organizationId: string, ids: readonly string[], reach: DeviceReach | undefined): AsyncGenerator<readonly string[]> {
-    if (ids.length === 0 && reach) {
-      yield* inPages([...reach.connectionIds]); // those that are not there are passed over
+  /**
+   * Yields the ids of the initial connections in pages: `ids`, else those of the scope, else all. Throws
+   * `connection_not_found` for an unknown id in `ids`.
+   */
+  private async *listInitialIds(
+    organizationId: string,
+    ids: readonly string[],
+    scope: DeviceScope | undefined,
+  ): AsyncGenerator<readonly string[]> {
+    if (ids.length === 0 && scope) {
+      yield* splitIntoPages([...scope.connectionIds]); // missing ones are skipped
       return;
     }
     if (ids.length > 0) {
-      const found = new Set((await this.connections.findMany(organizationId, ids)).map(({ id }) => id));
-      const missing = ids.find((id) => !found.has(id));
+      const foundIds = new Set((await this.connections.findMany(organizationId, ids)).map(({ id }) => id));
+      const missing = ids.find((id) => !foundIds.has(id));
       if (missing !== undefined) throw notFound('connection', missing);
-      yield [...found];
+      yield [...foundIds];
+      return;
     }
-    let after: string | undefined = ids.length > 0 ? undefined : '';
-    while (after !== undefined) {
-      const page: string[] = (await this.connections.listAfter(organizationId, after, PAGE)).map(({ id }) => id);
+    let afterId: string | undefined = ''; // less than every id
+    while (afterId !== undefined) {
+      const page: string[] = (await this.connections.listAfter(organizationId, afterId, PAGE_SIZE)).map(({ id }) => id);
       yield page;
-      after = page.length < PAGE ? undefined : page.at(-1);
+      afterId = page.length < PAGE_SIZE ? undefined : page.at(-1);
     }
   }
 }
 
-function* inPages(ids: readonly string[]): Generator<readonly string[]> {
-  for (let at = 0; at < ids.length; at += PAGE) yield ids.slice(at, at + PAGE);
+function* splitIntoPages(ids: readonly string[]): Generator<readonly string[]> {
+  for (let start = 0; start < ids.length; start += PAGE_SIZE) yield ids.slice(start, start + PAGE_SIZE);
 }
 
-function textOf(status: ConnectionStatus): string {
+/** Returns the status as text, without the time of the last message. */
+function toComparableText(status: ConnectionStatus): string {
   return JSON.stringify({ ...status, lastMessageAt: undefined });
 }
 
-/** The connections that have news, each once. */
-class Changes {
-  private readonly changed = new Set<string>();
-  private woken: (() => void) | undefined;
-  private isTimeToLook = false;
+/** The connections that changed, each once. */
+class PendingChanges {
+  private readonly changedIds = new Set<string>();
+  private resolveWait: (() => void) | undefined;
+  private isCheckRequested = false;
 
-  /** `wanted`: of these alone; undefined: of all. */
-  constructor(private readonly wanted: ReadonlySet<string> | undefined) {}
+  /** `watchedIds`: only these connections; undefined: all. */
+  constructor(private readonly watchedIds: ReadonlySet<string> | undefined) {}
 
+  /** Adds a connection that changed. */
   add(connectionId: string): void {
-    if (this.wanted?.has(connectionId) === false) return;
-    this.changed.add(connectionId);
+    if (this.watchedIds?.has(connectionId) === false) return;
+    this.changedIds.add(connectionId);
     this.wake();
   }
 
-  /** Some of them, without the foreign ones. */
-  take(foreign: ReadonlySet<string>): string[] {
-    const taken = [...this.changed].slice(0, PAGE);
-    for (const id of taken) this.changed.delete(id);
-    return taken.filter((id) => !foreign.has(id));
+  /** Removes and returns one page of changed connections, without the inaccessible ones. */
+  takeChangedIds(inaccessibleIds: ReadonlySet<string>): string[] {
+    const page = [...this.changedIds].slice(0, PAGE_SIZE);
+    for (const id of page) this.changedIds.delete(id);
+    return page.filter((id) => !inaccessibleIds.has(id));
   }
 
-  /** It is time to look at all of them. */
-  look(): void {
-    this.isTimeToLook = true;
+  /** Requests a check of all connections. */
+  requestCheck(): void {
+    this.isCheckRequested = true;
     this.wake();
   }
 
-  /** Whether it was, since this was last asked. */
-  takeLook(): boolean {
-    const isTime = this.isTimeToLook;
-    this.isTimeToLook = false;
-    return isTime;
+  /** Returns whether a check of all connections was requested since the last call. */
+  takeCheckRequest(): boolean {
+    const wasRequested = this.isCheckRequested;
+    this.isCheckRequested = false;
+    return wasRequested;
   }
 
+  /** Ends the current wait. */
   wake(): void {
-    this.woken?.();
+    this.resolveWait?.();
   }
 
-  /** Resolves when there is news, when somebody wakes it, or when it is time to look in any case. */
-  async some(): Promise<void> {
-    if (this.changed.size > 0 || this.isTimeToLook) return;
-    await new Promise<void>((resolve) => (this.woken = resolve));
-    this.woken = undefined;
+  /** Resolves when there is a change, when a check is requested, or when `wake` is called. */
+  async waitForChange(): Promise<void> {
+    if (this.changedIds.size > 0 || this.isCheckRequested) return;
+    await new Promise<void>((resolve) => (this.resolveWait = resolve));
+    this.resolveWait = undefined;
   }
 }

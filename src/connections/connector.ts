@@ -1,176 +1,265 @@
 import type { Connection } from './connection';
 import type { JsonObject } from './connectorType';
 
-/** A command on its way to a device, as a connector sends it. */
+/** A command to a device, as a connector sends it. */
 export interface Downlink {
   readonly organizationId: string;
   readonly connectionId: string;
   readonly executionId: string;
-  /** Counts from 1. */
+  /** Starts at 1. */
   readonly attempt: number;
   readonly clientDeviceId: string;
-  /** Unix milliseconds; it may not be started later. */
+  /** Unix milliseconds; it must not be started later. */
   readonly deadline: number;
-  readonly payload: { readonly kind: 'json'; readonly value: unknown } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
+  readonly payload:
+    { readonly kind: 'json'; readonly value: unknown } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
   readonly fPort: number | undefined;
   readonly confirmed: boolean;
-  /** Empty: none. */
+  /** May be empty. */
   readonly topic: string;
 }
 
-/** The other side of a connection as it is attached now. */
+/** The peer of a connection (a gateway, or a broker) as it is currently attached. */
 export interface Peer {
-  /** The gateway's own id, the same over its starts. */
+  /** The gateway's id, which does not change over restarts. */
   readonly peerId: string;
   /** New with each start of the gateway software. */
   readonly bootId: string;
-  /** This attachment; a send names it, so that it never goes to another one. */
+  /** The number of this attachment. A send names it, so that the command never reaches another attachment. */
   readonly session: number;
-  /** How many more commands it takes now. */
+  /** How many more commands it accepts now. */
   readonly capacity: number;
 }
 
-/** `sent`: handed to the transport. `not_sent`: provably no byte left the server. */
+/** `sent`: passed to the transport. `not_sent`: provably no byte left the server. */
 export type SendResult = 'sent' | 'not_sent';
 
-/** What a connection needs to work: its connection as it is stored, and its configuration together with its secret fields. */
+/** A stored connection, and its configuration together with its decrypted secret fields. */
 export interface OpenConnection {
   readonly connection: Connection;
   readonly settings: JsonObject;
 }
 
-/** One thing that TestConnection looked at. */
+/** One result of TestConnection. */
 export interface ConnectionCheck {
   /** snake_case, for example `tls`, `sign_in`, `subscribe`. */
   readonly name: string;
   readonly outcome: 'ok' | 'warning' | 'failed' | 'skipped';
-  /** What was found, and for all but `ok` and `skipped` what to change. Never a secret. */
+  /** The result, and for all but `ok` and `skipped` how to fix it. Never contains a secret. */
   readonly message: string;
 }
 
 /**
- * One way to devices: each kind of the catalogue has one of these. Nothing here throws for what the other side does: that shows in
- * the connection's status. A connection that does not work holds up neither the others nor the caller.
+ * A transport to devices; there is one for each connector type. No method throws because of what the peer does; the
+ * connection's status shows it. A failing connection blocks neither other connections nor the caller.
  */
 export interface Connector {
   /** The connector type that it serves. */
   readonly id: string;
-  /** Hands the rooms above down. Called once, before anything else. */
+  /** Passes the event handlers of the higher modules. Called once, before anything else. */
   start(events: ConnectorEvents): void;
-  /** A connection was created, or the server has just started, or a change to it is on disk: takes it up as it is now, enabled or not. Returns at once. */
+  /**
+   * Applies a connection that was created or changed, after the commit, or at the start of the server; enabled or not.
+   * Returns immediately.
+   */
   connectionChanged(open: OpenConnection): void;
-  /** A connection was deleted and that is on disk. */
+  /** Stops a connection that was deleted, after the commit. */
   connectionDeleted(connectionId: string): void;
-  /** Who is there to take commands; undefined: nobody, or it is no connection of this connector. */
+  /**
+   * Returns the peer that accepts commands; undefined if there is none, or it is not a connection of this connector.
+   */
   peer(connectionId: string): Peer | undefined;
-  /** Sends a command to one attachment and to no other; its intent is on disk before. Resolves as soon as the transport has it, not when the other side took it. */
+  /**
+   * Sends a command to one attachment only; its intent is already committed. Resolves when the transport has it, not
+   * when the peer received it.
+   */
   send(downlink: Downlink, session: number): Promise<SendResult>;
-  /** Takes a command back that was sent and has not left yet. True: not one byte of it left, and none will. */
-  takeBack(connectionId: string, executionId: string): boolean;
-  /** Tells the other side to drop a command that ended here, where it can be told. */
-  withdraw(connectionId: string, executionId: string): void;
-  /** Tries a connection out, which need not be stored (then its id is empty), and leaves nothing behind. Ends within 20 s, sooner if the signal aborts. */
+  /** Cancels a command that was sent and has not left the server. True: no byte of it left, and none will. */
+  cancelUnsent(connectionId: string, executionId: string): boolean;
+  /** Asks the peer to cancel a command that is final here, if the transport supports it. */
+  cancelAtGateway(connectionId: string, executionId: string): void;
+  /**
+   * Tests a connection without leaving anything behind. It need not be stored; then its id is empty. Ends within 20 s,
+   * sooner if the signal aborts.
+   */
   test(open: OpenConnection, signal: AbortSignal): Promise<readonly ConnectionCheck[]>;
-  /** Resolves when every link is closed and all that came over it is stored or left to be sent again. */
+  /** Resolves when every link is closed and everything received is stored or left to be sent again. */
   stop(): Promise<void>;
 }
 
 /**
- * What a connector learnt about an execution. `time` is Unix milliseconds on the other side's clock, `clock` says whose that is: times are
- * compared on one clock only. `receivedAt` is the stamp of its arrival (Arrivals), undefined: just now. An uplink that came right behind it
- * must not seem older, however long either waited for its turn. `fCnt`: LoRaWAN class A, the frame counter of the uplink that opened the
- * receive window of the delivery. `clientDeviceId`: whoever said it surely is this device, so it is about no command to another one.
+ * What a connector reports about an execution. `time` is Unix milliseconds on the peer's clock, which `clock`
+ * identifies; only times of the same clock are compared. `receivedAt` is the arrival time (MonotonicTimestamps);
+ * undefined: now. An uplink that arrived right after the evidence must not seem older, however long either was queued.
+ * `fCnt`: LoRaWAN class A, the frame counter of the uplink that opened the receive window of the delivery; `devAddr`:
+ * the device address of its session. `networkDecodes`: whether the network server decoded the frame of the evidence;
+ * undefined: there is no frame, or it has no payload. `clientDeviceId`: the device that verifiably sent the evidence,
+ * so that it never applies to a command for another device.
  */
-export type Evidence = EvidenceFacts & { readonly clientDeviceId?: string | undefined; readonly receivedAt?: number | undefined; readonly clock?: string | undefined; readonly fCnt?: number | undefined };
+export type Evidence = EvidenceContent & {
+  readonly clientDeviceId?: string | undefined;
+  readonly receivedAt?: number | undefined;
+  readonly clock?: string | undefined;
+  readonly fCnt?: number | undefined;
+  readonly devAddr?: string | undefined;
+  readonly networkDecodes?: boolean | undefined;
+};
 
-type EvidenceFacts =
+/** What is reported, by kind, with a code and a message for users. */
+type EvidenceContent =
   | { readonly kind: 'transport_ok'; readonly time?: number | undefined }
   | { readonly kind: 'ack'; readonly time?: number | undefined; readonly code?: string; readonly message?: string }
-  /** The device answered negatively. */
+  /** The device responded with a rejection. */
   | { readonly kind: 'negative'; readonly time?: number | undefined; readonly code: string; readonly message: string }
-  /** It was tried and no answer came. */
+  /** The delivery was attempted, but no response arrived. */
   | { readonly kind: 'no_answer'; readonly time?: number | undefined; readonly code: string; readonly message: string }
-  /** Nothing reached the device, for want of a path or of time. */
-  | { readonly kind: 'unreachable'; readonly time?: number | undefined; readonly code: string; readonly message: string }
-  /** The transport will not take it. */
+  /** Nothing reached the device, because there was no path or no time left. */
+  | {
+      readonly kind: 'unreachable';
+      readonly time?: number | undefined;
+      readonly code: string;
+      readonly message: string;
+    }
+  /** The transport rejects the command. */
   | { readonly kind: 'refused'; readonly time?: number | undefined; readonly code: string; readonly message: string }
-  /** Provably not delivered, and worth another attempt: nobody was there to take it. */
-  | { readonly kind: 'known_undelivered'; readonly time?: number | undefined; readonly code: string; readonly message: string }
-  /** A network server could not send it just now and tries again by itself. */
-  | { readonly kind: 'network_retry'; readonly time?: number | undefined; readonly code: string; readonly message: string };
+  /** Provably not delivered, and a retry makes sense: there was no receiver. */
+  | {
+      readonly kind: 'known_undelivered';
+      readonly time?: number | undefined;
+      readonly code: string;
+      readonly message: string;
+    }
+  /** A network server could not send the command yet and retries automatically. */
+  | {
+      readonly kind: 'network_retry';
+      readonly time?: number | undefined;
+      readonly code: string;
+      readonly message: string;
+    };
 
-/** What became of evidence. `unknown`: no such execution on this connection. */
+/** The outcome of evidence. `unknown`: the connection has no such execution. */
 export type EvidenceOutcome = 'applied' | 'late' | 'unknown';
 
-/** What the other side says of itself when it attaches; a broker holds nothing that it could tell of. */
+/** What the peer reports about itself when it attaches. A broker reports nothing. */
 export interface Attachment {
   readonly organizationId: string;
   readonly connectionId: string;
   readonly peerId: string;
   readonly bootId: string;
-  /** What the event log names for it: `gateway:<id>`, `mqtt`, `chirpstack`. */
+  /** The source in the event log: `gateway:<id>`, `mqtt`, `chirpstack`. */
   readonly source: string;
-  /** What it received survives its restart. */
+  /** Whether its received commands survive its restart. */
   readonly durable: boolean;
-  /** What it holds of earlier commands: received only (`transport_ok`), or with the result. */
-  readonly known: readonly { readonly executionId: string; readonly evidence: Evidence }[];
+  /** The earlier commands that the peer still has: only received (`transport_ok`), or with a result. */
+  readonly known: readonly KnownExecution[];
+  /** Other executions that the peer has, whose reports are invalid. They are only not sent again. */
+  readonly alsoHeld?: readonly string[];
 }
 
-/** What a device sent. */
+/** An earlier command that the peer still has, and what it reports about the command. */
+export interface KnownExecution {
+  readonly executionId: string;
+  readonly evidence: Evidence;
+}
+
+/** A message from a device. */
 export interface UplinkMessage {
   readonly organizationId: string;
   readonly connectionId: string;
-  /** How a repeated one is told. */
+  /** Identifies repeated messages. */
   readonly identity: UplinkIdentity;
   readonly clientDeviceId: string;
-  /** The stamp of its arrival: Unix milliseconds, with a fraction that only orders (Arrivals). */
+  /** The arrival time: Unix milliseconds, with a fraction that only defines an order (MonotonicTimestamps). */
   readonly receivedAt: number;
-  /** When the device sent it, on the other side's clock; undefined: it did not say. */
+  /** When the device sent it, on the peer's clock; undefined if not reported. */
   readonly time: number | undefined;
   /**
-   * Whose clock `time` is of, the same for one clock over all its starts and different for any two; a connector with one clock gives a
-   * constant. Undefined: no delivery is ever told on that clock, so `time` only says when the sample was taken.
+   * Identifies the clock of `time`: constant for one clock over all its restarts, and different for any two clocks. A
+   * connector with one clock uses a constant. Undefined: deliveries are never reported on that clock, so `time` only
+   * says when the sample was taken.
    */
   readonly clock: string | undefined;
-  /** It waited at a broker while the server was away, nobody knows how long: it is stored, but proves nothing about a command. */
+  /**
+   * It was buffered at a broker for an unknown time while the server was down. It is stored, but proves nothing about a
+   * command.
+   */
   readonly isBuffered?: boolean;
   /** LoRaWAN: the frame counter of the uplink. */
   readonly fCnt?: number | undefined;
-  /** LoRaWAN: the class that the device has now. */
+  /** LoRaWAN: the device address of the session of `fCnt`. */
+  readonly devAddr?: string | undefined;
+  /** LoRaWAN: whether the network server decoded the payload; undefined if there is no payload. */
+  readonly isDecodedByNetwork?: boolean | undefined;
+  /** LoRaWAN: the current class of the device. */
   readonly deviceClass?: 'A' | 'B' | 'C' | undefined;
-  readonly payload: { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
-  /** Beside JSON that only describes them, or that they may be by chance: the bytes of the device, if nobody decoded them. */
+  readonly payload:
+    | { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> }
+    | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
+  /**
+   * The raw bytes of the device if they are not decoded, in addition to JSON that only describes them, or that they
+   * match by chance.
+   */
   readonly encoded?: Uint8Array | undefined;
   readonly fPort: number | undefined;
 }
 
 /**
- * `id`: unique per connection for 7 days. `delivery`: for a transport whose messages have no ids of their own (MQTT QoS 1): the slot is
- * that of the transport (its packet identifier), and a message marked as a repetition is one if what came last in the slot had the
- * same digest and came at `acknowledgedBefore` (Unix milliseconds) or later: the transport surely knows that it has all that came before. `none`: the transport never repeats it (QoS 0).
+ * `id`: unique per connection for 7 days. `delivery`: for a transport whose messages have no ids (MQTT QoS 1). The slot
+ * is that of the transport (its packet identifier). A message marked as a repetition is one if the last message in the
+ * slot had the same digest and arrived at or after `acknowledgedBefore` (Unix milliseconds): the transport has received
+ * all earlier acknowledgements. `none`: the transport never repeats it (QoS 0).
  */
 export type UplinkIdentity =
   | { readonly kind: 'id'; readonly uplinkId: string }
-  | { readonly kind: 'delivery'; readonly slot: string; readonly digest: string; readonly isRepetition: boolean; readonly acknowledgedBefore?: number | undefined }
+  | {
+      readonly kind: 'delivery';
+      readonly slot: string;
+      readonly digest: string;
+      readonly isRepetition: boolean;
+      readonly acknowledgedBefore?: number | undefined;
+    }
   | { readonly kind: 'none' };
 
-/** What became of an uplink; `rejected` ones can never be stored. */
-export type UplinkOutcome = { readonly outcome: 'stored' | 'duplicate' } | { readonly outcome: 'rejected'; readonly reason: string };
+/** The outcome of an uplink. A `rejected` one can never be stored. */
+export type UplinkOutcome =
+  { readonly outcome: 'stored' | 'duplicate' } | { readonly outcome: 'rejected'; readonly reason: string };
 
-/** What connectors need of the rooms above them; app.ts hands it down. Each promise resolves when the fact is on disk. */
+/**
+ * The event handlers that connectors call, implemented by higher modules and passed by the composition root (server).
+ * Each promise resolves after the commit.
+ */
 export interface ConnectorEvents {
   uplink(message: UplinkMessage): Promise<UplinkOutcome>;
-  evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome>;
-  /** Evidence of which only the device is known, for transports that have one command under way for each: it is about that one. `unknown`: none is. */
-  deviceEvidence(organizationId: string, connectionId: string, clientDeviceId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome>;
-  /** Settles what was on its way when the other side was last seen. Resolves before any new command is sent to it. */
-  attached(attachment: Attachment): Promise<void>;
+  evidence(
+    organizationId: string,
+    connectionId: string,
+    executionId: string,
+    source: string,
+    evidence: Evidence,
+  ): Promise<EvidenceOutcome>;
   /**
-   * Nobody is attached any more: the stream ended, for whatever reason, and no newer one took its place (then that one's `attached` settles all).
-   * Comes when all that the old attachment brought is stored; the `attached` of the next one waits until this has resolved, so neither
-   * ever sees the other half done. A rejection is logged, and the next `attached` does what was left.
+   * Evidence of which only the device is known, for transports with at most one command in flight per device: it
+   * applies to that one. `unknown`: there is none.
+   */
+  deviceEvidence(
+    organizationId: string,
+    connectionId: string,
+    clientDeviceId: string,
+    source: string,
+    evidence: Evidence,
+  ): Promise<EvidenceOutcome>;
+  /**
+   * Applies what the peer reports about commands that were in transit when it was last attached. Resolves before any
+   * new command is sent to it, with the outcome of each entry of `known`. An entry that could not be stored is omitted.
+   */
+  attached(attachment: Attachment): Promise<ReadonlyMap<KnownExecution, EvidenceOutcome>>;
+  /**
+   * Reports that no peer is attached: the stream ended for any reason, and no newer one replaced it (otherwise the
+   * `attached` of that one handles everything). Called when everything from the old attachment is stored. The
+   * `attached` of the next one waits until this resolves, so they never run concurrently. A rejection is logged, and
+   * the next `attached` completes the work.
    */
   detached(organizationId: string, connectionId: string): Promise<void>;
-  /** There may be room for another command on this connection. */
+  /** Reports that the connection may accept another command. */
   ready(organizationId: string, connectionId: string): void;
 }

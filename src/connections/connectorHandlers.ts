@@ -1,14 +1,20 @@
 import type { Connector, ConnectorServiceServer } from '../gen/connector/connector_service';
-import { pageOfFixed, type Cursors } from '../kernel/pages';
-import type { HandlersOf } from '../rpc/handlers';
+import { getPageInMemory, type Cursors } from '../kernel/pages';
+import type { HandlersOf } from '../api/pipeline/handlers';
 import { CONNECTORS, getConnector } from './connectors';
 import type { ConnectorType } from './connectorType';
 
-/** The catalogue of connector types. */
-export function connectorHandlers(cursors: Cursors): HandlersOf<ConnectorServiceServer> {
+/** Handlers for the catalogue of connector types. */
+export function createConnectorHandlers(cursors: Cursors): HandlersOf<ConnectorServiceServer> {
   return {
     listConnectors: async ({ pageSize, pageToken }, { organizationId }) => {
-      const { items, nextPageToken } = pageOfFixed(cursors, [organizationId, 'connectors'], CONNECTORS, pageSize, pageToken);
+      const { items, nextPageToken } = getPageInMemory(
+        cursors,
+        [organizationId, 'connectors'],
+        CONNECTORS,
+        pageSize,
+        pageToken,
+      );
       return { connectors: items.map(connectorToMessage), nextPageToken };
     },
     getConnector: async (request) => connectorToMessage(getConnector(request.id)),
@@ -17,5 +23,14 @@ export function connectorHandlers(cursors: Cursors): HandlersOf<ConnectorService
 
 function connectorToMessage(connector: ConnectorType): Connector {
   const { id, type, name, description, configurationSchema, deviceConfigurationSchema } = connector;
-  return { id, type, name, description, capabilities: [...connector.capabilities], configurationSchema, deviceConfigurationSchema, secretFields: [...connector.secretFields] };
+  return {
+    id,
+    type,
+    name,
+    description,
+    capabilities: [...connector.capabilities],
+    configurationSchema,
+    deviceConfigurationSchema,
+    secretFields: [...connector.secretFields],
+  };
 }

@@ -1,78 +1,94 @@
 import { notFound } from '../kernel/errors';
 import type { Connection } from './connection';
-import type { ConnectionCheck, Connector, ConnectorEvents, Downlink, OpenConnection, Peer, SendResult } from './connector';
-import { DeletedIds } from './deletedIds';
+import type {
+  ConnectionCheck,
+  Connector,
+  ConnectorEvents,
+  Downlink,
+  OpenConnection,
+  Peer,
+  SendResult,
+} from './connector';
+import { TombstoneCache } from './tombstoneCache';
 
-/** All connectors as one: where commands go out, and who is there to take them. */
+/** Routes calls to the connector of each connection. */
 export class ConnectorHub {
-  /** What was last handed over of each connection. */
+  /** The last applied revision of each connection. */
   private readonly revisions = new Map<string, number>();
-  private readonly deleted = new DeletedIds();
+  private readonly deletedIds = new TombstoneCache();
 
-  /** `open` decrypts the secret fields of a connection; it may not throw. */
+  /** `openConnection` decrypts the secret fields of a connection and must not throw. */
   constructor(
     private readonly connectors: readonly Connector[],
-    private readonly open: (connection: Connection) => OpenConnection,
+    private readonly openConnection: (connection: Connection) => OpenConnection,
   ) {}
 
-  /** Hands the rooms above to the connectors. Call it before anybody can attach. */
+  /** Passes the event handlers to the connectors. Call it before any peer can attach. */
   start(events: ConnectorEvents): void {
     for (const connector of this.connectors) connector.start(events);
   }
 
-  /** Resolves when no connector brings or takes anything any more; throws the first failure then. */
+  /** Resolves when no connector sends or receives any more; then throws the first failure. */
   async stop(): Promise<void> {
     const stopped = await Promise.allSettled(this.connectors.map(async (connector) => await connector.stop()));
     const failure = stopped.find(({ status }) => status === 'rejected');
     if (failure?.status === 'rejected') throw failure.reason;
   }
 
-  /** Who is attached to a connection and ready for commands; undefined: nobody. */
+  /** Returns the peer that is attached to a connection and ready for commands; undefined if there is none. */
   peer(connectionId: string): Peer | undefined {
-    return this.holder(connectionId)?.peer(connectionId);
+    return this.findAttachedConnector(connectionId)?.peer(connectionId);
   }
 
-  /** Sends a command to one attachment and to no other. Its intent is on disk before. */
+  /** Sends a command to one attachment only. Its intent is already committed. */
   async send(downlink: Downlink, session: number): Promise<SendResult> {
-    return (await this.holder(downlink.connectionId)?.send(downlink, session)) ?? 'not_sent';
+    return (await this.findAttachedConnector(downlink.connectionId)?.send(downlink, session)) ?? 'not_sent';
   }
 
   /**
-   * Takes a command back that was sent and has not left yet. True: not one byte of it was handed to the transport, and none will be; its
-   * `send` resolves to `not_sent`. What the buffers of the network took may have left: false, as for a command that nobody holds.
+   * Cancels a command that was sent and has not left the server. True: no byte of it was passed to the transport, and
+   * none will be; its `send` resolves to `not_sent`. False if it is in network buffers and may have left, or if it is
+   * unknown.
    */
-  takeBack(connectionId: string, executionId: string): boolean {
-    return this.connectors.some((connector) => connector.takeBack(connectionId, executionId));
+  cancelUnsent(connectionId: string, executionId: string): boolean {
+    return this.connectors.some((connector) => connector.cancelUnsent(connectionId, executionId));
   }
 
-  /** Tells the other side to drop a command that ended here; does nothing while nobody is attached. */
-  withdraw(connectionId: string, executionId: string): void {
-    for (const connector of this.connectors) connector.withdraw(connectionId, executionId);
+  /** Asks the peer to cancel a command that is final here; does nothing if no peer is attached. */
+  cancelAtGateway(connectionId: string, executionId: string): void {
+    for (const connector of this.connectors) connector.cancelAtGateway(connectionId, executionId);
   }
 
-  /** A connection was created or changed and that is on disk, or the server has just started. Leaves alone what is older than what it was told before, or deleted. */
+  /**
+   * Applies a connection that was created or changed, after the commit, or at the start of the server. Ignores older
+   * revisions and deleted connections.
+   */
   connectionChanged(connection: Connection): void {
-    if (this.deleted.has(connection.id) || connection.revision < (this.revisions.get(connection.id) ?? 0)) return;
+    if (this.deletedIds.has(connection.id) || connection.revision < (this.revisions.get(connection.id) ?? 0)) return;
     this.revisions.set(connection.id, connection.revision);
-    const open = this.open(connection); // also where nobody takes it: its status says that
-    this.connectors.find(({ id }) => id === connection.connectorId)?.connectionChanged(open);
+    // Opened even if no connector supports it: a failure to open the connection is shown in its status.
+    const opened = this.openConnection(connection);
+    this.connectors.find(({ id }) => id === connection.connectorId)?.connectionChanged(opened);
   }
 
-  /** A connection was deleted and that is on disk. */
+  /** Stops a connection that was deleted, after the commit. */
   connectionDeleted(connectionId: string): void {
-    this.deleted.add(connectionId);
+    this.deletedIds.add(connectionId);
     this.revisions.delete(connectionId);
     for (const connector of this.connectors) connector.connectionDeleted(connectionId);
   }
 
-  /** Tries a connection out, stored or not, and leaves nothing behind. Ends within 20 s, sooner if the signal aborts. */
-  async test(open: OpenConnection, signal: AbortSignal): Promise<readonly ConnectionCheck[]> {
-    const connector = this.connectors.find(({ id }) => id === open.connection.connectorId);
-    if (!connector) throw notFound('connector', open.connection.connectorId);
-    return await connector.test(open, signal);
+  /**
+   * Tests a connection, stored or not, without leaving anything behind. Ends within 20 s, sooner if the signal aborts.
+   */
+  async test(opened: OpenConnection, signal: AbortSignal): Promise<readonly ConnectionCheck[]> {
+    const connector = this.connectors.find(({ id }) => id === opened.connection.connectorId);
+    if (!connector) throw notFound('connector', opened.connection.connectorId);
+    return await connector.test(opened, signal);
   }
 
-  private holder(connectionId: string): Connector | undefined {
+  /** Returns the connector to which a peer of the connection is attached. */
+  private findAttachedConnector(connectionId: string): Connector | undefined {
     return this.connectors.find((connector) => connector.peer(connectionId) !== undefined);
   }
 }

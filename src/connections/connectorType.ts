@@ -3,33 +3,35 @@ import type { Violation } from '../kernel/errors';
 /** A free-form JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The dialect that the schemas of connectors are written in. */
+/** The JSON Schema dialect of the connector schemas. */
 export const SCHEMA_DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
-/** What carries a command; decides which evidence there can be. */
+/** The transport of a command, which determines the possible evidence. */
 export const CONNECTOR_KINDS = ['gateway', 'mqtt', 'mqtt_answer', 'chirpstack', 'chirpstack_confirmed'] as const;
 
-/** One of CONNECTOR_KINDS. `mqtt_answer` has an answer mapping, `chirpstack_confirmed` a confirmed downlink. */
+/** One of CONNECTOR_KINDS. `mqtt_answer` has a response mapping, `chirpstack_confirmed` a confirmed downlink. */
 export type ConnectorKind = (typeof CONNECTOR_KINDS)[number];
 
-/** What a connector looks at of a command that is to be sent. */
+/** The fields of a command that a connector checks before it is sent. */
 export interface RoutedCommand {
   readonly clientDeviceId: string;
   readonly mode: 'direct' | 'encoded';
-  /** Empty: none. */
+  /** May be empty. */
   readonly topic: string;
   readonly fPort: number | undefined;
   readonly confirmed: boolean;
+  /** LoRaWAN: whether the network server is known to have a codec for the device. */
+  readonly networkCodec: 'present' | 'missing' | 'unknown';
 }
 
-/** What a connector can do. */
-export type Capability = 'uplink' | 'downlink' | 'native_ack' | 'withdraw';
+/** A feature of a connector. */
+type Capability = 'uplink' | 'downlink' | 'native_ack' | 'cancel_command';
 
-/** A kind of transport to devices: what the catalogue shows of it, and the rules that its connections and devices follow. */
+/** A connector type: its catalogue entry, and the rules for its connections and devices. */
 export interface ConnectorType {
-  /** What a connection names as its connector. */
+  /** The value of a connection's `connectorId`. */
   readonly id: string;
-  /** What sort of transport it is, for people who choose one. */
+  /** The type of transport, as shown to users. */
   readonly type: string;
   readonly name: string;
   readonly description: string;
@@ -38,20 +40,23 @@ export interface ConnectorType {
   readonly configurationSchema: JsonObject;
   /** JSON Schema (2020-12) of a physical device's configuration. */
   readonly deviceConfigurationSchema: JsonObject;
-  /** The members of the configuration that are write-only; top-level ones, and in its schema too. */
+  /** The write-only fields of the configuration: top-level, and part of its schema. */
   readonly secretFields: readonly string[];
-  /** The members of the configuration that say where the secrets are sent, and how the other side proves that it is that; top-level ones, none of them secret. Once one changes, stored secrets are used no more. */
+  /**
+   * The fields of the configuration that decide where the secrets are sent and how the peer proves its identity:
+   * top-level, not secret. If one changes, stored secrets are not used any more.
+   */
   readonly secretPlaceFields: readonly string[];
-  /** What is wrong with a connection's configuration together with its secret fields, that its schema cannot say and allows; paths begin with `configuration`. */
+  /** Checks a configuration with its secret fields beyond its schema; paths start with `configuration`. */
   checkConfiguration(configuration: JsonObject): Violation[];
-  /** The same of a physical device's configuration; paths begin with `physicalDevice.configuration`. */
+  /** Checks a physical device's configuration beyond its schema; paths start with `physicalDevice.configuration`. */
   checkDeviceConfiguration(configuration: JsonObject): Violation[];
-  /** The kind of the state machine that a command over a connection with this configuration follows. */
-  kindOf(configuration: JsonObject, confirmed: boolean): ConnectorKind;
-  /** What keeps a command from being sent over a connection with this configuration; paths begin with `command`. */
+  /** Returns the kind of state machine for a command over a connection with this configuration. */
+  getKind(configuration: JsonObject, confirmed: boolean): ConnectorKind;
+  /** Checks whether a command can be sent over a connection with this configuration; paths start with `command`. */
   checkCommand(configuration: JsonObject, command: RoutedCommand): Violation[];
-  /** The one spelling of a device's id on this transport; undefined if it can be none. */
+  /** Returns the canonical spelling of a device id on this transport; undefined if it is invalid. */
   findClientDeviceId(text: string): string | undefined;
-  /** What such an id looks like, in words. */
+  /** Describes the form of such an id. */
   readonly clientDeviceIdForm: string;
 }

@@ -4,10 +4,10 @@ import { CHIRPSTACK } from './connectors/chirpstack/chirpStackType';
 import { GATEWAY } from './connectors/gateway/gatewayType';
 import { MQTT } from './connectors/mqtt/mqttType';
 
-/** The connector types of this server, by name. */
+/** All connector types of this server, by name. */
 export const CONNECTORS: readonly ConnectorType[] = [GATEWAY, MQTT, CHIRPSTACK];
 
-/** Undefined for an id that is none of CONNECTORS. */
+/** Undefined if the id is not one of CONNECTORS. */
 export function findConnector(id: string): ConnectorType | undefined {
   return CONNECTORS.find((connector) => connector.id === id);
 }
@@ -20,12 +20,22 @@ export function getConnector(id: string): ConnectorType {
 }
 
 /**
- * The one spelling of a device's id on a connector: gateway: as given, less the white space around it; mqtt: as given.
- * Throws `validation_failed` on `field` for a text that can be none.
+ * Returns the canonical spelling of a device id on a connector: gateway: trimmed; mqtt: unchanged. Throws
+ * `validation_failed` on `field` for an invalid id.
  */
-export function normalizeClientDeviceId(connectorId: string, text: string, field = 'physicalDevice.clientDeviceId'): string {
+export function normalizeClientDeviceId(
+  connectorId: string,
+  text: string,
+  field = 'physicalDevice.clientDeviceId',
+): string {
   const connector = getConnector(connectorId);
   const id = connector.findClientDeviceId(text);
-  if (id === undefined) throw validationFailed([{ field, description: `is no device id of the connector \`${connectorId}\`; give ${connector.clientDeviceIdForm}` }]);
+  if (id === undefined)
+    throw validationFailed([
+      {
+        field,
+        description: `is not a valid device id of the connector \`${connectorId}\`: use ${connector.clientDeviceIdForm}`,
+      },
+    ]);
   return id;
 }

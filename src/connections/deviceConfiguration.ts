@@ -1,38 +1,48 @@
 import type { JsonObject } from './connectorType';
 
-const MOST_VARIABLES = 64;
-const LONGEST_NAME = 64;
-// All together, in whatever script, leave most of what a codec may be given to the parameters and the bytes.
-const LONGEST_VALUE = 256;
-const LONGEST_PROFILE_ID = 512;
+const MAX_VARIABLES = 64;
+const MAX_NAME_LENGTH = 64;
+// All variables together leave most of the input size of a codec to the parameters and the bytes, in any script.
+const MAX_VALUE_LENGTH = 256;
+const MAX_PROFILE_ID_LENGTH = 512;
 
-/** The members that the configuration of a physical device may have on every connector, as JSON Schema. */
+/** The fields that the configuration of a physical device may have on every connector, as JSON Schema. */
 export const DEVICE_PROPERTIES: JsonObject = {
   profileId: {
     type: 'string',
     minLength: 1,
-    maxLength: LONGEST_PROFILE_ID,
+    maxLength: MAX_PROFILE_ID_LENGTH,
     title: 'Device profile',
-    description: 'The id of an imported device profile, as ListDeviceProfiles shows it; its decoder reads the bytes that the device sends.',
+    description:
+      'The id of an imported device profile (see ListDeviceProfiles). Its decoder reads the bytes that the device sends.',
   },
   variables: {
     type: 'object',
-    maxProperties: MOST_VARIABLES,
-    propertyNames: { minLength: 1, maxLength: LONGEST_NAME },
-    additionalProperties: { type: 'string', maxLength: LONGEST_VALUE },
+    maxProperties: MAX_VARIABLES,
+    propertyNames: { minLength: 1, maxLength: MAX_NAME_LENGTH },
+    additionalProperties: { type: 'string', maxLength: MAX_VALUE_LENGTH },
     title: 'Variables',
-    description: 'Texts by name, which encoders and decoders are given as `variables`. Not secret.',
+    description: 'Strings by name that encoders and decoders receive as `variables`. Not secret.',
   },
 };
 
-/** The profile that a configuration names; undefined: none. What is no text is none either: it was stored before there were profiles. */
-export function profileIdOf({ profileId }: JsonObject): string | undefined {
+/**
+ * Returns the profile id of a configuration; undefined if there is none. A value that is not a string was stored before
+ * profiles existed and is ignored.
+ */
+export function findProfileId({ profileId }: JsonObject): string | undefined {
   return typeof profileId === 'string' ? profileId : undefined;
 }
 
-/** The variables of a configuration, for encoders and decoders. What is no text was stored before they had rules, and is left out. */
-export function variablesOf({ variables }: JsonObject): Readonly<Record<string, string>> {
+/**
+ * Returns the variables of a configuration for encoders and decoders. Values that are not strings or too long were
+ * stored before they were validated and are omitted.
+ */
+export function getVariables({ variables }: JsonObject): Readonly<Record<string, string>> {
   if (typeof variables !== 'object' || variables === null || Array.isArray(variables)) return {};
-  const texts = Object.entries(variables).filter((entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length <= 2 * LONGEST_VALUE);
-  return Object.fromEntries(texts.slice(0, MOST_VARIABLES));
+  // The schema limits characters, each of which has at most 2 UTF-16 code units.
+  const validEntries = Object.entries(variables).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length <= 2 * MAX_VALUE_LENGTH,
+  );
+  return Object.fromEntries(validEntries.slice(0, MAX_VARIABLES));
 }

@@ -1,30 +1,42 @@
-export { Arrivals } from './arrivals';
+export { MonotonicTimestamps } from './monotonicTimestamps';
 export { checkDeviceConfiguration, compileSchemas } from './configurationCheck';
-export { effectivePolicy, type Connection, type ConnectionPolicy, type EffectivePolicy, type SealedSecrets } from './connection';
-export { connectionFigures, type ConnectionFigure } from './connectionFigures';
-export { connectionHandlers, type ConnectionRooms } from './connectionHandlers';
-export { ConnectionOpener, type ConnectionOpenerOptions } from './connectionOpener';
-export { connectionRepositories, missingConnections, missingGateways, type ConnectionRepositories } from './connectionRepositories';
+export { applyPolicyDefaults, type Connection, type ConnectionPolicy } from './connection';
+export { listConnectionMetrics, type ConnectionMetric } from './connectionMetric';
+export { createConnectionHandlers } from './connectionHandlers';
+export { ConnectionFactory } from './connectionFactory';
+export { createMissingConnectionsQuery, createMissingGatewaysQuery } from './connectionRepositories';
 export { ConnectionRepository } from './connectionRepository';
-export { ConnectionService, type ConnectionServiceOptions, type ConnectionView } from './connectionService';
-export { ConnectionStarter, type ConnectionStarterOptions } from './connectionStarter';
-export { ConnectionStatuses, type ConnectionState, type ConnectionStatus } from './connectionStatuses';
-export { ConnectionTrials, type ConnectionTrialsOptions } from './connectionTrials';
-export { ConnectionWatch, type ConnectionWatchOptions } from './connectionWatch';
-export type { Attachment, Connector, ConnectorEvents, Downlink, Evidence, EvidenceOutcome, OpenConnection, Peer, SendResult, UplinkIdentity, UplinkMessage, UplinkOutcome } from './connector';
+export { ConnectionService } from './connectionService';
+export { ConnectionBootstrapper } from './connectionBootstrapper';
+export { ConnectionStatuses, type ConnectionState } from './connectionStatuses';
+export { ConnectionTester } from './connectionTester';
+export { ConnectionWatch } from './connectionWatch';
+export type {
+  Attachment,
+  ConnectorEvents,
+  Downlink,
+  Evidence,
+  EvidenceOutcome,
+  KnownExecution,
+  Peer,
+  SendResult,
+  UplinkIdentity,
+  UplinkMessage,
+  UplinkOutcome,
+} from './connector';
 export { CONNECTOR_KINDS, type ConnectorKind, type RoutedCommand } from './connectorType';
-export { connectorHandlers } from './connectorHandlers';
+export { createConnectorHandlers } from './connectorHandlers';
 export { ConnectorHub } from './connectorHub';
 export { findConnector, normalizeClientDeviceId } from './connectors';
-export { ChirpStackConnector, type ChirpStackConnectorOptions } from './connectors/chirpstack/chirpStackConnector';
-export { GatewayConnector, type GatewayConnectorOptions } from './connectors/gateway/gatewayConnector';
+export { ChirpStackConnector } from './connectors/chirpstack/chirpStackConnector';
+export { GatewayConnector } from './connectors/gateway/gatewayConnector';
 export { gatewayDefinition } from './connectors/gateway/gatewayDefinition';
 export { gatewayHandlers } from './connectors/gateway/gatewayHandlers';
-export { MqttConnector, type MqttConnectorOptions } from './connectors/mqtt/mqttConnector';
-export { profileIdOf, variablesOf } from './deviceConfiguration';
+export { MqttConnector } from './connectors/mqtt/mqttConnector';
+export { findProfileId, getVariables } from './deviceConfiguration';
 export { isLorawan } from './lorawan';
 export { ConnectionSecrets } from './secrets/connectionSecrets';
-export { SecretBox } from './secrets/secretBox';
-export { connectionsWithLostSecrets } from './secrets/lostSecrets';
-export { keyFileOf, SecretKey, type SecretKeyOptions } from './secrets/secretKey';
+export { SecretCipher } from './secrets/secretCipher';
+export { listConnectionsWithLostSecrets } from './secrets/lostSecrets';
+export { getKeyFile, SecretKey } from './secrets/secretKey';
 export { rotateSecrets, type RotatedSecrets } from './secrets/secretRotation';

@@ -2,61 +2,66 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, sta
 import { dirname, join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
-import { giveToOwner } from '../kernel/giveToOwner';
-import { userIdText } from '../kernel/userIdText';
+import { chownToParent } from '../kernel/chownToParent';
+import { formatUserId } from '../kernel/formatUserId';
 import { openFile } from './engines/sqliteConnection';
-import { releaseToStart } from './reserveFile';
-import { codeOf, messageOf } from './translate';
+import { releaseForStartup } from './diskReserve';
+import { getCode, formatMessage } from './translate';
 
-/** Makes the data folder (for this user only) if it is not there. Throws `data_folder_not_writable`. */
+/** Creates the data folder (for this user only) if it does not exist. Throws `data_dir_not_writable`. */
 export function prepareDataFolder(dataDir: string): void {
   try {
-    makeFolder(resolve(dataDir));
+    createFolder(resolve(dataDir));
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw notWritable(dataDir, error);
   }
 }
 
-/** Level by level: Node's own recursive way never ends where a folder is there but takes no other, as /proc. */
-function makeFolder(folder: string): void {
+/**
+ * Creates the folder and its missing parents, one level at a time: the recursive mkdir of Node.js never returns for a
+ * folder that exists but accepts no subfolder, such as /proc.
+ */
+function createFolder(folder: string): void {
   if (existsSync(folder) || dirname(folder) === folder) return;
-  makeFolder(dirname(folder));
+  createFolder(dirname(folder));
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error; // another process was quicker
+    if (getCode(error) !== 'EEXIST') throw error; // another process created it first
   }
 }
 
-// A lock that nobody refers to would be collected, and the folder given back, while the process lives.
-const held = new Set<object>();
+// Keeps the lock referenced. Otherwise it would be garbage-collected and the folder released while the process lives.
+const heldLocks = new Set<object>();
 
-/** The data folder belongs to this process until `release`. */
+/** The data folder belongs to this process until `release` is called. */
 export interface DataFolderLock {
   release(): void;
 }
 
 /**
- * Takes the data folder for this process; the operating system gives it back when the process ends in whatever way.
- * Throws `data_folder_in_use` if another process has it, `data_folder_not_writable`.
+ * Locks the data folder for this process. The operating system releases the lock when the process ends in any way.
+ * `clock` gives the start time that the message of another server shows. Throws `data_dir_in_use` if another process
+ * holds the lock, and `data_dir_not_writable`.
  */
 export async function lockDataFolder(dataDir: string, clock: Clock = systemClock): Promise<DataFolderLock> {
   prepareDataFolder(dataDir);
-  const holder = join(dataDir, 'server.pid');
-  // A lock of the file system by way of SQLite, which knows how on every platform; the file stays empty.
-  releaseToStart(dataDir);
-  const lock = takeLock(dataDir, holder);
-  writeFileSync(holder, JSON.stringify({ pid: process.pid, since: new Date(clock.now()).toISOString() }), { mode: 0o600 });
-  giveToOwner(holder);
-  held.add(lock);
+  const holderFile = join(dataDir, 'server.pid');
+  releaseForStartup(dataDir); // on a full disk the lock file could not be created
+  const lock = acquireLock(dataDir, holderFile);
+  writeFileSync(holderFile, JSON.stringify({ pid: process.pid, since: new Date(clock.now()).toISOString() }), {
+    mode: 0o600,
+  });
+  chownToParent(holderFile);
+  heldLocks.add(lock);
   return {
     release: () => {
-      held.delete(lock);
+      heldLocks.delete(lock);
       try {
-        rmSync(holder, { force: true });
+        rmSync(holderFile, { force: true });
       } catch {
-        // the disk cannot be written: the lock alone decides
+        // the disk cannot be written: only the lock decides
       } finally {
         lock.close();
       }
@@ -64,25 +69,29 @@ export async function lockDataFolder(dataDir: string, clock: Clock = systemClock
   };
 }
 
-const LOOK_EVERY_MS = 1000;
+const CHECK_INTERVAL_MS = 1000;
 
 /**
- * Calls `onLost` once when the folder's lock, or one of the other files, is moved, deleted or replaced behind the server's back: the
- * open files go on taking what is written, and nobody will find it again. Returns how to stop watching.
+ * Calls `onLost` once when the lock file of the folder, or one of `otherFiles` (names in the folder, for example
+ * `plantroom.db`), is moved, deleted or replaced by another program. The open files still accept writes then, but these
+ * would be lost. Returns a function that stops watching.
  */
-export function watchDataFolder(dataDir: string, others: readonly string[], onLost: () => void): () => void {
-  const files = ['server.lock', ...others].map((name) => resolve(dataDir, name));
-  const atStart = files.map((file) => identityOf(file));
+export function watchDataFolder(dataDir: string, otherFiles: readonly string[], onLost: () => void): () => void {
+  const files = ['server.lock', ...otherFiles].map((name) => resolve(dataDir, name));
+  const initialIdentities = files.map((file) => findIdentity(file));
   const timer = setInterval(() => {
-    if (files.every((file, index) => identityOf(file) === atStart[index])) return;
+    if (files.every((file, index) => findIdentity(file) === initialIdentities[index])) return;
     clearInterval(timer);
     onLost();
-  }, LOOK_EVERY_MS).unref();
+  }, CHECK_INTERVAL_MS).unref();
   return () => clearInterval(timer);
 }
 
-/** Which file this is, whatever its name; undefined: there is none. One that just cannot be looked at counts as gone. */
-function identityOf(file: string): string | undefined {
+/**
+ * Identifies the file independent of its name, by device and inode number; undefined: the file does not exist, or
+ * cannot be read at the moment.
+ */
+function findIdentity(file: string): string | undefined {
   try {
     const { dev, ino } = statSync(file, { bigint: true });
     return `${dev}:${ino}`;
@@ -91,61 +100,88 @@ function identityOf(file: string): string | undefined {
   }
 }
 
-/** The process (its id, or `unknown`) that has the data folder; undefined: none, or there is no such folder. Changes nothing. */
+/**
+ * Returns the process (its id, or `unknown`) that holds the data folder; undefined: no process, or no such folder.
+ * Changes nothing.
+ */
 export function findDataFolderHolder(dataDir: string): string | undefined {
   const file = join(dataDir, 'server.lock');
   if (!existsSync(file)) return undefined;
-  const look = openFile(file, { readOnly: true, busyTimeoutMs: 0 });
+  const probe = openFile(file, { readOnly: true, busyTimeoutMs: 0 });
   try {
-    look.prepare('select count(*) from sqlite_schema').get(); // who has the lock lets nobody read
+    probe.prepare('select count(*) from sqlite_schema').get(); // the holder of the lock does not allow reads
     return undefined;
   } catch (error) {
-    if (!codeOf(error).startsWith('SQLITE_BUSY')) throw error;
+    if (!getCode(error).startsWith('SQLITE_BUSY')) throw error;
     return readHolder(join(dataDir, 'server.pid')).pid;
   } finally {
-    look.close();
+    probe.close();
   }
 }
 
-function takeLock(dataDir: string, holder: string): { close(): void } {
+/**
+ * Opens `server.lock` and holds an exclusive SQLite transaction on it until `close` is called: a file lock that works
+ * on every platform; the file stays empty. `holderFile` names the holder for the error. Throws `data_dir_in_use`,
+ * `data_dir_not_writable`.
+ */
+function acquireLock(dataDir: string, holderFile: string): { close(): void } {
   let lock: ReturnType<typeof openFile> | undefined;
   try {
     const file = join(dataDir, 'server.lock');
     lock = openFile(file, { busyTimeoutMs: 0 });
-    giveToOwner(file);
-    accessSync(file, constants.R_OK | constants.W_OK); // one that can only be read would be opened for reading, and not locked
+    chownToParent(file);
+    accessSync(file, constants.R_OK | constants.W_OK); // a read-only file would be opened for reading, and not locked
     lock.exec('begin exclusive');
     return lock;
   } catch (error) {
     lock?.close();
-    if (error instanceof DomainError) throw error; // of loading the engine
-    throw codeOf(error).startsWith('SQLITE_BUSY') ? inUse(dataDir, holder) : notWritable(dataDir, error);
+    if (error instanceof DomainError) throw error; // while loading the engine
+    throw getCode(error).startsWith('SQLITE_BUSY') ? dataDirInUse(dataDir, holderFile) : notWritable(dataDir, error);
   }
 }
 
-function inUse(dataDir: string, holder: string): DomainError {
-  const { pid, since } = readHolder(holder);
-  return new DomainError('conflict', 'data_folder_in_use', `the data folder ${resolve(dataDir)} is used by another server (process ${pid}, since ${since}); stop that one, or give this one a folder of its own`, {
-    metadata: { pid, since },
-  });
+/**
+ * Creates the error `data_dir_in_use`, which names the process that holds the lock, and when that process acquired it.
+ */
+function dataDirInUse(dataDir: string, holderFile: string): DomainError {
+  const { pid, since } = readHolder(holderFile);
+  return new DomainError(
+    'conflict',
+    'data_dir_in_use',
+    `the data folder ${resolve(dataDir)} is used by another server (process ${pid}, since ${since}): stop that server first, or choose another data folder with --data-dir`,
+    {
+      metadata: { pid, since },
+    },
+  );
 }
 
-function readHolder(holder: string): { pid: string; since: string } {
+/**
+ * Reads which process holds the lock, and since when (ISO 8601). Both are `unknown` while that process is still
+ * starting, because it writes the file after it has the lock.
+ */
+function readHolder(holderFile: string): { pid: string; since: string } {
   try {
-    const { pid, since } = JSON.parse(readFileSync(holder, 'utf8')) as { pid: number; since: string };
+    const { pid, since } = JSON.parse(readFileSync(holderFile, 'utf8')) as { pid: number; since: string };
     return { pid: String(pid), since };
   } catch {
-    return { pid: 'unknown', since: 'unknown' }; // it is just starting: the lock alone decides
+    return { pid: 'unknown', since: 'unknown' }; // the other process is starting
   }
 }
 
+/** Creates the error `data_dir_not_writable`, which names the error code of the system and how to fix it. */
 function notWritable(dataDir: string, error: unknown): DomainError {
-  const code = codeOf(error) || messageOf(error);
-  return new DomainError('conflict', 'data_folder_not_writable', `the data folder ${resolve(dataDir)} cannot be written (${code}); ${mendOf(code)}`, { cause: error });
+  const code = getCode(error) || formatMessage(error);
+  return new DomainError(
+    'conflict',
+    'data_dir_not_writable',
+    `the data folder ${resolve(dataDir)} cannot be written (${code}): ${getAdvice(code)}`,
+    { cause: error },
+  );
 }
 
-function mendOf(code: string): string {
+/** Returns how to fix a write error with this code, as the last part of a message. */
+function getAdvice(code: string): string {
   if (['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(code)) return 'the disk is full: free some space';
-  if (code === 'EROFS') return 'its disk is mounted so that it can only be read: see why (mount, dmesg), and mount it for writing';
-  return `let the user of this program${userIdText()} read and write it, or give another folder`;
+  if (code === 'EROFS') return 'its disk is mounted read-only. Check why (mount, dmesg), and mount it for writing';
+  return `let the user of this program${formatUserId()} read and write it, or choose another folder`;
 }

@@ -1,33 +1,34 @@
 import { accessSync, constants } from 'node:fs';
-import { giveToOwner } from '../kernel/giveToOwner';
-import { codeOf } from '../kernel/thrown';
+import { chownToParent } from '../kernel/chownToParent';
+import { getCode } from '../kernel/errorUtils';
 import type { DataFolderLock } from './dataFolder';
 import { openFile } from './engines/sqliteConnection';
 
 /**
- * Takes a file (made where there is none) for this process; the operating system gives it back when the process ends in whatever way.
- * Undefined: another process has it. Throws the error of the file system, also where the file is another user's and can only be read, or SQLite's.
+ * Locks a file for this process, and creates the file if it is missing. The operating system releases the lock when the
+ * process ends in any way. Undefined: another process holds the lock. Throws the errors of the file system and of
+ * SQLite, also if this user can only read the file.
  */
-export function findFileLock(file: string): DataFolderLock | undefined {
-  // A lock of the file system by way of SQLite, which knows how on every platform; the file stays empty.
+export function tryLockFile(file: string): DataFolderLock | undefined {
+  // A file lock by means of SQLite, which supports every platform; the file stays empty.
   const lock = openFile(file, { busyTimeoutMs: 0 });
   try {
-    giveToOwner(file);
-    accessSync(file, constants.R_OK | constants.W_OK); // one that can only be read would be opened for reading, and not locked
+    chownToParent(file);
+    accessSync(file, constants.R_OK | constants.W_OK); // a read-only file would be opened for reading, and not locked
     lock.exec('begin exclusive');
   } catch (error) {
     lock.close();
-    if (codeOf(error).startsWith('SQLITE_BUSY')) return undefined;
+    if (getCode(error).startsWith('SQLITE_BUSY')) return undefined;
     throw error;
   }
-  held.add(lock);
+  heldLocks.add(lock);
   return {
     release: () => {
-      held.delete(lock);
+      heldLocks.delete(lock);
       lock.close();
     },
   };
 }
 
-// A lock that nobody refers to would be collected, and the file given back, while the process lives.
-const held = new Set<object>();
+// Keeps the lock referenced. Otherwise it would be garbage-collected and released while the process lives.
+const heldLocks = new Set<object>();

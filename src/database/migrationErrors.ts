@@ -1,61 +1,93 @@
 import { dirname } from 'node:path';
 import { DomainError } from '../kernel/errors';
-import { codeOf, messageOf } from './translate';
+import { getCode, formatMessage } from './translate';
 
-/** What is known of a schema that this program does not know. */
-export interface NewerSchema {
-  /** The migrations that it does not know. */
+/** The facts about a schema that this program does not know. */
+interface NewerSchema {
+  /** The unknown migrations. */
   readonly unknown: readonly string[];
-  /** Which version of the program made it; undefined: nobody wrote it down. */
+  /** The version of the program that created the schema; undefined: not recorded. */
   readonly version?: string | undefined;
-  /** The newest copy that this program can read, and the file that it was made of; undefined: there is none. */
-  readonly goBack?: { readonly copy: string; readonly location: string } | undefined;
+  /** The newest copy that this program can read, and its original file; undefined: there is none. */
+  readonly rollback?: { readonly copy: string; readonly location: string } | undefined;
 }
 
-/** `schema_too_new`: what is there, and both ways out. */
-export function schemaTooNew({ unknown, version, goBack }: NewerSchema): DomainError {
-  const made = `the database was made by a newer version of this program (${version === undefined ? '' : `${version}; `}it has ${unknown.join(', ')})`;
-  const back = goBack && `stop the server and go back with this version: plantroom restore ${goBack.copy} --data-dir ${dirname(goBack.location)}; what was stored since that copy is lost then, and nothing is sent again`;
-  return new DomainError('conflict', 'schema_too_new', `${made}; run that version, or ${back ?? 'restore the backup that was made before it'}`);
+/**
+ * Creates the error `schema_version_unsupported`, which names the unknown migrations and both solutions: the newer
+ * program, or an older copy of the database.
+ */
+export function schemaTooNew({ unknown, version, rollback }: NewerSchema): DomainError {
+  const fact = `the database was made by a newer version of this program (${version === undefined ? '' : `${version}; `}it has ${unknown.join(', ')})`;
+  const rollbackAdvice =
+    rollback &&
+    `stop the server and go back with this version: plantroom restore ${rollback.copy} --data-dir ${dirname(rollback.location)}; changes since that copy are lost then, and nothing is sent again`;
+  return new DomainError(
+    'conflict',
+    'schema_version_unsupported',
+    `${fact}: run that version, or ${rollbackAdvice ?? 'restore the backup that was made before it'}`,
+  );
 }
 
-/** What is known of migrations that failed. */
-export interface FailedMigration {
+/** The facts about failed migrations. */
+interface FailedMigration {
   readonly error: unknown;
-  /** The one that failed. */
+  /** The failed migration. */
   readonly name: string;
   /** The newest migration that was applied before; undefined: the database was new. */
   readonly schema: string | undefined;
-  /** Where the database was copied to before. */
+  /** The path of the copy made before. */
   readonly copy: string | undefined;
 }
 
-/** `migration_failed`, which says what the database is like now and what to do. */
+/**
+ * Creates the error `migration_failed`, which says whether the database is unchanged, where its copy is, and what to
+ * do. If the connection broke during the commit, it is unknown whether all migrations were applied or none.
+ */
 export function migrationFailed({ error, name, schema, copy }: FailedMigration): DomainError {
   if (error instanceof DomainError && error.isInDoubt) {
-    const message = `the connection to the database broke while ${name} and what came with it was being committed, so either all of it is applied or nothing; start again when the database answers`;
+    const message = `the connection to the database broke during the commit of ${name} and the migrations before it, so either all of them are applied or none: start again when the database responds`;
     return new DomainError('unavailable', 'migration_failed', message, { cause: error, isInDoubt: true });
   }
-  const before = schema === undefined ? 'the database is as empty as before' : `the database is as it was before, at ${schema}`;
-  const copied = copy === undefined ? '' : `; a copy of it is ${copy}`;
-  return failed(`the migration ${name} failed (${reasonOf(error)}) and nothing was changed: ${before}${copied}. ${adviceOn(error)}`, error);
+  const stateBefore = schema === undefined ? 'the database is still empty' : `the database is unchanged, at ${schema}`;
+  const copyNote = copy === undefined ? '' : `; a copy of it is ${copy}`;
+  return createMigrationError(
+    `the migration ${name} failed (${getReason(error)}) and nothing was changed: ${stateBefore}${copyNote}. ${getAdvice(error)}`,
+    error,
+  );
 }
 
-/** `migration_failed` where it was only tried out. */
+/** Creates the error `migration_failed` for a dry run, which has changed nothing. */
 export function migrationWouldFail(error: unknown, name: string): DomainError {
-  return failed(`the migration ${name} would fail (${reasonOf(error)}); nothing was changed. ${adviceOn(error)}`, error);
+  return createMigrationError(
+    `the migration ${name} would fail (${getReason(error)}); nothing was changed. ${getAdvice(error)}`,
+    error,
+  );
 }
 
-function failed(message: string, cause: unknown): DomainError {
-  return new DomainError(cause instanceof DomainError && cause.kind === 'unavailable' ? 'unavailable' : 'internal', 'migration_failed', message, { cause });
+/**
+ * Creates the error `migration_failed`. It keeps the kind `unavailable` of its cause, so that callers can retry; any
+ * other cause is an internal error.
+ */
+function createMigrationError(message: string, cause: unknown): DomainError {
+  return new DomainError(
+    cause instanceof DomainError && cause.kind === 'unavailable' ? 'unavailable' : 'internal',
+    'migration_failed',
+    message,
+    { cause },
+  );
 }
 
-function reasonOf(error: unknown): string {
-  if (!(error instanceof DomainError)) return messageOf(error) || codeOf(error) || 'for no reason that is known';
-  return error.reason === 'storage_full' ? 'the disk is full' : messageOf(error.cause) || error.message;
+/** Returns why the migration failed, as a clause. */
+function getReason(error: unknown): string {
+  if (!(error instanceof DomainError)) return formatMessage(error) || getCode(error) || 'for an unknown reason';
+  return error.reason === 'storage_full' ? 'the disk is full' : formatMessage(error.cause) || error.message;
 }
 
-function adviceOn(error: unknown): string {
-  if (!(error instanceof DomainError) || error.kind !== 'unavailable') return 'Go on with the version of the program that ran before, and report this';
-  return error.reason === 'storage_full' ? 'Make room and start again; "plantroom migrate --dry-run" says how much it takes' : 'Start again; should it fail once more, go on with the version of the program that ran before';
+/** Returns what to do after a failed migration, as a sentence. */
+function getAdvice(error: unknown): string {
+  if (!(error instanceof DomainError) || error.kind !== 'unavailable')
+    return 'Continue with the previous version of the program, and report this';
+  return error.reason === 'storage_full'
+    ? 'Free some space and start again; "plantroom migrate --dry-run" shows how much is needed'
+    : 'Start again; if it fails once more, continue with the previous version of the program';
 }

@@ -1,41 +1,53 @@
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
 import { Database } from './database';
 import { prepareDataFolder } from './dataFolder';
-import { refuseEmptied } from './emptied';
+import { assertNoDataLoss } from './dataLoss';
 import type { Engine } from './engines/engine';
 import { PostgresEngine } from './engines/postgresEngine';
 import { SqliteEngine } from './engines/sqliteEngine';
-import { refuseHalfRestored, refuseMarked } from './halfRestored';
-import { knownMigrations } from './migrate';
+import { assertRestoreComplete, assertNoRestoreMark } from './unfinishedRestore';
+import { loadKnownMigrations } from './migrate';
 import { MIGRATIONS, type Migration } from './migrations';
 
-/** Which database, and how to open it. */
+/** The database to open, and how. */
 export interface OpenDatabaseOptions {
-  /** Empty: the SQLite file `plantroom.db` in the data folder; else `postgres://user:password@host:port/database`. */
+  /**
+   * Empty: the SQLite file `plantroom.db` in the data folder; otherwise `postgres://user:password@host:port/database`.
+   */
   readonly url: string;
   readonly dataDir: string;
   readonly log: Logger;
   readonly clock?: Clock;
-  /** Refuses every write; for commands that only look. */
+  /** Rejects every write; for commands that only read. */
   readonly readOnly?: boolean;
-  /** Opens a database of PostgreSQL that a restore has begun on, too; for that restore alone. */
+  /** SQLite: fails if there is no database instead of creating one. */
+  readonly mustExist?: boolean;
+  /** SQLite: opens the remains of a database that has lost data; for a server whose administrator accepted the loss. */
+  readonly acceptsDataLoss?: boolean;
+  /** Also opens a PostgreSQL database with an unfinished restore; for that restore only. */
   readonly isRestoring?: boolean;
-  /** The most connections to PostgreSQL at a time; 10 if not given. */
+  /** The maximum number of connections to PostgreSQL; 10 by default. */
   readonly poolSize?: number;
+  /** PostgreSQL: how long the lease of a server lasts without a renewal, in milliseconds; 10,000 by default. */
+  readonly leaseMs?: number;
   /** Other migrations than the program's; for tests of migrations. */
   readonly migrations?: readonly Migration[];
 }
 
-/** Opens the database without migrating it. Throws a DomainError that says what is wrong: `schema_too_new`, `database_unreadable`, `database_unavailable`, ... */
+/**
+ * Opens the database without migrating it. Throws a DomainError: `schema_version_unsupported`, `database_not_found`,
+ * `database_unreadable`, `database_unavailable`, ...
+ */
 export async function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
   const { log, clock = systemClock, migrations = MIGRATIONS } = options;
-  refuseHalfRestored(options.dataDir, options.url !== '');
+  assertRestoreComplete(options.dataDir, options.url !== '');
   const engine = options.url === '' ? openSqlite(options, clock) : await openPostgres(options);
   try {
-    await knownMigrations(engine, migrations);
+    await loadKnownMigrations(engine, migrations);
   } catch (error) {
     await engine.close();
     throw error;
@@ -43,24 +55,55 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
   return new Database(engine, { dataDir: options.dataDir, clock, log, migrations });
 }
 
-function openSqlite({ dataDir, log, readOnly = false }: OpenDatabaseOptions, clock: Clock): Engine {
-  if (!readOnly) prepareDataFolder(dataDir);
+/**
+ * Opens the SQLite file, after checking that no data is missing. Throws `database_not_found`, `database_missing`,
+ * `database_log_missing`, `database_corrupt`.
+ */
+function openSqlite(options: OpenDatabaseOptions, clock: Clock): Engine {
+  const { dataDir, log, readOnly = false, mustExist = false, acceptsDataLoss = false } = options;
   const file = join(dataDir, 'plantroom.db');
-  refuseEmptied(dataDir, file);
+  assertNoDataLoss({ dataDir, file, acceptsDataLoss, log });
+  if (mustExist && !existsSync(file)) throw databaseNotFound(dataDir);
+  if (!readOnly) prepareDataFolder(dataDir);
   return new SqliteEngine({ file, clock, log, readOnly });
 }
 
-async function openPostgres({ url, log, readOnly = false, isRestoring = false, poolSize = 10 }: OpenDatabaseOptions): Promise<Engine> {
+/**
+ * Connects to PostgreSQL, after checking the URL. Throws `database_url_invalid`, `restore_unfinished`, and the errors
+ * of `PostgresEngine.assertUsable`.
+ */
+async function openPostgres({
+  url,
+  log,
+  readOnly = false,
+  isRestoring = false,
+  poolSize = 10,
+  leaseMs = 10_000,
+}: OpenDatabaseOptions): Promise<Engine> {
   if (!/^postgres(ql)?:$/.test(URL.parse(url)?.protocol ?? '')) {
-    throw new DomainError('invalid_argument', 'database_url_invalid', 'the database URL is not understood; leave it empty for a SQLite file, or give postgres://user:password@host:port/database');
+    throw new DomainError(
+      'invalid_argument',
+      'database_url_invalid',
+      'invalid database URL: leave it empty for a SQLite file, or set postgres://user:password@host:port/database',
+    );
   }
-  const engine = new PostgresEngine({ url, poolSize, readOnly, log });
+  const engine = new PostgresEngine({ url, poolSize, readOnly, leaseMs, log });
   try {
-    await engine.check();
-    if (!isRestoring) await refuseMarked(engine.db.knex, (await engine.facts()).location);
+    await engine.assertUsable();
+    if (!isRestoring) await assertNoRestoreMark(engine.db.knex, (await engine.describe()).location);
   } catch (error) {
     await engine.close();
     throw error;
   }
   return engine;
+}
+
+/** Creates the error `database_not_found`. */
+function databaseNotFound(dataDir: string): DomainError {
+  const solutions = 'name the folder of the server with --data-dir (PLANTROOM_DATA_DIR), or start the server once';
+  return new DomainError(
+    'not_found',
+    'database_not_found',
+    `there is no database in ${resolve(dataDir)}: ${solutions}`,
+  );
 }

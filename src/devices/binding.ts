@@ -1,51 +1,87 @@
-import { checkDeviceConfiguration, normalizeClientDeviceId, profileIdOf, type ConnectionRepository } from '../connections';
+import {
+  checkDeviceConfiguration,
+  normalizeClientDeviceId,
+  findProfileId,
+  type ConnectionRepository,
+} from '../connections';
 import { DomainError, notFound, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
 import { newId } from '../kernel/ids';
-import type { DeviceReach } from '../kernel/reach';
+import type { DeviceScope } from '../kernel/resourceScope';
 import type { ProfileIdRepository } from '../profiles';
 import type { BindingRecord } from './bindingRepository';
-import { noSuchProfile, type Device, type PhysicalDevice } from './device';
+import { profileNotFound, type Device, type PhysicalDevice } from './device';
 
 /** The physical device to bind to, as the caller names it. */
 export interface BindingInput {
+  /** The id of the physical device on its connection: on LoRaWAN its DevEUI, on MQTT the device id in its topics. */
   readonly clientDeviceId: string;
   readonly connectionId: string;
   readonly configuration: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What to change on a binding; an undefined field stays as it is. */
+/** Changes to a binding. An undefined field is unchanged. */
 export type BindingPatch = { readonly [Field in keyof BindingInput]: BindingInput[Field] | undefined };
 
-/** What a patch asks for on a device that may have a binding. Throws `validation_failed` if it leaves a new binding incomplete. */
-export function patchedBinding(current: PhysicalDevice | undefined, patch: BindingPatch): BindingInput {
+/**
+ * Applies a patch to the current binding of a device, if any. Throws `validation_failed` if a new binding would be
+ * incomplete.
+ */
+export function applyBindingPatch(current: PhysicalDevice | undefined, patch: BindingPatch): BindingInput {
   const clientDeviceId = patch.clientDeviceId ?? current?.clientDeviceId;
   const connectionId = patch.connectionId ?? current?.connectionId;
-  if (clientDeviceId !== undefined && connectionId !== undefined) return { clientDeviceId, connectionId, configuration: patch.configuration ?? current?.configuration };
+  if (clientDeviceId !== undefined && connectionId !== undefined)
+    return { clientDeviceId, connectionId, configuration: patch.configuration ?? current?.configuration };
   const missing = Object.entries({ clientDeviceId, connectionId }).filter(([, value]) => value === undefined);
-  throw validationFailed(missing.map(([name]): Violation => ({ field: `physicalDevice.${name}`, description: 'is required to bind a device that has no physical device yet' })));
+  throw validationFailed(
+    missing.map(([name]): Violation => ({
+      field: `physicalDevice.${name}`,
+      description: 'is required to bind a device that has no physical device yet',
+    })),
+  );
 }
 
-/** What a binding is held against. */
-export interface BindingRooms {
+/** The repositories that a binding is checked against. */
+interface BindingRepositories {
   readonly connections: ConnectionRepository;
   readonly profiles: ProfileIdRepository;
 }
 
-/** A binding ready to be stored, as the connection's connector wants it. `mayUse`: whether the caller sees the connection. Throws `connection_not_found`, `validation_failed`. */
-export async function checkedBinding({ connections, profiles }: BindingRooms, organizationId: string, input: BindingInput, now: number, mayUse = true): Promise<BindingRecord> {
-  if (!mayUse) throw notFound('connection', input.connectionId);
+/**
+ * Validates and normalizes a binding with the connector of the connection. A binding assigns a physical device (a
+ * `clientDeviceId` on a connection) to a digital device, with a configuration for the connector. `canUseConnection`:
+ * whether the caller may see the connection. Throws `connection_not_found`, `validation_failed`.
+ */
+export async function validateBinding(
+  { connections, profiles }: BindingRepositories,
+  organizationId: string,
+  input: BindingInput,
+  now: number,
+  canUseConnection = true,
+): Promise<BindingRecord> {
+  if (!canUseConnection) throw notFound('connection', input.connectionId);
   const { connectorId } = await connections.get(organizationId, input.connectionId);
   const configuration = input.configuration ?? {};
-  const clientDeviceId = () => normalizeClientDeviceId(connectorId, input.clientDeviceId);
-  const wrong = checkDeviceConfiguration(connectorId, configuration);
-  throwIfAny([...violationsOf(clientDeviceId), ...(wrong.length > 0 ? wrong : await violationsOfProfile(profiles, configuration))]);
-  return { id: newId(), clientDeviceId: clientDeviceId(), connectionId: input.connectionId, configuration, createdAt: now };
+  const normalizeDeviceId = () => normalizeClientDeviceId(connectorId, input.clientDeviceId);
+  const configurationViolations = checkDeviceConfiguration(connectorId, configuration);
+  throwIfAny([
+    ...catchViolations(normalizeDeviceId),
+    ...(configurationViolations.length > 0
+      ? configurationViolations
+      : await findProfileViolations(profiles, configuration)),
+  ]);
+  return {
+    id: newId(),
+    clientDeviceId: normalizeDeviceId(),
+    connectionId: input.connectionId,
+    configuration,
+    createdAt: now,
+  };
 }
 
-/** So that they are told together with others. */
-function violationsOf(work: () => void): readonly Violation[] {
+/** Returns the violations that `validate` throws, so that they can be reported together with others. */
+function catchViolations(validate: () => void): readonly Violation[] {
   try {
-    work();
+    validate();
     return [];
   } catch (error) {
     if (error instanceof DomainError && error.reason === 'validation_failed') return error.violations;
@@ -53,31 +89,62 @@ function violationsOf(work: () => void): readonly Violation[] {
   }
 }
 
-async function violationsOfProfile(profiles: ProfileIdRepository, configuration: BindingRecord['configuration']): Promise<readonly Violation[]> {
-  const profileId = profileIdOf(configuration);
-  return profileId === undefined || (await profiles.exists(profileId)) ? [] : noSuchProfile(profileId).violations;
+/** Returns a violation if the configuration names a profile that does not exist. */
+async function findProfileViolations(
+  profiles: ProfileIdRepository,
+  configuration: BindingRecord['configuration'],
+): Promise<readonly Violation[]> {
+  const profileId = findProfileId(configuration);
+  return profileId === undefined || (await profiles.exists(profileId)) ? [] : profileNotFound(profileId).violations;
 }
 
-/** Whether a limited key sees the connection when it binds the device: one that it names, or for a device that it names itself the one that it is on. */
-export function mayBindTo(reach: DeviceReach | undefined, { id, physicalDevice }: Pick<Device, 'id' | 'physicalDevice'>, connectionId: string): boolean {
-  return !reach || reach.connectionIds.has(connectionId) || (reach.ids.has(id) && physicalDevice?.connectionId === connectionId);
+/**
+ * Whether a restricted key may bind this device to the connection: the key names the connection, or it names the device
+ * and the device is already on that connection.
+ */
+export function canBindTo(
+  deviceScope: DeviceScope | undefined,
+  { id, physicalDevice }: Pick<Device, 'id' | 'physicalDevice'>,
+  connectionId: string,
+): boolean {
+  return (
+    !deviceScope ||
+    deviceScope.connectionIds.has(connectionId) ||
+    (deviceScope.ids.has(id) && physicalDevice?.connectionId === connectionId)
+  );
 }
 
-/** The device would leave what the key may reach, and only its binding lets the key reach it. */
-export function unbindingLeavesReach(): DomainError {
-  return new DomainError('permission_denied', 'scope_missing', 'the key reaches the device by the connection that it is bound to alone, and would lose it; use a key that names the device, or one without that limit', {
-    metadata: { required_scope: 'devices:write' },
-  });
+/**
+ * Creates the error for an unbind that would move the device out of the scope of the key, because the key reaches it
+ * only through its binding.
+ */
+export function unbindLosesAccess(): DomainError {
+  return new DomainError(
+    'permission_denied',
+    'insufficient_scope',
+    'the key reaches the device only through its current connection and would lose access to it; use a key that names the device, or a key without a device limit',
+    {
+      metadata: { required_scope: 'devices:write' },
+    },
+  );
 }
 
-/** The device would take the place of what the key does not reach: it names the device, and not the connection that all is on. */
-export function rebindingLeavesReach(): DomainError {
-  return new DomainError('permission_denied', 'scope_missing', 'the key names the device, but not the connection, so it may not bind the device to another one in the field; use a key that names the connection, or one without that limit', {
-    metadata: { required_scope: 'devices:write' },
-  });
+/**
+ * Creates the error for a new binding to a physical device outside the scope of the key: the key names the device but
+ * not its connection.
+ */
+export function rebindNotAllowed(): DomainError {
+  return new DomainError(
+    'permission_denied',
+    'insufficient_scope',
+    'the key names the device but not the connection, so it cannot bind the device to another physical device; use a key that names the connection, or a key without a device limit',
+    {
+      metadata: { required_scope: 'devices:write' },
+    },
+  );
 }
 
-/** Whether two bindings mean the same device in the field. */
+/** Whether two bindings refer to the same physical device. */
 export function isSamePhysicalDevice(current: PhysicalDevice | undefined, wanted: BindingRecord): boolean {
   return current?.connectionId === wanted.connectionId && current.clientDeviceId === wanted.clientDeviceId;
 }

@@ -1,57 +1,61 @@
 import { DomainError, validationFailed, type Violation } from '../kernel/errors';
-import { shortened } from '../kernel/shortened';
+import { truncateForDisplay } from '../kernel/truncate';
 import type { DeviceImage } from '../media';
-import { formatSourcePath, LONGEST_SOURCE_PATH, parseSourcePath, SOURCE_PATH_FORM } from './sourcePath';
+import { formatSourcePath, MAX_SOURCE_PATH_LENGTH, parseSourcePath, SOURCE_PATH_FORM } from './sourcePath';
 
 const HOUR_MS = 3_600_000;
 
-/** A device as people know it. Times are Unix milliseconds. */
+/** A digital device. Times are Unix milliseconds. */
 export interface Device {
   readonly id: string;
   readonly organizationId: string;
   readonly name: string;
-  /** When the server last received an uplink of its physical device; undefined before the first. */
+  /** When the server last received an uplink of the physical device; undefined before the first one. */
   readonly lastSeenAt: number | undefined;
-  /** Undefined for a device that is bound to none. */
+  /** Undefined if the device is not bound. */
   readonly physicalDevice: PhysicalDevice | undefined;
-  /** In the order in which they were attached. */
+  /** In attachment order. */
   readonly sensors: readonly Sensor[];
-  /** By position. */
+  /** Ordered by position. */
   readonly images: readonly DeviceImage[];
-  /** How often it is expected to send. */
+  /** How often the device is expected to send. */
   readonly dataSendingInterval: DataSendingInterval | undefined;
   readonly createdAt: number;
-  /** Of the last change by a call; an uplink does not count. */
+  /** The time of the last change by a call. Uplinks do not change it. */
   readonly updatedAt: number;
-  /** Counts the changes from 1; the etag is made of it. */
+  /** The number of changes, starting at 1. The etag is derived from it. */
   readonly revision: number;
 }
 
-/** The device in the field, as a connection knows it. */
+/** The physical device, as a connection identifies it. */
 export interface PhysicalDevice {
-  /** New with each binding: another device in the field is another physical device. */
+  /** A new id for each binding: another device in the field is another physical device. */
   readonly id: string;
-  /** Normalised by the connection's connector. */
+  /** Normalized by the connection's connector. */
   readonly clientDeviceId: string;
   readonly connectionId: string;
-  /** Settings that the connector understands. */
+  /** Connector-specific settings. */
   readonly configuration: Readonly<Record<string, unknown>>;
   readonly sensorMappings: readonly SensorMapping[];
-  /** How far apart its last uplinks were, in milliseconds, oldest first; at most REMEMBERED_GAPS. */
+  /** Intervals between the last uplinks in milliseconds, oldest first; at most MAX_UPLINK_GAPS. */
   readonly uplinkGaps: readonly number[];
-  /** LoRaWAN: the class that its last uplink told: A, B or C; undefined: none did. */
+  /** LoRaWAN: the device class of its last uplink: A, B or C; undefined if it was not reported. */
   readonly reportedClass: string | undefined;
-  /** How often the profile that its configuration names says that such devices send, in seconds; undefined: it names none. */
+  /** LoRaWAN: whether the network server decoded its last payload; undefined before the first payload. */
+  readonly networkDecodes: boolean | undefined;
+  /**
+   * The uplink interval of the device's profile in seconds; undefined if there is no profile or the profile has none.
+   */
   readonly profileInterval: number | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
 
-/** One value of an uplink that goes to one sensor. */
+/** Maps one value of an uplink to one sensor. */
 export interface SensorMapping {
   readonly id: string;
   readonly sensorId: string;
-  /** In the one spelling of formatSourcePath. */
+  /** The canonical path, see formatSourcePath. */
   readonly sourcePath: string;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -68,13 +72,13 @@ export interface Sensor {
 /** Units of a data sending interval; a month counts as 30 days. */
 export type IntervalUnit = 'minute' | 'hour' | 'day' | 'week' | 'month';
 
-/** How often a device is expected to send: `value` units, 1 to 10000. */
+/** How often a device is expected to send: every `value` units, 1 to 10000. */
 export interface DataSendingInterval {
   readonly unit: IntervalUnit;
   readonly value: number;
 }
 
-/** A device as lists show it. */
+/** The list form of a device. */
 export interface ListedDevice {
   readonly id: string;
   readonly organizationId: string;
@@ -82,61 +86,81 @@ export interface ListedDevice {
   readonly lastSeenAt: number | undefined;
   readonly physicalDevice: Pick<PhysicalDevice, 'id' | 'clientDeviceId' | 'connectionId'> | undefined;
   readonly sensors: readonly Pick<Sensor, 'id' | 'sensorTemplateId'>[];
-  readonly dataSendingInterval: DataSendingInterval | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
 
-/** The most sensors that one device holds. */
-export const MOST_SENSORS = 500;
+/** The maximum number of sensors per device. */
+export const MAX_SENSORS_PER_DEVICE = 500;
 
-/** What is wrong with a set of mappings as far as it alone tells: paths that are none, paths and sensors that stand in it twice. */
+/** Validates a set of mappings without the database: invalid paths, and duplicate paths and sensors. */
 export function checkMappings(mappings: readonly Pick<SensorMapping, 'sensorId' | 'sourcePath'>[]): Violation[] {
-  const sensors = new Map<string, number>();
-  const paths = new Map<string, number>();
-  return mappings.flatMap((mapping, at) => [
-    ...repeated(sensors, mapping.sensorId, at, 'sensorId'),
-    ...checkPath(paths, mapping.sourcePath, at),
+  const firstIndexBySensorId = new Map<string, number>();
+  const firstIndexByPath = new Map<string, number>();
+  return mappings.flatMap((mapping, index) => [
+    ...findDuplicate(firstIndexBySensorId, mapping.sensorId, index, 'sensorId'),
+    ...checkPath(firstIndexByPath, mapping.sourcePath, index),
   ]);
 }
 
-function checkPath(seen: Map<string, number>, text: string, at: number): Violation[] {
-  const field = `mappings[${at}].sourcePath`;
+/** Validates the path of the mapping at `index`, and that no mapping before it has the same path in any spelling. */
+function checkPath(firstIndexByPath: Map<string, number>, text: string, index: number): Violation[] {
+  const field = `mappings[${index}].sourcePath`;
   const steps = parseSourcePath(text);
-  if (!steps) return [{ field, description: `${JSON.stringify(text)} is no path; give ${SOURCE_PATH_FORM}` }];
+  if (!steps) return [{ field, description: `${JSON.stringify(text)} is not a valid path: use ${SOURCE_PATH_FORM}` }];
   const path = formatSourcePath(steps);
-  if (path.length > LONGEST_SOURCE_PATH) return [{ field, description: `has ${path.length} characters; give at most ${LONGEST_SOURCE_PATH}` }];
-  return repeated(seen, path, at, 'sourcePath');
+  if (path.length > MAX_SOURCE_PATH_LENGTH)
+    return [{ field, description: `has ${path.length} characters: at most ${MAX_SOURCE_PATH_LENGTH} are allowed` }];
+  return findDuplicate(firstIndexByPath, path, index, 'sourcePath');
 }
 
-function repeated(seen: Map<string, number>, value: string, at: number, name: string): Violation[] {
-  const first = seen.get(value);
-  seen.set(value, first ?? at);
-  if (first === undefined || value === '') return []; // an empty one is missing, which is said elsewhere
-  return [{ field: `mappings[${at}].${name}`, description: `is that of mappings[${first}] too; give each ${name} once` }];
+/**
+ * Returns a violation if a mapping before `index` has the same value in the field `name`; otherwise records the index
+ * in `firstIndexByValue`.
+ */
+function findDuplicate(
+  firstIndexByValue: Map<string, number>,
+  value: string,
+  index: number,
+  name: string,
+): Violation[] {
+  const firstIndex = firstIndexByValue.get(value);
+  firstIndexByValue.set(value, firstIndex ?? index);
+  if (firstIndex === undefined || value === '') return []; // an empty value is reported elsewhere as missing
+  return [
+    {
+      field: `mappings[${index}].${name}`,
+      description: `is a duplicate of mappings[${firstIndex}]: use each ${name} once`,
+    },
+  ];
 }
 
-/** Another digital device holds this physical device already. */
+/** Creates the error for a physical device that is already bound to another digital device. */
 export function alreadyBound(connectionId: string, clientDeviceId: string): DomainError {
   return new DomainError(
     'already_exists',
     'physical_device_already_bound',
-    `the physical device ${JSON.stringify(clientDeviceId)} of this connection is bound to another device; unbind it there first, or give another clientDeviceId`,
+    `the physical device ${JSON.stringify(clientDeviceId)} of this connection is already bound to another device; unbind it there first, or use another clientDeviceId`,
     { metadata: { connection_id: connectionId, client_device_id: clientDeviceId } },
   );
 }
 
-/** The configuration of a binding names a profile that is not there. */
-export function noSuchProfile(profileId: string): DomainError {
-  const description = `no profile ${JSON.stringify(shortened(profileId, 128))} was imported; give the id of one that ListDeviceProfiles or \`plantroom profiles list\` shows, or leave it out`;
+/** Creates the error for a binding whose configuration names an unknown profile. */
+export function profileNotFound(profileId: string): DomainError {
+  const description = `profile ${JSON.stringify(truncateForDisplay(profileId, 128))} not found; use an id from ListDeviceProfiles or \`plantroom profiles list\`, or omit the field`;
   return validationFailed([{ field: 'physicalDevice.configuration.profileId', description }]);
 }
 
-/** Mappings need a physical device that the values come from. */
+/** Creates the error for mappings of a device that has no physical device. */
 export function noPhysicalDevice(deviceId: string): DomainError {
-  return new DomainError('conflict', 'no_physical_device', 'the device is not bound to a physical device; bind it by an update with physicalDevice, then set the mappings', {
-    metadata: { device_id: deviceId },
-  });
+  return new DomainError(
+    'conflict',
+    'no_physical_device',
+    'the device is not bound to a physical device; update it with physicalDevice first, then set the mappings',
+    {
+      metadata: { device_id: deviceId },
+    },
+  );
 }
 
 /** A sensor, and a command that expects a state of it. */
@@ -145,16 +169,26 @@ export interface SensorUse {
   readonly commandName: string;
 }
 
-/** Commands expect a state of these sensors. */
+/** Creates the error for sensors that commands depend on. */
 export function sensorInUse(uses: readonly SensorUse[]): DomainError {
-  const named = uses.slice(0, 5).map((use) => `sensor ${use.sensorId} by command ${JSON.stringify(use.commandName)}`);
-  const more = uses.length > 5 ? ` and ${uses.length - 5} more` : '';
-  return new DomainError('conflict', 'sensor_in_use', `commands expect a state of the sensors: ${named.join(', ')}${more}; take them out of expectedSensorStates first`, {
-    metadata: { sensor_id: uses[0]?.sensorId ?? '', uses: String(uses.length) },
-  });
+  const listedUses = uses
+    .slice(0, 5)
+    .map((use) => `sensor ${use.sensorId} by command ${JSON.stringify(use.commandName)}`);
+  const remainder = uses.length > 5 ? ` and ${uses.length - 5} more` : '';
+  return new DomainError(
+    'conflict',
+    'sensor_in_use',
+    `commands expect a state of the sensors: ${listedUses.join(', ')}${remainder}; remove the sensors from expectedSensorStates first`,
+    {
+      metadata: { sensor_id: uses[0]?.sensorId ?? '', uses: String(uses.length) },
+    },
+  );
 }
 
-/** The hour of the time when a device was seen, or created as long as it was never seen: the missing are found by it. */
-export function seenHour(time: number): number {
+/**
+ * Returns the hour of a time (Unix milliseconds) as the column `seen_hour` contains it: the hour in which a device was
+ * last seen, or created if it was never seen. The search for silent devices uses that column.
+ */
+export function computeSeenHour(time: number): number {
   return Math.floor(time / HOUR_MS);
 }

@@ -1,12 +1,17 @@
 import type { Db } from '../database';
 import type { SensorUse } from './device';
 
-/** What higher rooms do when a device changes; app.ts hands it down. Each runs inside the transaction of the change, on `db`. */
+/**
+ * Hooks for modules that depend on devices; the composition root (server) passes them in. Each runs inside the
+ * transaction of the change, on `db`.
+ */
 export interface DeviceHooks {
-  /** The device is bound to another physical device than before, or to none. */
-  onBindingChanged(db: Db, organizationId: string, deviceId: string): Promise<void>;
-  /** The device is about to be deleted. */
+  /**
+   * Called after the binding of a device was removed: it is unbound, or about to be bound to another physical device.
+   */
+  onBindingRemoved(db: Db, organizationId: string, deviceId: string): Promise<void>;
+  /** Called before the device is deleted. */
   onDeviceDeleted(db: Db, organizationId: string, deviceId: string): Promise<void>;
-  /** Which commands expect a state of one of these sensors. */
-  sensorsInUse(db: Db, organizationId: string, sensorIds: readonly string[]): Promise<readonly SensorUse[]>;
+  /** Returns the commands that expect a state of one of these sensors. */
+  findSensorUses(db: Db, organizationId: string, sensorIds: readonly string[]): Promise<readonly SensorUse[]>;
 }

@@ -1,6 +1,6 @@
 import { ConnectionRepository } from '../connections';
 import { type Database, type Db, IdsRepository } from '../database';
-import type { DeviceReach } from '../kernel/reach';
+import type { DeviceScope } from '../kernel/resourceScope';
 import { ImageRepository } from '../media';
 import { ProfileIdRepository } from '../profiles';
 import { SensorTemplateRepository } from '../sensorTemplates';
@@ -8,15 +8,15 @@ import { BindingRepository } from './bindingRepository';
 import { DeviceCounterRepository } from './deviceCounterRepository';
 import { DeviceListRepository } from './deviceListRepository';
 import { DeviceRepository } from './deviceRepository';
-import { ReachedDeviceListRepository } from './reachedDeviceListRepository';
+import { ScopedDeviceListRepository } from './scopedDeviceListRepository';
 import { SensorRepository } from './sensorRepository';
 
-/** What the services of this room read and write, bound to one connection or transaction. */
+/** The repositories of this module, bound to one connection or transaction. */
 export interface DeviceRepositories {
   readonly devices: DeviceRepository;
   readonly lists: DeviceListRepository;
-  /** The lists that a limited key sees. */
-  readonly reachedLists: (reach: DeviceReach) => ReachedDeviceListRepository;
+  /** The lists as a restricted key sees them. */
+  readonly scopedLists: (deviceScope: DeviceScope) => ScopedDeviceListRepository;
   readonly counters: DeviceCounterRepository;
   readonly bindings: BindingRepository;
   readonly sensors: SensorRepository;
@@ -26,12 +26,12 @@ export interface DeviceRepositories {
   readonly templates: SensorTemplateRepository;
 }
 
-/** Binds them all; given to the unit of work. */
-export function deviceRepositories(db: Db): DeviceRepositories {
+/** Creates the repositories of a unit of work. */
+export function createDeviceRepositories(db: Db): DeviceRepositories {
   return {
     devices: new DeviceRepository(db),
     lists: new DeviceListRepository(db),
-    reachedLists: (reach) => new ReachedDeviceListRepository(db, reach),
+    scopedLists: (deviceScope) => new ScopedDeviceListRepository(db, deviceScope),
     counters: new DeviceCounterRepository(db),
     bindings: new BindingRepository(db),
     sensors: new SensorRepository(db),
@@ -42,8 +42,10 @@ export function deviceRepositories(db: Db): DeviceRepositories {
   };
 }
 
-/** How to ask which of some ids are no devices of an organization. */
-export function missingDevices(database: Database): (organizationId: string, ids: readonly string[]) => Promise<string[]> {
+/** Creates a query for the ids that are not devices of an organization. */
+export function createMissingDevicesQuery(
+  database: Database,
+): (organizationId: string, ids: readonly string[]) => Promise<string[]> {
   const devices = new IdsRepository(database.db, 'digital_devices');
-  return async (organizationId, ids) => await devices.missing(organizationId, ids);
+  return async (organizationId, ids) => await devices.findMissing(organizationId, ids);
 }

@@ -1,52 +1,61 @@
-import { foldName, UnitOfWork, type Database, type Db } from '../database';
+import { normalizeForSearch, UnitOfWork, type Database, type Db } from '../database';
 import type { Clock } from '../kernel/clock';
 import { DomainError, throwIfAny, validationFailed, type Violation } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
-import { pageOf, pageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
-import type { DeviceReach } from '../kernel/reach';
+import { getPage, getPageSize, type CreatedPosition, type Cursors } from '../kernel/pages';
+import type { DeviceScope } from '../kernel/resourceScope';
 import type { ImageInput } from '../media';
-import { checkedBinding, isSamePhysicalDevice, mayBindTo, patchedBinding, rebindingLeavesReach, unbindingLeavesReach, type BindingInput, type BindingPatch } from './binding';
+import {
+  validateBinding,
+  isSamePhysicalDevice,
+  canBindTo,
+  applyBindingPatch,
+  rebindNotAllowed,
+  unbindLosesAccess,
+  type BindingInput,
+  type BindingPatch,
+} from './binding';
 import type { BindingRecord } from './bindingRepository';
 import type { DataSendingInterval, Device, ListedDevice } from './device';
 import type { DeviceHooks } from './deviceHooks';
-import { DeviceReads } from './deviceReads';
-import { deviceRepositories, type DeviceRepositories } from './deviceRepositories';
+import { DeviceCache } from './deviceCache';
+import { createDeviceRepositories, type DeviceRepositories } from './deviceRepositories';
 
-/** The device to create; the name is trimmed. */
+/** The device to create. The name is trimmed. */
 export interface NewDevice {
   readonly name: string;
   readonly physicalDevice: BindingInput | undefined;
   readonly images?: readonly ImageInput[] | undefined;
 }
 
-/** What to change on a device; undefined stays as it is, null removes. */
+/** Changes to a device: undefined leaves a field unchanged, null removes its value. */
 export interface DeviceChange {
   readonly name: string | undefined;
   readonly physicalDevice: BindingPatch | null | undefined;
   readonly dataSendingInterval: DataSendingInterval | null | undefined;
-  /** All pictures from now on. */
+  /** The whole new list of images. */
   readonly images?: readonly ImageInput[] | undefined;
 }
 
-/** What to list. An empty search or token is none; offset and token exclude each other. */
+/** A list query. An empty search or token means none; offset and token exclude each other. */
 export interface DeviceQuery {
   readonly limit: number | undefined;
   readonly offset: number | undefined;
   readonly search: string;
   readonly pageToken: string;
-  /** Unix milliseconds: only devices that were last seen before, or were created before and never seen. */
+  /** Unix milliseconds. Only devices last seen before it, or never seen and created before it. */
   readonly lastSeenBefore: number | undefined;
 }
 
-/** One page of devices; `total` counts those of all pages, `nextPageToken` is empty on the last. */
+/** One page of devices. `total` counts the devices of all pages; `nextPageToken` is empty on the last page. */
 export interface DevicePage {
   readonly devices: readonly ListedDevice[];
   readonly total: number;
   readonly nextPageToken: string;
 }
 
-/** What the room needs of the house. */
+/** Dependencies of the module. */
 export interface DeviceOptions {
   readonly database: Database;
   readonly clock: Clock;
@@ -54,34 +63,41 @@ export interface DeviceOptions {
   readonly hooks: DeviceHooks;
 }
 
-/** An update of a device, inside its transaction; nobody else changes the device meanwhile. */
+/** An update of a locked device, inside its transaction. */
 interface DeviceUpdate {
   readonly repos: DeviceRepositories;
   readonly db: Db;
   readonly device: Device;
   readonly now: number;
-  /** Of the key that asks; undefined: it is not limited. */
-  readonly reach: DeviceReach | undefined;
+  /** The device scope of the calling key; undefined: not restricted. */
+  readonly deviceScope: DeviceScope | undefined;
 }
 
-/** Digital devices and what they are bound to. Assumes that the field rules of the proto hold. */
+/** Manages digital devices and their bindings. Assumes that the field rules of the proto are already checked. */
 export class DeviceService {
   private readonly work: UnitOfWork<DeviceRepositories>;
-  private readonly reads: DeviceReads;
+  /** Reads devices. */
+  readonly cache: DeviceCache;
 
   constructor(private readonly options: DeviceOptions) {
-    this.work = new UnitOfWork(options.database, deviceRepositories);
-    this.reads = new DeviceReads(this.work.repos.devices);
+    this.work = new UnitOfWork(options.database, createDeviceRepositories);
+    this.cache = new DeviceCache(this.work.repos.devices);
   }
 
-  /** Creates a device, bound to a physical device where one is given. Throws `connection_not_found`, `physical_device_already_bound`, `validation_failed`. */
+  /**
+   * Creates a device and binds it if a physical device is set. Throws `connection_not_found`,
+   * `physical_device_already_bound`, `validation_failed`.
+   */
   async create(organizationId: string, device: NewDevice): Promise<Device> {
     const id = newId();
     const now = this.options.clock.now();
     const { name, physicalDevice, images = [] } = device;
     return await this.work.transaction(async (repos) => {
-      const wrong = await repos.images.check(organizationId, images);
-      const binding = await together(wrong, async () => physicalDevice && (await checkedBinding(repos, organizationId, physicalDevice, now)));
+      const imageViolations = await repos.images.check(organizationId, images);
+      const binding = await throwViolationsTogether(
+        imageViolations,
+        async () => physicalDevice && (await validateBinding(repos, organizationId, physicalDevice, now)),
+      );
       await repos.devices.create(organizationId, { id, name, createdAt: now });
       if (binding) await repos.bindings.create(organizationId, id, binding);
       if (images.length > 0) await repos.images.set(organizationId, id, images, now);
@@ -89,55 +105,78 @@ export class DeviceService {
     });
   }
 
-  /** The same object as before where nothing changed. Throws `device_not_found`. */
-  get(organizationId: string, id: string): Promise<Device> {
-    return this.reads.get(organizationId, id);
-  }
-
-  /** Names those of the pictures that the organization does not have, or that lie outside the reach of a limited key. */
-  checkImages(organizationId: string, images: readonly ImageInput[], reach?: DeviceReach): Promise<Violation[]> {
-    return this.work.repos.images.check(organizationId, images, reach);
-  }
-
-  /** Newest created first; with the reach of a limited key those inside alone. Throws `validation_failed` for a token that this list did not give out. */
-  async list(organizationId: string, query: DeviceQuery, reach?: DeviceReach): Promise<DevicePage> {
-    const { repos } = this.work;
-    const lists = reach ? repos.reachedLists(reach) : repos.lists;
-    const { lastSeenBefore } = query;
-    const name = [organizationId, 'devices', query.search, ...(lastSeenBefore === undefined ? [] : [String(lastSeenBefore)])];
-    const after = this.options.cursors.decode<CreatedPosition>(name, query.pageToken, 'pageToken');
-    const size = pageSize(query.limit);
-    const slice = { after, offset: query.offset ?? 0, limit: size + 1 };
-    const filter = { folded: foldName(query.search), lastSeenBefore };
-    const rows = await lists.list(organizationId, filter, slice);
-    const page = pageOf(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
-    const total = await lists.total(organizationId, filter);
-    return { devices: page.items, total, nextPageToken: page.next ? this.options.cursors.encode(name, page.next) : '' };
+  /** Reports images that the organization does not have, or that are outside the scope of a restricted key. */
+  checkImages(organizationId: string, images: readonly ImageInput[], deviceScope?: DeviceScope): Promise<Violation[]> {
+    return this.work.repos.images.check(organizationId, images, deviceScope);
   }
 
   /**
-   * Changes the given fields; where none is given, the device stays as it is. With the reach of a limited key it stays inside. Throws
-   * `device_not_found`, `changed_meanwhile`, `scope_missing`, and what create throws.
+   * Lists devices, newest first; with `deviceScope` only those in the scope of a restricted key. Throws
+   * `validation_failed` for a token of another list.
    */
-  async update(organizationId: string, id: string, change: DeviceChange, etag: string | undefined, reach?: DeviceReach): Promise<Device> {
+  async list(organizationId: string, query: DeviceQuery, deviceScope?: DeviceScope): Promise<DevicePage> {
+    const { repos } = this.work;
+    const lists = deviceScope ? repos.scopedLists(deviceScope) : repos.lists;
+    const { lastSeenBefore } = query;
+    const listKey = [
+      organizationId,
+      'devices',
+      query.search,
+      ...(lastSeenBefore === undefined ? [] : [String(lastSeenBefore)]),
+    ];
+    const after = this.options.cursors.decode<CreatedPosition>(listKey, query.pageToken, 'pageToken');
+    const size = getPageSize(query.limit);
+    const slice = { after, offset: query.offset ?? 0, limit: size + 1 }; // one extra row shows whether there is a next page
+    const filter = { foldedSearch: normalizeForSearch(query.search), lastSeenBefore };
+    const rows = await lists.list(organizationId, filter, slice);
+    const page = getPage(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
+    const total = await lists.count(organizationId, filter);
+    return {
+      devices: page.items,
+      total,
+      nextPageToken: page.next ? this.options.cursors.encode(listKey, page.next) : '',
+    };
+  }
+
+  /**
+   * Changes the fields that are set; without any, the device stays unchanged. A restricted key cannot move the device out
+   * of its scope. Throws `device_not_found`, `version_conflict`, `insufficient_scope`, and the errors of `create`.
+   */
+  async update(
+    organizationId: string,
+    id: string,
+    change: DeviceChange,
+    etag: string | undefined,
+    deviceScope?: DeviceScope,
+  ): Promise<Device> {
     return await this.work.transaction(async (repos, db) => {
-      const device = await repos.devices.lock(organizationId, id, reach);
+      const device = await repos.devices.lock(organizationId, id, deviceScope);
       checkEtag('device', device.revision, etag);
       if (Object.values(change).every((value) => value === undefined)) return device;
       const now = this.options.clock.now();
       const { images } = change;
-      await this.rebind({ repos, db, device, now, reach }, change.physicalDevice, images ? await repos.images.check(organizationId, images, reach) : []);
+      await this.applyBindingChange(
+        { repos, db, device, now, deviceScope },
+        change.physicalDevice,
+        images ? await repos.images.check(organizationId, images, deviceScope) : [],
+      );
       if (images) await repos.images.set(organizationId, id, images, now);
-      const dataSendingInterval = change.dataSendingInterval === undefined ? device.dataSendingInterval : (change.dataSendingInterval ?? undefined);
+      const dataSendingInterval =
+        change.dataSendingInterval === undefined
+          ? device.dataSendingInterval
+          : (change.dataSendingInterval ?? undefined); // null removes it
       await repos.devices.update(organizationId, id, { name: change.name ?? device.name, dataSendingInterval }, now);
       return await repos.devices.get(organizationId, id);
     });
   }
 
-  /** Deletes a device with its binding, sensors, mappings and commands, and takes its pictures from it. Throws `device_not_found`, `changed_meanwhile`. */
-  async delete(organizationId: string, id: string, etag: string | undefined, reach?: DeviceReach): Promise<void> {
+  /**
+   * Deletes a device with its binding, sensors, mappings and commands, and detaches its images. Throws
+   * `device_not_found`, `version_conflict`.
+   */
+  async delete(organizationId: string, id: string, etag: string | undefined, deviceScope?: DeviceScope): Promise<void> {
     await this.work.transaction(async (repos, db) => {
-      const device = await repos.devices.lock(organizationId, id, reach);
+      const device = await repos.devices.lock(organizationId, id, deviceScope);
       checkEtag('device', device.revision, etag);
       await this.options.hooks.onDeviceDeleted(db, organizationId, id);
       await repos.images.remove(organizationId, id, this.options.clock.now());
@@ -145,60 +184,94 @@ export class DeviceService {
     });
   }
 
-  /** Deletes at most `most` devices of an organization that goes, each by itself; how many. */
-  async removeSome(organizationId: string, most: number): Promise<number> {
-    const ids = await this.work.repos.devices.oldest(organizationId, most);
+  /**
+   * Deletes at most `max` devices of a deleted organization, each in its own transaction. Returns how many were
+   * deleted.
+   */
+  async removeSome(organizationId: string, max: number): Promise<number> {
+    const ids = await this.work.repos.devices.listOldestIds(organizationId, max);
     for (const id of ids) {
       await this.delete(organizationId, id, undefined).catch((error: unknown) => {
-        if (!(error instanceof DomainError && error.kind === 'not_found')) throw error; // somebody was faster
+        if (!(error instanceof DomainError && error.kind === 'not_found')) throw error; // another call deleted it first
       });
     }
     return ids.length;
   }
 
-  /** How many devices are bound to each of these connections; those with none are left out. */
+  /** Counts the devices that are bound to each of these connections. Connections without devices are omitted. */
   countByConnection(organizationId: string, connectionIds: readonly string[]): Promise<Map<string, number>> {
-    return this.work.repos.counters.boundTo(organizationId, connectionIds);
+    return this.work.repos.counters.countBound(organizationId, connectionIds);
   }
 
-  /** Binds (null: unbinds, undefined: does not). Throws, together with what is `wrong` already, what is wrong with the binding. */
-  private async rebind(update: DeviceUpdate, patch: BindingPatch | null | undefined, wrong: readonly Violation[]): Promise<void> {
-    const { repos, device, now, reach } = update;
+  /**
+   * Binds the device (null: unbinds, undefined: no change). Throws the violations of the binding together with those
+   * already in `earlierViolations`.
+   */
+  private async applyBindingChange(
+    update: DeviceUpdate,
+    patch: BindingPatch | null | undefined,
+    earlierViolations: readonly Violation[],
+  ): Promise<void> {
+    const { repos, device, now, deviceScope } = update;
     const { organizationId, physicalDevice } = device;
-    const binding = await together(wrong, async () => {
+    const binding = await throwViolationsTogether(earlierViolations, async () => {
       if (!patch) return patch;
-      const wanted = patchedBinding(physicalDevice, patch);
-      return await checkedBinding(repos, organizationId, wanted, now, mayBindTo(reach, device, wanted.connectionId));
+      const wanted = applyBindingPatch(physicalDevice, patch);
+      return await validateBinding(
+        repos,
+        organizationId,
+        wanted,
+        now,
+        canBindTo(deviceScope, device, wanted.connectionId),
+      );
     });
     if (binding) await this.bind(update, binding);
     else if (binding === null) await this.unbind(update);
   }
 
-  private async bind({ repos, db, device, now, reach }: DeviceUpdate, wanted: BindingRecord): Promise<void> {
+  /**
+   * Binds the device to a physical device and removes its present binding. If that is the same physical device, only
+   * changes the configuration. Throws `insufficient_scope` if the key does not name the connection of the new binding.
+   */
+  private async bind({ repos, db, device, now, deviceScope }: DeviceUpdate, newBinding: BindingRecord): Promise<void> {
     const { id, organizationId, physicalDevice } = device;
-    if (isSamePhysicalDevice(physicalDevice, wanted)) return await repos.bindings.setConfiguration(organizationId, id, wanted.configuration, now);
-    if (reach && !reach.connectionIds.has(wanted.connectionId)) throw rebindingLeavesReach();
+    if (isSamePhysicalDevice(physicalDevice, newBinding))
+      return await repos.bindings.setConfiguration(organizationId, id, newBinding.configuration, now);
+    if (deviceScope && !deviceScope.connectionIds.has(newBinding.connectionId)) throw rebindNotAllowed();
     if (physicalDevice) {
       await repos.bindings.delete(organizationId, id, physicalDevice.connectionId);
-      await this.options.hooks.onBindingChanged(db, organizationId, id);
+      await this.options.hooks.onBindingRemoved(db, organizationId, id);
     }
-    return await repos.bindings.create(organizationId, id, wanted); // the mappings stay: they belong to the digital device
+    // The mappings are retained: they belong to the digital device.
+    return await repos.bindings.create(organizationId, id, newBinding);
   }
 
-  private async unbind({ repos, db, device, reach }: DeviceUpdate): Promise<void> {
+  /**
+   * Removes the binding with its mappings, if there is one. Throws `insufficient_scope` if the key reaches the device
+   * only through its binding.
+   */
+  private async unbind({ repos, db, device, deviceScope }: DeviceUpdate): Promise<void> {
     if (!device.physicalDevice) return;
-    if (reach && !reach.ids.has(device.id)) throw unbindingLeavesReach();
+    if (deviceScope && !deviceScope.ids.has(device.id)) throw unbindLosesAccess();
     await repos.sensors.setMappings(device.organizationId, device.id, []);
     await repos.bindings.delete(device.organizationId, device.id, device.physicalDevice.connectionId);
-    await this.options.hooks.onBindingChanged(db, device.organizationId, device.id);
+    await this.options.hooks.onBindingRemoved(db, device.organizationId, device.id);
   }
 }
 
-/** What the work gives, if nothing is wrong; else all that is: what was found before, and what the work finds. */
-async function together<T>(found: readonly Violation[], work: () => Promise<T>): Promise<T> {
-  const result = await work().catch((error: unknown) => {
-    throw error instanceof DomainError && error.reason === 'validation_failed' ? validationFailed([...error.violations, ...found]) : error;
+/**
+ * Returns the result of the work if there are no violations. Otherwise throws the violations found before together with
+ * those of the work.
+ */
+async function throwViolationsTogether<T>(
+  earlierViolations: readonly Violation[],
+  validate: () => Promise<T>,
+): Promise<T> {
+  const result = await validate().catch((error: unknown) => {
+    throw error instanceof DomainError && error.reason === 'validation_failed'
+      ? validationFailed([...error.violations, ...earlierViolations])
+      : error;
   });
-  throwIfAny(found);
+  throwIfAny(earlierViolations);
   return result;
 }

@@ -1,61 +1,76 @@
-/** One step of a source path: the name of a member, or the index of an item (from 0). */
+/** One step of a source path: the name of a field, or the index of an item (from 0). */
 export type PathStep = string | number;
 
-/** The greatest length of a source path in characters; longer ones cannot be mapped. */
-export const LONGEST_SOURCE_PATH = 512;
+/** The maximum length of a source path in characters. Longer paths cannot be mapped. */
+export const MAX_SOURCE_PATH_LENGTH = 512;
 
-/** What a source path looks like, for messages to people. */
-export const SOURCE_PATH_FORM = 'a path such as data.relays[0]: member names joined by dots, [n] for the item of a list, and ["..."] (a JSON string) for a member name with other characters than A-Z, a-z, 0-9, _ and -';
+/** Describes the form of a source path for error messages. */
+export const SOURCE_PATH_FORM =
+  'a path such as data.relays[0]: field names joined by dots, [n] for an item of a list, and ["..."] (a JSON string) for a field name with characters other than A-Z, a-z, 0-9, _ and -';
 
 const PLAIN_NAME = /^[A-Za-z0-9_-]+$/;
-// A plain member, an index, or a quoted member; sticky, and linear in the length of the text.
+// A plain name, an index, or a quoted name. The expression is sticky and linear in the length of the text.
 const STEP = /(\.?)([A-Za-z0-9_-]+)|\[(0|[1-9]\d{0,8})\]|\[("(?:[^"\\]|\\.)*")\]/y;
 
-/** The path of a member of what `path` names; an empty path stands for the whole payload. */
-export function memberPath(path: string, name: string): string {
+/** Returns the path of a field of `path`; an empty path is the whole payload. */
+export function appendField(path: string, name: string): string {
   if (!PLAIN_NAME.test(name)) return `${path}[${JSON.stringify(name)}]`;
   return path === '' ? name : `${path}.${name}`;
 }
 
-/** The path of an item of the list that `path` names. */
-export function itemPath(path: string, index: number): string {
+/** Returns the path of an item of the list at `path`. */
+export function appendIndex(path: string, index: number): string {
   return `${path}[${index}]`;
 }
 
-/** The one spelling of a path; different steps always give different texts. */
+/** Formats a path in its canonical spelling. Different steps always give different texts. */
 export function formatSourcePath(steps: readonly PathStep[]): string {
-  return steps.reduce<string>((path, step) => (typeof step === 'number' ? itemPath(path, step) : memberPath(path, step)), '');
+  return steps.reduce<string>(
+    (path, step) => (typeof step === 'number' ? appendIndex(path, step) : appendField(path, step)),
+    '',
+  );
 }
 
-/** The steps of a path, whatever its spelling; undefined for a text that is none. A path starts with a member: a payload is an object. */
+/**
+ * Parses a path of any spelling; undefined if the text is not a path. A path starts with a field name, because a
+ * payload is an object.
+ */
 export function parseSourcePath(text: string): PathStep[] | undefined {
   const steps: PathStep[] = [];
-  for (STEP.lastIndex = 0; STEP.lastIndex < text.length; ) {
-    const step = stepOf(STEP.exec(text), steps.length === 0);
+  STEP.lastIndex = 0;
+  while (STEP.lastIndex < text.length) {
+    // STEP is sticky: it matches only at lastIndex, and sets lastIndex to the end of the match.
+    const step = parseStep(STEP.exec(text), steps.length === 0);
     if (step === undefined) return undefined;
     steps.push(step);
   }
   return steps.length > 0 ? steps : undefined;
 }
 
-/** A path in its one spelling; a text that is no path as it is. */
-export function canonicalSourcePath(text: string): string {
+/** Returns a path in its canonical spelling, or the text unchanged if it is not a path. */
+export function normalizeSourcePath(text: string): string {
   const steps = parseSourcePath(text);
   return steps ? formatSourcePath(steps) : text;
 }
 
-function stepOf(match: RegExpExecArray | null, isFirst: boolean): PathStep | undefined {
+/** Returns the step of a match; undefined if there is none, or if it is not allowed at this place of a path. */
+function parseStep(match: RegExpExecArray | null, isFirst: boolean): PathStep | undefined {
   if (!match) return undefined;
   const [, dot, plain, index, quoted] = match;
-  if (plain !== undefined) return (dot === '') === isFirst ? plain : undefined;
-  if (quoted !== undefined) return unquoted(quoted);
+  if (plain !== undefined) {
+    const hasDot = dot !== '';
+    const isSeparated = hasDot !== isFirst; // a dot before every plain name except the first step
+    return isSeparated ? plain : undefined;
+  }
+  if (quoted !== undefined) return parseQuotedName(quoted);
   return isFirst ? undefined : Number(index);
 }
 
-function unquoted(text: string): string | undefined {
+/** Parses a field name in the form of a JSON string; undefined if it is not valid JSON. */
+function parseQuotedName(text: string): string | undefined {
   try {
     return JSON.parse(text) as string;
   } catch {
-    return undefined; // not a JSON string: the caller says so
+    return undefined; // not a JSON string: the caller reports it
   }
 }

@@ -1,45 +1,55 @@
 /** When an uplink was sent and received. */
 export interface UplinkTimes {
-  /** On the other side's clock, Unix milliseconds; undefined: it did not say. */
+  /** The sender's time, Unix milliseconds; undefined if not reported. */
   readonly ownTime: number | undefined;
-  /** Whose clock that is. */
+  /** Identifies the clock of `ownTime`. */
   readonly clock: string | undefined;
   /** When the server received it, Unix milliseconds. */
   readonly receivedAt: number;
 }
 
 /** How often a physical device sends. */
-export interface UplinkRhythm {
-  /** The last uplink that counted; undefined: there was none. */
+export interface UplinkHistory {
+  /** The last uplink that counted; undefined before the first one. */
   readonly last: UplinkTimes | undefined;
-  /** Milliseconds between the last uplinks that counted, oldest first; at most REMEMBERED_GAPS. */
+  /** Milliseconds between the last uplinks that counted, oldest first; at most MAX_UPLINK_GAPS. */
   readonly gaps: readonly number[];
 }
 
-/** How many gaps between the uplinks of a physical device are remembered. */
-export const REMEMBERED_GAPS = 10;
+/** The maximum number of remembered gaps per physical device. */
+export const MAX_UPLINK_GAPS = 10;
 
-// Fewer say too little: two messages in a row right after a join are no rhythm.
-const FEWEST_GAPS = 3;
-/** What is closer together was sent or handed over as one, like the buffer of a gateway after its link was down. */
-const LEAST_GAP = 1000;
+// Fewer gaps are not reliable: two messages right after a join are not a pattern.
+const MIN_GAPS = 3;
+/**
+ * Uplinks closer together were sent or delivered as one batch, for example the buffer of a gateway after a disconnect.
+ */
+const MIN_GAP_MS = 1000;
 
-/** The rhythm with one more uplink, whatever the order in which they come; undefined: it is too close to the last one to count. */
-export function withUplink({ last, gaps }: UplinkRhythm, uplink: UplinkTimes): UplinkRhythm | undefined {
+/** Adds one uplink to the history, in any order of arrival; undefined if it is too close to the last one to count. */
+export function addUplink({ last, gaps }: UplinkHistory, uplink: UplinkTimes): UplinkHistory | undefined {
   if (!last) return { last: uplink, gaps };
-  const gap = gapBetween(last, uplink);
-  return gap < LEAST_GAP ? undefined : { last: uplink, gaps: [...gaps, gap].slice(-REMEMBERED_GAPS) };
+  const gap = measureGap(last, uplink);
+  return gap < MIN_GAP_MS ? undefined : { last: uplink, gaps: [...gaps, gap].slice(-MAX_UPLINK_GAPS) };
 }
 
-/** On the device's side, where both say when they were sent on the same clock; one that stands still says nothing. Else by the receipt. */
-function gapBetween(one: UplinkTimes, other: UplinkTimes): number {
-  const isOnOneClock = one.ownTime !== undefined && other.ownTime !== undefined && one.clock === other.clock && one.ownTime !== other.ownTime;
-  return Math.floor(Math.abs(isOnOneClock ? other.ownTime - one.ownTime : other.receivedAt - one.receivedAt));
+/**
+ * Returns the gap in milliseconds. Uses the sender's times if both uplinks have one of the same clock and the clock
+ * advanced; otherwise the receipt times.
+ */
+function measureGap(previous: UplinkTimes, next: UplinkTimes): number {
+  const canUseSenderTimes =
+    previous.ownTime !== undefined &&
+    next.ownTime !== undefined &&
+    previous.clock === next.clock &&
+    previous.ownTime !== next.ownTime;
+  const gap = canUseSenderTimes ? next.ownTime - previous.ownTime : next.receivedAt - previous.receivedAt;
+  return Math.floor(Math.abs(gap));
 }
 
-/** The median of gaps between uplinks, in milliseconds; undefined: there are too few to tell. */
-export function medianUplinkGap(gaps: readonly number[]): number | undefined {
-  if (gaps.length < FEWEST_GAPS) return undefined;
+/** Returns the median gap between uplinks in milliseconds; undefined if there are too few gaps. */
+export function computeMedianUplinkGap(gaps: readonly number[]): number | undefined {
+  if (gaps.length < MIN_GAPS) return undefined;
   const sorted = gaps.toSorted((a, b) => a - b);
   const upper = sorted[Math.floor(sorted.length / 2)] ?? 0;
   const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;

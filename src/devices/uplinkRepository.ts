@@ -1,35 +1,39 @@
-import { variablesOf } from '../connections';
-import type { Db, HotStatement } from '../database';
+import { getVariables } from '../connections';
+import type { Db, PreparedStatement } from '../database';
 import type { ValueType } from '../sensorTemplates';
-import { seenHour } from './device';
-import { type UplinkRhythm, type UplinkTimes, withUplink } from './uplinkGaps';
+import { computeSeenHour } from './device';
+import { type UplinkHistory, type UplinkTimes, addUplink } from './uplinkGaps';
 
-/** Which digital device a physical device is bound to, and where its values go. */
+/** The digital device that a physical device is bound to, and the sensors that its values go to. */
 export interface Binding {
   readonly deviceId: string;
   readonly physicalDeviceId: string;
-  readonly rhythm: UplinkRhythm;
-  /** LoRaWAN: the class that its last uplink told. */
+  readonly uplinkHistory: UplinkHistory;
+  /** LoRaWAN: the device class of its last uplink. */
   readonly reportedClass: string | undefined;
+  /** LoRaWAN: whether the network server decoded its last payload; undefined before the first payload. */
+  readonly networkDecodes: boolean | undefined;
   /** In the order of the device's mappings. */
   readonly mapped: readonly MappedSensor[];
 }
 
-/** What reads the bytes that a physical device sends. */
+/** The codec that decodes the payload of a physical device. */
 export interface DeviceDecoder {
   readonly codecId: string;
-  /** Of the codec; another one once an import changed it. */
+  /** Hash of the codec. It changes when an import changes the codec. */
   readonly hash: string;
-  /** Those of the device's configuration. */
+  /** The variables of the device's configuration. */
   readonly variables: Readonly<Record<string, string>>;
 }
 
-/** What an uplink says about the physical device itself. */
-export interface ReceivedUplink extends UplinkTimes {
-  /** It waited somewhere, nobody knows how long: it tells nothing about how often the device sends. */
+/** What an uplink reports about the physical device itself. */
+interface ReceivedUplink extends UplinkTimes {
+  /** The uplink was buffered for an unknown time, so it does not count for the sending interval. */
   readonly isBuffered: boolean;
-  /** LoRaWAN: the class that the device has now; undefined: it does not say. */
+  /** LoRaWAN: the current class of the device; undefined if not reported. */
   readonly deviceClass: string | undefined;
+  /** LoRaWAN: whether the network server decoded the payload; undefined if there is no payload. */
+  readonly isDecodedByNetwork: boolean | undefined;
 }
 
 interface BindingRow {
@@ -40,6 +44,7 @@ interface BindingRow {
   /** JSON array of numbers. */
   readonly uplinkGaps: string;
   readonly reportedClass: string | null;
+  readonly networkDecodes: number | null;
   /** JSON array of MappedSensor. */
   readonly mapped: string;
 }
@@ -51,83 +56,155 @@ interface DecoderRow {
   readonly configuration: string;
 }
 
-/** A sensor that values of uplinks go to. */
+/** A sensor that receives values of uplinks. */
 export interface MappedSensor {
   readonly sensorId: string;
   readonly sourcePath: string;
   readonly valueType: ValueType;
 }
 
-const MAPPED = 'sensor_mappings m join sensors s on s.id = m.sensor_id join sensor_templates t on t.id = s.sensor_template_id where m.device_id = p.device_id';
+const MAPPED =
+  'sensor_mappings m join sensors s on s.id = m.sensor_id join sensor_templates t on t.id = s.sensor_template_id where m.device_id = p.device_id';
 
-const FIND_BINDING: HotStatement = {
+const FIND_BINDING: PreparedStatement = {
   name: 'uplinks.findBinding',
   sql: (dialect) => `
-    select p.device_id as "deviceId", p.id as "physicalDeviceId", p.last_uplink as "lastUplink", p.uplink_gaps as "uplinkGaps", p.reported_class as "reportedClass",
+    select p.device_id as "deviceId", p.id as "physicalDeviceId", p.last_uplink as "lastUplink", p.uplink_gaps as "uplinkGaps", p.reported_class as "reportedClass", p.network_decodes as "networkDecodes",
       ${dialect.jsonArray(dialect.jsonObject({ sensorId: 'm.sensor_id', sourcePath: 'm.source_path', valueType: 't.value_type' }), MAPPED, 'm.position')} as mapped
     from physical_devices p where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?`,
 };
 
-const FIND_DECODER: HotStatement = {
+const FIND_DECODER: PreparedStatement = {
   name: 'uplinks.findDecoder',
   sql: () => `
     select c.id as "codecId", c.hash, p.configuration from physical_devices p join device_profiles f on f.id = p.profile_id join device_codecs c on c.id = f.codec_id
     where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ? and c.decodes_uplinks = 1`,
 };
 
-// In the same hour nothing changes that an index holds.
-const TOUCH_WITHIN_HOUR: HotStatement = {
+// Within the same hour, no indexed column changes.
+const TOUCH_WITHIN_HOUR: PreparedStatement = {
   name: 'uplinks.touchWithinHour',
-  sql: () => 'update digital_devices set last_seen_at = ? where organization_id = ? and id = ? and seen_hour = ? and last_seen_at < ? returning 1 as one',
+  sql: () =>
+    'update digital_devices set last_seen_at = ? where organization_id = ? and id = ? and seen_hour = ? and last_seen_at < ? returning 1 as one',
 };
 
-const TOUCH_LAST_SEEN: HotStatement = {
+const TOUCH_LAST_SEEN: PreparedStatement = {
   name: 'uplinks.touchLastSeen',
-  sql: () => 'update digital_devices set last_seen_at = ?, seen_hour = ? where organization_id = ? and id = ? and (last_seen_at is null or last_seen_at < ?)',
+  sql: () =>
+    'update digital_devices set last_seen_at = ?, seen_hour = ? where organization_id = ? and id = ? and (last_seen_at is null or last_seen_at < ?)',
 };
 
-const REMEMBER: HotStatement = {
-  name: 'uplinks.remember',
-  sql: () => 'update physical_devices set last_uplink = ?, uplink_gaps = ?, reported_class = ? where organization_id = ? and id = ?',
+const UPDATE_UPLINK_STATE: PreparedStatement = {
+  name: 'uplinks.updateState',
+  sql: () =>
+    'update physical_devices set last_uplink = ?, uplink_gaps = ?, reported_class = ?, network_decodes = ? where organization_id = ? and id = ?',
 };
 
-/** What an uplink reads and changes of the device that it comes from. Assumes a connection of `organizationId`. */
+const FIND_NETWORK_DECODES: PreparedStatement = {
+  name: 'uplinks.networkDecodes',
+  sql: () => 'select network_decodes from physical_devices where organization_id = ? and id = ?',
+};
+
+/** Reads and updates the device of an uplink. Assumes a connection of `organizationId`. */
 export class UplinkRepository {
   constructor(private readonly db: Db) {}
 
-  /** The digital device that a physical device is bound to; `clientDeviceId` as the connector normalises it. */
-  async findBinding(organizationId: string, connectionId: string, clientDeviceId: string): Promise<Binding | undefined> {
+  /** Finds the digital device that a physical device is bound to. `clientDeviceId` is normalized by the connector. */
+  async findBinding(
+    organizationId: string,
+    connectionId: string,
+    clientDeviceId: string,
+  ): Promise<Binding | undefined> {
     const [row] = await this.db.all<BindingRow>(FIND_BINDING, [organizationId, connectionId, clientDeviceId]);
     return row && bindingFromRow(row);
   }
 
-  /** The decoder of the profile that a physical device has; undefined: it is bound to none, or to one without. */
-  async findDecoder(organizationId: string, connectionId: string, clientDeviceId: string): Promise<DeviceDecoder | undefined> {
+  /**
+   * Finds the decoder of the physical device's profile; undefined if the device is not bound or its profile has no
+   * decoder.
+   */
+  async findDecoder(
+    organizationId: string,
+    connectionId: string,
+    clientDeviceId: string,
+  ): Promise<DeviceDecoder | undefined> {
     const [row] = await this.db.all<DecoderRow>(FIND_DECODER, [organizationId, connectionId, clientDeviceId]);
-    return row && { codecId: row.codecId, hash: row.hash, variables: variablesOf(JSON.parse(row.configuration) as Record<string, unknown>) };
+    return (
+      row && {
+        codecId: row.codecId,
+        hash: row.hash,
+        variables: getVariables(JSON.parse(row.configuration) as Record<string, unknown>),
+      }
+    );
   }
 
-  /** Sets when the device was last seen, never backwards, and not as a change of the device; remembers how far the uplink is from the last one, and its class. Only inside a transaction. */
-  async received(organizationId: string, { deviceId, physicalDeviceId, rhythm, reportedClass }: Binding, uplink: ReceivedUplink): Promise<void> {
-    const { ownTime, clock, deviceClass = reportedClass } = uplink;
+  /** Whether the network server decoded the last payload of a physical device; also false before the first payload. */
+  async networkDecodes(organizationId: string, physicalDeviceId: string): Promise<boolean> {
+    const [row] = await this.db.all<{ network_decodes: number | null }>(FIND_NETWORK_DECODES, [
+      organizationId,
+      physicalDeviceId,
+    ]);
+    return row?.network_decodes === 1;
+  }
+
+  /**
+   * Updates the last-seen time (never backwards), the gap to the last uplink and the device class, without a new
+   * revision. Call only inside a transaction.
+   */
+  async recordUplink(
+    organizationId: string,
+    { deviceId, physicalDeviceId, uplinkHistory, reportedClass, networkDecodes }: Binding,
+    uplink: ReceivedUplink,
+  ): Promise<void> {
+    // The class and the decoding stay as they were if this uplink does not report them.
+    const { ownTime, clock, deviceClass = reportedClass, isDecodedByNetwork: decodes = networkDecodes } = uplink;
     const seenAt = Math.floor(uplink.receivedAt);
-    // The device first, as whoever deletes it does.
-    await this.touch(organizationId, deviceId, seenAt);
-    const next = uplink.isBuffered ? undefined : withUplink(rhythm, { ownTime, clock, receivedAt: seenAt });
-    if (!next && deviceClass === reportedClass) return;
-    const { last, gaps } = next ?? rhythm;
-    await this.db.all(REMEMBER, [last ? JSON.stringify(last) : null, JSON.stringify(gaps), deviceClass ?? null, organizationId, physicalDeviceId]);
+    // Lock the device first, in the same order as a deletion does.
+    await this.updateLastSeen(organizationId, deviceId, seenAt);
+    const next = uplink.isBuffered ? undefined : addUplink(uplinkHistory, { ownTime, clock, receivedAt: seenAt });
+    if (!next && deviceClass === reportedClass && decodes === networkDecodes) return;
+    const { last, gaps } = next ?? uplinkHistory;
+    const values = [
+      last ? JSON.stringify(last) : null,
+      JSON.stringify(gaps),
+      deviceClass ?? null,
+      numberOrNull(decodes),
+    ];
+    await this.db.all(UPDATE_UPLINK_STATE, [...values, organizationId, physicalDeviceId]);
   }
 
-  private async touch(organizationId: string, deviceId: string, seenAt: number): Promise<void> {
-    const hour = seenHour(seenAt);
+  /**
+   * Sets the last-seen time, never backwards. Most uplinks are in the same hour as the one before; that update is
+   * cheaper, because no indexed column changes.
+   */
+  private async updateLastSeen(organizationId: string, deviceId: string, seenAt: number): Promise<void> {
+    const hour = computeSeenHour(seenAt);
     const touched = await this.db.all(TOUCH_WITHIN_HOUR, [seenAt, organizationId, deviceId, hour, seenAt]);
     if (touched.length === 0) await this.db.all(TOUCH_LAST_SEEN, [seenAt, hour, organizationId, deviceId, seenAt]);
   }
 }
 
-function bindingFromRow({ deviceId, physicalDeviceId, lastUplink, uplinkGaps, reportedClass, mapped }: BindingRow): Binding {
+/** Converts a flag to a column value; null: unknown. */
+function numberOrNull(flag: boolean | undefined): number | null {
+  return flag === undefined ? null : Number(flag);
+}
+
+function bindingFromRow({
+  lastUplink,
+  uplinkGaps,
+  reportedClass,
+  networkDecodes,
+  mapped,
+  ...ids
+}: BindingRow): Binding {
   const last = lastUplink === null ? undefined : (JSON.parse(lastUplink) as UplinkTimes);
-  const rhythm = { last, gaps: JSON.parse(uplinkGaps) as number[] };
-  return { deviceId, physicalDeviceId, rhythm, reportedClass: reportedClass ?? undefined, mapped: JSON.parse(mapped) as MappedSensor[] };
+  const uplinkHistory = { last, gaps: JSON.parse(uplinkGaps) as number[] };
+  const decodes = networkDecodes === null ? undefined : networkDecodes === 1;
+  return {
+    ...ids,
+    uplinkHistory,
+    reportedClass: reportedClass ?? undefined,
+    networkDecodes: decodes,
+    mapped: JSON.parse(mapped) as MappedSensor[],
+  };
 }

@@ -1,26 +1,38 @@
-import { DurationsBy, LONG } from '../kernel/durations';
-import { Tally } from '../kernel/tally';
+import { LabeledDurationHistograms, LONG_DURATION_BUCKETS } from '../kernel/durations';
+import { Counter } from '../kernel/counter';
 import { type Execution, EXECUTION_STATES, type ExecutionState, isFinal } from './execution';
 import type { EventKind } from './machine/executionEvent';
 
-/** What became of an attempt to send: `sent`: handed to the connection; `put_back`: it provably did not leave; `failed`: nobody knows. */
-export type DispatchResult = 'sent' | 'put_back' | 'failed';
+/**
+ * The outcome of an attempt to send: `sent`: handed to the connection; `requeued`: it provably did not leave the
+ * server; `failed`: unknown.
+ */
+export type DispatchResult = 'sent' | 'requeued' | 'failed';
 
 const WITHDRAWALS: ReadonlySet<string> = new Set(['cancelled', 'removed'] satisfies EventKind[]);
 
-/** What executions did since the server started, of all organizations. */
+/** Execution metrics since the start of the server, across all organizations. */
 export class ExecutionCounts {
-  /** Those that ran their course. */
-  readonly ended = new Tally<ExecutionState>(EXECUTION_STATES.filter(isFinal));
-  /** Those that ended because they were not wanted any more, or their device or connection was removed: no fault of any connection. */
-  readonly withdrawn = new Tally<ExecutionState>(['transport_unreachable', 'unconfirmed', 'accepted_no_l4']);
-  readonly dispatches = new Tally<DispatchResult>(['sent', 'put_back', 'failed']);
-  /** From the request to the end, by the state at the end. */
-  readonly durations = new DurationsBy<ExecutionState>(LONG);
+  /** Executions that finished, without those in `withdrawn`. */
+  readonly ended = new Counter<ExecutionState>(EXECUTION_STATES.filter(isFinal));
+  /**
+   * Executions that finished because they were cancelled, or because their device or connection was removed. These are
+   * not connection failures.
+   */
+  readonly withdrawn = new Counter<ExecutionState>(['transport_unreachable', 'unconfirmed', 'accepted_no_l4']);
+  readonly dispatches = new Counter<DispatchResult>(['sent', 'requeued', 'failed']);
+  /** Time from request to final state, by final state. */
+  readonly durations = new LabeledDurationHistograms<ExecutionState>(LONG_DURATION_BUCKETS);
 
-  /** One has ended, by the event that ended it. */
-  end({ state, enqueuedAt, updatedAt }: Pick<Execution, 'state' | 'enqueuedAt' | 'updatedAt'>, cause: string | undefined): void {
+  /**
+   * Counts an execution that reached a final state. `cause`: the event that caused it; executions that were cancelled
+   * or removed are counted separately, because they are not connection failures.
+   */
+  addFinished(
+    { state, enqueuedAt, updatedAt }: Pick<Execution, 'state' | 'enqueuedAt' | 'updatedAt'>,
+    cause: string | undefined,
+  ): void {
     (WITHDRAWALS.has(cause ?? '') ? this.withdrawn : this.ended).add(state);
-    this.durations.of(state).add(updatedAt - enqueuedAt);
+    this.durations.get(state).add(updatedAt - enqueuedAt);
   }
 }

@@ -11,9 +11,16 @@ import {
   type WatchExecutionsResponse,
 } from '../gen/actuator_command/v2/actuator_command_service';
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
-import type { ExecutionEvidence, ExecutionLogEntry, ExecutionState, ListedExecution, RejectionReason, ShownExecution } from './execution';
+import type {
+  ExecutionEvidence,
+  ExecutionLogEntry,
+  ExecutionState,
+  ListedExecution,
+  RejectionReason,
+  ShownExecution,
+} from './execution';
 import type { ExecuteOutcome, ExecutionPage } from './executionService';
-import { waitEnd } from './machine/executionTimes';
+import { getWaitEnd } from './machine/executionTimes';
 import type { WatchItem, WatchQuery } from './watch/executionWatch';
 import type { SubmitRequest } from './submit/submission';
 
@@ -43,17 +50,28 @@ const EVIDENCE: Readonly<Record<ExecutionEvidence, WireEvidence>> = {
   sensor: WireEvidence.EXECUTION_EVIDENCE_SENSOR,
 };
 
-/** What a caller wants executed. */
+/** Reads the execution request. */
 export function submitFromMessage(message: ExecuteCommandRequest, requestId: string): SubmitRequest {
-  return { deviceId: message.id, commandId: message.commandId, params: message.params ?? {}, triggerId: message.triggerId, requestId };
+  return {
+    deviceId: message.id,
+    commandId: message.commandId,
+    params: message.params ?? {},
+    triggerId: message.triggerId,
+    requestId,
+  };
 }
 
-/** What to watch. */
-export function watchFromMessage(message: WatchExecutionsRequest): Omit<WatchQuery, 'reach'> {
-  return { deviceId: message.id, executionId: message.executionId, resumeToken: message.resumeToken, endsWhenFinal: message.endsWhenFinal };
+/** Reads the watch request. */
+export function watchFromMessage(message: WatchExecutionsRequest): Omit<WatchQuery, 'keyScope'> {
+  return {
+    deviceId: message.id,
+    executionId: message.executionId,
+    resumeToken: message.resumeToken,
+    endsWhenFinal: message.endsWhenFinal,
+  };
 }
 
-/** The answer to a request to execute. A repeated request that was refused is answered with that refusal. */
+/** Creates the response to an execution request. A repeat of a rejected request gets the same rejection. */
 export function outcomeToMessage({ execution, duplicate }: ExecuteOutcome): ExecuteCommandResponse {
   return {
     accepted: execution.state !== 'request_rejected',
@@ -65,48 +83,55 @@ export function outcomeToMessage({ execution, duplicate }: ExecuteOutcome): Exec
   };
 }
 
-/** One page in the shape of lists. */
+/** Converts one page of executions to its proto message. */
 export function executionPageToMessage(page: ExecutionPage): ListExecutionsResponse {
   return { items: page.executions.map(listedToMessage), nextCursor: page.nextCursor };
 }
 
-/** The whole execution; without `events` the log is left out. */
-export function executionToMessage(x: ShownExecution, events: readonly ExecutionLogEntry[] = []): ExecutionMessage {
+/** Converts a complete execution to its proto message; without `events` the log is omitted. */
+export function executionToMessage(
+  execution: ShownExecution,
+  events: readonly ExecutionLogEntry[] = [],
+): ExecutionMessage {
   return {
-    ...listedToMessage(x),
-    organizationId: x.organizationId,
-    deviceId: x.deviceId,
-    commandRevision: x.commandRevision,
-    params: x.params,
-    detail: x.detail,
-    detailMessage: x.detailMessage,
-    evidence: x.evidence && EVIDENCE[x.evidence],
-    deadlineAt: optionalTimestamp(waitEnd(x)),
-    attempts: x.attempts,
-    parentExecutionId: x.parentExecutionId,
-    deliveredAt: optionalTimestamp(x.deliveredAt),
-    finishedAt: optionalTimestamp(x.finishedAt),
-    violations: [...x.violations],
+    ...listedToMessage(execution),
+    organizationId: execution.organizationId,
+    deviceId: execution.deviceId,
+    commandRevision: execution.commandRevision,
+    params: execution.params,
+    detail: execution.detail,
+    detailMessage: execution.detailMessage,
+    evidence: execution.evidence && EVIDENCE[execution.evidence],
+    deadlineAt: optionalTimestamp(getWaitEnd(execution)),
+    attempts: execution.attempts,
+    parentExecutionId: execution.parentExecutionId,
+    deliveredAt: optionalTimestamp(execution.deliveredAt),
+    finishedAt: optionalTimestamp(execution.finishedAt),
+    violations: [...execution.violations],
     events: events.map(eventToMessage),
   };
 }
 
-/** One answer of the watch. */
-export function watchItemToMessage({ happened, resumeToken }: WatchItem): WatchExecutionsResponse {
-  return { execution: happened && executionToMessage(happened.execution), event: happened && eventToMessage(happened.event), resumeToken };
+/** Creates one response of the watch. */
+export function watchItemToMessage({ update, resumeToken }: WatchItem): WatchExecutionsResponse {
+  return {
+    execution: update && executionToMessage(update.execution),
+    event: update && eventToMessage(update.event),
+    resumeToken,
+  };
 }
 
-/** The fields that lists show; the others are empty. */
-function listedToMessage(x: ListedExecution): ExecutionMessage {
+/** Sets the fields that lists show; the others stay empty. */
+function listedToMessage(execution: ListedExecution): ExecutionMessage {
   return {
-    id: x.id,
-    triggerId: x.triggerId,
-    commandId: x.commandId,
-    commandNameSnapshot: x.commandName,
-    state: STATES[x.state],
-    rejectionReason: x.rejectionReason && REASONS[x.rejectionReason],
-    updatedAt: toTimestamp(x.updatedAt),
-    enqueuedAt: toTimestamp(x.enqueuedAt),
+    id: execution.id,
+    triggerId: execution.triggerId,
+    commandId: execution.commandId,
+    commandNameSnapshot: execution.commandName,
+    state: STATES[execution.state],
+    rejectionReason: execution.rejectionReason && REASONS[execution.rejectionReason],
+    updatedAt: toTimestamp(execution.updatedAt),
+    enqueuedAt: toTimestamp(execution.enqueuedAt),
     organizationId: '',
     deviceId: '',
     commandRevision: 0,
@@ -122,6 +147,7 @@ function listedToMessage(x: ListedExecution): ExecutionMessage {
   };
 }
 
+/** Converts an entry of the event log. */
 function eventToMessage(entry: ExecutionLogEntry): EventMessage {
   return {
     sequence: entry.sequence,

@@ -5,59 +5,111 @@ import { type Database, type Db, UnitOfWork } from '../database';
 import { DeviceRepository } from '../devices';
 import type { Clock } from '../kernel/clock';
 import { DomainError, notFound } from '../kernel/errors';
-import { type Cursors, pageSize } from '../kernel/pages';
-import type { DeviceReach, Reach } from '../kernel/reach';
+import { type Cursors, getPageSize } from '../kernel/pages';
+import type { DeviceScope, ResourceScope } from '../kernel/resourceScope';
 import { SensorTemplateRepository } from '../sensorTemplates';
-import { type Execution, type ExecutionLogEntry, isFinal, type ListedExecution, type RejectionReason, type ShownExecution } from './execution';
+import {
+  type Execution,
+  type ExecutionLogEntry,
+  isFinal,
+  type ListedExecution,
+  type RejectionReason,
+  type ShownExecution,
+} from './execution';
 import { ExecutionEventRepository } from './store/executionEventRepository';
-import { ExecutionReachRepository } from './store/executionReachRepository';
-import { ExecutionRepository } from './store/executionRepository';
+import { ExecutionScopeRepository } from './store/executionScopeRepository';
+import { type DuplicateCandidate, ExecutionRepository } from './store/executionRepository';
+import { ExecutionTriggerRepository } from './store/executionTriggerRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './store/executionViewRepository';
-import { FactRepository } from './submit/factRepository';
-import type { Ledger } from './ledger/ledger';
-import { dedupeKeyOf, encodeSubmission, prepareExecution, rejected, restamped, runsEncoder, type Submission, type SubmitRequest } from './submit/submission';
-import { type FactRepositories, readFacts, revisionsOf, type SubmitFacts } from './submit/submitFacts';
-import { queueLimit } from './submit/submitTimes';
+import { InputRevisionRepository } from './submit/inputRevisionRepository';
+import type { ExecutionStore } from './ledger/executionStore';
+import {
+  getDedupeKey,
+  findExecutionIdByTrigger,
+  findDuplicate,
+  storeTrigger,
+  clearContradictedDedupeKeys,
+} from './submit/duplicates';
+import {
+  encodeSubmission,
+  prepareExecution,
+  toRejected,
+  restartDeadlines,
+  needsEncoder,
+  type Submission,
+  type SubmissionDraft,
+  type SubmitRequest,
+} from './submit/submission';
+import {
+  type InputRepositories,
+  loadExecutionInputs,
+  getRevisions,
+  type ExecutionInputs,
+} from './submit/executionInputs';
+import { getQueueLimit } from './submit/executionPolicy';
 
-/** What became of a request to execute. */
+/** The outcome of an execution request. */
 export interface ExecuteOutcome {
   readonly execution: Execution;
-  /** It was there before the request. */
+  /** Whether the execution existed before the request. */
   readonly duplicate: boolean;
 }
 
-/** One page of executions; `nextCursor` is undefined on the last. */
+/** One page of executions. `nextCursor` is undefined on the last page. */
 export interface ExecutionPage {
   readonly executions: readonly ListedExecution[];
   readonly nextCursor: string | undefined;
 }
 
-interface Repositories extends FactRepositories {
+interface Repositories extends InputRepositories {
   readonly executions: ExecutionRepository;
-  readonly views: ExecutionViewRepository;
+  readonly triggers: ExecutionTriggerRepository;
+  readonly executionViews: ExecutionViewRepository;
   readonly events: ExecutionEventRepository;
-  readonly reached: ExecutionReachRepository;
+  readonly scopedExecutions: ExecutionScopeRepository;
   readonly devices: DeviceRepository;
-  readonly facts: FactRepository;
+  readonly revisions: InputRevisionRepository;
 }
 
-const TRIES = 3;
-/** So many executions of a device may wait for its answer or its effect: every uplink is held against each of them. */
-const MOST_VERIFYING = 200;
-const TRIGGER_REMEMBERED_MS = 7 * 24 * 3_600_000;
+const MAX_ATTEMPTS = 3;
+/**
+ * The maximum number of executions per device that wait for a response or an effect. Every uplink is compared with each
+ * of them.
+ */
+const MAX_VERIFYING_EXECUTIONS = 200;
 
-/** Admits executions and shows them. */
+/** The result of the check before the encoder runs: reasons not to run it. */
+interface Precheck {
+  /** The execution of an earlier request with the same trigger id. */
+  readonly earlierExecutionId?: string | undefined;
+  /** An identical execution is in flight. */
+  readonly isDuplicate: boolean;
+  /** The device has too many open executions. */
+  readonly isQueueFull: boolean;
+}
+const NOT_CHECKED: Precheck = { isDuplicate: false, isQueueFull: false };
+
+/** Submits, cancels and reads executions. */
 export class ExecutionService {
   private readonly work: UnitOfWork<Repositories>;
 
-  constructor(private readonly options: { readonly database: Database; readonly ledger: Ledger; readonly encoder: Encoder; readonly clock: Clock; readonly cursors: Cursors }) {
+  constructor(
+    private readonly options: {
+      readonly database: Database;
+      readonly ledger: ExecutionStore;
+      readonly encoder: Encoder;
+      readonly clock: Clock;
+      readonly cursors: Cursors;
+    },
+  ) {
     this.work = new UnitOfWork(options.database, (db) => ({
       executions: new ExecutionRepository(db),
-      views: new ExecutionViewRepository(db),
+      triggers: new ExecutionTriggerRepository(db),
+      executionViews: new ExecutionViewRepository(db),
       events: new ExecutionEventRepository(db),
-      reached: new ExecutionReachRepository(db),
+      scopedExecutions: new ExecutionScopeRepository(db),
       devices: new DeviceRepository(db),
-      facts: new FactRepository(db),
+      revisions: new InputRevisionRepository(db),
       commands: new CommandRepository(db),
       connections: new ConnectionRepository(db),
       templates: new SensorTemplateRepository(db),
@@ -65,143 +117,231 @@ export class ExecutionService {
   }
 
   /**
-   * Puts a command into its device's queue. What is not admitted is kept as request_rejected, and is no error. Throws `device_not_found`,
-   * `command_not_found`, `trigger_id_reused`, `changed_meanwhile` if device or command do not stand still, and what encodeContent throws. `signal` of
-   * the call: what waits for an encoder is given up when it aborts, with its reason. `reach` of a limited key: the device has to lie inside.
+   * Enqueues a command for its device. A request that is not accepted is stored as request_rejected and is not an
+   * error. Throws `device_not_found`, `command_not_found`, `trigger_id_reused`, `version_conflict` if device or command
+   * keep changing, and the errors of encodeContent. If `signal` aborts, the wait for an encoder is cancelled with the
+   * reason of the signal. `keyScope`: the devices that a restricted key may access; a device outside it counts as
+   * missing.
    */
-  async execute(organizationId: string, request: SubmitRequest, signal?: AbortSignal, reach?: DeviceReach): Promise<ExecuteOutcome> {
+  async execute(
+    organizationId: string,
+    request: SubmitRequest,
+    signal?: AbortSignal,
+    keyScope?: DeviceScope,
+  ): Promise<ExecuteOutcome> {
     const { repos } = this.work;
-    for (let attempt = 1; attempt <= TRIES; attempt++) {
-      // Inside now is inside when it is submitted: a device that is bound anew has other revisions.
-      const device = await repos.devices.get(organizationId, request.deviceId, reach);
-      const facts = await readFacts(repos, organizationId, device, request.commandId);
-      // Outside the transaction: patterns, templates and encoders of a user may take their time, and all writers would wait for them.
-      const draft = prepareExecution(facts, request, this.options.clock.now());
-      // An encoder costs more than to look first whether the request is answered already, or there is no place for it.
-      const looksFirst = draft.violations.length === 0 && runsEncoder(draft);
-      const earlier = looksFirst ? await answered(repos, draft, async () => {}) : undefined;
-      if (earlier) return { execution: earlier, duplicate: true };
-      const isFull = looksFirst && (await isQueueFull(repos, facts, draft.execution));
-      const outcome = await this.submit(organizationId, facts, isFull ? draft : await encodeSubmission(this.options.encoder, draft, signal), isFull);
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      // A device that the key may access now is accessible at submission too: a new binding would change its revisions.
+      const device = await repos.devices.get(organizationId, request.deviceId, keyScope);
+      const inputs = await loadExecutionInputs(repos, organizationId, device, request.commandId);
+      // Outside the transaction: patterns, templates and encoders of a user may be slow, and all writers would wait.
+      const draft = prepareExecution(inputs, request, this.options.clock.now());
+      const precheck = await precheckSubmission(repos, inputs, draft);
+      if (precheck.earlierExecutionId)
+        return { execution: await repos.executions.get(organizationId, precheck.earlierExecutionId), duplicate: true };
+      const needsNoEncoder = precheck.isDuplicate || precheck.isQueueFull;
+      const submission = needsNoEncoder ? draft : await encodeSubmission(this.options.encoder, draft, signal);
+      const outcome = await this.submit(organizationId, inputs, submission, precheck);
       if (outcome) return outcome;
     }
-    throw new DomainError('changed_meanwhile', 'changed_meanwhile', 'the device, its command or its connection kept changing while the request was checked; execute again');
+    throw new DomainError(
+      'version_conflict',
+      'version_conflict',
+      'the device, its command or its connection kept changing while the request was checked; execute again',
+    );
   }
 
-  /** `isFull`: there was no place for it, so it was not encoded. Undefined: what the submission rests on has changed meanwhile. */
-  private async submit(organizationId: string, facts: SubmitFacts, made: Submission, isFull: boolean): Promise<ExecuteOutcome | undefined> {
+  /**
+   * Stores the submission in one transaction, unless it repeats an earlier request or an execution in flight. Returns
+   * undefined if the inputs of the submission or the precheck changed concurrently; then the caller starts again.
+   */
+  private async submit(
+    organizationId: string,
+    inputs: ExecutionInputs,
+    prepared: Submission,
+    precheck: Precheck,
+  ): Promise<ExecuteOutcome | undefined> {
     return await this.work.transaction(async (repos, db) => {
-      // Locked: two requests for one device cannot both take the last place, nor the device go away meanwhile.
-      await repos.devices.hold(organizationId, facts.device.id);
-      const revisions = await repos.facts.findRevisions(organizationId, facts.device.id, facts.command.id, facts.query?.id);
-      if (!isDeepStrictEqual(revisions, revisionsOf(facts))) return undefined;
-      const submission = restamped(made, this.options.clock.now());
-      const { execution, violations } = submission;
-      const earlier = await answered(repos, submission, async (id) => await repos.executions.forgetTrigger(organizationId, id));
-      if (earlier) return { execution: earlier, duplicate: true };
-      const reason = isFull ? 'device_queue_full' : await reasonAgainst(repos, facts, submission);
-      const submitted = reason ? rejected(execution, reason, violations) : execution;
-      await this.create(db, submitted, reason);
-      return { execution: submitted, duplicate: false };
+      // Locked, so that two requests for one device cannot both get the last place, and the device cannot be deleted
+      // concurrently.
+      await repos.devices.lockRow(organizationId, inputs.device.id);
+      const revisions = await repos.revisions.findRevisions(
+        organizationId,
+        inputs.device.id,
+        inputs.command.id,
+        inputs.queryCommand?.id,
+      );
+      if (!isDeepStrictEqual(revisions, getRevisions(inputs))) return undefined;
+      const submission = restartDeadlines(prepared, this.options.clock.now());
+      const earlierExecutionId = await findExecutionIdByTrigger(repos.triggers, submission);
+      if (earlierExecutionId)
+        return { execution: await repos.executions.get(organizationId, earlierExecutionId), duplicate: true };
+      // Executions of the device that are not final and that no later request contradicts.
+      const candidates = await repos.executions.listDuplicateCandidates(organizationId, inputs.device.id);
+      const duplicate = findDuplicate(candidates, submission);
+      if (precheck.isDuplicate && !duplicate) return undefined; // the request was not encoded, so it cannot be stored
+      await storeTrigger(repos.triggers, submission, duplicate?.id ?? submission.execution.id);
+      if (duplicate) return { execution: await repos.executions.get(organizationId, duplicate.id), duplicate: true };
+      const reason = precheck.isQueueFull ? 'device_queue_full' : await getRejectionReason(repos, inputs, submission);
+      return { execution: await this.create(db, submission, candidates, reason), duplicate: false };
     });
   }
 
-  /** Takes back what has not left the server; what was taken back before stays as it is. `reach` of a limited key: it has to lie inside. Throws `execution_not_found`, `not_enqueued`. */
-  async cancel(organizationId: string, id: string, reach?: Reach): Promise<ShownExecution> {
-    for (let taken = false; !taken; ) {
-      // False: somebody else changed it meanwhile, so it is looked at again.
-      taken = await this.work.transaction(async (repos, db) => {
+  /**
+   * Cancels an execution that has not left the server; one that is already cancelled stays unchanged. `keyScope`: what
+   * a restricted key may access; an execution outside it counts as missing. Throws `execution_not_found`,
+   * `not_cancellable`.
+   */
+  async cancel(organizationId: string, id: string, keyScope?: ResourceScope): Promise<ShownExecution> {
+    for (let isDone = false; !isDone;) {
+      // False if another transaction changed the execution concurrently; then it is read again.
+      isDone = await this.work.transaction(async (repos, db) => {
         const execution = await repos.executions.get(organizationId, id);
-        if (reach) await requireInside(repos, execution, reach);
+        if (keyScope) await lockAndAssertInScope(repos, execution, keyScope);
         if (wasCancelled(execution)) return true;
         const change = this.options.ledger.plan(execution, { kind: 'cancelled' }, { source: 'api' });
-        if (!change) throw notEnqueued(execution);
+        if (!change) throw notCancellable(execution);
         return (await this.options.ledger.store(db, organizationId, [change])).length > 0;
       });
     }
-    return await this.work.repos.views.get(organizationId, id);
+    return await this.work.repos.executionViews.get(organizationId, id);
   }
 
-  /** With its event log. Throws `execution_not_found`. */
-  async get(organizationId: string, id: string): Promise<{ execution: ShownExecution; events: readonly ExecutionLogEntry[] }> {
-    const { views, events } = this.work.repos;
-    const execution = await views.get(organizationId, id);
-    return { execution, events: await events.ofExecution(organizationId, id) };
+  /** Returns an execution with its event log. Throws `execution_not_found`. */
+  async get(
+    organizationId: string,
+    id: string,
+  ): Promise<{ execution: ShownExecution; events: readonly ExecutionLogEntry[] }> {
+    const { executionViews, events } = this.work.repos;
+    const execution = await executionViews.get(organizationId, id);
+    return { execution, events: await events.listOfExecution(organizationId, id) };
   }
 
-  /** Of one device, most recently updated first; of a limited key only those whose command it reaches. Throws `device_not_found`, and `validation_failed` for a cursor that this list did not give out. */
-  async list(organizationId: string, deviceId: string, query: { readonly limit?: number | undefined; readonly before: string }, reach?: Reach): Promise<ExecutionPage> {
-    const name = [organizationId, 'executions', deviceId];
-    const after = this.options.cursors.decode<UpdatedPosition>(name, query.before, 'before');
-    const { views, reached, devices } = this.work.repos;
+  /**
+   * Lists the executions of one device, most recently updated first; for a restricted key only those whose
+   * commands it may access. Throws `device_not_found`, and `validation_failed` for a cursor of another list.
+   */
+  async list(
+    organizationId: string,
+    deviceId: string,
+    query: { readonly limit?: number | undefined; readonly before: string },
+    keyScope?: ResourceScope,
+  ): Promise<ExecutionPage> {
+    const cursorScope = [organizationId, 'executions', deviceId];
+    const startPosition = this.options.cursors.decode<UpdatedPosition>(cursorScope, query.before, 'before');
+    const { executionViews, scopedExecutions, devices } = this.work.repos;
     await devices.get(organizationId, deviceId);
-    const list = { organizationId, deviceId, size: pageSize(query.limit), after };
-    const page = reach?.commands ? await reached.list(list, reach.commands) : await views.list(list);
-    return { executions: page.items, nextCursor: page.next && this.options.cursors.encode(name, page.next) };
+    const listQuery = { organizationId, deviceId, size: getPageSize(query.limit), after: startPosition };
+    const page = keyScope?.commands
+      ? await scopedExecutions.list(listQuery, keyScope.commands)
+      : await executionViews.list(listQuery);
+    return { executions: page.items, nextCursor: page.next && this.options.cursors.encode(cursorScope, page.next) };
   }
 
-  /** The first of these executions that is not there, or lies outside the reach of a limited key; undefined: none. */
-  async executionsOutside(organizationId: string, reach: Reach, ids: readonly string[]): Promise<string | undefined> {
-    for (const id of ids) if (!(await this.work.repos.reached.isInside(organizationId, reach, id))) return id;
+  /**
+   * Returns the first of these ids whose execution does not exist or is not accessible to a restricted key; undefined
+   * if all are accessible.
+   */
+  async findInaccessibleId(
+    organizationId: string,
+    keyScope: ResourceScope,
+    ids: readonly string[],
+  ): Promise<string | undefined> {
+    for (const id of ids) {
+      if (!(await this.work.repos.scopedExecutions.isInScope(organizationId, keyScope, id))) return id;
+    }
     return undefined;
   }
 
-  private async create(db: Db, execution: Execution, reason: RejectionReason | undefined): Promise<void> {
+  /** Stores a request that is not a duplicate; `reason`: why it is not accepted, undefined if it is. */
+  private async create(
+    db: Db,
+    submission: Submission,
+    candidates: readonly DuplicateCandidate[],
+    reason: RejectionReason | undefined,
+  ): Promise<Execution> {
+    const { execution, violations } = submission;
+    const submitted = reason ? toRejected(execution, reason, violations) : execution;
     const data = { trigger_id: execution.triggerId, ...(reason && { rejection_reason: reason }) };
-    await this.options.ledger.create(db, execution, reason ? undefined : dedupeKeyOf(execution), { source: 'api', data });
+    // Executions come first and the counter of events second, which is the lock order of all transactions.
+    if (!reason) await clearContradictedDedupeKeys(new ExecutionRepository(db), candidates, submitted);
+    await this.options.ledger.create(db, submitted, reason ? undefined : getDedupeKey(execution), {
+      source: 'api',
+      data,
+    });
+    return submitted;
   }
 }
 
-/** Its device stays where it is until the end of the transaction. Throws `execution_not_found` where that, or its command, is outside: it may have moved since the gate looked. */
-async function requireInside({ devices, reached }: Repositories, { organizationId, id, deviceId }: Execution, reach: Reach): Promise<void> {
-  await devices.hold(organizationId, deviceId);
-  if (!(await reached.isInside(organizationId, reach, id))) throw notFound('execution', id);
+/**
+ * Locks the device until the end of the transaction, so that it is not rebound meanwhile. Throws `execution_not_found`
+ * if the key may not access the device or the command: the device may have been rebound since an earlier check.
+ */
+async function lockAndAssertInScope(
+  { devices, scopedExecutions }: Repositories,
+  { organizationId, id, deviceId }: Execution,
+  keyScope: ResourceScope,
+): Promise<void> {
+  await devices.lockRow(organizationId, deviceId);
+  if (!(await scopedExecutions.isInScope(organizationId, keyScope, id))) throw notFound('execution', id);
 }
 
-/** Told of the execution whose trigger id counts no longer. */
-type OnExpired = (executionId: string) => Promise<void>;
-
-/** The earlier execution that answers a request: by the caller's trigger id, else one in flight that does the same. Throws `trigger_id_reused`. */
-async function answered({ executions }: Repositories, { execution, violations }: Submission, onExpired: OnExpired): Promise<Execution | undefined> {
-  const { organizationId, deviceId } = execution;
-  return (await byTrigger(executions, execution, onExpired)) ?? (violations.length === 0 ? await executions.findDuplicate(organizationId, deviceId, dedupeKeyOf(execution)) : undefined);
+/**
+ * Checks for an earlier response, a duplicate and a full queue before an encoder runs, because running it costs more
+ * than these checks. Nothing is checked if no encoder would run.
+ */
+async function precheckSubmission(
+  repos: Repositories,
+  inputs: ExecutionInputs,
+  draft: SubmissionDraft,
+): Promise<Precheck> {
+  if (draft.violations.length > 0 || !needsEncoder(draft)) return NOT_CHECKED;
+  const earlierExecutionId = await findExecutionIdByTrigger(repos.triggers, draft);
+  const { organizationId, deviceId } = draft.execution;
+  const candidates = await repos.executions.listDuplicateCandidates(organizationId, deviceId);
+  const isDuplicate = findDuplicate(candidates, draft) !== undefined;
+  return {
+    earlierExecutionId,
+    isDuplicate,
+    isQueueFull: await hasTooManyOpenExecutions(repos, inputs, draft.execution),
+  };
 }
 
-/** The execution that the caller's trigger id made, if it still counts. Throws `trigger_id_reused`. */
-async function byTrigger(executions: ExecutionRepository, wanted: Execution, onExpired: OnExpired): Promise<Execution | undefined> {
-  const { organizationId, deviceId, commandId, triggerKey } = wanted;
-  if (triggerKey === undefined || commandId === undefined) return undefined;
-  const earlier = await executions.findByTrigger(organizationId, deviceId, commandId, triggerKey);
-  if (!earlier) return undefined;
-  if (earlier.enqueuedAt + TRIGGER_REMEMBERED_MS <= wanted.enqueuedAt) {
-    await onExpired(earlier.id);
-    return undefined;
-  }
-  if (earlier.triggerHash !== wanted.triggerHash) throw triggerIdReused(triggerKey, earlier.id);
-  return earlier;
-}
-
-async function reasonAgainst(repos: Repositories, facts: SubmitFacts, { execution, violations }: Submission): Promise<RejectionReason | undefined> {
+/** Returns why the request is not accepted; undefined if it is. */
+async function getRejectionReason(
+  repos: Repositories,
+  inputs: ExecutionInputs,
+  { execution, violations }: Submission,
+): Promise<RejectionReason | undefined> {
   if (violations.length > 0) return 'validation_failed';
-  return (await isQueueFull(repos, facts, execution)) ? 'device_queue_full' : undefined;
+  return (await hasTooManyOpenExecutions(repos, inputs, execution)) ? 'device_queue_full' : undefined;
 }
 
-async function isQueueFull({ executions }: Repositories, { device, connection }: SubmitFacts, { kind }: Execution): Promise<boolean> {
+/**
+ * Whether the device has as many executions as allowed: undelivered ones (enqueued or in transit, limited by the policy
+ * of the connection) or verifying ones (delivered or accepted, which wait for a response or an effect).
+ */
+async function hasTooManyOpenExecutions(
+  { executions }: Repositories,
+  { device, connection }: ExecutionInputs,
+  { kind }: Execution,
+): Promise<boolean> {
   const { undelivered, verifying } = await executions.countOpen(device.organizationId, device.id);
-  return undelivered >= queueLimit(kind, connection?.policy ?? {}) || verifying >= MOST_VERIFYING;
+  return undelivered >= getQueueLimit(kind, connection?.policy ?? {}) || verifying >= MAX_VERIFYING_EXECUTIONS;
 }
 
+/** Whether a caller cancelled the execution. */
 function wasCancelled({ state, detail }: Execution): boolean {
   return state === 'transport_unreachable' && detail === 'cancelled';
 }
 
-function notEnqueued({ id, state }: Execution): DomainError {
-  const why = isFinal(state) ? 'it has ended' : 'it may have reached the device';
-  return new DomainError('conflict', 'not_enqueued', `the execution is ${state}: ${why}; only one that is still enqueued can be cancelled`, { metadata: { execution_id: id, state } });
-}
-
-function triggerIdReused(triggerId: string, executionId: string): DomainError {
-  return new DomainError('already_exists', 'trigger_id_reused', `the triggerId ${JSON.stringify(triggerId)} was used for this command with other params within 7 days; give another triggerId, or the same params`, {
-    metadata: { trigger_id: triggerId, execution_id: executionId },
-  });
+/** The error for an execution that has left the server or is final. */
+function notCancellable({ id, state }: Execution): DomainError {
+  const why = isFinal(state) ? 'it is final' : 'it may have reached the device';
+  return new DomainError(
+    'conflict',
+    'not_cancellable',
+    `the execution is ${state}: ${why}; only enqueued executions can be cancelled`,
+    { metadata: { execution_id: id, state } },
+  );
 }

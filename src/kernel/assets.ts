@@ -1,22 +1,22 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getRawAsset } from 'node:sea';
-import { isBinary } from './thisProgram';
+import { isBinary } from './executable';
 
-// Beside the bundle in dist/; tests run from src/ and find what the build laid there.
+// In dist/ the assets are next to the bundle. Tests run from src/ and use the build output.
 const FOLDERS = [join(__dirname, 'assets'), join(__dirname, '..', '..', 'dist', 'assets')];
 
 /**
- * A file that the build laid beside the program, or into the single binary: for example `image.binpb`. Only to be read: that of a binary is
- * the binary itself, mapped, and writing to it ends the process.
+ * Reads a file that the build placed next to the program or in the single binary, for example `image.binpb`. The buffer
+ * is read-only: in the single binary it maps the executable, and a write to it crashes the process.
  */
-export function asset(name: string): Buffer {
+export function readAsset(name: string): Buffer {
   return isBinary ? Buffer.from(getRawAsset(name)) : readFileSync(assetPath(name));
 }
 
-/** Where that file is; not in the single binary, where it has no place of its own. */
+/** Returns the path of an asset. The single binary has no such path. */
 export function assetPath(name: string): string {
   const folder = FOLDERS.find((candidate) => existsSync(join(candidate, name)));
-  if (folder === undefined) throw new Error(`the program's file ${name} is missing; build it again (npm run build)`);
+  if (folder === undefined) throw new Error(`cannot find the program file ${name}: run npm run build`);
   return join(folder, name);
 }

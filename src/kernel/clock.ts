@@ -1,26 +1,28 @@
-/** Time comes from outside, so that a test can set it. All times in the domain are Unix milliseconds. */
+/** Source of time, injected so that tests can set it. All times in the domain are Unix milliseconds. */
 export interface Clock {
   /** Wall-clock time in Unix milliseconds. */
   now(): number;
-  /** Milliseconds on a clock that never jumps; only differences mean something. */
+  /** Monotonic time in milliseconds; only differences are meaningful. */
   monotonic(): number;
 }
 
-/** The machine's clocks. */
+/** The system clocks. */
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
 /**
- * The same clocks, but `now` never runs backwards and never slower than the monotonic one: when the machine's clock is put back,
- * deadlines are not extended as long as the process lives. `notBefore`: it begins there at the earliest, Unix milliseconds.
+ * Creates a clock whose `now` never runs backwards and never slower than the monotonic clock: it is the later one of
+ * the system time and the last returned time plus the elapsed time. If the system clock is set back, deadlines are not
+ * extended while the process runs. `notBefore`: the earliest start, Unix milliseconds.
  */
-export function steadyClock(clock: Clock, notBefore = -Infinity): Clock {
-  let wall = Math.max(clock.now(), notBefore);
-  let monotonic = clock.monotonic();
+export function createSteadyClock(clock: Clock, notBefore = -Infinity): Clock {
+  let lastTime = Math.max(clock.now(), notBefore);
+  let lastMonotonic = clock.monotonic();
   const now = (): number => {
-    const at = clock.monotonic();
-    wall = Math.max(clock.now(), wall + (at - monotonic));
-    monotonic = at;
-    return Math.floor(wall);
+    const monotonic = clock.monotonic();
+    const elapsedMs = monotonic - lastMonotonic;
+    lastTime = Math.max(clock.now(), lastTime + elapsedMs);
+    lastMonotonic = monotonic;
+    return Math.floor(lastTime);
   };
   return { now, monotonic: () => clock.monotonic() };
 }

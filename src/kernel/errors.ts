@@ -1,4 +1,4 @@
-/** What kind of failure it is; decides the status on every protocol. */
+/** The kind of an error; determines its status on every protocol. */
 export type ErrorKind =
   | 'unauthenticated'
   | 'permission_denied'
@@ -7,7 +7,7 @@ export type ErrorKind =
   | 'conflict'
   | 'already_exists'
   | 'exhausted'
-  | 'changed_meanwhile'
+  | 'version_conflict'
   | 'too_large'
   | 'unsupported_media_type'
   | 'method_not_allowed'
@@ -21,25 +21,30 @@ export type ErrorKind =
   | 'unimplemented'
   | 'internal';
 
-/** One wrong field of a request, named by its path in JSON names (`physicalDevice.connectionId`, `mappings[2].sourcePath`). */
+/**
+ * One invalid field of a request, named by its path in JSON names (`physicalDevice.connectionId`,
+ * `mappings[2].sourcePath`).
+ */
 export interface Violation {
   readonly field: string;
-  /** What is wrong and what would be right. */
+  /** What is wrong and how to fix it. */
   readonly description: string;
 }
 
-/** What a failure may carry beside its message. */
-export interface DomainErrorOptions extends ErrorOptions {
-  /** Facts for a program, by snake_case name; never a secret. */
+/** Optional details of a DomainError. */
+interface DomainErrorOptions extends ErrorOptions {
+  /** Machine-readable facts by snake_case name; never a secret. */
   readonly metadata?: Readonly<Record<string, string>>;
   readonly violations?: readonly Violation[];
-  /** When it is worth trying again, in milliseconds. */
+  /** Delay after which a retry makes sense, in milliseconds. */
   readonly retryAfterMs?: number;
-  /** Nobody knows whether it was done all the same. */
+  /** The operation may have succeeded despite the error. */
   readonly isInDoubt?: boolean;
 }
 
-/** A failure that the caller can act on. `reason` is part of the API: never rename one. `cause` is logged, never sent. */
+/**
+ * An error that the caller can act on. `reason` is part of the API: never rename one. `cause` is logged, never sent.
+ */
 export class DomainError extends Error {
   readonly metadata: Readonly<Record<string, string>>;
   readonly violations: readonly Violation[];
@@ -48,7 +53,7 @@ export class DomainError extends Error {
 
   constructor(
     readonly kind: ErrorKind,
-    /** snake_case, named for the fact: `device_not_found`, never `get_device_failed`. */
+    /** snake_case, describes the fact: `device_not_found`, never `get_device_failed`. */
     readonly reason: string,
     message: string,
     options: DomainErrorOptions = {},
@@ -62,29 +67,47 @@ export class DomainError extends Error {
   }
 }
 
-/** All wrong fields of a request at once. */
+/** The number of violations in the message of an error; the error itself contains all of them. */
+const MAX_LISTED_VIOLATIONS = 5;
+
+/** Creates one error for all invalid fields of a request. */
 export function validationFailed(violations: readonly Violation[]): DomainError {
-  const named = violations.slice(0, 5).map((v) => (v.field === '' ? v.description : `${v.field}: ${v.description}`));
-  const more = violations.length > 5 ? ` (and ${violations.length - 5} more)` : '';
-  return new DomainError('invalid_argument', 'validation_failed', `${named.join('; ')}${more}`, { violations });
+  const listed = violations
+    .slice(0, MAX_LISTED_VIOLATIONS)
+    .map((violation) =>
+      violation.field === '' ? violation.description : `${violation.field}: ${violation.description}`,
+    );
+  const omittedCount = violations.length - listed.length;
+  const more = omittedCount > 0 ? ` (and ${omittedCount} more)` : '';
+  return new DomainError('invalid_argument', 'validation_failed', `${listed.join('; ')}${more}`, { violations });
 }
 
-/** Throws `validation_failed` if there is anything to say. */
+/** Throws `validation_failed` if there are violations. */
 export function throwIfAny(violations: readonly Violation[]): void {
   if (violations.length > 0) throw validationFailed(violations);
 }
 
-/** `thing` in snake_case, for example `device`; the reason is `device_not_found`. */
-export function notFound(thing: string, id: string): DomainError {
-  const words = thing.replaceAll('_', ' ');
-  return new DomainError('not_found', `${thing}_not_found`, `${words} ${JSON.stringify(id)} does not exist in this organization; list the ${words}s to see those that do`, {
-    metadata: { [`${thing}_id`]: id },
-  });
+/** Creates `<resourceType>_not_found`. `resourceType`: in snake_case, for example `device`. */
+export function notFound(resourceType: string, id: string): DomainError {
+  const words = resourceType.replaceAll('_', ' ');
+  return new DomainError(
+    'not_found',
+    `${resourceType}_not_found`,
+    `${words} ${JSON.stringify(id)} not found in this organization: list the ${words}s to see the existing ones`,
+    {
+      metadata: { [`${resourceType}_id`]: id },
+    },
+  );
 }
 
-/** The etag that was given no longer fits. */
-export function changedMeanwhile(thing: string, current: string): DomainError {
-  return new DomainError('changed_meanwhile', 'changed_meanwhile', `the ${thing.replaceAll('_', ' ')} was changed since it was read; read it again (its etag is ${current} now) and repeat the change`, {
-    metadata: { etag: current },
-  });
+/** Creates `version_conflict`: the etag of the request is outdated. `current`: the etag that the record has now. */
+export function versionConflict(resourceType: string, current: string): DomainError {
+  return new DomainError(
+    'version_conflict',
+    'version_conflict',
+    `the ${resourceType.replaceAll('_', ' ')} was changed since it was read: read it again (its etag is now ${current}) and repeat the change`,
+    {
+      metadata: { etag: current },
+    },
+  );
 }

@@ -1,12 +1,15 @@
-import { changedMeanwhile } from './errors';
+import { versionConflict } from './errors';
 
-/** The etag of a record: its revision in double quotes, as HTTP writes one. */
-export function etagOf(revision: number): string {
+/** Returns the etag of a record: its revision in double quotes, as in HTTP. */
+export function getEtag(revision: number): string {
   return `"${revision}"`;
 }
 
-/** Throws `changed_meanwhile` if an etag was given and is not that of the record as it is now. `thing` in snake_case. */
-export function checkEtag(thing: string, revision: number, given: string | undefined): void {
-  const current = etagOf(revision);
-  if (given !== undefined && given !== current) throw changedMeanwhile(thing, current);
+/**
+ * Throws `version_conflict` if the request sets an etag that does not match the current revision. `resourceType`: in
+ * snake_case.
+ */
+export function checkEtag(resourceType: string, revision: number, requested: string | undefined): void {
+  const current = getEtag(revision);
+  if (requested !== undefined && requested !== current) throw versionConflict(resourceType, current);
 }

@@ -1,18 +1,27 @@
 import { v7 } from 'uuid';
 
-/** A new identifier: UUIDv7, later ones sort after earlier ones of the same process. */
+/** A UUID in lower case, the form of the identifiers that newId creates. */
+export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Creates an identifier (UUIDv7): within one process, later ones sort after earlier ones. */
 export function newId(): string {
   return v7();
 }
 
-/** Whether a text can be an identifier at all; only such a one is worth a look into the database, and harmless there. */
+/**
+ * Checks whether a text has the format of an identifier: 1 to 256 characters without white space and control
+ * characters. Other texts are never looked up in the database.
+ */
 export function isId(text: string): boolean {
   return text !== '' && text.length <= 256 && text.isWellFormed() && !/[\p{Cc}\s]/u.test(text);
 }
 
-const GIVEN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^(?:owner|admin|operator|viewer)$/i;
+const SYSTEM_ROLE = /^(?:owner|admin|operator|viewer)$/i;
 
-/** Whether a text is an identifier as this server gives them out, or the name of a system role: of what a caller writes, nothing else gets into the audit trail. */
-export function isGivenId(text: string): boolean {
-  return GIVEN.test(text);
+/**
+ * Checks whether a text is an identifier in the format of this server or the name of a system role. The audit trail
+ * stores no other text of a caller.
+ */
+export function isServerId(text: string): boolean {
+  return UUID.test(text.toLowerCase()) || SYSTEM_ROLE.test(text);
 }

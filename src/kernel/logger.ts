@@ -1,12 +1,15 @@
-/** One line a fact: the event as `component.event`, then snake_case fields. Never a key, a payload only at debug. */
+/**
+ * Structured logger: one line per fact, with the event as `component.event` and snake_case fields. Lines never contain
+ * a key, and payloads only at debug level.
+ */
 export interface Logger {
   debug(fields: object, event: string): void;
   info(fields: object, event: string): void;
-  /** Healed by itself. */
+  /** A problem that may need a person. */
   warn(fields: object, event: string): void;
-  /** A person must act. */
+  /** A problem that needs a person. */
   error(fields: object, event: string): void;
 }
 
-/** Says nothing; for tools and tests that do not look at the log. */
+/** Discards every line; for tools and tests that do not check the log. */
 export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

@@ -1,35 +1,37 @@
 import { DomainError } from './errors';
-import type { Reach } from './reach';
+import type { ResourceScope } from './resourceScope';
 
-/** Which key is asking, and whose it is. */
+/** An API key and its owner. */
 export interface KeyIdentity {
   readonly keyId: string;
   /** `plr_` and 6 characters; safe to log. */
   readonly keyPrefix: string;
   readonly organizationId: string;
   readonly ownerUserId: string;
-  /** Made on the command line with `--admin`: may act on the whole installation where a method says so. */
+  /** Created on the command line with `--admin`: methods that allow it accept the key for the whole installation. */
   readonly isAdmin: boolean;
 }
 
-/** Who is asking: a checked API key and what it may do. */
+/** The caller: a verified API key and its permissions. */
 export interface Principal extends KeyIdentity {
-  /** What it may do now: the scopes of the key that the role of its owner holds too. */
+  /** Effective scopes: those of the key that the owner's role has too. */
   readonly scopes: ReadonlySet<string>;
-  /** The gateway connections that it may attach to. */
+  /** The gateway connections that the key may attach to. */
   readonly connections: ReadonlySet<string> | 'all';
-  /** What it is limited to; undefined: nothing less than its organization. */
-  readonly reach: Reach | undefined;
-  /** Addresses and networks that it may be used from; none: all. */
+  /** The devices, connections and commands that the key is limited to; undefined: the whole organization. */
+  readonly resourceScope: ResourceScope | undefined;
+  /** Addresses and networks that the key may be used from; empty: all. */
   readonly allowedAddresses: readonly string[];
-  /** The role of its owner in the organization. */
-  readonly roleId: string;
+  /** Whether the key may act as an owner while its user is an owner; stored when the key is created. */
+  readonly canActAsOwner: boolean;
+  /** Whether the key currently acts as an owner: the user is an owner, and the key may act as one. */
+  readonly isOwner: boolean;
   /** Unix milliseconds; undefined: never. */
   readonly expiresAt: number | undefined;
 }
 
-/** A key was recognised and refused: whoever writes down the attempt can say whose it was. */
-export class KeyRefused extends DomainError {
+/** A known key was rejected: carries its identity for the audit trail. */
+export class ApiKeyRejectedError extends DomainError {
   constructor(
     readonly key: KeyIdentity,
     ...error: ConstructorParameters<typeof DomainError>
@@ -38,13 +40,18 @@ export class KeyRefused extends DomainError {
   }
 }
 
-/** What the caller is told of a key that has ended by its own time. */
-export function keyExpired(key: KeyIdentity, expiresAt: number): KeyRefused {
-  return new KeyRefused(key, 'unauthenticated', 'api_key_expired', `the API key ${key.keyPrefix} ended at ${new Date(expiresAt).toISOString()}; use another one`);
+/** Creates the error for an expired key. */
+export function apiKeyExpired(key: KeyIdentity, expiresAt: number): ApiKeyRejectedError {
+  return new ApiKeyRejectedError(
+    key,
+    'unauthenticated',
+    'api_key_expired',
+    `the API key ${key.keyPrefix} expired at ${new Date(expiresAt).toISOString()}: use another key`,
+  );
 }
 
-/** A well-formed key that is not known here; only its beginning may be kept. */
-export class KeyUnknown extends DomainError {
+/** A well-formed key is unknown; only its prefix may be stored. */
+export class UnknownApiKeyError extends DomainError {
   constructor(
     /** `plr_` and 6 characters. */
     readonly keyPrefix: string,

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 
-/** Puts what a file holds on disk, whoever wrote it. */
+/** Flushes the content of a file to disk, whichever process wrote it. */
 export function syncFile(file: string): void {
   const handle = openSync(file, 'r+');
   try {

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 
-/** Puts on disk that a file of the folder is there. On Windows a folder cannot be opened, and nothing is done. */
+/** Flushes the entries of a folder to disk. Does nothing on Windows, where a folder cannot be opened. */
 export function syncFolder(path: string): void {
   if (process.platform === 'win32') return;
   const folder = openSync(path, 'r');

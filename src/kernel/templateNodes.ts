@@ -1,37 +1,49 @@
-import { splitText, type Placeholder } from './placeholders';
+import { splitAtPlaceholders, type Placeholder } from './placeholders';
 
-/** The most characters that a message shows of a key or of the way to it. */
-export const LONGEST_NAMED = 200;
+/** Maximum length of a key or a path in a message, in characters. */
+export const MAX_NAME_LENGTH = 200;
 
-/** A template as a tree: what is fixed stays fixed, and a value takes the place of one node. */
+/** A template as a tree: fixed parts stay fixed, and a value replaces one node. */
 export type TemplateNode =
   | { readonly kind: 'literal'; readonly value: null | boolean | number | string }
-  /** Becomes the value, whatever its type. */
+  /** Is replaced by the value, of any type. */
   | { readonly kind: 'value'; readonly placeholder: Placeholder }
-  /** Becomes one text; values are written into it. */
+  /** Becomes one string with the values inserted. */
   | { readonly kind: 'text'; readonly parts: readonly (string | Placeholder)[] }
   | { readonly kind: 'list'; readonly items: readonly TemplateNode[] }
   | { readonly kind: 'object'; readonly members: readonly (readonly [string, TemplateNode])[] };
 
-/** The node of a text: a value if it is one whole placeholder, else a literal or a text with values in it. Problems are added to `problems`. */
-export function textNode(text: string, roots: readonly string[], placeAt: (index: number) => string, problems: string[]): TemplateNode {
-  const parts = splitText(text, roots, placeAt, problems);
+/**
+ * Returns the node of a text: a value if the text is exactly one placeholder, otherwise a literal or a text with
+ * placeholders. `roots`: the allowed first names of a placeholder path; `formatLocation`: formats the position of an
+ * index for messages. Problems are added to `problems`.
+ */
+export function createTextNode(
+  text: string,
+  roots: readonly string[],
+  formatLocation: (index: number) => string,
+  problems: string[],
+): TemplateNode {
+  const parts = splitAtPlaceholders(text, roots, formatLocation, problems);
   const [first] = parts;
   if (parts.length === 1 && typeof first === 'object') return { kind: 'value', placeholder: first };
   if (parts.every((part) => typeof part === 'string')) return { kind: 'literal', value: text };
   return { kind: 'text', parts };
 }
 
-/** Why an object of a template may not have this key, as the end of a sentence about the key; undefined when it can. */
-export function templateKeyProblem(key: string): string | undefined {
-  return key.includes('{{') ? 'may not hold a placeholder; placeholders stand for values, keys are fixed' : undefined;
+/**
+ * Returns why an object of a template must not have this key, as the end of a sentence about the key; undefined if it
+ * may.
+ */
+export function findTemplateKeyProblem(key: string): string | undefined {
+  return key.includes('{{') ? 'must not contain a placeholder: placeholders replace values, keys are fixed' : undefined;
 }
 
-/** Every placeholder of a tree, in the order of the text. */
-export function placeholdersOf(node: TemplateNode): readonly Placeholder[] {
+/** Returns every placeholder of a tree, in text order. */
+export function listPlaceholders(node: TemplateNode): readonly Placeholder[] {
   if (node.kind === 'literal') return [];
   if (node.kind === 'value') return [node.placeholder];
   if (node.kind === 'text') return node.parts.filter((part) => typeof part === 'object');
-  if (node.kind === 'list') return node.items.flatMap(placeholdersOf);
-  return node.members.flatMap(([, member]) => placeholdersOf(member));
+  if (node.kind === 'list') return node.items.flatMap(listPlaceholders);
+  return node.members.flatMap(([, member]) => listPlaceholders(member));
 }

@@ -1,9 +1,15 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads';
-import { asset, assetPath } from './assets';
-import { isBinary } from './thisProgram';
+import { readAsset, assetPath } from './assets';
+import { isBinary } from './executable';
 
-/** A thread that runs one of the program's own files, for example `codecWorker.js`; nothing of the process's environment reaches it. Throws where the machine has no thread to give. */
-export function openWorker(program: string, options: Pick<WorkerOptions, 'workerData' | 'resourceLimits'>): Worker {
-  const clean = { ...options, execArgv: [], env: {} };
-  return isBinary ? new Worker(asset(program).toString('utf8'), { ...clean, eval: true }) : new Worker(assetPath(program), clean);
+/**
+ * Starts a worker thread that runs one of the program's own files, for example `codecWorker.js`, with an empty
+ * environment. Throws if no thread can be created.
+ */
+export function startWorker(program: string, options: Pick<WorkerOptions, 'workerData' | 'resourceLimits'>): Worker {
+  const isolatedOptions = { ...options, execArgv: [], env: {} };
+  // The single binary contains the code of the worker, not its file.
+  return isBinary
+    ? new Worker(readAsset(program).toString('utf8'), { ...isolatedOptions, eval: true })
+    : new Worker(assetPath(program), isolatedOptions);
 }

@@ -1,23 +1,23 @@
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Writes a file as a whole or not at all; a power cut leaves the old one or the new one. */
+/** Writes a file atomically: after a power failure either the old or the new content exists. */
 export async function writeAtomically(path: string, text: string, mode: number): Promise<void> {
-  const draft = `${path}.new`;
-  const file = await open(draft, 'w', mode);
+  const temporaryPath = `${path}.new`;
+  const file = await open(temporaryPath, 'w', mode);
   try {
-    await file.chmod(mode); // a draft that a crash left behind may have another mode
+    await file.chmod(mode); // A draft left behind by a crash may have another mode.
     await file.writeFile(text);
     await file.sync();
   } finally {
     await file.close();
   }
-  await rename(draft, path);
+  await rename(temporaryPath, path);
   await syncFolder(dirname(path));
 }
 
 async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return; // there a folder cannot be opened
+  if (process.platform === 'win32') return; // A folder cannot be opened on Windows.
   const folder = await open(path, 'r');
   try {
     await folder.sync();

@@ -1,56 +1,73 @@
 import type { Violation } from '../kernel/errors';
 
-/** A picture as a device shows it. */
+/** An image as a device shows it. */
 export interface DeviceImage {
-  /** The medium's. */
+  /** The id of the image. */
   readonly id: string;
   readonly filename: string;
   readonly contentType: string;
   readonly isCover: boolean;
   readonly position: number;
   readonly sizeBytes: number;
-  /** When the medium was uploaded, Unix milliseconds. */
+  /** When the image was uploaded, Unix milliseconds. */
   readonly createdAt: number;
 }
 
-/** A picture to show on a device. */
+/** An image to show on a device. */
 export interface ImageInput {
   readonly mediaId: string;
   readonly isCover: boolean;
-  /** Undefined: after those before it in the list. */
+  /** Undefined: after the images before it in the list. */
   readonly position: number | undefined;
 }
 
-/** What is wrong with a device's pictures as far as the list alone tells: two covers, a medium that stands in it twice. */
-export function imageListViolations(images: readonly ImageInput[]): Violation[] {
-  const cover = images.findIndex(({ isCover }) => isCover);
-  const first = new Map<string, number>();
-  return images.flatMap(({ mediaId, isCover }, at) => {
-    const same = first.get(mediaId);
-    if (same === undefined && mediaId !== '') first.set(mediaId, at); // an empty one is missing, which is said elsewhere
-    return [
-      ...(same === undefined ? [] : [{ field: `images[${at}].mediaId`, description: `is that of images[${same}] too; give each picture once` }]),
-      ...(isCover && at !== cover ? [{ field: `images[${at}].isCover`, description: `images[${cover}] is the cover already; give at most one` }] : []),
-    ];
-  });
+/** Validates a device's list of images without the database: at most one cover, and each image listed once. */
+export function checkImageList(images: readonly ImageInput[]): Violation[] {
+  const coverIndex = images.findIndex(({ isCover }) => isCover);
+  const firstIndexByMediaId = new Map<string, number>();
+  const violations: Violation[] = [];
+  for (const [index, { mediaId, isCover }] of images.entries()) {
+    const firstIndex = firstIndexByMediaId.get(mediaId);
+    if (firstIndex !== undefined)
+      violations.push({
+        field: `images[${index}].mediaId`,
+        description: `is the same as images[${firstIndex}]: list each image once`,
+      });
+    else if (mediaId !== '') firstIndexByMediaId.set(mediaId, index); // an empty id is reported elsewhere as missing
+    if (isCover && index !== coverIndex)
+      violations.push({
+        field: `images[${index}].isCover`,
+        description: `images[${coverIndex}] is already the cover: set at most one`,
+      });
+  }
+  return violations;
 }
 
-/** As the field rule of `position` has it: what is answered may be sent back. */
-const HIGHEST_POSITION = 9999;
+/** The field rule of `position` has the same bound, so that a response can be sent back as a request. */
+const MAX_POSITION = 9999;
 
-/** The same with all positions: one that is left out comes after the highest before it; equal ones keep the order of the list. */
-export function placed(images: readonly ImageInput[]): readonly (ImageInput & { readonly position: number })[] {
-  let highest = -1;
+/** Fills in all positions: an omitted one comes after the highest before it; equal ones keep the order of the list. */
+export function normalizePositions(
+  images: readonly ImageInput[],
+): readonly (ImageInput & { readonly position: number })[] {
+  let highest = -1; // so that the first omitted position is 0
   return images.map((image) => {
-    const position = image.position ?? Math.min(highest + 1, HIGHEST_POSITION);
+    const position = image.position ?? Math.min(highest + 1, MAX_POSITION);
     highest = Math.max(highest, position);
     return { ...image, position };
   });
 }
 
-/** What is said of pictures that are not there. `missing`: the ids. */
-export function unknownImages(images: readonly ImageInput[], missing: ReadonlySet<string>): Violation[] {
-  return images.flatMap(({ mediaId }, at) =>
-    missing.has(mediaId) ? [{ field: `images[${at}].mediaId`, description: `picture ${JSON.stringify(mediaId)} does not exist in this organization; upload it first` }] : [],
+/** Creates the violations for images that do not exist. `missing`: their ids. */
+export function createUnknownImageViolations(images: readonly ImageInput[], missing: ReadonlySet<string>): Violation[] {
+  return images.flatMap(({ mediaId }, index) =>
+    missing.has(mediaId)
+      ? [
+          {
+            field: `images[${index}].mediaId`,
+            description: `image ${JSON.stringify(mediaId)} does not exist in this organization: upload it first`,
+          },
+        ]
+      : [],
   );
 }

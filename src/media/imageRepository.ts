@@ -1,12 +1,15 @@
 import type { Db, Dialect } from '../database';
 import { throwIfAny, type Violation } from '../kernel/errors';
 import { isId } from '../kernel/ids';
-import type { DeviceReach } from '../kernel/reach';
-import { placed, unknownImages, type DeviceImage, type ImageInput } from './deviceImage';
-import { PictureReachRepository } from './pictureReachRepository';
+import type { DeviceScope } from '../kernel/resourceScope';
+import { normalizePositions, createUnknownImageViolations, type DeviceImage, type ImageInput } from './deviceImage';
+import { MediaScopeRepository } from './mediaScopeRepository';
 
-/** SQL of a column of a statement over `digital_devices d`: the pictures of the device as JSON text, for imagesFromJson. */
-export function imagesOfDeviceSql(dialect: Dialect): string {
+/**
+ * SQL of a column for a statement over `digital_devices d`: the images of the device as JSON text, for
+ * parseDeviceImages.
+ */
+export function getDeviceImagesSql(dialect: Dialect): string {
   const image = dialect.jsonObject({
     id: 'i.media_id',
     filename: 'm.filename',
@@ -16,86 +19,108 @@ export function imagesOfDeviceSql(dialect: Dialect): string {
     sizeBytes: 'm.size_bytes',
     createdAt: 'm.created_at',
   });
-  const images = dialect.jsonArray(image, 'device_images i inner join media m on m.id = i.media_id where i.device_id = d.id', 'i.position, i.list_order');
-  // Most devices have none, and sorting none costs SQLite five times what asking does.
+  const images = dialect.jsonArray(
+    image,
+    'device_images i inner join media m on m.id = i.media_id where i.device_id = d.id',
+    'i.position, i.list_order',
+  );
+  // Most devices have no images, and sorting none costs SQLite five times as much as this check.
   return `case when exists (select 1 from device_images i where i.device_id = d.id) then ${images} else '[]' end`;
 }
 
-/** Reads that column. */
-export function imagesFromJson(text: string): readonly DeviceImage[] {
+/** Parses the column of getDeviceImagesSql. */
+export function parseDeviceImages(text: string): readonly DeviceImage[] {
   if (text === '[]') return [];
-  return (JSON.parse(text) as (Omit<DeviceImage, 'isCover'> & { isCover: number })[]).map((image) => ({ ...image, isCover: image.isCover === 1 }));
+  return (JSON.parse(text) as (Omit<DeviceImage, 'isCover'> & { isCover: number })[]).map((image) => ({
+    ...image,
+    isCover: image.isCover === 1,
+  }));
 }
 
 /**
- * Which pictures a device shows. Assumes validated input (imageListViolations), a device of `organizationId`, and for the writes that it is
- * locked in the transaction of `db`. A picture is locked while it is given to a device or taken from it, in the order of the ids, so
- * that neither a removal nor another device comes in between.
+ * Stores which images a device shows. Assumes validated input (checkImageList), a device of `organizationId`, and for
+ * writes that the device is locked in the transaction of `db`. An image is locked while it is added to a device or
+ * removed from it, in the order of the ids, so that no removal and no other device interferes.
  */
 export class ImageRepository {
   constructor(private readonly db: Db) {}
 
-  /** What is wrong with the references: pictures that the organization does not have, or that lie outside the reach of a limited key. What can be no id at all is told elsewhere. */
-  async check(organizationId: string, images: readonly ImageInput[], reach?: DeviceReach): Promise<Violation[]> {
-    const ids = wanted(images).filter(isId);
+  /**
+   * Finds invalid references: images that the organization does not have, or that are outside the scope of a limited
+   * key. Invalid ids are reported elsewhere.
+   */
+  async check(organizationId: string, images: readonly ImageInput[], deviceScope?: DeviceScope): Promise<Violation[]> {
+    const ids = getMediaIds(images).filter(isId);
     if (ids.length === 0) return [];
-    const rows: { id: string }[] = await this.media(organizationId, ids).select('m.id');
-    const showing = reach && (await new PictureReachRepository(this.db).showing(organizationId, reach, ids));
-    const unknown = missing(images, rows.filter(({ id }) => showing?.get(id) !== 0));
-    return unknownImages(images, new Set(ids.filter((id) => unknown.has(id))));
+    const rows: { id: string }[] = await this.queryMedia(organizationId, ids).select('m.id');
+    // 0: only devices outside the scope show the image. An image that no device shows is absent and inside the scope.
+    const deviceCountById =
+      deviceScope && (await new MediaScopeRepository(this.db).countDevicesInScope(organizationId, deviceScope, ids));
+    const unknownIds = findMissingIds(
+      images,
+      rows.filter(({ id }) => deviceCountById?.get(id) !== 0),
+    );
+    return createUnknownImageViolations(images, new Set(ids.filter((id) => unknownIds.has(id))));
   }
 
-  /** Replaces the pictures of a device. Throws `validation_failed` for those that the organization does not have. */
+  /** Replaces the images of a device. Throws `validation_failed` for images that the organization does not have. */
   async set(organizationId: string, deviceId: string, images: readonly ImageInput[], now: number): Promise<void> {
-    const before: { media_id: string }[] = await this.shown(organizationId, deviceId).select('i.media_id');
-    const shown = before.map((row) => row.media_id);
-    if (images.length === 0 && shown.length === 0) return;
-    const locked = await this.lock(organizationId, [...new Set([...shown, ...wanted(images)])]);
-    throwIfAny(unknownImages(images, missing(images, locked)));
-    await this.shown(organizationId, deviceId).delete();
-    const rows = placed(images).map((image, at) => ({
+    const currentRows: { media_id: string }[] = await this.queryDeviceImages(organizationId, deviceId).select(
+      'i.media_id',
+    );
+    const shownIds = currentRows.map((row) => row.media_id);
+    if (images.length === 0 && shownIds.length === 0) return;
+    const locked = await this.lock(organizationId, [...new Set([...shownIds, ...getMediaIds(images)])]);
+    throwIfAny(createUnknownImageViolations(images, findMissingIds(images, locked)));
+    await this.queryDeviceImages(organizationId, deviceId).delete();
+    const rows = normalizePositions(images).map((image, index) => ({
       device_id: deviceId,
       media_id: image.mediaId,
       organization_id: organizationId,
       is_cover: image.isCover ? 1 : 0,
       position: image.position,
-      list_order: at,
+      list_order: index,
     }));
     if (rows.length > 0) {
       await this.db.knex('device_images').insert(rows);
-      await this.media(organizationId, wanted(images)).update({ unused_since: null });
+      await this.queryMedia(organizationId, getMediaIds(images)).update({ unused_since: null });
     }
-    await this.release(organizationId, shown, now);
+    await this.markUnused(organizationId, shownIds, now);
   }
 
-  /** Takes all pictures from a device that is about to be deleted. */
+  /** Removes all images from a device that is about to be deleted. */
   async remove(organizationId: string, deviceId: string, now: number): Promise<void> {
     await this.set(organizationId, deviceId, [], now);
   }
 
+  /** Locks those of the images that exist until the end of the transaction, and returns their ids. */
   private async lock(organizationId: string, ids: readonly string[]): Promise<{ id: string }[]> {
-    return await this.db.dialect.lockForUpdate(this.media(organizationId, ids).orderBy('m.id').select('m.id'));
+    return await this.db.dialect.lockForUpdate(this.queryMedia(organizationId, ids).orderBy('m.id').select('m.id'));
   }
 
-  /** Those that no device shows any more are kept for a while from now on. */
-  private async release(organizationId: string, ids: readonly string[], now: number): Promise<void> {
+  /** Marks those of the images that no device shows any more: they are retained for a while, counted from `now`. */
+  private async markUnused(organizationId: string, ids: readonly string[], now: number): Promise<void> {
     if (ids.length === 0) return;
     const uses = this.db.knex('device_images as i').where('i.media_id', this.db.knex.ref('m.id'));
-    await this.media(organizationId, ids).whereNull('m.unused_since').whereNotExists(uses).update({ unused_since: now });
+    await this.queryMedia(organizationId, ids)
+      .whereNull('m.unused_since')
+      .whereNotExists(uses)
+      .update({ unused_since: now });
   }
 
-  private media(organizationId: string, ids: readonly string[]) {
+  private queryMedia(organizationId: string, ids: readonly string[]) {
     return this.db.knex('media as m').where('m.organization_id', organizationId).whereIn('m.id', ids);
   }
 
-  private shown(organizationId: string, deviceId: string) {
+  private queryDeviceImages(organizationId: string, deviceId: string) {
     return this.db.knex('device_images as i').where('i.organization_id', organizationId).where('i.device_id', deviceId);
   }
 }
 
-const wanted = (images: readonly ImageInput[]): string[] => images.map(({ mediaId }) => mediaId);
+const getMediaIds = (images: readonly ImageInput[]): string[] => images.map(({ mediaId }) => mediaId);
 
-function missing(images: readonly ImageInput[], rows: readonly { id: string }[]): Set<string> {
+/** Returns the ids of the images that are not among the rows. */
+function findMissingIds(images: readonly ImageInput[], rows: readonly { id: string }[]): Set<string> {
   const found = new Set(rows.map(({ id }) => id));
-  return new Set(wanted(images).filter((id) => !found.has(id)));
+  return new Set(getMediaIds(images).filter((id) => !found.has(id)));
 }

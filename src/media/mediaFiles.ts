@@ -1,44 +1,47 @@
 import { dirname, join, resolve } from 'node:path';
 import { Disk } from './disk';
-import { Incoming, type Received, type UploadLimits } from './incoming';
+import { UploadReceiver, type ReceivedUpload, type UploadLimits } from './uploadReceiver';
 import type { Media, Variant } from './media';
 
-const READ_BYTES = 64 * 1024;
+const READ_CHUNK_BYTES = 64 * 1024;
 const CONTENT_NAME = /^[0-9a-f]{64}$/;
-const DAY = /^\d{4}-\d{2}-\d{2}$/;
-const INCOMING = 'incoming';
-const TRASH = 'trash';
-const SMALL = '.small';
+const DAY_NAME = /^\d{4}-\d{2}-\d{2}$/;
+const INCOMING_FOLDER = 'incoming';
+const TRASH_FOLDER = 'trash';
+const THUMBNAIL_SUFFIX = '.small';
 const VARIANTS = ['original', 'thumbnail'] as const;
-/** How many contents are looked for in one statement. */
-const AT_ONCE = 200;
+/** The maximum number of hashes in a ContentBatch, which is also the maximum number in an SQL statement. */
+const FILE_BATCH_SIZE = 200;
 
-/** The content of an organization's picture. */
+/** Identifies the content of images, that is, the files of all images of an organization with the same bytes. */
 export interface ContentName {
   readonly organizationId: string;
   readonly sha256: string;
 }
 
-/** Some contents of an organization. */
-export interface SomeContents {
+/** The hashes of some image contents of an organization. */
+interface ContentBatch {
   readonly organizationId: string;
   readonly hashes: readonly string[];
 }
 
 /**
- * The bytes of pictures as files, named by their content: `<data>/media/<organization>/<first two digits>/<sha256>`, the small picture beside
- * it. Nothing that a caller says becomes a part of a path. A file stands under its final name only as a whole, and on disk. What nobody
- * names lies in `media/trash/<day>` for a while, in the same folders, so that it can be copied back.
+ * The image files, named by their content: `<data>/media/<organization>/<first two digits>/<sha256>`, with the
+ * thumbnail next to it. No path contains caller input. A file has its final name only when it is complete and on disk.
+ * Unreferenced files are moved to `media/trash/<day>` for a while, in the same folder structure, so that they can be
+ * copied back.
  */
 export class MediaFiles {
-  /** Where all of it lies. */
+  /** The folder of all image files. */
   readonly root: string;
-  /** Where lies what nobody named. */
-  readonly trash: string;
-  /** What arrives. */
-  readonly incoming: Incoming;
-  /** Says to which installation the files belong. */
-  readonly owner: string;
+  /** The folder of unreferenced files. */
+  readonly trashFolder: string;
+  /** Receives uploads into the folder of incoming files. */
+  readonly uploads: UploadReceiver;
+  /** The file that names the installation that owns the files. */
+  readonly ownerFile: string;
+  /** Whether the files belong to this installation; false until `claim` has checked it. */
+  isOwned = false;
 
   constructor(
     dataDir: string,
@@ -46,160 +49,190 @@ export class MediaFiles {
     limits?: UploadLimits,
   ) {
     this.root = resolve(dataDir, 'media');
-    this.incoming = new Incoming(join(this.root, INCOMING), disk, limits);
-    this.trash = join(this.root, TRASH);
-    this.owner = join(this.root, 'installation');
+    this.uploads = new UploadReceiver(join(this.root, INCOMING_FOLDER), disk, limits);
+    this.trashFolder = join(this.root, TRASH_FOLDER);
+    this.ownerFile = join(this.root, 'installation');
   }
 
   /**
-   * Whether the files belong to this installation. Where nobody has any yet, they do from now on. Throws `storage_full`.
+   * Makes this installation the owner of the folder if it has no owner or no files. The result is in `isOwned`. Throws
+   * `storage_full`.
    */
-  async claim(installationId: string): Promise<boolean> {
-    const owner = (await this.disk.text(this.owner))?.trim() ?? '';
-    if (owner !== '' && owner !== installationId && (await this.isAny())) return false;
-    if (owner === installationId) return true;
-    await this.disk.makeFolder(this.root);
-    const file = `${this.owner}.new`;
+  async claim(installationId: string): Promise<void> {
+    const owner = (await this.disk.readText(this.ownerFile))?.trim() ?? '';
+    this.isOwned = owner === installationId;
+    if (this.isOwned || (owner !== '' && (await this.hasFiles()))) return;
+    await this.disk.createFolder(this.root);
+    const file = `${this.ownerFile}.new`;
     await this.disk.remove(file);
     await this.disk.write(file, async (append) => await append(Buffer.from(`${installationId}\n`)));
-    await this.disk.move(file, this.owner);
-    await this.settle(this.root);
-    return true;
+    await this.disk.move(file, this.ownerFile);
+    await this.syncFolders(this.root);
+    this.isOwned = true;
   }
 
-  /** Moves received bytes to their place, the small picture beside them, and resolves when all is on disk. Throws `storage_full`. */
-  async keep(organizationId: string, { file, sha256 }: Received, thumbnail: Uint8Array): Promise<void> {
-    const small = `${file}${SMALL}`;
+  /**
+   * Moves received bytes and the thumbnail to their place, and resolves when both are on disk. Throws `storage_full`.
+   */
+  async store(organizationId: string, { file, sha256 }: ReceivedUpload, thumbnail: Uint8Array): Promise<void> {
+    const thumbnailFile = `${file}${THUMBNAIL_SUFFIX}`;
     const name = { organizationId, sha256 };
     try {
-      await this.disk.write(small, async (append) => await append(thumbnail));
-      await this.disk.move(small, this.fileOf(name, 'thumbnail'));
-      await this.disk.move(file, this.fileOf(name, 'original'));
-      await this.settle(this.folderOf(name));
+      await this.disk.write(thumbnailFile, async (append) => await append(thumbnail));
+      await this.disk.move(thumbnailFile, this.getFile(name, 'thumbnail'));
+      await this.disk.move(file, this.getFile(name, 'original'));
+      await this.syncFolders(this.getFolder(name));
     } finally {
-      await this.disk.remove(small);
+      await this.disk.remove(thumbnailFile);
     }
   }
 
-  /** Where the files of a content are, or would be. */
-  filesOf(name: ContentName): readonly string[] {
-    return VARIANTS.map((variant) => this.fileOf(name, variant));
+  /** Returns the paths of an image and its thumbnail, whether they exist or not. */
+  listFiles(name: ContentName): readonly string[] {
+    return VARIANTS.map((variant) => this.getFile(name, variant));
   }
 
-  /** Removes received bytes that were not kept. */
-  async discard({ file }: Received): Promise<void> {
+  /** Removes received bytes that were not stored. */
+  async discardUpload({ file }: ReceivedUpload): Promise<void> {
     await this.disk.remove(file);
   }
 
-  /** The size of a file in bytes; undefined: it is not there. */
-  async size(name: ContentName, variant: Variant): Promise<number | undefined> {
-    return (await this.disk.stat(this.fileOf(name, variant)))?.size;
+  /** Returns the size of a file in bytes; undefined: it does not exist. */
+  async getSize(name: ContentName, variant: Variant): Promise<number | undefined> {
+    return (await this.disk.stat(this.getFile(name, variant)))?.size;
   }
 
-  /** Whether both files of a picture are there in the sizes that are known of it. */
-  async isWhole(media: Media): Promise<boolean> {
-    return (await this.size(media, 'original')) === media.sizeBytes && (await this.size(media, 'thumbnail')) === media.thumbnailBytes;
+  /** Whether both files of an image exist with the recorded sizes. */
+  async isComplete(media: Media): Promise<boolean> {
+    return (
+      (await this.getSize(media, 'original')) === media.sizeBytes &&
+      (await this.getSize(media, 'thumbnail')) === media.thumbnailBytes
+    );
   }
 
-  /** The bytes from `start` to before `end`, in pieces. */
+  /** Reads the bytes from `start` up to but excluding `end`, in chunks. */
   async *read(name: ContentName, variant: Variant, start: number, end: number): AsyncGenerator<Uint8Array> {
-    const file = await this.disk.fs.open(this.fileOf(name, variant), 'r');
+    const file = await this.disk.fs.open(this.getFile(name, variant), 'r');
     try {
-      for (let at = start; at < end; ) {
-        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(READ_BYTES, end - at)), 0, undefined, at);
-        if (bytesRead === 0) throw new Error(`the file of the picture ${name.sha256} is shorter than it was`);
+      for (let position = start; position < end;) {
+        const { bytesRead, buffer } = await file.read(
+          Buffer.allocUnsafe(Math.min(READ_CHUNK_BYTES, end - position)),
+          0,
+          undefined,
+          position,
+        );
+        if (bytesRead === 0) throw new Error(`the file of the image ${name.sha256} is shorter than before`);
         yield buffer.subarray(0, bytesRead);
-        at += bytesRead;
+        position += bytesRead;
       }
     } finally {
       await file.close();
     }
   }
 
-  /** Removes the files of a content, and the folders that are empty then. */
+  /** Removes an image file and its thumbnail, and their folders that are then empty. */
   async remove(name: ContentName): Promise<void> {
-    await this.disk.remove(...VARIANTS.map((variant) => this.fileOf(name, variant)));
-    await this.disk.removeIfEmpty(this.folderOf(name));
+    await this.disk.remove(...VARIANTS.map((variant) => this.getFile(name, variant)));
+    await this.disk.removeIfEmpty(this.getFolder(name));
   }
 
-  /** Whether a content was last written before `time` (Unix milliseconds), or is not there any more. */
-  async isOlder(name: ContentName, time: number): Promise<boolean> {
-    const facts = await Promise.all(VARIANTS.map(async (variant) => await this.disk.stat(this.fileOf(name, variant))));
-    return facts.every((one) => one === undefined || one.mtimeMs < time);
+  /** Whether an image file and its thumbnail were last written before `time` (Unix milliseconds), or do not exist. */
+  async isOlderThan(name: ContentName, time: number): Promise<boolean> {
+    const fileStats = await Promise.all(
+      VARIANTS.map(async (variant) => await this.disk.stat(this.getFile(name, variant))),
+    );
+    return fileStats.every((fileStat) => fileStat === undefined || fileStat.mtimeMs < time);
   }
 
-  /** All contents that there are, some at a time. */
-  async *contents(): AsyncGenerator<SomeContents> {
-    for (const organizationId of await this.disk.names(this.root)) {
-      if (organizationId !== INCOMING && organizationId !== TRASH) yield* this.contentsOf(this.root, organizationId);
+  /** Lists the contents of all images in batches. */
+  async *listContents(): AsyncGenerator<ContentBatch> {
+    for (const organizationId of await this.disk.listFolder(this.root)) {
+      if (organizationId !== INCOMING_FOLDER && organizationId !== TRASH_FOLDER)
+        yield* this.listOrganizationContents(this.root, organizationId);
     }
   }
 
-  /** Moves the files of a content to the trash of a day (`2026-01-31`). */
-  async throwAway(name: ContentName, day: string): Promise<void> {
-    const to = join(this.trash, day);
+  /** Moves an image file and its thumbnail to the trash of a day (`2026-01-31`). */
+  async moveToTrash(name: ContentName, day: string): Promise<void> {
+    const to = join(this.trashFolder, day);
     for (const variant of VARIANTS) {
-      const file = this.fileOf(name, variant);
-      if (await this.disk.stat(file)) await this.disk.move(file, this.fileOf(name, variant, to));
+      const file = this.getFile(name, variant);
+      if (await this.disk.stat(file)) await this.disk.move(file, this.getFile(name, variant, to));
     }
-    await this.settle(this.folderOf(name, to));
-    await this.disk.removeIfEmpty(this.folderOf(name));
+    await this.syncFolders(this.getFolder(name, to));
+    await this.disk.removeIfEmpty(this.getFolder(name));
   }
 
-  /** The days of which there is trash. */
-  async trashDays(): Promise<readonly string[]> {
-    return (await this.disk.names(this.trash)).filter((name) => DAY.test(name));
+  /** Lists the days that have trash. */
+  async listTrashDays(): Promise<readonly string[]> {
+    return (await this.disk.listFolder(this.trashFolder)).filter((name) => DAY_NAME.test(name));
   }
 
-  /** The contents in the trash of a day, some at a time. */
-  async *trashed(day: string): AsyncGenerator<SomeContents> {
-    for (const organizationId of await this.disk.names(join(this.trash, day))) yield* this.contentsOf(join(this.trash, day), organizationId);
+  /** Lists the contents in the trash of a day in batches. */
+  async *listTrash(day: string): AsyncGenerator<ContentBatch> {
+    for (const organizationId of await this.disk.listFolder(join(this.trashFolder, day)))
+      yield* this.listOrganizationContents(join(this.trashFolder, day), organizationId);
   }
 
-  /** Takes a content out of the trash of a day again, where its place is empty. */
-  async takeBack(name: ContentName, day: string): Promise<void> {
+  /**
+   * Restores an image file and its thumbnail from the trash of a day. A file whose place is taken (it was uploaded
+   * again) stays as it is; the one in the trash is then removed.
+   */
+  async restoreFromTrash(name: ContentName, day: string): Promise<void> {
     for (const variant of VARIANTS) {
-      const [file, thrownAway] = [this.fileOf(name, variant), this.fileOf(name, variant, join(this.trash, day))];
-      if (!(await this.disk.stat(file)) && (await this.disk.stat(thrownAway))) await this.disk.move(thrownAway, file);
+      const [file, trashedFile] = [
+        this.getFile(name, variant),
+        this.getFile(name, variant, join(this.trashFolder, day)),
+      ];
+      if (!(await this.disk.stat(file)) && (await this.disk.stat(trashedFile))) await this.disk.move(trashedFile, file);
     }
-    await this.settle(this.folderOf(name));
-    await this.disk.remove(...VARIANTS.map((variant) => this.fileOf(name, variant, join(this.trash, day))));
+    await this.syncFolders(this.getFolder(name));
+    await this.disk.remove(...VARIANTS.map((variant) => this.getFile(name, variant, join(this.trashFolder, day))));
   }
 
   /** Removes the trash of a day. */
   async removeTrash(day: string): Promise<void> {
-    await this.disk.removeFolder(join(this.trash, day));
+    await this.disk.removeFolder(join(this.trashFolder, day));
   }
 
-  /** Removes all that there is of an organization. */
+  /** Removes all files of an organization. */
   async removeOrganization(organizationId: string): Promise<void> {
     await this.disk.removeFolder(join(this.root, organizationId));
-    for (const day of await this.trashDays()) await this.disk.removeFolder(join(this.trash, day, organizationId));
+    for (const day of await this.listTrashDays())
+      await this.disk.removeFolder(join(this.trashFolder, day, organizationId));
   }
 
-  private async settle(folder: string): Promise<void> {
-    await this.disk.settle(folder, dirname(this.root));
+  private async syncFolders(folder: string): Promise<void> {
+    await this.disk.syncFolders(folder, dirname(this.root));
   }
 
-  private async isAny(): Promise<boolean> {
-    for await (const _ of this.contents()) return true;
-    return (await this.trashDays()).length > 0;
+  /** Whether there are any image files, including the trash. */
+  private async hasFiles(): Promise<boolean> {
+    for await (const _ of this.listContents()) return true;
+    return (await this.listTrashDays()).length > 0;
   }
 
-  private async *contentsOf(root: string, organizationId: string): AsyncGenerator<SomeContents> {
-    for (const digits of await this.disk.names(join(root, organizationId))) {
-      const files = await this.disk.names(join(root, organizationId, digits));
-      const hashes = new Set(files.map((file) => (file.endsWith(SMALL) ? file.slice(0, -SMALL.length) : file)));
-      const known = [...hashes].filter((hash) => CONTENT_NAME.test(hash));
-      for (let at = 0; at < known.length; at += AT_ONCE) yield { organizationId, hashes: known.slice(at, at + AT_ONCE) };
+  /**
+   * Lists the image contents of an organization below `root`, in the folders named by the first two digits of the hash.
+   * Each is listed once, although it has two files. Other files are ignored.
+   */
+  private async *listOrganizationContents(root: string, organizationId: string): AsyncGenerator<ContentBatch> {
+    for (const digits of await this.disk.listFolder(join(root, organizationId))) {
+      const files = await this.disk.listFolder(join(root, organizationId, digits));
+      const hashes = new Set(
+        files.map((file) => (file.endsWith(THUMBNAIL_SUFFIX) ? file.slice(0, -THUMBNAIL_SUFFIX.length) : file)),
+      );
+      const validHashes = [...hashes].filter((hash) => CONTENT_NAME.test(hash));
+      for (let offset = 0; offset < validHashes.length; offset += FILE_BATCH_SIZE)
+        yield { organizationId, hashes: validHashes.slice(offset, offset + FILE_BATCH_SIZE) };
     }
   }
 
-  private folderOf({ organizationId, sha256 }: ContentName, root = this.root): string {
+  private getFolder({ organizationId, sha256 }: ContentName, root = this.root): string {
     return join(root, organizationId, sha256.slice(0, 2));
   }
 
-  private fileOf(name: ContentName, variant: Variant, root = this.root): string {
-    return join(this.folderOf(name, root), variant === 'original' ? name.sha256 : `${name.sha256}${SMALL}`);
+  private getFile(name: ContentName, variant: Variant, root = this.root): string {
+    return join(this.getFolder(name, root), variant === 'original' ? name.sha256 : `${name.sha256}${THUMBNAIL_SUFFIX}`);
   }
 }

@@ -1,11 +1,12 @@
 import type { Media as MediaMessage } from '../gen/media/v1/media_service';
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
-import { UNUSED_MS, type Media } from './media';
+import { UNUSED_RETENTION_MS, type Media } from './media';
 import type { MediaLinks } from './mediaLinks';
 
-/** A picture as it goes over the wire. */
+/** Maps an image to its message. */
 export function mediaToMessage(media: Media, links: MediaLinks): MediaMessage {
-  const { id, organizationId, filename, contentType, sizeBytes, width, height, sha256, deviceCount, unusedSince } = media;
+  const { id, organizationId, filename, contentType, sizeBytes, width, height, sha256, deviceCount, unusedSince } =
+    media;
   return {
     id,
     organizationId,
@@ -16,8 +17,8 @@ export function mediaToMessage(media: Media, links: MediaLinks): MediaMessage {
     height,
     sha256,
     createdAt: toTimestamp(media.createdAt),
-    ...links.of(organizationId, id),
+    ...links.createLinks(organizationId, id),
     deviceCount,
-    expiresAt: optionalTimestamp(unusedSince === undefined ? undefined : unusedSince + UNUSED_MS),
+    expiresAt: optionalTimestamp(unusedSince === undefined ? undefined : unusedSince + UNUSED_RETENTION_MS),
   };
 }

@@ -1,8 +1,8 @@
 import type { Db } from '../database';
 import { DomainError } from '../kernel/errors';
-import type { DeviceReach } from '../kernel/reach';
+import type { DeviceScope } from '../kernel/resourceScope';
 import { mediaNotFound, type Media } from './media';
-import { PictureReachRepository } from './pictureReachRepository';
+import { MediaScopeRepository } from './mediaScopeRepository';
 
 interface MediaRow {
   readonly id: string;
@@ -19,18 +19,20 @@ interface MediaRow {
   readonly device_count: number | string;
 }
 
-/** A picture that is to be removed. */
+/** An image to remove. */
 export interface UnusedMedia {
   readonly id: string;
   readonly organizationId: string;
   readonly unusedSince: number;
 }
 
-/** What is known of pictures; their bytes are files. Assumes validated input and a caller allowed to act in `organizationId`. */
+/**
+ * The image records; the bytes are in files. Assumes validated input and a caller allowed to act in `organizationId`.
+ */
 export class MediaRepository {
   constructor(private readonly db: Db) {}
 
-  /** Throws `organization_not_found` if it was deleted meanwhile. */
+  /** Throws `organization_not_found` if it was deleted concurrently. */
   async create(media: Media): Promise<void> {
     const row = {
       id: media.id,
@@ -48,71 +50,117 @@ export class MediaRepository {
     try {
       await this.db.knex('media').insert(row);
     } catch (error) {
-      throw this.db.dialect.isForeignKeyViolation(error) ? organizationGone(media.organizationId) : error;
+      throw this.db.dialect.isForeignKeyViolation(error) ? organizationDeleted(media.organizationId) : error;
     }
   }
 
-  /** Of the devices that show it those inside `reach` are counted. Throws `media_not_found`. */
-  async get(organizationId: string, id: string, reach?: DeviceReach): Promise<Media> {
-    const uses = this.db.knex('device_images as i').where('i.media_id', this.db.knex.ref('m.id')).count().as('device_count');
-    const deleted = this.db.knex('organizations as o').where('o.id', organizationId).whereNotNull('o.deleted_at'); // links need no key: they end with it
-    const row = await this.one(organizationId, id).whereNotExists(deleted).first<MediaRow | undefined>('m.*', uses);
+  /** Counts only the devices inside `deviceScope`. Throws `media_not_found`. */
+  async get(organizationId: string, id: string, deviceScope?: DeviceScope): Promise<Media> {
+    const uses = this.db
+      .knex('device_images as i')
+      .where('i.media_id', this.db.knex.ref('m.id'))
+      .count()
+      .as('device_count');
+    // Links need no key, so the images of a deleted organization must not be found.
+    const deletedOrganization = this.db
+      .knex('organizations as o')
+      .where('o.id', organizationId)
+      .whereNotNull('o.deleted_at');
+    const row = await this.queryOne(organizationId, id)
+      .whereNotExists(deletedOrganization)
+      .first<MediaRow | undefined>('m.*', uses);
     if (!row) throw mediaNotFound(id);
-    return mediaFromRow(reach ? { ...row, device_count: (await this.showing(organizationId, reach, [id])).get(id) ?? 0 } : row);
+    return mediaFromRow(
+      deviceScope
+        ? { ...row, device_count: (await this.countDevicesInScope(organizationId, deviceScope, [id])).get(id) ?? 0 }
+        : row,
+    );
   }
 
-  /** The first of these pictures that is not there, or that devices show of which none is inside the reach of a limited key; undefined: none. */
-  async outside(organizationId: string, reach: DeviceReach, ids: readonly string[]): Promise<string | undefined> {
-    const there = new Set(await this.of(organizationId).whereIn('m.id', [...ids]).pluck<string[]>('m.id'));
-    const showing = await this.showing(organizationId, reach, ids);
-    return ids.find((id) => !there.has(id) || showing.get(id) === 0);
+  /**
+   * Returns the first of these images that does not exist, or that is shown only on devices outside the scope of a
+   * restricted key; undefined: all are visible.
+   */
+  async findOutOfScope(
+    organizationId: string,
+    deviceScope: DeviceScope,
+    ids: readonly string[],
+  ): Promise<string | undefined> {
+    const existingIds = new Set(
+      await this.queryOrganization(organizationId)
+        .whereIn('m.id', [...ids])
+        .pluck<string[]>('m.id'),
+    );
+    const deviceCountById = await this.countDevicesInScope(organizationId, deviceScope, ids);
+    // 0: only devices outside the scope show the image. An image that no device shows is absent and visible.
+    return ids.find((id) => !existingIds.has(id) || deviceCountById.get(id) === 0);
   }
 
-  /** The picture, which nobody gives to a device or takes from one until the end of the transaction. Throws `media_not_found`. */
+  /**
+   * Locks the image until the end of the transaction, so that no device adds or removes it. Throws `media_not_found`.
+   */
   async lock(organizationId: string, id: string): Promise<Media> {
-    await this.db.dialect.lockForUpdate(this.one(organizationId, id).select('m.id'));
-    return await this.get(organizationId, id); // counts the devices only now that nobody adds one
+    await this.db.dialect.lockForUpdate(this.queryOne(organizationId, id).select('m.id'));
+    return await this.get(organizationId, id); // counts the devices after the lock, so that none is added later
   }
 
-  /** Forgets a picture that is locked and that no device shows. */
+  /** Deletes the record of a locked image that no device shows. */
   async delete(organizationId: string, id: string): Promise<void> {
-    await this.one(organizationId, id).delete();
+    await this.queryOne(organizationId, id).delete();
   }
 
-  /** Which of these contents the organization has pictures of. */
-  async contents(organizationId: string, hashes: readonly string[]): Promise<ReadonlySet<string>> {
-    const rows: { sha256: string }[] = await this.of(organizationId).whereIn('m.sha256', hashes).distinct('m.sha256');
+  /** Returns those of the hashes of which the organization has images. */
+  async findReferencedHashes(organizationId: string, hashes: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows: { sha256: string }[] = await this.queryOrganization(organizationId)
+      .whereIn('m.sha256', hashes)
+      .distinct('m.sha256');
     return new Set(rows.map(({ sha256 }) => sha256));
   }
 
-  /** One of the organization's pictures with this content. */
-  async sameContent(organizationId: string, sha256: string): Promise<Media | undefined> {
-    const row = await this.of(organizationId).where('m.sha256', sha256).first<MediaRow | undefined>('m.*');
+  /** Returns one of the organization's images with this content. Its devices are not counted: `deviceCount` is 0. */
+  async findByContent(organizationId: string, sha256: string): Promise<Media | undefined> {
+    const row = await this.queryOrganization(organizationId)
+      .where('m.sha256', sha256)
+      .first<MediaRow | undefined>('m.*');
     return row && mediaFromRow({ ...row, device_count: 0 });
   }
 
-  /** All pictures with this content have this one's small picture from now on. */
+  /** Sets the thumbnail of all images with this content. */
   async replaceThumbnail({ organizationId, sha256, thumbnailBytes }: Media): Promise<void> {
-    await this.of(organizationId).where('m.sha256', sha256).update({ thumbnail_bytes: thumbnailBytes });
+    await this.queryOrganization(organizationId).where('m.sha256', sha256).update({ thumbnail_bytes: thumbnailBytes });
   }
 
-  /** Of all organizations: those that no device has shown since `time` or longer, the longest first, behind `after`. */
-  async unusedSince(time: number, after: UnusedMedia | undefined, limit: number): Promise<readonly UnusedMedia[]> {
+  /**
+   * Lists the images of all organizations that no device has shown since `time`, the longest unused first, after the
+   * position `after`.
+   */
+  async listUnused(time: number, after: UnusedMedia | undefined, limit: number): Promise<readonly UnusedMedia[]> {
     const query = this.db.knex('media as m').where('m.unused_since', '<=', time);
     if (after) void query.whereRaw('(m.unused_since, m.id) > (?, ?)', [after.unusedSince, after.id]);
-    const rows: Pick<MediaRow, 'id' | 'organization_id' | 'unused_since'>[] = await query.orderBy(['m.unused_since', 'm.id']).limit(limit).select('m.id', 'm.organization_id', 'm.unused_since');
-    return rows.map((row) => ({ id: row.id, organizationId: row.organization_id, unusedSince: Number(row.unused_since) }));
+    const rows: Pick<MediaRow, 'id' | 'organization_id' | 'unused_since'>[] = await query
+      .orderBy(['m.unused_since', 'm.id'])
+      .limit(limit)
+      .select('m.id', 'm.organization_id', 'm.unused_since');
+    return rows.map((row) => ({
+      id: row.id,
+      organizationId: row.organization_id,
+      unusedSince: Number(row.unused_since),
+    }));
   }
 
-  private async showing(organizationId: string, reach: DeviceReach, ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    return await new PictureReachRepository(this.db).showing(organizationId, reach, ids);
+  private async countDevicesInScope(
+    organizationId: string,
+    deviceScope: DeviceScope,
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, number>> {
+    return await new MediaScopeRepository(this.db).countDevicesInScope(organizationId, deviceScope, ids);
   }
 
-  private one(organizationId: string, id: string) {
-    return this.of(organizationId).where('m.id', id);
+  private queryOne(organizationId: string, id: string) {
+    return this.queryOrganization(organizationId).where('m.id', id);
   }
 
-  private of(organizationId: string) {
+  private queryOrganization(organizationId: string) {
     return this.db.knex('media as m').where('m.organization_id', organizationId);
   }
 }
@@ -134,6 +182,12 @@ function mediaFromRow(row: MediaRow): Media {
   };
 }
 
-function organizationGone(id: string): DomainError {
-  return new DomainError('not_found', 'organization_not_found', `organization ${JSON.stringify(id)} was deleted meanwhile`, { metadata: { organization_id: id } });
+/** Creates the error for an organization that was deleted while an image was added. */
+function organizationDeleted(id: string): DomainError {
+  return new DomainError(
+    'not_found',
+    'organization_not_found',
+    `organization ${JSON.stringify(id)} was deleted during the request`,
+    { metadata: { organization_id: id } },
+  );
 }

@@ -2,162 +2,201 @@ import type { Database } from '../database';
 import type { Clock } from '../kernel/clock';
 import { isId, newId } from '../kernel/ids';
 import type { Logger } from '../kernel/logger';
-import type { DeviceReach } from '../kernel/reach';
+import type { DeviceScope } from '../kernel/resourceScope';
 import { Disk, type FileSystem } from './disk';
-import type { UploadLimits, UploadPart } from './incoming';
+import type { UploadLimits, UploadPart } from './uploadReceiver';
 import { mediaInUse, mediaNotFound, type Media, type Variant } from './media';
 import { MediaFiles } from './mediaFiles';
 import { MediaStore } from './mediaStore';
-import { MediaSweep } from './mediaSweep';
-import { PictureCounts } from './pictureCounts';
-import { PictureReader } from './pictureReader';
+import { MediaGarbageCollector } from './mediaGarbageCollector';
+import { MediaCounts } from './mediaCounts';
+import { ImageProcessor } from './imageProcessor';
 
-/** What the service stands on. */
+/** The dependencies of the service. */
 export interface MediaServiceOptions {
   readonly database: Database;
-  /** The files lie below it, whichever database there is. */
+  /** The parent folder of the files, for any database. */
   readonly dataDir: string;
-  /** Lasting, and different for each database: files of another one are never removed. */
+  /** A permanent id of the database. Files of another database are never removed. */
   readonly installationId: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** When a picture that is still being decoded is given up, in milliseconds; absent: 30 s. */
-  readonly decodeMs?: number | undefined;
+  /** The time limit for decoding an image, in milliseconds; absent: 30 s. */
+  readonly decodeTimeoutMs?: number | undefined;
   /** Absent: DEFAULT_UPLOAD_LIMITS. */
   readonly limits?: UploadLimits | undefined;
-  /** Absent: that of node. */
+  /** Absent: the file system of Node.js. */
   readonly fileSystem?: FileSystem | undefined;
 }
 
-/** The bytes of a picture. */
+/** The bytes of an image. */
 export interface MediaContent {
   readonly media: Media;
   readonly variant: Variant;
   readonly sizeBytes: number;
-  /** The bytes from `start` to before `end`, in pieces of at most 64 KiB. */
+  /** Reads the bytes from `start` up to but excluding `end`, in chunks of at most 64 KiB. */
   read(start: number, end: number): AsyncIterable<Uint8Array>;
 }
 
-/** Pictures: rows in the database, bytes in files that are named by their content. */
+/** Images: rows in the database, and bytes in files that are named by their content. */
 export class MediaService {
-  readonly counts = new PictureCounts();
+  readonly counts = new MediaCounts();
   private readonly files: MediaFiles;
   private readonly store: MediaStore;
-  private readonly sweeping: MediaSweep;
-  private readonly reader: PictureReader;
+  private readonly garbageCollector: MediaGarbageCollector;
+  private readonly imageProcessor: ImageProcessor;
 
   constructor(private readonly options: MediaServiceOptions) {
     const { database, dataDir, log } = options;
     this.files = new MediaFiles(dataDir, new Disk(options.fileSystem), options.limits);
     this.store = new MediaStore(database, this.files);
-    this.sweeping = new MediaSweep({ store: this.store, files: this.files, log });
-    this.reader = new PictureReader({ log, timeMs: options.decodeMs });
+    this.garbageCollector = new MediaGarbageCollector({ store: this.store, files: this.files, log });
+    this.imageProcessor = new ImageProcessor({ log, decodeTimeoutMs: options.decodeTimeoutMs });
   }
 
-  /** Removes half uploads that a crash left behind, and finds out whose the files are. To be called once, before the first upload. */
+  /** Removes incomplete uploads of a crash, and checks who owns the files. Call it once, before the first upload. */
   async start(): Promise<void> {
-    await this.files.incoming.clear();
-    await this.sweeping.start(this.options.installationId);
+    await this.files.uploads.clear();
+    await this.garbageCollector.start(this.options.installationId);
   }
 
-  /** Waits for nothing but the sweep's next step; uploads are refused with `shutting_down`. */
+  /** Rejects uploads with `shutting_down`, and stops the garbage collector after its current step. */
   async stop(): Promise<void> {
-    await this.reader.stop();
-    await this.sweeping.stop();
+    await this.imageProcessor.stop();
+    await this.garbageCollector.stop();
   }
 
   /**
-   * Stores a picture; when it resolves bytes and row are on disk. Throws `validation_failed` (empty, too large, no picture that is taken, damaged),
-   * `media_busy`, `storage_full`, `deadline_exceeded`.
+   * Stores an image and resolves when its bytes and its row are on disk. Throws `validation_failed` (empty, too large,
+   * unsupported, corrupt), `media_queue_full`, `storage_full`, `deadline_exceeded`.
    */
   async upload(organizationId: string, parts: AsyncIterable<UploadPart>, signal?: AbortSignal): Promise<Media> {
     try {
-      const media = await this.take(organizationId, parts, signal);
+      const media = await this.processUpload(organizationId, parts, signal);
       this.counts.uploads.add('stored');
       return media;
     } catch (error) {
-      this.counts.fail(error);
+      this.counts.recordFailure(error);
       throw error;
     }
   }
 
-  /** How many pictures wait to be looked at. */
-  get waiting(): number {
-    return this.reader.waitingPictures;
+  /** The number of images that wait to be processed. */
+  get queueLength(): number {
+    return this.imageProcessor.queueLength;
   }
 
-  private async take(organizationId: string, parts: AsyncIterable<UploadPart>, signal?: AbortSignal): Promise<Media> {
-    const received = await this.files.incoming.receive(organizationId, parts);
+  /** Receives the bytes, checks the image, and stores it. The received file is removed if it was not stored. */
+  private async processUpload(
+    organizationId: string,
+    parts: AsyncIterable<UploadPart>,
+    signal?: AbortSignal,
+  ): Promise<Media> {
+    const received = await this.files.uploads.receive(organizationId, parts);
     try {
-      const since = performance.now();
-      const { thumbnail, ...picture } = await this.reader.read(received.file, organizationId, signal);
-      this.counts.durations.add(performance.now() - since);
+      const startedAt = performance.now();
+      const { thumbnail, ...image } = await this.imageProcessor.process(received.file, organizationId, signal);
+      this.counts.durations.add(performance.now() - startedAt);
       const { sha256, sizeBytes, filename } = received;
       const now = this.options.clock.now();
-      const fields = { sha256, sizeBytes, filename: plainName(filename), thumbnailBytes: thumbnail.length, createdAt: now, unusedSince: now, deviceCount: 0 };
-      const media: Media = { id: newId(), organizationId, ...picture, ...fields };
+      const fields = {
+        sha256,
+        sizeBytes,
+        filename: cleanFilename(filename),
+        thumbnailBytes: thumbnail.length,
+        createdAt: now,
+        unusedSince: now,
+        deviceCount: 0,
+      };
+      const media: Media = { id: newId(), organizationId, ...image, ...fields };
       return await this.store.add(media, received, thumbnail);
     } finally {
-      await this.files.discard(received);
+      await this.files.discardUpload(received);
     }
   }
 
-  /** The first of these pictures that is not there, or lies outside the reach of a limited key: devices show it, and none of them is inside; undefined: none. */
-  outside(organizationId: string, reach: DeviceReach, ids: readonly string[]): Promise<string | undefined> {
-    return this.store.rows.outside(organizationId, reach, ids);
+  /**
+   * Returns the first of these images that does not exist, or that is shown only on devices outside the scope of a
+   * restricted key; undefined: all are visible.
+   */
+  findOutOfScope(
+    organizationId: string,
+    deviceScope: DeviceScope,
+    ids: readonly string[],
+  ): Promise<string | undefined> {
+    return this.store.repository.findOutOfScope(organizationId, deviceScope, ids);
   }
 
-  /** With a reach only the devices inside are counted. Throws `media_not_found`. */
-  async get(organizationId: string, id: string, reach?: DeviceReach): Promise<Media> {
+  /** Counts only the devices inside the scope, if there is one. Throws `media_not_found`. */
+  async get(organizationId: string, id: string, deviceScope?: DeviceScope): Promise<Media> {
     if (!isId(id)) throw mediaNotFound(id);
-    return await this.store.rows.get(organizationId, id, reach);
+    return await this.store.repository.get(organizationId, id, deviceScope);
   }
 
-  /** As get, with the bytes. Throws `media_not_found`. */
-  async content(organizationId: string, id: string, variant: Variant, reach?: DeviceReach): Promise<MediaContent> {
-    const media = await this.get(organizationId, id, reach);
-    const sizeBytes = await this.files.size(media, variant);
-    const known = variant === 'original' ? media.sizeBytes : media.thumbnailBytes;
-    if (sizeBytes !== known) {
-      // Removed since the row was read, or the data folder was restored without its pictures, or they were damaged. Uploaded again, they heal.
-      const facts = { media_id: id, sha256: media.sha256, variant, size_bytes: known };
-      if (sizeBytes === undefined) this.options.log.warn(facts, 'media.file_missing');
-      else this.options.log.warn({ ...facts, found_bytes: sizeBytes }, 'media.file_damaged');
+  /** Returns the image with its bytes. Throws `media_not_found`. */
+  async getContent(
+    organizationId: string,
+    id: string,
+    variant: Variant,
+    deviceScope?: DeviceScope,
+  ): Promise<MediaContent> {
+    const media = await this.get(organizationId, id, deviceScope);
+    const sizeBytes = await this.files.getSize(media, variant);
+    const expectedBytes = variant === 'original' ? media.sizeBytes : media.thumbnailBytes;
+    if (sizeBytes !== expectedBytes) {
+      // The image was removed after the row was read, or its file is missing or corrupt, for example after a restore.
+      // Uploading it again repairs it.
+      const fields = { media_id: id, sha256: media.sha256, variant, size_bytes: expectedBytes };
+      if (sizeBytes === undefined) this.options.log.warn(fields, 'media.file_missing');
+      else this.options.log.warn({ ...fields, found_bytes: sizeBytes }, 'media.file_corrupt');
       throw mediaNotFound(id);
     }
     return { media, variant, sizeBytes, read: (start, end) => this.files.read(media, variant, start, end) };
   }
 
-  /** A limited key is told of the devices inside its reach alone. Throws `media_not_found`, `media_in_use`. */
-  async delete(organizationId: string, id: string, reach?: DeviceReach): Promise<void> {
-    const media = await this.get(organizationId, id, reach);
+  /**
+   * The error for a restricted key mentions only the devices inside its scope. Throws `media_not_found`, `media_in_use`.
+   */
+  async delete(organizationId: string, id: string, deviceScope?: DeviceScope): Promise<void> {
+    const media = await this.get(organizationId, id, deviceScope);
     await this.store.remove(media, ({ deviceCount }) => {
-      if (deviceCount > 0) throw mediaInUse(id, reach ? Math.max(media.deviceCount, 1) : deviceCount);
+      // The scope contains media.deviceCount devices. If it is 0, the image was added to another device in the
+      // meantime.
+      if (deviceCount > 0) throw mediaInUse(id, deviceScope ? Math.max(media.deviceCount, 1) : deviceCount);
       return true;
     });
   }
 
-  /** Removes at most `most` pictures of an organization that goes, wherever they are shown; how many. */
-  async removeSome(organizationId: string, most: number): Promise<number> {
-    return await this.store.removeSome(organizationId, most);
+  /** Removes at most `max` images of an organization that is being deleted, used or not; returns how many. */
+  async removeSome(organizationId: string, max: number): Promise<number> {
+    return await this.store.removeSome(organizationId, max);
   }
 
-  /** Removes the files that are left of an organization whose pictures are gone, those in the trash too. */
+  /** Removes the remaining files of an organization whose images are deleted, including those in the trash. */
   async removeFiles(organizationId: string): Promise<void> {
-    await this.sweeping.removeFiles(organizationId);
+    await this.garbageCollector.removeFiles(organizationId);
   }
 
-  /** Removes pictures that no device has shown for 24 hours, and looks after files without a row. One at a time; safe to repeat. */
-  async sweep(now: number): Promise<void> {
-    await this.sweeping.sweep(now);
+  /**
+   * Removes images that no device has shown for 24 hours, and moves files without a row to the trash. One run at a
+   * time; safe to repeat.
+   */
+  async collectGarbage(now: number): Promise<void> {
+    await this.garbageCollector.collectGarbage(now);
   }
 }
 
-const LONGEST_NAME = 255;
+const MAX_NAME_LENGTH = 255;
 
-/** The name of a file without its folders, and without characters that are not seen or turn the others around. */
-function plainName(filename: string): string {
-  const last = filename.slice(Math.max(filename.lastIndexOf('/'), filename.lastIndexOf('\\')) + 1);
-  const seen = last.toWellFormed().replaceAll(/[\p{Cc}\u2028-\u202E\u2066-\u2069]/gu, '').trim();
-  return Array.from(seen).slice(0, LONGEST_NAME).join('');
+/**
+ * Returns the name of a file without its folders, and without invisible characters and those that change the text
+ * direction.
+ */
+function cleanFilename(filename: string): string {
+  const basename = filename.slice(Math.max(filename.lastIndexOf('/'), filename.lastIndexOf('\\')) + 1);
+  const visible = basename
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\u2028-\u202E\u2066-\u2069]/gu, '')
+    .trim();
+  return Array.from(visible).slice(0, MAX_NAME_LENGTH).join('');
 }

@@ -1,109 +1,122 @@
-import { CommitUnknown, UnitOfWork, type Database } from '../database';
-import type { Received } from './incoming';
-import { KeyedTurns } from './keyedTurns';
+import { CommitOutcomeUnknownError, UnitOfWork, type Database } from '../database';
+import type { ReceivedUpload } from './uploadReceiver';
+import { KeyedMutex } from './keyedMutex';
 import type { Media } from './media';
 import type { ContentName, MediaFiles } from './mediaFiles';
-import { MediaRemovalRepository, type NamedPicture } from './mediaRemovalRepository';
+import { MediaRemovalRepository, type StoredMedia } from './mediaRemovalRepository';
 import { MediaRepository } from './mediaRepository';
 
 /**
- * Rows in the database and files that are named by their content, together.
- *
- * A row never lacks its file: the file is in its place and on disk before the row is committed, and it is removed only after the last row of
- * its content is gone. That both hold while the same content comes and goes at once, each content has turns: whoever adds or removes a row of it,
- * or its file, does so from the first look to the last step alone. This process is the only one that works on the data folder (its lock), so turns
- * in memory are enough. A crash in between leaves a file without a row, which the sweep finds.
+ * Keeps rows in the database and files named by their content consistent. A row always has its file: the file is on
+ * disk before the row is committed, and is removed only after the last row with the same content is deleted. To
+ * guarantee this under concurrency, there is one lock for each content: adding or removing a row or file with that
+ * content holds the lock from the first check to the last step. This process is the only one that uses the data folder
+ * (it is locked), so locks in memory are sufficient. A crash in between leaves a file without a row, which the garbage
+ * collector removes.
  */
 export class MediaStore {
-  /** For reads; rows are written by the store alone. */
-  readonly rows: MediaRepository;
+  /** For reads. Only the store writes rows. */
+  readonly repository: MediaRepository;
   private readonly uow: UnitOfWork<MediaRepository>;
-  private readonly turns = new KeyedTurns();
+  private readonly contentLocks = new KeyedMutex();
 
   constructor(
     private readonly database: Database,
     private readonly files: MediaFiles,
   ) {
     this.uow = new UnitOfWork(database, (db) => new MediaRepository(db));
-    this.rows = this.uow.repos;
+    this.repository = this.uow.repos;
   }
 
   /**
-   * Adds a picture, and gives it as it was stored; when it resolves bytes and row are on disk. Where the organization has its content already
-   * and the files are whole, they stay, the small picture of then too. Throws `storage_full`, `organization_not_found`.
+   * Adds an image and returns the stored record; resolves when bytes and row are on disk. If the organization already
+   * has the content with complete files, these are reused, including their thumbnail. Throws `storage_full`,
+   * `organization_not_found`.
    */
-  async add(media: Media, received: Received, thumbnail: Uint8Array): Promise<Media> {
+  async add(media: Media, received: ReceivedUpload, thumbnail: Uint8Array): Promise<Media> {
     let stored = media;
-    await this.inTurn(media, async () => {
-      const same = await this.rows.sameContent(media.organizationId, media.sha256);
-      const isWhole = same !== undefined && (await this.files.isWhole(same));
-      if (isWhole) stored = { ...media, thumbnailBytes: same.thumbnailBytes };
-      else await this.files.keep(media.organizationId, received, thumbnail);
+    await this.runLocked(media, async () => {
+      const existing = await this.repository.findByContent(media.organizationId, media.sha256);
+      const isReusable = existing !== undefined && (await this.files.isComplete(existing));
+      if (isReusable) stored = { ...media, thumbnailBytes: existing.thumbnailBytes };
+      else await this.files.store(media.organizationId, received, thumbnail);
       try {
         await this.uow.transaction(async (repository) => {
           await repository.create(stored);
-          if (same && !isWhole) await repository.replaceThumbnail(stored);
+          if (existing && !isReusable) await repository.replaceThumbnail(stored);
         });
       } catch (error) {
-        // Else it would lie there for a day. Where not even this works, it does.
-        if (!(error instanceof CommitUnknown)) await this.removeUnnamed(media).catch(() => undefined);
+        // Otherwise the garbage collector removes the file a day later, as it does if this fails.
+        if (!(error instanceof CommitOutcomeUnknownError))
+          await this.removeIfUnreferenced(media).catch(() => undefined);
         throw error;
       }
     });
     return stored;
   }
 
-  /** Removes a picture if `mayGo` still says so, and the files if it was the last of its content. Throws `media_not_found`. */
-  async remove(media: Media, mayGo: (locked: Media) => boolean): Promise<void> {
-    await this.inTurn(media, async () => {
+  /**
+   * Removes an image if `shouldRemove` still returns true for the locked image, and its files if it was the last one
+   * with its content. Throws `media_not_found`.
+   */
+  async remove(media: Media, shouldRemove: (locked: Media) => boolean): Promise<void> {
+    await this.runLocked(media, async () => {
       const { organizationId, id } = media;
-      const gone = await this.uow.transaction(async (repository) => {
-        const may = mayGo(await repository.lock(organizationId, id));
-        if (may) await repository.delete(organizationId, id);
-        return may;
+      const isRemoved = await this.uow.transaction(async (repository) => {
+        const shouldDelete = shouldRemove(await repository.lock(organizationId, id));
+        if (shouldDelete) await repository.delete(organizationId, id);
+        return shouldDelete;
       });
-      if (gone) await this.removeUnnamed(media);
+      if (isRemoved) await this.removeIfUnreferenced(media);
     });
   }
 
-  /** Removes at most `most` pictures of an organization that goes, wherever they are shown, and their files; how many. */
-  async removeSome(organizationId: string, most: number): Promise<number> {
-    const pictures = await new MediaRemovalRepository(this.database.db).some(organizationId, most);
-    for (const picture of pictures) await this.erase(picture);
-    return pictures.length;
+  /**
+   * Removes at most `max` images of an organization that is being deleted, used or not, and their files; returns how
+   * many.
+   */
+  async removeSome(organizationId: string, max: number): Promise<number> {
+    const media = await new MediaRemovalRepository(this.database.db).listBatch(organizationId, max);
+    for (const item of media) await this.deleteMedia(item);
+    return media.length;
   }
 
-  /** Works on the files of a content while nothing else does; `isNamed` tells whether a row names it. */
-  async alone(name: ContentName, work: (isNamed: boolean) => Promise<void>): Promise<void> {
-    await this.inTurn(name, async () => await work(await this.isNamed(name)));
+  /** Works on the files of an image while its content is locked; `isReferenced`: whether a row refers to them. */
+  async runWithContentLock(name: ContentName, work: (isReferenced: boolean) => Promise<void>): Promise<void> {
+    await this.runLocked(name, async () => await work(await this.isReferenced(name)));
   }
 
-  private async erase(picture: NamedPicture): Promise<void> {
-    await this.inTurn(picture, async () => {
-      await this.database.transaction(async (db) => await new MediaRemovalRepository(db).remove(picture));
-      await this.removeUnnamed(picture);
+  /** Deletes an image and its uses on devices, and its files if it was the last one with its content. */
+  private async deleteMedia(media: StoredMedia): Promise<void> {
+    await this.runLocked(media, async () => {
+      await this.database.transaction(async (db) => await new MediaRemovalRepository(db).remove(media));
+      await this.removeIfUnreferenced(media);
     });
   }
 
-  private async removeUnnamed(name: ContentName): Promise<void> {
-    if (!(await this.isNamed(name))) await this.files.remove(name);
+  /** Removes image files to which no row refers, if they belong to this installation. */
+  private async removeIfUnreferenced(name: ContentName): Promise<void> {
+    if (this.files.isOwned && !(await this.isReferenced(name))) await this.files.remove(name);
   }
 
-  private async isNamed({ organizationId, sha256 }: ContentName): Promise<boolean> {
-    return (await this.rows.contents(organizationId, [sha256])).size > 0;
+  private async isReferenced({ organizationId, sha256 }: ContentName): Promise<boolean> {
+    return (await this.repository.findReferencedHashes(organizationId, [sha256])).size > 0;
   }
 
-  /** Where nobody knows whether the row was committed, the turn lasts until it is known: else the file could be removed before the row appears. */
-  private async inTurn(name: ContentName, work: () => Promise<void>): Promise<void> {
-    const end = await this.turns.take(`${name.organizationId}/${name.sha256}`);
-    let over: Promise<void> = Promise.resolve();
+  /**
+   * Runs the work while the content is locked. If it is then unknown whether its row was committed, the lock is held
+   * until that is known: otherwise the file could be removed before the row appears.
+   */
+  private async runLocked(name: ContentName, work: () => Promise<void>): Promise<void> {
+    const unlock = await this.contentLocks.lock(`${name.organizationId}/${name.sha256}`);
+    let transactionEnd: Promise<void> = Promise.resolve();
     try {
       await work();
     } catch (error) {
-      if (error instanceof CommitUnknown) ({ over } = error);
+      if (error instanceof CommitOutcomeUnknownError) transactionEnd = error.transactionEnded;
       throw error;
     } finally {
-      void over.then(end);
+      void transactionEnd.then(unlock);
     }
   }
 }

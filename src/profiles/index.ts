@@ -1,12 +1,18 @@
-export type { ListedModel, ModelPage, ModelQuery, ProfileQuery, ProfileTemplate } from './catalogue/catalogue';
+export type { ListedModel, ModelQuery, ProfileTemplate } from './catalogue/catalogue';
 export { DeviceProfiles } from './catalogue/deviceProfiles';
-export { profileHandlers, type ProfileHandlers } from './catalogue/profileHandlers';
+export { profileHandlers } from './catalogue/profileHandlers';
 export { ProfileIdRepository } from './catalogue/profileIdRepository';
 export { CodecRepository, type CodecBrand, type DeviceCodec } from './codecs/codecRepository';
 export { openRepository } from './import/openRepository';
 export { ProfileImports, type ImportedVendor } from './import/profileImports';
-export type { NotRead } from './import/notRead';
-export type { ImportWarning, ProfileRepository, ReadVendor, Unread } from './import/readVendor';
-export { ProfileRemoval, type RemovedProfiles, type UsedProfile } from './removal/profileRemoval';
-export type { ProfileSelection } from './removal/removalRepository';
-export { CODEC_ROLES, PROFILE_SOURCES, type CodecExamples, type CodecFile, type CodecRole, type CodecScripts, type DeviceProfile, type ProfileSource } from './profile';
+export type { SkippedEntries } from './import/skippedEntries';
+export type { ImportWarning, ProfileRepository, ReadVendor } from './import/readVendor';
+export { ProfileRemoval, type UsedProfile } from './removal/profileRemoval';
+export {
+  CODEC_ROLES,
+  PROFILE_SOURCES,
+  type CodecFile,
+  type CodecRole,
+  type CodecScripts,
+  type ProfileSource,
+} from './profile';

@@ -1,21 +1,21 @@
-/** The two public repositories that profiles are imported from, by their names. */
+/** The public repositories that profiles are imported from, by name. */
 export const PROFILE_SOURCES = ['lorawan-devices', 'chirpstack-device-profiles'] as const;
 
 /** One of PROFILE_SOURCES. */
 export type ProfileSource = (typeof PROFILE_SOURCES)[number];
 
-/** What runs a codec: nothing, our sandbox, or the network server itself. */
+/** What runs a codec: nothing (NONE), the sandbox of this server (JS), or the network server itself (CAYENNE_LPP). */
 export type CodecRuntime = 'NONE' | 'JS' | 'CAYENNE_LPP';
 
-/** How a LoRaWAN device is set up on a network server; as the repositories say it, in our words. */
+/** The settings of a LoRaWAN device on a network server, normalized from the repositories. */
 export interface RadioProfile {
   /** One of REGIONS. */
   readonly region: string;
   /** `1.0.0` to `1.0.4`, or `1.1.0`. */
   readonly macVersion: string;
-  /** `A`, `B`, `RP002-1.0.x`; what the source says where that is none of ours. */
+  /** `A`, `B` or `RP002-1.0.x`. An unknown revision is stored as the source writes it. */
   readonly regParamsRevision: string;
-  /** Times a day. */
+  /** Requests per day. */
   readonly deviceStatusReqInterval: number;
   /** Seconds. */
   readonly uplinkInterval: number;
@@ -25,32 +25,32 @@ export interface RadioProfile {
   readonly supportsOtaa: boolean;
 }
 
-/** A file of a codec, as its vendor published it. */
+/** A file of a codec, unchanged from its vendor. */
 export interface CodecFile {
-  /** Its name, without folders. */
+  /** The file name without folders. */
   readonly name: string;
   readonly text: string;
 }
 
-/** What a codec can do; in this order where there is one. */
+/** The roles of a codec. Lists of roles keep this order. */
 export const CODEC_ROLES = ['encoder', 'decoder', 'downlinkDecoder'] as const;
 
 /** One of CODEC_ROLES: encodes downlinks, decodes uplinks, or decodes downlinks. */
 export type CodecRole = (typeof CODEC_ROLES)[number];
 
-/** Which file does what; one file may do all. */
+/** The file for each role. One file may serve all roles. */
 export type CodecScripts = { readonly [Role in CodecRole]: CodecFile | undefined };
 
-/** The examples that a repository gives for one role of a codec, item by item as they stand there. Never run while importing. */
+/** The examples of a repository for one role of a codec, unchanged. An import never runs them. */
 export interface CodecExamples {
   readonly role: CodecRole;
-  /** The file that they stand in, seen from the repository. */
+  /** The file that contains them, relative to the repository folder. */
   readonly file: string;
-  /** JSON values: `{description | name, input, output | expected}` if they are right. */
+  /** JSON values. A valid example is `{description | name, input, output | expected}`. */
   readonly items: readonly unknown[];
 }
 
-/** A profile as it is stored. */
+/** A stored device profile. */
 export interface DeviceProfile extends RadioProfile {
   /** `<brand>/<model>/<firmware>/<region>`. */
   readonly id: string;
@@ -63,9 +63,10 @@ export interface DeviceProfile extends RadioProfile {
   readonly firmwareVersion: string;
   readonly hardwareVersions: readonly string[];
   readonly payloadCodecRuntime: CodecRuntime;
-  /** Undefined: it has no script. */
+  /** The id of its codec; undefined: the profile has no script. */
   readonly codecId: string | undefined;
+  /** Unix milliseconds. */
   readonly createdAt: number;
-  /** When an import last changed it. */
+  /** The time of the last change by an import, Unix milliseconds. */
   readonly updatedAt: number;
 }

@@ -4,48 +4,63 @@ import { notFound } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import type { Cursors } from '../kernel/pages';
-import { listPage, type ListPage } from './listPage';
+import { readListPage, type ListPage } from './readListPage';
 import { keyNameTaken, type NormalizedKeyRepository } from './normalizedKeyRepository';
 import type { NormalizedKey } from './sensorTemplate';
 import type { SensorTemplateRepositories } from './sensorTemplateRepositories';
-import { systemRecord } from './systemRecord';
+import { readOnlySystemRecord } from './readOnlySystemRecord';
 
-/** The names of measured things. */
+/** Manages normalized keys: the standard names of measured quantities. */
 export class NormalizedKeyService {
-  constructor(private readonly deps: { readonly uow: UnitOfWork<SensorTemplateRepositories>; readonly clock: Clock; readonly cursors: Cursors }) {}
+  constructor(
+    private readonly deps: {
+      readonly uow: UnitOfWork<SensorTemplateRepositories>;
+      readonly clock: Clock;
+      readonly cursors: Cursors;
+    },
+  ) {}
 
   /** Throws `name_taken`. */
   async create(organizationId: string, name: string): Promise<NormalizedKey> {
     const now = this.deps.clock.now();
     const key = { id: newId(), organizationId, name, createdAt: now, updatedAt: now, revision: 1 };
     const { keys } = this.deps.uow.repos;
-    await refuseSystemName(keys, name);
+    await assertNotSystemName(keys, name);
     await keys.create(organizationId, key);
     return key;
   }
 
-  /** Own or system. Throws `normalized_key_not_found`. */
+  /** Returns an own or system key. Throws `normalized_key_not_found`. */
   async get(organizationId: string, id: string): Promise<NormalizedKey> {
     const key = await this.deps.uow.repos.keys.find(organizationId, id);
     if (!key) throw notFound('normalized_key', id);
     return key;
   }
 
-  /** Own keys newest first, then the system's; all unless `size` or `token` is given. Throws `validation_failed` for a token that is not of this list. */
+  /**
+   * Returns own keys newest first, then system keys; all of them unless `size` or `token` is set. Throws
+   * `validation_failed` for a token of another list.
+   */
   async list(organizationId: string, size: number | undefined, token: string): Promise<ListPage<NormalizedKey>> {
     const { uow, cursors } = this.deps;
-    return await listPage(cursors, [organizationId, 'normalized_keys'], size, token, async (after, limit) => await uow.repos.keys.list(organizationId, after, limit));
+    return await readListPage(
+      cursors,
+      [organizationId, 'normalized_keys'],
+      size,
+      token,
+      async (after, limit) => await uow.repos.keys.list(organizationId, after, limit),
+    );
   }
 
-  /** Renames a key. Throws `normalized_key_not_found`, `system_record`, `changed_meanwhile`, `name_taken`. */
+  /** Renames a key. Throws `normalized_key_not_found`, `read_only_record`, `version_conflict`, `name_taken`. */
   async rename(organizationId: string, id: string, name: string, etag?: string): Promise<NormalizedKey> {
     const { uow, clock } = this.deps;
     return await uow.transaction(async ({ keys }) => {
       const key = await keys.lock(organizationId, id);
       if (!key) throw notFound('normalized_key', id);
-      if (key.organizationId === undefined) throw systemRecord('normalized key', id);
+      if (key.organizationId === undefined) throw readOnlySystemRecord('normalized key', id);
       checkEtag('normalized_key', key.revision, etag);
-      await refuseSystemName(keys, name);
+      await assertNotSystemName(keys, name);
       const renamed = { ...key, name, updatedAt: clock.now(), revision: key.revision + 1 };
       await keys.update(organizationId, renamed);
       return renamed;
@@ -53,6 +68,6 @@ export class NormalizedKeyService {
   }
 }
 
-async function refuseSystemName(keys: NormalizedKeyRepository, name: string): Promise<void> {
+async function assertNotSystemName(keys: NormalizedKeyRepository, name: string): Promise<void> {
   if (await keys.isSystemName(name)) throw keyNameTaken(name);
 }

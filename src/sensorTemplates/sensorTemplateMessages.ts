@@ -1,9 +1,12 @@
-import type { NormalizedKey as NormalizedKeyMessage, SensorTemplate as SensorTemplateMessage } from '../gen/sensor_template/v2/sensor_template_service';
-import { etagOf } from '../kernel/etags';
+import type {
+  NormalizedKey as NormalizedKeyMessage,
+  SensorTemplate as SensorTemplateMessage,
+} from '../gen/sensor_template/v2/sensor_template_service';
+import { getEtag } from '../kernel/etags';
 import { toTimestamp } from '../kernel/timestamps';
 import type { NormalizedKey, SensorTemplate } from './sensorTemplate';
 
-/** A template on the wire. */
+/** Converts a template to its proto message. */
 export function templateToMessage(template: SensorTemplate): SensorTemplateMessage {
   return {
     id: template.id,
@@ -17,16 +20,16 @@ export function templateToMessage(template: SensorTemplate): SensorTemplateMessa
     valueType: template.valueType,
     createdAt: toTimestamp(template.createdAt),
     updatedAt: toTimestamp(template.updatedAt),
-    etag: etagOfOwn(template),
+    etag: getOwnEtag(template),
   };
 }
 
-/** A template as lists show it. */
+/** Converts a template to its proto message in a list, where `etag` is always empty (see the proto). */
 export function listedTemplateToMessage(template: SensorTemplate): SensorTemplateMessage {
   return { ...templateToMessage(template), etag: '' };
 }
 
-/** A normalized key on the wire. */
+/** Converts a normalized key to its proto message. */
 export function keyToMessage(key: NormalizedKey): NormalizedKeyMessage {
   return {
     id: key.id,
@@ -35,16 +38,16 @@ export function keyToMessage(key: NormalizedKey): NormalizedKeyMessage {
     isSystem: key.organizationId === undefined,
     createdAt: toTimestamp(key.createdAt),
     updatedAt: toTimestamp(key.updatedAt),
-    etag: etagOfOwn(key),
+    etag: getOwnEtag(key),
   };
 }
 
-/** A normalized key as lists show it. */
+/** Converts a normalized key to its proto message in a list, where `etag` is always empty. */
 export function listedKeyToMessage(key: NormalizedKey): NormalizedKeyMessage {
   return { ...keyToMessage(key), etag: '' };
 }
 
-/** Nobody changes what comes with the server. */
-function etagOfOwn({ organizationId, revision }: SensorTemplate | NormalizedKey): string {
-  return organizationId === undefined ? '' : etagOf(revision);
+/** System records are read-only and have no etag. */
+function getOwnEtag({ organizationId, revision }: SensorTemplate | NormalizedKey): string {
+  return organizationId === undefined ? '' : getEtag(revision);
 }

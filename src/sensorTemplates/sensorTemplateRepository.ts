@@ -18,23 +18,26 @@ interface SensorTemplateRow {
   updated_at: number;
 }
 
-/** What can be said of a template; a field that is undefined stays as it is. */
+/** The writable fields of a template. An update leaves undefined fields unchanged. */
 export interface TemplateFields {
   readonly keyNameId: string;
   readonly sensorType: string | undefined;
   readonly valueType: ValueType | undefined;
-  /** An id of UNITS; empty: none. */
+  /** An id of UNITS, or empty. */
   readonly unitMeasurementId: string | undefined;
   readonly description: string | undefined;
 }
 
-/** Sensor templates: an organization sees its own and those that come with the server. Assumes that keys and units were checked. */
+/**
+ * Sensor templates: an organization sees its own templates and the system templates. Assumes that keys and units are
+ * validated.
+ */
 export class SensorTemplateRepository {
   constructor(private readonly db: Db) {}
 
   async create(organizationId: string, template: Omit<SensorTemplate, 'keyName'>): Promise<void> {
     await this.db.knex('sensor_templates').insert({
-      ...columns(template),
+      ...formatColumns(template),
       id: template.id,
       organization_id: organizationId,
       owner: organizationId,
@@ -44,75 +47,111 @@ export class SensorTemplateRepository {
     });
   }
 
-  /** Own or system; undefined if there is none. */
+  /** Finds an own or system template; undefined if it does not exist. */
   async find(organizationId: string, id: string): Promise<SensorTemplate | undefined> {
     const [template] = await this.findTemplates(organizationId, [id]);
     return template;
   }
 
-  /** As find; nobody else changes an own one until the end of the transaction. */
+  /** Same as `find`, and locks an own template until the end of the transaction. */
   async lock(organizationId: string, id: string): Promise<SensorTemplate | undefined> {
-    await this.db.dialect.lockForUpdate(this.own(organizationId, id).select('id'));
+    await this.db.dialect.lockForUpdate(this.queryOwn(organizationId, id).select('id'));
     return await this.find(organizationId, id);
   }
 
-  /** Those of the ids that the organization sees, own or system, in no order. */
+  /** Returns the templates with these ids that the organization sees, own or system, in no particular order. */
   async findTemplates(organizationId: string, ids: readonly string[]): Promise<SensorTemplate[]> {
-    const rows = await this.rows().whereIn('r.owner', [organizationId, SYSTEM_OWNER]).whereIn('r.id', ids);
+    const rows = await this.queryTemplates().whereIn('r.owner', [organizationId, SYSTEM_OWNER]).whereIn('r.id', ids);
     return (rows as SensorTemplateRow[]).map(templateFromRow);
   }
 
-  /** At most `limit` (undefined: all) after a position: own ones newest first, then the system's. */
-  async list(organizationId: string, after: OwnThenSystemPosition | undefined, limit: number | undefined): Promise<SensorTemplate[]> {
-    const rows = await listOwnThenSystem<SensorTemplateRow>((owner) => this.rows().where('r.owner', owner), organizationId, after, limit);
+  /**
+   * Returns at most `limit` templates (undefined: all) after a position: own templates newest first, then system
+   * templates.
+   */
+  async list(
+    organizationId: string,
+    after: OwnThenSystemPosition | undefined,
+    limit: number | undefined,
+  ): Promise<SensorTemplate[]> {
+    const rows = await listOwnThenSystem<SensorTemplateRow>(
+      (owner) => this.queryTemplates().where('r.owner', owner),
+      organizationId,
+      after,
+      limit,
+    );
     return rows.map(templateFromRow);
   }
 
-  /** Changes an own template, and counts the change: a new revision. */
-  async update(organizationId: string, id: string, fields: TemplateFields, at: number): Promise<void> {
-    await this.own(organizationId, id).update({ ...columns(fields), revision: this.db.knex.raw('revision + 1'), updated_at: at });
+  /** Updates an own template and increments its revision. */
+  async update(organizationId: string, id: string, fields: TemplateFields, now: number): Promise<void> {
+    await this.queryOwn(organizationId, id).update({
+      ...formatColumns(fields),
+      revision: this.db.knex.raw('revision + 1'),
+      updated_at: now,
+    });
   }
 
   /**
-   * Deletes an own template, of this revision if one is given: `missing` if there is none; `in_use` if a sensor refers to it, and then nothing
-   * happened. Not inside a transaction: a refusal would break it.
+   * Deletes an own template, and only at `revision` if it is set. Returns `missing` if there is no such template, or
+   * `in_use` if a sensor refers to it; nothing is deleted in both cases. Do not call it inside a transaction: a
+   * violated foreign key would abort it.
    */
-  async delete(organizationId: string, id: string, revision: number | undefined): Promise<'deleted' | 'missing' | 'in_use'> {
-    const wanted = this.own(organizationId, id);
-    if (revision !== undefined) wanted.where({ revision });
+  async delete(
+    organizationId: string,
+    id: string,
+    revision: number | undefined,
+  ): Promise<'deleted' | 'missing' | 'in_use'> {
+    const query = this.queryOwn(organizationId, id);
+    if (revision !== undefined) query.where({ revision });
     try {
-      return (await wanted.delete()) > 0 ? 'deleted' : 'missing';
+      return (await query.delete()) > 0 ? 'deleted' : 'missing';
     } catch (error) {
       if (this.db.dialect.isForeignKeyViolation(error)) return 'in_use';
       throw error;
     }
   }
 
-  /** The templates that came with this server or an earlier one. */
+  /** Returns the system templates that this server or an earlier version created. */
   async listSystem(): Promise<SensorTemplate[]> {
-    const rows = await this.rows().where('r.owner', SYSTEM_OWNER);
+    const rows = await this.queryTemplates().where('r.owner', SYSTEM_OWNER);
     return (rows as SensorTemplateRow[]).map(templateFromRow);
   }
 
-  /** Writes templates of the system, new or changed; at least one. */
-  async putSystem(templates: readonly SystemTemplate[], at: number): Promise<void> {
-    const rows = templates.map((template) => ({ ...columns(template), id: template.id, organization_id: null, owner: SYSTEM_OWNER, created_at: at, updated_at: at }));
-    await this.db.knex('sensor_templates').insert(rows).onConflict('id').merge([...COLUMNS, 'updated_at']);
+  /** Inserts or updates system templates; expects at least one. */
+  async upsertSystem(templates: readonly SystemTemplate[], now: number): Promise<void> {
+    const rows = templates.map((template) => ({
+      ...formatColumns(template),
+      id: template.id,
+      organization_id: null,
+      owner: SYSTEM_OWNER,
+      created_at: now,
+      updated_at: now,
+    }));
+    await this.db
+      .knex('sensor_templates')
+      .insert(rows)
+      .onConflict('id')
+      .merge([...COLUMNS, 'updated_at']);
   }
 
-  private own(organizationId: string, id: string) {
+  private queryOwn(organizationId: string, id: string) {
     return this.db.knex('sensor_templates').where({ owner: organizationId, id });
   }
 
-  private rows(): Knex.QueryBuilder {
-    return this.db.knex('sensor_templates as r').join('normalized_keys as k', 'k.id', 'r.key_name_id').select('r.*', 'k.name as key_name');
+  /** Builds the query for templates with the names of their keys. `r` is the template. */
+  private queryTemplates(): Knex.QueryBuilder {
+    return this.db
+      .knex('sensor_templates as r')
+      .join('normalized_keys as k', 'k.id', 'r.key_name_id')
+      .select('r.*', 'k.name as key_name');
   }
 }
 
 const COLUMNS = ['key_name_id', 'sensor_type', 'value_type', 'unit_measurement_id', 'description'] as const;
 
-// Knex leaves out of an update what is undefined.
-function columns(fields: TemplateFields): Record<(typeof COLUMNS)[number], string | undefined> {
+// Knex omits undefined values from an update.
+function formatColumns(fields: TemplateFields): Record<(typeof COLUMNS)[number], string | undefined> {
   return {
     key_name_id: fields.keyNameId,
     sensor_type: fields.sensorType,

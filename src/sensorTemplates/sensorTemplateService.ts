@@ -4,121 +4,168 @@ import { DomainError, notFound, throwIfAny, type Violation } from '../kernel/err
 import { checkEtag } from '../kernel/etags';
 import { isId, newId } from '../kernel/ids';
 import type { Cursors } from '../kernel/pages';
-import { listPage, type ListPage } from './listPage';
+import { readListPage, type ListPage } from './readListPage';
 import type { NormalizedKey, SensorTemplate, ValueType } from './sensorTemplate';
 import type { SensorTemplateRepositories } from './sensorTemplateRepositories';
 import type { TemplateFields } from './sensorTemplateRepository';
-import { systemRecord } from './systemRecord';
-import { unitViolations } from './units';
+import { readOnlySystemRecord } from './readOnlySystemRecord';
+import { checkUnit } from './units';
 
-/** What this service stands on. The hooks ask rooms above this one; app.ts hands them down. */
-export interface SensorTemplateServiceOptions {
+/** Dependencies of the service. The composition root (server) passes the hooks of modules that depend on this one. */
+interface SensorTemplateServiceOptions {
   readonly uow: UnitOfWork<SensorTemplateRepositories>;
   readonly clock: Clock;
   readonly cursors: Cursors;
-  /** How many sensors use a template. */
-  readonly sensorUses: (organizationId: string, templateId: string) => Promise<number>;
-  /** How many commands expect a state of a sensor of this template, inside the transaction that changes the type of its values. */
-  readonly valueTypeUses: (db: Db, organizationId: string, templateId: string) => Promise<number>;
+  /** Counts the sensors that use a template. */
+  readonly countSensorUses: (organizationId: string, templateId: string) => Promise<number>;
+  /**
+   * Counts the commands that expect a state of a sensor of this template. Runs inside the transaction that changes the
+   * value type.
+   */
+  readonly countCommandUses: (db: Db, organizationId: string, templateId: string) => Promise<number>;
 }
 
-/** A template to create. */
-export interface NewTemplate extends TemplateFields {
+/** The fields of a new template. */
+interface NewTemplate extends TemplateFields {
   readonly sensorType: string;
   readonly valueType: ValueType;
 }
 
-/** What sensors measure. */
+/** Manages sensor templates. */
 export class SensorTemplateService {
   constructor(private readonly options: SensorTemplateServiceOptions) {}
 
-  /** Throws `validation_failed` for a key or unit that does not exist. */
+  /** Throws `validation_failed` if the key or unit does not exist. */
   async create(organizationId: string, fields: NewTemplate): Promise<SensorTemplate> {
     const { uow, clock } = this.options;
-    const keyName = await checkFields(uow.repos, organizationId, fields);
+    const keyName = await validateKeyAndUnit(uow.repos, organizationId, fields);
     const now = clock.now();
     const { unitMeasurementId = '', description = '' } = fields;
-    const template = { ...fields, id: newId(), organizationId, keyName, unitMeasurementId, description, createdAt: now, updatedAt: now, revision: 1 };
+    const template = {
+      ...fields,
+      id: newId(),
+      organizationId,
+      keyName,
+      unitMeasurementId,
+      description,
+      createdAt: now,
+      updatedAt: now,
+      revision: 1,
+    };
     await uow.repos.templates.create(organizationId, template);
     return template;
   }
 
-  /** Own or system. Throws `sensor_template_not_found`. */
+  /** Returns an own or system template. Throws `sensor_template_not_found`. */
   async get(organizationId: string, id: string): Promise<SensorTemplate> {
     const template = await this.options.uow.repos.templates.find(organizationId, id);
     if (!template) throw notFound('sensor_template', id);
     return template;
   }
 
-  /** What is wrong with the key that a template names. */
+  /** Validates the normalized key that a template refers to. */
   async checkKey(organizationId: string, keyNameId: string): Promise<Violation[]> {
-    return keyViolations(keyNameId, await findKey(this.options.uow.repos, organizationId, keyNameId));
+    return checkKeyExists(keyNameId, await findKey(this.options.uow.repos, organizationId, keyNameId));
   }
 
-  /** Those of the ids that the organization sees, own or system, in no order. */
-  async findTemplates(organizationId: string, ids: readonly string[]): Promise<SensorTemplate[]> {
-    return await this.options.uow.repos.templates.findTemplates(organizationId, ids);
-  }
-
-  /** Own templates newest first, then the system's; all unless `size` or `token` is given. Throws `validation_failed` for a token that is not of this list. */
+  /**
+   * Returns own templates newest first, then system templates; all of them unless `size` or `token` is set. Throws
+   * `validation_failed` for a token of another list.
+   */
   async list(organizationId: string, size: number | undefined, token: string): Promise<ListPage<SensorTemplate>> {
     const { uow, cursors } = this.options;
-    return await listPage(cursors, [organizationId, 'sensor_templates'], size, token, async (after, limit) => await uow.repos.templates.list(organizationId, after, limit));
+    return await readListPage(
+      cursors,
+      [organizationId, 'sensor_templates'],
+      size,
+      token,
+      async (after, limit) => await uow.repos.templates.list(organizationId, after, limit),
+    );
   }
 
-  /** Throws `sensor_template_not_found`, `system_record`, `changed_meanwhile`, `validation_failed`, `template_in_use` (the type of values, while a command expects one). */
+  /**
+   * Throws `sensor_template_not_found`, `read_only_record`, `version_conflict`, or `template_in_use` if the value type
+   * changes while a command expects a state of it; `validation_failed` for an unknown key or unit.
+   */
   async update(organizationId: string, id: string, fields: TemplateFields, etag?: string): Promise<SensorTemplate> {
-    const { uow, clock, valueTypeUses } = this.options;
+    const { uow, clock, countCommandUses } = this.options;
     return await uow.transaction(async (repos, db) => {
-      const old = ownOf(await repos.templates.lock(organizationId, id), id);
-      checkEtag('sensor_template', old.revision, etag);
-      await checkFields(repos, organizationId, fields);
-      if (fields.valueType !== undefined && fields.valueType !== old.valueType) {
-        const uses = await valueTypeUses(db, organizationId, id);
-        if (uses > 0) throw templateInUse(id, uses, `${uses} commands expect a state of its valueType; change those commands first, or create another template`);
+      const current = getOwn(await repos.templates.lock(organizationId, id), id);
+      checkEtag('sensor_template', current.revision, etag);
+      await validateKeyAndUnit(repos, organizationId, fields);
+      if (fields.valueType !== undefined && fields.valueType !== current.valueType) {
+        const uses = await countCommandUses(db, organizationId, id);
+        if (uses > 0)
+          throw templateInUse(
+            id,
+            uses,
+            `${uses} commands depend on its valueType; change those commands first, or create another template`,
+          );
       }
       await repos.templates.update(organizationId, id, fields, clock.now());
-      return ownOf(await repos.templates.find(organizationId, id), id);
+      return getOwn(await repos.templates.find(organizationId, id), id);
     });
   }
 
-  /** Throws `sensor_template_not_found`, `system_record`, `changed_meanwhile`, `template_in_use`. */
+  /** Throws `sensor_template_not_found`, `read_only_record`, `version_conflict`, `template_in_use`. */
   async delete(organizationId: string, id: string, etag?: string): Promise<void> {
-    const { uow, sensorUses } = this.options;
+    const { uow, countSensorUses } = this.options;
     const { templates } = uow.repos;
-    const { revision } = ownOf(await templates.find(organizationId, id), id);
+    const { revision } = getOwn(await templates.find(organizationId, id), id);
     checkEtag('sensor_template', revision, etag);
     const outcome = await templates.delete(organizationId, id, etag === undefined ? undefined : revision);
     if (outcome === 'deleted') return;
-    if (outcome === 'missing') return checkEtag('sensor_template', ownOf(await templates.find(organizationId, id), id).revision, etag); // somebody was faster
-    const uses = await sensorUses(organizationId, id);
-    throw templateInUse(id, uses, `${uses} sensors use it; remove them or give them another template first`);
+    if (outcome === 'missing') {
+      // Another call has deleted the template, so getOwn throws, or has changed it, so checkEtag throws.
+      const current = getOwn(await templates.find(organizationId, id), id);
+      return checkEtag('sensor_template', current.revision, etag);
+    }
+    const uses = await countSensorUses(organizationId, id);
+    throw templateInUse(id, uses, `${uses} sensors use it; remove them or assign another template to them first`);
   }
 }
 
-/** What was found, if it may be changed. Throws `sensor_template_not_found`, `system_record`. */
-function ownOf(template: SensorTemplate | undefined, id: string): SensorTemplate {
+/** Returns the template if the organization may change it. Throws `sensor_template_not_found`, `read_only_record`. */
+function getOwn(template: SensorTemplate | undefined, id: string): SensorTemplate {
   if (!template) throw notFound('sensor_template', id);
-  if (template.organizationId === undefined) throw systemRecord('sensor template', id);
+  if (template.organizationId === undefined) throw readOnlySystemRecord('sensor template', id);
   return template;
 }
 
-/** The name of the key. Throws `validation_failed` for a key or unit that does not exist. */
-async function checkFields(repos: SensorTemplateRepositories, organizationId: string, fields: TemplateFields): Promise<string> {
+/** Checks that the key and the unit exist, and returns the name of the key. Throws `validation_failed`. */
+async function validateKeyAndUnit(
+  repos: SensorTemplateRepositories,
+  organizationId: string,
+  fields: TemplateFields,
+): Promise<string> {
   const key = await findKey(repos, organizationId, fields.keyNameId);
-  throwIfAny([...unitViolations(fields.unitMeasurementId), ...keyViolations(fields.keyNameId, key)]);
+  throwIfAny([...checkUnit(fields.unitMeasurementId), ...checkKeyExists(fields.keyNameId, key)]);
   return key?.name ?? '';
 }
 
-async function findKey(repos: SensorTemplateRepositories, organizationId: string, id: string): Promise<NormalizedKey | undefined> {
+/** Finds an own or system key; undefined if it does not exist, or the id is invalid. */
+async function findKey(
+  repos: SensorTemplateRepositories,
+  organizationId: string,
+  id: string,
+): Promise<NormalizedKey | undefined> {
   return isId(id) ? await repos.keys.find(organizationId, id) : undefined;
 }
 
-function keyViolations(id: string, key: NormalizedKey | undefined): Violation[] {
+/** Reports a key that was not found. `id`: the id in the request. */
+function checkKeyExists(id: string, key: NormalizedKey | undefined): Violation[] {
   if (key) return [];
-  return [{ field: 'keyNameId', description: `${JSON.stringify(id)} is not a normalized key of this organization or of the system; list the normalized keys to see those that are` }];
+  return [
+    {
+      field: 'keyNameId',
+      description: `${JSON.stringify(id)} is not a normalized key of this organization or of the system; call ListNormalizedKeys for the valid ids`,
+    },
+  ];
 }
 
-function templateInUse(id: string, uses: number, what: string): DomainError {
-  return new DomainError('conflict', 'template_in_use', `the sensor template is in use: ${what}`, { metadata: { sensor_template_id: id, uses: String(uses) } });
+/** Creates the error for a template that is in use. `uses`: how many sensors or commands use it. */
+function templateInUse(id: string, uses: number, reason: string): DomainError {
+  return new DomainError('conflict', 'template_in_use', `the sensor template is in use: ${reason}`, {
+    metadata: { sensor_template_id: id, uses: String(uses) },
+  });
 }

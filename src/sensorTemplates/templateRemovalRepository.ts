@@ -1,17 +1,24 @@
 import type { Db } from '../database';
 
-/** The sensor templates and normalized keys of an organization that goes, whose sensors are gone. */
+/** Deletes the sensor templates and normalized keys of a deleted organization, after its sensors. */
 export class TemplateRemovalRepository {
   constructor(private readonly db: Db) {}
 
-  /** Removes at most `most` of them; how many. */
-  async removeSome(organizationId: string, most: number): Promise<number> {
-    const removed = await this.remove('sensor_templates', organizationId, most);
-    return removed > 0 ? removed : await this.remove('normalized_keys', organizationId, most); // templates refer to keys
+  /** Deletes at most `max` records and returns how many were deleted. */
+  async removeSome(organizationId: string, max: number): Promise<number> {
+    const removed = await this.deleteFrom('sensor_templates', organizationId, max);
+    // Keys only when no template is left, because templates refer to them.
+    return removed > 0 ? removed : await this.deleteFrom('normalized_keys', organizationId, max);
   }
 
-  private async remove(table: string, owner: string, most: number): Promise<number> {
-    const some = this.db.knex(`${table} as r`).where('r.owner', owner).orderBy(['r.created_at', 'r.id']).limit(most).select('r.id');
-    return await this.db.knex(table).whereIn('id', some).delete();
+  /** Deletes at most `max` of the oldest records of an organization from a table. */
+  private async deleteFrom(table: string, owner: string, max: number): Promise<number> {
+    const batch = this.db
+      .knex(`${table} as r`)
+      .where('r.owner', owner)
+      .orderBy(['r.created_at', 'r.id'])
+      .limit(max)
+      .select('r.id');
+    return await this.db.knex(table).whereIn('id', batch).delete();
   }
 }

@@ -1,11 +1,11 @@
 import type { Violation } from '../kernel/errors';
 
 /** A unit of measurement. */
-export interface UnitMeasurement {
+interface UnitMeasurement {
   /** Its UCUM code (ucum.org), case-sensitive. */
   readonly id: string;
   readonly name: string;
-  /** How people write it. */
+  /** The common symbol of the unit. */
   readonly symbol: string;
 }
 
@@ -105,13 +105,20 @@ const ROWS: readonly (readonly [id: string, name: string, symbol: string])[] = [
   ['By', 'byte', 'B'],
 ];
 
-/** Every unit that the server knows, by name, whatever its case. */
-export const UNITS: readonly UnitMeasurement[] = ROWS.map(([id, name, symbol]) => ({ id, name, symbol })).toSorted((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
+/** All units that the server knows, sorted by name (case-insensitive). */
+export const UNITS: readonly UnitMeasurement[] = ROWS.map(([id, name, symbol]) => ({ id, name, symbol })).toSorted(
+  (a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1),
+);
 
 const IDS: ReadonlySet<string> = new Set(UNITS.map(({ id }) => id));
 
-/** What is wrong with a unit that was named; undefined and empty (none) are right. */
-export function unitViolations(unitMeasurementId: string | undefined): Violation[] {
+/** Validates a unit id. Undefined and empty (no unit) are valid. */
+export function checkUnit(unitMeasurementId: string | undefined): Violation[] {
   if (!unitMeasurementId || IDS.has(unitMeasurementId)) return [];
-  return [{ field: 'unitMeasurementId', description: `${JSON.stringify(unitMeasurementId)} is not a unit of this server; list the unit measurements to see those that are` }];
+  return [
+    {
+      field: 'unitMeasurementId',
+      description: `${JSON.stringify(unitMeasurementId)} is not a known unit; call ListUnitMeasurements for the valid ids`,
+    },
+  ];
 }

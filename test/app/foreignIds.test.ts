@@ -1,12 +1,32 @@
 import { status } from '@grpc/grpc-js';
-import type { MethodFacts } from '../../src/rpc/descriptors';
-import { engines } from '../support/engines';
-import { HttpClient, seenHttp } from '../support/http';
-import { httpWays, onWay, requestJson, type HttpWay } from '../support/restCalls';
+import type { MethodDescriptor } from '../../src/api/descriptors/descriptors';
+import { sqliteOnly } from '../support/engines';
+import { HttpClient, parseHttpError } from '../support/http';
+import { httpWays, buildRequest, requestJson, type HttpWay } from '../support/restCalls';
 import { as, descriptors, encode, startTestApp, type Fields, type TestApp } from '../support/testApp';
-import { ACCESS, ADMIN, askJson, COMMANDS, CONNECTIONS, DEVICES, FILTERS, furnish, MEDIA, nobody, ORGANIZATIONS, OTHERS, REFERENCES, REQUESTS, SHARED, TEMPLATES, type Things } from './foreignRequests';
+import {
+  ACCESS,
+  ADMIN,
+  callJson,
+  COMMANDS,
+  CONNECTIONS,
+  DEVICES,
+  FILTERS,
+  createResources,
+  MEDIA,
+  nonexistent,
+  ORGANIZATIONS,
+  OTHERS,
+  REFERENCES,
+  REQUESTS,
+  SHARED,
+  TEMPLATES,
+  type Resources,
+} from './foreignRequests';
 
-const takesIds = (facts: MethodFacts): boolean => JSON.stringify(fieldNames(facts.request.typeName)).match(/Ids?"/) !== null || fieldNames(facts.request.typeName).includes('id');
+const takesIds = (descriptor: MethodDescriptor): boolean =>
+  JSON.stringify(fieldNames(descriptor.request.typeName)).match(/Ids?"/) !== null ||
+  fieldNames(descriptor.request.typeName).includes('id');
 
 function fieldNames(typeName: string): string[] {
   const message = descriptors.registry.getMessage(typeName);
@@ -17,50 +37,74 @@ function fieldNames(typeName: string): string[] {
   });
 }
 
-const overHttp = [...Object.entries(REQUESTS), ...REFERENCES].flatMap(([path, request]) => httpWays(descriptors.methods.get(path) as MethodFacts).map((way) => [`${way.verb} ${way.route}`, way, request] as const));
+const overHttp = [...Object.entries(REQUESTS), ...REFERENCES].flatMap(([path, request]) =>
+  httpWays(descriptors.methods.get(path) as MethodDescriptor).map(
+    (way) => [`${way.verb} ${way.route}`, way, request] as const,
+  ),
+);
 
-describe('the table of this test', () => {
-  it('knows every method that takes ids', () => {
-    const withIds = [...descriptors.methods.values()].filter((facts) => !facts.service.startsWith('grpc.') && takesIds(facts)).map((facts) => facts.path);
+describe('the requests of this test', () => {
+  it('cover every method that takes ids', () => {
+    const withIds = [...descriptors.methods.values()]
+      .filter((descriptor) => !descriptor.service.startsWith('grpc.') && takesIds(descriptor))
+      .map((descriptor) => descriptor.path);
     expect(withIds.filter((path) => !SHARED.has(path) && !OTHERS.has(path) && !(path in REQUESTS))).toEqual([]);
   });
 });
 
-describe.each(engines())('what belongs to another organization, on $name', (engine) => {
+describe.each(sqliteOnly())('resources of another organization, on $name', (engine) => {
   let server: TestApp;
   let http: HttpClient;
   let caller: Record<string, string>;
-  let own: Things;
-  let theirs: Things;
+  let own: Resources;
+  let foreign: Resources;
   let before: unknown;
 
-  const ask = async (path: string, fields: Fields, headers: Record<string, string>): Promise<Record<string, unknown>> => await askJson(server, path, fields, headers);
+  const callMethod = async (
+    path: string,
+    fields: Fields,
+    headers: Record<string, string>,
+  ): Promise<Record<string, unknown>> => await callJson(server, path, fields, headers);
 
-  /** All that the other organization would see change. */
+  /** Reads everything of the other organization that could change. */
   const snapshot = async (): Promise<unknown> => {
     const headers = as(server.key, server.organizationId);
     const all = [
-      await ask(`${DEVICES}/GetDigitalDevice`, { id: theirs.device }, headers),
-      await ask(`${COMMANDS}/ListCommands`, { id: theirs.device }, headers),
-      await ask(`${CONNECTIONS}/GetConnection`, { id: theirs.connection }, headers),
-      await ask(`${TEMPLATES}/ListSensorTemplates`, { pageSize: 5 }, headers),
-      await ask(`${ACCESS}/ListApiKeys`, {}, headers),
-      await ask(`${ACCESS}/ListMembers`, {}, headers),
-      await ask(`${ACCESS}/ListRoles`, {}, headers),
-      await ask(`${ORGANIZATIONS}/GetOrganization`, { id: theirs.organization }, headers),
-      await ask(`${COMMANDS}/GetExecution`, { executionId: theirs.execution }, headers),
-      await ask(`${MEDIA}/GetMedia`, { id: theirs.media }, headers),
+      await callMethod(`${DEVICES}/GetDigitalDevice`, { id: foreign.device }, headers),
+      await callMethod(`${COMMANDS}/ListCommands`, { id: foreign.device }, headers),
+      await callMethod(`${CONNECTIONS}/GetConnection`, { id: foreign.connection }, headers),
+      await callMethod(`${TEMPLATES}/ListSensorTemplates`, { pageSize: 5 }, headers),
+      await callMethod(`${ACCESS}/ListApiKeys`, {}, headers),
+      await callMethod(`${ACCESS}/ListMembers`, {}, headers),
+      await callMethod(`${ACCESS}/ListRoles`, {}, headers),
+      await callMethod(`${ORGANIZATIONS}/GetOrganization`, { id: foreign.organization }, headers),
+      await callMethod(`${COMMANDS}/GetExecution`, { executionId: foreign.execution }, headers),
+      await callMethod(`${MEDIA}/GetMedia`, { id: foreign.media }, headers),
     ];
-    // A link says until when it is valid, a key when it asked for this, and no token of a page is twice the same.
-    return JSON.parse(JSON.stringify(all, (name, value: unknown) => (name.startsWith('lastUsed') || name === 'nextPageToken' ? undefined : value)).replaceAll(/\?organization=[^"]+/g, ''));
+    // A link contains its expiry, a key may contain its last use, and page tokens are never equal.
+    return JSON.parse(
+      JSON.stringify(all, (name, value: unknown) =>
+        name.startsWith('lastUsed') || name === 'nextPageToken' ? undefined : value,
+      ).replaceAll(/\?organization=[^"]+/g, ''),
+    );
   };
 
-  /** The answer with every id of it taken out: what is left must not tell whether the thing exists. */
-  const answerTo = async (path: string, request: (their: Things, own: Things) => Fields, things: Things): Promise<unknown> => {
-    const facts = descriptors.methods.get(path) as MethodFacts;
-    const { code, error } = await server.send(facts, encode(facts.request, request(things, own)), caller);
-    const text = JSON.stringify({ code, reason: error?.reason, message: error?.message, violations: error?.violations, metadata: error?.metadata });
-    return Object.values(things).reduce((told, id) => told.replaceAll(id, 'ID'), text);
+  /** Returns the response without the ids of the resources. The rest must not reveal whether they exist. */
+  const answerTo = async (
+    path: string,
+    request: (their: Resources, own: Resources) => Fields,
+    things: Resources,
+  ): Promise<unknown> => {
+    const descriptor = descriptors.methods.get(path) as MethodDescriptor;
+    const { code, error } = await server.send(descriptor, encode(descriptor.request, request(things, own)), caller);
+    const text = JSON.stringify({
+      code,
+      reason: error?.reason,
+      message: error?.message,
+      violations: error?.violations,
+      metadata: error?.metadata,
+    });
+    return Object.values(things).reduce((redacted, id) => redacted.replaceAll(id, 'ID'), text);
   };
 
   beforeAll(async () => {
@@ -68,8 +112,8 @@ describe.each(engines())('what belongs to another organization, on $name', (engi
     http = new HttpClient(server.app.addresses.http as string, server.app.ca);
     const organizationId = await server.organization('The caller');
     caller = as((await server.newKey(organizationId)).key, organizationId);
-    theirs = await furnish(server, as(server.key, server.organizationId));
-    own = await furnish(server, caller);
+    foreign = await createResources(server, as(server.key, server.organizationId));
+    own = await createResources(server, caller);
     before = await snapshot();
   });
   afterAll(async () => {
@@ -77,59 +121,72 @@ describe.each(engines())('what belongs to another organization, on $name', (engi
     await server.stop();
   });
 
-  it.each(Object.entries(REQUESTS))('%s does not find it', async (path, request) => {
-    const facts = descriptors.methods.get(path) as MethodFacts;
-    const { code, error } = await server.send(facts, encode(facts.request, request(theirs, own)), caller);
+  it.each(Object.entries(REQUESTS))('%s does not find them', async (path, request) => {
+    const descriptor = descriptors.methods.get(path) as MethodDescriptor;
+    const { code, error } = await server.send(descriptor, encode(descriptor.request, request(foreign, own)), caller);
     expect([status.NOT_FOUND, status.INVALID_ARGUMENT]).toContain(code);
     expect(error?.reason).toMatch(/_not_found$|^validation_failed$/);
   });
 
-  it.each([...Object.entries(REQUESTS), ...REFERENCES])('%s answers as if nobody had it', async (path, request) => {
-    const toTheirs = await answerTo(path, request, theirs);
-    expect(toTheirs).toEqual(await answerTo(path, request, nobody));
-    expect(toTheirs).not.toContain('"code":0');
-  });
+  it.each([...Object.entries(REQUESTS), ...REFERENCES])(
+    '%s answers as if they did not exist',
+    async (path, request) => {
+      const foreignAnswer = await answerTo(path, request, foreign);
+      expect(foreignAnswer).toEqual(await answerTo(path, request, nonexistent));
+      expect(foreignAnswer).not.toContain('"code":0');
+    },
+  );
 
-  /** What a call over HTTP is refused with, every id of it taken out. */
-  const refusal = async (way: HttpWay, request: (their: Things, own: Things) => Fields, things: Things): Promise<unknown> => {
-    const { url, body } = onWay(way, requestJson(way.facts, request(things, own)));
-    const { requestId: _, ...seen } = seenHttp(await http.send(way.verb, url, { headers: caller, ...(body && { body }) }));
+  /** Returns the error of a call over HTTP, without the ids of the resources. */
+  const refusal = async (
+    way: HttpWay,
+    request: (their: Resources, own: Resources) => Fields,
+    things: Resources,
+  ): Promise<unknown> => {
+    const { url, body } = buildRequest(way, requestJson(way.descriptor, request(things, own)));
+    const { requestId: _, ...seen } = parseHttpError(
+      await http.send(way.verb, url, { headers: caller, ...(body && { body }) }),
+    );
     const text = JSON.stringify(seen);
-    return Object.values(things).reduce((told, id) => told.replaceAll(id, 'ID'), text);
+    return Object.values(things).reduce((redacted, id) => redacted.replaceAll(id, 'ID'), text);
   };
 
-  it.each(overHttp)('%s over HTTP answers as if nobody had it', async (_name, way, request) => {
-    const toTheirs = await refusal(way, request, theirs);
-    expect(toTheirs).toEqual(await refusal(way, request, nobody));
-    expect(toTheirs).toMatch(/^\{"status":(404,"code":"\w+_not_found"|400,"code":"validation_failed")/);
+  it.each(overHttp)('%s over HTTP answers as if they did not exist', async (_name, way, request) => {
+    const foreignAnswer = await refusal(way, request, foreign);
+    expect(foreignAnswer).toEqual(await refusal(way, request, nonexistent));
+    expect(foreignAnswer).toMatch(/^\{"status":(404,"code":"\w+_not_found"|400,"code":"validation_failed")/);
   });
 
-  it.each(FILTERS)('%s shows nothing where it filters by it', async (path, request) => {
+  it.each(FILTERS)('%s returns nothing when it filters by them', async (path, request) => {
     const answers = [];
-    for (const things of [theirs, nobody]) answers.push(await ask(path, request(things), caller));
+    for (const things of [foreign, nonexistent]) answers.push(await callMethod(path, request(things), caller));
     expect(answers).toEqual([{}, {}]);
   });
 
-  it.each(ADMIN)('%s tells nothing of it to a key that is none of an admin', async (path, request) => {
-    for (const things of [theirs, nobody]) expect(JSON.parse((await answerTo(path, request, things)) as string)).toMatchObject({ code: status.PERMISSION_DENIED, reason: 'admin_key_required' });
+  it.each(ADMIN)('%s reveals nothing about them to a key without administrator rights', async (path, request) => {
+    for (const things of [foreign, nonexistent])
+      expect(JSON.parse((await answerTo(path, request, things)) as string)).toMatchObject({
+        code: status.PERMISSION_DENIED,
+        reason: 'admin_key_required',
+      });
   });
 
-  it('shows none of it in a list', async () => {
+  it('do not appear in any list', async () => {
     const all = JSON.stringify([
-      await ask(`${DEVICES}/ListDigitalDevices`, {}, caller),
-      await ask(`${CONNECTIONS}/ListConnections`, {}, caller),
-      await ask(`${TEMPLATES}/ListSensorTemplates`, {}, caller),
-      await ask(`${TEMPLATES}/ListNormalizedKeys`, {}, caller),
-      await ask(`${ACCESS}/ListApiKeys`, {}, caller),
-      await ask(`${ACCESS}/ListMembers`, {}, caller),
-      await ask(`${ACCESS}/ListRoles`, {}, caller),
-      await ask(`${ORGANIZATIONS}/ListOrganizations`, {}, caller),
+      await callMethod(`${DEVICES}/ListDigitalDevices`, {}, caller),
+      await callMethod(`${CONNECTIONS}/ListConnections`, {}, caller),
+      await callMethod(`${TEMPLATES}/ListSensorTemplates`, {}, caller),
+      await callMethod(`${TEMPLATES}/ListNormalizedKeys`, {}, caller),
+      await callMethod(`${ACCESS}/ListApiKeys`, {}, caller),
+      await callMethod(`${ACCESS}/ListMembers`, {}, caller),
+      await callMethod(`${ACCESS}/ListRoles`, {}, caller),
+      await callMethod(`${ORGANIZATIONS}/ListOrganizations`, {}, caller),
     ]);
-    for (const id of Object.values(theirs)) expect(all).not.toContain(id);
+    for (const id of Object.values(foreign)) expect(all).not.toContain(id);
     expect(all).toContain('"total":1');
   });
 
-  it('is what it was before', async () => {
+  it('remain unchanged', async () => {
     expect(await snapshot()).toEqual(before);
   });
 });

@@ -1,9 +1,9 @@
 import { fromBinary, toJson } from '@bufbuild/protobuf';
-import type { MethodFacts } from '../../src/rpc/descriptors';
+import type { MethodDescriptor } from '../../src/api/descriptors/descriptors';
 import { descriptors, encode, type Fields, type TestApp } from '../support/testApp';
 
-/** One of everything that an organization can have. */
-export interface Things {
+/** One of each resource that an organization can have. */
+export interface Resources {
   readonly device: string;
   readonly sensor: string;
   readonly template: string;
@@ -29,20 +29,40 @@ export const ORGANIZATIONS = '/OrganizationsService';
 const READINGS = '/sensorquery.v1.SensorQueryService';
 const span = { from: { seconds: 0n, nanos: 0 }, to: { seconds: 3600n, nanos: 0 } };
 const definition = { name: 'Command', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}' };
-const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
 const template = { sensorType: 'relay', valueType: 'boolean' };
 
-/** For each method that takes ids: a request that is right but for whose things it names. `their` is of the other organization, or of nobody; `own` is the caller's. */
-export const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => Fields>> = {
-  [`${DEVICES}/CreateDigitalDevice`]: (their) => ({ name: 'Device', physicalDevice: { clientDeviceId: 'somebody', connectionId: their.connection } }),
+/**
+ * For each method that takes ids: a request that is valid except for the owner of the resources it names. `their`
+ * belongs to another organization or does not exist; `own` belongs to the caller.
+ */
+export const REQUESTS: Readonly<Record<string, (their: Resources, own: Resources) => Fields>> = {
+  [`${DEVICES}/CreateDigitalDevice`]: (their) => ({
+    name: 'Device',
+    physicalDevice: { clientDeviceId: 'somebody', connectionId: their.connection },
+  }),
   [`${DEVICES}/GetDigitalDevice`]: (their) => ({ id: their.device }),
   [`${DEVICES}/UpdateDigitalDevice`]: (their) => ({ id: their.device, name: 'Mine now' }),
   [`${DEVICES}/DeleteDigitalDevice`]: (their) => ({ id: their.device }),
-  [`${DEVICES}/GetConnectorKeys`]: (their, own) => ({ id: own.device, connectionId: their.connection, clientDeviceId: 'client' }),
+  [`${DEVICES}/GetConnectorKeys`]: (their, own) => ({
+    id: own.device,
+    connectionId: their.connection,
+    clientDeviceId: 'client',
+  }),
   [`${DEVICES}/AddSensorsToDevice`]: (their, own) => ({ id: own.device, sensorTemplateIds: [their.template] }),
   [`${DEVICES}/RemoveSensorsFromDevice`]: (their, own) => ({ id: own.device, sensorIds: [their.sensor] }),
-  [`${DEVICES}/UpdateDeviceSensor`]: (their, own) => ({ id: own.device, sensorId: their.sensor, sensorTemplateId: own.template }),
-  [`${DEVICES}/SetSensorMappings`]: (their, own) => ({ id: own.device, mappings: [{ sensorId: their.sensor, sourcePath: 'a' }] }),
+  [`${DEVICES}/UpdateDeviceSensor`]: (their, own) => ({
+    id: own.device,
+    sensorId: their.sensor,
+    sensorTemplateId: own.template,
+  }),
+  [`${DEVICES}/SetSensorMappings`]: (their, own) => ({
+    id: own.device,
+    mappings: [{ sensorId: their.sensor, sourcePath: 'a' }],
+  }),
   [`${TEMPLATES}/CreateSensorTemplate`]: (their) => ({ ...template, keyNameId: their.keyName }),
   [`${TEMPLATES}/GetSensorTemplate`]: (their) => ({ id: their.template }),
   [`${TEMPLATES}/GetNormalizedKey`]: (their) => ({ id: their.keyName }),
@@ -60,7 +80,11 @@ export const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => F
   [`${CONNECTIONS}/DeleteConnection`]: (their) => ({ id: their.connection }),
   [`${ORGANIZATIONS}/GetOrganization`]: (their) => ({ id: their.organization }),
   [`${ORGANIZATIONS}/UpdateOrganization`]: (their) => ({ id: their.organization, readingRetentionDays: 1 }),
-  [`${ACCESS}/CreateApiKey`]: (their) => ({ name: 'Key', scopes: ['gateways:write'], connectionIds: [their.connection] }),
+  [`${ACCESS}/CreateApiKey`]: (their) => ({
+    name: 'Key',
+    scopes: ['gateways:write'],
+    connectionIds: [their.connection],
+  }),
   [`${ACCESS}/GetApiKey`]: (their) => ({ id: their.apiKey }),
   [`${ACCESS}/UpdateApiKey`]: (their) => ({ id: their.apiKey, name: 'Mine now' }),
   [`${ACCESS}/RotateApiKey`]: (their) => ({ id: their.apiKey, graceSeconds: 0 }),
@@ -76,7 +100,10 @@ export const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => F
   [`${COMMANDS}/ListCommands`]: (their) => ({ id: their.device }),
   [`${COMMANDS}/UpdateCommand`]: (their, own) => ({ id: own.device, commandId: their.command, command: definition }),
   [`${COMMANDS}/DeleteCommand`]: (their, own) => ({ id: own.device, commandId: their.command }),
-  [`${COMMANDS}/PreviewEncoder`]: (their) => ({ id: their.device, customEncoder: 'function encodeDownlink() { return { bytes: [1] }; }' }),
+  [`${COMMANDS}/PreviewEncoder`]: (their) => ({
+    id: their.device,
+    customEncoder: 'function encodeDownlink() { return { bytes: [1] }; }',
+  }),
   [`${COMMANDS}/ExecuteCommand`]: (their, own) => ({ id: own.device, commandId: their.command }),
   [`${COMMANDS}/ListExecutions`]: (their) => ({ id: their.device }),
   [`${COMMANDS}/GetExecution`]: (their) => ({ executionId: their.execution }),
@@ -84,83 +111,181 @@ export const REQUESTS: Readonly<Record<string, (their: Things, own: Things) => F
   [`${COMMANDS}/WatchExecutions`]: (their) => ({ id: their.device }),
   [`${READINGS}/QueryLatest`]: (their, own) => ({ sensorIds: [own.sensor], deviceIds: [their.device] }),
   [`${READINGS}/QueryRange`]: (their, own) => ({ sensorIds: [own.sensor, their.sensor], ...span }),
-  [`${READINGS}/QueryAggregate`]: (their, own) => ({ sensorIds: [own.sensor, their.sensor], ...span, bucket: { count: 1, unit: 3 } }),
+  [`${READINGS}/QueryAggregate`]: (their, own) => ({
+    sensorIds: [own.sensor, their.sensor],
+    ...span,
+    bucket: { count: 1, unit: 3 },
+  }),
   [`${READINGS}/StreamReadings`]: (their) => ({ sensorIds: [their.sensor] }),
-  '/gateway.v1.GatewayService/Attach': (their) => ({ message: { case: 'hello', value: { connectionId: their.connection, gatewayId: 'g', bootId: 'b', store: 1 } } }),
+  '/gateway.v1.GatewayService/Attach': (their) => ({
+    message: { case: 'hello', value: { connectionId: their.connection, gatewayId: 'g', bootId: 'b', store: 1 } },
+  }),
 };
 
-/** Ids that filter a list: whoever is not there did nothing. */
-export const FILTERS: readonly [string, (their: Things) => Fields][] = [
+/** Ids that filter a list: an unknown actor has no events. */
+export const FILTERS: readonly [string, (their: Resources) => Fields][] = [
   [`${ACCESS}/ListAuditEvents`, (their) => ({ keyId: their.apiKey })],
   [`${ACCESS}/ListAuditEvents`, (their) => ({ userId: their.member })],
   [`${ACCESS}/ListAuditEvents`, (their) => ({ requestId: their.execution })],
 ];
-/** The ids of organizations and people of the whole installation: for admin keys, which see them all. */
-export const ADMIN: readonly [string, (their: Things) => Fields][] = [
+/** Ids of organizations and users of the complete installation, for admin keys, which see them all. */
+export const ADMIN: readonly [string, (their: Resources) => Fields][] = [
   [`${ORGANIZATIONS}/CreateOrganization`, (their) => ({ name: 'Third', ownerUserId: their.member })],
   [`${ORGANIZATIONS}/DeleteOrganization`, (their) => ({ id: their.organization })],
 ];
-/** The methods of these. */
+/** The methods for these. */
 export const OTHERS = new Set([...FILTERS, ...ADMIN].map(([path]) => path));
-/** The ids of a catalogue that is the same for everybody. */
+/** Ids of a catalogue that is the same for every organization. */
 export const SHARED = new Set(['/connector.ConnectorService/GetConnector', `${CONNECTIONS}/CreateConnection`]);
-/** Other places of ids. Named as part of a definition, these are told as violations of it, like every reference that does not resolve. */
-export const REFERENCES: readonly [string, (their: Things, own: Things) => Fields][] = [
+/**
+ * Other positions of ids. When they are part of a definition, they are reported as violations, like every reference
+ * that does not resolve.
+ */
+export const REFERENCES: readonly [string, (their: Resources, own: Resources) => Fields][] = [
   [`${ACCESS}/AddMember`, (their) => ({ userId: their.member, roleId: 'viewer' })],
-  [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Query', queryCommandId: their.command } })],
-  [`${COMMANDS}/CreateCommand`, (their, own) => ({ id: own.device, command: { ...definition, name: 'Expect', verificationStrategy: 2, expectedSensorStates: [{ sensorId: their.sensor, valueTemplate: 'true' }] } })],
+  [
+    `${COMMANDS}/CreateCommand`,
+    (their, own) => ({ id: own.device, command: { ...definition, name: 'Query', queryCommandId: their.command } }),
+  ],
+  [
+    `${COMMANDS}/CreateCommand`,
+    (their, own) => ({
+      id: own.device,
+      command: {
+        ...definition,
+        name: 'Expect',
+        verificationStrategy: 2,
+        expectedSensorStates: [{ sensorId: their.sensor, valueTemplate: 'true' }],
+      },
+    }),
+  ],
   [`${ACCESS}/CreateApiKey`, (their) => ({ name: 'Key', scopes: ['users:read'], ownerUserId: their.member })],
-  ...['deviceIds', 'connectionIds', 'commandIds'].flatMap((name): [string, (their: Things, own: Things) => Fields][] => {
-    const restrictions = (their: Things, own: Things): Fields => {
-      const thing = name.slice(0, -3) as 'device' | 'connection' | 'command';
-      return { restrictions: { [name]: [own[thing], their[thing]] } };
-    };
-    return [
-      [`${ACCESS}/CreateApiKey`, (their, own) => ({ name: 'Key', scopes: ['users:read'], ...restrictions(their, own) })],
-      [`${ACCESS}/UpdateApiKey`, (their, own) => ({ id: own.apiKey, ...restrictions(their, own) })],
-    ];
-  }),
+  ...['deviceIds', 'connectionIds', 'commandIds'].flatMap(
+    (name): [string, (their: Resources, own: Resources) => Fields][] => {
+      const restrictions = (their: Resources, own: Resources): Fields => {
+        const thing = name.slice(0, -3) as 'device' | 'connection' | 'command';
+        return { restrictions: { [name]: [own[thing], their[thing]] } };
+      };
+      return [
+        [
+          `${ACCESS}/CreateApiKey`,
+          (their, own) => ({ name: 'Key', scopes: ['users:read'], ...restrictions(their, own) }),
+        ],
+        [`${ACCESS}/UpdateApiKey`, (their, own) => ({ id: own.apiKey, ...restrictions(their, own) })],
+      ];
+    },
+  ),
   [`${ACCESS}/UpdateMember`, (their, own) => ({ userId: own.member, roleId: their.role })],
-  [`${DEVICES}/UpdateDeviceSensor`, (their, own) => ({ id: own.device, sensorId: own.sensor, sensorTemplateId: their.template })],
-  [`${DEVICES}/UpdateDigitalDevice`, (their, own) => ({ id: own.device, physicalDevice: { connectionId: their.connection } })],
-  [`${DEVICES}/CreateDigitalDevice`, (their, own) => ({ name: 'Device', images: [{ mediaId: own.media }, { mediaId: their.media }] })],
+  [
+    `${DEVICES}/UpdateDeviceSensor`,
+    (their, own) => ({ id: own.device, sensorId: own.sensor, sensorTemplateId: their.template }),
+  ],
+  [
+    `${DEVICES}/UpdateDigitalDevice`,
+    (their, own) => ({ id: own.device, physicalDevice: { connectionId: their.connection } }),
+  ],
+  [
+    `${DEVICES}/CreateDigitalDevice`,
+    (their, own) => ({ name: 'Device', images: [{ mediaId: own.media }, { mediaId: their.media }] }),
+  ],
   [`${DEVICES}/UpdateDigitalDevice`, (their, own) => ({ id: own.device, images: [{ mediaId: their.media }] })],
   [`${READINGS}/QueryLatest`, (their) => ({ sensorIds: [their.sensor] })],
   [`${READINGS}/StreamReadings`, (their, own) => ({ sensorIds: [own.sensor], deviceIds: [their.device] })],
 ];
 
-/** Ids that nobody has. */
-export const nobody: Things = Object.fromEntries(['device', 'sensor', 'template', 'keyName', 'connection', 'media', 'command', 'execution', 'apiKey', 'member', 'role', 'organization'].map((thing, at) => [thing, `0190a0a0-0000-7000-8000-0000000000${10 + at}`])) as unknown as Things;
+/** Ids of resources that do not exist. */
+export const nonexistent: Resources = Object.fromEntries(
+  [
+    'device',
+    'sensor',
+    'template',
+    'keyName',
+    'connection',
+    'media',
+    'command',
+    'execution',
+    'apiKey',
+    'member',
+    'role',
+    'organization',
+  ].map((thing, at) => [thing, `0190a0a0-0000-7000-8000-0000000000${10 + at}`]),
+) as unknown as Resources;
 
-/** The answer of a method as JSON. Throws what it is refused with. */
-export async function askJson(server: TestApp, path: string, fields: Fields, headers: Record<string, string>): Promise<Record<string, unknown>> {
-  const facts = descriptors.methods.get(path) as MethodFacts;
-  const { answer, error } = await server.send(facts, encode(facts.request, fields), headers);
+/** Returns the response of a method as JSON. Throws its error. */
+export async function callJson(
+  server: TestApp,
+  path: string,
+  fields: Fields,
+  headers: Record<string, string>,
+): Promise<Record<string, unknown>> {
+  const descriptor = descriptors.methods.get(path) as MethodDescriptor;
+  const { answer, error } = await server.send(descriptor, encode(descriptor.request, fields), headers);
   if (!answer) throw new Error(`${path}: ${error?.message}`);
-  return answerOf(facts, answer);
+  return toAnswer(descriptor, answer);
 }
 
-/** An answer as JSON. */
-export function answerOf(facts: MethodFacts, answer: Buffer): Record<string, unknown> {
-  const method = descriptors.registry.getService(facts.service)?.methods.find(({ name }) => facts.path.endsWith(`/${name}`));
-  if (!method) throw new Error(`no ${facts.path}`);
-  return toJson(method.output, fromBinary(method.output, answer), { registry: descriptors.registry }) as Record<string, unknown>;
+/** Converts a response to JSON. */
+export function toAnswer(descriptor: MethodDescriptor, answer: Buffer): Record<string, unknown> {
+  const method = descriptors.registry
+    .getService(descriptor.service)
+    ?.methods.find(({ name }) => descriptor.path.endsWith(`/${name}`));
+  if (!method) throw new Error(`no ${descriptor.path}`);
+  return toJson(method.output, fromBinary(method.output, answer), { registry: descriptors.registry }) as Record<
+    string,
+    unknown
+  >;
 }
 
-/** Makes one of everything. */
-export async function furnish(server: TestApp, headers: Record<string, string>): Promise<Things> {
-  const ask = async (path: string, fields: Fields, as: Record<string, string>): Promise<Record<string, unknown>> => await askJson(server, path, fields, as);
-  const make = async (path: string, fields: Fields): Promise<string> => (await ask(path, fields, headers))['id'] as string;
-  const connection = await make(`${CONNECTIONS}/CreateConnection`, { connectorId: 'gateway', name: 'Gateway' });
-  const keyName = await make(`${TEMPLATES}/CreateNormalizedKey`, { name: 'relay of ours' });
-  const templateId = await make(`${TEMPLATES}/CreateSensorTemplate`, { ...template, keyNameId: keyName });
-  const media = await make(`${MEDIA}/UploadMedia`, { filename: 'pump.png', chunk: PNG });
-  const device = await make(`${DEVICES}/CreateDigitalDevice`, { name: 'Device', physicalDevice: { clientDeviceId: 'client', connectionId: connection }, images: [{ mediaId: media }] });
-  const { sensors } = (await ask(`${DEVICES}/AddSensorsToDevice`, { id: device, sensorTemplateIds: [templateId] }, headers)) as { sensors: { id: string }[] };
-  const command = await make(`${COMMANDS}/CreateCommand`, { id: device, command: { ...definition, name: 'First' } });
-  const { executionId } = (await ask(`${COMMANDS}/ExecuteCommand`, { id: device, commandId: command }, headers)) as { executionId: string };
-  const { apiKey } = (await ask(`${ACCESS}/CreateApiKey`, { name: 'Key', scopes: ['users:read'] }, headers)) as { apiKey: { id: string } };
-  const role = await make(`${ACCESS}/CreateRole`, { name: 'Of ours', scopes: ['devices:read'] });
-  const { userId } = (await ask(`${ACCESS}/AddMember`, { name: 'Somebody', roleId: role }, headers)) as { userId: string };
-  return { connection, media, keyName, template: templateId, device, sensor: sensors[0]?.id ?? '', command, execution: executionId, apiKey: apiKey.id, member: userId, role, organization: headers['x-organization-id'] ?? '' };
+/** Creates one of each resource. */
+export async function createResources(server: TestApp, headers: Record<string, string>): Promise<Resources> {
+  const callMethod = async (
+    path: string,
+    fields: Fields,
+    caller: Record<string, string>,
+  ): Promise<Record<string, unknown>> => await callJson(server, path, fields, caller);
+  const create = async (path: string, fields: Fields): Promise<string> =>
+    (await callMethod(path, fields, headers))['id'] as string;
+  const connection = await create(`${CONNECTIONS}/CreateConnection`, { connectorId: 'gateway', name: 'Gateway' });
+  const keyName = await create(`${TEMPLATES}/CreateNormalizedKey`, { name: 'relay of ours' });
+  const templateId = await create(`${TEMPLATES}/CreateSensorTemplate`, { ...template, keyNameId: keyName });
+  const media = await create(`${MEDIA}/UploadMedia`, { filename: 'pump.png', chunk: PNG });
+  const device = await create(`${DEVICES}/CreateDigitalDevice`, {
+    name: 'Device',
+    physicalDevice: { clientDeviceId: 'client', connectionId: connection },
+    images: [{ mediaId: media }],
+  });
+  const { sensors } = (await callMethod(
+    `${DEVICES}/AddSensorsToDevice`,
+    { id: device, sensorTemplateIds: [templateId] },
+    headers,
+  )) as { sensors: { id: string }[] };
+  const command = await create(`${COMMANDS}/CreateCommand`, { id: device, command: { ...definition, name: 'First' } });
+  const { executionId } = (await callMethod(
+    `${COMMANDS}/ExecuteCommand`,
+    { id: device, commandId: command },
+    headers,
+  )) as {
+    executionId: string;
+  };
+  const { apiKey } = (await callMethod(`${ACCESS}/CreateApiKey`, { name: 'Key', scopes: ['users:read'] }, headers)) as {
+    apiKey: { id: string };
+  };
+  const role = await create(`${ACCESS}/CreateRole`, { name: 'Of ours', scopes: ['devices:read'] });
+  const { userId } = (await callMethod(`${ACCESS}/AddMember`, { name: 'Somebody', roleId: role }, headers)) as {
+    userId: string;
+  };
+  return {
+    connection,
+    media,
+    keyName,
+    template: templateId,
+    device,
+    sensor: sensors[0]?.id ?? '',
+    command,
+    execution: executionId,
+    apiKey: apiKey.id,
+    member: userId,
+    role,
+    organization: headers['x-organization-id'] ?? '',
+  };
 }

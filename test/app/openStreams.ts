@@ -1,10 +1,10 @@
 import { Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { readFileSync } from 'node:fs';
 import { connect, type ClientHttp2Session } from 'node:http2';
-import { headers, seen } from '../support/edge';
+import { headers, parseError } from '../support/edge';
 import { as, type TestApp } from '../support/testApp';
 
-/** Streams that stay open, as each door has them. */
+/** Streams that stay open, as each protocol names them. */
 export const WATCHES = [
   ['/actuator_command.v2.ActuatorCommandService/WatchExecutions', '/api/v2/actuator-executions:watch'],
   ['/connection.ConnectionService/WatchConnectionStatus', '/api/v2/connections:watchStatus'],
@@ -13,42 +13,60 @@ export const WATCHES = [
 
 /** One open stream. */
 export interface OpenStream {
-  /** The path over gRPC, whatever the door. */
+  /** The gRPC path, for both protocols. */
   readonly method: string;
-  /** Why it ended, as its caller is told. */
+  /** The reason for the end as its caller receives it. */
   readonly ended: Promise<string>;
   /** Undefined while it is open. */
   readonly reason: () => string | undefined;
 }
 
-/** Opens streams on both doors of a server. */
+/** Opens streams of a server over both protocols. */
 export class StreamOpener {
   private readonly grpc: Client;
   private readonly http: ClientHttp2Session;
 
   constructor(private readonly server: TestApp) {
     const { addresses, ca } = server.app;
-    this.grpc = new Client(addresses.grpc.replace('127.0.0.1', 'localhost'), credentials.createSsl(readFileSync(ca as string)), { 'grpc.enable_retries': 0 });
-    this.http = connect(`https://${(addresses.http as string).replace('127.0.0.1', 'localhost')}`, { ca: readFileSync(ca as string) });
+    this.grpc = new Client(
+      addresses.grpc.replace('127.0.0.1', 'localhost'),
+      credentials.createSsl(readFileSync(ca as string)),
+      { 'grpc.enable_retries': 0 },
+    );
+    this.http = connect(`https://${(addresses.http as string).replace('127.0.0.1', 'localhost')}`, {
+      ca: readFileSync(ca as string),
+    });
   }
 
-  /** Opens so many, in turns of kind and door; resolves when the server has answered each for the first time. */
+  /** Opens this many streams, alternating methods and protocols; resolves when each has received its first message. */
   async open(key: string, count: number): Promise<OpenStream[]> {
-    return await Promise.all(Array.from({ length: count }, async (_, at) => {
-      const [method, path] = WATCHES[(at >> 1) % WATCHES.length] as (typeof WATCHES)[number];
-      return await (at % 2 === 0 ? this.overGrpc(method, key) : this.overHttp(method, path, key));
-    }));
+    return await Promise.all(
+      Array.from({ length: count }, async (_, at) => {
+        const [method, path] = WATCHES[(at >> 1) % WATCHES.length] as (typeof WATCHES)[number];
+        return await (at % 2 === 0 ? this.overGrpc(method, key) : this.overHttp(method, path, key));
+      }),
+    );
   }
 
-  /** Lets the connections go. */
+  /** Closes the connections. */
   close(): void {
     this.grpc.close();
     this.http.destroy();
   }
 
   private async overGrpc(method: string, key: string): Promise<OpenStream> {
-    const stream = this.grpc.makeServerStreamRequest(method, (bytes: Buffer) => bytes, (bytes: Buffer) => bytes, Buffer.alloc(0), headers(as(key, this.server.organizationId)));
-    const ended = new Promise<string>((resolve) => stream.on('error', (error: ServiceError) => resolve(seen(error).reason ?? error.message)).on('end', () => resolve('OK')));
+    const stream = this.grpc.makeServerStreamRequest(
+      method,
+      (bytes: Buffer) => bytes,
+      (bytes: Buffer) => bytes,
+      Buffer.alloc(0),
+      headers(as(key, this.server.organizationId)),
+    );
+    const ended = new Promise<string>((resolve) =>
+      stream
+        .on('error', (error: ServiceError) => resolve(parseError(error).reason ?? error.message))
+        .on('end', () => resolve('OK')),
+    );
     await Promise.race([new Promise((resolve) => stream.once('data', resolve)), ended]);
     stream.resume();
     return openStream(method, ended);
@@ -57,7 +75,9 @@ export class StreamOpener {
   private async overHttp(method: string, path: string, key: string): Promise<OpenStream> {
     const stream = this.http.request({ ':path': path, ...as(key, this.server.organizationId) });
     let text = '';
-    const ended = new Promise<string>((resolve) => stream.on('end', () => resolve(reasonIn(text))).on('error', (error) => resolve(String(error))));
+    const ended = new Promise<string>((resolve) =>
+      stream.on('end', () => resolve(reasonIn(text))).on('error', (error) => resolve(String(error))),
+    );
     stream.on('data', (bytes: Buffer) => (text += bytes.toString()));
     await Promise.race([new Promise((resolve) => stream.once('data', resolve)), ended]);
     return openStream(method, ended);

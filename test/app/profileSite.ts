@@ -12,10 +12,10 @@ import { HttpClient, type JsonObject } from '../support/http';
 import { lorawanDevicesFolder, yamlProfile } from '../support/profileFolders';
 import { as, startTestApp, type TestApp } from '../support/testApp';
 
-/** What the tests import: a valve of an invented vendor, of which each edition reads and writes other bytes. */
+/** The imported profile: a valve of an invented vendor. Each edition reads and writes different bytes. */
 export const VALVE = { brand: 'northmoor', model: 'valve-2', band: 'EU863-870', id: 'northmoor/valve-2/2.0/EU868' };
 
-/** The codec of an edition: its number is the first byte of what it encodes, and shows in what it decodes. */
+/** The codec of an edition: the edition number is the first byte of what it encodes, and part of what it decodes. */
 export function valveCodec(edition: number): string {
   return `var STATES = ['closed', 'open'];
 function decodeUplink(input) {
@@ -27,20 +27,38 @@ function encodeDownlink(input) {
 `;
 }
 
-/** A folder that holds the checkout with this edition. */
+/** A folder with the checkout of this edition. */
 export function valveCheckout(folder: string, edition: number): string {
   return lorawanDevicesFolder(folder, {
     northmoor: {
       name: 'Northmoor Instruments',
-      devices: { 'valve-2': { name: 'Valve 2', description: 'A valve with a water meter', firmwareVersions: [{ version: '2.0', numeric: 1, profiles: { 'EU863-870': { id: 'eu868', codec: 'valve-codec' }, AS923: { id: 'as923' } } }] } },
-      profiles: { eu868: yamlProfile(), as923: yamlProfile({ macVersion: '1.0.4', regionalParametersVersion: 'RP002-1.0.3' }) },
+      devices: {
+        'valve-2': {
+          name: 'Valve 2',
+          description: 'A valve with a water meter',
+          firmwareVersions: [
+            {
+              version: '2.0',
+              numeric: 1,
+              profiles: { 'EU863-870': { id: 'eu868', codec: 'valve-codec' }, AS923: { id: 'as923' } },
+            },
+          ],
+        },
+      },
+      profiles: {
+        eu868: yamlProfile(),
+        as923: yamlProfile({ macVersion: '1.0.4', regionalParametersVersion: 'RP002-1.0.3' }),
+      },
       codecs: { 'valve-codec': { uplinkDecoder: { fileName: 'valve.js' }, downlinkEncoder: { fileName: 'valve.js' } } },
       files: { 'valve.js': valveCodec(edition) },
     },
   });
 }
 
-/** A device that is decoded by a profile, with a sensor of its valve and one of its litres, and a command that moves it. */
+/**
+ * A device that is decoded by a profile, with a sensor for its position and one for its litres, and a command that
+ * moves it.
+ */
 export interface ProfiledValve {
   readonly id: string;
   readonly connectionId: string;
@@ -50,9 +68,9 @@ export interface ProfiledValve {
   readonly commandId: string;
 }
 
-/** A whole server, the command line beside it, and what an organization does with profiles. */
+/** A complete server, the command line, and what an organization does with profiles. */
 export class ProfileSite {
-  /** For checkouts; removed at the end. */
+  /** For checkouts; deleted at the end. */
   readonly folder = mkdtempSync(join(tmpdir(), 'plantroom-profiles-'));
   private readonly address: string;
   private readonly trusted: ReturnType<typeof credentials.createSsl>;
@@ -73,34 +91,50 @@ export class ProfileSite {
     return new ProfileSite(await startTestApp(engine));
   }
 
-  /** What the organization of the first start sends with every call. */
+  /** The headers of the first organization for every call. */
   get headers(): Record<string, string> {
     return as(this.server.key, this.server.organizationId);
   }
 
-  /** Runs `plantroom profiles …` beside the server, with a database connection of its own as the process would have. */
+  /** Runs `plantroom profiles …` next to the server, with a separate database connection like a separate process. */
   async profiles(...args: string[]): Promise<Ended> {
     const { dataDir, url } = this.server.database;
-    return await plantroomHere(['profiles', ...args, '--data-dir', dataDir, ...(url === '' ? [] : ['--database-url', url])]);
+    return await plantroomHere([
+      'profiles',
+      ...args,
+      '--data-dir',
+      dataDir,
+      ...(url === '' ? [] : ['--database-url', url]),
+    ]);
   }
 
-  /** Imports an edition; answers what the command line counted. */
+  /** Imports an edition; returns the counts that the command line printed. */
   async importEdition(edition: number): Promise<JsonObject> {
-    const { code, stdout, stderr } = await this.profiles('import', valveCheckout(join(this.folder, String(edition)), edition), '--json');
+    const { code, stdout, stderr } = await this.profiles(
+      'import',
+      valveCheckout(join(this.folder, String(edition)), edition),
+      '--json',
+    );
     if (code !== 0) throw new Error(`the import ended with ${code}: ${stderr}`);
     return JSON.parse(stdout) as JsonObject;
   }
 
-  /** One call that has to succeed. */
-  async ask<Answer = JsonObject>(verb: string, path: string, body?: unknown): Promise<Answer> {
+  /** Sends a call that must succeed. */
+  async callApi<Answer = JsonObject>(verb: string, path: string, body?: unknown): Promise<Answer> {
     const { status, json } = await this.http.send(verb, path, body === undefined ? {} : { body });
     if (status >= 300) throw new Error(`${verb} ${path}: ${status} ${JSON.stringify(json)}`);
     return json as Answer;
   }
 
-  /** Makes a connection; its id. */
+  /** Creates a connection; returns its id. */
   async connection(connectorId: string, configuration: JsonObject = {}): Promise<string> {
-    return (await this.ask<{ id: string }>('POST', '/api/v2/connections', { connectorId, name: `To ${connectorId}`, configuration })).id;
+    return (
+      await this.callApi<{ id: string }>('POST', '/api/v2/connections', {
+        connectorId,
+        name: `To ${connectorId}`,
+        configuration,
+      })
+    ).id;
   }
 
   /** Attaches gateway software. */
@@ -108,14 +142,27 @@ export class ProfileSite {
     return await TestGateway.attach({ gateways: this.gateways }, { connectionId, headers: this.headers });
   }
 
-  /** Binds a valve with the profile and variables, maps what the profile decodes, and gives it a command that takes its encoder from there. */
+  /**
+   * Binds a valve with the profile and variables, maps what the profile decodes, and creates a command that uses its
+   * encoder.
+   */
   async valve(connectionId: string, clientDeviceId: string): Promise<ProfiledValve> {
     const configuration = { profileId: VALVE.id, variables: { litresPerPulse: '10', seconds: '30' } };
-    const { id } = await this.ask<{ id: string }>('POST', '/api/v2/devices', { name: `Valve ${clientDeviceId}`, physicalDevice: { connectionId, clientDeviceId, configuration } });
+    const { id } = await this.callApi<{ id: string }>('POST', '/api/v2/devices', {
+      name: `Valve ${clientDeviceId}`,
+      physicalDevice: { connectionId, clientDeviceId, configuration },
+    });
     const sensorTemplateIds = [await this.template('string'), await this.template('number')];
-    const { sensors } = await this.ask<{ sensors: { id: string }[] }>('POST', `/api/v2/devices/${id}/sensors`, { sensorTemplateIds });
+    const { sensors } = await this.callApi<{ sensors: { id: string }[] }>('POST', `/api/v2/devices/${id}/sensors`, {
+      sensorTemplateIds,
+    });
     const [valve = '', litres = ''] = sensors.map((sensor) => sensor.id);
-    await this.ask('PUT', `/api/v2/devices/${id}/sensor-mappings`, { mappings: [{ sensorId: valve, sourcePath: 'object.valve' }, { sensorId: litres, sourcePath: 'object.litres' }] });
+    await this.callApi('PUT', `/api/v2/devices/${id}/sensor-mappings`, {
+      mappings: [
+        { sensorId: valve, sourcePath: 'object.valve' },
+        { sensorId: litres, sourcePath: 'object.litres' },
+      ],
+    });
     const command = {
       name: 'Move',
       mode: 'encoded',
@@ -125,43 +172,62 @@ export class ProfileSite {
       expectedSensorStates: [{ sensorId: valve, valueTemplate: '{{params.valve}}' }],
       convergenceTimeout: 3600,
     };
-    const { id: commandId } = await this.ask<{ id: string }>('POST', `/api/v2/devices/${id}/commands`, { command });
+    const { id: commandId } = await this.callApi<{ id: string }>('POST', `/api/v2/devices/${id}/commands`, { command });
     return { id, connectionId, clientDeviceId, valve, litres, commandId };
   }
 
   private async template(valueType: string): Promise<string> {
-    const { normalizedKeys } = await this.ask<{ normalizedKeys: { id: string }[] }>('GET', '/api/v2/devices/sensor-templates/normalized-keys');
-    return (await this.ask<{ id: string }>('POST', '/api/v2/devices/sensor-templates', { keyNameId: normalizedKeys[0]?.id, sensorType: `of ${valueType}`, valueType })).id;
+    const { normalizedKeys } = await this.callApi<{ normalizedKeys: { id: string }[] }>(
+      'GET',
+      '/api/v2/devices/sensor-templates/normalized-keys',
+    );
+    return (
+      await this.callApi<{ id: string }>('POST', '/api/v2/devices/sensor-templates', {
+        keyNameId: normalizedKeys[0]?.id,
+        sensorType: `of ${valueType}`,
+        valueType,
+      })
+    ).id;
   }
 
-  /** What was last heard of a device, by path. */
+  /** Returns the last received values of a device, by path. */
   async keys({ id, connectionId, clientDeviceId }: ProfiledValve): Promise<JsonObject> {
-    const { connectorKeys } = await this.ask<{ connectorKeys: { name: string; value: { value: unknown } }[] }>('GET', `/api/v2/devices/${id}/connector-keys?connectionId=${connectionId}&clientDeviceId=${clientDeviceId}`);
+    const { connectorKeys } = await this.callApi<{ connectorKeys: { name: string; value: { value: unknown } }[] }>(
+      'GET',
+      `/api/v2/devices/${id}/connector-keys?connectionId=${connectionId}&clientDeviceId=${clientDeviceId}`,
+    );
     return Object.fromEntries(connectorKeys.map(({ name, value }) => [name, value.value]));
   }
 
-  /** What the sensors of a valve show. */
+  /** Returns the values of the sensors of a valve. */
   async shows({ id, valve, litres }: ProfiledValve): Promise<readonly unknown[]> {
-    const { sensors } = await this.ask<{ sensors: { sensorId: string; reading?: { text?: string; number?: number } }[] }>('GET', `/api/v2/readings:latest?deviceIds=${id}`);
+    const { sensors } = await this.callApi<{
+      sensors: { sensorId: string; reading?: { text?: string; number?: number } }[];
+    }>('GET', `/api/v2/readings:latest?deviceIds=${id}`);
     const shown = new Map(sensors.map(({ sensorId, reading }) => [sensorId, reading]));
     return [shown.get(valve)?.text, shown.get(litres)?.number];
   }
 
-  /** Moves a valve; the id of the execution. */
+  /** Moves a valve; returns the id of the execution. */
   async move({ id, commandId }: ProfiledValve, valve: string): Promise<string> {
-    return (await this.ask<{ executionId: string }>('POST', `/api/v2/devices/${id}/actuator-executions`, { commandId, params: { valve } })).executionId;
+    return (
+      await this.callApi<{ executionId: string }>('POST', `/api/v2/devices/${id}/actuator-executions`, {
+        commandId,
+        params: { valve },
+      })
+    ).executionId;
   }
 
-  /** In which state an execution is. */
+  /** Returns the state of an execution. */
   async state(executionId: string): Promise<unknown> {
-    return (await this.ask('GET', `/api/v2/actuator-executions/${executionId}`))['state'];
+    return (await this.callApi('GET', `/api/v2/actuator-executions/${executionId}`))['state'];
   }
 
-  /** Asks until it is so. */
-  async until<T>(ask: () => Promise<T>, isSo: (answer: T) => boolean): Promise<T> {
+  /** Polls until the condition is met. */
+  async until<T>(poll: () => Promise<T>, isExpected: (answer: T) => boolean): Promise<T> {
     for (;;) {
-      const answer = await ask();
-      if (isSo(answer)) return answer;
+      const answer = await poll();
+      if (isExpected(answer)) return answer;
     }
   }
 

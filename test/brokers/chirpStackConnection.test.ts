@@ -1,4 +1,4 @@
-import { lorawanDevices } from '../../src/cli/simulate/chirpStack/lorawanDevices';
+import { createLorawanDevices } from '../../src/cli/simulate/chirpStack/lorawanDevices';
 import { runNetworkServer } from '../../src/cli/simulate/chirpStack/networkServer';
 import { ChirpStackServer } from '../support/chirpStack/chirpStackServer';
 import { BrokerSite } from './brokerSite';
@@ -12,19 +12,33 @@ afterEach(async () => {
 
 const APPLICATION = '0b6ffc1e-3a3f-4d1d-8f6e-5d2f2a1f7a11';
 const VALVE = '0200000000000101';
-const ENCODED = { mode: 'encoded', directPayload: '', customEncoder: 'function encodeDownlink(input) { return { bytes: [1, input.data.position] }; }', fPort: 10, confirmed: true };
+const ENCODED = {
+  mode: 'encoded',
+  directPayload: '',
+  customEncoder: 'function encodeDownlink(input) { return { bytes: [1, input.data.position] }; }',
+  fPort: 10,
+  confirmed: true,
+};
 
 async function connection(at: BrokerSite, configuration: Readonly<Record<string, unknown>> = {}): Promise<string> {
-  const answer = await at.api.call('ConnectionService/CreateConnection', { connectorId: 'chirpstack', name: 'LoRaWAN', configuration: { url: at.broker.url, applicationId: APPLICATION, ...configuration } });
-  await at.status(answer['id'] as string, 'connected');
+  const answer = await at.api.call('ConnectionService/CreateConnection', {
+    connectorId: 'chirpstack',
+    name: 'LoRaWAN',
+    configuration: { url: at.broker.url, applicationId: APPLICATION, ...configuration },
+  });
+  await at.waitForStatus(answer['id'] as string, 'connected');
   return answer['id'] as string;
 }
 
-describe.each(['json', 'protobuf'] as const)('a stand-in of ChirpStack on a real broker, %s', (encoding) => {
-  it('takes a confirmed downlink to a class A device and shows its effect, with the broker restarted in between', async () => {
+describe.each(['json', 'protobuf'] as const)('a simulated ChirpStack on a real broker, %s', (encoding) => {
+  it('takes a confirmed downlink to a class A device and shows its effect across a broker restart', async () => {
     site = await BrokerSite.start();
     const connectionId = await connection(site, { encoding });
-    const { deviceId, sensorId, commandId } = await site.valve(connectionId, { clientDeviceId: VALVE, sourcePath: 'object.position', command: ENCODED });
+    const { deviceId, sensorId, commandId } = await site.createValve(connectionId, {
+      clientDeviceId: VALVE,
+      sourcePath: 'object.position',
+      command: ENCODED,
+    });
     const chirpStack = new ChirpStackServer({ url: site.broker.url, applicationId: APPLICATION, encoding });
     chirpStack.addDevice(VALVE);
     await chirpStack.start();
@@ -36,13 +50,13 @@ describe.each(['json', 'protobuf'] as const)('a stand-in of ChirpStack on a real
     await site.broker.stop();
     await site.broker.restart();
     await chirpStack.start();
-    await site.status(connectionId, 'connected');
+    await site.waitForStatus(connectionId, 'connected');
     await chirpStack.uplink(VALVE, { object: { position: 0 } });
     await chirpStack.txAck(VALVE);
-    await site.reaches(executionId, 'delivered');
+    await site.waitForState(executionId, 'delivered');
     await chirpStack.uplink(VALVE, { object: { position: 40 }, acknowledges: true });
-    const told = await site.reaches(executionId, 'converged');
-    expect(told.events).toEqual(expect.arrayContaining(['transport_ok', 'ack', 'sensors_matched']));
+    const report = await site.waitForState(executionId, 'converged');
+    expect(report.events).toEqual(expect.arrayContaining(['transport_ok', 'ack', 'sensors_matched']));
     expect(chirpStack.transmitted).toEqual([executionId]);
   });
 });
@@ -50,19 +64,37 @@ describe.each(['json', 'protobuf'] as const)('a stand-in of ChirpStack on a real
 it.each([
   ['class A', 'valve-1', VALVE],
   ['class C', 'relay-1', '0200000000000201'],
-])('the simulated ChirpStack takes a command to its device: %s', async (_, name, clientDeviceId) => {
+])('the simulated ChirpStack delivers a command to its device: %s', async (_, name, clientDeviceId) => {
   site = await BrokerSite.start();
   const connectionId = await connection(site);
   const stop = new AbortController();
-  const running = runNetworkServer({ broker: site.target(), applicationId: APPLICATION, devices: lorawanDevices([name]), uplinkIntervalMs: 500, answerDelayMs: 0, answer: 'accept', joinEveryMs: undefined }, stop.signal, () => {});
+  const running = runNetworkServer(
+    {
+      broker: site.getTarget(),
+      applicationId: APPLICATION,
+      devices: createLorawanDevices([name]),
+      uplinkIntervalMs: 500,
+      answerDelayMs: 0,
+      answer: 'accept',
+      joinEveryMs: undefined,
+    },
+    stop.signal,
+    () => {},
+  );
   site.onStop(async () => {
     stop.abort();
     await running;
   });
   const isRelay = name === 'relay-1';
-  const command = isRelay ? { ...ENCODED, customEncoder: 'function encodeDownlink() { return { bytes: [0, 1] }; }', expectedSensorStates: [] } : ENCODED;
-  const valve = await site.valve(connectionId, { clientDeviceId, sourcePath: isRelay ? 'object.power' : 'object.position', command });
-  await site.keyed(valve, connectionId, clientDeviceId, isRelay ? 'object.power' : 'object.position', 0);
-  const told = await site.reaches(await site.execute(valve, 40), 'converged', 'accepted_no_l4');
-  expect(told.events).toEqual(expect.arrayContaining(['transport_ok', 'ack']));
+  const command = isRelay
+    ? { ...ENCODED, customEncoder: 'function encodeDownlink() { return { bytes: [0, 1] }; }', expectedSensorStates: [] }
+    : ENCODED;
+  const valve = await site.createValve(connectionId, {
+    clientDeviceId,
+    sourcePath: isRelay ? 'object.power' : 'object.position',
+    command,
+  });
+  await site.waitForKey(valve, connectionId, clientDeviceId, isRelay ? 'object.power' : 'object.position', 0);
+  const report = await site.waitForState(await site.execute(valve, 40), 'converged', 'accepted_no_l4');
+  expect(report.events).toEqual(expect.arrayContaining(['transport_ok', 'ack']));
 });

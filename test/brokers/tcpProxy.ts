@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A way to a broker that can go dead without a word, as a cable that is pulled somewhere in between. */
+/** A TCP proxy in front of a broker or a database. It can drop all traffic silently, as if a cable were unplugged. */
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
+  /** Functions that close each open connection. */
+  private readonly cuts = new Set<(side: 'both' | 'client') => void>();
   private isDead = false;
 
   private constructor(
@@ -24,14 +26,20 @@ export class TcpProxy {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** From now on everything is swallowed, both ways, on old and new connections; no end is told either. */
+  /** From now on drops everything in both directions, on old and new connections, including disconnects. */
   swallow(): void {
     this.isDead = true;
   }
 
-  /** New connections work again; the old ones stay dead. */
-  mend(): void {
+  /** Lets new connections work again. Old ones stay dead. */
+  restore(): void {
     this.isDead = false;
+  }
+
+  /** Closes the open connections on both sides, or only on the client side so that the target considers them open. */
+  cut(side: 'both' | 'client'): void {
+    for (const cut of this.cuts) cut(side);
+    this.cuts.clear();
   }
 
   async stop(): Promise<void> {
@@ -43,7 +51,16 @@ export class TcpProxy {
   private join(near: Socket): void {
     const far = connect(this.target, '127.0.0.1');
     let isDead = this.isDead;
-    for (const [from, to] of [[near, far], [far, near]] as const) {
+    const cut = (side: 'both' | 'client'): void => {
+      isDead ||= side === 'client';
+      near.destroy();
+    };
+    this.cuts.add(cut);
+    near.on('close', () => this.cuts.delete(cut));
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
       this.sockets.add(from);
       from.on('error', () => to.destroy());
       from.on('close', () => (this.sockets.delete(from), isDead || to.destroy()));

@@ -1,39 +1,44 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Bootstrapped } from '../../src/access';
-import { openFirstKeyFile } from '../../src/cli/server/firstKey';
+import { createFirstKeyWriter } from '../../src/cli/server/firstKey';
 
-const made = { organization: { id: 'o1' }, key: 'pr_secret' } as unknown as Bootstrapped;
+const createBootstrapped = (key: string): Bootstrapped =>
+  ({ organization: { id: 'o1' }, key }) as unknown as Bootstrapped;
 
-describe('the file of the first key', () => {
+describe('the first key file', () => {
   let folder: string;
+  let file: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-key-'));
+    file = join(folder, 'key.json');
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('holds the key for this user alone, also where an empty file was laid ready', () => {
-    const file = join(folder, 'key.json');
+  it('contains the newest key and is readable only by its user, also if an empty file existed before', () => {
     writeFileSync(file, '');
-    openFirstKeyFile(file).keep(made);
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ organizationId: 'o1', apiKey: 'pr_secret' });
+    const write = createFirstKeyWriter(file);
+    write(createBootstrapped('of a transaction that was rolled back'));
+    write(createBootstrapped('plr_secret'));
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ organizationId: 'o1', apiKey: 'plr_secret' });
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(folder)).toEqual(['key.json']);
   });
 
-  it('never replaces a file that holds something', () => {
-    const file = join(folder, 'key.json');
+  it('never replaces a file with content, nor a folder', () => {
     writeFileSync(file, 'the key of another installation');
-    expect(() => openFirstKeyFile(file).keep(made)).toThrow(expect.objectContaining({ reason: 'key_file_not_writable', message: expect.stringContaining('EEXIST') as string }));
+    expect(() => createFirstKeyWriter(file)(createBootstrapped('plr_secret'))).toThrow(
+      expect.objectContaining({ reason: 'key_file_exists' }),
+    );
     expect(readFileSync(file, 'utf8')).toBe('the key of another installation');
-    expect(readdirSync(folder)).toEqual(['key.json']);
-  });
-
-  it('leaves nothing where no key was made', () => {
-    const file = join(folder, 'key.json');
-    openFirstKeyFile(file).discard();
-    expect(existsSync(file)).toBe(false);
-    expect(readdirSync(folder)).toEqual([]);
+    mkdirSync(join(folder, 'folder'));
+    expect(() => createFirstKeyWriter(join(folder, 'folder'))(createBootstrapped('plr_secret'))).toThrow(
+      expect.objectContaining({
+        reason: 'key_file_not_writable',
+        message: expect.stringContaining('EISDIR') as string,
+      }),
+    );
+    expect(readdirSync(folder)).toEqual(['folder', 'key.json']);
   });
 });

@@ -3,15 +3,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { askHealth } from '../../src/cli/server/askHealth';
+import { queryHealth } from '../../src/cli/server/askHealth';
 import { writeRunFile } from '../../src/cli/runFile';
-import { makeCa, makeServerCertificate } from '../../src/rpc/tls/certificates';
+import { createCa, createServerCertificate } from '../../src/api/tls/certificates';
 import { plantroomHere } from '../support/commandInProcess';
 import { engines } from '../support/engines';
 import { startTestApp, type TestApp } from '../support/testApp';
 
-/** Serves on a free port until `work` is done. */
-async function withServer(server: Http2Server | Http2SecureServer, work: (address: string) => Promise<void>): Promise<void> {
+/** Runs a server on a free port until `work` is done. */
+async function withServer(
+  server: Http2Server | Http2SecureServer,
+  work: (address: string) => Promise<void>,
+): Promise<void> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   try {
     await work(`127.0.0.1:${(server.address() as AddressInfo).port}`);
@@ -20,8 +23,8 @@ async function withServer(server: Http2Server | Http2SecureServer, work: (addres
   }
 }
 
-/** A server that answers every call with these bytes. */
-function answering(bytes: readonly number[]): Http2Server {
+/** Creates a server that answers every call with these bytes. */
+function createAnsweringServer(bytes: readonly number[]): Http2Server {
   return createServer().on('stream', (stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     stream.end(Buffer.from(bytes));
@@ -43,22 +46,40 @@ describe('plantroom health', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const runs = (grpc: string, tls: boolean): void => writeRunFile(folder, { grpc, http: null, metrics: null, tls, ca: null, organizationId: null, pid: process.pid, startedAt: '2026-01-01T00:00:00Z' });
+  const runs = (grpc: string, tls: boolean): void =>
+    writeRunFile(folder, {
+      grpc,
+      http: null,
+      metrics: null,
+      tls,
+      ca: null,
+      organizationId: null,
+      pid: process.pid,
+      startedAt: '2026-01-01T00:00:00Z',
+    });
 
-  it('fails while no server says that it runs', async () => {
+  it('fails if no server is running', async () => {
     const ended = await health();
     expect(ended.code).toBe(1);
-    expect(JSON.parse(ended.stdout)).toEqual({ state: 'absent', address: null, message: expect.stringContaining(folder) });
+    expect(JSON.parse(ended.stdout)).toEqual({
+      state: 'absent',
+      address: null,
+      message: expect.stringContaining(folder),
+    });
   });
 
-  it('asks the server of the data folder over TLS', async () => {
+  it('checks the server of the data folder over TLS', async () => {
     const { grpc } = app.app.addresses;
     runs(grpc, true);
     const ended = await health();
-    expect({ ...ended, stdout: JSON.parse(ended.stdout) as unknown }).toEqual({ code: 0, stdout: { state: 'serving', address: grpc, message: `it serves on ${grpc}` }, stderr: '' });
+    expect({ ...ended, stdout: JSON.parse(ended.stdout) as unknown }).toEqual({
+      code: 0,
+      stdout: { state: 'serving', address: grpc, message: `serving on ${grpc}` },
+      stderr: '',
+    });
   });
 
-  it('tells a leftover of a server that was killed from one that runs', async () => {
+  it('distinguishes the leftovers of a killed server from a running server', async () => {
     const free = createNetServer();
     await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve));
     const { port } = free.address() as AddressInfo;
@@ -66,20 +87,30 @@ describe('plantroom health', () => {
     runs(`127.0.0.1:${port}`, true);
     const ended = await health();
     expect(ended.code).toBe(1);
-    expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'silent', message: expect.stringContaining('ECONNREFUSED') });
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      state: 'silent',
+      message: expect.stringContaining('ECONNREFUSED'),
+    });
   });
 
   it.each([
-    ['one that is stopping', [0, 0, 0, 0, 2, 8, 2], 'not_serving'],
-    ['what is no Plantroom', [1, 2, 3], 'silent'],
-  ])('does not take %s for healthy', async (_, bytes, state) => {
-    await withServer(answering(bytes), async (address) => expect(await askHealth(address, true)).toMatchObject({ state }));
+    ['a server that is shutting down', [0, 0, 0, 0, 2, 8, 2], 'not_serving'],
+    ['a server other than Plantroom', [1, 2, 3], 'silent'],
+  ])('does not treat %s as healthy', async (_, bytes, state) => {
+    await withServer(createAnsweringServer(bytes), async (address) =>
+      expect(await queryHealth(address, true)).toMatchObject({ state }),
+    );
   });
 
-  it('takes a server that asks for a client certificate as serving: it is there', async () => {
-    const ca = await makeCa(Date.now());
-    const { cert, key } = await makeServerCertificate(ca, ['localhost'], Date.now());
+  it('treats a server that requires a client certificate as running', async () => {
+    const ca = await createCa(Date.now());
+    const { cert, key } = await createServerCertificate(ca, ['localhost'], Date.now());
     const server = createSecureServer({ cert, key, ca: ca.cert, requestCert: true, rejectUnauthorized: true });
-    await withServer(server, async (address) => expect(await askHealth(address, false)).toMatchObject({ state: 'serving', message: expect.stringContaining('client certificate') }));
+    await withServer(server, async (address) =>
+      expect(await queryHealth(address, false)).toMatchObject({
+        state: 'serving',
+        message: expect.stringContaining('client certificate'),
+      }),
+    );
   });
 });

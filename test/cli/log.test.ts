@@ -9,19 +9,26 @@ import { buildSync } from 'esbuild';
 
 const LINES = 60_000;
 const LIMIT = 8 * 1024 * 1024;
-// Faster than anybody can read: about 20 MB before the event loop turns.
+// Writes faster than any reader can read: about 20 MB before the event loop continues.
 const PROGRAM = `
-import { processLog } from './src/cli/log';
-const { log } = processLog('info');
+import { createProcessLog } from './src/cli/log';
+const { log } = createProcessLog({ level: 'info', format: 'auto' });
 for (let n = 0; n < ${LINES}; n += 1) log.info({ n, padding: 'x'.repeat(270) }, 'test.line');
 setInterval(() => {}, 1000);
 `;
 
-/** A program in TypeScript as a process of its own; `stdout` as for spawn. */
+/** Starts a TypeScript program in its own process. `stdout` has the same meaning as for spawn. */
 function start(source: string, stdout: 'pipe' | number): { child: ChildProcess; remove: () => void } {
   const folder = mkdtempSync(join(tmpdir(), 'plantroom-log-'));
   const outfile = join(folder, 'program.js');
-  buildSync({ stdin: { contents: source, loader: 'ts', resolveDir: process.cwd() }, bundle: true, platform: 'node', format: 'cjs', outfile, logLevel: 'silent' });
+  buildSync({
+    stdin: { contents: source, loader: 'ts', resolveDir: process.cwd() },
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    outfile,
+    logLevel: 'silent',
+  });
   const child = spawn(process.execPath, [outfile], { stdio: ['ignore', stdout, 'pipe'] });
   const remove = (): void => {
     child.kill('SIGKILL');
@@ -31,8 +38,8 @@ function start(source: string, stdout: 'pipe' | number): { child: ChildProcess; 
 }
 
 const ENDS = `
-import { processLog } from './src/cli/log';
-const { log, flush } = processLog('info');
+import { createProcessLog } from './src/cli/log';
+const { log, flush } = createProcessLog({ level: 'info', format: 'auto' });
 for (let n = 0; n < 2000; n += 1) log.info({ n, padding: 'x'.repeat(270) }, 'test.line');
 log.error({}, 'test.last');
 setTimeout(() => {
@@ -43,19 +50,22 @@ setTimeout(() => {
 }, 300);
 `;
 
-it.each(['a disk that is full', 'a reader who does not read'])('keeps the process alive before %s, and does not hold up its end', async (where) => {
-  const full = where.includes('full') ? openSync('/dev/full', 'w') : undefined;
-  const { child, remove } = start(ENDS, full ?? 'pipe');
-  try {
-    const [said, [code]] = await Promise.all([text(child.stderr as NodeJS.ReadableStream), once(child, 'exit')]);
-    expect({ code, said }).toEqual({ code: 3, said: 'lives' });
-  } finally {
-    remove();
-    if (full !== undefined) closeSync(full);
-  }
-});
+it.each(['a full disk', 'a blocked reader'])(
+  'keeps the process alive before %s, and does not delay its exit',
+  async (where) => {
+    const full = where.includes('full') ? openSync('/dev/full', 'w') : undefined;
+    const { child, remove } = start(ENDS, full ?? 'pipe');
+    try {
+      const [output, [code]] = await Promise.all([text(child.stderr as NodeJS.ReadableStream), once(child, 'exit')]);
+      expect({ code, output }).toEqual({ code: 3, output: 'lives' });
+    } finally {
+      remove();
+      if (full !== undefined) closeSync(full);
+    }
+  },
+);
 
-it('keeps no more than 8 MiB for a reader who does not read, and says how many lines it dropped when he reads again', async () => {
+it('buffers at most 8 MiB for a blocked reader, and reports the number of dropped lines when reading resumes', async () => {
   const { child, remove } = start(PROGRAM, 'pipe');
   try {
     let bytes = 0;
@@ -67,7 +77,7 @@ it('keeps no more than 8 MiB for a reader who does not read, and says how many l
       if (dropped !== undefined) break;
       read += 1;
       bytes += line.length + 1;
-      if (fields['n'] === LINES - 1) break; // nothing was dropped
+      if (fields['n'] === LINES - 1) break; // No line was dropped.
     }
     expect(dropped).toBe(LINES - read);
     expect(bytes).toBeLessThanOrEqual(LIMIT);

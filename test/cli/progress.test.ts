@@ -1,6 +1,6 @@
 import { Progress } from '../../src/cli/progress';
 
-function drawn(terminal: { readonly isTTY?: boolean }, steps: readonly number[]): string[] {
+function drawProgress(terminal: { readonly isTTY?: boolean }, steps: readonly number[]): string[] {
   let now = 0;
   const written: string[] = [];
   const progress = new Progress(steps.length, { ...terminal, write: (text: string) => written.push(text) }, () => now);
@@ -13,12 +13,16 @@ function drawn(terminal: { readonly isTTY?: boolean }, steps: readonly number[])
 }
 
 describe('the progress bar', () => {
-  it('draws what is done after half a second, ten times a second at most, and goes away', () => {
-    expect(drawn({ isTTY: true }, [100, 500, 550, 600])).toEqual(['\r\u001b[K[############------------] 2/4  s1.js', '\r\u001b[K[########################] 4/4  s3.js', '\r\u001b[K']);
+  it('is drawn after half a second, at most ten times a second, and is cleared at the end', () => {
+    expect(drawProgress({ isTTY: true }, [100, 500, 550, 600])).toEqual([
+      '\r\u001b[K[############------------] 2/4  s1.js',
+      '\r\u001b[K[########################] 4/4  s3.js',
+      '\r\u001b[K',
+    ]);
   });
 
-  it('draws nothing for quick work, or where nobody watches', () => {
-    expect(drawn({ isTTY: true }, [10, 20])).toEqual([]);
-    expect(drawn({}, [1000, 2000])).toEqual([]);
+  it('is not drawn for short work, or without a terminal', () => {
+    expect(drawProgress({ isTTY: true }, [10, 20])).toEqual([]);
+    expect(drawProgress({}, [1000, 2000])).toEqual([]);
   });
 });

@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { simulatedDevices } from '../../src/cli/simulate/simulatedDevices';
+import { createSimulatedDevices } from '../../src/cli/simulate/simulatedDevices';
 import { simulateGateway, type GatewayFlags } from '../../src/cli/simulate/gateway/simulateGateway';
 import { runSimulator } from '../../src/cli/simulate/gateway/simulator';
 import type { SimulatorEvent, SimulatorOptions } from '../../src/cli/simulate/gateway/simulatorOptions';
-import { simulatorStore } from '../../src/cli/simulate/gateway/simulatorStore';
+import { createSimulatorStore } from '../../src/cli/simulate/gateway/simulatorStore';
 import { memoryStore } from '../../src/client/gateway';
-import { CommandResultCode, GatewayStore, KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
+import { CommandResultCode, GatewayStore, CommandSnapshotStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { FakePlantroom } from '../support/fakePlantroom';
 
 describe('the simulated gateway', () => {
@@ -31,30 +31,30 @@ describe('the simulated gateway', () => {
     server.stop();
   });
 
-  function play(options: Partial<SimulatorOptions> = {}): void {
-    const usual: SimulatorOptions = {
+  function startSimulator(options: Partial<SimulatorOptions> = {}): void {
+    const defaults: SimulatorOptions = {
       address: server.address,
       security: { insecure: true },
       key: 'k',
       organizationId: 'o',
       connectionId: 'c',
       gatewayId: 'g',
-      devices: simulatedDevices(['valve-1', 'room-1']),
+      devices: createSimulatedDevices(['valve-1', 'room-1']),
       store: memoryStore(),
       uplinkIntervalMs: 0,
       answerDelayMs: 0,
       answer: 'accept',
-      dropReceived: false,
+      sendReceipts: true,
       backoffMs: () => 1,
     };
-    running = runSimulator({ ...usual, ...options }, stop.signal, (event) => {
+    running = runSimulator({ ...defaults, ...options }, stop.signal, (event) => {
       events.push(event);
       for (const wake of wakers.splice(0)) wake();
     });
   }
 
   /** Resolves with the first event of this name. */
-  async function happened(name: SimulatorEvent['event']): Promise<SimulatorEvent> {
+  async function waitForEvent(name: SimulatorEvent['event']): Promise<SimulatorEvent> {
     for (;;) {
       const found = events.find(({ event }) => event === name);
       if (found) return found;
@@ -62,20 +62,41 @@ describe('the simulated gateway', () => {
     }
   }
 
-  it('says who it is, takes a command, answers it, and sends what the device shows then', async () => {
-    play();
+  it('identifies itself, receives a command, answers it, and sends the new device state', async () => {
+    startSimulator();
     const stream = await server.stream(0);
-    expect(await stream.next('hello')).toMatchObject({ connectionId: 'c', gatewayId: 'g', bootId: expect.any(String), store: GatewayStore.GATEWAY_STORE_VOLATILE, known: [], lowestProtocolVersion: 1, highestProtocolVersion: 1, software: expect.stringMatching(/^plantroom simulate \d/) });
+    expect(await stream.next('hello')).toMatchObject({
+      connectionId: 'c',
+      gatewayId: 'g',
+      bootId: expect.any(String),
+      store: GatewayStore.GATEWAY_STORE_VOLATILE,
+      known: [],
+      lowestProtocolVersion: 1,
+      highestProtocolVersion: 1,
+      software: expect.stringMatching(/^plantroom simulate \d/),
+    });
     stream.welcome();
     stream.command('e1');
     expect(await stream.next('commandReceived')).toMatchObject({ executionId: 'e1' });
-    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'e1', result: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED, message: 'position is 40' });
-    expect(await stream.next('uplink')).toMatchObject({ clientDeviceId: 'valve-1', payload: { $case: 'json', value: { position: 40 } } });
-    expect(events.map((event) => event.event)).toEqual(['gateway.attached', 'command.taken', 'command.answered', 'uplink.sent']);
+    expect(await stream.next('commandResult')).toMatchObject({
+      executionId: 'e1',
+      result: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED,
+      message: 'position is 40',
+    });
+    expect(await stream.next('uplink')).toMatchObject({
+      clientDeviceId: 'valve-1',
+      payload: { $case: 'json', value: { position: 40 } },
+    });
+    expect(events.map((event) => event.event)).toEqual([
+      'gateway.attached',
+      'command.taken',
+      'command.answered',
+      'uplink.sent',
+    ]);
   });
 
-  it('sends bytes where it is told to: hundredths, two bytes each', async () => {
-    play({ raw: true, devices: simulatedDevices(['valve-1']) });
+  it('sends bytes if configured: hundredths, two bytes each', async () => {
+    startSimulator({ binaryPayload: true, devices: createSimulatedDevices(['valve-1']) });
     const stream = await server.stream(0);
     await stream.next('hello');
     stream.welcome();
@@ -84,37 +105,51 @@ describe('the simulated gateway', () => {
     await stream.next('commandResult');
     const { payload, fPort } = await stream.next('uplink');
     if (payload?.$case !== 'bytes') throw new Error('the simulator sent no bytes');
-    expect([fPort, payload.value.readInt16BE(0), payload.value.readInt16BE(4), payload.value.length]).toEqual([2, 4000, 310, 6]);
+    expect([fPort, payload.value.readInt16BE(0), payload.value.readInt16BE(4), payload.value.length]).toEqual([
+      2, 4000, 310, 6,
+    ]);
     expect(events.at(-1)).toMatchObject({ event: 'uplink.sent', fields: { bytes: payload.value.toString('hex') } });
   });
 
-  it('does each execution once, and tells again what it knows of it', async () => {
-    const [valve] = simulatedDevices(['valve-1']);
+  it('runs each execution once, and repeats its known result', async () => {
+    const [valve] = createSimulatedDevices(['valve-1']);
     let acted = 0;
-    const counted = { clientDeviceId: 'valve-1', read: () => ({}), act: (payload: unknown) => ((acted += 1), valve?.act(payload) ?? { ok: true as const, message: '' }) };
-    play({ devices: [counted] });
+    const countingValve = {
+      clientDeviceId: 'valve-1',
+      read: () => ({}),
+      act: (payload: unknown) => ((acted += 1), valve?.act(payload) ?? { ok: true as const, message: '' }),
+    };
+    startSimulator({ devices: [countingValve] });
     const stream = await server.stream(0);
     stream.welcome();
     stream.command('e1');
     await stream.next('commandResult');
-    const told = stream.messages.length;
+    const countBeforeRepeat = stream.messages.length;
     stream.command('e1', { attempt: 2 });
-    expect(await stream.next('commandResult', told)).toMatchObject({ executionId: 'e1', result: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED });
+    expect(await stream.next('commandResult', countBeforeRepeat)).toMatchObject({
+      executionId: 'e1',
+      result: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED,
+    });
     stream.ackResult('e1');
-    const again = stream.messages.length;
+    const countBeforeSecond = stream.messages.length;
     stream.command('e1', { attempt: 3 });
-    await stream.next('commandResult', again);
+    await stream.next('commandResult', countBeforeSecond);
     expect(acted).toBe(1);
   });
 
   it.each([
     ['reject', { answer: 'reject' }, {}, CommandResultCode.COMMAND_RESULT_CODE_REJECTED],
     ['no answer', { answer: 'no_answer' }, {}, CommandResultCode.COMMAND_RESULT_CODE_NO_ANSWER],
-    ['a device that it does not have', {}, { clientDeviceId: 'valve-9' }, CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE],
-    ['a command that is too late', {}, { expiresIn: { seconds: -1, nanos: 0 } }, CommandResultCode.COMMAND_RESULT_CODE_EXPIRED],
-    ['a payload that the device does not take', {}, { payload: { $case: 'json', value: { position: 400 } } }, CommandResultCode.COMMAND_RESULT_CODE_REJECTED],
-  ] as const)('answers as it was told: %s', async (_, options, command, result) => {
-    play(options);
+    ['an unknown device', {}, { clientDeviceId: 'valve-9' }, CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE],
+    ['an expired command', {}, { expiresIn: { seconds: -1, nanos: 0 } }, CommandResultCode.COMMAND_RESULT_CODE_EXPIRED],
+    [
+      'an invalid payload',
+      {},
+      { payload: { $case: 'json', value: { position: 400 } } },
+      CommandResultCode.COMMAND_RESULT_CODE_REJECTED,
+    ],
+  ] as const)('answers as configured: %s', async (_, options, command, result) => {
+    startSimulator(options);
     const stream = await server.stream(0);
     stream.welcome();
     stream.command('e1', command);
@@ -124,44 +159,58 @@ describe('the simulated gateway', () => {
   it.each([
     ['a position', 'valve-1', Buffer.from([1, 55]), { position: 55 }],
     ['a relay', 'relay-1', Buffer.from([1, 1]), { relays: [false, true], power: 42 }],
-  ])('does what bytes say: %s', async (_, clientDeviceId, value, shown) => {
-    play({ devices: simulatedDevices(['valve-1', 'relay-1']) });
+  ])('interprets bytes: %s', async (_, clientDeviceId, value, shown) => {
+    startSimulator({ devices: createSimulatedDevices(['valve-1', 'relay-1']) });
     const stream = await server.stream(0);
     stream.welcome();
     stream.command('e1', { clientDeviceId, payload: { $case: 'bytes', value }, fPort: 10 });
-    expect(await stream.next('commandResult')).toMatchObject({ result: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED });
+    expect(await stream.next('commandResult')).toMatchObject({
+      result: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED,
+    });
     expect(await stream.next('uplink')).toMatchObject({ clientDeviceId, payload: { $case: 'json', value: shown } });
-    expect(events.find((event) => event.event === 'command.taken')?.fields).toMatchObject({ payload: value.toString('hex'), f_port: 10 });
+    expect(events.find((event) => event.event === 'command.taken')?.fields).toMatchObject({
+      payload: value.toString('hex'),
+      f_port: 10,
+    });
   });
 
   it.each([
     ['a valve', 'valve-1', Buffer.from([1, 101])],
-    ['a valve that gets less than its bytes', 'valve-1', Buffer.from([40])],
+    ['a valve that receives too few bytes', 'valve-1', Buffer.from([40])],
     ['a relay', 'relay-1', Buffer.from([0])],
-  ])('answers no to bytes that mean nothing to %s', async (_, clientDeviceId, value) => {
-    play({ devices: simulatedDevices(['valve-1', 'relay-1']) });
+  ])('rejects bytes without a meaning for %s', async (_, clientDeviceId, value) => {
+    startSimulator({ devices: createSimulatedDevices(['valve-1', 'relay-1']) });
     const stream = await server.stream(0);
     stream.welcome();
     stream.command('e1', { clientDeviceId, payload: { $case: 'bytes', value } });
-    expect(await stream.next('commandResult')).toMatchObject({ result: CommandResultCode.COMMAND_RESULT_CODE_REJECTED });
+    expect(await stream.next('commandResult')).toMatchObject({
+      result: CommandResultCode.COMMAND_RESULT_CODE_REJECTED,
+    });
   });
 
-  it('shows the settings that commands gave a device with what it measures, also after the next command', async () => {
-    play();
+  it('includes the settings of earlier commands in measurements, also after the next command', async () => {
+    startSimulator();
     const stream = await server.stream(0);
     stream.welcome();
     stream.command('e1', { payload: { $case: 'json', value: { mode: 'eco', limits: { low: 5 } } } });
-    expect(await stream.next('uplink')).toMatchObject({ payload: { value: { position: 0, mode: 'eco', limits: { low: 5 }, battery: 3.1 } } });
-    const seen = stream.messages.length;
+    expect(await stream.next('uplink')).toMatchObject({
+      payload: { value: { position: 0, mode: 'eco', limits: { low: 5 }, battery: 3.1 } },
+    });
+    const messagesSoFar = stream.messages.length;
     stream.command('e2', { payload: { $case: 'json', value: { mode: 'boost', position: 90 } } });
-    expect(await stream.next('uplink', seen)).toMatchObject({ payload: { value: { position: 90, mode: 'boost', limits: { low: 5 } } } });
+    expect(await stream.next('uplink', messagesSoFar)).toMatchObject({
+      payload: { value: { position: 90, mode: 'boost', limits: { low: 5 } } },
+    });
     const then = stream.messages.length;
     stream.command('e3', { payload: { $case: 'json', value: { note: 'x'.repeat(20_000) } } });
-    expect(await stream.next('commandResult', then)).toMatchObject({ result: CommandResultCode.COMMAND_RESULT_CODE_REJECTED, code: 'too_many_settings' });
+    expect(await stream.next('commandResult', then)).toMatchObject({
+      result: CommandResultCode.COMMAND_RESULT_CODE_REJECTED,
+      code: 'too_many_settings',
+    });
   });
 
-  it('can keep silent about the reception', async () => {
-    play({ dropReceived: true });
+  it('can skip the receipt', async () => {
+    startSimulator({ sendReceipts: false });
     const stream = await server.stream(0);
     stream.welcome();
     stream.command('e1');
@@ -169,61 +218,85 @@ describe('the simulated gateway', () => {
     expect(stream.messages.map((message) => message.$case)).not.toContain('commandReceived');
   });
 
-  it('drops a command that was withdrawn before it was done', async () => {
-    play({ answerDelayMs: 60_000 });
+  it('drops a command that was withdrawn before it ran', async () => {
+    startSimulator({ answerDelayMs: 60_000 });
     const stream = await server.stream(0);
     stream.welcome();
     stream.command('e1');
     await stream.next('commandReceived');
-    stream.send({ $case: 'withdraw', value: { executionId: 'e1' } });
-    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'e1', result: CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE, code: 'withdrawn' });
+    stream.send({ $case: 'cancelCommand', value: { executionId: 'e1' } });
+    expect(await stream.next('commandResult')).toMatchObject({
+      executionId: 'e1',
+      result: CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE,
+      code: 'withdrawn',
+    });
   });
 
-  it('comes back after a cut with what was not acknowledged, and forgets what was', async () => {
-    play();
+  it('resends unacknowledged messages after a disconnect, and forgets acknowledged ones', async () => {
+    startSimulator();
     const first = await server.stream(0);
     first.welcome();
     first.command('done');
     await first.next('commandResult');
     first.ackResult('done');
     first.ackUplink((await first.next('uplink')).uplinkId);
-    const seen = first.messages.length;
+    const messagesSoFar = first.messages.length;
     first.command('open');
-    await first.next('commandResult', seen);
-    const { uplinkId } = await first.next('uplink', seen);
+    await first.next('commandResult', messagesSoFar);
+    const { uplinkId } = await first.next('uplink', messagesSoFar);
     first.fail(status.UNAVAILABLE, 'cut');
     const second = await server.stream(1);
     const hello = await second.next('hello');
-    expect(hello.known.map(({ executionId, status: known }) => [executionId, known])).toEqual([['open', KnownStatus.KNOWN_STATUS_ACCEPTED]]);
+    expect(hello.known.map(({ executionId, status: known }) => [executionId, known])).toEqual([
+      ['open', CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_ACCEPTED],
+    ]);
     expect(hello.bootId).toBe((await first.next('hello')).bootId);
     second.welcome();
     expect(await second.next('commandResult')).toMatchObject({ executionId: 'open' });
     expect(await second.next('uplink')).toMatchObject({ uplinkId });
   });
 
-  it('ends when the server will never take it', async () => {
-    play();
+  it('exits if the server rejects it permanently', async () => {
+    startSimulator();
     (await server.stream(0)).fail(status.NOT_FOUND, 'no such connection');
-    await expect(running).rejects.toMatchObject({ reason: 'simulator_refused', message: expect.stringContaining('no such connection') });
+    await expect(running).rejects.toMatchObject({
+      reason: 'connection_refused',
+      message: expect.stringContaining('no such connection'),
+    });
   });
 
-  it('speaks of the flags of the command line where it reaches no Plantroom', async () => {
-    play({ security: {} });
-    const { fields } = await happened('gateway.detached');
-    expect(fields).toMatchObject({ status: 'UNAVAILABLE', message: expect.stringMatching(/^the server at .* cannot be reached, .*\(--ca\), .*\(--plaintext\) \(.+\)$/) });
+  it('names the command line flags if it reaches no Plantroom server', async () => {
+    startSimulator({ security: {} });
+    const { fields } = await waitForEvent('gateway.detached');
+    expect(fields).toMatchObject({
+      status: 'UNAVAILABLE',
+      message: expect.stringMatching(/^cannot reach the server at .*\(--ca\), .*\(--plaintext\) \(.+\)$/),
+    });
     expect(JSON.stringify(fields)).not.toContain('insecure');
   });
 
   it.each([
     ['--delay must be at most 24d', { delay: 30 * 86_400_000 }],
-    ['give it as it was shown when it was made: --key,', { key: 'bad key' }],
-  ])('refuses what it cannot play, by its flag: %s', async (message, flags) => {
-    const usual: GatewayFlags = { address: server.address, plaintext: true, key: 'k', organization: 'o', connection: 'c', interval: 0, delay: 0, answer: true };
-    await expect(simulateGateway({ ...usual, ...flags })).rejects.toMatchObject({ name: 'UsageError', message: expect.stringContaining(message) });
+    ['set the key exactly as it was shown at its creation, with --key,', { key: 'bad key' }],
+  ])('rejects an invalid option by its flag: %s', async (message, flags) => {
+    const defaults: GatewayFlags = {
+      address: server.address,
+      plaintext: true,
+      key: 'k',
+      organization: 'o',
+      connection: 'c',
+      interval: 0,
+      delay: 0,
+      receipts: true,
+    };
+    await expect(simulateGateway({ ...defaults, ...flags })).rejects.toMatchObject({
+      name: 'UsageError',
+      message: expect.stringContaining(message),
+    });
   });
 
-  it('ends its stream in peace when it is told to stop', async () => {
-    play();
+  it('closes its stream cleanly when it is stopped', async () => {
+    startSimulator();
     const stream = await server.stream(0);
     stream.welcome();
     await stream.next('hello');
@@ -231,12 +304,12 @@ describe('the simulated gateway', () => {
     await expect(running).resolves.toBeUndefined();
   });
 
-  it('keeps what the server has not acknowledged in a file over a restart, and its name with it', async () => {
+  it('keeps unacknowledged messages and its name in a file across a restart', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'plantroom-gateway-'));
     try {
       const file = join(folder, 'gateway.db');
-      const own = { gatewayId: undefined, devices: simulatedDevices(['valve-1']) };
-      play({ ...own, store: simulatorStore(file, false) });
+      const own = { gatewayId: undefined, devices: createSimulatedDevices(['valve-1']) };
+      startSimulator({ ...own, store: createSimulatorStore(file, false) });
       const first = await server.stream(0);
       first.welcome();
       first.command('done');
@@ -246,10 +319,23 @@ describe('the simulated gateway', () => {
       stop.abort();
       await running;
       stop = new AbortController();
-      play({ ...own, store: simulatorStore(file, true) });
+      startSimulator({ ...own, store: createSimulatorStore(file, true) });
       const second = await server.stream(1);
-      expect(await second.next('hello')).toMatchObject({ gatewayId: hello.gatewayId, store: GatewayStore.GATEWAY_STORE_VOLATILE, known: [{ executionId: 'done', status: KnownStatus.KNOWN_STATUS_ACCEPTED, message: 'position is 40' }] });
-      expect([hello.store, hello.bootId === (await second.next('hello')).bootId]).toEqual([GatewayStore.GATEWAY_STORE_DURABLE, false]);
+      expect(await second.next('hello')).toMatchObject({
+        gatewayId: hello.gatewayId,
+        store: GatewayStore.GATEWAY_STORE_VOLATILE,
+        known: [
+          {
+            executionId: 'done',
+            status: CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_ACCEPTED,
+            message: 'position is 40',
+          },
+        ],
+      });
+      expect([hello.store, hello.bootId === (await second.next('hello')).bootId]).toEqual([
+        GatewayStore.GATEWAY_STORE_DURABLE,
+        false,
+      ]);
       second.welcome();
       expect(await second.next('uplink')).toMatchObject({ uplinkId });
     } finally {
@@ -257,31 +343,46 @@ describe('the simulated gateway', () => {
     }
   });
 
-  it('says what it knows when it is stopped: a command that its device has not done was not done', async () => {
-    play({ answerDelayMs: 60_000 });
+  it('reports at a stop that a command that its device has not run was not run', async () => {
+    startSimulator({ answerDelayMs: 60_000 });
     const stream = await server.stream(0);
     stream.welcome();
     stream.command('e1');
     await stream.next('commandReceived');
     stop.abort();
     await running;
-    expect(await stream.next('commandResult')).toMatchObject({ executionId: 'e1', result: CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE, code: 'gateway_stopped' });
+    expect(await stream.next('commandResult')).toMatchObject({
+      executionId: 'e1',
+      result: CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE,
+      code: 'gateway_stopped',
+    });
   });
 
-  it('says which uplinks it drops while the server is away for long', async () => {
-    play({ devices: simulatedDevices(Array.from({ length: 1001 }, (_, at) => `room-${at + 1}`)), uplinkIntervalMs: 3_600_000 });
+  it('reports the uplinks that it drops while the server is unreachable for long', async () => {
+    startSimulator({
+      devices: createSimulatedDevices(Array.from({ length: 1001 }, (_, at) => `room-${at + 1}`)),
+      uplinkIntervalMs: 3_600_000,
+    });
     await server.stream(0);
-    expect((await happened('uplink.dropped')).fields).toEqual({ uplink_id: expect.any(String), device: 'room-1001', reason: 'uplinks_full', message: expect.any(String) });
+    expect((await waitForEvent('uplink.dropped')).fields).toEqual({
+      uplink_id: expect.any(String),
+      device: 'room-1001',
+      reason: 'uplinks_full',
+      message: expect.any(String),
+    });
   });
 
-  it('does not run on the file of an earlier version, on one of another program, or where it would not fit', async () => {
+  it('rejects the file of an earlier version or of another program, and a file that would not fit', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'plantroom-gateway-'));
     try {
       writeFileSync(join(folder, 'store.json'), '[]');
-      play({ store: simulatorStore(join(folder, 'store.json'), false) });
+      startSimulator({ store: createSimulatorStore(join(folder, 'store.json'), false) });
       await expect(running).rejects.toMatchObject({ name: 'GatewayError', reason: 'store_of_another' });
-      play({ connectionId: '' });
-      await expect(running).rejects.toMatchObject({ name: 'UsageError', message: expect.stringContaining('connectionId') });
+      startSimulator({ connectionId: '' });
+      await expect(running).rejects.toMatchObject({
+        name: 'UsageError',
+        message: expect.stringContaining('connectionId'),
+      });
       running = Promise.resolve();
     } finally {
       rmSync(folder, { recursive: true });

@@ -1,12 +1,12 @@
-import { stopSignals } from '../../src/cli/server/stopSignals';
+import { listenForStopSignals } from '../../src/cli/server/stopSignals';
 import { TestClock } from '../support/testClock';
 
-describe('a stop', () => {
-  it('is asked for once, also when terminal and npm both pass it on, and hurried by a second wish', async () => {
+describe('a stop signal', () => {
+  it('counts once if both terminal and npm forward it, and a second request forces the stop', async () => {
     const clock = new TestClock();
     const before = process.listenerCount('SIGTERM');
     const hurried: string[] = [];
-    const signals = stopSignals(clock, (signal) => hurried.push(signal));
+    const signals = listenForStopSignals(clock, (signal) => hurried.push(signal));
     process.emit('SIGINT', 'SIGINT');
     process.emit('SIGINT', 'SIGINT');
     clock.advance(999);

@@ -5,8 +5,8 @@ import { createPlantroomClient, isPlantroomError } from '../../src/client';
 const right = { address: 'localhost:50051', apiKey: 'plr_secret', organizationId: 'org-1', insecure: true } as const;
 const [pem = ''] = rootCertificates;
 
-/** The fields that are refused, with what is said of them. */
-function refused(options: object): Record<string, string> {
+/** Returns the rejected fields with their error messages. */
+function listViolations(options: object): Record<string, string> {
   try {
     createPlantroomClient({ ...right, ...options }).close();
   } catch (error) {
@@ -18,44 +18,65 @@ function refused(options: object): Record<string, string> {
   return {};
 }
 
-describe('the options of a client', () => {
+describe('client options', () => {
   test.each<[string, object, string, RegExp]>([
     ['no address', { address: undefined }, 'address', /host:port/],
     ['a URL', { address: 'https://plantroom.local:50051' }, 'address', /without a scheme/],
     ['an address without a port', { address: 'plantroom.local' }, 'address', /host:port/],
-    ['a port that is none', { address: 'plantroom.local:70000' }, 'address', /host:port/],
+    ['an invalid port', { address: 'plantroom.local:70000' }, 'address', /host:port/],
     ['an IPv6 address without brackets', { address: '::1:50051' }, 'address', /\[::1\]:50051/],
-    ['no key', { apiKey: '' }, 'apiKey', /must be given/],
-    ['a key from a file, with its line break', { apiKey: 'plr_secret\n' }, 'apiKey', /line break/],
-    ['no organization', { organizationId: undefined }, 'organizationId', /must be given/],
-    ['an organization of several words', { organizationId: 'My Company' }, 'organizationId', /white space/],
+    ['no key', { apiKey: '' }, 'apiKey', /is required/],
+    ['a key read from a file with its line break', { apiKey: 'plr_secret\n' }, 'apiKey', /line break/],
+    ['no organization', { organizationId: undefined }, 'organizationId', /is required/],
+    ['an organization with spaces', { organizationId: 'My Company' }, 'organizationId', /white space/],
     ['the name of a CA file', { insecure: false, ca: 'ca.pem' }, 'ca', /readFileSync\('ca.pem'\)/],
-    ['a broken CA', { insecure: false, ca: pem.replace(/[A-Z]{2}/g, 'A!') }, 'ca', /readFileSync|cannot be read/],
-    ['a cut CA', { insecure: false, ca: pem.slice(0, 200) }, 'ca', /cannot be read/],
-    ['a CA and no TLS', { ca: pem }, 'insecure', /exclude one another/],
-    ['no time at all', { deadlineMs: 0 }, 'deadlineMs', /whole number of milliseconds/],
-    ['more time than a timer has', { deadlineMs: Infinity }, 'deadlineMs', /2147483647/],
+    [
+      'a broken CA',
+      { insecure: false, ca: pem.replace(/[A-Z]{2}/g, 'A!') },
+      'ca',
+      /readFileSync|without a valid certificate/,
+    ],
+    ['a truncated CA', { insecure: false, ca: pem.slice(0, 200) }, 'ca', /without a valid certificate/],
+    ['a CA without TLS', { ca: pem }, 'insecure', /cannot be combined with ca/],
+    ['a time of zero', { deadlineMs: 0 }, 'deadlineMs', /whole number of milliseconds/],
+    ['a time longer than a timer supports', { deadlineMs: Infinity }, 'deadlineMs', /2147483647/],
     ['too many attempts', { retry: { attempts: 6 } }, 'retry.attempts', /1 .* to 5/],
-    ['half an attempt', { retry: { attempts: 1.5 } }, 'retry.attempts', /whole/],
-    ['no first pause', { retry: { firstPauseMs: 0 } }, 'retry.firstPauseMs', /1 or more/],
-    ['a pause that is no number', { retry: { longestPauseMs: Number.NaN } }, 'retry.longestPauseMs', /1 or more/],
+    ['a fractional number of attempts', { retry: { attempts: 1.5 } }, 'retry.attempts', /whole/],
+    ['a first pause of zero', { retry: { firstPauseMs: 0 } }, 'retry.firstPauseMs', /1 or more/],
+    ['a pause that is not a number', { retry: { longestPauseMs: Number.NaN } }, 'retry.longestPauseMs', /1 or more/],
     ['a CA that is neither text nor bytes', { insecure: false, ca: 5 }, 'ca', /readFileSync\('ca.pem'\)/],
-    ['a text where a switch belongs, which would do without TLS', { insecure: 'false' }, 'insecure', /true or false/],
-    ['retries that are none', { retry: null }, 'retry', /attempts, firstPauseMs/],
-    ['a misspelt name', { deadlinems: 5 }, 'deadlinems', /is no option; there are address.*deadlineMs/],
-    ['a misspelt name of a retry', { retry: { attempt: 2 } }, 'retry.attempt', /is no option; there are attempts/],
-  ])('refuse %s', (_, options, field, description) => {
-    const found = refused(options);
+    ['a string instead of a boolean that would turn TLS off', { insecure: 'false' }, 'insecure', /must be a boolean/],
+    ['invalid retries', { retry: null }, 'retry', /attempts, firstPauseMs/],
+    ['a misspelt option', { deadlinems: 5 }, 'deadlinems', /is not an option: use address.*deadlineMs/],
+    ['a misspelt retry option', { retry: { attempt: 2 } }, 'retry.attempt', /is not an option: use attempts/],
+  ])('reject %s', (_, options, field, description) => {
+    const found = listViolations(options);
     expect(Object.keys(found)).toEqual([field]);
     expect(found[field]).toMatch(description);
   });
 
-  test('must be there', () => {
-    for (const nothing of [undefined, null, 'localhost:50051']) expect(() => createPlantroomClient(nothing as never)).toThrow(expect.objectContaining({ reason: 'options_invalid', message: expect.stringMatching(/must be an object with address/) }));
+  test('are required', () => {
+    for (const nothing of [undefined, null, 'localhost:50051'])
+      expect(() => createPlantroomClient(nothing as never)).toThrow(
+        expect.objectContaining({
+          reason: 'options_invalid',
+          message: expect.stringMatching(/must be an object with address/),
+        }),
+      );
   });
 
-  test('are refused all at once', () => {
-    expect(Object.keys(refused({ address: '', apiKey: '', organizationId: '', deadlineMs: -1, retry: { attempts: 0, firstPauseMs: -1 } }))).toEqual(['address', 'apiKey', 'organizationId', 'deadlineMs', 'retry.attempts', 'retry.firstPauseMs']);
+  test('report all errors at once', () => {
+    expect(
+      Object.keys(
+        listViolations({
+          address: '',
+          apiKey: '',
+          organizationId: '',
+          deadlineMs: -1,
+          retry: { attempts: 0, firstPauseMs: -1 },
+        }),
+      ),
+    ).toEqual(['address', 'apiKey', 'organizationId', 'deadlineMs', 'retry.attempts', 'retry.firstPauseMs']);
   });
 
   test.each<[string, object]>([
@@ -64,19 +85,33 @@ describe('the options of a client', () => {
     ['a CA as bytes', { insecure: undefined, ca: new Uint8Array(Buffer.from(pem)) }],
     ['several CAs', { insecure: false, ca: `${pem}\n${rootCertificates[1] ?? ''}` }],
     ['the CAs of the machine', { insecure: false }],
-    ['a key by function', { apiKey: () => readFileSync('no such file', 'utf8') }],
+    ['a key function', { apiKey: () => readFileSync('no such file', 'utf8') }],
     ['every number', { deadlineMs: 2_147_483_647, retry: { attempts: 1, firstPauseMs: 1, longestPauseMs: 1 } }],
-  ])('take %s', (_, options) => expect(refused(options)).toEqual({}));
+  ])('accept %s', (_, options) => expect(listViolations(options)).toEqual({}));
 
-  test('of one call are checked with the call, and a key that cannot be had fails it', async () => {
+  test('for one call are checked with the call, and a failing API key function fails the call', async () => {
     const client = createPlantroomClient(right);
-    await expect(client.access.whoAmI({}, { deadlineMs: 0.5, requestId: 'two words' })).rejects.toMatchObject({ reason: 'options_invalid', violations: [{ field: 'deadlineMs' }, { field: 'requestId' }] });
-    await expect(client.readings.streamReadings({}, { requestId: '' }).next()).rejects.toMatchObject({ violations: [{ field: 'requestId' }] });
-    const wrong: [unknown, string][] = [[null, ''], [{ requestId: null }, 'requestId'], [{ signal: 5 }, 'signal'], [{ timeoutMs: 5 }, 'timeoutMs']];
-    for (const [options, field] of wrong) await expect(client.access.whoAmI({}, options as never)).rejects.toMatchObject({ reason: 'options_invalid', violations: [{ field }] });
+    await expect(client.access.whoAmI({}, { deadlineMs: 0.5, requestId: 'two words' })).rejects.toMatchObject({
+      reason: 'options_invalid',
+      violations: [{ field: 'deadlineMs' }, { field: 'requestId' }],
+    });
+    await expect(client.readings.streamReadings({}, { requestId: '' }).next()).rejects.toMatchObject({
+      violations: [{ field: 'requestId' }],
+    });
+    const invalidOptions: [unknown, string][] = [
+      [null, ''],
+      [{ requestId: null }, 'requestId'],
+      [{ signal: 5 }, 'signal'],
+      [{ timeoutMs: 5 }, 'timeoutMs'],
+    ];
+    for (const [options, field] of invalidOptions)
+      await expect(client.access.whoAmI({}, options as never)).rejects.toMatchObject({
+        reason: 'options_invalid',
+        violations: [{ field }],
+      });
     client.close();
-    const keyless = createPlantroomClient({ ...right, apiKey: () => readFileSync('no such file', 'utf8') });
-    await expect(keyless.access.whoAmI({})).rejects.toMatchObject({ code: 'ENOENT' });
-    keyless.close();
+    const clientWithoutKey = createPlantroomClient({ ...right, apiKey: () => readFileSync('no such file', 'utf8') });
+    await expect(clientWithoutKey.access.whoAmI({})).rejects.toMatchObject({ code: 'ENOENT' });
+    clientWithoutKey.close();
   });
 });

@@ -3,14 +3,19 @@ import { createPlantroomClient, type PlantroomClient } from '../../src/client';
 import { DownloadMediaResponse } from '../../src/client/gen/media/v1/media_service';
 import { FakeServices } from './fakeServices';
 
-const aTurn = async (): Promise<void> => await new Promise((resolve) => setImmediate(resolve));
+const waitOneTurn = async (): Promise<void> => await new Promise((resolve) => setImmediate(resolve));
 
-describe('streams of plantroom-client', () => {
+describe('plantroom-client streams', () => {
   const fake = new FakeServices();
   let client: PlantroomClient;
   beforeAll(async () => {
     await fake.start();
-    client = createPlantroomClient({ address: fake.address, apiKey: 'plr_key', organizationId: 'org-1', insecure: true });
+    client = createPlantroomClient({
+      address: fake.address,
+      apiKey: 'plr_key',
+      organizationId: 'org-1',
+      insecure: true,
+    });
   });
   afterAll(() => {
     client.close();
@@ -19,10 +24,10 @@ describe('streams of plantroom-client', () => {
   const MANY = 400;
   const chunk = Buffer.alloc(60_000, 7);
 
-  test('make the server wait for a slow reader, and tell it when the reader leaves', async () => {
+  test('slow the server down for a slow reader, and cancel the call when the reader stops', async () => {
     let sent = 0;
     let cancelled: (() => void) | undefined;
-    const left = new Promise<void>((resolve) => (cancelled = resolve));
+    const readerLeft = new Promise<void>((resolve) => (cancelled = resolve));
     const bytes = Buffer.from(DownloadMediaResponse.encode(DownloadMediaResponse.fromPartial({ chunk })).finish());
     fake.stream = (call) => {
       call.on('cancelled', () => cancelled?.());
@@ -38,22 +43,22 @@ describe('streams of plantroom-client', () => {
     for await (const response of client.media.downloadMedia({ id: 'm' })) {
       expect(response.chunk).toHaveLength(chunk.length);
       read += 1;
-      for (let turn = 0; turn < 20; turn += 1) await aTurn();
+      for (let turn = 0; turn < 20; turn += 1) await waitOneTurn();
       if (read === 10) break;
     }
-    await left;
+    await readerLeft;
     expect(sent).toBeLessThan(MANY / 2);
   });
 
-  test('read a source of an upload only as fast as the server does, and no more once it has answered', async () => {
-    let given = 0;
-    let tellReturned: (() => void) | undefined;
-    const returned = new Promise<void>((resolve) => (tellReturned = resolve));
+  test('read the source of an upload only as fast as the server, and stop after its response', async () => {
+    let chunksRead = 0;
+    let resolveReturned: (() => void) | undefined;
+    const returned = new Promise<void>((resolve) => (resolveReturned = resolve));
     async function* source(): AsyncGenerator<{ chunk: Uint8Array }> {
       try {
-        for (; given < MANY; given += 1) yield await Promise.resolve({ chunk });
+        for (; chunksRead < MANY; chunksRead += 1) yield await Promise.resolve({ chunk });
       } finally {
-        tellReturned?.();
+        resolveReturned?.();
       }
     }
     let atFirst = 0;
@@ -61,34 +66,52 @@ describe('streams of plantroom-client', () => {
       call.once('data', () => {
         call.pause();
         setTimeout(() => {
-          atFirst = given;
+          atFirst = chunksRead;
           done({ code: status.INVALID_ARGUMENT, details: 'no more' });
         }, 100);
       });
     };
-    await expect(client.media.uploadMedia(source())).rejects.toMatchObject({ status: 'INVALID_ARGUMENT', message: 'no more' });
+    await expect(client.media.uploadMedia(source())).rejects.toMatchObject({
+      status: 'INVALID_ARGUMENT',
+      message: 'no more',
+    });
     expect(atFirst).toBeLessThan(MANY / 2);
     await returned;
-    expect(given).toBeLessThan(MANY);
+    expect(chunksRead).toBeLessThan(MANY);
   });
 
-  test('leave a source that has nothing yet when the upload ends, and give it as much time as it takes', async () => {
-    let left = 0;
-    const silent = { [Symbol.asyncIterator]: () => ({ next: async () => await new Promise<never>(() => {}), return: async () => await Promise.resolve({ done: true as const, value: (left += 1) }) }) };
+  test('close an idle source when the upload ends, and set no time limit for it', async () => {
+    let closedSources = 0;
+    const silent = {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => await new Promise<never>(() => {}),
+        return: async () => await Promise.resolve({ done: true as const, value: (closedSources += 1) }),
+      }),
+    };
     fake.reader = (_, done) => done({ code: status.INVALID_ARGUMENT, details: 'no more' });
     await expect(client.media.uploadMedia(silent)).rejects.toMatchObject({ message: 'no more' });
     fake.reader = () => {};
-    await expect(client.media.uploadMedia(silent, { signal: AbortSignal.timeout(20) })).rejects.toMatchObject({ status: 'CANCELLED' });
-    await aTurn();
-    expect(left).toBe(2);
+    await expect(client.media.uploadMedia(silent, { signal: AbortSignal.timeout(20) })).rejects.toMatchObject({
+      status: 'CANCELLED',
+    });
+    await waitOneTurn();
+    expect(closedSources).toBe(2);
     fake.reader = (_, done) => void setTimeout(() => done(null, Buffer.alloc(0)), 60);
-    const hasty = createPlantroomClient({ address: fake.address, apiKey: 'plr_key', organizationId: 'org-1', insecure: true, deadlineMs: 20 });
-    await expect(hasty.media.uploadMedia([])).resolves.toBeDefined();
-    await expect(hasty.media.uploadMedia([], { deadlineMs: 20 })).rejects.toMatchObject({ status: 'DEADLINE_EXCEEDED' });
-    hasty.close();
+    const impatientClient = createPlantroomClient({
+      address: fake.address,
+      apiKey: 'plr_key',
+      organizationId: 'org-1',
+      insecure: true,
+      deadlineMs: 20,
+    });
+    await expect(impatientClient.media.uploadMedia([])).resolves.toBeDefined();
+    await expect(impatientClient.media.uploadMedia([], { deadlineMs: 20 })).rejects.toMatchObject({
+      status: 'DEADLINE_EXCEEDED',
+    });
+    impatientClient.close();
   });
 
-  test('bring what came before the error', async () => {
+  test('deliver all messages that arrived before the error', async () => {
     fake.stream = (call) => {
       for (let n = 0; n < 3; n += 1) call.write(Buffer.alloc(0));
       call.emit('error', { code: status.UNAVAILABLE, details: 'gone' });

@@ -1,11 +1,11 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** A link to a server that can lose the answers of a connection and then break. */
+/** A proxy to a server that can discard the responses on a connection and then break it. */
 export class CuttingProxy {
-  /** Connections that came. */
+  /** The number of accepted connections. */
   accepted = 0;
   private readonly sockets = new Set<Socket>();
-  private isDeaf = false;
+  private isDiscarding = false;
   private readonly server = createServer((client) => this.accept(client));
 
   constructor(private readonly target: number) {}
@@ -18,14 +18,14 @@ export class CuttingProxy {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** From now on what the server answers is lost; of connections that are there. */
+  /** Discards all further responses on the existing connections. */
   loseAnswers(): void {
-    this.isDeaf = true;
+    this.isDiscarding = true;
   }
 
-  /** Breaks every connection; a new one is whole. */
+  /** Breaks every connection. New connections work. */
   cut(): void {
-    this.isDeaf = false;
+    this.isDiscarding = false;
     for (const socket of this.sockets) socket.destroy();
   }
 
@@ -37,15 +37,18 @@ export class CuttingProxy {
   private accept(client: Socket): void {
     this.accepted += 1;
     const upstream = connect(this.target, '127.0.0.1');
-    for (const [socket, other] of [[client, upstream], [upstream, client]] as const) {
+    for (const [socket, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
       this.sockets.add(socket);
-      socket.on('error', () => {}); // its end says the same
+      socket.on('error', () => {}); // The close event reports the same.
       socket.on('close', () => {
         this.sockets.delete(socket);
         other.destroy();
       });
     }
     client.on('data', (data) => upstream.write(data));
-    upstream.on('data', (data) => this.isDeaf || client.write(data));
+    upstream.on('data', (data) => this.isDiscarding || client.write(data));
   }
 }

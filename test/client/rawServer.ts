@@ -1,34 +1,40 @@
 import { createServer, type Http2Session, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 
-/** What is done with a stream of HTTP/2. */
+/** Handles an HTTP/2 stream. */
 export type RawAnswer = (stream: ServerHttp2Stream) => void;
 
 const HEADERS = { ':status': 200, 'content-type': 'application/grpc' };
 
 /** Answers with an empty message. */
-export const wellAnswered: RawAnswer = (stream) => {
+export const answerEmpty: RawAnswer = (stream) => {
   stream.respond(HEADERS, { waitForTrailers: true });
   stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
   stream.end(Buffer.alloc(5));
 };
 /** Answers with these trailers alone. */
-export const trailers = (fields: Readonly<Record<string, string>>): RawAnswer => (stream) => stream.respond({ ...HEADERS, ...fields }, { endStream: true });
-/** Resets the stream with a code of HTTP/2. */
-export const reset = (code: number): RawAnswer => (stream) => stream.close(code);
+export const answerTrailers =
+  (fields: Readonly<Record<string, string>>): RawAnswer =>
+  (stream) =>
+    stream.respond({ ...HEADERS, ...fields }, { endStream: true });
+/** Resets the stream with an HTTP/2 code. */
+export const resetStream =
+  (code: number): RawAnswer =>
+  (stream) =>
+    stream.close(code);
 
-/** Sends the headers of an answer, then breaks the connection. */
-export const begunThenGone: RawAnswer = (stream) => {
+/** Sends the headers of a response, then breaks the connection. */
+export const breakAfterHeaders: RawAnswer = (stream) => {
   stream.respond(HEADERS);
   const { session } = stream;
   setTimeout(() => session?.socket.resetAndDestroy(), 20);
 };
 
-/** What no gRPC server would do, as proxies and servers that go down do it. */
+/** A server with behavior that no gRPC server has, but proxies and stopping servers do. */
 export class RawServer {
   readonly paths: string[] = [];
-  /** What is done with the n-th call, counted from 0. */
-  script: (n: number) => RawAnswer = () => wellAnswered;
+  /** Returns the handler of the n-th call, counted from 0. */
+  script: (n: number) => RawAnswer = () => answerEmpty;
   private readonly sessions = new Set<Http2Session>();
   private readonly server = createServer();
 
@@ -39,7 +45,7 @@ export class RawServer {
   async start(): Promise<void> {
     this.server.on('session', (session) => this.sessions.add(session));
     this.server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
-      stream.on('error', () => {}); // the client says what it saw
+      stream.on('error', () => {}); // The client reports the error.
       stream.resume();
       this.paths.push(String(headers[':path']));
       this.script(this.paths.length - 1)(stream);

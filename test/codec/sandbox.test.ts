@@ -1,29 +1,36 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { SandboxOptions } from '../../src/codec';
-import { openScriptWorker, shuttingDown } from '../../src/codec/scriptThread';
-import { openSandbox, type SandboxRoom } from './sandboxRoom';
+import { openScriptWorker, createShutdownError } from '../../src/codec/scriptThread';
+import { openSandbox, type SandboxFixture } from './sandboxFixture';
 
 const NATIVE_LOOP = 'Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)';
 const GOOD = 'function encodeDownlink(input) { return [input.data.v]; }';
 
-async function inRoom(options: Parameters<typeof openSandbox>[0], work: (room: SandboxRoom) => Promise<void>): Promise<void> {
-  const room = openSandbox(options);
+async function withSandbox(
+  options: Parameters<typeof openSandbox>[0],
+  work: (fixture: SandboxFixture) => Promise<void>,
+): Promise<void> {
+  const fixture = openSandbox(options);
   try {
-    await work(room);
+    await work(fixture);
   } finally {
-    await room.sandbox.stop();
+    await fixture.sandbox.stop();
   }
 }
 
-const reasonOf = async (promise: Promise<unknown>): Promise<unknown> => await promise.then(() => 'done', (error: { kind: string; reason: string }) => `${error.kind} ${error.reason}`);
+const getReason = async (promise: Promise<unknown>): Promise<unknown> =>
+  await promise.then(
+    () => 'done',
+    (error: { kind: string; reason: string }) => `${error.kind} ${error.reason}`,
+  );
 
-// What a busy machine may do to this process stays below it.
+// A busy machine delays this process by less than this.
 const STALL_MS = 350;
 
 const turn = async (): Promise<void> => await new Promise((resolve) => setTimeout(resolve, 30));
 
-/** The longest time, in milliseconds, for which the event loop stood still during some work. */
-async function longestStall(work: () => Promise<void>): Promise<number> {
+/** Returns the longest time in milliseconds for which the event loop was blocked while some work ran. */
+async function measureMaxStall(work: () => Promise<void>): Promise<number> {
   const delays = monitorEventLoopDelay({ resolution: 10 });
   delays.enable();
   await work();
@@ -32,40 +39,48 @@ async function longestStall(work: () => Promise<void>): Promise<number> {
 }
 
 describe('a script that hangs', () => {
-  it('costs its own thread only: others go on meanwhile, and a new thread takes its place', async () => {
-    await inRoom({ workers: 2, scriptMs: 100, hardMs: 1000 }, async ({ encode, bytes, events }) => {
+  it('costs only its own thread: other scripts continue, and a new thread replaces it', async () => {
+    // Script threads have a low priority: where other processes use all cores, one may get less than 100 ms of CPU time
+    // in a second.
+    await withSandbox({ workers: 2, timeoutMs: 30, hardTimeoutMs: 1000 }, async ({ encode, bytes, events }) => {
       await Promise.all([bytes(GOOD), bytes(GOOD)]);
       let ended = false;
-      const hung = encode(NATIVE_LOOP, { owner: 'org-2' }).finally(() => (ended = true));
+      const hangingRun = encode(NATIVE_LOOP, { owner: 'org-2' }).finally(() => (ended = true));
       for (let i = 0; i < 10; i += 1) expect(await bytes(GOOD)).toEqual([7]);
       expect(ended).toBe(false);
-      expect((await hung).error).toMatchObject({ code: 'timeout', message: expect.stringContaining('1000 ms') as string });
-      expect(events).toEqual([{ event: 'codec.thread_replaced', fields: { reason: 'hung', owner: 'org-2' } }]);
-      // More hang at once than there are threads, so that each of them is replaced.
+      expect((await hangingRun).error).toMatchObject({
+        code: 'timeout',
+        message: expect.stringContaining('1000 ms') as string,
+      });
+      expect(events).toEqual([{ event: 'codec.worker_restarted', fields: { reason: 'timed_out', owner: 'org-2' } }]);
+      // More scripts hang at once than there are threads, so that each thread is replaced.
       await Promise.all([encode(NATIVE_LOOP), encode(NATIVE_LOOP), encode(NATIVE_LOOP)]);
       expect(await bytes(GOOD)).toEqual([7]);
       expect(events).toHaveLength(4);
     });
   });
 
-  it('holds one thread at a time from then on, so that nobody else waits for its next ones', async () => {
-    await inRoom({ workers: 2, scriptMs: 100, hardMs: 1000 }, async ({ encode, bytes, events }) => {
+  it('limits its owner to one thread afterwards, so that other owners do not wait for its next scripts', async () => {
+    await withSandbox({ workers: 2, timeoutMs: 100, hardTimeoutMs: 1000 }, async ({ encode, bytes, events }) => {
       await encode(NATIVE_LOOP, { owner: 'org-2' });
-      const hung = Array.from({ length: 8 }, async () => await encode(NATIVE_LOOP, { owner: 'org-2' }).catch(() => undefined));
+      const hangingRun = Array.from(
+        { length: 8 },
+        async () => await encode(NATIVE_LOOP, { owner: 'org-2' }).catch(() => undefined),
+      );
       for (let lost = 1; lost <= 2; lost += 1) {
         for (let i = 0; i < 5; i += 1) expect(await bytes(GOOD)).toEqual([7]);
         expect(events).toHaveLength(lost);
-        await hung[lost - 1];
+        await hangingRun[lost - 1];
       }
     });
   });
 
-  it('leaves the event loop alone, even four of them', async () => {
-    await inRoom({ workers: 4, scriptMs: 300, hardMs: 1000 }, async ({ encode, bytes }) => {
+  it('does not block the event loop, even with four such scripts', async () => {
+    await withSandbox({ workers: 4, timeoutMs: 300, hardTimeoutMs: 1000 }, async ({ encode, bytes }) => {
       await bytes(GOOD);
       const hostile = ['for (;;);', NATIVE_LOOP, '/^(a+)+$/.test("a".repeat(50) + "!")', 'for (;;) console.log("x")'];
       const codes: unknown[] = [];
-      const stall = await longestStall(async () => {
+      const stall = await measureMaxStall(async () => {
         const all = await Promise.all(hostile.map(async (script) => await encode(script)));
         codes.push(...all.map(({ error }) => error?.code));
       });
@@ -74,8 +89,8 @@ describe('a script that hangs', () => {
     });
   });
 
-  it('would be seen if it did not', async () => {
-    const stall = await longestStall(async () => {
+  it('would be detected if it blocked the event loop', async () => {
+    const stall = await measureMaxStall(async () => {
       await turn();
       const until = performance.now() + 400;
       while (performance.now() < until);
@@ -84,29 +99,32 @@ describe('a script that hangs', () => {
     expect(stall).toBeGreaterThan(STALL_MS);
   });
 
-  it('loses nobody who waits behind it', async () => {
-    await inRoom({ workers: 1, scriptMs: 50, hardMs: 500 }, async ({ encode, bytes }) => {
-      const hung = encode(NATIVE_LOOP);
+  it('does not fail the scripts that wait behind it', async () => {
+    await withSandbox({ workers: 1, timeoutMs: 50, hardTimeoutMs: 500 }, async ({ encode, bytes }) => {
+      const hangingRun = encode(NATIVE_LOOP);
       const behind = Array.from({ length: 5 }, async () => await bytes(GOOD, { owner: 'org-2' }));
       expect(await Promise.all(behind)).toEqual([[7], [7], [7], [7], [7]]);
-      expect((await hung).error?.code).toBe('timeout');
+      expect((await hangingRun).error?.code).toBe('timeout');
     });
   });
 });
 
 describe('a script that takes all memory', () => {
-  it('gives it back with its thread', async () => {
-    await inRoom({ workers: 1 }, async ({ encode, bytes, events }) => {
-      for (let i = 0; i < 3; i += 1) expect((await encode('var kept = []; for (;;) kept.push([1, 2, 3]);')).error?.code).toBe('out_of_memory');
+  it('releases the memory together with its thread', async () => {
+    await withSandbox({ workers: 1 }, async ({ encode, bytes, events }) => {
+      for (let i = 0; i < 3; i += 1)
+        expect((await encode('var kept = []; for (;;) kept.push([1, 2, 3]);')).error?.code).toBe('out_of_memory');
       expect(await bytes(GOOD)).toEqual([7]);
-      expect(events.map(({ event, fields }) => [event, fields])).toEqual(Array.from({ length: 3 }, () => ['codec.thread_replaced', { reason: 'spoiled', owner: 'org-1' }]));
+      expect(events.map(({ event, fields }) => [event, fields])).toEqual(
+        Array.from({ length: 3 }, () => ['codec.worker_restarted', { reason: 'corrupted', owner: 'org-1' }]),
+      );
     });
   });
 });
 
-describe('those who wait', () => {
-  it('take turns by owner, first in first out within one', async () => {
-    await inRoom({ workers: 1 }, async ({ bytes }) => {
+describe('waiting scripts', () => {
+  it('take turns by owner, and run first in, first out within one owner', async () => {
+    await withSandbox({ workers: 1 }, async ({ bytes }) => {
       const order: string[] = [];
       const run = async (owner: string, at: number): Promise<void> => {
         await bytes(GOOD, { owner });
@@ -117,67 +135,70 @@ describe('those who wait', () => {
     });
   });
 
-  it('leave with whoever asked; what runs goes on', async () => {
+  it('are removed when their caller cancels, while running scripts continue', async () => {
     const ready = Promise.withResolvers<void>();
-    const openWorker: SandboxOptions['openWorker'] = (start) => openScriptWorker(start).once('message', () => ready.resolve());
-    await inRoom({ workers: 1, openWorker }, async ({ sandbox, bytes }) => {
+    const openWorker: SandboxOptions['openWorker'] = (start) =>
+      openScriptWorker(start).once('message', () => ready.resolve());
+    await withSandbox({ workers: 1, openWorker }, async ({ sandbox, bytes }) => {
       await ready.promise;
       const [first, second] = [new AbortController(), new AbortController()];
       const request = { owner: 'a', script: GOOD, data: { v: 7 }, fPort: undefined };
       const runs = sandbox.encode(request, first.signal);
-      const [waits, stays] = [sandbox.encode(request, second.signal), bytes(GOOD, { owner: 'a' })];
+      const [waits, kept] = [sandbox.encode(request, second.signal), bytes(GOOD, { owner: 'a' })];
       first.abort(new Error('gone'));
       second.abort(new Error('gone too'));
       await expect(waits).rejects.toThrow('gone too');
       expect((await runs).error).toBeUndefined();
-      expect(await stays).toEqual([7]);
+      expect(await kept).toEqual([7]);
       await expect(sandbox.encode(request, second.signal)).rejects.toThrow('gone too');
     });
   });
 
-  it('free their place when they leave', async () => {
-    await inRoom({ workers: 1 }, async ({ sandbox, encode }) => {
-      const gone = new AbortController();
+  it('release their place when they are cancelled', async () => {
+    await withSandbox({ workers: 1 }, async ({ sandbox, encode }) => {
+      const controller = new AbortController();
       const request = { owner: 'a', script: GOOD, data: 1, fPort: undefined };
-      const waiting = Array.from({ length: 256 }, () => reasonOf(sandbox.encode(request, gone.signal)));
-      expect(await reasonOf(encode(GOOD, { owner: 'a' }))).toBe('exhausted sandbox_busy');
-      gone.abort(shuttingDown());
+      const waiting = Array.from({ length: 256 }, () => getReason(sandbox.encode(request, controller.signal)));
+      expect(await getReason(encode(GOOD, { owner: 'a' }))).toBe('exhausted codec_queue_full');
+      controller.abort(createShutdownError());
       expect(new Set(await Promise.all(waiting))).toEqual(new Set(['unavailable shutting_down']));
-      expect(await reasonOf(encode(GOOD, { owner: 'a' }))).toBe('done');
+      expect(await getReason(encode(GOOD, { owner: 'a' }))).toBe('done');
     });
   });
 
-  it('are bounded by owner and in all; whoever comes later is told to try again', async () => {
-    await inRoom({ workers: 1 }, async ({ encode, sandbox }) => {
-      const waiting = ['a', 'b', 'c', 'd'].map((owner) => Array.from({ length: 256 }, () => reasonOf(encode(GOOD, { owner }))));
-      expect(await reasonOf(encode(GOOD, { owner: 'a' }))).toBe('exhausted sandbox_busy');
-      expect(await reasonOf(encode(GOOD, { owner: 'e' }))).toBe('exhausted sandbox_busy');
+  it('are limited per owner and in total, and later ones are rejected with a retry delay', async () => {
+    await withSandbox({ workers: 1 }, async ({ encode, sandbox }) => {
+      const waiting = ['a', 'b', 'c', 'd'].map((owner) =>
+        Array.from({ length: 256 }, () => getReason(encode(GOOD, { owner }))),
+      );
+      expect(await getReason(encode(GOOD, { owner: 'a' }))).toBe('exhausted codec_queue_full');
+      expect(await getReason(encode(GOOD, { owner: 'e' }))).toBe('exhausted codec_queue_full');
       await expect(encode(GOOD, { owner: 'a' })).rejects.toMatchObject({ retryAfterMs: 1000 });
       await sandbox.stop();
       expect(new Set(await Promise.all(waiting.flat()))).toEqual(new Set(['unavailable shutting_down']));
     });
   });
 
-  it('are bounded by what they hold, too', async () => {
-    await inRoom({ workers: 1 }, async ({ encode, sandbox }) => {
+  it('are limited by their size, too', async () => {
+    await withSandbox({ workers: 1 }, async ({ encode, sandbox }) => {
       const large = `${GOOD}//${'x'.repeat(250_000)}`;
-      const outcomes = Array.from({ length: 70 }, () => reasonOf(encode(large)));
+      const outcomes = Array.from({ length: 70 }, () => getReason(encode(large)));
       await sandbox.stop();
-      const said = await Promise.all(outcomes);
-      expect(said.filter((reason) => reason === 'exhausted sandbox_busy')).toHaveLength(3);
+      const errorCodes = await Promise.all(outcomes);
+      expect(errorCodes.filter((reason) => reason === 'exhausted codec_queue_full')).toHaveLength(3);
     });
   });
 });
 
 describe('stop', () => {
-  it('ends what runs, refuses what waits and what comes later, and may be called twice', async () => {
+  it('ends running scripts, rejects waiting and later ones, and may be called twice', async () => {
     const { sandbox, encode, bytes } = openSandbox({ workers: 2 });
     await bytes(GOOD);
-    const running = [reasonOf(encode('for (;;);')), reasonOf(encode(NATIVE_LOOP))];
-    const waiting = reasonOf(encode(GOOD));
+    const running = [getReason(encode('for (;;);')), getReason(encode(NATIVE_LOOP))];
+    const waiting = getReason(encode(GOOD));
     await Promise.all([sandbox.stop(), sandbox.stop()]);
     expect(await Promise.all([...running, waiting])).toEqual(Array(3).fill('unavailable shutting_down'));
-    expect(await reasonOf(encode(GOOD))).toBe('unavailable shutting_down');
+    expect(await getReason(encode(GOOD))).toBe('unavailable shutting_down');
     await sandbox.stop();
   });
 

@@ -1,11 +1,23 @@
 import type { Command, CommandDefinition, ParamSchema } from '../../src/commands';
 
-/** A parameter without rules; name only what the test is about. */
+/** Returns a parameter without rules; `changes` are the fields that the test is about. */
 export function param(overrides: Partial<ParamSchema> = {}): ParamSchema {
-  return { type: undefined, default: undefined, description: undefined, min: undefined, max: undefined, enum: [], pattern: undefined, ...overrides };
+  return {
+    type: undefined,
+    default: undefined,
+    description: undefined,
+    min: undefined,
+    max: undefined,
+    enum: [],
+    pattern: undefined,
+    ...overrides,
+  };
 }
 
-/** A valid definition in direct mode with one parameter `position`; name only what the test is about. */
+/**
+ * Returns a valid definition in direct mode with one parameter `position`; `changes` are the fields that the test is
+ * about.
+ */
 export function definition(overrides: Partial<CommandDefinition> = {}): CommandDefinition {
   return {
     name: 'Set valve',
@@ -27,7 +39,16 @@ export function definition(overrides: Partial<CommandDefinition> = {}): CommandD
   };
 }
 
-/** A command with that definition. */
+/** Returns a command with that definition. */
 export function command(overrides: Partial<Command> = {}): Command {
-  return { ...definition(), id: 'command-1', organizationId: 'org-1', deviceId: 'device-1', revision: 1, createdAt: 0, updatedAt: 0, ...overrides };
+  return {
+    ...definition(),
+    id: 'command-1',
+    organizationId: 'org-1',
+    deviceId: 'device-1',
+    revision: 1,
+    createdAt: 0,
+    updatedAt: 0,
+    ...overrides,
+  };
 }

@@ -1,5 +1,5 @@
-import { Arrivals } from '../../src/connections/arrivals';
-import { BrokerLink } from '../../src/connections/connectors/broker/brokerLink';
+import { MonotonicTimestamps } from '../../src/connections/monotonicTimestamps';
+import { MqttConnectionManager } from '../../src/connections/connectors/broker/mqttConnectionManager';
 import type { BrokerMessage } from '../../src/connections/connectors/broker/brokerTraffic';
 import type { BrokerSettings } from '../../src/connections/connectors/broker/brokerSettings';
 import { MemoryLog } from '../support/edge';
@@ -12,7 +12,7 @@ const OLD = '3.1.1' as const;
 let broker: Mqtt5Broker;
 let clock: TestClock;
 let log: MemoryLog;
-let link: BrokerLink;
+let link: MqttConnectionManager;
 let messages: BrokerMessage[];
 let stored: Gate<void>;
 let ups: number;
@@ -35,27 +35,33 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise<void>((resolve) => wakers.push(resolve));
 }
 
-async function linked(settings: Partial<BrokerSettings> = {}): Promise<void> {
-  link = new BrokerLink({
-    settings: { url: broker.url, clientId: 'plantroom-1', keepaliveSeconds: 30, sessionExpirySeconds: 3600, ...settings },
+async function startLink(settings: Partial<BrokerSettings> = {}): Promise<void> {
+  link = new MqttConnectionManager({
+    settings: {
+      url: broker.url,
+      clientId: 'plantroom-1',
+      keepaliveSeconds: 30,
+      sessionExpirySeconds: 3600,
+      ...settings,
+    },
     filters: ['+/up'],
-    arrivals: new Arrivals(clock),
+    arrivals: new MonotonicTimestamps(clock),
     clock,
     log,
     fields: {},
-    backoff: { firstMs: 5, mostMs: 5, fatalMs: 5 },
+    backoff: { firstMs: 5, maxMs: 5, fatalMs: 5 },
     handlers: {
-      message: async (message) => {
+      onMessage: async (message) => {
         messages.push(message);
         wake();
         if (message.payload.toString() === 'slow') await stored.promise;
       },
-      up: async () => {},
-      ready: () => {
+      onUp: async () => {},
+      onReady: () => {
         ups += 1;
         wake();
       },
-      down: async () => {},
+      onDown: async () => {},
     },
   });
   link.start();
@@ -66,8 +72,8 @@ async function up(times: number): Promise<void> {
   await until(() => ups >= times && link.session !== undefined);
 }
 
-/** Comes back to a session that the broker kept, for the second time or more. */
-async function cut(): Promise<void> {
+/** Reconnects to a session that the broker kept, for the second or a later time. */
+async function reconnect(): Promise<void> {
   const before = ups;
   broker.cut();
   await up(before + 1);
@@ -78,18 +84,19 @@ function slow(count: number): void {
 }
 
 const fences = (): string[] => broker.published.map(({ topic }) => topic).filter((topic) => topic.endsWith('/fence'));
-const isBuffered = (text: string): boolean | undefined => messages.find(({ payload }) => payload.toString() === text)?.isBuffered;
+const isBuffered = (text: string): boolean | undefined =>
+  messages.find(({ payload }) => payload.toString() === text)?.isBuffered;
 
-describe.each(['5', OLD] as const)('a link by MQTT %s with a backlog at the broker', (protocol) => {
-  it('has caught up when what was there before has come', async () => {
+describe.each(['5', OLD] as const)('an MQTT %s link with a backlog at the broker', (protocol) => {
+  it('has caught up when all earlier messages have arrived', async () => {
     broker.window = 20;
-    await linked({ protocol });
+    await startLink({ protocol });
     slow(30);
     await until(() => messages.length === 20);
     broker.publish('valve-1/up', 'sample');
     let isCaughtUp = false;
-    const caughtUp = link.caughtUp().then(() => (isCaughtUp = true));
-    const later = link.caughtUp();
+    const caughtUp = link.waitForBacklog().then(() => (isCaughtUp = true));
+    const later = link.waitForBacklog();
     await broker.until(() => fences().length === 1);
     expect(messages).toHaveLength(20);
     expect(isCaughtUp).toBe(false);
@@ -101,55 +108,55 @@ describe.each(['5', OLD] as const)('a link by MQTT %s with a backlog at the brok
   });
 });
 
-it('has caught up at once where nothing piles up, and with no session', async () => {
-  await linked();
+it('a link has caught up immediately without a backlog or without a session', async () => {
+  await startLink();
   slow(7);
   await until(() => messages.length === 7);
-  await link.caughtUp();
+  await link.waitForBacklog();
   expect(fences()).toEqual([]);
   stored.open();
   await link.stop();
-  await link.caughtUp();
+  await link.waitForBacklog();
 });
 
 it.each([
-  ['refuses the subscription of it', 0x87, 0],
-  ['refuses the fence', 1, 0x87],
-])('waits for calm, and not for long, where the broker %s', async (_, subscribed, published) => {
+  ['rejects the fence subscription', 0x87, 0],
+  ['rejects the fence message', 1, 0x87],
+])('a link waits for a quiet period, up to a limit, when the broker %s', async (_, subscribed, published) => {
   broker.onSubscribe = (topic) => (topic.endsWith('/fence') ? subscribed : 1);
   broker.onPublish = () => published;
-  await linked();
+  await startLink();
   slow(8);
   await until(() => messages.length === 8);
-  await link.caughtUp(); // at its limit
+  await link.waitForBacklog(); // The wait reaches its limit.
   stored.open();
   await broker.until(() => broker.acknowledged.length >= 8);
-  const calm = link.caughtUp();
+  const calm = link.waitForBacklog();
   clock.advance(1000);
   await calm;
 });
 
-it('waits no longer than the session lasts', async () => {
+it('a link stops waiting when the session expires', async () => {
   broker.window = 8;
-  await linked();
+  await startLink();
   slow(8);
   await until(() => messages.length === 8);
-  const caughtUp = link.caughtUp();
+  const caughtUp = link.waitForBacklog();
   await broker.until(() => fences().length === 1);
   broker.cut();
   await caughtUp;
 });
 
-describe('what waited at a broker that tells no subscriptions', () => {
-  it('has waited as long as the fence stands, however long that is', async () => {
-    await linked({ protocol: OLD });
-    await cut(); // a fence comes back: the broker allows it
+describe('the backlog at a broker without subscription identifiers', () => {
+  it('is considered buffered until the fence returns, however long that takes', async () => {
+    await startLink({ protocol: OLD });
+    await reconnect(); // The fence is delivered, so the broker allows it.
     await broker.until(() => broker.acknowledged.length === 1);
     broker.window = 1;
     slow(1);
     await until(() => messages.length === 1);
     broker.publish('valve-1/up', 'old');
-    await cut();
+    await reconnect();
     clock.advance(61_000);
     stored.open();
     await until(() => messages.some(({ payload }) => payload.toString() === 'old'));
@@ -160,10 +167,10 @@ describe('what waited at a broker that tells no subscriptions', () => {
     expect(isBuffered('new')).toBe(false);
   });
 
-  it('has waited for a minute without a backlog where the broker allows no fence', async () => {
+  it('is considered buffered for a minute when the broker allows no fence', async () => {
     broker.onSubscribe = (topic) => (topic.endsWith('/fence') ? 0x80 : 1);
-    await linked({ protocol: OLD });
-    await cut();
+    await startLink({ protocol: OLD });
+    await reconnect();
     slow(8);
     await until(() => messages.length === 8);
     clock.advance(61_000);
@@ -178,18 +185,18 @@ describe('what waited at a broker that tells no subscriptions', () => {
     expect(isBuffered('new')).toBe(false);
   });
 
-  it('is told by a fence where the client id holds what topics may not', async () => {
-    await linked({ protocol: OLD, clientId: 'a/+/#' });
-    await cut();
+  it('uses a valid fence topic when the client id contains characters that topics forbid', async () => {
+    await startLink({ protocol: OLD, clientId: 'a/+/#' });
+    await reconnect();
     await broker.until(() => broker.acknowledged.length === 1);
     expect(fences()).toEqual(['plantroom/a____/fence']);
   });
 });
 
-it('notices a broker that says it tells subscriptions and does not', async () => {
+it('a link detects when the broker claims to support subscription identifiers but omits them', async () => {
   broker.isForgetful = true;
-  await linked();
-  await cut();
+  await startLink();
+  await reconnect();
   broker.publish('valve-1/up', 'first');
   await until(() => isBuffered('first') === true);
   await broker.until(() => broker.acknowledged.length === 2);

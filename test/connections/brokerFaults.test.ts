@@ -1,100 +1,110 @@
-import { BrokerConnection } from '../../src/connections/connectors/broker/brokerConnection';
-import { clientOptionsOf } from '../../src/connections/connectors/broker/brokerSettings';
-import { PacketSizes } from '../../src/connections/connectors/broker/packetSizes';
-import { Unacknowledged } from '../../src/connections/connectors/broker/unacknowledged';
+import { MqttClientAdapter } from '../../src/connections/connectors/broker/mqttClientAdapter';
+import { getClientOptions } from '../../src/connections/connectors/broker/brokerSettings';
+import { MqttPacketSizeScanner } from '../../src/connections/connectors/broker/mqttPacketSizeScanner';
+import { InFlightPublishes } from '../../src/connections/connectors/broker/inFlightPublishes';
 import { Mqtt5Broker } from '../support/mqtt5Broker';
 import { type Gate, gate } from './fakeEvents';
-import { MqttRoom, TOPICS } from './mqttRoom';
+import { MqttFixture, TOPICS } from './mqttFixture';
 
 let broker: Mqtt5Broker;
-let room: MqttRoom;
+let fixture: MqttFixture;
 
 beforeEach(async () => {
   broker = await new Mqtt5Broker().start();
-  room = new MqttRoom({ url: broker.url, keepaliveSeconds: 30, ...TOPICS });
+  fixture = new MqttFixture({ url: broker.url, keepaliveSeconds: 30, ...TOPICS });
 });
 
 afterEach(async () => {
-  await room.connector.stop();
+  await fixture.connector.stop();
   await broker.stop();
 });
 
-describe('a broker that owes acknowledgements', () => {
-  it('is left 10 s after the deadline of a command, so that others can go', async () => {
-    room.open({}, { policy: { maxInFlight: 1 } });
-    await room.attached();
+describe('a broker that withholds acknowledgements', () => {
+  it('is disconnected 10 s after the deadline of a command, so that other commands can be sent', async () => {
+    fixture.open({}, { policy: { maxInFlight: 1 } });
+    await fixture.attached();
     broker.onPublish = () => undefined;
-    await room.send();
+    await fixture.send();
     await broker.until(() => broker.published.length === 1);
-    expect(room.connector.peer(room.connectionId)?.capacity).toBe(0);
+    expect(fixture.connector.peer(fixture.connectionId)?.capacity).toBe(0);
     broker.onPublish = () => 0;
-    room.clock.advance(70_000);
-    expect((await room.state('disconnected')).lastError).toContain('did not acknowledge');
-    await room.attached(1);
-    expect(await room.send()).toMatchObject({ result: 'sent' });
+    fixture.clock.advance(70_000);
+    expect((await fixture.state('disconnected')).lastError).toContain('did not acknowledge');
+    await fixture.attached(1);
+    expect(await fixture.send()).toMatchObject({ result: 'sent' });
   });
 
-  it('is excused while this server reads nothing, and for 10 s after', () => {
-    const owed = new Unacknowledged();
+  it('gets extra time while this server reads nothing, and for 10 s after', () => {
+    const owed = new InFlightPublishes();
     owed.add(1, () => {}, 1000);
-    expect([owed.isOverdue(10_999, false), owed.isOverdue(11_000, false)]).toEqual([false, true]);
-    expect(owed.isOverdue(3_600_000, true)).toBe(false);
-    expect([owed.isOverdue(3_609_999, false), owed.isOverdue(3_610_000, false)]).toEqual([false, true]);
+    expect([owed.hasOverdueCommand(10_999), owed.hasOverdueCommand(11_000)]).toEqual([false, true]);
+    owed.excuseDelay(3_600_000);
+    expect(owed.hasOverdueCommand(3_600_000)).toBe(false);
+    expect([owed.hasOverdueCommand(3_609_999), owed.hasOverdueCommand(3_610_000)]).toEqual([false, true]);
   });
 
   it('keeps its link while this server reads nothing', async () => {
-    room.open();
-    await room.attached();
+    fixture.open();
+    await fixture.attached();
     const stored = gate<void>();
-    room.events.onUplink = async () => {
+    fixture.events.onUplink = async () => {
       await stored.promise;
       return { outcome: 'stored' };
     };
     for (let n = 0; n < 600; n++) broker.publish(`site/device-${n}/up`, '{"n":1}', { qos: 0 });
-    await room.events.until(() => room.events.uplinks.length === 500);
-    const { executionId } = await room.send();
+    await fixture.events.until(() => fixture.events.uplinks.length >= 500);
+    const { executionId } = await fixture.send();
     await broker.until(() => broker.published.length === 1);
     stored.open();
-    await room.events.until(() => room.events.evidences.some((one) => one.executionId === executionId));
+    await fixture.events.until(() => fixture.events.evidences.some((one) => one.executionId === executionId));
     expect(broker.connects).toHaveLength(1);
   });
 });
 
-it('says so when the broker does not answer the subscription', async () => {
+it('reports a broker that does not acknowledge the subscription', async () => {
   broker.onSubscribe = () => undefined;
-  room.open();
-  await room.state('connecting');
-  expect((await room.state('disconnected')).lastError).toContain('does not answer the subscription of "site/+/up"');
+  fixture.open();
+  await fixture.state('connecting');
+  expect((await fixture.state('disconnected')).lastError).toContain(
+    'does not respond to the subscription to "site/+/up"',
+  );
   broker.onSubscribe = () => 1;
-  await room.attached();
+  await fixture.attached();
 }, 10_000);
 
-it('says that the broker stops when it ends the connection with reason 0', async () => {
-  room.open();
-  await room.attached();
+it('reports that the broker is stopping when it closes the connection with reason 0', async () => {
+  fixture.open();
+  await fixture.attached();
   broker.disconnect(0);
-  expect((await room.state('disconnected')).lastError).toContain('as if all were done');
+  expect((await fixture.state('disconnected')).lastError).toContain('closed the connection normally');
 });
 
-it('warns where the broker grants QoS 0 only', async () => {
+it('warns when the broker grants only QoS 0', async () => {
   broker.onSubscribe = () => 0;
-  room.open();
-  await room.attached();
-  expect(room.status).toMatchObject({ state: 'degraded', warnings: ['subscribed_at_most_once'] });
-  expect((await room.test()).find(({ name }) => name === 'subscribe')).toMatchObject({ outcome: 'warning', message: expect.stringContaining('subscribed_at_most_once') });
+  fixture.open();
+  await fixture.attached();
+  expect(fixture.status).toMatchObject({ state: 'degraded', warnings: ['subscribed_at_most_once'] });
+  expect((await fixture.test()).find(({ name }) => name === 'subscribe')).toMatchObject({
+    outcome: 'warning',
+    message: expect.stringContaining('subscribed_at_most_once'),
+  });
 });
 
 it('sends no command that has less than a second left', async () => {
-  room.open();
-  await room.attached();
-  expect(await room.send({ deadline: room.clock.now() + 999 })).toMatchObject({ result: 'not_sent' });
-  expect(await room.send({ deadline: room.clock.now() + 1000 })).toMatchObject({ result: 'sent' });
+  fixture.open();
+  await fixture.attached();
+  expect(await fixture.send({ deadline: fixture.clock.now() + 999 })).toMatchObject({ result: 'not_sent' });
+  expect(await fixture.send({ deadline: fixture.clock.now() + 1000 })).toMatchObject({ result: 'sent' });
   await broker.until(() => broker.published.length === 1);
   expect(broker.published[0]?.properties?.messageExpiryInterval).toBe(1);
 });
 
-it('gives no packet identifier out that is in use', () => {
-  const { messageIdProvider: ids } = clientOptionsOf({ url: broker.url, clientId: 'c', keepaliveSeconds: 30, sessionExpirySeconds: 60 }, '5', 1000);
+it('never assigns a packet identifier that is in use', () => {
+  const { messageIdProvider: ids } = getClientOptions(
+    { url: broker.url, clientId: 'c', keepaliveSeconds: 30, sessionExpirySeconds: 60 },
+    '5',
+    1000,
+  );
   const open = ids?.allocate();
   const others = Array.from({ length: 70_000 }, () => {
     const id = ids?.allocate() ?? 0;
@@ -105,51 +115,57 @@ it('gives no packet identifier out that is in use', () => {
 });
 
 describe('large messages', () => {
-  it('are no more than 16 MiB under way', async () => {
+  it('are limited to 4 MiB in progress', async () => {
     const settings = { url: broker.url, clientId: 'c', keepaliveSeconds: 30, sessionExpirySeconds: 60 };
     const storing: Gate<void>[] = [];
     let arrived = gate<void>();
-    const connection = new BrokerConnection({
+    const connection = new MqttClientAdapter({
       settings,
       version: '3.1.1',
       connectTimeoutMs: 5000,
-      message: async () => {
+      onMessage: async () => {
         const stored = gate<void>();
-        if (storing.push(stored) >= 16) arrived.open();
+        if (storing.push(stored) >= 4) arrived.open();
         await stored.promise;
       },
     });
-    await connection.opened();
+    await connection.waitUntilAccepted();
     await connection.subscribe(['up'], undefined);
-    for (let n = 0; n < 20; n++) broker.publish('up', Buffer.alloc(1024 * 1024), { qos: 0 });
-    for (let n = 16; n <= 20; n++) {
+    for (let n = 0; n < 8; n++) broker.publish('up', Buffer.alloc(1024 * 1024), { qos: 0 });
+    for (let n = 4; n <= 8; n++) {
       await arrived.promise;
-      expect(storing).toHaveLength(n); // each that is stored lets in one more
+      expect(storing).toHaveLength(n); // Each stored message admits one more.
       arrived = gate<void>();
-      storing[n - 16]?.open();
+      storing[n - 4]?.open();
     }
     broker.publish('up', 'the last', { qos: 1 });
     await arrived.promise;
     for (const stored of storing) stored.open();
     await broker.until(() => broker.acknowledged.length === 1);
-    expect(storing).toHaveLength(21);
+    expect(storing).toHaveLength(9);
     await connection.close(1000);
   });
 
-  it('of more than 16 MiB are not read at all', async () => {
-    room.open({ protocol: '3.1.1' });
-    await room.attached();
+  it('of more than 16 MiB are never read', async () => {
+    fixture.open({ protocol: '3.1.1' });
+    await fixture.attached();
     broker.publish('site/device-1/up', Buffer.alloc(17 * 1024 * 1024), { qos: 0 });
-    expect((await room.state('error')).lastError).toContain('limit the size of messages');
+    expect((await fixture.state('error')).lastError).toContain('limit the message size');
   });
 });
 
-it('reads the sizes of packets in pieces of any length', () => {
-  const stream = Buffer.concat([Buffer.from([0xd0, 0]), Buffer.from([0x30, 3, 1, 2, 3]), Buffer.from([0x30, 0x80, 1]), Buffer.alloc(128, 0xff), Buffer.from([0x30, 0xff, 0xff, 0xff, 0x7f])]);
+it('measures packets that arrive in pieces of any length', () => {
+  const stream = Buffer.concat([
+    Buffer.from([0xd0, 0]),
+    Buffer.from([0x30, 3, 1, 2, 3]),
+    Buffer.from([0x30, 0x80, 1]),
+    Buffer.alloc(128, 0xff),
+    Buffer.from([0x30, 0xff, 0xff, 0xff, 0x7f]),
+  ]);
   for (const length of [1, 2, 3, 7, 1000]) {
     const sizes: number[] = [];
-    const reader = new PacketSizes((bytes) => sizes.push(bytes));
-    for (let at = 0; at < stream.length; at += length) reader.add(stream.subarray(at, at + length));
+    const reader = new MqttPacketSizeScanner((bytes) => sizes.push(bytes));
+    for (let at = 0; at < stream.length; at += length) reader.scan(stream.subarray(at, at + length), 100);
     expect(sizes).toEqual([0, 3, 128, 268_435_455]);
   }
 });

@@ -1,4 +1,4 @@
-import { Arrivals } from '../../src/connections/arrivals';
+import { MonotonicTimestamps } from '../../src/connections/monotonicTimestamps';
 import { type Connection, ConnectionStatuses, type Downlink } from '../../src/connections';
 import { ChirpStackConnector } from '../../src/connections/connectors/chirpstack/chirpStackConnector';
 import { DomainError } from '../../src/kernel/errors';
@@ -8,8 +8,8 @@ import { readCommand, write } from '../support/chirpStack/wire';
 import { MemoryLog } from '../support/edge';
 import { Mqtt5Broker } from '../support/mqtt5Broker';
 import { TestClock } from '../support/testClock';
-import { APPLICATION, DEV_EUI } from './chirpStackRoom';
-import { FakeEvents } from './fakeEvents';
+import { APPLICATION, DEV_EUI } from './chirpStackFixture';
+import { FakeEvents, gate, type Gate } from './fakeEvents';
 
 const INFO = { applicationId: APPLICATION, devEui: DEV_EUI, deviceClassEnabled: 'CLASS_A' } as const;
 const NOT_AUTHORIZED = 0x87;
@@ -17,7 +17,7 @@ const QUOTA_EXCEEDED = 0x97;
 const NO_SUBSCRIBERS = 0x10;
 const TAKEN_OVER = 0x8e;
 
-describe('the ChirpStack connector with a broker of MQTT 5', () => {
+describe('the ChirpStack connector with an MQTT 5 broker', () => {
   let broker: Mqtt5Broker;
   let connector: ChirpStackConnector;
   let events: FakeEvents;
@@ -31,41 +31,107 @@ describe('the ChirpStack connector with a broker of MQTT 5', () => {
     events = new FakeEvents();
     log = new MemoryLog();
     statuses = new ConnectionStatuses(clock);
-    connector = new ChirpStackConnector({ clock, log, statuses, arrivals: new Arrivals(clock), backoff: { firstMs: 5, mostMs: 5, fatalMs: 5 } });
+    connector = new ChirpStackConnector({
+      clock,
+      log,
+      statuses,
+      arrivals: new MonotonicTimestamps(clock),
+      backoff: { firstMs: 5, maxMs: 5, fatalMs: 5 },
+    });
     connector.start(events);
     const configuration = { url: broker.url, applicationId: APPLICATION, username: 'plantroom', password: 'secret' };
-    connection = { id: newId(), organizationId: 'org-1', connectorId: 'chirpstack', name: 'LoRaWAN', description: '', enabled: true, configuration, sealedSecrets: {}, policy: {}, createdAt: 0, updatedAt: 0, revision: 1 };
+    connection = {
+      id: newId(),
+      organizationId: 'org-1',
+      connectorId: 'chirpstack',
+      name: 'LoRaWAN',
+      description: '',
+      enabled: true,
+      configuration,
+      encryptedSecrets: {},
+      policy: {},
+      createdAt: 0,
+      updatedAt: 0,
+      revision: 1,
+    };
   });
   afterEach(async () => {
     await connector.stop();
     await broker.stop();
   });
 
-  const open = (overrides: Partial<Connection> = {}): void => connector.connectionChanged({ connection: { ...connection, ...overrides }, settings: connection.configuration });
+  const open = (overrides: Partial<Connection> = {}): void =>
+    connector.connectionChanged({ connection: { ...connection, ...overrides }, settings: connection.configuration });
   const ready = async (): Promise<void> => {
     open();
     await events.until(() => events.readies.length > 0);
   };
   const send = async (overrides: Partial<Downlink> = {}): Promise<string> => {
-    const downlink: Downlink = { organizationId: 'org-1', connectionId: connection.id, executionId: newId(), attempt: 1, clientDeviceId: DEV_EUI, deadline: clock.now() + 60_500, payload: { kind: 'bytes', bytes: Buffer.from('0a', 'hex') }, fPort: 10, confirmed: false, topic: '', ...overrides };
+    const downlink: Downlink = {
+      organizationId: 'org-1',
+      connectionId: connection.id,
+      executionId: newId(),
+      attempt: 1,
+      clientDeviceId: DEV_EUI,
+      deadline: clock.now() + 60_500,
+      payload: { kind: 'bytes', bytes: Buffer.from('0a', 'hex') },
+      fPort: 10,
+      confirmed: false,
+      topic: '',
+      ...overrides,
+    };
     return await connector.send(downlink, connector.peer(connection.id)?.session ?? -1);
   };
-  const publish = (event: Event): void => broker.publish(`application/${APPLICATION}/device/${DEV_EUI}/event/${event.kind}`, write(event, 'json'));
+  const publish = (event: Event): void =>
+    broker.publish(
+      `application/${APPLICATION}/device/${event.deviceInfo.devEui}/event/${event.kind}`,
+      write(event, 'json'),
+    );
+  const publishUplink = (n: number, devEui: string, bytes: number): void =>
+    publish({
+      kind: 'up',
+      deduplicationId: `d-${n}`,
+      time: clock.now(),
+      nsTime: clock.now(),
+      deviceInfo: { ...INFO, devEui },
+      fCnt: n,
+      fPort: 1,
+      data: Buffer.alloc(bytes),
+      rssi: 0,
+      snr: 0,
+    });
 
-  it('publishes commands that expire, once, and takes the word of the broker for no evidence', async () => {
+  /** Loses the link. The broker acknowledges the next subscription after `messages` messages were acknowledged. */
+  const resume = (messages: number): void => {
+    broker.window = 65_535;
+    broker.subackAllowed = broker.until(() => broker.acknowledged.length >= messages);
+    broker.cut();
+  };
+
+  it('publishes commands once, with an expiry, and does not treat the response of the broker as evidence', async () => {
     await ready();
     expect(await send({ executionId: '01900000-0000-7000-8000-000000000001' })).toBe('sent');
     await events.until(() => events.readies.length === 2);
     expect(events.evidences).toEqual([]);
-    expect(broker.published).toMatchObject([{ topic: `application/${APPLICATION}/device/${DEV_EUI}/command/down`, qos: 1, retain: false, properties: { messageExpiryInterval: 60 } }]);
-    expect(readCommand(Buffer.from(broker.published[0]?.payload ?? ''), 'json')).toMatchObject({ id: '01900000-0000-7000-8000-000000000001', expiresAt: clock.now() + 60_500 });
+    expect(broker.published).toMatchObject([
+      {
+        topic: `application/${APPLICATION}/device/${DEV_EUI}/command/down`,
+        qos: 1,
+        retain: false,
+        properties: { messageExpiryInterval: 60 },
+      },
+    ]);
+    expect(readCommand(Buffer.from(broker.published[0]?.payload ?? ''), 'json')).toMatchObject({
+      id: '01900000-0000-7000-8000-000000000001',
+      expiresAt: clock.now() + 60_500,
+    });
   });
 
   it.each([
     [NO_SUBSCRIBERS, 'known_undelivered', 'network_server_absent'],
     [QUOTA_EXCEEDED, 'known_undelivered', 'quota_exceeded'],
     [NOT_AUTHORIZED, 'refused', 'not_authorized'],
-  ])('tells what the reason %i of the broker means', async (reason, kind, code) => {
+  ])('reports the meaning of reason %i of the broker', async (reason, kind, code) => {
     await ready();
     broker.onPublish = () => reason;
     await send();
@@ -73,7 +139,7 @@ describe('the ChirpStack connector with a broker of MQTT 5', () => {
     expect(events.evidences[0]).toMatchObject({ source: 'chirpstack', evidence: { kind, code } });
   });
 
-  it('sends no more than may be under way, and does not know what became of it when the link is lost', async () => {
+  it('respects the limit of unacknowledged commands, and reports an unknown outcome when the link is lost', async () => {
     broker.onPublish = () => undefined;
     open({ policy: { maxInFlight: 1 } });
     await events.until(() => events.readies.length > 0);
@@ -90,50 +156,105 @@ describe('the ChirpStack connector with a broker of MQTT 5', () => {
     expect(broker.published).toHaveLength(1);
   });
 
-  it('takes what waited at the broker: an uplink for old, a txack for what it is', async () => {
+  it('marks a waiting uplink as buffered, but accepts a waiting txack as evidence', async () => {
     await ready();
     broker.cut();
     await events.until(() => events.detachments.length === 1);
-    publish({ kind: 'up', deduplicationId: 'd-1', time: clock.now(), nsTime: clock.now(), deviceInfo: INFO, fCnt: 1, fPort: 1, data: Buffer.alloc(1), rssi: 0, snr: 0 });
-    publish({ kind: 'txack', time: clock.now(), deviceInfo: INFO, queueItemId: '01900000-0000-7000-8000-000000000001', fCntDown: 1 });
+    publishUplink(1, DEV_EUI, 1);
+    publish({
+      kind: 'txack',
+      time: clock.now(),
+      deviceInfo: INFO,
+      queueItemId: '01900000-0000-7000-8000-000000000001',
+      fCntDown: 1,
+    });
     await events.until(() => events.uplinks.length === 1 && events.evidences.length === 1);
     expect(events.uplinks[0]).toMatchObject({ isBuffered: true, fCnt: 1 });
     expect(events.evidences[0]?.evidence).toMatchObject({ kind: 'transport_ok', time: clock.now() });
   });
 
-  it('says what somebody must change when the broker refuses to let it in, and never a secret', async () => {
+  describe.each(['5', '3.1.1'])('with a backlog at a broker of MQTT %s', (protocol) => {
+    let mayStore: Gate<void>;
+    beforeEach(async () => {
+      connection = { ...connection, configuration: { ...connection.configuration, protocol, keepaliveSeconds: 2 } };
+      mayStore = gate();
+      events.onUplink = async () => {
+        await mayStore.promise;
+        return { outcome: 'stored' };
+      };
+      await ready();
+      broker.window = 0; // The events wait at the broker.
+    });
+    afterEach(() => mayStore.open());
+
+    it('stores it before the broker acknowledges the subscription, and reads only as much as it can hold', async () => {
+      for (let n = 0; n < 300; n++) publishUplink(n, n.toString(16).padStart(16, '0'), 45_000);
+      resume(300);
+      await events.until(() => events.uplinks.length >= 60);
+      const before = broker.pings;
+      await broker.until(() => broker.pings > before);
+      expect(events.uplinks.length).toBeLessThan(100); // The link reads up to 4 MiB.
+      mayStore.open();
+      await events.until(() => events.readies.length === 2);
+      expect(events.uplinks).toHaveLength(300);
+      expect(events.uplinks.every(({ isBuffered }) => isBuffered)).toBe(true);
+      expect(broker.connects).toHaveLength(2);
+    });
+
+    it('leaves what waits to be stored at the broker when the connection is stopped', async () => {
+      for (let n = 0; n < 300; n++) publishUplink(n, DEV_EUI, 1);
+      resume(300);
+      await events.until(() => events.uplinks.length === 1); // The others wait: same device.
+      const before = broker.pings;
+      await broker.until(() => broker.pings > before); // All have been read.
+      open({ enabled: false });
+      mayStore.open();
+      await events.until(() => events.detachments.length === 2);
+      expect(events.uplinks).toHaveLength(1);
+      open();
+      await events.until(() => events.readies.length === 2);
+      expect(events.uplinks.map(({ fCnt }) => fCnt)).toEqual(Array.from({ length: 300 }, (_, n) => n));
+    });
+  });
+
+  it('reports what to change when the broker denies access, and never shows a secret', async () => {
     broker.onConnect = () => NOT_AUTHORIZED;
     open();
-    await log.until('broker.lost');
-    expect(statuses.of(connection)).toMatchObject({ state: 'error', lastError: expect.stringContaining('does not let this client in') as string });
-    expect(JSON.stringify([statuses.of(connection), log.lines])).not.toContain('secret');
+    await log.until('broker.disconnected');
+    expect(statuses.getStatus(connection)).toMatchObject({
+      state: 'error',
+      lastError: expect.stringContaining('does not allow this client to connect') as string,
+    });
+    expect(JSON.stringify([statuses.getStatus(connection), log.lines])).not.toContain('secret');
     expect(events.detachments).toEqual([]);
     broker.onConnect = () => 0;
     await events.until(() => events.readies.length > 0);
-    expect(statuses.of(connection)).toMatchObject({ state: 'connected', lastError: '' });
+    expect(statuses.getStatus(connection)).toMatchObject({ state: 'connected', lastError: '' });
   });
 
-  it('shows that another client takes its session again and again', async () => {
+  it('reports that another client repeatedly takes over its session', async () => {
     await ready();
     for (const readies of [2, 3]) {
       broker.disconnect(TAKEN_OVER);
       await events.until(() => events.readies.length === readies);
     }
-    expect(statuses.of(connection)).toMatchObject({ state: 'degraded', warnings: ['contested'] });
+    expect(statuses.getStatus(connection)).toMatchObject({ state: 'degraded', warnings: ['contested'] });
   });
 
-  it('shows that its sessions are closed as soon as they are up', async () => {
+  it('reports that its sessions are closed right after they start', async () => {
     await ready();
     for (const readies of [2, 3, 4]) {
-      expect(statuses.of(connection)).toMatchObject({ state: 'connected', warnings: [] });
+      expect(statuses.getStatus(connection)).toMatchObject({ state: 'connected', warnings: [] });
       broker.cut();
       await events.until(() => events.readies.length === readies);
     }
-    expect(statuses.of(connection)).toMatchObject({ state: 'degraded', warnings: ['contested'] });
+    expect(statuses.getStatus(connection)).toMatchObject({ state: 'degraded', warnings: ['contested'] });
   });
 
-  it('shows that events wait for the database', async () => {
-    const degraded = new Promise<void>((resolve) => statuses.watch(() => statuses.of(connection).state === 'degraded' && resolve()));
+  it('reports that events wait for the database', async () => {
+    const degraded = new Promise<void>((resolve) =>
+      statuses.watch(() => statuses.getStatus(connection).state === 'degraded' && resolve()),
+    );
     let isAway = true;
     events.onUplink = async () => {
       clock.advance(5000);
@@ -141,15 +262,15 @@ describe('the ChirpStack connector with a broker of MQTT 5', () => {
       return { outcome: 'stored' };
     };
     await ready();
-    publish({ kind: 'up', deduplicationId: 'd-1', time: clock.now(), nsTime: clock.now(), deviceInfo: INFO, fCnt: 1, fPort: 1, data: Buffer.alloc(1), rssi: 0, snr: 0 });
+    publishUplink(1, DEV_EUI, 1);
     await degraded;
-    expect(statuses.of(connection)).toMatchObject({ warnings: ['storing_stalled'] });
+    expect(statuses.getStatus(connection)).toMatchObject({ warnings: ['write_stalled'] });
     isAway = false;
     await broker.until(() => broker.acknowledged.length === 1);
-    expect(statuses.of(connection)).toMatchObject({ state: 'connected', warnings: [] });
+    expect(statuses.getStatus(connection)).toMatchObject({ state: 'connected', warnings: [] });
   });
 
-  it('makes the broker forget it when it is deleted, not when it is switched off', async () => {
+  it('discards the broker session when the connection is deleted, but not when it is disabled', async () => {
     await ready();
     open({ enabled: false });
     await events.until(() => events.detachments.length === 1);

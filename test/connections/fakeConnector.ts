@@ -2,7 +2,7 @@ import type { ConnectionCheck, Connector, OpenConnection, Peer, SendResult } fro
 import { CONNECTORS } from '../../src/connections/connectors';
 import type { ConnectorType } from '../../src/connections/connectorType';
 
-/** A connector type with two secret fields, and every sort of rule. */
+/** A connector type with two secret fields and every kind of rule. */
 export const FAKE: ConnectorType = {
   id: 'fake',
   type: 'fake',
@@ -28,7 +28,12 @@ export const FAKE: ConnectorType = {
       answer: {
         oneOf: [
           { type: 'object', additionalProperties: false, required: ['kind'], properties: { kind: { const: 'none' } } },
-          { type: 'object', additionalProperties: false, required: ['kind', 'statusPath'], properties: { kind: { const: 'topic' }, statusPath: { type: 'string' } } },
+          {
+            type: 'object',
+            additionalProperties: false,
+            required: ['kind', 'statusPath'],
+            properties: { kind: { const: 'topic' }, statusPath: { type: 'string' } },
+          },
         ],
       },
     },
@@ -36,36 +41,41 @@ export const FAKE: ConnectorType = {
   deviceConfigurationSchema: { type: 'object', properties: { deviceClass: { enum: ['A', 'B', 'C'] } } },
   secretFields: ['password', 'token'],
   secretPlaceFields: ['url'],
-  checkConfiguration: ({ password }) => (password === 'guess' ? [{ field: 'configuration.password', description: 'can be guessed; choose another one' }] : []),
+  checkConfiguration: ({ password }) =>
+    password === 'guess'
+      ? [{ field: 'configuration.password', description: 'can be guessed; choose another one' }]
+      : [],
   checkDeviceConfiguration: () => [],
-  kindOf: () => 'mqtt',
+  getKind: () => 'mqtt',
   checkCommand: () => [],
   findClientDeviceId: (text) => text,
   clientDeviceIdForm: 'anything',
 };
 
-/** Adds it to those of the server, for as long as this process lives. */
+/** Adds the type to the connectors of the server for the lifetime of this process. */
 export function registerFake(): void {
   if (!CONNECTORS.includes(FAKE)) (CONNECTORS as ConnectorType[]).push(FAKE);
 }
 
-/** A connector that dials nobody; remembers what it was told. */
+/** A connector without network access that records its calls. */
 export class FakeConnector implements Connector {
   readonly id = FAKE.id;
-  /** What was handed to it, in this order. */
-  readonly taken: OpenConnection[] = [];
+  /** The connections that were passed to this connector, in order. */
+  readonly changed: OpenConnection[] = [];
   readonly deleted: string[] = [];
-  readonly tried: OpenConnection[] = [];
-  /** What a trial finds. */
-  found: (signal: AbortSignal) => Promise<readonly ConnectionCheck[]> = async () => [{ name: 'sign_in', outcome: 'ok', message: '' }];
-  /** Called with each connection that is taken up. */
-  onTaken: (open: OpenConnection) => void = () => {};
+  readonly tested: OpenConnection[] = [];
+  /** Returns the checks of a connection test. */
+  runChecks: (signal: AbortSignal) => Promise<readonly ConnectionCheck[]> = async () => [
+    { name: 'sign_in', outcome: 'ok', message: '' },
+  ];
+  /** Called with each connection that is started. */
+  onChanged: (open: OpenConnection) => void = () => {};
 
   start(): void {}
 
   connectionChanged(open: OpenConnection): void {
-    this.taken.push(open);
-    this.onTaken(open);
+    this.changed.push(open);
+    this.onChanged(open);
   }
 
   connectionDeleted(connectionId: string): void {
@@ -80,15 +90,15 @@ export class FakeConnector implements Connector {
     return 'not_sent';
   }
 
-  takeBack(): boolean {
+  cancelUnsent(): boolean {
     return false;
   }
 
-  withdraw(): void {}
+  cancelAtGateway(): void {}
 
   async test(open: OpenConnection, signal: AbortSignal): Promise<readonly ConnectionCheck[]> {
-    this.tried.push(open);
-    return await this.found(signal);
+    this.tested.push(open);
+    return await this.runChecks(signal);
   }
 
   async stop(): Promise<void> {}

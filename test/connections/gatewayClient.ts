@@ -1,27 +1,45 @@
 import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
-import { type AttachRequest, type AttachResponse, type CommandResult, CommandResultCode, type GatewayServiceClient, GatewayStore, type Hello, type Uplink } from '../../src/gen/gateway/v1/gateway_service';
-import { headers, seen, type SeenError } from '../support/edge';
+import {
+  type AttachRequest,
+  type AttachResponse,
+  type CommandResult,
+  CommandResultCode,
+  type GatewayServiceClient,
+  GatewayServiceService,
+  GatewayStore,
+  type Hello,
+  type Uplink,
+} from '../../src/gen/gateway/v1/gateway_service';
+import { headers, parseError, type GrpcErrorInfo } from '../support/edge';
 
 type Message = NonNullable<AttachResponse['message']>;
-type ValueOf<Case> = Message extends infer One ? (One extends { $case: Case; value: infer Value } ? Value : never) : never;
+type ValueOf<Case> = Message extends infer One
+  ? One extends { $case: Case; value: infer Value }
+    ? Value
+    : never
+  : never;
 
-/** Gateway software on one stream, as a test drives it. */
+/** A gateway on one stream, controlled by a test. */
 export class GatewayClient {
-  /** How the stream ended; undefined: with OK. */
-  readonly ended: Promise<SeenError | undefined>;
-  private readonly stream: ClientDuplexStream<AttachRequest, AttachResponse>;
+  /** The error that ended the stream, or undefined if it ended with OK. */
+  readonly ended: Promise<GrpcErrorInfo | undefined>;
+  private readonly stream: ClientDuplexStream<AttachRequest | Buffer, AttachResponse>;
   private readonly messages: Message[] = [];
   private waiting: (() => void) | undefined;
   private isOver = false;
 
   constructor(client: GatewayServiceClient, key: string, organizationId = 'org-1') {
-    this.stream = client.attach(headers({ 'x-api-key': key, 'x-organization-id': organizationId }));
-    let error: SeenError | undefined;
+    const { path, requestSerialize, responseDeserialize } = GatewayServiceService.attach;
+    const serialize = (message: AttachRequest | Buffer): Buffer =>
+      Buffer.isBuffer(message) ? message : requestSerialize(message);
+    const metadata = headers({ 'x-api-key': key, 'x-organization-id': organizationId });
+    this.stream = client.makeBidiStreamRequest(path, serialize, responseDeserialize, metadata);
+    let error: GrpcErrorInfo | undefined;
     this.stream.on('data', (response: AttachResponse) => {
       if (response.message) this.messages.push(response.message);
       this.waiting?.();
     });
-    this.stream.on('error', (found: ServiceError) => (error = seen(found)));
+    this.stream.on('error', (found: ServiceError) => (error = parseError(found)));
     this.ended = new Promise((resolve) => {
       this.stream.on('status', () =>
         setImmediate(() => {
@@ -33,7 +51,7 @@ export class GatewayClient {
     });
   }
 
-  /** The next message of this kind; it must be the next of all. */
+  /** Returns the next message, which must be of this kind. */
   async next<Case extends Message['$case']>(kind: Case): Promise<ValueOf<Case>> {
     while (this.messages.length === 0) {
       if (this.isOver) throw new Error(`the stream ended before a ${kind}: ${JSON.stringify(await this.ended)}`);
@@ -49,6 +67,11 @@ export class GatewayClient {
     this.stream.write({ message });
   }
 
+  /** Sends arbitrary bytes as one message. */
+  sendBytes(bytes: Buffer): void {
+    this.stream.write(bytes);
+  }
+
   /** Sends the Hello and waits for the welcome. */
   async attach(hello: Partial<Hello>): Promise<{ maxInFlight: number }> {
     this.hello(hello);
@@ -57,35 +80,65 @@ export class GatewayClient {
 
   /** Sends a Hello. */
   hello(hello: Partial<Hello>): void {
-    this.send({ $case: 'hello', value: { connectionId: '', gatewayId: 'gateway-a', bootId: 'boot-1', store: GatewayStore.GATEWAY_STORE_DURABLE, known: [], lowestProtocolVersion: 0, highestProtocolVersion: 0, software: '', ...hello } });
+    this.send({
+      $case: 'hello',
+      value: {
+        connectionId: '',
+        gatewayId: 'gateway-a',
+        bootId: 'boot-1',
+        store: GatewayStore.GATEWAY_STORE_DURABLE,
+        known: [],
+        lowestProtocolVersion: 0,
+        highestProtocolVersion: 0,
+        software: '',
+        ...hello,
+      },
+    });
   }
 
-  /** Says that a command is stored. */
+  /** Reports that a command is stored. */
   received(executionId: string): void {
     this.send({ $case: 'commandReceived', value: { executionId, time: { seconds: 100, nanos: 5_000_000 } } });
   }
 
-  /** Says how a command ended. */
-  result(executionId: string, result: CommandResultCode = CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED, report: Partial<CommandResult> = {}): void {
-    this.send({ $case: 'commandResult', value: { executionId, result, code: '', message: '', time: undefined, ...report } });
+  /** Reports the result of a command. */
+  result(
+    executionId: string,
+    result: CommandResultCode = CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED,
+    report: Partial<CommandResult> = {},
+  ): void {
+    this.send({
+      $case: 'commandResult',
+      value: { executionId, result, code: '', message: '', time: undefined, ...report },
+    });
   }
 
   /** Sends an uplink. */
   uplink(uplinkId: string, fields: Partial<Uplink> = {}): void {
-    this.send({ $case: 'uplink', value: { uplinkId, clientDeviceId: 'device-1', time: undefined, payload: { $case: 'json', value: { t: 21.5 } }, fPort: undefined, ...fields } });
+    this.send({
+      $case: 'uplink',
+      value: {
+        uplinkId,
+        clientDeviceId: 'device-1',
+        time: undefined,
+        payload: { $case: 'json', value: { t: 21.5 } },
+        fPort: undefined,
+        ...fields,
+      },
+    });
   }
 
-  /** Stops and starts reading. */
+  /** Stops reading until `resume` is called. */
   pause(): void {
     this.stream.pause();
   }
 
-  /** Sends nothing more. */
+  /** Ends the sending side of the stream. */
   end(): void {
     this.stream.end();
   }
 
-  /** Goes away without a word. */
+  /** Cancels the stream without notice. */
   cancel(): void {
     this.stream.cancel();
   }

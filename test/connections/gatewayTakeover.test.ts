@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import { ConnectionState } from '../../src/gen/connection/connection_service';
-import { openAttachRoom, type AttachRoom } from './attachRoom';
+import { openAttachFixture, type AttachFixture } from './attachFixture';
 import { gate } from './fakeEvents';
 import type { GatewayClient } from './gatewayClient';
 
@@ -8,162 +8,175 @@ const REPLACED = { code: status.ABORTED, reason: 'gateway_replaced' };
 const MINUTE = 60_000;
 
 describe('a newer gateway', () => {
-  let room: AttachRoom;
+  let fixture: AttachFixture;
   beforeEach(async () => {
-    room = await openAttachRoom();
+    fixture = await openAttachFixture();
   });
-  afterEach(async () => await room.stop());
+  afterEach(async () => await fixture.stop());
 
   const attach = async (gatewayId: string, bootId = 'boot-1'): Promise<GatewayClient> => {
-    const gateway = room.open();
-    await gateway.attach({ connectionId: room.connection.id, gatewayId, bootId });
+    const gateway = fixture.open();
+    await gateway.attach({ connectionId: fixture.connection.id, gatewayId, bootId });
     return gateway;
   };
   const refused = async (gatewayId: string, bootId = 'boot-1') => {
-    const gateway = room.open();
-    gateway.hello({ connectionId: room.connection.id, gatewayId, bootId });
+    const gateway = fixture.open();
+    gateway.hello({ connectionId: fixture.connection.id, gatewayId, bootId });
     return await gateway.ended;
   };
-  const contested = async () => (await room.status()).warnings;
+  const contested = async () => (await fixture.status()).warnings;
 
   it('takes over, and the older one is told to wait 30 s', async () => {
     const a = await attach('a');
     await attach('b');
-    expect(await a.ended).toMatchObject({ ...REPLACED, retryMs: 30_000, metadata: { connection_id: room.connection.id } });
-    expect(room.hub.peer(room.connection.id)).toMatchObject({ peerId: 'b' });
-    expect(await room.status()).toMatchObject({ state: ConnectionState.CONNECTION_STATE_CONNECTED, warnings: [] });
+    expect(await a.ended).toMatchObject({
+      ...REPLACED,
+      retryMs: 30_000,
+      metadata: { connection_id: fixture.connection.id },
+    });
+    expect(fixture.hub.peer(fixture.connection.id)).toMatchObject({ peerId: 'b' });
+    expect(await fixture.status()).toMatchObject({ state: ConnectionState.CONNECTION_STATE_CONNECTED, warnings: [] });
   });
 
-  it('is the same one after a cut or a restart: it takes over at once, as often as it must', async () => {
+  it('takes over immediately and repeatedly when it is the same gateway after a disconnect or a restart', async () => {
     for (const boot of ['boot-1', 'boot-1', 'boot-1', 'boot-2', 'boot-2', 'boot-3']) await attach('a', boot);
-    expect(room.hub.peer(room.connection.id)).toMatchObject({ peerId: 'a', bootId: 'boot-3' });
+    expect(fixture.hub.peer(fixture.connection.id)).toMatchObject({ peerId: 'a', bootId: 'boot-3' });
     expect(await contested()).toEqual([]);
   });
 
-  it('is not replaced by the one that it replaced before 30 s are over, and that shows as contested', async () => {
+  it('is not replaced within 30 s by the gateway that it replaced, which shows as contested', async () => {
     await attach('a');
     const b = await attach('b');
-    room.clock.advance(29_999);
+    fixture.clock.advance(29_999);
     expect(await refused('a')).toMatchObject({ ...REPLACED, retryMs: 1 });
-    expect(room.hub.peer(room.connection.id)).toMatchObject({ peerId: 'b' });
-    expect(await room.status()).toMatchObject({ state: ConnectionState.CONNECTION_STATE_DEGRADED, warnings: ['contested'] });
-    room.clock.advance(1);
+    expect(fixture.hub.peer(fixture.connection.id)).toMatchObject({ peerId: 'b' });
+    expect(await fixture.status()).toMatchObject({
+      state: ConnectionState.CONNECTION_STATE_DEGRADED,
+      warnings: ['contested'],
+    });
+    fixture.clock.advance(1);
     await attach('a');
     expect(await b.ended).toMatchObject(REPLACED);
     expect(await refused('b')).toMatchObject({ ...REPLACED, retryMs: 30_000 });
-    expect(room.log.of('gateway.contested')).toHaveLength(1);
+    expect(fixture.log.of('gateway.duplicate_attach')).toHaveLength(1);
   });
 
-  it('leaves the seat, and who was replaced comes back at once', async () => {
+  it('disconnects, and the replaced gateway may return immediately', async () => {
     await attach('a');
     const b = await attach('b');
     b.cancel();
-    await room.log.until('gateway.detached', 2);
+    await fixture.log.until('gateway.detached', 2);
     await attach('a');
     expect(await contested()).toEqual([]);
   });
 
-  it('with the id of another one is found out when the older start comes back', async () => {
+  it('with the id of another gateway is detected when the older boot returns', async () => {
     await attach('a', 'boot-of-one');
     await attach('a', 'boot-of-its-copy');
     expect(await refused('a', 'boot-of-one')).toMatchObject(REPLACED);
     expect(await contested()).toEqual(['contested']);
   });
 
-  it('is contested no more after 5 quiet minutes', async () => {
+  it('is no longer contested after 5 quiet minutes', async () => {
     await attach('a');
     await attach('b');
     await refused('a');
-    room.clock.advance(5 * MINUTE - 1);
+    fixture.clock.advance(5 * MINUTE - 1);
     expect(await contested()).toEqual(['contested']);
-    room.clock.advance(1);
-    const since = room.clock.now();
-    room.clock.advance(1000);
-    expect(await room.status()).toMatchObject({ state: ConnectionState.CONNECTION_STATE_CONNECTED, since: { seconds: Math.floor(since / 1000) }, warnings: [] });
+    fixture.clock.advance(1);
+    const since = fixture.clock.now();
+    fixture.clock.advance(1000);
+    expect(await fixture.status()).toMatchObject({
+      state: ConnectionState.CONNECTION_STATE_CONNECTED,
+      since: { seconds: Math.floor(since / 1000) },
+      warnings: [],
+    });
     await attach('a');
     expect(await contested()).toEqual([]);
   });
 
-  it('is settled only after what the older one brought is stored', async () => {
+  it('is settled only after the messages of the older one are stored', async () => {
     const stored = gate<{ outcome: 'stored' }>();
-    room.events.onUplink = async () => await stored.promise;
+    fixture.events.onUplink = async () => await stored.promise;
     const a = await attach('a');
     a.uplink('u1');
-    await room.events.until(() => room.events.uplinks.length === 1);
-    const b = room.open();
-    b.hello({ connectionId: room.connection.id, gatewayId: 'b' });
+    await fixture.events.until(() => fixture.events.uplinks.length === 1);
+    const b = fixture.open();
+    b.hello({ connectionId: fixture.connection.id, gatewayId: 'b' });
     expect(await a.ended).toMatchObject(REPLACED);
-    expect(room.events.attachments.map(({ peerId }) => peerId)).toEqual(['a']);
+    expect(fixture.events.attachments.map(({ peerId }) => peerId)).toEqual(['a']);
     stored.open({ outcome: 'stored' });
     await b.next('welcome');
-    expect(room.events.attachments.map(({ peerId }) => peerId)).toEqual(['a', 'b']);
+    expect(fixture.events.attachments.map(({ peerId }) => peerId)).toEqual(['a', 'b']);
   });
 
-  it('finds nothing left of the older one that went away: what that brought is stored, then what was on its way to it is settled, then comes the new one', async () => {
+  it('finds nothing left of a disconnected older one: its messages are stored and its commands settled before the new one attaches', async () => {
     const stored = gate<{ outcome: 'stored' }>();
     const settled = gate<void>();
-    room.events.onUplink = async () => await stored.promise;
-    room.events.onDetached = async () => await settled.promise;
+    fixture.events.onUplink = async () => await stored.promise;
+    fixture.events.onDetached = async () => await settled.promise;
     const a = await attach('a');
     a.uplink('u1');
-    await room.events.until(() => room.events.uplinks.length === 1);
+    await fixture.events.until(() => fixture.events.uplinks.length === 1);
     a.cancel();
-    await room.log.until('gateway.detached');
-    const b = room.open();
-    b.hello({ connectionId: room.connection.id, gatewayId: 'b' });
-    await room.status(); // a whole call later
-    expect(room.events.detachments).toEqual([]);
+    await fixture.log.until('gateway.detached');
+    const b = fixture.open();
+    b.hello({ connectionId: fixture.connection.id, gatewayId: 'b' });
+    await fixture.status(); // A complete call has passed.
+    expect(fixture.events.detachments).toEqual([]);
     stored.open({ outcome: 'stored' });
-    await room.events.until(() => room.events.detachments.length === 1);
-    await room.status();
-    expect(room.events.attachments.map(({ peerId }) => peerId)).toEqual(['a']);
+    await fixture.events.until(() => fixture.events.detachments.length === 1);
+    await fixture.status();
+    expect(fixture.events.attachments.map(({ peerId }) => peerId)).toEqual(['a']);
     settled.open();
     await b.next('welcome');
-    expect(room.events.attachments.map(({ peerId }) => peerId)).toEqual(['a', 'b']);
-    expect(room.events.detachments).toEqual([room.connection.id]);
+    expect(fixture.events.attachments.map(({ peerId }) => peerId)).toEqual(['a', 'b']);
+    expect(fixture.events.detachments).toEqual([fixture.connection.id]);
   });
 
-  it('settles for the older one that it replaced; where it goes away before, its own end does', async () => {
+  it('settles the commands of the one that it replaced; if it disconnects before that, its own end settles them', async () => {
     const first = await attach('a');
     await attach('b');
     expect(await first.ended).toMatchObject(REPLACED);
-    expect(room.events.detachments).toEqual([]);
+    expect(fixture.events.detachments).toEqual([]);
     const settled = gate<void>();
-    room.events.onAttached = async () => await settled.promise;
-    const c = room.open();
-    c.hello({ connectionId: room.connection.id, gatewayId: 'c' });
-    await room.events.until(() => room.events.attachments.length === 3);
+    fixture.events.onAttached = async () => await settled.promise;
+    const c = fixture.open();
+    c.hello({ connectionId: fixture.connection.id, gatewayId: 'c' });
+    await fixture.events.until(() => fixture.events.attachments.length === 3);
     c.cancel();
-    await room.log.until('gateway.detached', 3);
-    expect(room.events.detachments).toEqual([]);
+    await fixture.log.until('gateway.detached', 3);
+    expect(fixture.events.detachments).toEqual([]);
     settled.open();
-    await room.events.until(() => room.events.detachments.length === 1);
+    await fixture.events.until(() => fixture.events.detachments.length === 1);
   });
 
-  it('is welcome also when what was on its way to the older one could not be settled', async () => {
-    room.events.onDetached = async () => await Promise.reject(new Error('the database is away'));
+  it('is welcomed even when the commands of the older one could not be settled', async () => {
+    fixture.events.onDetached = async () => await Promise.reject(new Error('the database is away'));
     const a = await attach('a');
     a.end();
     await a.ended;
     await attach('b');
-    expect(room.log.of('gateway.detach_failed')).toMatchObject([{ gateway_id: 'a', connection_id: room.connection.id }]);
+    expect(fixture.log.of('gateway.detach_failed')).toMatchObject([
+      { gateway_id: 'a', connection_id: fixture.connection.id },
+    ]);
   });
 
-  it('replaces one that is still being settled, and is settled after it', async () => {
+  it('replaces a gateway that is still being settled, and is settled after it', async () => {
     const settled = gate<void>();
-    room.events.onAttached = async ({ peerId }) => (peerId === 'a' ? await settled.promise : undefined);
-    const a = room.open();
-    a.hello({ connectionId: room.connection.id, gatewayId: 'a' });
-    await room.events.until(() => room.events.attachments.length === 1);
-    const b = room.open();
-    b.hello({ connectionId: room.connection.id, gatewayId: 'b' });
+    fixture.events.onAttached = async ({ peerId }) => (peerId === 'a' ? await settled.promise : undefined);
+    const a = fixture.open();
+    a.hello({ connectionId: fixture.connection.id, gatewayId: 'a' });
+    await fixture.events.until(() => fixture.events.attachments.length === 1);
+    const b = fixture.open();
+    b.hello({ connectionId: fixture.connection.id, gatewayId: 'b' });
     expect(await a.ended).toMatchObject(REPLACED);
-    const c = room.open();
-    c.hello({ connectionId: room.connection.id, gatewayId: 'c' });
+    const c = fixture.open();
+    c.hello({ connectionId: fixture.connection.id, gatewayId: 'c' });
     expect(await b.ended).toMatchObject(REPLACED);
-    expect(room.events.attachments).toHaveLength(1);
+    expect(fixture.events.attachments).toHaveLength(1);
     settled.open();
     await c.next('welcome');
-    expect(room.events.attachments.map(({ peerId }) => peerId)).toEqual(['a', 'c']);
+    expect(fixture.events.attachments.map(({ peerId }) => peerId)).toEqual(['a', 'c']);
   });
 });

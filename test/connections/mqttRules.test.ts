@@ -1,21 +1,40 @@
 import fc from 'fast-check';
 import { checkConfiguration } from '../../src/connections/configurationCheck';
-import { valueAtPath } from '../../src/connections/connectors/mqtt/jsonPath';
+import { getConnectorKeyValue } from '../../src/connections/connectors/mqtt/jsonPath';
 import { MQTT } from '../../src/connections/connectors/mqtt/mqttType';
 import { MqttReader } from '../../src/connections/connectors/mqtt/mqttReader';
-import { doTemplatesOverlap, fillTopic, filterOfTemplate, fitsFilter, TopicReader } from '../../src/connections/connectors/mqtt/topicTemplate';
+import {
+  doTemplatesOverlap,
+  fillTopic,
+  toFilter,
+  matchesFilter,
+  TopicReader,
+} from '../../src/connections/connectors/mqtt/topicTemplate';
 
-const RIGHT = { url: 'mqtts://broker.site.example', uplinkTopic: 'site/{clientDeviceId}/up' };
+const VALID_SETTINGS = { url: 'mqtts://broker.site.example', uplinkTopic: 'site/{clientDeviceId}/up' };
 const STATUS = { statusPath: 'status', okValues: ['ok', 0, true] };
 
-describe('a configuration', () => {
+describe('an MQTT configuration', () => {
   it.each([
-    ['the least', {}],
-    ['everything', { downlinkTopic: 'site/{clientDeviceId}/down', allowedCommandTopics: ['site/{clientDeviceId}/#'], timePath: 'meta.at', uplinkIdPath: 'ids[0]', username: 'u', password: 'p' }],
+    ['the minimal settings', {}],
+    [
+      'everything',
+      {
+        downlinkTopic: 'site/{clientDeviceId}/down',
+        allowedCommandTopics: ['site/{clientDeviceId}/#'],
+        timePath: 'meta.at',
+        uplinkIdPath: 'ids[0]',
+        username: 'u',
+        password: 'p',
+      },
+    ],
     ['answers by response topic', { answer: { kind: 'response_topic', ...STATUS } }],
-    ['answers on a topic', { answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id', ...STATUS } }],
-  ])('that is right: %s', (_, more) => {
-    expect(checkConfiguration('mqtt', { ...RIGHT, ...more })).toEqual([]);
+    [
+      'answers on a topic',
+      { answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id', ...STATUS } },
+    ],
+  ])('is valid: %s', (_, more) => {
+    expect(checkConfiguration('mqtt', { ...VALID_SETTINGS, ...more })).toEqual([]);
   });
 
   it.each([
@@ -29,39 +48,61 @@ describe('a configuration', () => {
     ['uplinkTopic', { uplinkTopic: 'site/{clientDeviceId}/\uffff' }],
     ['downlinkTopic', { downlinkTopic: 'site/{clientDeviceId}/up' }],
     ['downlinkTopic', { uplinkTopic: 'site/{clientDeviceId}/#', downlinkTopic: 'site/{clientDeviceId}/command' }],
-    ['downlinkTopic', { downlinkTopic: 'site/{clientDeviceId}/answer', answer: { kind: 'topic', answerTopic: 'site/+/answer', correlationPath: 'id' } }],
-    ['downlinkTopic', { downlinkTopic: 'answers/{clientDeviceId}', answer: { kind: 'response_topic', responseTopic: 'answers/all' } }],
+    [
+      'downlinkTopic',
+      {
+        downlinkTopic: 'site/{clientDeviceId}/answer',
+        answer: { kind: 'topic', answerTopic: 'site/+/answer', correlationPath: 'id' },
+      },
+    ],
+    [
+      'downlinkTopic',
+      { downlinkTopic: 'answers/{clientDeviceId}', answer: { kind: 'response_topic', responseTopic: 'answers/all' } },
+    ],
     ['answer.responseTopic', { answer: { kind: 'response_topic', responseTopic: '$SYS/a' } }],
     ['allowedCommandTopics[0]', { allowedCommandTopics: ['a#'] }],
     ['answer.kind', { protocol: '3.1.1', answer: { kind: 'response_topic' } }],
     ['answer.responseTopic', { answer: { kind: 'response_topic', responseTopic: 'a/+' } }],
     ['answer.answerTopic', { answer: { kind: 'topic', answerTopic: 'a/#/b', correlationPath: 'id' } }],
-  ])('names what is wrong: %s', (field, more) => {
-    expect(checkConfiguration('mqtt', { ...RIGHT, ...more }).map((violation) => violation.field)).toEqual([`configuration.${field}`]);
+  ])('is rejected with the invalid field: %s', (field, more) => {
+    expect(checkConfiguration('mqtt', { ...VALID_SETTINGS, ...more }).map((violation) => violation.field)).toEqual([
+      `configuration.${field}`,
+    ]);
   });
 
-  it('refuses what it does not know', () => {
-    expect(checkConfiguration('mqtt', { ...RIGHT, topic: 'x' })).toHaveLength(1);
-    expect(checkConfiguration('mqtt', { ...RIGHT, answer: { kind: 'topic', answerTopic: 'a' } })).not.toEqual([]);
-    expect(checkConfiguration('mqtt', { ...RIGHT, answer: { kind: 'response_topic', statusPath: 'a' } })).not.toEqual([]);
+  it('is rejected with unknown fields', () => {
+    expect(checkConfiguration('mqtt', { ...VALID_SETTINGS, topic: 'x' })).toHaveLength(1);
+    expect(checkConfiguration('mqtt', { ...VALID_SETTINGS, answer: { kind: 'topic', answerTopic: 'a' } })).not.toEqual(
+      [],
+    );
+    expect(
+      checkConfiguration('mqtt', { ...VALID_SETTINGS, answer: { kind: 'response_topic', statusPath: 'a' } }),
+    ).not.toEqual([]);
   });
 
-  it('decides what evidence there can be', () => {
-    expect(MQTT.kindOf(RIGHT, false)).toBe('mqtt');
-    expect(MQTT.kindOf({ ...RIGHT, answer: { kind: 'response_topic' } }, false)).toBe('mqtt_answer');
+  it('determines the possible evidence', () => {
+    expect(MQTT.getKind(VALID_SETTINGS, false)).toBe('mqtt');
+    expect(MQTT.getKind({ ...VALID_SETTINGS, answer: { kind: 'response_topic' } }, false)).toBe('mqtt_answer');
   });
 });
 
-describe('a command', () => {
-  const command = { clientDeviceId: 'valve-1', mode: 'direct', fPort: undefined, confirmed: false } as const;
-  const check = (topic: string, more: object = {}) => MQTT.checkCommand({ ...RIGHT, ...more }, { ...command, topic }).length === 0;
+describe('an MQTT command', () => {
+  const command = {
+    clientDeviceId: 'valve-1',
+    mode: 'direct',
+    fPort: undefined,
+    confirmed: false,
+    networkCodec: 'unknown',
+  } as const;
+  const check = (topic: string, more: object = {}) =>
+    MQTT.checkCommand({ ...VALID_SETTINGS, ...more }, { ...command, topic }).length === 0;
 
-  it('needs a topic of its own or of the connection', () => {
+  it('needs its own topic or one of the connection', () => {
     expect(check('')).toBe(false);
     expect(check('', { downlinkTopic: 'site/{clientDeviceId}/down' })).toBe(true);
   });
 
-  it('may name only topics that are allowed', () => {
+  it('may use only allowed topics', () => {
     expect(check('other/{clientDeviceId}')).toBe(true);
     expect(check('other/valve-1')).toBe(false);
     const allowed = { allowedCommandTopics: ['site/{clientDeviceId}/#', 'all/+/cmd'] };
@@ -75,30 +116,59 @@ describe('a command', () => {
     expect(check('a\u0001/{clientDeviceId}')).toBe(false);
   });
 
-  it('may name none that it would come back from as if the device had sent it', () => {
+  it('must not use a topic on which it would return as if the device had sent it', () => {
     expect(check('site/{clientDeviceId}/up')).toBe(false);
     expect(check('site/{clientDeviceId}/set', { uplinkTopic: 'site/{clientDeviceId}/#' })).toBe(false);
     const answer = { kind: 'topic', answerTopic: '+/answer', correlationPath: 'id' };
     expect(check('{clientDeviceId}/answer', { answer })).toBe(false);
-    expect(check('answers', { allowedCommandTopics: ['answers'], answer: { kind: 'response_topic', responseTopic: 'answers' } })).toBe(false);
-    expect(check('', { uplinkTopic: 'site/{clientDeviceId}/#', downlinkTopic: 'site/{clientDeviceId}/set' })).toBe(false); // of a connection that is older than this rule
+    expect(
+      check('answers', {
+        allowedCommandTopics: ['answers'],
+        answer: { kind: 'response_topic', responseTopic: 'answers' },
+      }),
+    ).toBe(false);
+    expect(check('', { uplinkTopic: 'site/{clientDeviceId}/#', downlinkTopic: 'site/{clientDeviceId}/set' })).toBe(
+      false,
+    ); // This is a connection from before this rule existed.
   });
 
-  it('goes to no topic of the broker itself, whatever the device is called', () => {
-    expect(MQTT.checkCommand({ ...RIGHT, downlinkTopic: '{clientDeviceId}/d' }, { ...command, topic: '', clientDeviceId: '$SYS' })).toHaveLength(1);
+  it('is never sent to a topic of the broker itself, whatever the device id is', () => {
+    expect(
+      MQTT.checkCommand(
+        { ...VALID_SETTINGS, downlinkTopic: '{clientDeviceId}/d' },
+        { ...command, topic: '', clientDeviceId: '$SYS' },
+      ),
+    ).toHaveLength(1);
   });
 });
 
-it('topics of which one may be the other are told', () => {
-  const levels = fc.array(fc.constantFrom('{clientDeviceId}', 'dev-{clientDeviceId}', '{clientDeviceId}.x', 'd{clientDeviceId}x', 'dev-1.x', 'a', 'up', '+'), { minLength: 1, maxLength: 4 });
+it('reports topics that can overlap', () => {
+  const levels = fc.array(
+    fc.constantFrom(
+      '{clientDeviceId}',
+      'dev-{clientDeviceId}',
+      '{clientDeviceId}.x',
+      'd{clientDeviceId}x',
+      'dev-1.x',
+      'a',
+      'up',
+      '+',
+    ),
+    { minLength: 1, maxLength: 4 },
+  );
   const filter = fc.tuple(levels, fc.boolean()).map(([all, isOpen]) => [...all, ...(isOpen ? ['#'] : [])].join('/'));
   const ids = fc.constantFrom('1', 'a', 'up', 'dev-1', 'dev-1.x', '1.x');
   fc.assert(
-    fc.property(levels.filter((all) => !all.includes('+')), filter, ids, (all, other, id) => {
-      const template = all.join('/');
-      if (fitsFilter(fillTopic(template, id), other)) expect(doTemplatesOverlap(template, other)).toBe(true);
-      expect(doTemplatesOverlap(other, template)).toBe(doTemplatesOverlap(template, other));
-    }),
+    fc.property(
+      levels.filter((all) => !all.includes('+')),
+      filter,
+      ids,
+      (all, other, id) => {
+        const template = all.join('/');
+        if (matchesFilter(fillTopic(template, id), other)) expect(doTemplatesOverlap(template, other)).toBe(true);
+        expect(doTemplatesOverlap(other, template)).toBe(doTemplatesOverlap(template, other));
+      },
+    ),
     { seed: 9, numRuns: 2000 },
   );
   expect(doTemplatesOverlap('zigbee2mqtt/{clientDeviceId}/set', 'zigbee2mqtt/{clientDeviceId}')).toBe(false);
@@ -112,23 +182,37 @@ it.each([
   ['2026-01-01', '2026-01-01T00:00:00Z'],
   ['Jan 1 2026', undefined],
   ['2026-13-01T00:00:00', undefined],
-])('the time %s is one in UTC unless it says another offset', (text, time) => {
-  const read = new MqttReader({ uplinkTopic: '{clientDeviceId}', timePath: 'at', uplinkIdPath: undefined }).read({ topic: 'a', payload: Buffer.from(JSON.stringify({ at: text })), identity: { kind: 'none' } } as never);
+])('the time %s is in UTC unless it has another offset', (text, time) => {
+  const read = new MqttReader({ uplinkTopic: '{clientDeviceId}', timePath: 'at', uplinkIdPath: undefined }).read({
+    topic: 'a',
+    payload: Buffer.from(JSON.stringify({ at: text })),
+    identity: { kind: 'none' },
+  } as never);
   expect(read && 'time' in read ? read.time : 'nothing').toBe(time === undefined ? undefined : Date.parse(time));
 });
 
-it.each(['x{clientDeviceId}', 'a\uffff', 'a+b', 'a#', 'a/b', 'a\0b', '', ' a', 'x'.repeat(256)])('%j is no device id', (id) => {
-  expect(MQTT.findClientDeviceId(id)).toBeUndefined();
-});
+it.each(['x{clientDeviceId}', 'a\uffff', 'a+b', 'a#', 'a/b', 'a\0b', '', ' a', 'x'.repeat(256)])(
+  '%j is not a valid device id',
+  (id) => {
+    expect(MQTT.findClientDeviceId(id)).toBeUndefined();
+  },
+);
 
-it('reads from a topic the device that was filled in', () => {
-  const templates = ['{clientDeviceId}', 'site/{clientDeviceId}/up', 'a/dev-{clientDeviceId}.x/b', 'a.*(b)/{clientDeviceId}'];
-  const ids = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }).filter((id) => MQTT.findClientDeviceId(id) !== undefined);
+it('reads the device id from a topic', () => {
+  const templates = [
+    '{clientDeviceId}',
+    'site/{clientDeviceId}/up',
+    'a/dev-{clientDeviceId}.x/b',
+    'a.*(b)/{clientDeviceId}',
+  ];
+  const ids = fc
+    .string({ unit: 'binary', minLength: 1, maxLength: 40 })
+    .filter((id) => MQTT.findClientDeviceId(id) !== undefined);
   fc.assert(
     fc.property(fc.constantFrom(...templates), ids, (template, id) => {
       const topic = fillTopic(template, id);
-      expect(new TopicReader(template).read(topic)).toBe(id);
-      expect(fitsFilter(topic, filterOfTemplate(template))).toBe(true);
+      expect(new TopicReader(template).findDeviceId(topic)).toBe(id);
+      expect(matchesFilter(topic, toFilter(template))).toBe(true);
     }),
     { seed: 4, numRuns: 300 },
   );
@@ -142,7 +226,7 @@ it.each([
   ['a/+/c', 'a/b/c', true],
   ['a', 'ab', false],
 ])('the filter %s with the topic %s', (filter, topic, fits) => {
-  expect(fitsFilter(topic, filter)).toBe(fits);
+  expect(matchesFilter(topic, filter)).toBe(fits);
 });
 
 it.each([
@@ -152,5 +236,5 @@ it.each([
   ['__proto__', undefined],
   ['toString', undefined],
 ])('the path %s', (path, value) => {
-  expect(valueAtPath({ a: { b: [1, 2] } }, path)).toBe(value);
+  expect(getConnectorKeyValue({ a: { b: [1, 2] } }, path)).toBe(value);
 });

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Database, type Db, UnitOfWork, uniqueOr } from '../../src/database';
+import { type Database, type Db, UnitOfWork, onUniqueViolation } from '../../src/database';
 import { DomainError } from '../../src/kernel/errors';
 import { engines, type TestDatabase } from '../support/engines';
 
@@ -14,7 +14,7 @@ async function names(db: Db): Promise<string[]> {
   return (await db.all<{ name: string }>(NAMES, [])).map((row) => row.name);
 }
 
-describe.each(engines())('transactions on $name', ({ createDatabase }) => {
+describe.each(engines())('a transaction on $name', ({ createDatabase }) => {
   let test: TestDatabase;
   let database: Database;
   beforeEach(async () => {
@@ -23,7 +23,7 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
   });
   afterEach(async () => await test.drop());
 
-  it('keeps what was done and hands back the result', async () => {
+  it('stores the changes and returns the result', async () => {
     const result = await database.transaction(async (db) => {
       await insert(db, 'hot');
       await db.knex('settings').insert({ name: 'built', value: 'v' });
@@ -33,7 +33,7 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
     expect(await names(database.db)).toEqual(['built', 'hot']);
   });
 
-  it('undoes everything when the work throws, and throws the same', async () => {
+  it('rolls back everything when the work throws, and throws the same error', async () => {
     const thrown = new DomainError('conflict', 'not_now', 'not now');
     const work = database.transaction(async (db) => {
       await insert(db, 'a');
@@ -43,63 +43,65 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
     expect(await names(database.db)).toEqual([]);
   });
 
-  it('runs afterCommit in order, once the rows can be seen, before it resolves', async () => {
-    const seen: string[] = [];
+  it('runs afterCommit in order, once the rows are visible, before it resolves', async () => {
+    const steps: string[] = [];
     let visible: Promise<string[]> | undefined;
     await database.transaction(async (db) => {
-      db.afterCommit(() => seen.push('first'));
+      db.afterCommit(() => steps.push('first'));
       await insert(db, 'a');
       db.afterCommit(() => {
-        seen.push('second');
+        steps.push('second');
         visible = names(database.db);
       });
-      expect(seen).toEqual([]);
+      expect(steps).toEqual([]);
     });
-    expect(seen).toEqual(['first', 'second']);
+    expect(steps).toEqual(['first', 'second']);
     expect(await visible).toEqual(['a']);
   });
 
-  it('never runs afterCommit of a transaction that was rolled back', async () => {
-    const seen: string[] = [];
+  it('never runs afterCommit when it was rolled back', async () => {
+    const steps: string[] = [];
     const work = database.transaction(async (db) => {
-      db.afterCommit(() => seen.push('never'));
+      db.afterCommit(() => steps.push('never'));
       await insert(db, 'a');
       throw new Error('no');
     });
     await expect(work).rejects.toThrow('no');
-    expect(seen).toEqual([]);
+    expect(steps).toEqual([]);
   });
 
-  it('stands by a commit although an afterCommit action throws', async () => {
-    const seen: string[] = [];
+  it('stays committed although an afterCommit action throws', async () => {
+    const steps: string[] = [];
     await database.transaction(async (db) => {
       db.afterCommit(() => {
         throw new Error('broken hook');
       });
-      db.afterCommit(() => seen.push('next'));
+      db.afterCommit(() => steps.push('next'));
       await insert(db, 'a');
     });
-    expect(seen).toEqual(['next']);
+    expect(steps).toEqual(['next']);
     expect(await names(database.db)).toEqual(['a']);
   });
 
-  it('runs afterCommit at once outside a transaction', () => {
-    const seen: string[] = [];
-    database.db.afterCommit(() => seen.push('now'));
-    expect(seen).toEqual(['now']);
+  it('is not needed for afterCommit, which then runs at once', () => {
+    const steps: string[] = [];
+    database.db.afterCommit(() => steps.push('now'));
+    expect(steps).toEqual(['now']);
   });
 
-  it('does not let one that throws hurt its neighbours', async () => {
+  it('does not affect its neighbours when it throws', async () => {
     const committed: number[] = [];
     await insert(database.db, 'taken');
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 50 }, async (_, at) =>
-        await database.transaction(async (db) => {
-          await insert(db, `row-${String(at).padStart(2, '0')}`);
-          db.afterCommit(() => committed.push(at));
-          if (at % 7 === 3) throw new Error(`number ${at}`);
-          if (at % 7 === 5) await insert(db, 'taken');
-        }),
+      Array.from(
+        { length: 50 },
+        async (_, at) =>
+          await database.transaction(async (db) => {
+            await insert(db, `row-${String(at).padStart(2, '0')}`);
+            db.afterCommit(() => committed.push(at));
+            if (at % 7 === 3) throw new Error(`number ${at}`);
+            if (at % 7 === 5) await insert(db, 'taken');
+          }),
       ),
     );
     const kept = Array.from({ length: 50 }, (_, at) => at).filter((at) => ![3, 5].includes(at % 7));
@@ -108,7 +110,7 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
     expect(await names(database.db)).toEqual([...kept.map((at) => `row-${String(at).padStart(2, '0')}`), 'taken']);
   });
 
-  it('shows a reader outside only what is committed, and does not make it wait', async () => {
+  it('shows only committed rows to a reader outside, and does not block the reader', async () => {
     await insert(database.db, 'before');
     await database.transaction(async (db) => {
       await insert(db, 'inside');
@@ -120,7 +122,7 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
     expect(await names(database.db)).toEqual(['before', 'inside']);
   });
 
-  it('writes single statements outside a transaction while others write', async () => {
+  it('allows single statements outside of it while others write', async () => {
     await Promise.all(
       Array.from({ length: 20 }, async (_, at) => {
         if (at % 2) return await insert(database.db, `hot-${at}`);
@@ -131,7 +133,7 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
     expect(await names(database.db)).toHaveLength(20);
   });
 
-  it('answers how many rows a statement changed, and what it returns', async () => {
+  it('returns how many rows a statement changed, and its returned rows', async () => {
     await insert(database.db, 'a');
     const { knex } = database.db;
     expect(await knex('settings').where({ name: 'a' }).update({ value: 'w' })).toBe(1);
@@ -142,35 +144,98 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
     expect(await knex('settings').where({ name: 'a' }).first('value')).toEqual({ value: 'w' });
   });
 
-  it('turns the refusal of a unique index into our error, and goes on in a savepoint', async () => {
+  it('converts the error of a unique index, and continues in a savepoint', async () => {
     const taken = new DomainError('already_exists', 'name_taken', 'the name is taken');
     await insert(database.db, 'a');
     const { dialect } = database;
-    await expect(uniqueOr(dialect, () => taken, async () => await insert(database.db, 'a'))).rejects.toBe(taken);
+    await expect(
+      onUniqueViolation(
+        dialect,
+        () => taken,
+        async () => await insert(database.db, 'a'),
+      ),
+    ).rejects.toBe(taken);
     const built = async (): Promise<unknown> => await database.db.knex('settings').insert({ name: 'a', value: 'v' });
-    await expect(uniqueOr(dialect, () => taken, built)).rejects.toBe(taken);
-    await expect(uniqueOr(dialect, () => taken, async () => await Promise.reject(new Error('other')))).rejects.toThrow('other');
+    await expect(onUniqueViolation(dialect, () => taken, built)).rejects.toBe(taken);
+    await expect(
+      onUniqueViolation(
+        dialect,
+        () => taken,
+        async () => await Promise.reject(new Error('other')),
+      ),
+    ).rejects.toThrow('other');
     await database.transaction(async (db) => {
       const refused = db.knex.transaction(async (savepoint) => {
         await savepoint('settings').insert({ name: 'undone', value: 'v' });
         await savepoint('settings').insert({ name: 'a', value: 'v' });
       });
       await expect(refused).rejects.toThrow(/unique/i);
-      await db.knex.transaction(async (savepoint) => void (await savepoint('settings').insert({ name: 'kept', value: 'v' })));
+      await db.knex.transaction(
+        async (savepoint) => void (await savepoint('settings').insert({ name: 'kept', value: 'v' })),
+      );
       await insert(db, 'b');
     });
     expect(await names(database.db)).toEqual(['a', 'b', 'kept']);
   });
 
-  it('knows the refusal of a foreign key, and keeps values out of the message', async () => {
+  it('detects the error of a foreign key, and keeps values out of the message', async () => {
     const row = { organization_id: 'nobody-has-this-id', name: 'x', value: 1 };
-    const error: unknown = await database.db.knex('organization_counters').insert(row).catch((caught: unknown) => caught);
+    const error: unknown = await database.db
+      .knex('organization_counters')
+      .insert(row)
+      .catch((caught: unknown) => caught);
     expect(database.dialect.isForeignKeyViolation(error)).toBe(true);
     expect(database.dialect.isUniqueViolation(error)).toBe(false);
     expect((error as Error).message).not.toContain('nobody-has-this-id');
   });
 
-  it('refuses the repositories of a transaction that is over', async () => {
+  it('lets nested transactions and statements join, and stores all of it or nothing', async () => {
+    const steps: string[] = [];
+    const uow = new UnitOfWork(database, (db) => ({
+      add: async (name: string) => await insert(db, name),
+      names: async () => await names(db),
+    }));
+    const work = async (): Promise<void> => {
+      await uow.repos.add('plain');
+      await uow.transaction(async ({ add }, db) => {
+        await add('inside');
+        db.afterCommit(() => steps.push('after'));
+      });
+      await database.db.knex('settings').insert({ name: 'built', value: 'v' });
+      expect(await uow.repos.names()).toEqual(['built', 'inside', 'plain']);
+      expect(steps).toEqual([]);
+    };
+    const failing = database.joinedTransaction(async () => {
+      await work();
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(await names(database.db)).toEqual([]);
+    await database.joinedTransaction(work);
+    expect(await names(database.db)).toEqual(['built', 'inside', 'plain']);
+    expect(steps).toEqual(['after']);
+  });
+
+  it('fails completely when a joined one has failed, and lets nothing join a finished or foreign one', async () => {
+    let late: Promise<void> | undefined;
+    const over = Promise.withResolvers<void>();
+    const work = database.joinedTransaction(async () => {
+      late = over.promise.then(async () => await insert(database.db, 'late'));
+      await database
+        .transaction(async (db) => {
+          await insert(db, 'half');
+          throw new Error('half');
+        })
+        .catch(() => {}); // the work continues
+    });
+    const neighbour = database.transaction(async (db) => await insert(db, 'neighbour'));
+    await expect(work).rejects.toThrow('half');
+    over.resolve();
+    await Promise.all([late, neighbour]);
+    expect(await names(database.db)).toEqual(['late', 'neighbour']);
+  });
+
+  it('rejects its repositories after it has finished', async () => {
     let kept: Db | undefined;
     await database.transaction(async (db) => {
       await insert(db, 'a');
@@ -181,8 +246,10 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
     expect(await names(database.db)).toEqual(['a']);
   });
 
-  it('binds the repositories of a room to the plain connection or to one transaction', async () => {
-    const uow = new UnitOfWork(database, (db) => ({ settings: { add: async (name: string) => await insert(db, name), names: async () => await names(db) } }));
+  it('binds the repositories of a module to the plain connection or to itself', async () => {
+    const uow = new UnitOfWork(database, (db) => ({
+      settings: { add: async (name: string) => await insert(db, name), names: async () => await names(db) },
+    }));
     await uow.repos.settings.add('plain');
     await uow.transaction(async ({ settings }, db) => {
       await settings.add('inside');
@@ -192,8 +259,11 @@ describe.each(engines())('transactions on $name', ({ createDatabase }) => {
     expect(await uow.repos.settings.names()).toEqual(['inside', 'plain']);
   });
 
-  it('finishes the transactions that wait before it closes', async () => {
-    const waiting = Array.from({ length: 5 }, async (_, at) => await database.transaction(async (db) => await insert(db, `row-${at}`)));
+  it('finishes before the database closes, if it was waiting', async () => {
+    const waiting = Array.from(
+      { length: 5 },
+      async (_, at) => await database.transaction(async (db) => await insert(db, `row-${at}`)),
+    );
     await Promise.all(waiting);
     const other = await test.open();
     const last = other.transaction(async (db) => await insert(db, 'last'));

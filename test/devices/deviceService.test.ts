@@ -1,50 +1,79 @@
 import { status } from '@grpc/grpc-js';
 import { DeviceService } from '../../src/devices';
-import { DataSendingIntervalUnit, DigitalDevice, type DigitalDevice as Device } from '../../src/gen/digitaldevice/v2/digital_device_service';
+import {
+  DataSendingIntervalUnit,
+  DigitalDevice,
+  type DigitalDevice as Device,
+} from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { fromTimestamp } from '../../src/kernel/timestamps';
-import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
+import { startDeviceFixture, type DeviceFixture } from '../support/deviceFixture';
 import { engines } from '../support/engines';
 
 describe.each(engines())('devices on $name', (engine) => {
-  let room: DeviceRoom;
+  let fixture: DeviceFixture;
   let next = 0;
   beforeAll(async () => {
-    room = await startDeviceRoom(engine);
+    fixture = await startDeviceFixture(engine);
   });
   beforeEach(() => {
-    room.clock.advance(1000);
-    room.told.length = 0;
+    fixture.clock.advance(1000);
+    fixture.hookCalls.length = 0;
   });
-  afterAll(async () => await room.stop());
+  afterAll(async () => await fixture.stop());
 
-  /** A device bound to a physical device of its own, with `sensors` sensors. */
-  async function bound(sensors = 0): Promise<Device> {
+  /** Creates a device that is bound to its own physical device and has `sensors` sensors. */
+  async function createBoundDevice(sensors = 0): Promise<Device> {
     const clientDeviceId = `meter-${(next += 1)}`;
-    const device = await room.api.create({ name: 'Bound', physicalDevice: { clientDeviceId, connectionId: room.connections[0] } });
+    const device = await fixture.api.create({
+      name: 'Bound',
+      physicalDevice: { clientDeviceId, connectionId: fixture.connections[0] },
+    });
     if (sensors === 0) return device;
-    return await room.api.addSensors({ id: device.id, sensorTemplateIds: Array.from({ length: sensors }, () => room.templates[0]) });
+    return await fixture.api.addSensors({
+      id: device.id,
+      sensorTemplateIds: Array.from({ length: sensors }, () => fixture.templates[0]),
+    });
   }
 
-  const total = async (as?: string): Promise<number> => (await room.api.list({ limit: 1 }, as)).total;
+  const total = async (as?: string): Promise<number> => (await fixture.api.list({ limit: 1 }, as)).total;
 
-  it('creates a device, trims its name and returns it whole', async () => {
-    const created = await room.api.create({ name: '  Valve Süd 1 ' });
-    expect(created).toMatchObject({ name: 'Valve Süd 1', organizationId: 'org-1', lastSeen: undefined, physicalDevice: undefined, sensors: [], dataSendingInterval: undefined, etag: '"1"' });
-    expect(fromTimestamp(created.createdAt!)).toBe(room.clock.now());
+  it('creates a device, trims its name and returns it completely', async () => {
+    const created = await fixture.api.create({ name: '  Valve Süd 1 ' });
+    expect(created).toMatchObject({
+      name: 'Valve Süd 1',
+      organizationId: 'org-1',
+      lastSeen: undefined,
+      physicalDevice: undefined,
+      sensors: [],
+      dataSendingInterval: undefined,
+      etag: '"1"',
+    });
+    expect(fromTimestamp(created.createdAt!)).toBe(fixture.clock.now());
     expect(created.updatedAt).toEqual(created.createdAt);
-    expect(await room.api.get({ id: created.id })).toEqual(created);
+    expect(await fixture.api.get({ id: created.id })).toEqual(created);
   });
 
-  it('binds a device as it is created', async () => {
+  it('binds a device when it is created', async () => {
     const configuration = { class: 'C', nested: { list: [1, null, 'two', false] } };
-    const created = await room.api.create({ name: 'Bound', physicalDevice: { clientDeviceId: ' meter-a ', connectionId: room.connections[0], configuration } });
-    expect(created.physicalDevice).toMatchObject({ clientDeviceId: 'meter-a', connectionId: room.connections[0], configuration, sensorMappings: [] });
-    expect(await room.api.get({ id: created.id })).toEqual(created);
+    const created = await fixture.api.create({
+      name: 'Bound',
+      physicalDevice: { clientDeviceId: ' meter-a ', connectionId: fixture.connections[0], configuration },
+    });
+    expect(created.physicalDevice).toMatchObject({
+      clientDeviceId: 'meter-a',
+      connectionId: fixture.connections[0],
+      configuration,
+      sensorMappings: [],
+    });
+    expect(await fixture.api.get({ id: created.id })).toEqual(created);
   });
 
-  it('says all that is wrong with a new device at once and stores nothing', async () => {
+  it('reports all violations of a new device together and stores nothing', async () => {
     const before = await total();
-    const error = await room.api.create.fails({ name: 'a\u0007b', physicalDevice: { clientDeviceId: ' ', connectionId: '' } });
+    const error = await fixture.api.create.fails({
+      name: 'a\u0007b',
+      physicalDevice: { clientDeviceId: ' ', connectionId: '' },
+    });
     expect(error).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'validation_failed' });
     expect(error.fields.toSorted()).toEqual(['name', 'physicalDevice.clientDeviceId', 'physicalDevice.connectionId']);
     expect(await total()).toBe(before);
@@ -52,48 +81,55 @@ describe.each(engines())('devices on $name', (engine) => {
 
   it('does not find a connection of another organization', async () => {
     const before = await total();
-    for (const connectionId of [room.connections[1], 'no-such-connection']) {
-      const error = await room.api.create.fails({ name: 'x', physicalDevice: { clientDeviceId: 'm', connectionId } });
+    for (const connectionId of [fixture.connections[1], 'no-such-connection']) {
+      const error = await fixture.api.create.fails({
+        name: 'x',
+        physicalDevice: { clientDeviceId: 'm', connectionId },
+      });
       expect(error).toMatchObject({ code: status.NOT_FOUND, reason: 'connection_not_found' });
     }
     expect(await total()).toBe(before);
   });
 
-  it('does not find a device of another organization, whatever is done to it', async () => {
-    const device = await bound(1);
+  it('does not find a device of another organization in any operation', async () => {
+    const device = await createBoundDevice(1);
     const { id } = device;
     const tries = [
-      room.api.get.fails({ id }, 'org-2'),
-      room.api.update.fails({ id, name: 'mine' }, 'org-2'),
-      room.api.delete.fails({ id }, 'org-2'),
-      room.api.addSensors.fails({ id, sensorTemplateIds: [room.templates[0]] }, 'org-2'),
-      room.api.removeSensors.fails({ id, sensorIds: [device.sensors[0]!.id] }, 'org-2'),
-      room.api.updateSensor.fails({ id, sensorId: device.sensors[0]!.id, sensorTemplateId: room.templates[1] }, 'org-2'),
-      room.api.setMappings.fails({ id, mappings: [] }, 'org-2'),
-      room.api.connectorKeys.fails({ id, connectionId: room.connections[1], clientDeviceId: 'x' }, 'org-2'),
+      fixture.api.get.fails({ id }, 'org-2'),
+      fixture.api.update.fails({ id, name: 'mine' }, 'org-2'),
+      fixture.api.delete.fails({ id }, 'org-2'),
+      fixture.api.addSensors.fails({ id, sensorTemplateIds: [fixture.templates[0]] }, 'org-2'),
+      fixture.api.removeSensors.fails({ id, sensorIds: [device.sensors[0]!.id] }, 'org-2'),
+      fixture.api.updateSensor.fails(
+        { id, sensorId: device.sensors[0]!.id, sensorTemplateId: fixture.templates[1] },
+        'org-2',
+      ),
+      fixture.api.setMappings.fails({ id, clearMappings: true }, 'org-2'),
+      fixture.api.connectorKeys.fails({ id, connectionId: fixture.connections[1], clientDeviceId: 'x' }, 'org-2'),
     ];
-    for (const error of await Promise.all(tries)) expect(error).toMatchObject({ code: status.NOT_FOUND, reason: 'device_not_found' });
-    expect(await room.api.get({ id })).toEqual(device);
-    expect(room.told).toEqual([]);
+    for (const error of await Promise.all(tries))
+      expect(error).toMatchObject({ code: status.NOT_FOUND, reason: 'device_not_found' });
+    expect(await fixture.api.get({ id })).toEqual(device);
+    expect(fixture.hookCalls).toEqual([]);
   });
 
-  it('changes what is given and leaves the rest', async () => {
-    const device = await bound(2);
-    room.clock.advance(5);
+  it('changes the given fields and keeps the others', async () => {
+    const device = await createBoundDevice(2);
+    fixture.clock.advance(5);
     const interval = { unit: DataSendingIntervalUnit.DATA_SENDING_INTERVAL_UNIT_HOUR, value: 6 };
-    const timed = await room.api.update({ id: device.id, dataSendingInterval: interval });
+    const timed = await fixture.api.update({ id: device.id, dataSendingInterval: interval });
     expect(timed).toEqual({ ...device, dataSendingInterval: interval, updatedAt: timed.updatedAt, etag: '"3"' });
-    expect(fromTimestamp(timed.updatedAt!)).toBe(room.clock.now());
-    const renamed = await room.api.update({ id: device.id, name: 'New name' });
+    expect(fromTimestamp(timed.updatedAt!)).toBe(fixture.clock.now());
+    const renamed = await fixture.api.update({ id: device.id, name: 'New name' });
     expect(renamed).toEqual({ ...timed, name: 'New name', etag: '"4"' });
-    const cleared = await room.api.update({ id: device.id, clearDataSendingInterval: true });
+    const cleared = await fixture.api.update({ id: device.id, clearDataSendingInterval: true });
     expect(cleared).toEqual({ ...renamed, dataSendingInterval: undefined, etag: '"5"' });
-    expect(room.told).toEqual([]);
+    expect(fixture.hookCalls).toEqual([]);
   });
 
-  it('refuses to set and remove the same thing, naming both', async () => {
-    const device = await bound();
-    const error = await room.api.update.fails({
+  it('rejects setting and clearing the same field and names both fields', async () => {
+    const device = await createBoundDevice();
+    const error = await fixture.api.update.fails({
       id: device.id,
       unbindPhysicalDevice: true,
       physicalDevice: { clientDeviceId: 'other' },
@@ -103,127 +139,192 @@ describe.each(engines())('devices on $name', (engine) => {
     expect(error.fields.toSorted()).toEqual(['clearDataSendingInterval', 'unbindPhysicalDevice']);
   });
 
-  it('refuses an update or delete on an etag that no longer fits, and takes one that does', async () => {
-    const device = await bound();
-    await room.api.update({ id: device.id, name: 'Faster', etag: device.etag });
-    expect(await room.api.update.fails({ id: device.id, name: 'Slower', etag: device.etag })).toMatchObject({ code: status.ABORTED, reason: 'changed_meanwhile', metadata: { etag: '"2"' } });
-    expect(await room.api.delete.fails({ id: device.id, etag: device.etag })).toMatchObject({ code: status.ABORTED, reason: 'changed_meanwhile' });
-    expect(await room.api.get({ id: device.id })).toMatchObject({ name: 'Faster', etag: '"2"' });
-    expect(room.told).toEqual([]);
-    await room.api.delete({ id: device.id, etag: '"2"' });
+  it('rejects an update or delete with an outdated etag and accepts the current one', async () => {
+    const device = await createBoundDevice();
+    await fixture.api.update({ id: device.id, name: 'Faster', etag: device.etag });
+    expect(await fixture.api.update.fails({ id: device.id, name: 'Slower', etag: device.etag })).toMatchObject({
+      code: status.ABORTED,
+      reason: 'version_conflict',
+      metadata: { etag: '"2"' },
+    });
+    expect(await fixture.api.delete.fails({ id: device.id, etag: device.etag })).toMatchObject({
+      code: status.ABORTED,
+      reason: 'version_conflict',
+    });
+    expect(await fixture.api.get({ id: device.id })).toMatchObject({ name: 'Faster', etag: '"2"' });
+    expect(fixture.hookCalls).toEqual([]);
+    await fixture.api.delete({ id: device.id, etag: '"2"' });
   });
 
-  it('deletes a device with all that hangs on it and counts it out', async () => {
-    const device = await bound(2);
-    await room.api.setMappings({ id: device.id, mappings: [{ sensorId: device.sensors[0]!.id, sourcePath: 'a' }] });
+  it('deletes a device with all of its dependent records and lowers the count', async () => {
+    const device = await createBoundDevice(2);
+    await fixture.api.setMappings({ id: device.id, mappings: [{ sensorId: device.sensors[0]!.id, sourcePath: 'a' }] });
     const before = await total();
-    expect(await room.api.delete({ id: device.id })).toEqual({});
-    expect(await room.api.get.fails({ id: device.id })).toMatchObject({ reason: 'device_not_found' });
-    expect(await room.api.delete.fails({ id: device.id })).toMatchObject({ reason: 'device_not_found' });
+    expect(await fixture.api.delete({ id: device.id })).toEqual({});
+    expect(await fixture.api.get.fails({ id: device.id })).toMatchObject({ reason: 'device_not_found' });
+    expect(await fixture.api.delete.fails({ id: device.id })).toMatchObject({ reason: 'device_not_found' });
     expect(await total()).toBe(before - 1);
-    expect(room.told).toEqual([`deviceDeleted org-1 ${device.id}`]);
-    for (const table of ['physical_devices', 'sensors', 'sensor_mappings']) expect(await room.test.database.db.knex(table).where('device_id', device.id)).toEqual([]);
-    expect(await room.api.create({ name: 'Again', physicalDevice: { clientDeviceId: device.physicalDevice!.clientDeviceId, connectionId: room.connections[0] } })).toBeDefined();
+    expect(fixture.hookCalls).toEqual([`deviceDeleted org-1 ${device.id}`]);
+    for (const table of ['physical_devices', 'sensors', 'sensor_mappings'])
+      expect(await fixture.test.database.db.knex(table).where('device_id', device.id)).toEqual([]);
+    expect(
+      await fixture.api.create({
+        name: 'Again',
+        physicalDevice: { clientDeviceId: device.physicalDevice!.clientDeviceId, connectionId: fixture.connections[0] },
+      }),
+    ).toBeDefined();
   });
 
   it('rolls everything back when a hook fails', async () => {
-    const device = await bound(1);
+    const device = await createBoundDevice(1);
     const before = await total();
-    const hooks = { onBindingChanged: refuse, onDeviceDeleted: refuse, sensorsInUse: async () => [] };
-    const failing = new DeviceService({ database: room.test.database, clock: room.clock, cursors: undefined as never, hooks });
+    const hooks = { onBindingRemoved: refuse, onDeviceDeleted: refuse, findSensorUses: async () => [] };
+    const failing = new DeviceService({
+      database: fixture.test.database,
+      clock: fixture.clock,
+      cursors: undefined as never,
+      hooks,
+    });
     await expect(failing.delete('org-1', device.id, undefined)).rejects.toThrow('hook');
-    await expect(failing.update('org-1', device.id, { name: 'x', physicalDevice: null, dataSendingInterval: undefined }, undefined)).rejects.toThrow('hook');
-    expect(await room.api.get({ id: device.id })).toEqual(device);
+    await expect(
+      failing.update(
+        'org-1',
+        device.id,
+        { name: 'x', physicalDevice: null, dataSendingInterval: undefined },
+        undefined,
+      ),
+    ).rejects.toThrow('hook');
+    expect(await fixture.api.get({ id: device.id })).toEqual(device);
     expect(await total()).toBe(before);
   });
 
-  describe('bindings', () => {
-    it('binds a physical device once', async () => {
-      const { physicalDevice } = await bound();
-      const binding = { clientDeviceId: physicalDevice!.clientDeviceId, connectionId: room.connections[0] };
+  describe('device bindings', () => {
+    it('binds a physical device only once', async () => {
+      const { physicalDevice } = await createBoundDevice();
+      const binding = { clientDeviceId: physicalDevice!.clientDeviceId, connectionId: fixture.connections[0] };
       const before = await total();
-      const error = await room.api.create.fails({ name: 'Second', physicalDevice: binding });
-      expect(error).toMatchObject({ code: status.ALREADY_EXISTS, reason: 'physical_device_already_bound', metadata: { client_device_id: binding.clientDeviceId, connection_id: binding.connectionId } });
-      const other = await bound();
-      expect(await room.api.update.fails({ id: other.id, name: 'Thief', physicalDevice: binding })).toMatchObject({ reason: 'physical_device_already_bound' });
-      expect(await room.api.get({ id: other.id })).toEqual(other);
+      const error = await fixture.api.create.fails({ name: 'Second', physicalDevice: binding });
+      expect(error).toMatchObject({
+        code: status.ALREADY_EXISTS,
+        reason: 'physical_device_already_bound',
+        metadata: { client_device_id: binding.clientDeviceId, connection_id: binding.connectionId },
+      });
+      const other = await createBoundDevice();
+      expect(await fixture.api.update.fails({ id: other.id, name: 'Thief', physicalDevice: binding })).toMatchObject({
+        reason: 'physical_device_already_bound',
+      });
+      expect(await fixture.api.get({ id: other.id })).toEqual(other);
       expect(await total()).toBe(before + 1);
-      expect(room.told.filter((line) => !line.endsWith(other.id))).toEqual([]);
+      expect(fixture.hookCalls.filter((line) => !line.endsWith(other.id))).toEqual([]);
     });
 
-    it('lets one of two parallel binds of the same physical device win', async () => {
-      const devices = await Promise.all([1, 2].map(async () => await room.api.create({ name: 'Racer' })));
-      const binding = { clientDeviceId: `race-${(next += 1)}`, connectionId: room.connections[0] };
+    it('lets exactly one of two parallel bindings of the same physical device succeed', async () => {
+      const devices = await Promise.all([1, 2].map(async () => await fixture.api.create({ name: 'Racer' })));
+      const binding = { clientDeviceId: `race-${(next += 1)}`, connectionId: fixture.connections[0] };
       const ends = await Promise.allSettled([
-        ...devices.map(async ({ id }) => await room.api.update({ id, physicalDevice: binding })),
-        ...[3, 4].map(async () => await room.api.create({ name: 'Racer', physicalDevice: binding })),
+        ...devices.map(async ({ id }) => await fixture.api.update({ id, physicalDevice: binding })),
+        ...[3, 4].map(async () => await fixture.api.create({ name: 'Racer', physicalDevice: binding })),
       ]);
       expect(ends.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected']);
-      for (const end of ends) if (end.status === 'rejected') expect(end.reason).toMatchObject({ code: status.ALREADY_EXISTS });
-      expect(await room.test.database.db.knex('physical_devices').where('client_device_id', binding.clientDeviceId)).toHaveLength(1);
+      for (const end of ends)
+        if (end.status === 'rejected') expect(end.reason).toMatchObject({ code: status.ALREADY_EXISTS });
+      expect(
+        await fixture.test.database.db.knex('physical_devices').where('client_device_id', binding.clientDeviceId),
+      ).toHaveLength(1);
     });
 
-    it('keeps every count of parallel creates and deletes', async () => {
+    it('keeps counts exact during parallel creates and deletes', async () => {
       const before = await total();
-      const created = await Promise.all(Array.from({ length: 12 }, async () => await room.api.create({ name: 'Many' })));
-      await Promise.all(created.slice(0, 5).map(async ({ id }) => await room.api.delete({ id })));
+      const created = await Promise.all(
+        Array.from({ length: 12 }, async () => await fixture.api.create({ name: 'Many' })),
+      );
+      await Promise.all(created.slice(0, 5).map(async ({ id }) => await fixture.api.delete({ id })));
       expect(await total()).toBe(before + 7);
     });
 
-    it('requires both ids to bind a device that has no binding', async () => {
-      const device = await room.api.create({ name: 'Loose' });
-      expect((await room.api.update.fails({ id: device.id, physicalDevice: {} })).fields).toEqual(['physicalDevice.clientDeviceId', 'physicalDevice.connectionId']);
-      expect((await room.api.update.fails({ id: device.id, physicalDevice: { clientDeviceId: 'x' } })).fields).toEqual(['physicalDevice.connectionId']);
-      const tied = await room.api.update({ id: device.id, physicalDevice: { clientDeviceId: `loose-${(next += 1)}`, connectionId: room.connections[0] } });
+    it('requires both ids to bind an unbound device', async () => {
+      const device = await fixture.api.create({ name: 'Loose' });
+      expect((await fixture.api.update.fails({ id: device.id, physicalDevice: {} })).fields).toEqual([
+        'physicalDevice.clientDeviceId',
+        'physicalDevice.connectionId',
+      ]);
+      expect(
+        (await fixture.api.update.fails({ id: device.id, physicalDevice: { clientDeviceId: 'x' } })).fields,
+      ).toEqual(['physicalDevice.connectionId']);
+      const tied = await fixture.api.update({
+        id: device.id,
+        physicalDevice: { clientDeviceId: `loose-${(next += 1)}`, connectionId: fixture.connections[0] },
+      });
       expect(tied.physicalDevice).toMatchObject({ configuration: {} });
-      expect(room.told).toEqual([]);
+      expect(fixture.hookCalls).toEqual([]);
     });
 
-    it('replaces only the configuration where nothing else is given', async () => {
-      const device = await bound();
-      room.clock.advance(7);
-      const changed = await room.api.update({ id: device.id, physicalDevice: { configuration: { profile: 'x' } } });
-      expect(changed.physicalDevice).toMatchObject({ id: device.physicalDevice!.id, configuration: { profile: 'x' }, createdAt: device.physicalDevice!.createdAt });
-      expect(fromTimestamp(changed.physicalDevice!.updatedAt!)).toBe(room.clock.now());
-      const same = await room.api.update({ id: device.id, physicalDevice: { clientDeviceId: ` ${device.physicalDevice!.clientDeviceId} ` } });
+    it('replaces only the configuration when nothing else is given', async () => {
+      const device = await createBoundDevice();
+      fixture.clock.advance(7);
+      const changed = await fixture.api.update({ id: device.id, physicalDevice: { configuration: { profile: 'x' } } });
+      expect(changed.physicalDevice).toMatchObject({
+        id: device.physicalDevice!.id,
+        configuration: { profile: 'x' },
+        createdAt: device.physicalDevice!.createdAt,
+      });
+      expect(fromTimestamp(changed.physicalDevice!.updatedAt!)).toBe(fixture.clock.now());
+      const same = await fixture.api.update({
+        id: device.id,
+        physicalDevice: { clientDeviceId: ` ${device.physicalDevice!.clientDeviceId} ` },
+      });
       expect(same.physicalDevice).toMatchObject({ id: device.physicalDevice!.id, configuration: { profile: 'x' } });
-      expect(room.told).toEqual([]);
+      expect(fixture.hookCalls).toEqual([]);
     });
 
-    it('rebinds: another physical device with the same configuration and mappings', async () => {
-      const device = await bound(1);
-      await room.api.update({ id: device.id, physicalDevice: { configuration: { kept: true } } });
-      const mapped = await room.api.setMappings({ id: device.id, mappings: [{ sensorId: device.sensors[0]!.id, sourcePath: 'data.t' }] });
-      const connectionId = await room.addConnection();
-      const moved = await room.api.update({ id: device.id, physicalDevice: { connectionId } });
-      expect(moved.physicalDevice).toMatchObject({ connectionId, clientDeviceId: device.physicalDevice!.clientDeviceId, configuration: { kept: true } });
+    it('rebinds to another physical device with the same configuration and mappings', async () => {
+      const device = await createBoundDevice(1);
+      await fixture.api.update({ id: device.id, physicalDevice: { configuration: { kept: true } } });
+      const mapped = await fixture.api.setMappings({
+        id: device.id,
+        mappings: [{ sensorId: device.sensors[0]!.id, sourcePath: 'data.t' }],
+      });
+      const connectionId = await fixture.addConnection();
+      const moved = await fixture.api.update({ id: device.id, physicalDevice: { connectionId } });
+      expect(moved.physicalDevice).toMatchObject({
+        connectionId,
+        clientDeviceId: device.physicalDevice!.clientDeviceId,
+        configuration: { kept: true },
+      });
       expect(moved.physicalDevice!.id).not.toBe(device.physicalDevice!.id);
       expect(moved.physicalDevice!.sensorMappings).toEqual(mapped.physicalDevice!.sensorMappings);
-      expect(room.told).toEqual([`bindingChanged org-1 ${device.id}`]);
+      expect(fixture.hookCalls).toEqual([`bindingChanged org-1 ${device.id}`]);
     });
 
-    it('unbinds with the mappings, and says nothing where there was no binding', async () => {
-      const device = await bound(1);
-      await room.api.setMappings({ id: device.id, mappings: [{ sensorId: device.sensors[0]!.id, sourcePath: 'data.t' }] });
-      const loose = await room.api.update({ id: device.id, unbindPhysicalDevice: true });
-      expect(loose.physicalDevice).toBeUndefined();
-      expect(loose.sensors).toEqual(device.sensors);
-      await room.api.update({ id: device.id, unbindPhysicalDevice: true });
-      expect(room.told).toEqual([`bindingChanged org-1 ${device.id}`]);
-      const again = await room.api.update({ id: device.id, physicalDevice: { clientDeviceId: device.physicalDevice!.clientDeviceId, connectionId: room.connections[0] } });
+    it('removes the mappings with the binding and reports no change for an unbound device', async () => {
+      const device = await createBoundDevice(1);
+      await fixture.api.setMappings({
+        id: device.id,
+        mappings: [{ sensorId: device.sensors[0]!.id, sourcePath: 'data.t' }],
+      });
+      const unbound = await fixture.api.update({ id: device.id, unbindPhysicalDevice: true });
+      expect(unbound.physicalDevice).toBeUndefined();
+      expect(unbound.sensors).toEqual(device.sensors);
+      await fixture.api.update({ id: device.id, unbindPhysicalDevice: true });
+      expect(fixture.hookCalls).toEqual([`bindingChanged org-1 ${device.id}`]);
+      const again = await fixture.api.update({
+        id: device.id,
+        physicalDevice: { clientDeviceId: device.physicalDevice!.clientDeviceId, connectionId: fixture.connections[0] },
+      });
       expect(again.physicalDevice!.sensorMappings).toEqual([]);
     });
 
-    it('counts the devices of connections', async () => {
-      const [one, two] = [await room.addConnection(), await room.addConnection()];
-      for (const clientDeviceId of ['a', 'b']) await room.api.create({ name: clientDeviceId, physicalDevice: { clientDeviceId, connectionId: one } });
-      expect(await room.devices.countByConnection('org-1', [one, two])).toEqual(new Map([[one, 2]]));
-      expect(await room.devices.countByConnection('org-2', [one])).toEqual(new Map());
+    it('counts the devices of each connection', async () => {
+      const [one, two] = [await fixture.addConnection(), await fixture.addConnection()];
+      for (const clientDeviceId of ['a', 'b'])
+        await fixture.api.create({ name: clientDeviceId, physicalDevice: { clientDeviceId, connectionId: one } });
+      expect(await fixture.devices.countByConnection('org-1', [one, two])).toEqual(new Map([[one, 2]]));
+      expect(await fixture.devices.countByConnection('org-2', [one])).toEqual(new Map());
     });
   });
 
-  it('sends nothing that the generated code cannot read back', async () => {
-    const device = await bound(2);
+  it('sends only messages that the generated code can decode', async () => {
+    const device = await createBoundDevice(2);
     expect(DigitalDevice.decode(DigitalDevice.encode(device).finish())).toEqual(device);
   });
 });

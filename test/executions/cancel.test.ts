@@ -1,43 +1,58 @@
 import { type Execution, ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
-import { call, callFails, type SeenError } from '../support/edge';
+import { call, callFails, type GrpcErrorInfo } from '../support/edge';
 import { engines } from '../support/engines';
-import { AS_ONE, AS_TWO, type ExecutionRoom } from './executionRoom';
-import { roomForAll } from './executionSuite';
+import { AS_ONE, AS_TWO, type ExecutionFixture } from './executionFixture';
+import { fixtureForAll } from './executionSuite';
 import { TestGateway } from './testGateway';
 
 const { EXECUTION_STATE_TRANSPORT_UNREACHABLE: UNREACHABLE, EXECUTION_STATE_ENQUEUED: ENQUEUED } = ExecutionState;
 const NUMBERED = { paramsSchema: { n: { type: 2, enum: [] } }, directPayload: '{"n": {{params.n}}}' } as never;
 
-describe.each(engines())('taking back on $name', ({ createDatabase }) => {
-  let room: ExecutionRoom;
-  roomForAll(createDatabase, (made) => (room = made.room));
-  const cancel = async (executionId: string): Promise<Execution> => await call(room.client.cancelExecution.bind(room.client), { executionId, organizationId: '' }, AS_ONE);
-  const cancelFails = async (executionId: string, as = AS_ONE): Promise<SeenError> => await callFails(room.client.cancelExecution.bind(room.client), { executionId, organizationId: '' }, as);
+describe.each(engines())('cancelling executions on $name', ({ createDatabase }) => {
+  let fixture: ExecutionFixture;
+  fixtureForAll(createDatabase, (made) => (fixture = made.fixture));
+  const cancel = async (executionId: string): Promise<Execution> =>
+    await call(fixture.client.cancelExecution.bind(fixture.client), { executionId, organizationId: '' }, AS_ONE);
+  const cancelFails = async (executionId: string, as = AS_ONE): Promise<GrpcErrorInfo> =>
+    await callFails(fixture.client.cancelExecution.bind(fixture.client), { executionId, organizationId: '' }, as);
 
-  it('ends what is enqueued, and makes room for another', async () => {
-    const target = await room.target({ connectionId: await room.connection({ policy: { queueLimit: 1 } }) });
-    const { executionId } = await room.execute(target);
+  it('ends an enqueued execution and makes room for another one', async () => {
+    const target = await fixture.target({ connectionId: await fixture.connection({ policy: { queueLimit: 1 } }) });
+    const { executionId } = await fixture.execute(target);
     const taken = await cancel(executionId);
-    expect(taken).toMatchObject({ id: executionId, state: UNREACHABLE, detail: 'cancelled', attempts: 0, deadlineAt: undefined, events: [], organizationId: 'org-1' });
-    expect((await room.get(executionId)).events.map(({ event, layer, source, to }) => [event, layer, source, to])).toEqual([['submitted', 1, 'api', ENQUEUED], ['cancelled', 1, 'api', UNREACHABLE]]);
-    expect(await room.execute(target)).toMatchObject({ accepted: true, duplicate: false });
+    expect(taken).toMatchObject({
+      id: executionId,
+      state: UNREACHABLE,
+      detail: 'cancelled',
+      attempts: 0,
+      deadlineAt: undefined,
+      events: [],
+      organizationId: 'org-1',
+    });
+    expect(
+      (await fixture.get(executionId)).events.map(({ event, layer, source, to }) => [event, layer, source, to]),
+    ).toEqual([
+      ['submitted', 1, 'api', ENQUEUED],
+      ['cancelled', 1, 'api', UNREACHABLE],
+    ]);
+    expect(await fixture.execute(target)).toMatchObject({ accepted: true, duplicate: false });
   });
 
-  it('may be repeated, also in parallel, and tells the same', async () => {
-    const { executionId } = await room.execute(await room.target());
+  it('may be repeated, also in parallel, with the same response', async () => {
+    const { executionId } = await fixture.execute(await fixture.target());
     const answers = await Promise.all([1, 2, 3].map(async () => await cancel(executionId)));
-    const { events, ...kept } = await room.get(executionId);
-    expect(answers).toEqual(answers.map(() => ({ ...kept, events: [] })));
+    const { events, ...stored } = await fixture.get(executionId);
+    expect(answers).toEqual(answers.map(() => ({ ...stored, events: [] })));
     expect(events).toHaveLength(2);
   });
 
-  it('takes one out of the middle of a queue, and the others go on in order', async () => {
-    const connectionId = await room.connection();
-    const target = await room.target({ connectionId, command: NUMBERED });
+  it('removes an execution from the middle of a queue, and the others continue in order', async () => {
+    const connectionId = await fixture.connection();
+    const target = await fixture.target({ connectionId, command: NUMBERED });
     const ids: string[] = [];
-    for (const n of [1, 2, 3]) ids.push((await room.execute(target, { params: { n } })).executionId);
+    for (const n of [1, 2, 3]) ids.push((await fixture.execute(target, { params: { n } })).executionId);
     await cancel(ids[1] ?? '');
-    const gateway = await TestGateway.attach(room, { connectionId });
+    const gateway = await TestGateway.attach(fixture, { connectionId });
     for (const [at, id] of [ids[0], ids[2]].entries()) {
       expect((await gateway.command(at + 1)).executionId).toBe(id);
       await gateway.result(id ?? '', 1);
@@ -45,24 +60,35 @@ describe.each(engines())('taking back on $name', ({ createDatabase }) => {
     await gateway.cut();
   });
 
-  it('comes too late for what may have left, or has ended', async () => {
-    const connectionId = await room.connection();
-    const target = await room.target({ connectionId });
-    const { executionId } = await room.execute(target);
-    const gateway = await TestGateway.attach(room, { connectionId });
+  it('is rejected for executions that may have been sent or have ended', async () => {
+    const connectionId = await fixture.connection();
+    const target = await fixture.target({ connectionId });
+    const { executionId } = await fixture.execute(target);
+    const gateway = await TestGateway.attach(fixture, { connectionId });
     await gateway.command(1);
     const late = await cancelFails(executionId);
-    expect(late).toMatchObject({ code: 9, reason: 'not_enqueued', message: expect.stringContaining('is in_transit') });
+    expect(late).toMatchObject({
+      code: 9,
+      reason: 'not_cancellable',
+      message: expect.stringContaining('is in_transit'),
+    });
     expect(late.metadata).toMatchObject({ execution_id: executionId, state: 'in_transit' });
     await gateway.result(executionId, 1);
-    expect(await cancelFails(executionId)).toMatchObject({ code: 9, reason: 'not_enqueued', message: expect.stringContaining('has ended') });
+    expect(await cancelFails(executionId)).toMatchObject({
+      code: 9,
+      reason: 'not_cancellable',
+      message: expect.stringContaining('it is final'),
+    });
     await gateway.cut();
   });
 
-  it('knows executions of the own organization only', async () => {
-    const { executionId } = await room.execute(await room.target());
+  it("finds only executions of the caller's organization", async () => {
+    const { executionId } = await fixture.execute(await fixture.target());
     expect(await cancelFails(executionId, AS_TWO)).toMatchObject({ code: 5, reason: 'execution_not_found' });
-    expect(await cancelFails('0190a0a0-0000-7000-8000-000000000000')).toMatchObject({ code: 5, reason: 'execution_not_found' });
-    expect((await room.get(executionId)).state).toBe(ENQUEUED);
+    expect(await cancelFails('0190a0a0-0000-7000-8000-000000000000')).toMatchObject({
+      code: 5,
+      reason: 'execution_not_found',
+    });
+    expect((await fixture.get(executionId)).state).toBe(ENQUEUED);
   });
 });

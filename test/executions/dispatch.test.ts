@@ -1,13 +1,13 @@
 import type { Downlink, Peer, SendResult } from '../../src/connections';
 import { Executions, ExecutionService, type ShownExecution } from '../../src/executions';
-import { Ledger } from '../../src/executions/ledger/ledger';
+import { ExecutionStore } from '../../src/executions/ledger/executionStore';
 import { Cursors } from '../../src/kernel/pages';
 import { MemoryLog } from '../support/edge';
 import { noEncoder } from '../support/encoders';
 import { engines, type TestDatabase } from '../support/engines';
-import { type ExecutionRoom, prepare, startExecutionRoom, type Target, untilState } from './executionRoom';
+import { type ExecutionFixture, prepare, startExecutionFixture, type Target, untilState } from './executionFixture';
 
-/** A transport that does what a test says; where the process ends. */
+/** A transport that a test controls in place of a real connection. */
 class FakeHub {
   readonly sent: Downlink[] = [];
   readonly withdrawn: string[] = [];
@@ -27,15 +27,15 @@ class FakeHub {
     return result;
   }
 
-  takeBack(): boolean {
+  cancelUnsent(): boolean {
     return false;
   }
 
-  withdraw(_connectionId: string, executionId: string): void {
+  cancelAtGateway(_connectionId: string, executionId: string): void {
     this.withdrawn.push(executionId);
   }
 
-  /** Waits until so many were given to it. */
+  /** Waits until it has received this number of commands. */
   async until(count: number): Promise<void> {
     if (this.sent.length < count) await new Promise<void>((resolve) => this.waiting.push({ count, resolve }));
   }
@@ -43,7 +43,7 @@ class FakeHub {
 
 describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
   let db: TestDatabase;
-  let room: ExecutionRoom;
+  let fixture: ExecutionFixture;
   let hub: FakeHub;
   let log: MemoryLog;
   let executions: Executions;
@@ -52,109 +52,158 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
   beforeAll(async () => {
     db = await createDatabase();
     await prepare(db.database);
-    room = await startExecutionRoom(db.database);
-    await room.executions.stop(); // what it admits and ends is done here
+    fixture = await startExecutionFixture(db.database);
+    await fixture.executions.stop(); // The test uses its own instance.
   });
   beforeEach(async () => {
     hub = new FakeHub();
     log = new MemoryLog();
-    executions = new Executions({ database: db.database, hub, encoder: noEncoder, clock: room.clock, cursors: new Cursors(Buffer.alloc(32)), log });
-    connectionId = await room.connection();
-    target = await room.target({ connectionId, command: { paramsSchema: { n: { type: 2, enum: [], default: 0 } } } });
+    executions = new Executions({
+      database: db.database,
+      hub,
+      encoder: noEncoder,
+      clock: fixture.clock,
+      cursors: new Cursors(Buffer.alloc(32)),
+      log,
+    });
+    connectionId = await fixture.connection();
+    target = await fixture.target({
+      connectionId,
+      command: { paramsSchema: { n: { type: 2, enum: [], default: 0 } } },
+    });
   });
   afterEach(async () => await executions.stop());
   afterAll(async () => {
-    await room.stop();
+    await fixture.stop();
     await db.drop();
   });
 
   async function submit(n = 0): Promise<string> {
-    return (await executions.service.execute('org-1', { deviceId: target.deviceId, commandId: target.commandId, params: { n }, triggerId: undefined, requestId: 'r' })).execution.id;
+    return (
+      await executions.service.execute('org-1', {
+        deviceId: target.deviceId,
+        commandId: target.commandId,
+        params: { n },
+        triggerId: undefined,
+        requestId: 'r',
+      })
+    ).execution.id;
   }
   const stored = async (id: string): Promise<ShownExecution> => (await executions.service.get('org-1', id)).execution;
 
-  it('is judged outside of any transaction, and anew when the command was edited meanwhile', async () => {
-    const asked = Promise.withResolvers<void>();
-    const now = room.clock.now.bind(room.clock);
-    const clock = { now: () => (asked.resolve(), now()), monotonic: now };
-    const service = new ExecutionService({ database: db.database, encoder: noEncoder, clock, cursors: new Cursors(Buffer.alloc(32)), ledger: new Ledger({ clock: room.clock, onCommitted: () => {} }) });
-    const given = await room.target();
+  it('validates outside of any transaction, and again when the command was changed meanwhile', async () => {
+    const encoderStarted = Promise.withResolvers<void>();
+    const now = fixture.clock.now.bind(fixture.clock);
+    const clock = { now: () => (encoderStarted.resolve(), now()), monotonic: now };
+    const service = new ExecutionService({
+      database: db.database,
+      encoder: noEncoder,
+      clock,
+      cursors: new Cursors(Buffer.alloc(32)),
+      ledger: new ExecutionStore({ clock: fixture.clock, onCommitted: () => {} }),
+    });
+    const given = await fixture.target();
     const editing = db.database.transaction(async ({ knex, dialect }) => {
-      await dialect.lockForUpdate(knex('digital_devices').where('id', given.deviceId)).first('id'); // so that it surely waits
+      // This makes sure that it waits.
+      await dialect.lockForUpdate(knex('digital_devices').where('id', given.deviceId)).first('id');
       await knex('commands').where('id', given.commandId).update({ revision: 7 });
       const outcome = service.execute('org-1', { ...given, params: {}, triggerId: undefined, requestId: 'r' });
-      await asked.promise; // it was judged by what was there before, and waits for this transaction
+      await encoderStarted.promise; // It was validated with the previous command, and waits for this transaction.
       return { outcome };
     });
     const { outcome } = await editing;
     expect((await outcome).execution).toMatchObject({ state: 'enqueued', commandRevision: 7 });
   });
 
-  it('has the intent on disk before a byte leaves', async () => {
-    const seen: unknown[] = [];
+  it('stores the intent before it sends a byte', async () => {
+    const states: unknown[] = [];
     hub.onSend = async ({ executionId }) => {
-      seen.push(await stored(executionId));
+      states.push(await stored(executionId));
       return 'sent';
     };
     const id = await submit();
     await hub.until(1);
-    expect(seen).toMatchObject([{ id, state: 'in_transit', attempts: 1, sentTo: 'gw-1', sentBoot: 'b1', holdsSlot: true, dispatchedAt: room.clock.now() }]);
+    expect(states).toMatchObject([
+      {
+        id,
+        state: 'in_transit',
+        attempts: 1,
+        sentTo: 'gw-1',
+        sentBoot: 'b1',
+        holdsSlot: true,
+        dispatchedAt: fixture.clock.now(),
+      },
+    ]);
   });
 
-  it('sends again what provably did not leave, a little later each time, and before what came after it', async () => {
+  it('resends what certainly was not sent, with an increasing backoff and before later commands', async () => {
     hub.onSend = async () => (hub.sent.length < 2 ? 'not_sent' : 'sent');
     const first = await submit(1);
     await hub.until(1);
     const second = await submit(2);
-    for (const [count, wait] of [[2, 1000], [3, 2000]] as const) {
+    for (const [count, wait] of [
+      [2, 1000],
+      [3, 2000],
+    ] as const) {
       await untilState(executions, first, 'enqueued');
-      room.clock.advance(wait - 1);
+      fixture.clock.advance(wait - 1);
       executions.ready('org-1', connectionId);
       expect(hub.sent).toHaveLength(count - 1);
-      room.clock.advance(1);
+      fixture.clock.advance(1);
       await hub.until(count);
     }
-    expect(hub.sent.map(({ executionId, attempt }) => [executionId, attempt])).toEqual([[first, 1], [first, 2], [first, 3]]);
-    await executions.evidence('org-1', connectionId, first, 'test', { kind: 'ack' });
+    expect(hub.sent.map(({ executionId, attempt }) => [executionId, attempt])).toEqual([
+      [first, 1],
+      [first, 2],
+      [first, 3],
+    ]);
+    await executions.evidenceService.evidence('org-1', connectionId, first, 'test', { kind: 'ack' });
     await hub.until(4);
     expect(hub.sent[3]).toMatchObject({ executionId: second, attempt: 1 });
   });
 
-  it('forgets no device that waits longer than another', async () => {
-    const other = await room.target({ connectionId });
+  it('does not starve a device that waits longer than another', async () => {
+    const other = await fixture.target({ connectionId });
     const [slow, quick] = [target.clientDeviceId, other.clientDeviceId];
-    hub.onSend = async ({ clientDeviceId, attempt }) => (attempt < (clientDeviceId === slow ? 3 : 2) ? 'not_sent' : 'sent');
+    hub.onSend = async ({ clientDeviceId, attempt }) =>
+      attempt < (clientDeviceId === slow ? 3 : 2) ? 'not_sent' : 'sent';
     const first = await submit(1);
     await hub.until(1);
     await untilState(executions, first, 'enqueued');
-    room.clock.advance(1000);
+    fixture.clock.advance(1000);
     await hub.until(2);
-    await untilState(executions, first, 'enqueued'); // for 2 s now
-    const { execution } = await executions.service.execute('org-1', { deviceId: other.deviceId, commandId: other.commandId, params: {}, triggerId: undefined, requestId: 'r' });
+    await untilState(executions, first, 'enqueued'); // This device has waited for 2 s.
+    const { execution } = await executions.service.execute('org-1', {
+      deviceId: other.deviceId,
+      commandId: other.commandId,
+      params: {},
+      triggerId: undefined,
+      requestId: 'r',
+    });
     await hub.until(3);
-    await untilState(executions, execution.id, 'enqueued'); // for 1 s
-    room.clock.advance(1000);
+    await untilState(executions, execution.id, 'enqueued'); // This device has waited for 1 s.
+    fixture.clock.advance(1000);
     await hub.until(4);
-    room.clock.advance(1000);
+    fixture.clock.advance(1000);
     await hub.until(5);
     expect(hub.sent.map(({ clientDeviceId }) => clientDeviceId)).toEqual([slow, slow, quick, quick, slow]);
   });
 
-  it('sends nothing for which the time has passed since the intent was committed', async () => {
+  it('sends nothing whose deadline passed after the intent was committed', async () => {
     const isBack = new Promise<void>((resolve) => {
       log.debug = (fields: { state?: string; cause?: string }): void => {
-        if (fields.state === 'in_transit') room.clock.advance(60_000);
+        if (fields.state === 'in_transit') fixture.clock.advance(60_000);
         if (fields.cause === 'known_undelivered') resolve();
       };
     });
     const id = await submit();
     await isBack;
-    await executions.sweep();
+    await executions.deadlines.sweep();
     expect(await stored(id)).toMatchObject({ state: 'transport_unreachable', attempts: 1 });
     expect(hub.sent).toEqual([]);
   });
 
-  it('leaves open what nobody knows when sending fails', async () => {
+  it('leaves the outcome open when sending fails in an unknown way', async () => {
     hub.onSend = async () => {
       throw new Error('broken pipe');
     };
@@ -163,10 +212,18 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
     expect(await stored(id)).toMatchObject({ state: 'in_transit' });
   });
 
-  it('knows that an attempt did not leave, also when it was thought lost meanwhile', async () => {
+  it('records that an attempt was not sent, even when it was considered lost meanwhile', async () => {
     hub.onSend = async () => {
       if (hub.sent.length > 0) return 'sent';
-      await executions.attached({ organizationId: 'org-1', connectionId, peerId: 'gw-2', bootId: 'x', source: 'gateway:gw-2', durable: true, known: [] });
+      await executions.evidenceService.attached({
+        organizationId: 'org-1',
+        connectionId,
+        peerId: 'gw-2',
+        bootId: 'x',
+        source: 'gateway:gw-2',
+        durable: true,
+        known: [],
+      });
       return 'not_sent';
     };
     const id = await submit();
@@ -174,12 +231,12 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
     await untilState(executions, id, 'enqueued');
     const { events } = await executions.service.get('org-1', id);
     expect(events.map((event) => event.event)).toEqual(['submitted', 'dispatch', 'link_lost', 'known_undelivered']);
-    room.clock.advance(1000);
+    fixture.clock.advance(1000);
     await hub.until(2);
     expect(hub.sent[1]).toMatchObject({ executionId: id, attempt: 2 });
   });
 
-  it('asks nothing of the database for a connection that nobody is attached to', async () => {
+  it('does not query the database for a connection that has no gateway attached', async () => {
     hub.attached = undefined;
     const id = await submit();
     expect(await stored(id)).toMatchObject({ state: 'enqueued' });
@@ -189,12 +246,16 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
     expect(hub.sent[0]).toMatchObject({ executionId: id });
   });
 
-  it('ends everything of a removed target once', async () => {
+  it('ends all executions of a removed target once', async () => {
     const id = await submit();
     await hub.until(1);
-    await db.database.transaction(async (tx) => await executions.targetRemoved(tx, 'org-1', target.deviceId, 'device_deleted'));
-    await db.database.transaction(async (tx) => await executions.targetRemoved(tx, 'org-1', target.deviceId, 'device_deleted'));
-    expect(await stored(id)).toMatchObject({ state: 'unconfirmed', detail: 'target_removed', eventCount: 3 });
+    await db.database.transaction(
+      async (tx) => await executions.targetRemoval.targetRemoved(tx, 'org-1', target.deviceId, 'device_deleted'),
+    );
+    await db.database.transaction(
+      async (tx) => await executions.targetRemoval.targetRemoved(tx, 'org-1', target.deviceId, 'device_deleted'),
+    );
+    expect(await stored(id)).toMatchObject({ state: 'unconfirmed', detail: 'device_removed', eventCount: 3 });
     expect(hub.withdrawn).toEqual([id]);
   });
 });

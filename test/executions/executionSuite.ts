@@ -1,35 +1,45 @@
 import type { TestDatabase } from '../support/engines';
-import { type ExecutionRoom, prepare, startExecutionRoom } from './executionRoom';
+import { type ExecutionFixture, prepare, startExecutionFixture } from './executionFixture';
 
-/** What the tests of a suite work with. */
-interface Made {
+/** The fixture and the database that the tests of a suite use. */
+interface SuiteResources {
   readonly db: TestDatabase;
-  readonly room: ExecutionRoom;
+  readonly fixture: ExecutionFixture;
 }
 
-/** One room for all tests of the suite, on a database of its own. */
-export function roomForAll(createDatabase: () => Promise<TestDatabase>, use: (made: Made) => void): void {
-  let made: Made;
+/** Creates one fixture for all tests of the suite, with its own database. */
+export function fixtureForAll(
+  createDatabase: () => Promise<TestDatabase>,
+  use: (resources: SuiteResources) => void,
+): void {
+  let resources: SuiteResources;
   beforeAll(async () => {
     const db = await createDatabase();
     await prepare(db.database);
-    made = { db, room: await startExecutionRoom(db.database) };
-    use(made);
+    resources = { db, fixture: await startExecutionFixture(db.database) };
+    use(resources);
   });
   afterAll(async () => {
-    await made.room.stop();
-    await made.db.drop();
+    await resources.fixture.stop();
+    await resources.db.drop();
   });
 }
 
-/** A room of its own for each test of the suite, all on one database. `current` is the one to stop: a test may have started another. */
-export function roomForEach(createDatabase: () => Promise<TestDatabase>, use: (made: Made) => void, current: () => ExecutionRoom): void {
+/**
+ * Creates a separate fixture for each test of the suite, all on one database. `current` returns the one to stop,
+ * because a test may have started another one.
+ */
+export function fixtureForEach(
+  createDatabase: () => Promise<TestDatabase>,
+  use: (resources: SuiteResources) => void,
+  current: () => ExecutionFixture,
+): void {
   let db: TestDatabase;
   beforeAll(async () => {
     db = await createDatabase();
     await prepare(db.database);
   });
-  beforeEach(async () => use({ db, room: await startExecutionRoom(db.database) }));
+  beforeEach(async () => use({ db, fixture: await startExecutionFixture(db.database) }));
   afterEach(async () => await current().stop());
   afterAll(async () => await db.drop());
 }

@@ -2,10 +2,10 @@ import type { VerificationStrategy } from '../../src/commands';
 import { CONNECTOR_KINDS, type ConnectorKind } from '../../src/connections';
 import type { ExecutionState } from '../../src/executions/execution';
 import type { ExecutionEvent } from '../../src/executions/machine/executionEvent';
-import { advance } from '../../src/executions/machine/executionMachine';
+import { applyEvent } from '../../src/executions/machine/executionMachine';
 import type { MachineExecution } from '../../src/executions/machine/executionTimes';
 
-/** A fixed moment; times in these tests are milliseconds from it on. */
+/** A fixed time; the times in these tests are milliseconds after it. */
 export const T0 = 1_700_000_000_000;
 
 /** Kind, strategy and whether sensor states are expected. */
@@ -15,12 +15,14 @@ export interface Profile {
   readonly expects: boolean;
 }
 
-/** All 30 of them. */
+/** All 30 profiles. */
 export const PROFILES: readonly Profile[] = CONNECTOR_KINDS.flatMap((kind) =>
-  (['no_verification', 'wait_next_uplink', 'query_after_ack'] as const).flatMap((strategy) => [true, false].map((expects) => ({ kind, strategy, expects }))),
+  (['no_verification', 'wait_next_uplink', 'query_after_ack'] as const).flatMap((strategy) =>
+    [true, false].map((expects) => ({ kind, strategy, expects })),
+  ),
 );
 
-/** An execution as submit leaves it. */
+/** Creates an execution as submit stores it. */
 export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<MachineExecution> = {}): MachineExecution {
   return {
     state: 'enqueued',
@@ -28,7 +30,12 @@ export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<Mach
     strategy: profile.strategy ?? 'no_verification',
     expected: profile.expects ? [{ sensorId: 'sensor-1', valueType: 'number', value: 21 }] : [],
     convergenceTimeout: undefined,
-    times: { deliveryMs: 60_000, ackMs: 30_000, uplinkIntervalMs: 60_000, classA: profile.kind === 'chirpstack' || profile.kind === 'chirpstack_confirmed' },
+    policy: {
+      deliveryMs: 60_000,
+      ackMs: 30_000,
+      uplinkIntervalMs: 60_000,
+      classA: profile.kind === 'chirpstack' || profile.kind === 'chirpstack_confirmed',
+    },
     detail: '',
     detailMessage: '',
     evidence: undefined,
@@ -48,24 +55,44 @@ export function enqueued(profile: Partial<Profile> = {}, overrides: Partial<Mach
     peerDeliveredAt: undefined,
     peerDeliveredBy: undefined,
     deliveredFCnt: undefined,
+    deliveredDevAddr: undefined,
     finishedAt: undefined,
     eventCount: 1,
     ...overrides,
   };
 }
 
-/** Applies an event as the store does, with what follows in the same transaction; undefined: it was ignored. */
-export function apply(x: MachineExecution, event: ExecutionEvent, now: number): { x: MachineExecution; rows: string[]; effects: string[] } | undefined {
-  const first = advance(x, event, now);
+/**
+ * Applies an event like the repository, with its consequences in the same transaction. Undefined: the event was
+ * ignored.
+ */
+export function apply(
+  x: MachineExecution,
+  event: ExecutionEvent,
+  now: number,
+): { x: MachineExecution; rows: string[]; effects: string[] } | undefined {
+  const first = applyEvent(x, event, now);
   if (!first) return undefined;
   const after = { ...x, ...first.progress, eventCount: x.eventCount + 1 };
-  const rest = first.next && apply(after, first.next, now);
-  return { x: rest?.x ?? after, rows: [first.row, ...(rest?.rows ?? [])], effects: [...first.effects, ...(rest?.effects ?? [])] };
+  const followUp = first.next && apply(after, first.next, now);
+  return {
+    x: followUp?.x ?? after,
+    rows: [first.row, ...(followUp?.rows ?? [])],
+    effects: [...first.effects, ...(followUp?.effects ?? [])],
+  };
 }
 
-/** The same execution brought to a state by the usual events, at T0. */
-export function inState(state: ExecutionState, profile: Partial<Profile> = {}, overrides: Partial<MachineExecution> = {}): MachineExecution {
-  const path: ExecutionEvent[] = [{ kind: 'dispatch', peerId: 'gw', bootId: 'b1' }, { kind: 'transport_ok' }, { kind: 'ack' }];
+/** Returns the same execution in a state that it reached through the usual events at T0. */
+export function inState(
+  state: ExecutionState,
+  profile: Partial<Profile> = {},
+  overrides: Partial<MachineExecution> = {},
+): MachineExecution {
+  const path: ExecutionEvent[] = [
+    { kind: 'dispatch', peerId: 'gw', bootId: 'b1' },
+    { kind: 'transport_ok' },
+    { kind: 'ack' },
+  ];
   let x = enqueued(profile, overrides);
   for (const event of path) {
     if (x.state === state) break;

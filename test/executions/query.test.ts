@@ -2,93 +2,129 @@ import { ExecutionEvidence, ExecutionState } from '../../src/gen/actuator_comman
 import { CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
 import type { ConnectionPolicy } from '../../src/connections';
 import { engines, type TestDatabase } from '../support/engines';
-import { type Asked, startAsking } from './asking';
-import { type ExecutionRoom, nameOf, startExecutionRoom, type TargetOptions } from './executionRoom';
-import { roomForEach } from './executionSuite';
+import { type QueryScenario, startQueryScenario } from './queryScenario';
+import { type ExecutionFixture, getName, startExecutionFixture, type TargetOptions } from './executionFixture';
+import { fixtureForEach } from './executionSuite';
 import { TestGateway } from './testGateway';
 
-const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED, COMMAND_RESULT_CODE_NO_ANSWER: NO_ANSWER, COMMAND_RESULT_CODE_REJECTED: REJECTED } = CommandResultCode;
+const {
+  COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED,
+  COMMAND_RESULT_CODE_NO_ANSWER: NO_ANSWER,
+  COMMAND_RESULT_CODE_REJECTED: REJECTED,
+} = CommandResultCode;
 
-/** Of a gateway that takes one command at a time, and has a day for it. */
+/** The policy of a gateway that accepts one command at a time and has a day for it. */
 const BUSY: ConnectionPolicy = { sleepy: true, maxInFlight: 1 };
 
 describe.each(engines())('query commands on $name', ({ createDatabase }) => {
   let db: TestDatabase;
-  let room: ExecutionRoom;
-  roomForEach(createDatabase, (made) => ({ db, room } = made), () => room);
+  let fixture: ExecutionFixture;
+  fixtureForEach(
+    createDatabase,
+    (made) => ({ db, fixture } = made),
+    () => fixture,
+  );
 
-  async function asking(options: TargetOptions & { readonly policy?: ConnectionPolicy } = {}): Promise<Asked> {
-    return await startAsking(room, db.database, options);
+  async function startScenario(
+    options: TargetOptions & { readonly policy?: ConnectionPolicy } = {},
+  ): Promise<QueryScenario> {
+    return await startQueryScenario(fixture, db.database, options);
   }
 
-  /** Acknowledges while the gateway takes nothing more, so that the query cannot leave; resolves to the execution that keeps it busy. */
-  async function acknowledgedBusy({ gateway, connectionId, executionId }: Asked): Promise<string> {
-    const busy = await room.execute(await room.target({ connectionId }));
+  /**
+   * Acknowledges while the gateway accepts no more commands, so that the query cannot be sent. Resolves to the
+   * execution that occupies the gateway.
+   */
+  async function acknowledgeWhileBusy({ gateway, connectionId, executionId }: QueryScenario): Promise<string> {
+    const busy = await fixture.execute(await fixture.target({ connectionId }));
     gateway.received(executionId);
     await gateway.command(2);
     await gateway.result(executionId, ACCEPTED);
     return busy.executionId;
   }
 
-  async function pass(milliseconds: number): Promise<void> {
-    room.clock.advance(milliseconds);
-    await room.executions.sweep();
+  async function advanceAndSweep(milliseconds: number): Promise<void> {
+    fixture.clock.advance(milliseconds);
+    await fixture.executions.deadlines.sweep();
   }
-  const stateOf = async (executionId: string): Promise<string> => nameOf((await room.get(executionId)).state);
-  const eventsOf = async (executionId: string): Promise<string[]> => (await room.get(executionId)).events.map(({ event }) => event);
+  const getState = async (executionId: string): Promise<string> => getName((await fixture.get(executionId)).state);
+  const listEvents = async (executionId: string): Promise<string[]> =>
+    (await fixture.get(executionId)).events.map(({ event }) => event);
 
-  it('are sent at the acknowledgement, and their answer settles the execution', async () => {
-    const { executionId, target, gateway, tries } = await asking();
+  it('are sent after the acknowledgement, and their answer settles the execution', async () => {
+    const { executionId, target, gateway, tries } = await startScenario();
     await gateway.result(executionId, ACCEPTED);
-    const accepted = await room.get(executionId);
+    const accepted = await fixture.get(executionId);
     expect(accepted.events.at(-1)).toMatchObject({ event: 'ack', data: { query_execution_id: tries[0] } });
-    expect(accepted.deadlineAt?.seconds).toBe(Math.floor((room.clock.now() + 300_000) / 1000));
-    expect(await gateway.command(2)).toMatchObject({ executionId: tries[0], attempt: 1, clientDeviceId: target.clientDeviceId, payload: { value: { ask: tries[0] } } });
-    const child = await room.get(tries[0]);
+    expect(accepted.deadlineAt?.seconds).toBe(Math.floor((fixture.clock.now() + 300_000) / 1000));
+    expect(await gateway.command(2)).toMatchObject({
+      executionId: tries[0],
+      attempt: 1,
+      clientDeviceId: target.clientDeviceId,
+      payload: { value: { ask: tries[0] } },
+    });
+    const child = await fixture.get(tries[0]);
     expect(child).toMatchObject({ parentExecutionId: executionId, triggerId: accepted.triggerId });
-    expect(child.events[0]).toMatchObject({ event: 'submitted', source: 'server', data: { parent_execution_id: executionId, trigger_id: accepted.triggerId } });
+    expect(child.events[0]).toMatchObject({
+      event: 'submitted',
+      source: 'server',
+      data: { parent_execution_id: executionId, trigger_id: accepted.triggerId },
+    });
     await gateway.result(tries[0], ACCEPTED);
-    const done = await room.get(executionId);
-    expect(done).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, evidence: ExecutionEvidence.EXECUTION_EVIDENCE_QUERY, detail: '' });
+    const done = await fixture.get(executionId);
+    expect(done).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4,
+      evidence: ExecutionEvidence.EXECUTION_EVIDENCE_QUERY,
+      detail: '',
+    });
     expect(done.events.at(-1)).toMatchObject({ event: 'query_answered', data: { query_execution_id: tries[0] } });
     await gateway.cut();
   });
 
-  it('are sent a second time at half of the window, if the first had no answer, and never a third', async () => {
-    const { executionId, gateway, tries } = await asking();
+  it('are sent a second time at half of the window if the first was not answered, and never a third time', async () => {
+    const { executionId, gateway, tries } = await startScenario();
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
     await gateway.result(tries[0], NO_ANSWER, 'silent');
-    const failed = await room.get(executionId);
-    expect(nameOf(failed.state)).toBe('accepted');
-    expect(failed.events.at(-1)).toMatchObject({ event: 'query_failed', data: { query_execution_id: tries[0], state: 'unconfirmed', detail: 'silent' } });
-    await pass(149_999);
+    const failed = await fixture.get(executionId);
+    expect(getName(failed.state)).toBe('accepted');
+    expect(failed.events.at(-1)).toMatchObject({
+      event: 'query_failed',
+      data: { query_execution_id: tries[0], state: 'unconfirmed', detail: 'silent' },
+    });
+    await advanceAndSweep(149_999);
     expect(gateway.commands).toHaveLength(2);
-    await pass(1);
+    await advanceAndSweep(1);
     expect(await gateway.command(3)).toMatchObject({ executionId: tries[1], payload: { value: { ask: tries[1] } } });
-    await pass(149_999);
-    expect(await stateOf(executionId)).toBe('accepted');
-    await pass(1);
-    expect(await room.get(executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, detail: 'query_timeout' });
+    await advanceAndSweep(149_999);
+    expect(await getState(executionId)).toBe('accepted');
+    await advanceAndSweep(1);
+    expect(await fixture.get(executionId)).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4,
+      detail: 'query_timeout',
+    });
     expect(gateway.commands).toHaveLength(3);
     await gateway.cut();
   });
 
-  it('settle it by the second answer too', async () => {
-    const { executionId, gateway, tries } = await asking();
+  it('settle the execution by the second answer too', async () => {
+    const { executionId, gateway, tries } = await startScenario();
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
     await gateway.result(tries[0], NO_ANSWER);
-    await pass(150_000);
+    await advanceAndSweep(150_000);
     await gateway.command(3);
     await gateway.result(tries[1], ACCEPTED);
-    expect(await room.get(executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, evidence: ExecutionEvidence.EXECUTION_EVIDENCE_QUERY });
+    expect(await fixture.get(executionId)).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4,
+      evidence: ExecutionEvidence.EXECUTION_EVIDENCE_QUERY,
+    });
     await gateway.cut();
   });
 
-  it('go before all that waits for the device', async () => {
-    const { executionId, target, gateway, tries } = await asking();
-    const { executionId: next } = await room.execute(target, { params: { n: 2 } });
+  it('are sent before all other waiting commands of the device', async () => {
+    const { executionId, target, gateway, tries } = await startScenario();
+    const { executionId: next } = await fixture.execute(target, { params: { n: 2 } });
     await gateway.result(executionId, ACCEPTED);
     expect((await gateway.command(2)).executionId).toBe(tries[0]);
     await gateway.result(tries[0], ACCEPTED);
@@ -96,109 +132,130 @@ describe.each(engines())('query commands on $name', ({ createDatabase }) => {
     await gateway.cut();
   });
 
-  it('do not count against the limit of the queue, and are taken back with their parent', async () => {
-    const asked = await asking({ policy: { ...BUSY, queueLimit: 1 } });
-    const { executionId, target, gateway, tries } = asked;
-    const busy = await acknowledgedBusy(asked);
-    expect(await stateOf(tries[0])).toBe('enqueued');
-    const { executionId: other, accepted } = await room.execute(target, { params: { n: 2 } });
+  it('do not count against the limit of the queue, and are cancelled with their parent', async () => {
+    const scenario = await startScenario({ policy: { ...BUSY, queueLimit: 1 } });
+    const { executionId, target, gateway, tries } = scenario;
+    const busy = await acknowledgeWhileBusy(scenario);
+    expect(await getState(tries[0])).toBe('enqueued');
+    const { executionId: other, accepted } = await fixture.execute(target, { params: { n: 2 } });
     expect(accepted).toBe(true);
     await gateway.result(executionId, REJECTED, 'E7');
-    expect(await room.get(tries[0])).toMatchObject({ state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE, detail: 'parent_ended', attempts: 0 });
-    expect(await eventsOf(executionId)).not.toContain('query_failed');
+    expect(await fixture.get(tries[0])).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE,
+      detail: 'parent_ended',
+      attempts: 0,
+    });
+    expect(await listEvents(executionId)).not.toContain('query_failed');
     await gateway.result(busy, ACCEPTED);
     expect((await gateway.command(3)).executionId).toBe(other);
     await gateway.cut();
   });
 
-  it('make room for the second try while they have not left, and never outlast the window', async () => {
-    const asked = await asking({ policy: BUSY });
-    const { executionId, tries } = asked;
-    await acknowledgedBusy(asked);
-    await pass(150_000);
-    expect(await room.get(tries[0])).toMatchObject({ state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE, detail: 'asked_again' });
-    expect(await stateOf(tries[1])).toBe('enqueued');
-    expect(await stateOf(executionId)).toBe('accepted');
-    await pass(150_000);
-    expect(await room.get(executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, detail: 'query_timeout' });
-    expect(await stateOf(tries[1])).toBe('transport_unreachable');
-    expect((await eventsOf(executionId)).filter((event) => event === 'query_failed')).toEqual([]);
+  it('make way for the second try while they are unsent, and never outlast the window', async () => {
+    const scenario = await startScenario({ policy: BUSY });
+    const { executionId, tries } = scenario;
+    await acknowledgeWhileBusy(scenario);
+    await advanceAndSweep(150_000);
+    expect(await fixture.get(tries[0])).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE,
+      detail: 'asked_again',
+    });
+    expect(await getState(tries[1])).toBe('enqueued');
+    expect(await getState(executionId)).toBe('accepted');
+    await advanceAndSweep(150_000);
+    expect(await fixture.get(executionId)).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4,
+      detail: 'query_timeout',
+    });
+    expect(await getState(tries[1])).toBe('transport_unreachable');
+    expect((await listEvents(executionId)).filter((event) => event === 'query_failed')).toEqual([]);
   });
 
-  it('ask nothing when the window ended while the server was down', async () => {
-    const asked = await asking({ policy: BUSY });
-    await acknowledgedBusy(asked);
-    const { clock } = room;
-    await room.stop();
+  it('are not sent when the window ended while the server was down', async () => {
+    const scenario = await startScenario({ policy: BUSY });
+    await acknowledgeWhileBusy(scenario);
+    const { clock } = fixture;
+    await fixture.stop();
     clock.advance(3_600_000);
-    room = await startExecutionRoom(db.database, clock);
-    await pass(60_000);
-    expect(await room.get(asked.executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, detail: 'query_timeout' });
-    expect(await stateOf(asked.tries[0])).toBe('transport_unreachable');
-    await expect(room.get(asked.tries[1])).rejects.toThrow(/execution/);
+    fixture = await startExecutionFixture(db.database, clock);
+    await advanceAndSweep(60_000);
+    expect(await fixture.get(scenario.executionId)).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4,
+      detail: 'query_timeout',
+    });
+    expect(await getState(scenario.tries[0])).toBe('transport_unreachable');
+    await expect(fixture.get(scenario.tries[1])).rejects.toThrow(/execution/);
   });
 
-  it('leave an execution with expected states open: the sensors decide, and it is not asked again', async () => {
-    const { executionId, gateway, tries } = await asking({ expects: true });
+  it('leave an execution with expected states open: the sensors decide, and no second query is sent', async () => {
+    const { executionId, gateway, tries } = await startScenario({ expects: true });
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
     await gateway.result(tries[0], ACCEPTED);
-    expect(await stateOf(executionId)).toBe('accepted');
-    expect((await eventsOf(executionId)).at(-1)).toBe('query_answered');
-    await pass(299_999);
+    expect(await getState(executionId)).toBe('accepted');
+    expect((await listEvents(executionId)).at(-1)).toBe('query_answered');
+    await advanceAndSweep(299_999);
     expect(gateway.commands).toHaveLength(2);
-    await pass(1);
-    expect(await room.get(executionId)).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, detail: 'l4_timeout' });
+    await advanceAndSweep(1);
+    expect(await fixture.get(executionId)).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4,
+      detail: 'verification_timeout',
+    });
     await gateway.cut();
   });
 
-  it('bring the uplink that shows the effect', async () => {
-    const { executionId, target, gateway, tries } = await asking({ expects: true });
+  it('cause the uplink that shows the effect', async () => {
+    const { executionId, target, gateway, tries } = await startScenario({ expects: true });
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
     await gateway.uplink(target.clientDeviceId, { level: 20 });
-    expect(await stateOf(executionId)).toBe('accepted');
+    expect(await getState(executionId)).toBe('accepted');
     await gateway.uplink(target.clientDeviceId, { level: 21 });
-    expect(await stateOf(executionId)).toBe('converged');
+    expect(await getState(executionId)).toBe('converged');
     await gateway.result(tries[0], ACCEPTED);
-    expect(await stateOf(tries[0])).toBe('accepted_no_l4');
+    expect(await getState(tries[0])).toBe('accepted_no_l4');
     await gateway.cut();
   });
 
-  it('are answered by the first uplink after their delivery where the device itself cannot answer', async () => {
-    const { executionId, target, gateway, tries } = await asking({ expects: true });
+  it('are answered by the first uplink after their delivery when the device itself cannot answer', async () => {
+    const { executionId, target, gateway, tries } = await startScenario({ expects: true });
     const { knex } = db.database.db;
     const [row] = await knex('executions').where('id', executionId).select<{ query: string }[]>('query');
-    await knex('executions').where('id', executionId).update({ query: row?.query.replace('"kind":"gateway"', '"kind":"mqtt"') ?? null });
+    await knex('executions')
+      .where('id', executionId)
+      .update({ query: row?.query.replace('"kind":"gateway"', '"kind":"mqtt"') ?? null });
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
     gateway.received(tries[0]);
     await gateway.uplink(target.clientDeviceId, { level: 21 });
-    expect(await room.get(tries[0])).toMatchObject({ state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4, evidence: ExecutionEvidence.EXECUTION_EVIDENCE_IMPLICIT_UPLINK });
-    expect(await stateOf(executionId)).toBe('converged');
+    expect(await fixture.get(tries[0])).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_ACCEPTED_NO_L4,
+      evidence: ExecutionEvidence.EXECUTION_EVIDENCE_IMPLICIT_UPLINK,
+    });
+    expect(await getState(executionId)).toBe('converged');
     await gateway.cut();
   });
 
   it('end with their device', async () => {
-    const { executionId, target, gateway, tries } = await asking();
+    const { executionId, target, gateway, tries } = await startScenario();
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
-    await room.devices.delete('org-1', target.deviceId, undefined);
-    expect([await stateOf(executionId), await stateOf(tries[0])]).toEqual(['accepted_no_l4', 'unconfirmed']);
+    await fixture.devices.delete('org-1', target.deviceId, undefined);
+    expect([await getState(executionId), await getState(tries[0])]).toEqual(['accepted_no_l4', 'unconfirmed']);
     await gateway.cut();
   });
 
   it('survive a restart: the answer of the first and the time of the second', async () => {
-    const { connectionId, executionId, gateway, tries } = await asking();
+    const { connectionId, executionId, gateway, tries } = await startScenario();
     await gateway.result(executionId, ACCEPTED);
     await gateway.command(2);
     await gateway.result(tries[0], NO_ANSWER);
     await gateway.cut();
-    const { clock } = room;
-    await room.stop();
-    room = await startExecutionRoom(db.database, clock);
-    const again = await TestGateway.attach(room, { connectionId });
-    await pass(150_000);
+    const { clock } = fixture;
+    await fixture.stop();
+    fixture = await startExecutionFixture(db.database, clock);
+    const again = await TestGateway.attach(fixture, { connectionId });
+    await advanceAndSweep(150_000);
     expect((await again.command(1)).executionId).toBe(tries[1]);
     await again.cut();
   });

@@ -1,58 +1,70 @@
 import { ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
-import { KnownStatus } from '../../src/gen/gateway/v1/gateway_service';
+import { CommandSnapshotStatus } from '../../src/gen/gateway/v1/gateway_service';
 import { engines, type TestDatabase } from '../support/engines';
-import { type ExecutionRoom, startExecutionRoom, type Target } from './executionRoom';
-import { roomForEach } from './executionSuite';
+import { type ExecutionFixture, startExecutionFixture, type Target } from './executionFixture';
+import { fixtureForEach } from './executionSuite';
 import { TestGateway } from './testGateway';
 
-const { EXECUTION_STATE_DELIVERED: DELIVERED, EXECUTION_STATE_IN_TRANSIT: IN_TRANSIT, EXECUTION_STATE_UNCONFIRMED: UNCONFIRMED, EXECUTION_STATE_TRANSPORT_UNREACHABLE: UNREACHABLE } = ExecutionState;
+const {
+  EXECUTION_STATE_DELIVERED: DELIVERED,
+  EXECUTION_STATE_IN_TRANSIT: IN_TRANSIT,
+  EXECUTION_STATE_UNCONFIRMED: UNCONFIRMED,
+  EXECUTION_STATE_TRANSPORT_UNREACHABLE: UNREACHABLE,
+} = ExecutionState;
 
 describe.each(engines())('after a restart on $name', ({ createDatabase }) => {
   let db: TestDatabase;
-  let room: ExecutionRoom;
-  roomForEach(createDatabase, (made) => ({ db, room } = made), () => room);
+  let fixture: ExecutionFixture;
+  fixtureForEach(
+    createDatabase,
+    (made) => ({ db, fixture } = made),
+    () => fixture,
+  );
 
-  /** Stops the server and starts one on the same database, so much later. */
+  /** Stops the server and starts one on the same database after this time. */
   async function restart(later = 0): Promise<void> {
-    const { clock } = room;
-    await room.stop();
+    const { clock } = fixture;
+    await fixture.stop();
     clock.advance(later);
-    room = await startExecutionRoom(db.database, clock);
+    fixture = await startExecutionFixture(db.database, clock);
   }
 
   async function sent(): Promise<{ connectionId: string; target: Target; executionId: string; gateway: TestGateway }> {
-    const connectionId = await room.connection();
-    const target = await room.target({ connectionId });
-    const gateway = await TestGateway.attach(room, { connectionId });
-    const { executionId } = await room.execute(target);
+    const connectionId = await fixture.connection();
+    const target = await fixture.target({ connectionId });
+    const gateway = await TestGateway.attach(fixture, { connectionId });
+    const { executionId } = await fixture.execute(target);
     await gateway.command(1);
     return { connectionId, target, executionId, gateway };
   }
 
-  it('what was enqueued is sent', async () => {
-    const connectionId = await room.connection();
-    const { executionId } = await room.execute(await room.target({ connectionId }));
+  it('enqueued commands are sent', async () => {
+    const connectionId = await fixture.connection();
+    const { executionId } = await fixture.execute(await fixture.target({ connectionId }));
     await restart();
-    const gateway = await TestGateway.attach(room, { connectionId });
+    const gateway = await TestGateway.attach(fixture, { connectionId });
     expect(await gateway.command(1)).toMatchObject({ executionId, attempt: 1 });
     await gateway.cut();
   });
 
-  it('what was enqueued too long ago is not, and has no grace', async () => {
-    const connectionId = await room.connection();
-    const { executionId } = await room.execute(await room.target({ connectionId }));
+  it('commands that were enqueued too long ago are not sent, without a grace period', async () => {
+    const connectionId = await fixture.connection();
+    const { executionId } = await fixture.execute(await fixture.target({ connectionId }));
     await restart(60_000);
-    await room.executions.sweep();
-    expect(await room.get(executionId)).toMatchObject({ state: UNREACHABLE, attempts: 0 });
+    await fixture.executions.deadlines.sweep();
+    expect(await fixture.get(executionId)).toMatchObject({ state: UNREACHABLE, attempts: 0 });
   });
 
-  it('what was in transit is ambiguous, and is settled by what the gateway holds', async () => {
+  it('commands in transit are ambiguous, and are settled by the snapshot of the gateway', async () => {
     const { connectionId, executionId, gateway } = await sent();
     await gateway.cut();
     await restart();
-    expect(await room.get(executionId)).toMatchObject({ state: IN_TRANSIT, detail: 'delivery_unknown' });
-    const again = await TestGateway.attach(room, { connectionId, known: [{ executionId, status: KnownStatus.KNOWN_STATUS_RECEIVED }] });
-    expect(await room.get(executionId)).toMatchObject({ state: DELIVERED, detail: '' });
+    expect(await fixture.get(executionId)).toMatchObject({ state: IN_TRANSIT, detail: 'delivery_unconfirmed' });
+    const again = await TestGateway.attach(fixture, {
+      connectionId,
+      known: [{ executionId, status: CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_RECEIVED }],
+    });
+    expect(await fixture.get(executionId)).toMatchObject({ state: DELIVERED, detail: '' });
     await again.cut();
   });
 
@@ -60,8 +72,8 @@ describe.each(engines())('after a restart on $name', ({ createDatabase }) => {
     const { connectionId, executionId, gateway } = await sent();
     await gateway.cut();
     await restart();
-    const again = await TestGateway.attach(room, { connectionId });
-    room.clock.advance(1000);
+    const again = await TestGateway.attach(fixture, { connectionId });
+    fixture.clock.advance(1000);
     expect(await again.command(1)).toMatchObject({ executionId, attempt: 2 });
     await again.cut();
   });
@@ -70,30 +82,33 @@ describe.each(engines())('after a restart on $name', ({ createDatabase }) => {
     const inTransit = await sent();
     const delivered = await sent();
     delivered.gateway.received(delivered.executionId);
-    await room.until(delivered.executionId, 'delivered');
+    await fixture.until(delivered.executionId, 'delivered');
     await restart(3_600_000);
-    await room.executions.sweep();
-    room.clock.advance(59_999);
-    await room.executions.sweep();
-    expect((await room.get(inTransit.executionId)).state).toBe(IN_TRANSIT);
-    expect((await room.get(delivered.executionId)).state).toBe(DELIVERED);
-    room.clock.advance(1);
-    await room.executions.sweep();
-    expect(await room.get(inTransit.executionId)).toMatchObject({ state: UNCONFIRMED, detail: 'delivery_unknown' });
-    expect(await room.get(delivered.executionId)).toMatchObject({ state: UNCONFIRMED, detail: 'ack_timeout' });
+    await fixture.executions.deadlines.sweep();
+    fixture.clock.advance(59_999);
+    await fixture.executions.deadlines.sweep();
+    expect((await fixture.get(inTransit.executionId)).state).toBe(IN_TRANSIT);
+    expect((await fixture.get(delivered.executionId)).state).toBe(DELIVERED);
+    fixture.clock.advance(1);
+    await fixture.executions.deadlines.sweep();
+    expect(await fixture.get(inTransit.executionId)).toMatchObject({
+      state: UNCONFIRMED,
+      detail: 'delivery_unconfirmed',
+    });
+    expect(await fixture.get(delivered.executionId)).toMatchObject({ state: UNCONFIRMED, detail: 'ack_timeout' });
   });
 
-  it('deadlines that pass after it wait for nothing', async () => {
+  it('later deadlines are not extended', async () => {
     const { executionId } = await sent();
     await restart(59_000);
-    room.clock.advance(1000);
-    await room.executions.sweep();
-    expect((await room.get(executionId)).state).toBe(UNCONFIRMED);
+    fixture.clock.advance(1000);
+    await fixture.executions.deadlines.sweep();
+    expect((await fixture.get(executionId)).state).toBe(UNCONFIRMED);
   });
 
-  it('deadlines end by themselves, without anybody asking', async () => {
-    const { executionId } = await room.execute(await room.target({ connectionId: await room.connection() }));
-    room.clock.advance(60_000);
-    await room.until(executionId, 'transport_unreachable');
+  it('deadlines expire without any request', async () => {
+    const { executionId } = await fixture.execute(await fixture.target({ connectionId: await fixture.connection() }));
+    fixture.clock.advance(60_000);
+    await fixture.until(executionId, 'transport_unreachable');
   });
 });

@@ -2,15 +2,15 @@ import { X509Certificate } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ClockMemory } from '../../src/operations';
+import { ClockMonitor } from '../../src/observability';
 import type { DomainError } from '../../src/kernel/errors';
 import { MemoryLog } from '../support/edge';
-import { DEVICES, reasonOf, startSite } from './site';
+import { DEVICES, getReason, startSite } from './site';
 
 const [HOUR, DAY] = [3_600_000, 86_400_000];
 const THEN = Date.UTC(2026, 10, 22);
 
-describe('clocks that jump', () => {
+describe('a clock that jumps', () => {
   let dataDir: string;
   let log: MemoryLog;
   let machine: { wall: number; running: number };
@@ -19,11 +19,11 @@ describe('clocks that jump', () => {
     log = new MemoryLog();
     machine = { wall: THEN, running: 500 };
   });
-  afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+  afterEach(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
   const clock = { now: () => machine.wall, monotonic: () => machine.running };
-  const boot = (more: Partial<ConstructorParameters<typeof ClockMemory>[0]> = {}): ClockMemory => {
-    const memory = new ClockMemory({ dataDir, clock, log, ...more });
+  const boot = (more: Partial<ConstructorParameters<typeof ClockMonitor>[0]> = {}): ClockMonitor => {
+    const memory = new ClockMonitor({ dataDir, clock, log, ...more });
     memory.start();
     return memory;
   };
@@ -32,97 +32,101 @@ describe('clocks that jump', () => {
     machine.running += milliseconds;
   };
 
-  it('follow the machine as long as it is plausible: over months, an hour back and forth, and days off', async () => {
+  it('is followed while it is plausible: over months, an hour back and forth, and days off', async () => {
     const memory = boot();
     pass(90 * DAY);
-    expect(memory.forgetting.now()).toBe(THEN + 90 * DAY);
+    expect(memory.retentionClock.now()).toBe(THEN + 90 * DAY);
     machine.wall += HOUR;
-    expect(memory.forgetting.now()).toBe(THEN + 90 * DAY + HOUR);
+    expect(memory.retentionClock.now()).toBe(THEN + 90 * DAY + HOUR);
     machine.wall -= HOUR;
-    expect(memory.steady.now()).toBe(THEN + 90 * DAY + HOUR);
+    expect(memory.steadyClock.now()).toBe(THEN + 90 * DAY + HOUR);
     await memory.stop();
     machine = { wall: machine.wall + 2 * DAY, running: 0 };
-    expect(boot().facts()).toEqual({ state: 'ok', believed: machine.wall, shown: machine.wall });
+    expect(boot().retentionClock.now()).toBe(machine.wall);
     expect(log.lines).toEqual([]);
   });
 
-  it.each(['at the start', 'while it runs'])('years ahead %s: nothing is over its time, and all is well again when the clock is set', async (when) => {
-    let memory = boot();
-    pass(DAY);
-    if (when === 'at the start') await memory.stop();
-    machine.wall += 3650 * DAY;
-    if (when === 'at the start') memory = boot();
-    pass(HOUR);
-    expect(memory.forgetting.now()).toBe(THEN + DAY + HOUR);
-    expect(memory.facts().state).toBe('ahead');
-    expect(log.of('clock.ahead')).toMatchObject([{ message: expect.stringContaining('clock.json') as string }]);
-    await memory.stop(); // the clock of the process never goes back
-    machine.wall -= 3650 * DAY;
-    memory = boot();
-    expect(memory.facts()).toEqual({ state: 'ok', believed: machine.wall, shown: machine.wall });
-  });
+  it.each(['at the start', 'while it runs'])(
+    'years ahead %s expires nothing, and all is well again when it is set',
+    async (when) => {
+      let memory = boot();
+      pass(DAY);
+      if (when === 'at the start') await memory.stop();
+      machine.wall += 3650 * DAY;
+      if (when === 'at the start') memory = boot();
+      pass(HOUR);
+      expect(memory.retentionClock.now()).toBe(THEN + DAY + HOUR);
+      expect(log.of('clock.ahead')).toMatchObject([{ message: expect.stringContaining('clock.json') as string }]);
+      await memory.stop(); // the clock of the process never goes back
+      machine.wall -= 3650 * DAY;
+      memory = boot();
+      expect(memory.retentionClock.now()).toBe(machine.wall);
+    },
+  );
 
-  it('years ahead is believed after the server has run for seven days, restarts or not: a site may have been off', async () => {
+  it('years ahead is trusted after the server has run for seven days, with or without restarts, because a site may have been off', async () => {
     await boot().stop();
     machine.wall += 400 * DAY;
     for (let day = 0; day < 6; day += 1) {
       const memory = boot();
       for (let hour = 0; hour < 24; hour += 1) {
         pass(HOUR);
-        memory.forgetting.now();
+        memory.retentionClock.now();
       }
       await memory.stop();
     }
     const memory = boot();
-    expect(memory.facts().state).toBe('ahead');
+    expect(memory.retentionClock.now()).toBeLessThan(machine.wall);
     pass(DAY);
-    expect(memory.forgetting.now()).toBe(machine.wall);
-    expect(memory.facts().state).toBe('ok');
-    expect(log.of('clock.believed')).toHaveLength(1);
+    expect(memory.retentionClock.now()).toBe(machine.wall);
+    expect(log.of('clock.jump_accepted')).toHaveLength(1);
   });
 
-  it('in the past: the server goes by what it has seen, until the clock is set', async () => {
+  it('into the past is replaced by the time that the server has seen, until it is set', async () => {
     const memory = boot();
     pass(10 * DAY);
     await memory.stop();
     machine.wall = 0;
     const again = boot();
-    expect(again.facts()).toEqual({ state: 'behind', believed: THEN + 10 * DAY, shown: 0 });
+    expect(again.retentionClock.now()).toBe(THEN + 10 * DAY);
     pass(HOUR);
-    expect(again.steady.now()).toBe(THEN + 10 * DAY + HOUR);
+    expect(again.steadyClock.now()).toBe(THEN + 10 * DAY + HOUR);
     machine.wall = THEN + 20 * DAY;
-    expect(again.steady.now()).toBe(THEN + 20 * DAY);
+    expect(again.steadyClock.now()).toBe(THEN + 20 * DAY);
     expect(log.of('clock.behind')).toHaveLength(1);
   });
 
-  it.each(['ahead at the start', 'ahead while it runs'])('years ahead, then set right: the server is told to begin anew (%s)', async (when) => {
-    await boot().stop();
-    const { promise, resolve } = Promise.withResolvers<DomainError>();
-    const ahead = (): number => (machine.wall += 3650 * DAY);
-    if (when === 'ahead at the start') ahead();
-    const memory = boot({ onPutBack: resolve, lookEveryMs: 1 });
-    if (when === 'ahead while it runs') ahead();
-    expect(memory.isDoubted).toBe(true);
-    machine.wall -= 3650 * DAY;
-    expect(await promise).toMatchObject({ kind: 'conflict', reason: 'clock_put_back' });
-    expect(log.of('clock.put_back')).toHaveLength(1);
-    await memory.stop();
-    const again = boot({ onPutBack: () => log.error({}, 'told_again'), lookEveryMs: 1 });
-    expect(again.facts()).toEqual({ state: 'ok', believed: machine.wall, shown: machine.wall });
-    await again.stop();
-  });
+  it.each(['ahead at the start', 'ahead while it runs'])(
+    'years ahead and is then corrected makes the server restart (%s)',
+    async (when) => {
+      await boot().stop();
+      const { promise, resolve } = Promise.withResolvers<DomainError>();
+      const ahead = (): number => (machine.wall += 3650 * DAY);
+      if (when === 'ahead at the start') ahead();
+      const memory = boot({ onMovedBackwards: resolve, checkIntervalMs: 1 });
+      if (when === 'ahead while it runs') ahead();
+      expect(memory.isUnreliable()).toBe(true);
+      machine.wall -= 3650 * DAY;
+      expect(await promise).toMatchObject({ kind: 'conflict', reason: 'clock_moved_backwards' });
+      expect(log.of('clock.moved_backwards')).toHaveLength(1);
+      await memory.stop();
+      const again = boot({ onMovedBackwards: () => log.error({}, 'told_again'), checkIntervalMs: 1 });
+      expect(again.retentionClock.now()).toBe(machine.wall);
+      await again.stop();
+    },
+  );
 
-  it('years ahead for over a day are not doubted any more: backups go on', async () => {
+  it('years ahead for over a day is not doubted any more: backups continue', async () => {
     await boot().stop();
     machine.wall += 3650 * DAY;
     const memory = boot();
     for (let hour = 0; hour < 25; hour += 1) {
-      expect(memory.isDoubted).toBe(hour < 24);
+      expect(memory.isUnreliable()).toBe(hour < 24);
       pass(HOUR);
     }
   });
 
-  it('years ahead make no certificate: the one of before stays good when the clock is set', async () => {
+  it('years ahead creates no certificate: the previous one stays valid when the clock is set', async () => {
     const flags = { 'tls.mode': 'auto' };
     const first = await startSite(dataDir, { clock, flags });
     await first.stop();
@@ -135,30 +139,44 @@ describe('clocks that jump', () => {
     expect(ends()).toBe(before);
   });
 
-  it('are forgotten with a file that says nothing', async () => {
+  it('is forgotten with a file without content', async () => {
     await boot().stop();
     expect(JSON.parse(readFileSync(join(dataDir, 'clock.json'), 'utf8'))).toEqual({ seen: THEN, heldMs: 0 });
     writeFileSync(join(dataDir, 'clock.json'), '{"seen":"never"}');
     machine.wall = THEN - 100 * DAY;
-    expect(boot().facts()).toEqual({ state: 'ok', believed: machine.wall, shown: machine.wall });
+    expect(boot().retentionClock.now()).toBe(machine.wall);
   });
 
-  it('to 1970 at the very first start are refused: certificates made then would be over when the clock is set', async () => {
+  it('to 1970 at the very first start is rejected: certificates created then would be expired when the clock is set', async () => {
     machine.wall = 5;
-    await expect(startSite(dataDir, { clock })).rejects.toMatchObject({ kind: 'conflict', reason: 'clock_wrong', message: expect.stringContaining('1970-01-01') as string });
+    await expect(startSite(dataDir, { clock })).rejects.toMatchObject({
+      kind: 'conflict',
+      reason: 'clock_skew',
+      message: expect.stringContaining('1970-01-01') as string,
+    });
   });
 
-  it('to 1970 at a start make no key valid that has expired, and what is written keeps its order', async () => {
+  it('to 1970 at a start makes no expired key valid, and new records keep their order', async () => {
     const site = await startSite(dataDir, { clock });
-    const whole = { scopes: ['devices:read', 'devices:write'], connectionIds: [], allConnections: false, ownerUserId: undefined, isAdmin: false };
-    const { key } = await site.app.keys.create(site.key.organizationId, { ...whole, name: 'short', expiresAt: THEN + HOUR });
+    const whole = {
+      scopes: ['devices:read', 'devices:write'],
+      connectionIds: [],
+      allConnections: false,
+      ownerUserId: undefined,
+      isAdmin: false,
+    };
+    const { key } = await site.app.keys.create(site.key.organizationId, {
+      ...whole,
+      name: 'short',
+      expiresAt: THEN + HOUR,
+    });
     const short = { ...site.key, text: key };
     await site.call(`${DEVICES}/CreateDigitalDevice`, { name: 'Before' });
     pass(2 * HOUR);
     await site.stop();
     machine = { wall: 0, running: 0 };
     const expired = await startSite(dataDir, { clock, key: short });
-    expect(reasonOf(await expired.call(`${DEVICES}/ListDigitalDevices`, {}))).toBe('api_key_expired');
+    expect(getReason(await expired.call(`${DEVICES}/ListDigitalDevices`, {}))).toBe('api_key_expired');
     await expired.stop();
     const again = await startSite(dataDir, { clock, key: site.key });
     await again.call(`${DEVICES}/CreateDigitalDevice`, { name: 'After' });

@@ -3,20 +3,20 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A file system of its own, of a few MiB. */
+/** A separate file system of a few MiB. */
 export class SmallDisk {
   readonly root = mkdtempSync(join(tmpdir(), 'plantroom-disk-'));
 
   private constructor() {}
 
-  /** Mounts one in memory. */
+  /** Mounts a file system in memory. */
   static inMemory(mib: number): SmallDisk {
     const disk = new SmallDisk();
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'tmpfs', disk.root], { stdio: 'pipe' });
     return disk;
   }
 
-  /** Mounts one in a file, whose kernel can be told that it failed. */
+  /** Mounts a file system in a file, whose kernel driver can be made to report failure. */
   static inFile(mib: number): SmallDisk {
     const disk = new SmallDisk();
     const image = `${disk.root}.img`;
@@ -26,7 +26,7 @@ export class SmallDisk {
     return disk;
   }
 
-  /** Takes all that is free; `free` gives it back. */
+  /** Uses all free space. `free` releases it. */
   fill(): void {
     const file = openSync(join(this.root, 'filler'), 'w');
     for (let bytes = 1024 * 1024; bytes >= 512; bytes /= 2) while (this.wrote(file, bytes));
@@ -37,7 +37,7 @@ export class SmallDisk {
     rmSync(join(this.root, 'filler'));
   }
 
-  /** From now on it can only be read, as a disk that failed. */
+  /** From now on the file system is read-only, like a disk that failed. */
   fail(): void {
     execFileSync('mount', ['-o', 'remount,abort', this.root], { stdio: 'pipe' });
   }
@@ -56,7 +56,7 @@ export class SmallDisk {
   }
 }
 
-/** Whether this machine lets the tests mount one. */
+/** Returns whether this machine lets the tests mount such a file system. */
 export function canMount(kind: 'inMemory' | 'inFile'): boolean {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return false;
   try {

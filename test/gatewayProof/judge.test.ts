@@ -1,115 +1,211 @@
-import { Execution, ExecutionEvidence, ExecutionState } from '../../src/gen/actuator_command/v2/actuator_command_service';
+import {
+  Execution,
+  ExecutionEvidence,
+  ExecutionState,
+} from '../../src/gen/actuator_command/v2/actuator_command_service';
 import type { Acknowledged } from '../../scripts/crash/submitters';
-import { type Allowed, type Facts, judge } from '../../scripts/gatewayProof/judge';
+import { type Allowed, type ProofRecord, judge } from '../../scripts/gatewayProof/judge';
 import type { WorldLine } from '../../scripts/gatewayProof/worldFile';
 
 const S = ExecutionState;
 const DEADLINE = 10_000;
-const PATIENT: Allowed = { mustBeDone: true, deadlines: false, refusals: false };
-const KILLED: Allowed = { ...PATIENT, mustBeDone: false };
+const PATIENT: Allowed = { mustSucceed: true, deadlines: false, refusals: false };
+const KILLED: Allowed = { ...PATIENT, mustSucceed: false };
 const HASTY: Allowed = { ...KILLED, deadlines: true };
 
 const actuator = { deviceId: 'd', commandId: 'c', clientDeviceId: 'valve-0', sensorId: 's' };
-const told = (n: number, trigger = `t${n}`): Acknowledged => ({ trigger, n, actuator, executionId: `e${n}`, accepted: true });
-const execution = (n: number, state = S.EXECUTION_STATE_ACCEPTED_NO_L4, detail = ''): Execution => Execution.fromPartial({ id: `e${n}`, triggerId: `t${n}`, params: { n }, state, detail, evidence: ExecutionEvidence.EXECUTION_EVIDENCE_NATIVE_ACK });
-const starting = (n: number): WorldLine => ({ kind: 'starting', executionId: `e${n}` });
-const delivered = (n: number, at = 0): WorldLine => ({ kind: 'delivered', executionId: `e${n}`, clientDeviceId: 'valve-0', payload: { n, trigger: `t${n}` }, at });
-const sent = (value: number): WorldLine => ({ kind: 'sent', clientDeviceId: 'meter-0', value });
+const createAcknowledgement = (n: number, trigger = `t${n}`): Acknowledged => ({
+  trigger,
+  n,
+  actuator,
+  executionId: `e${n}`,
+  accepted: true,
+});
+const createExecution = (n: number, state = S.EXECUTION_STATE_ACCEPTED_NO_L4, detail = ''): Execution =>
+  Execution.fromPartial({
+    id: `e${n}`,
+    triggerId: `t${n}`,
+    params: { n },
+    state,
+    detail,
+    evidence: ExecutionEvidence.EXECUTION_EVIDENCE_NATIVE_ACK,
+  });
+const createStart = (n: number): WorldLine => ({ kind: 'starting', executionId: `e${n}` });
+const createDelivery = (n: number, at = 0): WorldLine => ({
+  kind: 'delivered',
+  executionId: `e${n}`,
+  clientDeviceId: 'valve-0',
+  payload: { n, trigger: `t${n}` },
+  at,
+});
+const createUplink = (value: number): WorldLine => ({ kind: 'sent', clientDeviceId: 'meter-0', value });
 
-/** Two commands that were done and two uplinks that are there. */
-function facts(change: Partial<Omit<Facts, 'executions' | 'acknowledged' | 'listed'>> & { readonly executions?: readonly Execution[]; readonly acknowledged?: readonly Acknowledged[]; readonly listed?: readonly string[] } = {}): Facts {
-  const executions = change.executions ?? [execution(1), execution(2)];
-  const acknowledged = change.acknowledged ?? [told(1), told(2)];
+/** Returns two executed commands and two stored uplinks. */
+function createRecord(
+  change: Partial<Omit<ProofRecord, 'executions' | 'acknowledged' | 'listed'>> & {
+    readonly executions?: readonly Execution[];
+    readonly acknowledged?: readonly Acknowledged[];
+    readonly listed?: readonly string[];
+  } = {},
+): ProofRecord {
+  const executions = change.executions ?? [createExecution(1), createExecution(2)];
+  const acknowledged = change.acknowledged ?? [createAcknowledgement(1), createAcknowledgement(2)];
   return {
     failed: [],
-    world: [starting(1), delivered(1), starting(2), delivered(2), sent(7), sent(8)],
+    world: [createStart(1), createDelivery(1), createStart(2), createDelivery(2), createUplink(7), createUplink(8)],
     readings: [7, 8],
-    deadlineOf: () => DEADLINE,
-    endOf: () => DEADLINE,
+    computeDeadline: () => DEADLINE,
+    getEnd: () => DEADLINE,
     ...change,
     acknowledged: new Map(acknowledged.map((one) => [one.trigger, one])),
-    executions: new Map([...acknowledged.map(({ executionId }) => [executionId, undefined] as const), ...executions.map((one) => [one.id, one] as const)]),
+    executions: new Map([
+      ...acknowledged.map(({ executionId }) => [executionId, undefined] as const),
+      ...executions.map((one) => [one.id, one] as const),
+    ]),
     listed: (change.listed ?? executions.map(({ id }) => id)).map((id) => ({ id, triggerId: '', deviceId: 'd' })),
   };
 }
 
-function faults(change: Parameters<typeof facts>[0], allowed = PATIENT): { readonly lost: readonly string[]; readonly doubled: readonly string[]; readonly wrong: readonly string[] } {
-  const { lost, doubled, wrong } = judge(facts(change), allowed);
+function findFaults(
+  change: Parameters<typeof createRecord>[0],
+  allowed = PATIENT,
+): { readonly lost: readonly string[]; readonly doubled: readonly string[]; readonly wrong: readonly string[] } {
+  const { lost, doubled, wrong } = judge(createRecord(change), allowed);
   return { lost, doubled, wrong };
 }
 
 const clean = { lost: [], doubled: [], wrong: [] };
 
-test('nothing is wrong where nothing went wrong', () => {
-  expect(faults({})).toEqual(clean);
+test('reports nothing for a correct run', () => {
+  expect(findFaults({})).toEqual(clean);
 });
 
-test('a trigger id that the client made is taken from the execution', () => {
-  expect(faults({ acknowledged: [told(1, 'e1'), told(2)] })).toEqual(clean);
+test('reads a trigger ID generated by the client from the execution', () => {
+  expect(findFaults({ acknowledged: [createAcknowledgement(1, 'e1'), createAcknowledgement(2)] })).toEqual(clean);
 });
 
-describe('it finds', () => {
-  test('an acknowledged execution that is not there', () => {
-    expect(faults({ executions: [execution(1)], world: [starting(1), delivered(1)], readings: [] }).lost).toEqual([expect.stringContaining('e2) was acknowledged and is not there')]);
+describe('the judge reports', () => {
+  test('a missing execution that was acknowledged', () => {
+    expect(
+      findFaults({ executions: [createExecution(1)], world: [createStart(1), createDelivery(1)], readings: [] }).lost,
+    ).toEqual([expect.stringContaining('e2) was acknowledged but does not exist')]);
   });
 
-  test('an execution that never ends', () => {
-    expect(faults({ executions: [execution(1), execution(2, S.EXECUTION_STATE_DELIVERED)] }).lost).toEqual([expect.stringContaining('stays delivered')]);
+  test('an execution that never finishes', () => {
+    expect(
+      findFaults({ executions: [createExecution(1), createExecution(2, S.EXECUTION_STATE_DELIVERED)] }).lost,
+    ).toEqual([expect.stringContaining('remains delivered')]);
   });
 
-  test('a delivery that comes twice', () => {
-    expect(faults({ world: [starting(1), delivered(1), delivered(1), starting(2), delivered(2), sent(7), sent(8)] }).doubled).toContain('e1 was carried out 2 times');
+  test('a duplicate delivery', () => {
+    expect(
+      findFaults({
+        world: [
+          createStart(1),
+          createDelivery(1),
+          createDelivery(1),
+          createStart(2),
+          createDelivery(2),
+          createUplink(7),
+          createUplink(8),
+        ],
+      }).doubled,
+    ).toContain('e1 was carried out 2 times');
   });
 
-  test('a call that became two executions', () => {
-    expect(faults({ listed: ['e1', 'e2', 'e3'] }).doubled).toEqual([expect.stringContaining('e3')]);
+  test('a call that created two executions', () => {
+    expect(findFaults({ listed: ['e1', 'e2', 'e3'] }).doubled).toEqual([expect.stringContaining('e3')]);
   });
 
-  test('an uplink that was kept and is not there, and one that is there twice', () => {
-    const found = faults({ readings: [8, 8] });
-    expect(found.lost).toEqual(['the uplink 7 of meter-0 was kept and is not there']);
-    expect(found.doubled).toEqual(['the uplink 8 is there 2 times']);
+  test('an acknowledged uplink that is missing, and one that is stored twice', () => {
+    const found = findFaults({ readings: [8, 8] });
+    expect(found.lost).toEqual(['the uplink 7 of meter-0 was accepted by the gateway but is not stored']);
+    expect(found.doubled).toEqual(['the uplink 8 is stored 2 times']);
   });
 
-  test('a state that claims more than was', () => {
-    expect(faults({ world: [starting(1), delivered(1), sent(7), sent(8)] }).wrong).toEqual([expect.stringContaining('and no device did it')]);
+  test('a state that claims more than happened', () => {
+    expect(findFaults({ world: [createStart(1), createDelivery(1), createUplink(7), createUplink(8)] }).wrong).toEqual([
+      expect.stringContaining('but no device carried it out'),
+    ]);
   });
 
-  test.each([S.EXECUTION_STATE_TRANSPORT_UNREACHABLE, S.EXECUTION_STATE_TRANSPORT_REJECTED])('a state (%s) that denies what was', (state) => {
-    expect(faults({ executions: [execution(1), execution(2, state)] }, { ...KILLED, refusals: true }).wrong).toContainEqual(expect.stringContaining('and was delivered'));
-  });
+  test.each([S.EXECUTION_STATE_TRANSPORT_UNREACHABLE, S.EXECUTION_STATE_TRANSPORT_REJECTED])(
+    'a state (%s) that denies what happened',
+    (state) => {
+      expect(
+        findFaults({ executions: [createExecution(1), createExecution(2, state)] }, { ...KILLED, refusals: true })
+          .wrong,
+      ).toContainEqual(expect.stringContaining('but was delivered'));
+    },
+  );
 
-  test('a command that stayed undone though nothing kept it', () => {
-    const world = [starting(1), delivered(1), starting(2), sent(7), sent(8)];
-    expect(faults({ executions: [execution(1), execution(2, S.EXECUTION_STATE_UNCONFIRMED)], world }).wrong).toEqual([expect.stringContaining('though nothing kept it')]);
-    expect(faults({ executions: [execution(1), execution(2, S.EXECUTION_STATE_UNCONFIRMED)], world }, KILLED)).toEqual(clean);
+  test('a command that was not carried out although nothing prevented it', () => {
+    const world = [createStart(1), createDelivery(1), createStart(2), createUplink(7), createUplink(8)];
+    expect(
+      findFaults({ executions: [createExecution(1), createExecution(2, S.EXECUTION_STATE_UNCONFIRMED)], world }).wrong,
+    ).toEqual([expect.stringContaining('although nothing prevented its delivery')]);
+    expect(
+      findFaults(
+        { executions: [createExecution(1), createExecution(2, S.EXECUTION_STATE_UNCONFIRMED)], world },
+        KILLED,
+      ),
+    ).toEqual(clean);
   });
 
   test('an unconfirmed command whose delivery never began', () => {
-    const world = [starting(1), delivered(1), sent(7), sent(8)];
-    expect(faults({ executions: [execution(1), execution(2, S.EXECUTION_STATE_UNCONFIRMED)], world }, KILLED).wrong).toEqual([expect.stringContaining('its delivery never began')]);
+    const world = [createStart(1), createDelivery(1), createUplink(7), createUplink(8)];
+    expect(
+      findFaults({ executions: [createExecution(1), createExecution(2, S.EXECUTION_STATE_UNCONFIRMED)], world }, KILLED)
+        .wrong,
+    ).toEqual([expect.stringContaining('its delivery never started')]);
   });
 
-  test('a delivery that was not kept as started before', () => {
-    expect(faults({ world: [delivered(1), starting(2), delivered(2), sent(7), sent(8)] }).wrong).toEqual([expect.stringContaining('was delivered before that was kept')]);
+  test('a delivery that was not stored as started first', () => {
+    expect(
+      findFaults({ world: [createDelivery(1), createStart(2), createDelivery(2), createUplink(7), createUplink(8)] })
+        .wrong,
+    ).toEqual([expect.stringContaining('was delivered before its start was stored')]);
   });
 
   test('a delivery after the deadline', () => {
-    expect(faults({ world: [starting(1), delivered(1, DEADLINE + 2000), starting(2), delivered(2), sent(7), sent(8)] }, HASTY).wrong).toEqual(['e1 was delivered 2000 ms after its deadline']);
+    expect(
+      findFaults(
+        {
+          world: [
+            createStart(1),
+            createDelivery(1, DEADLINE + 2000),
+            createStart(2),
+            createDelivery(2),
+            createUplink(7),
+            createUplink(8),
+          ],
+        },
+        HASTY,
+      ).wrong,
+    ).toEqual(['e1 was delivered 2000 ms after its deadline']);
   });
 
-  test('an end before the deadline that says that nobody came in time', () => {
-    const change = { executions: [execution(1), execution(2, S.EXECUTION_STATE_TRANSPORT_UNREACHABLE, 'expired')], world: [starting(1), delivered(1), sent(7), sent(8)] };
-    expect(faults(change, HASTY)).toEqual(clean);
-    expect(faults({ ...change, endOf: () => DEADLINE - 500 }, HASTY).wrong).toEqual([expect.stringContaining('its deadline was 500 ms later')]);
+  test('an expiry before the deadline', () => {
+    const change = {
+      executions: [createExecution(1), createExecution(2, S.EXECUTION_STATE_TRANSPORT_UNREACHABLE, 'expired')],
+      world: [createStart(1), createDelivery(1), createUplink(7), createUplink(8)],
+    };
+    expect(findFaults(change, HASTY)).toEqual(clean);
+    expect(findFaults({ ...change, getEnd: () => DEADLINE - 500 }, HASTY).wrong).toEqual([
+      expect.stringContaining('its deadline was 500 ms later'),
+    ]);
   });
 
-  test('devices that are told in another order', () => {
-    expect(faults({ world: [starting(2), delivered(2), starting(1), delivered(1), sent(7), sent(8)] }).wrong).toEqual([expect.stringContaining('out of order')]);
+  test('devices that received commands in another order', () => {
+    expect(
+      findFaults({
+        world: [createStart(2), createDelivery(2), createStart(1), createDelivery(1), createUplink(7), createUplink(8)],
+      }).wrong,
+    ).toEqual([expect.stringContaining('out of order')]);
   });
 
-  test('a call without an answer, and what the gateway itself found', () => {
-    const world: WorldLine[] = [...facts().world, { kind: 'fault', text: 'an uplink was rejected' }];
-    expect(faults({ failed: ['no answer'], world }).wrong).toEqual(['no answer', 'an uplink was rejected']);
+  test('a call without a response, and the findings of the gateway itself', () => {
+    const world: WorldLine[] = [...createRecord().world, { kind: 'fault', text: 'an uplink was rejected' }];
+    expect(findFaults({ failed: ['no answer'], world }).wrong).toEqual(['no answer', 'an uplink was rejected']);
   });
 });

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { asset, assetPath } from '../../src/kernel/assets';
+import { readAsset, assetPath } from '../../src/kernel/assets';
 
-it("reads the program's files from where the build laid them, and says of one that is not there how it comes back", () => {
-  expect(asset('image.binpb').equals(readFileSync(assetPath('image.binpb')))).toBe(true);
-  expect(asset('docs/index.html').toString()).toContain('<html');
-  expect(() => asset('nowhere.wasm')).toThrow("the program's file nowhere.wasm is missing; build it again (npm run build)");
+it('reads the program files of the build and explains how to restore a missing one', () => {
+  expect(readAsset('image.binpb').equals(readFileSync(assetPath('image.binpb')))).toBe(true);
+  expect(readAsset('docs/index.html').toString()).toContain('<html');
+  expect(() => readAsset('nowhere.wasm')).toThrow('cannot find the program file nowhere.wasm: run npm run build');
 });

@@ -1,8 +1,8 @@
 import * as fs from 'node:fs/promises';
 import type { FileSystem } from '../../src/media/disk';
 
-/** The file system, with `before` called ahead of all that is asked of it; what it throws is what the file system answers. */
-export function watchedFileSystem(before: (operation: string, path: string) => void): FileSystem {
+/** Wraps the file system and calls `before` ahead of each operation. What it throws is the error of the operation. */
+export function watchFileSystem(before: (operation: string, path: string) => void): FileSystem {
   const watched = <F extends (...given: never[]) => Promise<unknown>>(name: string, work: F): F =>
     (async (...given: Parameters<F>) => {
       before(name, String(given[0]));
@@ -11,26 +11,35 @@ export function watchedFileSystem(before: (operation: string, path: string) => v
   const open: typeof fs.open = async (path, ...rest) => {
     before('open', String(path));
     const file = await fs.open(path, ...rest);
-    return Object.assign(file, { appendFile: watched('append', file.appendFile.bind(file)), sync: watched('sync', file.sync.bind(file)) });
+    return Object.assign(file, {
+      appendFile: watched('append', file.appendFile.bind(file)),
+      sync: watched('sync', file.sync.bind(file)),
+    });
   };
   const { mkdir, readdir, readFile, rename, rm, rmdir, stat, statfs } = fs;
-  const others = Object.entries({ mkdir, readdir, readFile, rename, rm, rmdir, stat, statfs }).map(([name, work]) => [name, watched(name, work as (...given: never[]) => Promise<unknown>)]);
+  const others = Object.entries({ mkdir, readdir, readFile, rename, rm, rmdir, stat, statfs }).map(([name, work]) => [
+    name,
+    watched(name, work as (...given: never[]) => Promise<unknown>),
+  ]);
   return { open, ...(Object.fromEntries(others) as Omit<FileSystem, 'open'>) };
 }
 
-/** One that fails as the disk does when it is full, at all operations of a name. */
-export function fullAt(operation: string): FileSystem {
-  return watchedFileSystem((name) => {
+/** Returns a file system whose operations of this name fail as on a full disk. */
+export function createFullFileSystem(operation: string): FileSystem {
+  return watchFileSystem((name) => {
     if (name === operation) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
   });
 }
 
 const LOOKS = new Set(['readFile', 'readdir', 'stat', 'statfs']);
 
-/** One that ends after some changes of the disk, as a process does: nothing is done any more from then on. */
-export function endingAfter(changes: number): FileSystem & { readonly ended: () => boolean } {
+/**
+ * Returns a file system that ends after this number of changes, as if the process had ended: later operations do
+ * nothing.
+ */
+export function createEndingFileSystem(changes: number): FileSystem & { readonly ended: () => boolean } {
   let left = changes;
-  const system = watchedFileSystem((name) => {
+  const system = watchFileSystem((name) => {
     if (left >= 0 && !LOOKS.has(name)) left -= 1;
     if (left < 0) throw new Error('the process has ended');
   });

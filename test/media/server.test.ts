@@ -1,9 +1,9 @@
 import { engines } from '../support/engines';
-import { HttpClient, seenHttp } from '../support/http';
+import { HttpClient, parseHttpError } from '../support/http';
 import { as, startTestApp, type TestApp } from '../support/testApp';
-import { JPEG, onePixel } from './pictures';
+import { JPEG, createOnePixelPng } from './sampleImages';
 
-describe.each(engines())('pictures over HTTP on $name', (engine) => {
+describe.each(engines())('images over HTTP on $name', (engine) => {
   let server: TestApp;
   let http: HttpClient;
   let browser: HttpClient;
@@ -19,44 +19,83 @@ describe.each(engines())('pictures over HTTP on $name', (engine) => {
     await server.stop();
   });
 
-  const upload = async (body: Buffer) => await http.send('POST', '/api/v2/media?filename=hall.jpg', { body, headers: { 'content-type': 'image/jpeg' } });
+  const upload = async (body: Buffer) =>
+    await http.send('POST', '/api/v2/media?filename=hall.jpg', { body, headers: { 'content-type': 'image/jpeg' } });
 
   it('are uploaded, shown on a device, opened by a link without a key, and deleted', async () => {
     const { status, json: media } = await upload(JPEG);
-    expect({ status, media }).toMatchObject({ status: 201, media: { filename: 'hall.jpg', contentType: 'image/jpeg', sizeBytes: JPEG.length, width: 24, height: 16, deviceCount: 0 } });
+    expect({ status, media }).toMatchObject({
+      status: 201,
+      media: {
+        filename: 'hall.jpg',
+        contentType: 'image/jpeg',
+        sizeBytes: JPEG.length,
+        width: 24,
+        height: 16,
+        deviceCount: 0,
+      },
+    });
     const id = String(media['id']);
-    const { json: device } = await http.send('POST', '/api/v2/devices', { body: { name: 'Hall', images: [{ mediaId: id, isCover: true }] } });
+    const { json: device } = await http.send('POST', '/api/v2/devices', {
+      body: { name: 'Hall', images: [{ mediaId: id, isCover: true }] },
+    });
     const [image] = device['images'] as { id: string; url: string; thumbnailUrl: string }[];
     expect(image).toMatchObject({ id, contentType: 'image/jpeg', isCover: true, url: media['url'] });
 
-    const shown = await browser.get(pathOf(image!.url));
+    const shown = await browser.get(getPath(image!.url));
     expect([shown.status, shown.headers['content-type'], shown.body.equals(JPEG)]).toEqual([200, 'image/jpeg', true]);
-    expect((await browser.get(pathOf(image!.thumbnailUrl))).headers['content-type']).toBe('image/webp');
-    expect((await browser.get(pathOf(image!.url), { 'if-none-match': String(shown.headers.etag) })).status).toBe(304);
-    const part = await browser.get(pathOf(image!.url), { range: 'bytes=2-5' });
+    expect((await browser.get(getPath(image!.thumbnailUrl))).headers['content-type']).toBe('image/webp');
+    expect((await browser.get(getPath(image!.url), { 'if-none-match': String(shown.headers.etag) })).status).toBe(304);
+    const part = await browser.get(getPath(image!.url), { range: 'bytes=2-5' });
     expect([part.status, part.body]).toEqual([206, JPEG.subarray(2, 6)]);
-    expect(seenHttp(await http.get(`/api/v2/media/${id}/content?offset=2`))).toMatchObject({ status: 400, code: 'validation_failed', fields: ['offset'] });
+    expect(parseHttpError(await http.get(`/api/v2/media/${id}/content?offset=2`))).toMatchObject({
+      status: 400,
+      code: 'validation_failed',
+      fields: ['offset'],
+    });
     expect((await http.get(`/api/v2/media/${id}/content?offset=0`)).status).toBe(200);
-    expect(seenHttp(await browser.get(pathOf(image!.url).replace('original', 'thumbnail')))).toMatchObject({ status: 404, code: 'media_not_found' });
+    expect(parseHttpError(await browser.get(getPath(image!.url).replace('original', 'thumbnail')))).toMatchObject({
+      status: 404,
+      code: 'media_not_found',
+    });
 
-    expect(seenHttp(await http.send('DELETE', `/api/v2/media/${id}`))).toMatchObject({ status: 409, code: 'media_in_use' });
+    expect(parseHttpError(await http.send('DELETE', `/api/v2/media/${id}`))).toMatchObject({
+      status: 409,
+      code: 'media_in_use',
+    });
     await http.send('DELETE', `/api/v2/devices/${String(device['id'])}`);
     expect((await http.get(`/api/v2/media/${id}`)).json['expiresAt']).toEqual(expect.any(String));
     expect((await http.send('DELETE', `/api/v2/media/${id}`)).status).toBe(200);
-    expect(seenHttp(await browser.get(pathOf(image!.url)))).toMatchObject({ status: 404, code: 'media_not_found' });
+    expect(parseHttpError(await browser.get(getPath(image!.url)))).toMatchObject({
+      status: 404,
+      code: 'media_not_found',
+    });
   });
 
-  it('are refused when they are none, and when a device is to show one of another organization', async () => {
-    expect(seenHttp(await upload(Buffer.from('<script>alert(1)</script>')))).toMatchObject({ status: 400, code: 'validation_failed', fields: [''] });
+  it('are rejected when they are invalid, and when a device would show one of another organization', async () => {
+    expect(parseHttpError(await upload(Buffer.from('<script>alert(1)</script>')))).toMatchObject({
+      status: 400,
+      code: 'validation_failed',
+      fields: [''],
+    });
     const other = await server.organization('Other');
     const { key } = await server.newKey(other);
-    const { json } = await http.send('POST', '/api/v2/media', { body: onePixel(1), headers: { 'content-type': 'application/octet-stream', ...as(key, other) } });
-    const refused = await http.send('POST', '/api/v2/devices', { body: { name: 'Hall', images: [{ mediaId: json['id'] }] } });
-    expect(seenHttp(refused)).toMatchObject({ status: 400, code: 'validation_failed', fields: ['images[0].mediaId'] });
+    const { json } = await http.send('POST', '/api/v2/media', {
+      body: createOnePixelPng(1),
+      headers: { 'content-type': 'application/octet-stream', ...as(key, other) },
+    });
+    const refused = await http.send('POST', '/api/v2/devices', {
+      body: { name: 'Hall', images: [{ mediaId: json['id'] }] },
+    });
+    expect(parseHttpError(refused)).toMatchObject({
+      status: 400,
+      code: 'validation_failed',
+      fields: ['images[0].mediaId'],
+    });
   });
 });
 
-function pathOf(url: string): string {
+function getPath(url: string): string {
   const { pathname, search } = new URL(url);
   return `${pathname}${search}`;
 }

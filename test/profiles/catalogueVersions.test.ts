@@ -1,11 +1,15 @@
-import { newestFirst, vendorVersionOf } from '../../src/profiles/catalogue/newestFirst';
-import { compareVersions, newestOf, versionOf } from '../../src/profiles/catalogue/versions';
+import { sortNewestFirst, getVendorVersion } from '../../src/profiles/catalogue/newestFirst';
+import { compareVersions, pickNewest, parseVersion } from '../../src/profiles/catalogue/versions';
 
-/** The ids of what was given, in order. */
-const sorted = (...items: readonly [id: string, version: string, ...hardware: string[]][]): string =>
-  newestFirst(items.map(([id, firmwareVersion, ...hardwareVersions]) => ({ id, firmwareVersion, hardwareVersions }))).map(({ id }) => id).join(' ');
+/** Returns the IDs of the given items, in order. */
+const sortIds = (...items: readonly [id: string, version: string, ...hardware: string[]][]): string =>
+  sortNewestFirst(
+    items.map(([id, firmwareVersion, ...hardwareVersions]) => ({ id, firmwareVersion, hardwareVersions })),
+  )
+    .map(({ id }) => id)
+    .join(' ');
 
-describe('versions', () => {
+describe('the comparison of versions', () => {
   it.each([
     ['1.10', '1.9'],
     ['1.0.1', '1.0'],
@@ -33,9 +37,9 @@ describe('versions', () => {
     ['vega', 'alpine'],
     ['1', 'vega'],
     ['1', ''],
-  ])('has %j newer than %j', (newer, older) => {
-    expect(compareVersions(versionOf(newer), versionOf(older))).toBeGreaterThan(0);
-    expect(compareVersions(versionOf(older), versionOf(newer))).toBeLessThan(0);
+  ])('considers %j newer than %j', (newer, older) => {
+    expect(compareVersions(parseVersion(newer), parseVersion(older))).toBeGreaterThan(0);
+    expect(compareVersions(parseVersion(older), parseVersion(newer))).toBeLessThan(0);
   });
 
   it.each([
@@ -45,8 +49,11 @@ describe('versions', () => {
     ['1.00', '1.0'],
     ['1.0-RC1', '1.0-rc1'],
     ['', '-'],
-  ])('finds none of %j and %j newer', (a, b) => {
-    expect([compareVersions(versionOf(a), versionOf(b)), compareVersions(versionOf(b), versionOf(a))]).toEqual([0, 0]);
+  ])('considers neither %j nor %j newer', (a, b) => {
+    expect([
+      compareVersions(parseVersion(a), parseVersion(b)),
+      compareVersions(parseVersion(b), parseVersion(a)),
+    ]).toEqual([0, 0]);
   });
 
   it.each([
@@ -54,21 +61,21 @@ describe('versions', () => {
     [['1.9'], '1.9'],
     [['1.9', '1.10', '1.2'], '1.10'],
     [['1.10', '1.9'], '1.10'],
-  ])('has of %j the newest', (versions, newest) => {
-    expect(newestOf(versions)).toEqual(newest === undefined ? undefined : versionOf(newest));
+  ])('finds the newest of %j', (versions, newest) => {
+    expect(pickNewest(versions)).toEqual(newest === undefined ? undefined : parseVersion(newest));
   });
 });
 
-describe('the newest first', () => {
+describe('the order with the newest first', () => {
   it.each<[what: string, one: [string, string, ...string[]], other: [string, string, ...string[]]]>([
     ['firmware before hardware', ['z', '1.1', '1'], ['a', '1.0', '2']],
     ['hardware of one firmware by its newest', ['z', '1.0', '1', '10'], ['a', '1.0', '9']],
-    ['known hardware before none', ['z', '1.0', '1'], ['a', '1.0']],
-    ['of one firmware and hardware the version with more behind it', ['z', '1.0-hw2', '2'], ['a', '1.0', '2']],
-    ['versions with their vendor\'s -hw by what stands behind it', ['z', 'fw-hw3-2.0', '3'], ['a', 'fw-hw3-1.0', '3']],
-    ['equal ones by id', ['a', '1.0', '1'], ['z', 'v1.0', 'v1']],
-  ])('puts %s', (_what, one, other) => {
-    expect([sorted(one, other), sorted(other, one)]).toEqual([`${one[0]} ${other[0]}`, `${one[0]} ${other[0]}`]);
+    ['known hardware before unknown', ['z', '1.0', '1'], ['a', '1.0']],
+    ['the longer version first for one firmware and hardware', ['z', '1.0-hw2', '2'], ['a', '1.0', '2']],
+    ["versions with a vendor's -hw suffix by what follows it", ['z', 'fw-hw3-2.0', '3'], ['a', 'fw-hw3-1.0', '3']],
+    ['equal ones by ID', ['a', '1.0', '1'], ['z', 'v1.0', 'v1']],
+  ])('sorts %s', (_what, one, other) => {
+    expect([sortIds(one, other), sortIds(other, one)]).toEqual([`${one[0]} ${other[0]}`, `${one[0]} ${other[0]}`]);
   });
 
   it.each([
@@ -81,7 +88,7 @@ describe('the newest first', () => {
     ['1.0-hw', [], '1.0-hw'],
     ['1.0-hw2-1', ['2'], '1.0-hw2-1'],
     ['1.0', ['2'], '1.0'],
-  ])('takes from %j of hardware %j only what an import put there', (version, hardware, own) => {
-    expect(vendorVersionOf(version, hardware)).toBe(own);
+  ])('removes from %j of hardware %j only the suffix that an import added', (version, hardware, own) => {
+    expect(getVendorVersion(version, hardware)).toBe(own);
   });
 });

@@ -1,6 +1,6 @@
-import { findRegion, REGIONS, servesRegion, servingRegions } from '../../src/profiles/regions';
+import { findRegion, REGIONS, servesRegion, listServingRegions } from '../../src/profiles/regions';
 
-describe('regions', () => {
+describe('the region parser', () => {
   const SPELLINGS: Record<(typeof REGIONS)[number], string[]> = {
     EU868: ['EU868', 'EU_868', 'EU-868', 'EU863-870', 'EU_863_870', 'EU863870'],
     US915: ['US915', 'US902-928', 'US_902_928'],
@@ -18,22 +18,49 @@ describe('regions', () => {
     ISM2400: ['ISM2400', 'ISM_2400', 'ISM-2400'],
   };
 
-  it.each(REGIONS)('knows every spelling of %s, in any case and with blanks around', (region) => {
-    for (const spelling of SPELLINGS[region]) for (const text of [spelling, spelling.toLowerCase(), ` ${spelling}\n`]) expect([text, findRegion(text)]).toEqual([text, region]);
+  it.each(REGIONS)('accepts every spelling of %s, in any case and with surrounding blanks', (region) => {
+    for (const spelling of SPELLINGS[region])
+      for (const text of [spelling, spelling.toLowerCase(), ` ${spelling}\n`])
+        expect([text, findRegion(text)]).toEqual([text, region]);
   });
 
-  it.each(['', 'EU', '868', 'EU869', 'EU863', 'EU 868', 'EU--868', 'E-U868', 'EU868-', '_EU868', 'AS923_5', 'AS923-', 'US915-928', 'EU868 US915', 'ISM', 'aſ923', 'toString', 'constructor'])('knows no region %j', (text) => {
+  it.each([
+    '',
+    'EU',
+    '868',
+    'EU869',
+    'EU863',
+    'EU 868',
+    'EU--868',
+    'E-U868',
+    'EU868-',
+    '_EU868',
+    'AS923_5',
+    'AS923-',
+    'US915-928',
+    'EU868 US915',
+    'ISM',
+    'aſ923',
+    'toString',
+    'constructor',
+  ])('rejects %j', (text) => {
     expect(findRegion(text)).toBeUndefined();
   });
 
-  it('is done with a long text at once', () => {
+  it('finishes at once for a long text', () => {
     const began = performance.now();
     expect(findRegion(`AS${'1'.repeat(100_000)}x`)).toBeUndefined();
     expect(performance.now() - began).toBeLessThan(50);
   });
 
-  it('lets a profile of AS923 serve its groups, behind one of the group itself, and no other region another', () => {
-    expect(servingRegions('AS923_3')).toEqual(['AS923_3', 'AS923']);
-    for (const asked of REGIONS) for (const offered of REGIONS) expect([asked, offered, servesRegion(offered, asked)]).toEqual([asked, offered, offered === asked || (offered === 'AS923' && asked.startsWith('AS923'))]);
+  it('uses a profile of AS923 for its groups, after one of the group itself, and no other region for another one', () => {
+    expect(listServingRegions('AS923_3')).toEqual(['AS923_3', 'AS923']);
+    for (const requested of REGIONS)
+      for (const offered of REGIONS)
+        expect([requested, offered, servesRegion(offered, requested)]).toEqual([
+          requested,
+          offered,
+          offered === requested || (offered === 'AS923' && requested.startsWith('AS923')),
+        ]);
   });
 });

@@ -17,7 +17,16 @@ describe('setup', () => {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'plantroom-setup-'));
     const installed = `${createHash('sha256').update('package-lock.json{}').digest('hex')} ${process.platform}-${process.arch}`;
-    const files = { 'package-lock.json': '{}', 'buf.yaml': '', 'buf.gen.yaml': '', 'buf.gen.client.yaml': '', 'proto/a.proto': '', 'src/main.ts': '', 'scripts/build.mjs': BUILD, 'node_modules/.plantroom-installed': installed };
+    const files = {
+      'package-lock.json': '{}',
+      'buf.yaml': '',
+      'buf.gen.yaml': '',
+      'buf.gen.client.yaml': '',
+      'proto/a.proto': '',
+      'src/main.ts': '',
+      'scripts/build.mjs': BUILD,
+      'node_modules/.plantroom-installed': installed,
+    };
     for (const [file, text] of Object.entries(files)) {
       mkdirSync(dirname(join(folder, file)), { recursive: true });
       writeFileSync(join(folder, file), text);
@@ -26,10 +35,15 @@ describe('setup', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  // Without npm: this test may never install anything.
-  const setup = (): string => spawnSync(process.execPath, ['scripts/setup.mjs'], { cwd: folder, env: { ...process.env, npm_execpath: 'none' }, encoding: 'utf8' }).stderr;
+  // Runs without npm, so that this test cannot install anything.
+  const setup = (): string =>
+    spawnSync(process.execPath, ['scripts/setup.mjs'], {
+      cwd: folder,
+      env: { ...process.env, npm_execpath: 'none' },
+      encoding: 'utf8',
+    }).stderr;
 
-  it('builds what is not there, and is silent where nothing is to do', () => {
+  it('builds missing parts, and prints nothing if there is nothing to do', () => {
     expect(setup()).toContain('setup: building\n');
     expect(setup()).toBe('');
     for (const file of BUILT) {

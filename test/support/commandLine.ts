@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 
 const MAIN = join(__dirname, '..', '..', 'dist', 'main.js');
 
-/** How a command ended. */
+/** The exit code and the output of a command. */
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
@@ -14,17 +14,35 @@ export interface Ended {
 }
 
 /** Runs `plantroom` with these arguments to its end, with only these PLANTROOM_ variables. */
-export async function plantroom(args: readonly string[], env: Readonly<Record<string, string>> = {}, input = ''): Promise<Ended> {
-  return await endOf(start(args, env), input);
+export async function plantroom(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  input = '',
+): Promise<Ended> {
+  return await getEnd(start(args, env), input);
 }
 
-/** The same from a script of `sh`, in which `"$@"` is the command: for limits and where its output goes. */
-export async function plantroomInShell(script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  return await endOf(spawned('sh', ['-c', script, 'sh', process.execPath, MAIN, ...args], env), '');
+/**
+ * Runs `plantroom` from a script of `sh`, in which `"$@"` is the command. The script can set limits and redirect the
+ * output.
+ */
+export async function plantroomInShell(
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  return await getEnd(spawned('sh', ['-c', script, 'sh', process.execPath, MAIN, ...args], env), '');
 }
 
-/** Starts `plantroom` with these arguments and ends it once `moment` resolves, as a power cut would. False: it had come to its end before. */
-export async function plantroomKilled(args: readonly string[], env: Readonly<Record<string, string>>, moment: () => Promise<void>): Promise<boolean> {
+/**
+ * Starts `plantroom` with these arguments and kills it once `moment` resolves, as a power cut would. Returns false if
+ * it had ended before.
+ */
+export async function plantroomKilled(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  moment: () => Promise<void>,
+): Promise<boolean> {
   const child = start(args, env);
   const ended = once(child, 'exit');
   for (const stream of [child.stdout, child.stderr]) stream?.resume();
@@ -34,28 +52,38 @@ export async function plantroomKilled(args: readonly string[], env: Readonly<Rec
   return signal === 'SIGKILL';
 }
 
-async function endOf(child: ChildProcess, input: string): Promise<Ended> {
+async function getEnd(child: ChildProcess, input: string): Promise<Ended> {
   child.stdin?.end(input);
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout as NodeJS.ReadableStream), text(child.stderr as NodeJS.ReadableStream), once(child, 'exit')]);
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout as NodeJS.ReadableStream),
+    text(child.stderr as NodeJS.ReadableStream),
+    once(child, 'exit'),
+  ]);
   return { code: code as number | null, stdout, stderr };
 }
 
 /** A running `plantroom serve`. */
 export interface ServeProcess {
-  /** The line of `server.ready`. */
+  /** The log line `server.ready`. */
   readonly ready: Readonly<Record<string, unknown>>;
-  /** What it wrote so far. */
+  /** Returns its error output so far. */
   readonly stderr: () => string;
-  /** Its log so far, one line each. */
+  /** Returns its log so far, one line per event. */
   readonly stdout: () => string;
   readonly child: ChildProcess;
-  /** Sends the signal and waits for the end. */
+  /** Sends the signal and waits for the exit. Resolves with the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `plantroom serve` and waits until it is ready. Throws with what it said if it ends instead. `script`: as of plantroomInShell. */
+/**
+ * Starts `plantroom serve` and waits until it is ready. Throws with its output if it ends instead. `script` works as in
+ * plantroomInShell.
+ */
 export async function plantroomServe(env: Readonly<Record<string, string>>, script?: string): Promise<ServeProcess> {
-  const child = script === undefined ? start(['serve'], env) : spawned('sh', ['-c', script, 'sh', process.execPath, MAIN, 'serve'], env);
+  const child =
+    script === undefined
+      ? start(['serve'], env)
+      : spawned('sh', ['-c', script, 'sh', process.execPath, MAIN, 'serve'], env);
   let stderr = '';
   let stdout = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
@@ -77,12 +105,16 @@ export async function plantroomServe(env: Readonly<Record<string, string>>, scri
 }
 
 function start(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
-  // Servers of tests run beside each other, and have no disk to fill.
-  const besideOthers: Readonly<Record<string, string>> = args[0] === 'serve' ? { PLANTROOM_METRICS_LISTEN: 'off', PLANTROOM_DATABASE_RESERVE_MIB: '0' } : {};
-  return spawned(process.execPath, [MAIN, ...args], { ...besideOthers, ...env });
+  // Test servers run concurrently, and must not fill the disk.
+  const sharedMachineSettings: Readonly<Record<string, string>> =
+    args[0] === 'serve' ? { PLANTROOM_METRICS_LISTEN: 'off', PLANTROOM_DATABASE_DISK_RESERVE_MIB: '0' } : {};
+  return spawned(process.execPath, [MAIN, ...args], { ...sharedMachineSettings, ...env });
 }
 
 function spawned(program: string, args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('PLANTROOM_'));
-  return spawn(program, [...args], { env: { ...Object.fromEntries(inherited), ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  return spawn(program, [...args], {
+    env: { ...Object.fromEntries(inherited), ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
 }

@@ -2,22 +2,22 @@ import { Sandbox, type EncodeRequest } from '../../src/codec';
 import type { Encoder } from '../../src/commands';
 import { MemoryLog } from './edge';
 
-/** Stands in where no encoder is to run: a test that runs one all the same fails. */
+/** An encoder for tests in which no encoder may run. It fails if it is called. */
 export const noEncoder: Encoder = {
   encode: async () => {
     throw new Error('this test did not expect an encoder to run');
   },
 };
 
-/** The real sandbox, which counts what it runs. */
+/** The real sandbox, which counts the scripts that it runs. */
 export interface TestEncoder extends Encoder {
   readonly runs: EncodeRequest[];
   stop(): Promise<void>;
 }
 
-/** Starts one with a single thread and time to spare: machines that run tests are busy. */
+/** Starts an encoder with a single thread and long timeouts, because machines that run tests are busy. */
 export function startEncoder(): TestEncoder {
-  const sandbox = new Sandbox({ workers: 1, scriptMs: 5000, hardMs: 20_000, log: new MemoryLog() });
+  const sandbox = new Sandbox({ workers: 1, timeoutMs: 5000, hardTimeoutMs: 20_000, log: new MemoryLog() });
   const runs: EncodeRequest[] = [];
   return {
     runs,

@@ -5,15 +5,15 @@ import { Client } from 'pg';
 import { type Database, type Migration, openDatabase, type OpenDatabaseOptions } from '../../src/database';
 import { silentLogger } from '../../src/kernel/logger';
 
-/** An empty, migrated database of its own. */
+/** An empty, migrated database of one test. */
 export interface TestDatabase {
   readonly database: Database;
-  /** What a whole server needs to be started on the same database. */
+  /** The URL with which a complete server can be started on the same database. */
   readonly url: string;
   readonly dataDir: string;
-  /** Opens it once more; close what you open. */
+  /** Opens another connection to the database. The caller must close it. */
   open(options?: Partial<OpenDatabaseOptions>): Promise<Database>;
-  /** Closes `database` and removes everything. Close what else you opened before. */
+  /** Closes `database` and removes everything. Close other connections before. */
   drop(): Promise<void>;
 }
 
@@ -21,24 +21,41 @@ export interface TestDatabase {
 export interface TestEngine {
   readonly name: 'sqlite' | 'postgres';
   readonly createDatabase: () => Promise<TestDatabase>;
-  /** Without tables; migrates by `migrations` when told to. */
+  /** Creates a database without tables. It applies `migrations` on request. */
   readonly createEmpty: (migrations: readonly Migration[]) => Promise<TestDatabase>;
 }
 
-/** Both engines; one that is missing fails the tests. */
+/** Returns both engines. A missing one fails the tests. */
 export function engines(): TestEngine[] {
   return [
-    { name: 'sqlite', createDatabase: createSqlite, createEmpty: async (migrations) => await opened('', folder(), {}, migrations) },
+    {
+      name: 'sqlite',
+      createDatabase: createSqlite,
+      createEmpty: async (migrations) => await opened('', folder(), {}, migrations),
+    },
     { name: 'postgres', createDatabase: createPostgres, createEmpty: emptyPostgres },
   ];
 }
 
-/** A new folder for one test; `drop` of its database removes it. */
+/**
+ * Returns SQLite alone, for suites whose code is the same on both engines: what they store and read is tested on
+ * PostgreSQL by the suites of its module.
+ */
+export function sqliteOnly(): TestEngine[] {
+  return engines().slice(0, 1);
+}
+
+/** Creates a new folder for one test. `drop` of its database removes it. */
 function folder(): string {
   return mkdtempSync(join(tmpdir(), 'plantroom-test-'));
 }
 
-async function opened(url: string, dataDir: string, after: { drop?: () => Promise<void> }, migrations?: readonly Migration[]): Promise<TestDatabase> {
+async function opened(
+  url: string,
+  dataDir: string,
+  after: { drop?: () => Promise<void> },
+  migrations?: readonly Migration[],
+): Promise<TestDatabase> {
   const base = { url, dataDir, log: silentLogger, poolSize: 5, ...(migrations && { migrations }) };
   const database = await openDatabase(base);
   const drop = async (): Promise<void> => {
@@ -62,7 +79,7 @@ async function makeTemplateFile(): Promise<Buffer> {
   const dataDir = folder();
   const database = await openDatabase({ url: '', dataDir, log: silentLogger });
   await database.migrate();
-  await database.db.knex('settings').delete(); // tests look at all that they store there
+  await database.db.knex('settings').delete(); // tests check everything that they store there
   await database.close();
   const content = readFileSync(join(dataDir, 'plantroom.db'));
   rmSync(dataDir, { recursive: true, force: true });
@@ -86,11 +103,17 @@ async function emptyPostgres(migrations: readonly Migration[]): Promise<TestData
   return await onServer(async (server, url) => await createFrom(server, url, 'template0', migrations));
 }
 
-async function createFrom(server: Client, url: (name: string) => string, source: string, migrations?: readonly Migration[]): Promise<TestDatabase> {
+async function createFrom(
+  server: Client,
+  url: (name: string) => string,
+  source: string,
+  migrations?: readonly Migration[],
+): Promise<TestDatabase> {
   counter += 1;
   const name = `test_${process.pid}_${process.env['JEST_WORKER_ID'] ?? '0'}_${Date.now()}_${counter}`;
   await server.query(`create database ${name} template ${source}`);
-  const drop = async (): Promise<void> => await onServer(async (again) => void (await again.query(`drop database ${name} with (force)`)));
+  const drop = async (): Promise<void> =>
+    await onServer(async (again) => void (await again.query(`drop database ${name} with (force)`)));
   return await opened(url(name), folder(), { drop }, migrations);
 }
 
@@ -99,7 +122,7 @@ async function makeTemplateDatabase(server: Client, url: (name: string) => strin
   await server.query(`create database ${half}`);
   const database = await openDatabase({ url: url(half), dataDir: '', log: silentLogger });
   await database.migrate();
-  await database.db.knex('settings').delete(); // tests look at all that they store there
+  await database.db.knex('settings').delete(); // tests check everything that they store there
   await database.close();
   await server.query(`alter database ${half} rename to ${TEMPLATE}`);
 }

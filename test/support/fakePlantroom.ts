@@ -1,5 +1,12 @@
 import { credentials, Metadata, Server, ServerCredentials, type ServerDuplexStream, type status } from '@grpc/grpc-js';
-import { type AttachRequest, type AttachResponse, type Command, GatewayServiceService, ResultOutcome, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
+import {
+  type AttachRequest,
+  type AttachResponse,
+  type Command,
+  GatewayServiceService,
+  ResultOutcome,
+  UplinkOutcome,
+} from '../../src/gen/gateway/v1/gateway_service';
 
 type Sent = NonNullable<AttachRequest['message']>;
 type Values = { [Message in Sent as Message['$case']]: Message['value'] };
@@ -25,7 +32,9 @@ export class FakeStream {
 
   /** Resolves with the first result of this execution from position `from` on. */
   async result(executionId: string, from = 0): Promise<Values['commandResult']> {
-    return (await this.until(({ $case, value }) => $case === 'commandResult' && value.executionId === executionId, from)).value as Values['commandResult'];
+    return (
+      await this.until(({ $case, value }) => $case === 'commandResult' && value.executionId === executionId, from)
+    ).value as Values['commandResult'];
   }
 
   send(message: NonNullable<AttachResponse['message']>): void {
@@ -33,16 +42,36 @@ export class FakeStream {
   }
 
   welcome(): void {
-    this.send({ $case: 'welcome', value: { serverTime: undefined, maxInFlight: 16, protocolVersion: 1, serverVersion: '0.0.0' } });
+    this.send({
+      $case: 'welcome',
+      value: { serverTime: undefined, maxInFlight: 16, protocolVersion: 1, serverVersion: '0.0.0' },
+    });
   }
 
   command(executionId: string, fields: Partial<Command> = {}): void {
     const payload = { $case: 'json', value: { position: 40 } } as const;
-    this.send({ $case: 'command', value: { executionId, attempt: 1, deadline: undefined, expiresIn: { seconds: 60, nanos: 0 }, clientDeviceId: 'valve-1', payload, fPort: undefined, confirmed: false, topic: '', ...fields } });
+    this.send({
+      $case: 'command',
+      value: {
+        executionId,
+        attempt: 1,
+        deadline: undefined,
+        expiresIn: { seconds: 60, nanos: 0 },
+        clientDeviceId: 'valve-1',
+        payload,
+        fPort: undefined,
+        confirmed: false,
+        topic: '',
+        ...fields,
+      },
+    });
   }
 
   ackResult(executionId: string): void {
-    this.send({ $case: 'commandResultAck', value: { executionId, outcome: ResultOutcome.RESULT_OUTCOME_APPLIED } });
+    this.send({
+      $case: 'commandResultAck',
+      value: { executionId, outcome: ResultOutcome.RESULT_OUTCOME_APPLIED, reason: '' },
+    });
   }
 
   ackUplink(uplinkId: string): void {
@@ -63,7 +92,7 @@ export class FakeStream {
   }
 }
 
-/** A server that does to gateways what a test tells it. */
+/** A server for gateways that a test controls. */
 export class FakePlantroom {
   readonly streams: FakeStream[] = [];
   address = '';
@@ -78,11 +107,15 @@ export class FakePlantroom {
         for (const wake of this.waiting.splice(0)) wake();
       },
     });
-    const port = await new Promise<number>((resolve, reject) => this.server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) => (error ? reject(error) : resolve(bound))));
+    const port = await new Promise<number>((resolve, reject) =>
+      this.server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+        error ? reject(error) : resolve(bound),
+      ),
+    );
     this.address = `127.0.0.1:${port}`;
   }
 
-  /** Resolves with the n-th stream, counted from 0, once it is there. */
+  /** Resolves with the n-th stream, counted from 0, once it exists. */
   async stream(n: number): Promise<FakeStream> {
     for (;;) {
       const found = this.streams[n];

@@ -1,6 +1,9 @@
 import { findMosquitto } from './mosquitto';
 
-/** Once, before all: one sentence instead of a failure of every test. The default export is what jest asks for. */
+/**
+ * Runs once before all tests, to report one sentence instead of a failure of every test. jest requires the default
+ * export.
+ */
 export default function needsMosquitto(): void {
   findMosquitto();
 }

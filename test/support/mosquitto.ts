@@ -6,24 +6,29 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** How a broker is set up beyond the usual: sessions on disk, everybody may do everything, without TLS. */
+/** Options of a broker. By default it stores sessions on disk, allows everything to all clients, and has no TLS. */
 export interface MosquittoOptions {
-  /** Names with their passwords; given: nobody else is let in. */
+  /** Names with their passwords. If given, no other clients are accepted. */
   readonly users?: Readonly<Record<string, string>>;
   /** Lines of an ACL file. */
   readonly acl?: readonly string[];
-  /** PEM text. With `clientCa` a certificate of that CA must be shown. */
+  /** PEM text. With `clientCa` clients must present a certificate of that CA. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string; readonly clientCa?: string };
   /** Opens a second port for WebSocket. */
   readonly webSocket?: boolean;
-  /** More lines of mosquitto.conf. */
+  /** Additional lines of mosquitto.conf. */
   readonly lines?: readonly string[];
 }
 
-// The shell waits on a pipe from us: when the test ends in any way, even by kill -9, the broker and its folder go with it.
-const KEEPER = '"$@" & pid=$!; echo $pid; (read -r end <&3; kill -9 $pid; rm -rf "$PWD") >/dev/null 2>&1 & wait $pid; code=$?; kill $!; exit $code';
+// The shell waits on a pipe from the test: when the test ends in any way, even by kill -9, the broker stops and its
+// folder is removed.
+const KEEPER =
+  '"$@" & pid=$!; echo $pid; (read -r end <&3; kill -9 $pid; rm -rf "$PWD") >/dev/null 2>&1 & wait $pid; code=$?; kill $!; exit $code';
 
-/** A real Mosquitto in a process of its own, with its files in a folder of its own. It keeps its port and its sessions over restarts. */
+/**
+ * A real Mosquitto in a separate process, with its files in a separate folder. It keeps its port and its sessions over
+ * restarts.
+ */
 export class Mosquitto {
   private keeper: ChildProcess | undefined;
   private pid = 0;
@@ -37,7 +42,7 @@ export class Mosquitto {
     private readonly scheme: 'mqtt' | 'mqtts',
   ) {}
 
-  /** Starts one. Throws a sentence that says what to do where there is no Mosquitto, or where it does not start. */
+  /** Starts a broker. Throws an error that says what to do if Mosquitto is missing or does not start. */
   static async start(options: MosquittoOptions = {}): Promise<Mosquitto> {
     const program = findMosquitto();
     const folder = mkdtempSync(join(tmpdir(), 'plantroom-mosquitto-'));
@@ -48,52 +53,56 @@ export class Mosquitto {
     return broker;
   }
 
-  /** Where it listens. */
+  /** The URL on which it listens. */
   get url(): string {
     return `${this.scheme}://localhost:${this.port}`;
   }
 
-  /** Where it listens for WebSocket. Throws if it was not told to. */
+  /** The URL on which it listens for WebSocket. Throws if WebSocket is not enabled. */
   get webSocketUrl(): string {
     if (this.webSocketPort === undefined) throw new Error('start it with webSocket: true');
     return `ws://localhost:${this.webSocketPort}`;
   }
 
-  /** What it wrote so far, over all its starts. */
+  /** The output so far, over all its starts. */
   get output(): string {
     return this.log;
   }
 
-  /** Starts it again on the same port with what is on its disk. */
+  /** Starts it again on the same port with the data on its disk. */
   async restart(): Promise<void> {
     const user = nobodyIfRoot();
-    this.keeper = spawn('/bin/sh', ['-c', KEEPER, 'keeper', this.program, '-c', join(this.folder, 'mosquitto.conf')], { ...user, cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
-    const { promise: told, resolve } = Promise.withResolvers<void>();
+    this.keeper = spawn('/bin/sh', ['-c', KEEPER, 'keeper', this.program, '-c', join(this.folder, 'mosquitto.conf')], {
+      ...user,
+      cwd: this.folder,
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    });
+    const { promise: listening, resolve } = Promise.withResolvers<void>();
     this.keeper.stdout?.on('data', (chunk: Buffer) => {
       this.pid = Number.parseInt(chunk.toString(), 10);
       resolve();
     });
     this.keeper.stderr?.on('data', (chunk: Buffer) => (this.log += chunk.toString()));
-    await told;
+    await listening;
     await this.listens();
   }
 
-  /** Ends it in peace: it writes its sessions down. */
+  /** Stops it gracefully, so that it stores its sessions. */
   async stop(): Promise<void> {
     await this.end('SIGTERM');
   }
 
-  /** Ends it as a power cut would. */
+  /** Kills it as a power cut would. */
   async kill(): Promise<void> {
     await this.end('SIGKILL');
   }
 
-  /** Has it write its sessions to disk now. */
+  /** Makes it write its sessions to disk now. */
   writeSessions(): void {
     process.kill(this.pid, 'SIGUSR1');
   }
 
-  /** Stops it for good and removes its files. */
+  /** Stops it permanently and removes its files. */
   async remove(): Promise<void> {
     await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
@@ -116,11 +125,23 @@ export class Mosquitto {
   }
 }
 
-/** The program: MOSQUITTO, or one of PATH, or where Debian puts it. Throws a sentence that says what to install. */
+/**
+ * Finds the program: MOSQUITTO, or one of PATH, or where Debian installs it. Throws an error that says what to install.
+ */
 export function findMosquitto(): string {
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/sbin'];
-  const found = [process.env['MOSQUITTO'] ?? '', ...folders.map((folder) => join(folder, 'mosquitto'))].find((file) => file !== '' && existsSync(file));
-  if (found === undefined) throw new Error('there is no Mosquitto on this machine, and these tests need a real one: install it (Debian: apt-get install mosquitto), or name the program in MOSQUITTO');
+  const folders = [
+    ...(process.env['PATH'] ?? '').split(delimiter),
+    '/usr/sbin',
+    '/usr/local/sbin',
+    '/opt/homebrew/sbin',
+  ];
+  const found = [process.env['MOSQUITTO'] ?? '', ...folders.map((folder) => join(folder, 'mosquitto'))].find(
+    (file) => file !== '' && existsSync(file),
+  );
+  if (found === undefined)
+    throw new Error(
+      'there is no Mosquitto on this machine, and these tests need a real one: install it (Debian: apt-get install mosquitto), or name the program in MOSQUITTO',
+    );
   return found;
 }
 
@@ -133,8 +154,21 @@ function writeFiles(folder: string, port: number, webSocketPort: number | undefi
     return file;
   };
   const { users, acl, tls, lines = [] } = options;
-  const all = ['persistence true', `persistence_location ${folder}/`, 'log_dest stderr', 'log_type all', `allow_anonymous ${users === undefined}`, ...lines];
-  if (users) all.push(`password_file ${write('passwords', Object.entries(users).map(([name, password]) => `${name}:${hashed(password)}`))}`);
+  const all = [
+    'persistence true',
+    `persistence_location ${folder}/`,
+    'log_dest stderr',
+    'log_type all',
+    `allow_anonymous ${users === undefined}`,
+    ...lines,
+  ];
+  if (users)
+    all.push(
+      `password_file ${write(
+        'passwords',
+        Object.entries(users).map(([name, password]) => `${name}:${hashPassword(password)}`),
+      )}`,
+    );
   if (acl) all.push(`acl_file ${write('acl', acl)}`);
   all.push(`listener ${port} 127.0.0.1`);
   if (tls) all.push(`certfile ${write('cert.pem', [tls.cert])}`, `keyfile ${write('key.pem', [tls.key])}`);
@@ -144,16 +178,20 @@ function writeFiles(folder: string, port: number, webSocketPort: number | undefi
   if (user) chownSync(folder, user.uid, user.gid);
 }
 
-/** As mosquitto_passwd writes it: PBKDF2 with SHA-512. */
-function hashed(password: string): string {
+/** Hashes a password as mosquitto_passwd does: PBKDF2 with SHA-512. */
+function hashPassword(password: string): string {
   const salt = randomBytes(12);
   return `$7$101$${salt.toString('base64')}$${pbkdf2Sync(password, salt, 101, 64, 'sha512').toString('base64')}`;
 }
 
-/** The `nobody` of this machine; undefined for who is not root anyway. */
+/** Returns the user `nobody` of this machine, or undefined if the tests do not run as root. */
 function nobodyIfRoot(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
-  const [, , uid, gid] = readFileSync('/etc/passwd', 'utf8').split('\n').find((line) => line.startsWith('nobody:'))?.split(':') ?? [];
+  const [, , uid, gid] =
+    readFileSync('/etc/passwd', 'utf8')
+      .split('\n')
+      .find((line) => line.startsWith('nobody:'))
+      ?.split(':') ?? [];
   return { uid: Number(uid), gid: Number(gid) };
 }
 

@@ -1,42 +1,54 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { generate, parser, type IConnectPacket, type IPublishPacket, type ISubscribePacket, type Packet } from 'mqtt-packet';
-import { fitsFilter } from '../../src/connections/connectors/mqtt/topicTemplate';
+import {
+  generate,
+  parser,
+  type IConnectPacket,
+  type IPublishPacket,
+  type ISubscribePacket,
+  type Packet,
+} from 'mqtt-packet';
+import { matchesFilter } from '../../src/connections/connectors/mqtt/topicTemplate';
 
 /** A client's session at the broker. */
 interface Session {
   readonly filters: Map<string, number | undefined>;
-  /** Of QoS 1, not acknowledged, in order: the first ones were sent, as many as fit the window. */
+  /** Unacknowledged messages of QoS 1, in order. The first ones were sent, as many as fit the window. */
   readonly open: Map<number, IPublishPacket>;
   socket: Socket | undefined;
   version: number;
   lastId: number;
 }
 
-/** A small broker of MQTT 5 (and 3.1.1) whose answers a test decides, and that writes down what it sees. */
+/** A small broker of MQTT 5 (and 3.1.1) that records what it receives. A test controls its responses. */
 export class Mqtt5Broker {
   readonly connects: IConnectPacket[] = [];
   readonly subscribes: ISubscribePacket[] = [];
-  /** What clients published. */
+  /** The messages that clients published. */
   readonly published: IPublishPacket[] = [];
   /** Packet identifiers that were acknowledged by clients. */
   readonly acknowledged: number[] = [];
   readonly farewells: string[] = [];
-  /** How many pings came. */
+  /** The number of received pings. */
   pings = 0;
-  /** The reason code of a CONNACK; 0: come in. */
+  /** Returns the reason code of a CONNACK. 0 accepts the client. */
   onConnect: (packet: IConnectPacket) => number = () => 0;
-  /** The reason code of a PUBACK; undefined: none is sent. */
+  /** Returns the reason code of a PUBACK, or undefined to send none. */
   onPublish: (packet: IPublishPacket) => number | undefined = () => 0;
-  /** The reason code for a filter; undefined: no SUBACK is sent. */
+  /** Returns the reason code for a filter, or undefined to send no SUBACK. */
   onSubscribe: (filter: string) => number | undefined = () => 1;
-  /** How many messages of QoS 1 a client gets before it has acknowledged one; the others wait, as real brokers do it. What the broker answers overtakes them. */
+  /** Delays the SUBACK until this resolves. Undefined sends it at once. */
+  subackAllowed: Promise<void> | undefined;
+  /**
+   * How many messages of QoS 1 a client gets before it has acknowledged one. The others wait, as in real brokers. The
+   * broker's own responses overtake them.
+   */
   window = 65_535;
-  /** Leaves the identifiers of subscriptions out, though it says that it tells them. */
+  /** Omits the identifiers of subscriptions, although it announces support for them. */
   isForgetful = false;
-  /** Takes everything in and answers nothing. */
+  /** Accepts everything and answers nothing. */
   isMute = false;
-  /** What the CONNACK says of the broker. */
+  /** The properties of the CONNACK. */
   properties: Readonly<Record<string, unknown>> = {};
   private readonly sessions = new Map<string, Session>();
   private readonly sockets = new Set<Socket>();
@@ -44,7 +56,7 @@ export class Mqtt5Broker {
   private server: Server | undefined;
   private port = 0;
 
-  /** Listens; the second time on the same port. */
+  /** Listens. A later start uses the same port. */
   async start(): Promise<this> {
     this.server = createServer((socket) => this.serve(socket));
     this.server.listen(this.port, '127.0.0.1');
@@ -57,43 +69,57 @@ export class Mqtt5Broker {
     return `mqtt://127.0.0.1:${this.port}`;
   }
 
-  /** Cuts everybody off; sessions stay. */
+  /** Disconnects all clients. Sessions stay. */
   cut(): void {
     for (const socket of this.sockets) socket.destroy();
   }
 
-  /** Listens no more; sessions stay. */
+  /** Stops listening. Sessions stay. */
   async stop(): Promise<void> {
     this.server?.close();
     this.cut();
     if (this.server?.listening === true) await once(this.server, 'close');
   }
 
-  /** The ids of the sessions that are kept. */
+  /** The IDs of the stored sessions. */
   get kept(): string[] {
     return [...this.sessions.keys()];
   }
 
-  /** Publishes to everybody who subscribed, and keeps it for those who are away. */
+  /** Publishes to all subscribers, and stores the message for disconnected ones. */
   publish(topic: string, payload: string | Buffer, more: Partial<IPublishPacket> = {}): void {
     for (const session of this.sessions.values()) {
-      const filter = [...session.filters.keys()].find((one) => fitsFilter(topic, one));
+      const filter = [...session.filters.keys()].find((one) => matchesFilter(topic, one));
       if (filter === undefined) continue;
       session.lastId += 1;
       const subscriptionIdentifier = this.isForgetful ? undefined : session.filters.get(filter);
-      const properties = { ...more.properties, ...(subscriptionIdentifier !== undefined && { subscriptionIdentifier }) };
-      const packet: IPublishPacket = { cmd: 'publish', topic, payload, qos: 1, dup: false, retain: false, messageId: session.lastId, ...more, ...(session.version === 5 && { properties }) };
+      const properties = {
+        ...more.properties,
+        ...(subscriptionIdentifier !== undefined && { subscriptionIdentifier }),
+      };
+      const packet: IPublishPacket = {
+        cmd: 'publish',
+        topic,
+        payload,
+        qos: 1,
+        dup: false,
+        retain: false,
+        messageId: session.lastId,
+        ...more,
+        ...(session.version === 5 && { properties }),
+      };
       if (packet.qos === 1) session.open.set(session.lastId, packet);
       if (packet.qos !== 1 || session.open.size <= this.window) this.send(session, packet);
     }
   }
 
-  /** Ends the connections in words of MQTT 5. */
+  /** Ends the connections with a DISCONNECT packet of MQTT 5. */
   disconnect(reasonCode: number): void {
-    for (const { socket } of this.sessions.values()) socket?.end(generate({ cmd: 'disconnect', reasonCode }, { protocolVersion: 5 }));
+    for (const { socket } of this.sessions.values())
+      socket?.end(generate({ cmd: 'disconnect', reasonCode }, { protocolVersion: 5 }));
   }
 
-  /** Resolves when the condition holds; looks whenever something came. */
+  /** Resolves when the condition holds. It is checked whenever a packet arrives. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
@@ -110,7 +136,7 @@ export class Mqtt5Broker {
       this.sockets.delete(socket);
       const session = this.sessions.get(name.clientId);
       if (session?.socket === socket) session.socket = undefined;
-      this.tell();
+      this.notifyWaiters();
     });
   }
 
@@ -118,7 +144,7 @@ export class Mqtt5Broker {
     if (packet.cmd === 'connect') name.clientId = this.greet(socket, packet);
     const session = this.sessions.get(name.clientId);
     if (session) this.answer(session, packet, name.clientId);
-    this.tell();
+    this.notifyWaiters();
   }
 
   private greet(socket: Socket, packet: IConnectPacket): string {
@@ -127,7 +153,13 @@ export class Mqtt5Broker {
     const reasonCode = this.onConnect(packet);
     const existing = clean ? undefined : this.sessions.get(clientId);
     const isIn = reasonCode === 0;
-    const answer = { cmd: 'connack', sessionPresent: isIn && existing !== undefined, reasonCode, returnCode: reasonCode, ...(version === 5 && { properties: this.properties }) } as const;
+    const answer = {
+      cmd: 'connack',
+      sessionPresent: isIn && existing !== undefined,
+      reasonCode,
+      returnCode: reasonCode,
+      ...(version === 5 && { properties: this.properties }),
+    } as const;
     socket.write(generate(answer, { protocolVersion: version }));
     if (!isIn) {
       socket.end();
@@ -137,7 +169,8 @@ export class Mqtt5Broker {
     session.socket = socket;
     session.version = version;
     this.sessions.set(clientId, session);
-    for (const packetToRepeat of [...session.open.values()].slice(0, this.window)) this.send(session, { ...packetToRepeat, dup: true });
+    for (const packetToRepeat of [...session.open.values()].slice(0, this.window))
+      this.send(session, { ...packetToRepeat, dup: true });
     if (clean) session.socket.once('close', () => this.sessions.delete(clientId));
     return clientId;
   }
@@ -147,7 +180,7 @@ export class Mqtt5Broker {
     if (packet.cmd === 'pingreq') this.pong(session);
     if (packet.cmd === 'disconnect') this.farewells.push(clientId);
     if (packet.cmd === 'puback') this.acknowledge(session, packet.messageId ?? 0);
-    if (packet.cmd === 'publish') this.take(session, packet);
+    if (packet.cmd === 'publish') this.receivePublish(session, packet);
   }
 
   private acknowledge(session: Session, messageId: number): void {
@@ -171,10 +204,12 @@ export class Mqtt5Broker {
       granted.push(reason);
       if (reason < 128) session.filters.set(topic, packet.properties?.subscriptionIdentifier);
     }
-    this.send(session, { cmd: 'suback', messageId: packet.messageId ?? 0, granted });
+    const answer = (): void => this.send(session, { cmd: 'suback', messageId: packet.messageId ?? 0, granted });
+    if (this.subackAllowed) void this.subackAllowed.then(answer);
+    else answer();
   }
 
-  private take(session: Session, packet: IPublishPacket): void {
+  private receivePublish(session: Session, packet: IPublishPacket): void {
     this.published.push(packet);
     const reasonCode = this.onPublish(packet);
     if (reasonCode === undefined) return;
@@ -186,7 +221,7 @@ export class Mqtt5Broker {
     if (session.socket?.writable === true) session.socket.write(generate(packet, { protocolVersion: session.version }));
   }
 
-  private tell(): void {
+  private notifyWaiters(): void {
     for (const resolve of this.waiting.splice(0)) resolve();
   }
 }

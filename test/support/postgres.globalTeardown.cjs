@@ -1,4 +1,4 @@
-// Ends the PostgreSQL of this run and removes its temporary files: each keeper does it when its input is closed.
+// Stops the PostgreSQL of this run and removes its temporary files: each keeper does this when its input is closed.
 module.exports = async () => {
   for (const keeper of [globalThis.plantroomTemporary, globalThis.plantroomPostgres]) {
     if (!keeper) continue;

@@ -1,10 +1,10 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { TestEngine } from './engines';
 
-/** What happens to the next commit: its answer is lost, or it arrives only after its connection broke. */
+/** What happens to the next commit: its response is lost, or it arrives only after its connection broke. */
 export type CommitFate = 'answer_lost' | 'late';
 
-/** Stands between a server and PostgreSQL, and breaks connections at a commit. */
+/** A proxy between a server and PostgreSQL that breaks connections at a commit. */
 export class PostgresProxy {
   private readonly sockets = new Set<Socket>();
   private fate: CommitFate | undefined;
@@ -15,7 +15,7 @@ export class PostgresProxy {
     private readonly target: URL,
   ) {}
 
-  /** In front of the server of a URL. */
+  /** Starts a proxy for the server of a URL. */
   static async start(url: string): Promise<PostgresProxy> {
     const server = createServer();
     const proxy = new PostgresProxy(server, new URL(url));
@@ -24,7 +24,7 @@ export class PostgresProxy {
     return proxy;
   }
 
-  /** How the same database is reached through it. */
+  /** The URL of the same database through the proxy. */
   get url(): string {
     const url = new URL(this.target);
     url.hostname = '127.0.0.1';
@@ -32,12 +32,12 @@ export class PostgresProxy {
     return url.href;
   }
 
-  /** Of the next commit. */
+  /** Breaks the next commit. */
   breakCommit(fate: CommitFate): void {
     this.fate = fate;
   }
 
-  /** Lets the commit that is late arrive. */
+  /** Delivers the delayed commit. */
   deliverLate(): void {
     if (!this.late) throw new Error('no commit is late');
     this.late();
@@ -53,7 +53,7 @@ export class PostgresProxy {
     let isBroken = false;
     for (const socket of [client, upstream]) {
       this.sockets.add(socket);
-      socket.on('error', () => {}); // its end says the same
+      socket.on('error', () => {}); // its end reports the same
     }
     upstream.on('data', (data) => void client.write(data));
     upstream.on('close', () => client.destroy());
@@ -78,7 +78,7 @@ export class PostgresProxy {
   }
 }
 
-/** The engine, reached through a proxy that is given to `onStart`. */
+/** Returns the engine, connected through a proxy that is passed to `onStart`. */
 export function throughProxy(engine: TestEngine, onStart: (proxy: PostgresProxy) => void): TestEngine {
   return {
     ...engine,

@@ -3,54 +3,75 @@ import { dirname, join } from 'node:path';
 import { stringify as toml } from 'smol-toml';
 import { stringify as yaml } from 'yaml';
 
-/** What a file holds: a text or bytes as they are, an object in the format of its layout. */
+/**
+ * The content of a file: a text or bytes, which are written unchanged, or an object, which is written in the format of
+ * its layout.
+ */
 export type Content = string | Uint8Array | object;
 
-/** A vendor of a checkout of lorawan-devices; the keys are names of files without their extension. */
+/** A vendor of a checkout of lorawan-devices. The keys are names of files without their extension. */
 export interface LorawanDevicesVendor {
   readonly name?: string;
-  /** Instead of an index that lists all of `devices`. */
+  /** Replaces the index that lists all of `devices`. */
   readonly index?: Content;
   readonly devices?: Readonly<Record<string, Content>>;
   readonly profiles?: Readonly<Record<string, Content>>;
   readonly codecs?: Readonly<Record<string, Content>>;
-  /** Further ones, by their whole names: scripts. */
+  /** Additional files by their complete names, for example scripts. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
 }
 
-/** A vendor of a checkout of chirpstack-device-profiles; the keys are names of files without their extension. */
+/** A vendor of a checkout of chirpstack-device-profiles. The keys are names of files without their extension. */
 export interface ChirpStackVendor {
   readonly name?: string;
-  /** Instead of a `[vendor]` that lists all of `devices`. */
+  /** Replaces the `[vendor]` that lists all of `devices`. */
   readonly vendor?: Content;
   readonly devices?: Readonly<Record<string, Content>>;
   readonly profiles?: Readonly<Record<string, Content>>;
-  /** By their whole names: `lamp.js`, `test_decode_lamp.json`; an object is written as JSON. */
+  /** Files by their complete names: `lamp.js`, `test_decode_lamp.json`. An object is written as JSON. */
   readonly codecs?: Readonly<Record<string, Content>>;
 }
 
-/** Makes a checkout of the YAML layout, or adds vendors to one; answers the folder. */
-export function lorawanDevicesFolder(dir: string, vendors: Readonly<Record<string, LorawanDevicesVendor>>, index?: Content): string {
+/** Creates a checkout of the YAML layout, or adds vendors to one. Returns the folder. */
+export function lorawanDevicesFolder(
+  dir: string,
+  vendors: Readonly<Record<string, LorawanDevicesVendor>>,
+  index?: Content,
+): string {
   const listed = Object.entries(vendors).map(([id, vendor], at) => ({ id, name: vendor.name ?? id, vendorID: at + 1 }));
-  write(dir, 'vendor/index.yaml', index ?? { vendors: [{ id: 'example', name: 'Example', vendorID: 0, draft: true }, ...listed] }, yaml);
+  write(
+    dir,
+    'vendor/index.yaml',
+    index ?? { vendors: [{ id: 'example', name: 'Example', vendorID: 0, draft: true }, ...listed] },
+    yaml,
+  );
   for (const [id, vendor] of Object.entries(vendors)) {
     const into = `vendor/${id}`;
     write(dir, `${into}/index.yaml`, vendor.index ?? { endDevices: Object.keys(vendor.devices ?? {}) }, yaml);
-    for (const [name, content] of Object.entries({ ...vendor.devices, ...vendor.profiles, ...vendor.codecs })) write(dir, `${into}/${name}.yaml`, content, yaml);
+    for (const [name, content] of Object.entries({ ...vendor.devices, ...vendor.profiles, ...vendor.codecs }))
+      write(dir, `${into}/${name}.yaml`, content, yaml);
     for (const [name, content] of Object.entries(vendor.files ?? {})) write(dir, `${into}/${name}`, content, yaml);
   }
   return dir;
 }
 
-/** Makes a checkout of the TOML layout, or adds vendors to one; answers the folder. */
+/** Creates a checkout of the TOML layout, or adds vendors to one. Returns the folder. */
 export function chirpStackFolder(dir: string, vendors: Readonly<Record<string, ChirpStackVendor>>): string {
   mkdirSync(join(dir, 'vendors'), { recursive: true });
   for (const [id, vendor] of Object.entries(vendors)) {
     const into = `vendors/${id}`;
     const devices = Object.keys(vendor.devices ?? {}).map((name) => `${name}.toml`);
-    write(dir, `${into}/vendor.toml`, vendor.vendor ?? { vendor: { id: `uuid-of-${id}`, name: vendor.name ?? id, vendor_id: 1, ouis: [], devices } }, toml);
-    for (const folder of ['devices', 'profiles'] as const) for (const [name, content] of Object.entries(vendor[folder] ?? {})) write(dir, `${into}/${folder}/${name}.toml`, content, toml);
-    for (const [name, content] of Object.entries(vendor.codecs ?? {})) write(dir, `${into}/codecs/${name}`, content, (value) => JSON.stringify(value, undefined, 2));
+    write(
+      dir,
+      `${into}/vendor.toml`,
+      vendor.vendor ?? { vendor: { id: `uuid-of-${id}`, name: vendor.name ?? id, vendor_id: 1, ouis: [], devices } },
+      toml,
+    );
+    for (const folder of ['devices', 'profiles'] as const)
+      for (const [name, content] of Object.entries(vendor[folder] ?? {}))
+        write(dir, `${into}/${folder}/${name}.toml`, content, toml);
+    for (const [name, content] of Object.entries(vendor.codecs ?? {}))
+      write(dir, `${into}/codecs/${name}`, content, (value) => JSON.stringify(value, undefined, 2));
   }
   return dir;
 }
@@ -61,12 +82,22 @@ function write(dir: string, path: string, content: Content, format: (value: obje
   writeFileSync(file, typeof content === 'string' || content instanceof Uint8Array ? content : format(content));
 }
 
-/** A profile of the YAML layout. */
+/** Creates a profile of the YAML layout. */
 export function yamlProfile(overrides: object = {}): object {
-  return { vendorProfileID: 1, macVersion: '1.0.3', regionalParametersVersion: 'RP001-1.0.3-RevA', supportsJoin: true, maxEIRP: 16, supports32bitFCnt: true, supportsClassB: false, supportsClassC: false, ...overrides };
+  return {
+    vendorProfileID: 1,
+    macVersion: '1.0.3',
+    regionalParametersVersion: 'RP001-1.0.3-RevA',
+    supportsJoin: true,
+    maxEIRP: 16,
+    supports32bitFCnt: true,
+    supportsClassB: false,
+    supportsClassC: false,
+    ...overrides,
+  };
 }
 
-/** A profile of the TOML layout. */
+/** Creates a profile of the TOML layout. */
 export function tomlProfile(region: string, overrides: object = {}): object {
   return {
     profile: {
@@ -108,13 +139,13 @@ function encodeDownlink(input) {
 }
 `;
 
-/** Decodes what ENCODER makes. */
+/** Decodes what ENCODER encodes. */
 export const DOWNLINK_DECODER = `function decodeDownlink(input) {
   return { data: { interval: (input.bytes[1] << 8) | input.bytes[2] } };
 }
 `;
 
-/** All in one file: opens and closes a valve, and reads back how it stands. */
+/** A codec in one file that opens and closes a valve, and decodes its position. */
 export const VALVE_CODEC = `// encodeDownlink and decodeUplink of the valve.
 var STATES = ['closed', 'open'];
 function decodeUplink(input) { return { data: { valve: STATES[input.bytes[0]], litres: input.bytes[1] } }; }
@@ -131,23 +162,50 @@ const CLIMATE_CODEC = {
   uplinkDecoder: {
     fileName: 'climate-decoder.js',
     examples: [
-      { description: 'Warm', input: { fPort: 1, bytes: [0, 215, 90] }, output: { data: { temperature: 21.5, battery: 90 } } },
-      { description: 'Below zero, battery low', input: { fPort: 1, bytes: [0xff, 0xce, 5] }, output: { data: { temperature: -5, battery: 5 }, warnings: ['battery is low'] } },
-      { description: 'Is wrong in the repository itself', input: { fPort: 1, bytes: [0, 100, 50] }, output: { data: { temperature: 11, battery: 50 } } },
+      {
+        description: 'Warm',
+        input: { fPort: 1, bytes: [0, 215, 90] },
+        output: { data: { temperature: 21.5, battery: 90 } },
+      },
+      {
+        description: 'Below zero, battery low',
+        input: { fPort: 1, bytes: [0xff, 0xce, 5] },
+        output: { data: { temperature: -5, battery: 5 }, warnings: ['battery is low'] },
+      },
+      {
+        description: 'Is wrong in the repository itself',
+        input: { fPort: 1, bytes: [0, 100, 50] },
+        output: { data: { temperature: 11, battery: 50 } },
+      },
     ],
   },
-  downlinkEncoder: { fileName: 'climate-encoder.js', examples: [{ description: 'Every five minutes', input: { data: { interval: 5 } }, output: { bytes: [1, 0, 5], fPort: 10 } }] },
-  downlinkDecoder: { fileName: 'climate-downlink.js', examples: [{ description: 'Every five minutes', input: { fPort: 10, bytes: [1, 0, 5] }, output: { data: { interval: 5 } } }] },
+  downlinkEncoder: {
+    fileName: 'climate-encoder.js',
+    examples: [
+      { description: 'Every five minutes', input: { data: { interval: 5 } }, output: { bytes: [1, 0, 5], fPort: 10 } },
+    ],
+  },
+  downlinkDecoder: {
+    fileName: 'climate-downlink.js',
+    examples: [
+      { description: 'Every five minutes', input: { fPort: 10, bytes: [1, 0, 5] }, output: { data: { interval: 5 } } },
+    ],
+  },
 };
 
-/** The profiles of a firmware: EU863-870, US902-928 and AS923, all with this codec. */
+/** Creates the profiles of a firmware: EU863-870, US902-928 and AS923, all with this codec. */
 function threeRegions(codec: string): object {
-  return { 'EU863-870': { id: 'eu868-profile', lorawanCertified: true, codec }, 'US902-928': { id: 'us915-profile', codec }, AS923: { id: 'as923-profile', codec } };
+  return {
+    'EU863-870': { id: 'eu868-profile', lorawanCertified: true, codec },
+    'US902-928': { id: 'us915-profile', codec },
+    AS923: { id: 'as923-profile', codec },
+  };
 }
 
 /**
- * A checkout of lorawan-devices with nothing wrong in it: northmoor (climate-1 with three firmware versions in three regions, a codec of three files, one wrong example;
- * valve-2 with one file that does all) and tessel-works (counter-7 without a codec, by a profile of northmoor). 13 profiles.
+ * Creates a valid checkout of lorawan-devices: northmoor (climate-1 with three firmware versions in three regions, a
+ * codec of three files, one wrong example; valve-2 with one file for all roles) and tessel-works (counter-7 without a
+ * codec, by a profile of northmoor). 13 profiles.
  */
 export function exampleLorawanDevices(dir: string): string {
   return lorawanDevicesFolder(dir, {
@@ -157,7 +215,10 @@ export function exampleLorawanDevices(dir: string): string {
         'climate-1': {
           name: 'Climate 1',
           description: 'Temperature of a room',
-          hardwareVersions: [{ version: '1.0', numeric: 1 }, { version: '2.0', numeric: 2 }],
+          hardwareVersions: [
+            { version: '1.0', numeric: 1 },
+            { version: '2.0', numeric: 2 },
+          ],
           firmwareVersions: [
             { version: '1.0', numeric: 1, hardwareVersions: ['1.0'], profiles: threeRegions('climate-codec') },
             { version: '1.9', numeric: 2, hardwareVersions: ['1.0'], profiles: threeRegions('climate-codec') },
@@ -167,7 +228,16 @@ export function exampleLorawanDevices(dir: string): string {
         'valve-2': {
           name: 'Northmoor Instruments Valve 2',
           description: 'A valve with a water meter',
-          firmwareVersions: [{ version: '2.0', numeric: 1, profiles: { 'EU863-870': { id: 'eu868-class-c-profile', codec: 'valve-codec' }, 'US902-928': { id: 'us915-profile', codec: 'valve-codec' } } }],
+          firmwareVersions: [
+            {
+              version: '2.0',
+              numeric: 1,
+              profiles: {
+                'EU863-870': { id: 'eu868-class-c-profile', codec: 'valve-codec' },
+                'US902-928': { id: 'us915-profile', codec: 'valve-codec' },
+              },
+            },
+          ],
         },
       },
       profiles: {
@@ -179,22 +249,57 @@ export function exampleLorawanDevices(dir: string): string {
       codecs: {
         'climate-codec': CLIMATE_CODEC,
         'valve-codec': {
-          uplinkDecoder: { fileName: 'valve.js', examples: [{ description: 'Open', input: { fPort: 2, bytes: [1, 12] }, output: { data: { valve: 'open', litres: 12 } } }] },
-          downlinkEncoder: { fileName: 'valve.js', examples: [{ description: 'Open it', input: { data: { valve: 'open' } }, output: { bytes: [1], fPort: 2 } }] },
+          uplinkDecoder: {
+            fileName: 'valve.js',
+            examples: [
+              {
+                description: 'Open',
+                input: { fPort: 2, bytes: [1, 12] },
+                output: { data: { valve: 'open', litres: 12 } },
+              },
+            ],
+          },
+          downlinkEncoder: {
+            fileName: 'valve.js',
+            examples: [
+              { description: 'Open it', input: { data: { valve: 'open' } }, output: { bytes: [1], fPort: 2 } },
+            ],
+          },
         },
       },
-      files: { 'climate-decoder.js': DECODER, 'climate-encoder.js': ENCODER, 'climate-downlink.js': DOWNLINK_DECODER, 'valve.js': VALVE_CODEC },
+      files: {
+        'climate-decoder.js': DECODER,
+        'climate-encoder.js': ENCODER,
+        'climate-downlink.js': DOWNLINK_DECODER,
+        'valve.js': VALVE_CODEC,
+      },
     },
     'tessel-works': {
       name: 'Tessel Works Ltd.',
-      devices: { 'counter-7': { name: 'Counter 7', description: 'Counts pulses', firmwareVersions: [{ version: '0.4', numeric: 4, profiles: { 'EU863-870': { id: 'eu868-profile', vendorID: 'northmoor' }, 'AS923-2': { id: 'as923-profile', vendorID: 'northmoor' } } }] } },
+      devices: {
+        'counter-7': {
+          name: 'Counter 7',
+          description: 'Counts pulses',
+          firmwareVersions: [
+            {
+              version: '0.4',
+              numeric: 4,
+              profiles: {
+                'EU863-870': { id: 'eu868-profile', vendorID: 'northmoor' },
+                'AS923-2': { id: 'as923-profile', vendorID: 'northmoor' },
+              },
+            },
+          ],
+        },
+      },
     },
   });
 }
 
 /**
- * A checkout of chirpstack-device-profiles with nothing wrong in it: northmoor (valve-9, two firmware versions and regions, one file that does all, one wrong example) and
- * harrowgate (level-3 with an old decoder, beacon-1 whose payload the network server decodes, tag-5 without a codec). 7 profiles.
+ * Creates a valid checkout of chirpstack-device-profiles: northmoor (valve-9, two firmware versions and regions, one
+ * file for all roles, one wrong example) and harrowgate (level-3 with an old decoder, beacon-1 whose payload the
+ * network server decodes, tag-5 without a codec). 7 profiles.
  */
 export function exampleChirpStack(dir: string): string {
   return chirpStackFolder(dir, {
@@ -214,10 +319,14 @@ export function exampleChirpStack(dir: string): string {
           },
         },
       },
-      profiles: { 'EU868-1_0_3': tomlProfile('EU868', { supports_class_c: true }), 'AS923-1_0_3': tomlProfile('AS923') },
+      profiles: {
+        'EU868-1_0_3': tomlProfile('EU868', { supports_class_c: true }),
+        'AS923-1_0_3': tomlProfile('AS923'),
+      },
       codecs: {
         'valve-9.js': VALVE_CODEC,
-        'test_decode_valve-9.json': "[\n  // Published like this.\n  { name: 'Open', input: { fPort: 2, bytes: [0x01, 0x0c], recvTime: '2025-05-02T20:00:00Z' }, expected: { data: { valve: 'open', litres: 12 }, errors: [], warnings: [] }, },\n]\n",
+        'test_decode_valve-9.json':
+          "[\n  // Published like this.\n  { name: 'Open', input: { fPort: 2, bytes: [0x01, 0x0c], recvTime: '2025-05-02T20:00:00Z' }, expected: { data: { valve: 'open', litres: 12 }, errors: [], warnings: [] }, },\n]\n",
         'test_encode_valve-9.json': [
           { name: 'Open it', input: { data: { valve: 'open' } }, expected: { bytes: [1] } },
           { name: 'Is wrong in the repository itself', input: { data: { valve: 'closed' } }, expected: { bytes: [7] } },
@@ -227,12 +336,49 @@ export function exampleChirpStack(dir: string): string {
     harrowgate: {
       name: 'Harrowgate Sensing',
       devices: {
-        'level-3': { device: { id: '5a1f0a52-52c7-4f0e-9d0a-3f6f4f8f0c02', name: 'Level 3', description: 'Level of a tank', firmware: [{ version: '3.2.1', profiles: ['US915'], codec: 'level-3' }, { version: '3.10.0', profiles: ['US915'], codec: 'level-3' }] } },
-        'beacon-1': { device: { id: '5a1f0a52-52c7-4f0e-9d0a-3f6f4f8f0c03', name: 'Beacon 1', description: 'Position', firmware: [{ version: '1.0', profiles: ['EU868'], codec: 'CAYENNE_LPP' }] } },
-        'tag-5': { device: { id: '5a1f0a52-52c7-4f0e-9d0a-3f6f4f8f0c04', name: 'Tag 5', description: '', firmware: [{ version: '1.0', profiles: ['EU868'] }] } },
+        'level-3': {
+          device: {
+            id: '5a1f0a52-52c7-4f0e-9d0a-3f6f4f8f0c02',
+            name: 'Level 3',
+            description: 'Level of a tank',
+            firmware: [
+              { version: '3.2.1', profiles: ['US915'], codec: 'level-3' },
+              { version: '3.10.0', profiles: ['US915'], codec: 'level-3' },
+            ],
+          },
+        },
+        'beacon-1': {
+          device: {
+            id: '5a1f0a52-52c7-4f0e-9d0a-3f6f4f8f0c03',
+            name: 'Beacon 1',
+            description: 'Position',
+            firmware: [{ version: '1.0', profiles: ['EU868'], codec: 'CAYENNE_LPP' }],
+          },
+        },
+        'tag-5': {
+          device: {
+            id: '5a1f0a52-52c7-4f0e-9d0a-3f6f4f8f0c04',
+            name: 'Tag 5',
+            description: '',
+            firmware: [{ version: '1.0', profiles: ['EU868'] }],
+          },
+        },
       },
-      profiles: { US915: tomlProfile('US915', { reg_params_revision: 'B' }), EU868: tomlProfile('EU868', { mac_version: '1.1.0', uplink_interval: 600, device_status_req_interval: 4, flush_queue_on_activate: false }) },
-      codecs: { 'level-3.js': OLD_DECODER, 'test_decode_level-3.json': [{ name: 'Half full', input: { fPort: 4, bytes: [50] }, expected: { data: { level: 50, port: 4 } } }] },
+      profiles: {
+        US915: tomlProfile('US915', { reg_params_revision: 'B' }),
+        EU868: tomlProfile('EU868', {
+          mac_version: '1.1.0',
+          uplink_interval: 600,
+          device_status_req_interval: 4,
+          flush_queue_on_activate: false,
+        }),
+      },
+      codecs: {
+        'level-3.js': OLD_DECODER,
+        'test_decode_level-3.json': [
+          { name: 'Half full', input: { fPort: 4, bytes: [50] }, expected: { data: { level: 50, port: 4 } } },
+        ],
+      },
     },
   });
 }

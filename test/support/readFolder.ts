@@ -3,37 +3,43 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openRepository, type ImportWarning, type ReadVendor } from '../../src/profiles';
 
-const made: string[] = [];
+const folders: string[] = [];
 
-/** An empty temporary folder; `removeFolders` removes all. */
+/** Creates an empty temporary folder. `removeFolders` removes all of them. */
 export function freshFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'plantroom-profiles-'));
-  made.push(folder);
+  folders.push(folder);
   return folder;
 }
 
-/** For afterAll. */
+/** Call this in afterAll. */
 export function removeFolders(): void {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** All that a checkout holds. */
+/** The complete content of a checkout. */
 export interface ReadFolder {
   readonly source: string;
   readonly vendors: Readonly<Record<string, ReadVendor>>;
-  /** Of the lists of vendors, and of all vendors. */
+  /** The warnings of the lists of vendors, and of all vendors. */
   readonly warnings: readonly ImportWarning[];
 }
 
-/** Reads all of a checkout, `most` of each vendor. */
-export async function readFolder(folder: string, most?: Parameters<typeof openRepository>[1]): Promise<ReadFolder> {
-  const repository = openRepository(folder, most);
+/** Reads a complete checkout, at most `max` of each vendor. */
+export async function readFolder(folder: string, max?: Parameters<typeof openRepository>[1]): Promise<ReadFolder> {
+  const repository = openRepository(folder, max);
   const vendors: ReadVendor[] = [];
   for (const id of repository.vendorIds) vendors.push(await repository.readVendor(id));
-  return { source: repository.source, vendors: Object.fromEntries(vendors.map((vendor) => [vendor.id, vendor])), warnings: [...repository.warnings, ...vendors.flatMap(({ warnings }) => warnings)] };
+  return {
+    source: repository.source,
+    vendors: Object.fromEntries(vendors.map((vendor) => [vendor.id, vendor])),
+    warnings: [...repository.warnings, ...vendors.flatMap(({ warnings }) => warnings)],
+  };
 }
 
-/** `model/firmware/region` of all profiles of a vendor. */
+/** Lists `model/firmware/region` of all profiles of a vendor. */
 export function profileNames(vendor: ReadVendor | undefined): string[] {
-  return (vendor?.models ?? []).flatMap((model) => model.profiles.map((profile) => `${model.id}/${profile.firmwareVersion}/${profile.region}`));
+  return (vendor?.models ?? []).flatMap((model) =>
+    model.profiles.map((profile) => `${model.id}/${profile.firmwareVersion}/${profile.region}`),
+  );
 }

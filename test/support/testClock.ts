@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/kernel/clock';
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only moves when a test moves it. */
 export class TestClock implements Clock {
   private reads = 0;
 
@@ -10,13 +10,13 @@ export class TestClock implements Clock {
     return this.time;
   }
 
-  /** With fractions of a millisecond that grow, as the machine's has. */
+  /** Returns milliseconds with an increasing fraction, like the clock of the machine. */
   monotonic(): number {
     this.reads += 1;
     return this.time + this.reads / 8192;
   }
 
-  /** Moves it on by so many milliseconds. */
+  /** Moves the clock forward by this number of milliseconds. */
   advance(milliseconds: number): void {
     this.time += milliseconds;
   }

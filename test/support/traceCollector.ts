@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
-/** A span as OTLP writes it in JSON, with its attributes as a record. */
+/** A span in OTLP's JSON, with its attributes as a record. */
 export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -13,13 +13,19 @@ export interface CollectedSpan {
 }
 
 interface Sent {
-  readonly resourceSpans: readonly { readonly scopeSpans: readonly { readonly spans: readonly (Omit<CollectedSpan, 'attributes'> & { readonly attributes?: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[] })[] }[] }[];
+  readonly resourceSpans: readonly {
+    readonly scopeSpans: readonly {
+      readonly spans: readonly (Omit<CollectedSpan, 'attributes'> & {
+        readonly attributes?: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
+      })[];
+    }[];
+  }[];
 }
 
 /** A collector of traces, by OTLP over HTTP. */
 export class TraceCollector {
   readonly spans: CollectedSpan[] = [];
-  /** What came as it came. */
+  /** All received bodies, unchanged. */
   text = '';
 
   private constructor(private readonly server: Server) {}
@@ -29,7 +35,7 @@ export class TraceCollector {
     const collector = new TraceCollector(server);
     server.on('request', (request, response) => {
       const answer = async (): Promise<void> => {
-        collector.take((await json(request)) as Sent);
+        collector.store((await json(request)) as Sent);
         response.setHeader('content-type', 'application/json').end('{}');
       };
       void answer();
@@ -47,9 +53,14 @@ export class TraceCollector {
     this.server.close();
   }
 
-  private take(sent: Sent): void {
+  private store(sent: Sent): void {
     this.text += JSON.stringify(sent);
     const all = sent.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans));
-    this.spans.push(...all.map(({ attributes = [], ...span }) => ({ ...span, attributes: Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]])) })));
+    this.spans.push(
+      ...all.map(({ attributes = [], ...span }) => ({
+        ...span,
+        attributes: Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]])),
+      })),
+    );
   }
 }

@@ -1,27 +1,29 @@
-import { DecodeGate } from '../../src/telemetry/decoding/decodeGate';
+import { ConcurrencyLimiter } from '../../src/telemetry/decoding/concurrencyLimiter';
 import { DecoderScripts } from '../../src/telemetry/decoding/decoderScripts';
-import { type DecoderRun, Overruns } from '../../src/telemetry/decoding/overruns';
+import { type DecoderRun, OverrunTracker } from '../../src/telemetry/decoding/overrunTracker';
 import { TestClock } from '../support/testClock';
 
-/** Work that ends when the test says so. */
-function heldWork(gate: DecodeGate) {
+/** Starts work that finishes when the test ends it. */
+function createHeldWork(gate: ConcurrencyLimiter) {
   const began: string[] = [];
   const ends = new Map<string, (failure?: Error) => void>();
   const start = async (row: string, name: string): Promise<string> =>
-    await gate.pass(row, async () => {
+    await gate.run(row, async () => {
       began.push(name);
-      await new Promise<void>((resolve, reject) => ends.set(name, (failure) => (failure ? reject(failure) : resolve())));
+      await new Promise<void>((resolve, reject) =>
+        ends.set(name, (failure) => (failure ? reject(failure) : resolve())),
+      );
       return name;
     });
   return { began, start, end: (name: string, failure?: Error) => ends.get(name)?.(failure) };
 }
 
-/** Lets everything go on that can. */
+/** Resolves after all pending promise callbacks have run. */
 const settled = async (): Promise<void> => await new Promise((resolve) => setImmediate(resolve));
 
-describe('the gate before the sandbox', () => {
-  it('lets a row in up to its limit, in order, and the rows by turns', async () => {
-    const { began, start, end } = heldWork(new DecodeGate({ each: 2, all: 3 }));
+describe('the concurrency limiter of the sandbox', () => {
+  it('admits work of one key up to its limit, in order, and alternates between keys', async () => {
+    const { began, start, end } = createHeldWork(new ConcurrencyLimiter({ perKey: 2, total: 3 }));
     const all = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map(async (name) => await start(name.charAt(0), name));
     await settled();
     expect(began).toEqual(['a1', 'a2', 'b1']);
@@ -40,8 +42,8 @@ describe('the gate before the sandbox', () => {
     expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']);
   });
 
-  it('gives the place of work that failed to the next', async () => {
-    const { began, start, end } = heldWork(new DecodeGate({ each: 1, all: 1 }));
+  it('gives the slot of failed work to the next in line', async () => {
+    const { began, start, end } = createHeldWork(new ConcurrencyLimiter({ perKey: 1, total: 1 }));
     const first = start('a', 'a1');
     const second = start('a', 'a2');
     await settled();
@@ -55,135 +57,144 @@ describe('the gate before the sandbox', () => {
 });
 
 let uplinks = 0;
-/** With a new uplink. */
-const run = (device: string, decoder = 'd'): DecoderRun => ({ decoder, device, uplink: `uplink-${(uplinks += 1)}`, isRepetition: true });
+/** Describes a run of a decoder with a new uplink. */
+const run = (device: string, decoder = 'd'): DecoderRun => ({
+  decoder,
+  device,
+  uplink: `uplink-${(uplinks += 1)}`,
+  mayBeRepetition: true,
+});
 
 describe('decoders that overrun', () => {
   let clock: TestClock;
-  let overruns: Overruns;
+  let overruns: OverrunTracker;
   beforeEach(() => {
     clock = new TestClock();
-    overruns = new Overruns(clock);
+    overruns = new OverrunTracker(clock);
   });
-  const overran = (device: string, ms = 100): void => overruns.overran(run(device), ms);
-  /** With each of them, then a good one with another. */
-  const turn = (devices: readonly string[], ms: number): void => {
-    for (const device of devices) overran(device, ms);
-    overruns.ended(run('z'));
+  const recordOverrun = (device: string, ms = 100): void => overruns.addOverrun(run(device), ms);
+  /** Records an overrun of each device, then a success of another device. */
+  const recordTurn = (devices: readonly string[], ms: number): void => {
+    for (const device of devices) recordOverrun(device, ms);
+    overruns.addSuccess(run('z'));
   };
-  const rests = (device: string): boolean => overruns.restMs(run(device)) > 0;
+  const isSuspended = (device: string): boolean => overruns.getSuspensionMs(run(device)) > 0;
 
-  it('rest for the device after three times in a row, and for that one alone', () => {
-    overran('x');
-    overran('x');
-    overruns.ended(run('x'));
+  it('are suspended for one device after three overruns in a row, and only for that device', () => {
+    recordOverrun('x');
+    recordOverrun('x');
+    overruns.addSuccess(run('x'));
     expect(overruns.isSuspect(run('x'))).toBe(false);
-    for (let times = 0; times < 2; times += 1) overran('x');
-    expect([overruns.isSuspect(run('x')), overruns.restMs(run('x'))]).toEqual([true, 0]);
-    overran('x');
-    expect(overruns.restMs(run('x'))).toBeGreaterThan(59_000);
-    for (let times = 0; times < 50; times += 1) overran('x');
-    expect([overruns.restMs(run('y')), overruns.isSuspect(run('y')), overruns.restMs(run('x', 'other'))]).toEqual([0, false, 0]);
+    for (let times = 0; times < 2; times += 1) recordOverrun('x');
+    expect([overruns.isSuspect(run('x')), overruns.getSuspensionMs(run('x'))]).toEqual([true, 0]);
+    recordOverrun('x');
+    expect(overruns.getSuspensionMs(run('x'))).toBeGreaterThan(59_000);
+    for (let times = 0; times < 50; times += 1) recordOverrun('x');
+    expect([
+      overruns.getSuspensionMs(run('y')),
+      overruns.isSuspect(run('y')),
+      overruns.getSuspensionMs(run('x', 'other')),
+    ]).toEqual([0, false, 0]);
     clock.advance(60_001);
-    expect(overruns.restMs(run('x'))).toBe(0);
-    overran('x');
-    expect(overruns.restMs(run('x'))).toBeGreaterThan(59_000);
+    expect(overruns.getSuspensionMs(run('x'))).toBe(0);
+    recordOverrun('x');
+    expect(overruns.getSuspensionMs(run('x'))).toBeGreaterThan(59_000);
     clock.advance(60_001);
-    overruns.ended(run('x'));
-    overran('x');
-    expect(overruns.restMs(run('x'))).toBe(0);
+    overruns.addSuccess(run('x'));
+    recordOverrun('x');
+    expect(overruns.getSuspensionMs(run('x'))).toBe(0);
   });
 
-  it('rest for the device after more than 3 s of a minute, whatever was decoded between', () => {
+  it('are suspended for a device after more than 3 s of overruns in a minute, even with successes in between', () => {
     for (let times = 0; times < 3; times += 1) {
-      overran('x', 1000);
-      overruns.ended(run('x'));
+      recordOverrun('x', 1000);
+      overruns.addSuccess(run('x'));
     }
-    expect(rests('x')).toBe(false);
-    overran('x', 1);
-    expect([rests('x'), rests('y')]).toEqual([true, false]);
+    expect(isSuspended('x')).toBe(false);
+    recordOverrun('x', 1);
+    expect([isSuspended('x'), isSuspended('y')]).toEqual([true, false]);
     for (let minute = 0; minute < 3; minute += 1) {
       clock.advance(60_001);
-      overruns.ended(run('x'));
-      overran('x', 2999);
-      overruns.ended(run('x'));
-      expect(rests('x')).toBe(false);
+      overruns.addSuccess(run('x'));
+      recordOverrun('x', 2999);
+      overruns.addSuccess(run('x'));
+      expect(isSuspended('x')).toBe(false);
     }
   });
 
-  it('count an uplink that comes again once, and each of a transport that uses its names again', () => {
+  it('count a repeated uplink once, and count each uplink of a transport that reuses its identifiers', () => {
     const same = run('x');
-    for (let times = 0; times < 5; times += 1) overruns.overran(same, 2000);
-    expect(rests('x')).toBe(false);
-    const delivery = { ...run('y'), uplink: '7 digest', isRepetition: false };
-    overruns.overran(delivery, 100);
-    for (let times = 0; times < 5; times += 1) overruns.overran({ ...delivery, isRepetition: true }, 100);
-    expect(rests('y')).toBe(false);
-    for (let times = 0; times < 2; times += 1) overruns.overran(delivery, 100);
-    expect(rests('y')).toBe(true);
+    for (let times = 0; times < 5; times += 1) overruns.addOverrun(same, 2000);
+    expect(isSuspended('x')).toBe(false);
+    const delivery = { ...run('y'), uplink: '7 digest', mayBeRepetition: false };
+    overruns.addOverrun(delivery, 100);
+    for (let times = 0; times < 5; times += 1) overruns.addOverrun({ ...delivery, mayBeRepetition: true }, 100);
+    expect(isSuspended('y')).toBe(false);
+    for (let times = 0; times < 2; times += 1) overruns.addOverrun(delivery, 100);
+    expect(isSuspended('y')).toBe(true);
   });
 
-  it('rest for all devices after three different ones, if none was decoded between', () => {
-    overran('x');
-    overran('y');
-    overruns.ended(run('z'));
-    overran('v');
-    overran('w');
-    expect(rests('z')).toBe(false);
-    overran('x');
-    expect([rests('z'), overruns.restMs(run('z', 'other'))]).toEqual([true, 0]);
+  it('are suspended for all devices after overruns of three different devices without a success in between', () => {
+    recordOverrun('x');
+    recordOverrun('y');
+    overruns.addSuccess(run('z'));
+    recordOverrun('v');
+    recordOverrun('w');
+    expect(isSuspended('z')).toBe(false);
+    recordOverrun('x');
+    expect([isSuspended('z'), overruns.getSuspensionMs(run('z', 'other'))]).toEqual([true, 0]);
   });
 
-  it('rest for all devices after more than 9 s of a minute with three different ones, whatever was decoded between', () => {
-    turn(['v', 'w'], 2900);
+  it('are suspended for all devices after more than 9 s of overruns by three different devices in a minute, even with successes in between', () => {
+    recordTurn(['v', 'w'], 2900);
     clock.advance(30_000);
-    turn(['v', 'w'], 2900);
-    expect(rests('z')).toBe(false); // two devices rest for themselves
+    recordTurn(['v', 'w'], 2900);
+    expect(isSuspended('z')).toBe(false); // Two devices are suspended individually.
     clock.advance(30_001);
-    turn(['x', 'y'], 1500);
-    expect(rests('z')).toBe(false); // the first are a minute old
-    turn(['x'], 300);
-    expect(rests('z')).toBe(true);
+    recordTurn(['x', 'y'], 1500);
+    expect(isSuspended('z')).toBe(false); // The first overruns are a minute old.
+    recordTurn(['x'], 300);
+    expect(isSuspended('z')).toBe(true);
   });
 
-  it('rest for all again only after three different ones once more: not for what one device sends', () => {
-    for (const device of ['a', 'b', 'c']) overran(device);
+  it('are suspended for all devices a second time only after three different devices overran, not because of one device', () => {
+    for (const device of ['a', 'b', 'c']) recordOverrun(device);
     for (let minute = 0; minute < 5; minute += 1) {
       clock.advance(60_001);
-      overran('a');
-      expect([rests('a'), rests('innocent')]).toEqual([minute >= 1, false]);
+      recordOverrun('a');
+      expect([isSuspended('a'), isSuspended('innocent')]).toEqual([minute >= 1, false]);
     }
-    overran('b');
-    expect(rests('innocent')).toBe(false);
-    overran('c');
-    expect(rests('innocent')).toBe(true);
-    for (const device of ['a', 'b', 'c']) overran(device); // what began before the rest
+    recordOverrun('b');
+    expect(isSuspended('innocent')).toBe(false);
+    recordOverrun('c');
+    expect(isSuspended('innocent')).toBe(true);
+    for (const device of ['a', 'b', 'c']) recordOverrun(device); // These runs started before the suspension.
     clock.advance(60_001);
-    overran('e');
-    expect(rests('innocent')).toBe(false);
+    recordOverrun('e');
+    expect(isSuspended('innocent')).toBe(false);
   });
 
   it('are forgotten after five minutes', () => {
     for (const device of ['a', 'b', 'c', 'd']) {
-      overran(device);
+      recordOverrun(device);
       clock.advance(300_001);
     }
     for (let times = 0; times < 4; times += 1) {
       expect(overruns.isSuspect(run('a'))).toBe(false);
-      overran('a');
+      recordOverrun('a');
       clock.advance(300_001);
     }
-    expect([rests('a'), rests('innocent')]).toEqual([false, false]);
+    expect([isSuspended('a'), isSuspended('innocent')]).toEqual([false, false]);
   });
 
-  it('do not grow without end', () => {
-    for (let at = 0; at < 10_001; at += 1) overruns.overran(run(`x${at}`, `d${at}`), 1);
+  it('are tracked in a bounded amount of memory', () => {
+    for (let at = 0; at < 10_001; at += 1) overruns.addOverrun(run(`x${at}`, `d${at}`), 1);
     expect([overruns.isSuspect(run('x0', 'd0')), overruns.isSuspect(run('x1', 'd1'))]).toEqual([false, true]);
   });
 });
 
-describe('the scripts of decoders', () => {
-  it('are read once for each change, also by many at once', async () => {
+describe('decoder scripts', () => {
+  it('are loaded once per change, even for parallel requests', async () => {
     const reads: string[] = [];
     const scripts = new DecoderScripts(async (codecId) => {
       reads.push(codecId);
@@ -191,12 +202,18 @@ describe('the scripts of decoders', () => {
       return `${codecId} ${reads.length}`;
     });
     const first = { codecId: 'a', hash: '1' };
-    expect(await Promise.all([first, first, { codecId: 'b', hash: '1' }].map(async (named) => await scripts.find(named)))).toEqual(['a 2', 'a 2', 'b 2']);
-    expect([await scripts.find(first), await scripts.find({ codecId: 'a', hash: '2' }), await scripts.find({ codecId: 'a', hash: '2' })]).toEqual(['a 2', 'a 3', 'a 3']);
+    expect(
+      await Promise.all([first, first, { codecId: 'b', hash: '1' }].map(async (named) => await scripts.find(named))),
+    ).toEqual(['a 2', 'a 2', 'b 2']);
+    expect([
+      await scripts.find(first),
+      await scripts.find({ codecId: 'a', hash: '2' }),
+      await scripts.find({ codecId: 'a', hash: '2' }),
+    ]).toEqual(['a 2', 'a 3', 'a 3']);
     expect(reads).toEqual(['a', 'b', 'a']);
   });
 
-  it('are read again after a failure, and kept within bounds', async () => {
+  it('are loaded again after a failure, and the cache stays bounded', async () => {
     const reads: string[] = [];
     let isAway = true;
     const scripts = new DecoderScripts(async (codecId) => {

@@ -1,22 +1,26 @@
 import type { ClientReadableStream } from '@grpc/grpc-js';
 import type { StreamReadingsResponse } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { Cursors } from '../../src/kernel/pages';
-import { ReadingStreams } from '../../src/telemetry/queries/readingStream';
-import { ReadingPositions } from '../../src/telemetry/readings/readingPositions';
+import { ReadingStreams } from '../../src/telemetry/queries/readingStreams';
+import { ReadingSequence } from '../../src/telemetry/readings/readingSequence';
 import { SeriesRepository } from '../../src/telemetry/readings/seriesRepository';
-import { columnsOf } from '../../src/telemetry/readings/storedReading';
-import { answersOf } from '../support/edge';
+import { toColumns } from '../../src/telemetry/readings/storedReading';
+import { listAnswers } from '../support/edge';
 import { engines } from '../support/engines';
-import { type QueryRoom, startQueryRoom, valueOf } from './queryRoom';
+import { type QueryFixture, startQueryFixture, getValue } from './queryFixture';
 import { SendingDevice } from './sendingDevice';
 
 const DAY = 24 * 3_600_000;
 
-/** Reads until it has so many readings and the token behind them, then hangs up. */
-async function read(stream: ClientReadableStream<StreamReadingsResponse>, count: number, onFirst?: () => Promise<void>): Promise<StreamReadingsResponse[]> {
+/** Reads until it has this number of readings and the token after them, then disconnects. */
+async function read(
+  stream: ClientReadableStream<StreamReadingsResponse>,
+  count: number,
+  onFirst?: () => Promise<void>,
+): Promise<StreamReadingsResponse[]> {
   const items: StreamReadingsResponse[] = [];
   let readings = 0;
-  for await (const item of answersOf(stream)) {
+  for await (const item of listAnswers(stream)) {
     items.push(item);
     readings += item.readings.length;
     if (items.length === 1) await onFirst?.();
@@ -25,25 +29,27 @@ async function read(stream: ClientReadableStream<StreamReadingsResponse>, count:
   return items;
 }
 
-const values = (items: readonly StreamReadingsResponse[]): unknown[] => items.flatMap(({ readings }) => readings.map((reading) => valueOf(reading)));
+const values = (items: readonly StreamReadingsResponse[]): unknown[] =>
+  items.flatMap(({ readings }) => readings.map((reading) => getValue(reading)));
 const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
-describe.each(engines())('the stream of readings on $name', (engine) => {
-  let room: QueryRoom;
+describe.each(engines())('the reading stream on $name', (engine) => {
+  let fixture: QueryFixture;
   let one: SendingDevice;
   let two: SendingDevice;
   beforeAll(async () => {
-    room = await startQueryRoom(engine);
-    one = await SendingDevice.create(room, ['a', 'b']);
-    two = await SendingDevice.create(room, ['a']);
+    fixture = await startQueryFixture(engine);
+    one = await SendingDevice.create(fixture, ['a', 'b']);
+    two = await SendingDevice.create(fixture, ['a']);
   });
-  beforeEach(() => room.devices.clock.advance(1000));
-  afterAll(async () => await room.stop());
+  beforeEach(() => fixture.devices.clock.advance(1000));
+  afterAll(async () => await fixture.stop());
 
-  const token = async (fields: Parameters<QueryRoom['stream']>[0] = {}): Promise<string> => (await read(room.stream(fields), 0))[0]?.resumeToken ?? '';
+  const token = async (fields: Parameters<QueryFixture['stream']>[0] = {}): Promise<string> =>
+    (await read(fixture.stream(fields), 0))[0]?.resumeToken ?? '';
 
-  it('begins with a token, then shows what is stored, of all the organization', async () => {
-    const items = await read(room.stream(), 3, async () => {
+  it('starts with a token, then shows stored readings of the complete organization', async () => {
+    const items = await read(fixture.stream(), 3, async () => {
       await one.send({ a: 1, b: 2 });
       await two.send({ a: 3 });
     });
@@ -53,42 +59,51 @@ describe.each(engines())('the stream of readings on $name', (engine) => {
     expect(items[1]?.readings[0]).toMatchObject({ sensorId: one.sensorIds[0] });
   });
 
-  it('shows only some sensors and devices, also sensors that a device gets later', async () => {
-    const only = room.stream({ sensorIds: [one.sensorIds[1] ?? ''], deviceIds: [two.deviceId] });
+  it('filters by sensors and devices, including sensors that are attached to a device later', async () => {
+    const only = fixture.stream({ sensorIds: [one.sensorIds[1] ?? ''], deviceIds: [two.deviceId] });
     const items = await read(only, 4, async () => {
       await one.send({ a: 1, b: 2 });
       await two.send({ a: 3 });
-      const { sensors } = await room.devices.api.addSensors({ id: two.deviceId, sensorTemplateIds: [room.devices.templates[1]] });
-      const mappings = [[0, 'a'], [1, 'new']] as const;
-      await room.devices.api.setMappings({ id: two.deviceId, mappings: mappings.map(([i, sourcePath]) => ({ sensorId: sensors[i]?.id ?? '', sourcePath })) });
+      const { sensors } = await fixture.devices.api.addSensors({
+        id: two.deviceId,
+        sensorTemplateIds: [fixture.devices.templates[1]],
+      });
+      const mappings = [
+        [0, 'a'],
+        [1, 'new'],
+      ] as const;
+      await fixture.devices.api.setMappings({
+        id: two.deviceId,
+        mappings: mappings.map(([i, sourcePath]) => ({ sensorId: sensors[i]?.id ?? '', sourcePath })),
+      });
       await two.send({ a: 4, new: 5 });
     });
     expect(values(items)).toEqual([2, 3, 4, 5]);
   });
 
-  it('resumes after any token and loses nothing, live and from the database', async () => {
-    const stream = room.stream({ deviceIds: [one.deviceId] });
+  it('resumes after any token without losing readings, live and from the database', async () => {
+    const stream = fixture.stream({ deviceIds: [one.deviceId] });
     const items = await read(stream, 20, async () => {
       for (const n of range(0, 20)) {
-        room.devices.clock.advance(n * 20_000);
+        fixture.devices.clock.advance(n * 20_000);
         await one.send({ a: n });
       }
     });
     expect(values(items)).toEqual(range(0, 20));
-    let seen = 0;
+    let readCount = 0;
     for (const { readings, resumeToken } of items) {
-      seen += readings.length;
-      const more = room.stream({ deviceIds: [one.deviceId], resumeToken });
-      const rest = await read(more, 20 - seen);
-      expect(values(rest)).toEqual(range(seen, 20));
+      readCount += readings.length;
+      const more = fixture.stream({ deviceIds: [one.deviceId], resumeToken });
+      const rest = await read(more, 20 - readCount);
+      expect(values(rest)).toEqual(range(readCount, 20));
     }
   });
 
-  it('catches up with thousands of several series, then goes on live, while many write', async () => {
+  it('catches up with thousands of readings of several series, then continues live during parallel writes', async () => {
     const resumeToken = await token();
     const bulk = range(0, 700);
     for (const n of bulk) await one.send({ a: n, b: n });
-    const writing = room.stream({ resumeToken });
+    const writing = fixture.stream({ resumeToken });
     const items = await read(writing, 1500, async () => {
       await Promise.all(range(700, 800).map(async (n) => await two.send({ a: n })));
     });
@@ -98,63 +113,94 @@ describe.each(engines())('the stream of readings on $name', (engine) => {
     expect(items.every(({ readings }) => readings.length <= 500)).toBe(true);
   });
 
-  it('lets a reader that stands still go on, and another one find the same in the database', async () => {
-    const stream = room.stream({ deviceIds: [one.deviceId] });
+  it('lets a stalled reader continue, and another one read the same from the database', async () => {
+    const stream = fixture.stream({ deviceIds: [one.deviceId] });
     const many = range(0, 3000);
     const items = await read(stream, 6001, async () => {
       stream.pause();
-      await one.send({ a: 0 }); // so that pages of the database end between readings of one position
+      await one.send({ a: 0 }); // This makes pages of the database end between readings of one position.
       for (const n of many) await one.send({ a: n, b: n });
     });
     expect(new Set(values(items))).toEqual(new Set(many));
-    const again = await read(room.stream({ deviceIds: [one.deviceId], resumeToken: items[0]?.resumeToken ?? '' }), 6001);
+    const again = await read(
+      fixture.stream({ deviceIds: [one.deviceId], resumeToken: items[0]?.resumeToken ?? '' }),
+      6001,
+    );
     const keys = again.flatMap(({ readings }) => readings.map(({ sensorId, sequence }) => `${sensorId}/${sequence}`));
     expect([keys.length, new Set(keys).size]).toEqual([6001, 6001]);
     await one.send({ a: 1 });
-    const more = room.stream({ deviceIds: [one.deviceId], resumeToken: items.at(-1)?.resumeToken ?? '' });
+    const more = fixture.stream({ deviceIds: [one.deviceId], resumeToken: items.at(-1)?.resumeToken ?? '' });
     expect(values(await read(more, 1))).toEqual([1]);
   });
 
-  it('refuses tokens that it did not give out, of a time to come, or of one that is not kept any more', async () => {
+  it('rejects tokens that it did not issue, that lie in the future, or whose readings were deleted', async () => {
     const resumeToken = await token();
-    expect(await room.streamFails({ resumeToken: 'invented' })).toMatchObject({ reason: 'validation_failed', fields: ['resumeToken'] });
-    expect(await room.streamFails({ resumeToken, deviceIds: [one.deviceId] })).toMatchObject({ reason: 'validation_failed', fields: ['resumeToken'] });
-    const restored = await startQueryRoom(engine);
+    expect(await fixture.streamFails({ resumeToken: 'invented' })).toMatchObject({
+      reason: 'validation_failed',
+      fields: ['resumeToken'],
+    });
+    expect(await fixture.streamFails({ resumeToken, deviceIds: [one.deviceId] })).toMatchObject({
+      reason: 'validation_failed',
+      fields: ['resumeToken'],
+    });
+    const restored = await startQueryFixture(engine);
     restored.devices.clock.advance(-DAY);
-    expect(await restored.streamFails({ resumeToken })).toMatchObject({ reason: 'validation_failed', fields: ['resumeToken'] });
+    expect(await restored.streamFails({ resumeToken })).toMatchObject({
+      reason: 'validation_failed',
+      fields: ['resumeToken'],
+    });
     await restored.stop();
     await one.send({ a: 1 });
-    room.devices.clock.advance(364 * DAY);
-    expect(values(await read(room.stream({ resumeToken }), 1))).toEqual([1]);
-    room.devices.clock.advance(2 * DAY);
-    expect(await room.streamFails({ resumeToken })).toMatchObject({ code: 11, reason: 'resume_token_expired' });
+    fixture.devices.clock.advance(364 * DAY);
+    expect(values(await read(fixture.stream({ resumeToken }), 1))).toEqual([1]);
+    fixture.devices.clock.advance(2 * DAY);
+    expect(await fixture.streamFails({ resumeToken })).toMatchObject({ code: 11, reason: 'resume_token_expired' });
   });
 
-  it('resumes after what is on disk, though nothing was stored for long and the clock was set back before a restart', async () => {
-    const { database, devices: { clock } } = room;
+  it('resumes after the last stored position, even after a long pause and a clock that was set back before a restart', async () => {
+    const {
+      database,
+      devices: { clock },
+    } = fixture;
     await one.send({ a: 1 });
     clock.advance(DAY);
     const resumeToken = await token({ deviceIds: [one.deviceId] });
     clock.advance(-DAY / 2);
-    const restarted = new ReadingPositions(clock);
-    restarted.startAfter(await new SeriesRepository(database.db).lastPosition());
+    const restarted = new ReadingSequence(clock);
+    restarted.startAfter(await new SeriesRepository(database.db).findLastPosition());
     const position = restarted.open('org-1');
-    const { number: series } = await database.db.knex('reading_series').where({ sensor_id: one.sensorIds[0] }).first<{ number: number }>('number');
-    await database.db.knex('readings').insert({ series, time: clock.now(), position, ...columnsOf('number', 2) });
+    const { number: series } = await database.db
+      .knex('reading_series')
+      .where({ sensor_id: one.sensorIds[0] })
+      .first<{ number: number }>('number');
+    await database.db.knex('readings').insert({ series, time: clock.now(), position, ...toColumns('number', 2) });
     restarted.close('org-1', position);
     const end = new AbortController();
-    const streams = new ReadingStreams({ database, clock, positions: restarted, cursors: new Cursors(Buffer.alloc(32)) });
+    const streams = new ReadingStreams({
+      database,
+      clock,
+      positions: restarted,
+      cursors: new Cursors(Buffer.alloc(32)),
+    });
     const shown = [];
-    for await (const { readings } of streams.watch('org-1', { sensorIds: [], deviceIds: [one.deviceId], resumeToken }, end.signal)) {
+    for await (const { readings } of streams.watch(
+      'org-1',
+      { sensorIds: [], deviceIds: [one.deviceId], resumeToken },
+      end.signal,
+    )) {
       shown.push(...readings.map(({ value }) => value));
       if (shown.length > 0) break;
     }
     expect(shown).toEqual([2]);
   });
 
-  it('does not find what is not there', async () => {
-    const theirs = await room.device(['number'], 'org-2');
-    expect(await room.streamFails({ sensorIds: [...theirs.sensorIds] })).toMatchObject({ reason: 'sensor_not_found' });
-    expect(await room.streamFails({ deviceIds: [theirs.deviceId] })).toMatchObject({ reason: 'device_not_found' });
+  it('rejects unknown sensors and devices', async () => {
+    const foreignDevice = await fixture.device(['number'], 'org-2');
+    expect(await fixture.streamFails({ sensorIds: [...foreignDevice.sensorIds] })).toMatchObject({
+      reason: 'sensor_not_found',
+    });
+    expect(await fixture.streamFails({ deviceIds: [foreignDevice.deviceId] })).toMatchObject({
+      reason: 'device_not_found',
+    });
   });
 });

@@ -2,34 +2,37 @@ import { status } from '@grpc/grpc-js';
 import { ConnectionRepository, type UplinkMessage } from '../../src/connections';
 import type { DigitalDevice } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { fromTimestamp } from '../../src/kernel/timestamps';
-import { SeriesNumbers, UplinkPipeline } from '../../src/telemetry';
-import { startDeviceRoom, type DeviceRoom } from '../support/deviceRoom';
+import { SeriesIdCache, UplinkPipeline } from '../../src/telemetry';
+import { startDeviceFixture, type DeviceFixture } from '../support/deviceFixture';
 import { engines } from '../support/engines';
 
 const DAY = 24 * 3600 * 1000;
 
 describe.each(engines())('uplinks on $name', (engine) => {
-  let room: DeviceRoom;
+  let fixture: DeviceFixture;
   let next = 0;
   beforeAll(async () => {
-    room = await startDeviceRoom(engine);
+    fixture = await startDeviceFixture(engine);
   });
-  beforeEach(() => room.clock.advance(1000));
-  afterAll(async () => await room.stop());
+  beforeEach(() => fixture.clock.advance(1000));
+  afterAll(async () => await fixture.stop());
 
-  /** A device bound to a physical device of its own. */
-  async function bound(): Promise<DigitalDevice> {
-    return await room.api.create({ name: 'Sender', physicalDevice: { clientDeviceId: `sender-${(next += 1)}`, connectionId: room.connections[0] } });
+  /** Creates a device that is bound to its own physical device. */
+  async function createBoundDevice(): Promise<DigitalDevice> {
+    return await fixture.api.create({
+      name: 'Sender',
+      physicalDevice: { clientDeviceId: `sender-${(next += 1)}`, connectionId: fixture.connections[0] },
+    });
   }
 
-  /** A valid uplink of a device, received now; name only what the test is about. */
+  /** Creates a valid uplink of a device, received now. Pass only the fields that the test is about. */
   function uplink(device: DigitalDevice, overrides: Partial<UplinkMessage> = {}): UplinkMessage {
     return {
       organizationId: 'org-1',
-      connectionId: room.connections[0],
+      connectionId: fixture.connections[0],
       identity: { kind: 'id', uplinkId: `u-${(next += 1)}` },
       clientDeviceId: device.physicalDevice?.clientDeviceId ?? '',
-      receivedAt: room.clock.now(),
+      receivedAt: fixture.clock.now(),
       time: undefined,
       clock: 'gw-1',
       payload: { kind: 'json', value: { data: { temperature: 21.5 } } },
@@ -38,23 +41,35 @@ describe.each(engines())('uplinks on $name', (engine) => {
     };
   }
 
-  async function keys(device: DigitalDevice, overrides: Record<string, string> = {}): Promise<[string, unknown, number][]> {
-    const request = { id: device.id, connectionId: room.connections[0], clientDeviceId: device.physicalDevice?.clientDeviceId ?? '', ...overrides };
-    const { connectorKeys } = await room.api.connectorKeys(request);
+  async function keys(
+    device: DigitalDevice,
+    overrides: Record<string, string> = {},
+  ): Promise<[string, unknown, number][]> {
+    const request = {
+      id: device.id,
+      connectionId: fixture.connections[0],
+      clientDeviceId: device.physicalDevice?.clientDeviceId ?? '',
+      ...overrides,
+    };
+    const { connectorKeys } = await fixture.api.connectorKeys(request);
     return connectorKeys.map(({ name, timestamp, value }) => [name, (value as { value: unknown }).value, timestamp]);
   }
   const lastSeen = async (device: DigitalDevice): Promise<number | undefined> => {
-    const { lastSeen: seen } = await room.api.get({ id: device.id });
+    const { lastSeen: seen } = await fixture.api.get({ id: device.id });
     return seen && fromTimestamp(seen);
   };
 
-  it('stores an uplink: its paths, and when the device was last seen, which is no change of the device', async () => {
-    const device = await bound();
+  it('stores the paths of an uplink and the last seen time, which is not a change of the device', async () => {
+    const device = await createBoundDevice();
     expect(await keys(device)).toEqual([]);
-    room.clock.advance(50);
-    const now = room.clock.now();
-    const value = { data: { temperature: 21.5, relays: [true, false], note: null, 'a b': { deep: 'x' } }, battery: 88, empty: {} };
-    expect(await room.pipeline.handle(uplink(device, { payload: json(value) }))).toEqual({ outcome: 'stored' });
+    fixture.clock.advance(50);
+    const now = fixture.clock.now();
+    const value = {
+      data: { temperature: 21.5, relays: [true, false], note: null, 'a b': { deep: 'x' } },
+      battery: 88,
+      empty: {},
+    };
+    expect(await fixture.pipeline.handle(uplink(device, { payload: json(value) }))).toEqual({ outcome: 'stored' });
     expect(await keys(device)).toEqual([
       ['battery', 88, now],
       ['data.note', null, now],
@@ -64,121 +79,185 @@ describe.each(engines())('uplinks on $name', (engine) => {
       ['data["a b"].deep', 'x', now],
       ['empty', {}, now],
     ]);
-    expect(await room.api.get({ id: device.id })).toEqual({ ...device, lastSeen: expect.anything() as unknown });
+    expect(await fixture.api.get({ id: device.id })).toEqual({ ...device, lastSeen: expect.anything() as unknown });
     expect(await lastSeen(device)).toBe(now);
-    const [listed] = (await room.api.list({ limit: 1 })).devices;
+    const [listed] = (await fixture.api.list({ limit: 1 })).devices;
     expect(fromTimestamp(listed!.lastSeen!)).toBe(now);
   });
 
-  it('takes bytes as hex digits, with the port where there is one', async () => {
-    const device = await bound();
+  it('stores bytes as hex digits, with the port if there is one', async () => {
+    const device = await createBoundDevice();
     const bytes = Uint8Array.from([0, 1, 0xab, 0xff]);
-    await room.pipeline.handle(uplink(device, { payload: { kind: 'bytes', bytes }, fPort: 7 }));
-    expect((await keys(device)).map(([name, value]) => [name, value])).toEqual([['bytes', '0001abff'], ['fPort', 7]]);
-    const silent = await bound();
-    await room.pipeline.handle(uplink(silent, { payload: { kind: 'bytes', bytes: new Uint8Array() } }));
+    await fixture.pipeline.handle(uplink(device, { payload: { kind: 'bytes', bytes }, fPort: 7 }));
+    expect((await keys(device)).map(([name, value]) => [name, value])).toEqual([
+      ['bytes', '0001abff'],
+      ['fPort', 7],
+    ]);
+    const silent = await createBoundDevice();
+    await fixture.pipeline.handle(uplink(silent, { payload: { kind: 'bytes', bytes: new Uint8Array() } }));
     expect((await keys(silent)).map(([name, value]) => [name, value])).toEqual([['bytes', '']]);
   });
 
-  it('takes an uplink once: a repeated one changes nothing for 7 days', async () => {
-    const device = await bound();
+  it('accepts an uplink once: a repeated one changes nothing for 7 days', async () => {
+    const device = await createBoundDevice();
     const first = uplink(device);
-    const sent = room.clock.now();
-    expect(await room.pipeline.handle(first)).toEqual({ outcome: 'stored' });
-    room.clock.advance(1000);
-    const again = { ...first, receivedAt: room.clock.now(), payload: json({ data: { temperature: 99 } }) };
-    expect(await room.pipeline.handle(again)).toEqual({ outcome: 'duplicate' });
-    await room.pipeline.sweep(sent + 7 * DAY);
-    expect(await room.pipeline.handle(again)).toEqual({ outcome: 'duplicate' });
+    const sent = fixture.clock.now();
+    expect(await fixture.pipeline.handle(first)).toEqual({ outcome: 'stored' });
+    fixture.clock.advance(1000);
+    const again = { ...first, receivedAt: fixture.clock.now(), payload: json({ data: { temperature: 99 } }) };
+    expect(await fixture.pipeline.handle(again)).toEqual({ outcome: 'duplicate' });
+    await fixture.pipeline.sweep(sent + 7 * DAY);
+    expect(await fixture.pipeline.handle(again)).toEqual({ outcome: 'duplicate' });
     expect(await keys(device)).toEqual([['data.temperature', 21.5, sent]]);
     expect(await lastSeen(device)).toBe(sent);
-    await room.pipeline.sweep(sent + 7 * DAY + 1);
-    expect(await room.pipeline.handle(again)).toEqual({ outcome: 'stored' });
+    await fixture.pipeline.sweep(sent + 7 * DAY + 1);
+    expect(await fixture.pipeline.handle(again)).toEqual({ outcome: 'stored' });
   });
 
-  it('takes one of two parallel copies, and both of two uplinks of one device', async () => {
-    const device = await bound();
+  it('stores one of two parallel copies, and both of two uplinks of one device', async () => {
+    const device = await createBoundDevice();
     const copy = uplink(device);
-    const copies = await Promise.all([1, 2, 3, 4].map(async () => await room.pipeline.handle(copy)));
+    const copies = await Promise.all([1, 2, 3, 4].map(async () => await fixture.pipeline.handle(copy)));
     expect(copies.map(({ outcome }) => outcome).toSorted()).toEqual(['duplicate', 'duplicate', 'duplicate', 'stored']);
     const forth = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`k${at}`, at]));
     const back = Object.fromEntries(Object.entries(forth).toReversed());
-    const many = await Promise.all(Array.from({ length: 20 }, async (_, at) => await room.pipeline.handle(uplink(device, { payload: json(at % 2 ? forth : back) }))));
+    const many = await Promise.all(
+      Array.from(
+        { length: 20 },
+        async (_, at) => await fixture.pipeline.handle(uplink(device, { payload: json(at % 2 ? forth : back) })),
+      ),
+    );
     expect(new Set(many.map(({ outcome }) => outcome))).toEqual(new Set(['stored']));
   });
 
   it('remembers ids per connection', async () => {
-    const device = await bound();
+    const device = await createBoundDevice();
     const message = uplink(device);
-    const other = await room.addConnection();
-    expect(await room.pipeline.handle(message)).toEqual({ outcome: 'stored' });
-    expect(await room.pipeline.handle({ ...message, connectionId: other })).toEqual({ outcome: 'stored' });
+    const other = await fixture.addConnection();
+    expect(await fixture.pipeline.handle(message)).toEqual({ outcome: 'stored' });
+    expect(await fixture.pipeline.handle({ ...message, connectionId: other })).toEqual({ outcome: 'stored' });
   });
 
-  it('sweeps many ids in portions', async () => {
-    const rows = Array.from({ length: 2300 }, (_, at) => ({ connection_id: room.connections[1], uplink_id: `old-${at}`, seen_at: at < 2200 ? 1 : 2 }));
-    for (let at = 0; at < rows.length; at += 100) await room.test.database.db.knex('uplinks_seen').insert(rows.slice(at, at + 100));
-    await room.pipeline.sweep(7 * DAY + 2);
-    const left = await room.test.database.db.knex('uplinks_seen').where('connection_id', room.connections[1]);
+  it('sweeps many ids in batches', async () => {
+    const rows = Array.from({ length: 2300 }, (_, at) => ({
+      connection_id: fixture.connections[1],
+      uplink_id: `old-${at}`,
+      seen_at: at < 2200 ? 1 : 2,
+    }));
+    for (let at = 0; at < rows.length; at += 100)
+      await fixture.test.database.db.knex('uplinks_seen').insert(rows.slice(at, at + 100));
+    await fixture.pipeline.sweep(7 * DAY + 2);
+    const left = await fixture.test.database.db.knex('uplinks_seen').where('connection_id', fixture.connections[1]);
     expect(left).toHaveLength(100);
   });
 
-  it('removes the keys of a deleted connection by and by, not while it is deleted', async () => {
-    const { db } = room.test.database;
-    const [gone, stays] = [await room.addConnection(), await room.addConnection()];
-    const rows = [...Array.from({ length: 2100 }, () => gone), stays].map((id, at) => ({ connection_id: id, client_device_id: `${at % 7}`, name: `k${at}`, organization_id: 'org-1', value: '1', sampled_at: 1, seen_at: 1 }));
+  it('deletes the keys of a deleted connection gradually, not together with it', async () => {
+    const { db } = fixture.test.database;
+    const [gone, stays] = [await fixture.addConnection(), await fixture.addConnection()];
+    const rows = [...Array.from({ length: 2100 }, () => gone), stays].map((id, at) => ({
+      connection_id: id,
+      client_device_id: `${at % 7}`,
+      name: `k${at}`,
+      organization_id: 'org-1',
+      value: '1',
+      sampled_at: 1,
+      seen_at: 1,
+    }));
     for (let at = 0; at < rows.length; at += 100) await db.knex('connector_keys').insert(rows.slice(at, at + 100));
     await db.knex('uplinks_seen').insert({ connection_id: gone, uplink_id: 'u', seen_at: 1 });
-    const kept = async (id: string): Promise<number> => (await db.knex('connector_keys').where('connection_id', id)).length;
+    const kept = async (id: string): Promise<number> =>
+      (await db.knex('connector_keys').where('connection_id', id)).length;
     await new ConnectionRepository(db).delete('org-1', gone);
     expect(await kept(gone)).toBe(2100);
-    await room.pipeline.sweep(7 * DAY + 2);
+    await fixture.pipeline.sweep(7 * DAY + 2);
     expect([await kept(gone), await kept(stays)]).toEqual([0, 1]);
     expect(await db.knex('uplinks_seen').where('connection_id', gone)).toEqual([]);
   });
 
-  it('keeps keys of a physical device that is bound to none, so that a binding can be previewed', async () => {
-    const loose = await room.api.create({ name: 'Not bound' });
+  it('keeps keys of an unbound physical device, so that a binding can be previewed', async () => {
+    const unbound = await fixture.api.create({ name: 'Not bound' });
     const clientDeviceId = `stray-${(next += 1)}`;
-    expect(await room.pipeline.handle(uplink(loose, { clientDeviceId }))).toEqual({ outcome: 'stored' });
-    expect(await keys(loose, { clientDeviceId: ` ${clientDeviceId} ` })).toEqual([['data.temperature', 21.5, room.clock.now()]]);
-    expect(await lastSeen(loose)).toBeUndefined();
-    expect(await keys(loose, { clientDeviceId: 'never-seen' })).toEqual([]);
+    expect(await fixture.pipeline.handle(uplink(unbound, { clientDeviceId }))).toEqual({ outcome: 'stored' });
+    expect(await keys(unbound, { clientDeviceId: ` ${clientDeviceId} ` })).toEqual([
+      ['data.temperature', 21.5, fixture.clock.now()],
+    ]);
+    expect(await lastSeen(unbound)).toBeUndefined();
+    expect(await keys(unbound, { clientDeviceId: 'never-seen' })).toEqual([]);
   });
 
-  it('keeps keys of so many devices that are bound to none, those seen last, and of all that are bound', async () => {
-    const pipeline = new UplinkPipeline({ database: room.test.database, log: room.log, positions: room.positions, series: new SeriesNumbers(), judge: async () => {}, unknown: { keys: 2, listed: 100 } });
-    const device = await bound();
-    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((letter) => `invented-${letter}-${(next += 1)}`) as [string, string, string, string];
-    const see = async (clientDeviceId: string): Promise<void> => void (await pipeline.handle(uplink(device, { clientDeviceId })));
-    const kept = async (): Promise<boolean[]> => await Promise.all([a, b, c, d].map(async (clientDeviceId) => (await keys(device, { clientDeviceId })).length > 0));
+  it('keeps keys of the most recently seen unbound devices up to a limit, and of all bound devices', async () => {
+    const pipeline = new UplinkPipeline({
+      database: fixture.test.database,
+      log: fixture.log,
+      positions: fixture.positions,
+      series: new SeriesIdCache(),
+      evaluateExecutions: async () => {},
+      unboundLimits: { keys: 2, listed: 100 },
+    });
+    const device = await createBoundDevice();
+    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((letter) => `invented-${letter}-${(next += 1)}`) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const sendUplink = async (clientDeviceId: string): Promise<void> =>
+      void (await pipeline.handle(uplink(device, { clientDeviceId })));
+    const kept = async (): Promise<boolean[]> =>
+      await Promise.all(
+        [a, b, c, d].map(async (clientDeviceId) => (await keys(device, { clientDeviceId })).length > 0),
+      );
     await pipeline.handle(uplink(device));
-    for (const id of [a, b, a, c]) await see(id);
+    for (const id of [a, b, a, c]) await sendUplink(id);
     expect(await kept()).toEqual([true, false, true, false]);
-    expect(room.log.of('telemetry.unbound_dropped').at(-1)).toMatchObject({ client_device_id: b, connection_id: room.connections[0] });
-    await room.api.create({ name: 'Known by now', physicalDevice: { clientDeviceId: a, connectionId: room.connections[0] } });
-    await see(d);
+    expect(fixture.log.of('telemetry.unassigned_dropped').at(-1)).toMatchObject({
+      client_device_id: b,
+      connection_id: fixture.connections[0],
+    });
+    await fixture.api.create({
+      name: 'Known by now',
+      physicalDevice: { clientDeviceId: a, connectionId: fixture.connections[0] },
+    });
+    await sendUplink(d);
     expect(await kept()).toEqual([true, false, true, true]);
     expect(await keys(device)).toHaveLength(1);
   });
 
-  it('shows keys only within the organization, and names what is wrong', async () => {
-    const device = await bound();
-    await room.pipeline.handle(uplink(device));
+  it('shows keys only within the organization and names each invalid field', async () => {
+    const device = await createBoundDevice();
+    await fixture.pipeline.handle(uplink(device));
     const { id, physicalDevice } = device;
     const clientDeviceId = physicalDevice!.clientDeviceId;
-    expect(await room.api.connectorKeys.fails({ id, connectionId: room.connections[1], clientDeviceId })).toMatchObject({ code: status.NOT_FOUND, reason: 'connection_not_found' });
-    const theirs = await room.api.create({ name: 'Theirs' }, 'org-2');
-    expect(await room.api.connectorKeys.fails({ id: theirs.id, connectionId: room.connections[0], clientDeviceId }, 'org-2')).toMatchObject({ reason: 'connection_not_found' });
-    expect(await room.api.connectorKeys({ id: theirs.id, connectionId: room.connections[1], clientDeviceId }, 'org-2')).toEqual({ connectorKeys: [] });
-    expect((await room.api.connectorKeys.fails({ id, connectionId: '', clientDeviceId: '' })).fields.toSorted()).toEqual(['clientDeviceId', 'connectionId']);
-    expect((await room.api.connectorKeys.fails({ id, connectionId: room.connections[0], clientDeviceId: 'a\u0007' })).fields).toEqual(['clientDeviceId']);
+    expect(
+      await fixture.api.connectorKeys.fails({ id, connectionId: fixture.connections[1], clientDeviceId }),
+    ).toMatchObject({ code: status.NOT_FOUND, reason: 'connection_not_found' });
+    const foreignDevice = await fixture.api.create({ name: 'Theirs' }, 'org-2');
+    expect(
+      await fixture.api.connectorKeys.fails(
+        { id: foreignDevice.id, connectionId: fixture.connections[0], clientDeviceId },
+        'org-2',
+      ),
+    ).toMatchObject({ reason: 'connection_not_found' });
+    expect(
+      await fixture.api.connectorKeys(
+        { id: foreignDevice.id, connectionId: fixture.connections[1], clientDeviceId },
+        'org-2',
+      ),
+    ).toEqual({ connectorKeys: [] });
+    expect(
+      (await fixture.api.connectorKeys.fails({ id, connectionId: '', clientDeviceId: '' })).fields.toSorted(),
+    ).toEqual(['clientDeviceId', 'connectionId']);
+    expect(
+      (await fixture.api.connectorKeys.fails({ id, connectionId: fixture.connections[0], clientDeviceId: 'a\u0007' }))
+        .fields,
+    ).toEqual(['clientDeviceId']);
   });
 
-  it('sets a value only if it is not older than what is stored, and lastSeen never backwards', async () => {
-    const device = await bound();
-    const now = room.clock.now();
-    const at = async (time: number, receivedAt: number, value: number): Promise<void> => void (await room.pipeline.handle(uplink(device, { time, receivedAt, payload: json({ v: value }) })));
+  it('stores a value only if it is not older than the stored one, and never moves lastSeen back', async () => {
+    const device = await createBoundDevice();
+    const now = fixture.clock.now();
+    const at = async (time: number, receivedAt: number, value: number): Promise<void> =>
+      void (await fixture.pipeline.handle(uplink(device, { time, receivedAt, payload: json({ v: value }) })));
     await at(now - 500, now, 1);
     expect(await keys(device)).toEqual([['v', 1, now - 500]]);
     await at(now - 600, now + 10, 2);
@@ -188,36 +267,44 @@ describe.each(engines())('uplinks on $name', (engine) => {
     expect(await lastSeen(device)).toBe(now + 10);
   });
 
-  it('takes the time of receipt where the device has none, or one of the future', async () => {
-    const device = await bound();
-    const now = room.clock.now();
-    await room.pipeline.handle(uplink(device, { time: now + DAY, payload: json({ v: 1 }) }));
+  it('uses the time of receipt when the device has no time or a future one', async () => {
+    const device = await createBoundDevice();
+    const now = fixture.clock.now();
+    await fixture.pipeline.handle(uplink(device, { time: now + DAY, payload: json({ v: 1 }) }));
     expect(await keys(device)).toEqual([['v', 1, now]]);
-    await room.pipeline.handle(uplink(device, { time: Number.NaN, receivedAt: now + 1, payload: json({ v: 2 }) }));
+    await fixture.pipeline.handle(uplink(device, { time: Number.NaN, receivedAt: now + 1, payload: json({ v: 2 }) }));
     expect(await keys(device)).toEqual([['v', 2, now + 1]]);
   });
 
-  it('keeps the 500 paths seen last', async () => {
-    const device = await bound();
-    await room.pipeline.handle(uplink(device, { payload: json(numbered(0, 300)) }));
-    room.clock.advance(1);
-    await room.pipeline.handle(uplink(device, { payload: json(numbered(300, 200)) }));
+  it('keeps the 500 most recently seen paths', async () => {
+    const device = await createBoundDevice();
+    await fixture.pipeline.handle(uplink(device, { payload: json(numbered(0, 300)) }));
+    fixture.clock.advance(1);
+    await fixture.pipeline.handle(uplink(device, { payload: json(numbered(300, 200)) }));
     expect(await keys(device)).toHaveLength(500);
-    room.clock.advance(1);
-    await room.pipeline.handle(uplink(device, { payload: json({ ...numbered(0, 100), ...numbered(900, 150) }) }));
+    fixture.clock.advance(1);
+    await fixture.pipeline.handle(uplink(device, { payload: json({ ...numbered(0, 100), ...numbered(900, 150) }) }));
     const names = new Set((await keys(device)).map(([name]) => name));
     expect(names.size).toBe(500);
     for (const name of ['k0', 'k99', 'k300', 'k499', 'k900', 'k1049']) expect(names).toContain(name);
-    room.clock.advance(1);
-    await room.pipeline.handle(uplink(device, { payload: json(numbered(2000, 700)) }));
+    fixture.clock.advance(1);
+    await fixture.pipeline.handle(uplink(device, { payload: json(numbered(2000, 700)) }));
     expect((await keys(device)).map(([name]) => name).toSorted()).toEqual(Object.keys(numbered(2000, 500)).toSorted());
-    expect(room.log.of('telemetry.paths_dropped').at(-1)).toMatchObject({ kept_paths: 500, client_device_id: device.physicalDevice!.clientDeviceId });
+    expect(fixture.log.of('telemetry.paths_dropped').at(-1)).toMatchObject({
+      kept_paths: 500,
+      client_device_id: device.physicalDevice!.clientDeviceId,
+    });
   });
 
   it('keeps the beginning of a long text', async () => {
-    const device = await bound();
-    await room.pipeline.handle(uplink(device, { payload: json({ long: '\u{1F6B0}'.repeat(20_000), fits: 'x'.repeat(1024) }) }));
-    expect(await keys(device)).toEqual([['fits', 'x'.repeat(1024), room.clock.now()], ['long', `${'\u{1F6B0}'.repeat(511)}…`, room.clock.now()]]);
+    const device = await createBoundDevice();
+    await fixture.pipeline.handle(
+      uplink(device, { payload: json({ long: '\u{1F6B0}'.repeat(20_000), fits: 'x'.repeat(1024) }) }),
+    );
+    expect(await keys(device)).toEqual([
+      ['fits', 'x'.repeat(1024), fixture.clock.now()],
+      ['long', `${'\u{1F6B0}'.repeat(511)}…`, fixture.clock.now()],
+    ]);
   });
 
   it.each<[string, Partial<UplinkMessage>]>([
@@ -228,42 +315,63 @@ describe.each(engines())('uplinks on $name', (engine) => {
     ['client_device_id_invalid', { clientDeviceId: 'x'.repeat(256) }],
     ['client_device_id_invalid', { clientDeviceId: '\uD800' }],
     ['payload_not_json', { payload: json({ a: [Number.NaN] }) }],
-    ['payload_too_deep', { payload: json(Array.from({ length: 40 }).reduce<Record<string, unknown>>((inner) => ({ inner }), {})) }],
-  ])('rejects poison for good, and says so in the log: %s', async (reason, poison) => {
-    const device = await bound();
-    const message = uplink(device, poison);
-    expect(await room.pipeline.handle(message)).toEqual({ outcome: 'rejected', reason });
-    expect(room.log.of('telemetry.uplink_rejected').at(-1)).toMatchObject({ reason, outcome: 'rejected', connection_id: room.connections[0] });
+    [
+      'payload_too_deep',
+      { payload: json(Array.from({ length: 40 }).reduce<Record<string, unknown>>((inner) => ({ inner }), {})) },
+    ],
+  ])('permanently rejects an invalid uplink and logs it: %s', async (reason, invalid) => {
+    const device = await createBoundDevice();
+    const message = uplink(device, invalid);
+    expect(await fixture.pipeline.handle(message)).toEqual({ outcome: 'rejected', reason });
+    expect(fixture.log.of('telemetry.uplink_rejected').at(-1)).toMatchObject({
+      reason,
+      outcome: 'rejected',
+      connection_id: fixture.connections[0],
+    });
     expect(await keys(device)).toEqual([]);
     expect(await lastSeen(device)).toBeUndefined();
   });
 
-  it('takes hostile names and texts as data', async () => {
-    const device = await bound();
-    const value = JSON.parse(String.raw`{"__proto__": {"x": 1}, "a\u0000b": "\u0000", "'; drop table connector_keys; --": "?", "half": "\ud800"}`) as Record<string, unknown>;
-    expect(await room.pipeline.handle(uplink(device, { payload: json(value) }))).toEqual({ outcome: 'stored' });
-    const rows = await room.test.database.db.knex('connector_keys').where('client_device_id', device.physicalDevice!.clientDeviceId).select('name', 'value');
-    expect(new Map(rows.map((row: { name: string; value: string }) => [row.name, JSON.parse(row.value) as unknown]))).toEqual(
-      new Map<string, unknown>([['__proto__.x', 1], [String.raw`["a\u0000b"]`, '\u0000'], [`["'; drop table connector_keys; --"]`, '?'], ['half', '\uD800']]),
+  it('treats hostile names and texts as data', async () => {
+    const device = await createBoundDevice();
+    const value = JSON.parse(
+      String.raw`{"__proto__": {"x": 1}, "a\u0000b": "\u0000", "'; drop table connector_keys; --": "?", "half": "\ud800"}`,
+    ) as Record<string, unknown>;
+    expect(await fixture.pipeline.handle(uplink(device, { payload: json(value) }))).toEqual({ outcome: 'stored' });
+    const rows = await fixture.test.database.db
+      .knex('connector_keys')
+      .where('client_device_id', device.physicalDevice!.clientDeviceId)
+      .select('name', 'value');
+    expect(
+      new Map(rows.map((row: { name: string; value: string }) => [row.name, JSON.parse(row.value) as unknown])),
+    ).toEqual(
+      new Map<string, unknown>([
+        ['__proto__.x', 1],
+        [String.raw`["a\u0000b"]`, '\u0000'],
+        [`["'; drop table connector_keys; --"]`, '?'],
+        ['half', '\uD800'],
+      ]),
     );
   });
 
-  it('stores all of an uplink or nothing of it', async () => {
-    const device = await bound();
+  it('stores an uplink completely or not at all', async () => {
+    const device = await createBoundDevice();
     const message = uplink(device);
-    const { knex } = room.test.database.db;
+    const { knex } = fixture.test.database.db;
     await knex.schema.renameTable('connector_keys', 'away');
-    await expect(room.pipeline.handle(message)).rejects.toThrow('connector_keys');
+    await expect(fixture.pipeline.handle(message)).rejects.toThrow('connector_keys');
     await knex.schema.renameTable('away', 'connector_keys');
     expect(await lastSeen(device)).toBeUndefined();
-    expect(await room.pipeline.handle(message)).toEqual({ outcome: 'stored' });
+    expect(await fixture.pipeline.handle(message)).toEqual({ outcome: 'stored' });
     expect(await keys(device)).toHaveLength(1);
   });
 
-  it('refuses uplinks of a connection that is gone, or of another organization', async () => {
-    const device = await bound();
-    for (const connectionId of ['no-such-connection', room.connections[1]]) {
-      await expect(room.pipeline.handle(uplink(device, { connectionId }))).rejects.toMatchObject({ reason: 'connection_not_found' });
+  it('rejects uplinks of a deleted connection or another organization', async () => {
+    const device = await createBoundDevice();
+    for (const connectionId of ['no-such-connection', fixture.connections[1]]) {
+      await expect(fixture.pipeline.handle(uplink(device, { connectionId }))).rejects.toMatchObject({
+        reason: 'connection_not_found',
+      });
     }
     expect(await keys(device)).toEqual([]);
   });
@@ -273,7 +381,7 @@ function json(value: Record<string, unknown>): UplinkMessage['payload'] {
   return { kind: 'json', value };
 }
 
-/** Values under `count` names that count on from `from`. */
+/** Returns values under `count` consecutive names, starting at `from`. */
 function numbered(from: number, count: number): Record<string, unknown> {
   return Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${from + at}`, at]));
 }

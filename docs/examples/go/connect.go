@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What gRPC tries again by itself, up to 5 times in all: reads, and ExecuteCommand, which is safe only because it carries a trigger id.
+// gRPC retries these automatically, with up to 5 attempts: reads, and ExecuteCommand, which is safe only because it has a trigger ID.
 const retries = `{
   "methodConfig": [{
     "name": [
@@ -35,22 +35,22 @@ const retries = `{
   }]
 }`
 
-// key is what every call carries. It never leaves without TLS.
+// key is the credentials of every call. It is only sent over TLS.
 type key struct {
 	apiKey         string
 	organizationID string
 }
 
-// GetRequestMetadata gives the metadata of a call.
+// GetRequestMetadata returns the metadata of a call.
 func (k key) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	return map[string]string{"x-api-key": k.apiKey, "x-organization-id": k.organizationID}, nil
 }
 
-// RequireTransportSecurity keeps the key from being sent in plain text.
+// RequireTransportSecurity prevents sending the key in plain text.
 func (k key) RequireTransportSecurity() bool { return true }
 
 // connect opens a connection to the server at address (host:port), whose CA certificate is in caFile. Key and organization come from the
-// environment: a command line is seen by others. Open it once and use it for all calls.
+// environment, because other users can see the command line. Open one connection and use it for all calls.
 func connect(address, caFile string) (*grpc.ClientConn, error) {
 	ca, err := os.ReadFile(caFile)
 	if err != nil {
@@ -58,32 +58,32 @@ func connect(address, caFile string) (*grpc.ClientConn, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", caFile)
+		return nil, fmt.Errorf("%s contains no PEM certificate", caFile)
 	}
-	who := key{apiKey: os.Getenv("PLANTROOM_API_KEY"), organizationID: os.Getenv("PLANTROOM_ORGANIZATION_ID")}
-	if who.apiKey == "" || who.organizationID == "" {
-		return nil, errors.New("set PLANTROOM_API_KEY and PLANTROOM_ORGANIZATION_ID: the first start of the server shows them")
+	perCall := key{apiKey: os.Getenv("PLANTROOM_API_KEY"), organizationID: os.Getenv("PLANTROOM_ORGANIZATION_ID")}
+	if perCall.apiKey == "" || perCall.organizationID == "" {
+		return nil, errors.New("set PLANTROOM_API_KEY and PLANTROOM_ORGANIZATION_ID: the server prints them on its first start")
 	}
 	return grpc.NewClient(address,
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})),
-		grpc.WithPerRPCCredentials(who),
+		grpc.WithPerRPCCredentials(perCall),
 		grpc.WithDefaultServiceConfig(retries),
-		// A link that broke without a word is found out within 40 s.
+		// Detects a broken connection within 40 s.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 	)
 }
 
-// PlantroomError is a failed call, as the server told it.
+// PlantroomError is a failed call with the error details of the server.
 type PlantroomError struct {
 	Status  codes.Code
 	Message string
-	// Reason is snake_case and part of the API; empty if it did not come from a Plantroom (a broken link, a proxy).
+	// Reason is snake_case and part of the API; empty if the error is not from the server (a broken connection, a proxy).
 	Reason string
-	// Violations say what is wrong with which field.
+	// Violations are the invalid fields with their descriptions.
 	Violations []*errdetails.BadRequest_FieldViolation
-	// RequestID is what the server's log can be searched by.
+	// RequestID is the ID of this request in the server log.
 	RequestID string
-	// RetryAfter is when it is worth trying again; 0: the server did not say.
+	// RetryAfter is the delay before a retry; 0 if the server did not send one.
 	RetryAfter time.Duration
 	cause      error
 }
@@ -92,17 +92,17 @@ func (e *PlantroomError) Error() string {
 	return fmt.Sprintf("%s %s: %s", e.Status, e.Reason, e.Message)
 }
 
-// Unwrap gives the error of gRPC.
+// Unwrap returns the gRPC error.
 func (e *PlantroomError) Unwrap() error { return e.cause }
 
-// plantroomError reads what the server told with the error of a call; nil stays nil.
+// plantroomError converts the error of a call to a PlantroomError; nil stays nil.
 func plantroomError(err error) error {
 	if err == nil {
 		return nil
 	}
-	told := status.Convert(err)
-	failure := &PlantroomError{Status: told.Code(), Message: told.Message(), cause: err}
-	for _, detail := range told.Details() {
+	converted := status.Convert(err)
+	failure := &PlantroomError{Status: converted.Code(), Message: converted.Message(), cause: err}
+	for _, detail := range converted.Details() {
 		switch detail := detail.(type) {
 		case *errdetails.ErrorInfo:
 			failure.Reason = detail.GetReason()

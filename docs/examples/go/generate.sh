@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes the stubs in the folder stubs beside this file, of the bundle that `npm run build:protos` makes:
+# Generates the stubs into the folder stubs next to this file, from the bundle of `npm run build:protos`:
 #   sh generate.sh FOLDER_OF_THE_BUNDLE
-# It needs buf and go. What lies under google/ comes as a module and is not made again.
+# Requires buf and go. A Go module contains the stubs of google/, so they are not generated.
 set -eu
-bundle=$(cd "${1:?give the folder of the bundle of protos, such as dist/protos/plantroom-protos-0.2.0}" && pwd)
+bundle=$(cd "${1:?FOLDER_OF_THE_BUNDLE is required, such as dist/protos/plantroom-protos-0.3.0}" && pwd)
 cd "$(dirname "$0")"
 rm -rf stubs
 buf generate "$bundle" --template buf.gen.yaml --exclude-path "$bundle/google"

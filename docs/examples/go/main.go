@@ -1,8 +1,8 @@
-// Lists the devices, executes a command on one of them, and watches it until its end.
+// Lists the devices, executes a command on one of them, and watches the execution until it is final.
 //
 //	go run . -device ID -command ID -params '{"position": 40}'
 //
-// Without -device it lists only. Exit code 0: done as wanted; 1: it ended otherwise, or a call failed.
+// Without -device it only lists the devices. Exit code 0: the command succeeded; 1: it did not, or a call failed.
 package main
 
 import (
@@ -24,13 +24,13 @@ import (
 	devices "plantroomexample/stubs/digitaldevice/v2"
 )
 
-// How long a call may take in all. Streams have no end.
+// deadline is the maximum duration of a call. Streams have no deadline.
 const deadline = 30 * time.Second
 
-// Before a watch is begun again; each further pause is twice as long, up to 30 s.
+// firstPause is the delay before the first retry of a watch. Each further delay is twice as long, up to 30 s.
 const firstPause = 500 * time.Millisecond
 
-// listDevices gives each device to use, page by page.
+// listDevices calls use with each device, page by page.
 func listDevices(ctx context.Context, client devices.DigitalDeviceServiceClient, use func(*devices.DigitalDevice)) error {
 	limit := int32(100)
 	request := &devices.ListDigitalDevicesRequest{Limit: &limit}
@@ -56,27 +56,27 @@ func listPage(ctx context.Context, client devices.DigitalDeviceServiceClient, re
 	return page, plantroomError(err)
 }
 
-// execute executes a command and returns the id of the execution.
+// execute executes a command and returns the execution ID.
 func execute(ctx context.Context, client commands.ActuatorCommandServiceClient, deviceID, commandID string, params *structpb.Struct) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	// However often this request arrives: for 7 days the same id is answered with the execution that it made.
+	// If this request is repeated within 7 days, the server returns the execution that it already created for this ID.
 	triggerID := rand.Text()
-	answer, err := client.ExecuteCommand(ctx, &commands.ExecuteCommandRequest{Id: deviceID, CommandId: commandID, Params: params, TriggerId: &triggerID})
+	response, err := client.ExecuteCommand(ctx, &commands.ExecuteCommandRequest{Id: deviceID, CommandId: commandID, Params: params, TriggerId: &triggerID})
 	if err != nil {
 		return "", fmt.Errorf("execute: %w", plantroomError(err))
 	}
-	if !answer.GetAccepted() {
-		wrong := make([]string, 0, len(answer.GetViolations()))
-		for _, violation := range answer.GetViolations() {
-			wrong = append(wrong, violation.GetField()+": "+violation.GetDescription())
+	if !response.GetAccepted() {
+		descriptions := make([]string, 0, len(response.GetViolations()))
+		for _, violation := range response.GetViolations() {
+			descriptions = append(descriptions, violation.GetField()+": "+violation.GetDescription())
 		}
-		return "", fmt.Errorf("not admitted: %s %s", answer.GetRejectionReason(), strings.Join(wrong, "; "))
+		return "", fmt.Errorf("not admitted: %s %s", response.GetRejectionReason(), strings.Join(descriptions, "; "))
 	}
-	return answer.GetExecutionId(), nil
+	return response.GetExecutionId(), nil
 }
 
-// watch gives the execution to use after each event, until it is final. After a lost link it goes on where it was: nothing is missed.
+// watch calls use with the execution after each event until it is final. It resumes after a lost connection without missing an event.
 func watch(ctx context.Context, client commands.ActuatorCommandServiceClient, executionID string, use func(*commands.Execution)) error {
 	token := ""
 	for pause := firstPause; ; pause = min(2*pause, 30*time.Second) {
@@ -92,7 +92,7 @@ func watch(ctx context.Context, client commands.ActuatorCommandServiceClient, ex
 			return fmt.Errorf("watch: %w", err)
 		case failure.Reason == "resume_token_expired":
 			token = ""
-		case !passing(failure.Status):
+		case !isRetryable(failure.Status):
 			return fmt.Errorf("watch: %w", err)
 		default:
 			wait = failure.RetryAfter
@@ -109,12 +109,13 @@ func watch(ctx context.Context, client commands.ActuatorCommandServiceClient, ex
 	}
 }
 
-// passing says whether a watch goes on after it: the server or the way to it went away, or it has no room now.
-func passing(code codes.Code) bool {
+// isRetryable reports whether a watch is resumed after code: the server is unreachable or temporarily overloaded.
+func isRetryable(code codes.Code) bool {
 	return code == codes.Unavailable || code == codes.ResourceExhausted || code == codes.DeadlineExceeded
 }
 
-// follow watches on one stream, from token on, which it keeps up to date. Returns nil when the execution is final, io.EOF when the server ended the stream before.
+// follow watches on one stream from token, which it updates. It returns nil when the execution is final, and io.EOF when the server ended the
+// stream earlier.
 func follow(ctx context.Context, client commands.ActuatorCommandServiceClient, executionID string, token *string, use func(*commands.Execution)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,12 +137,12 @@ func follow(ctx context.Context, client commands.ActuatorCommandServiceClient, e
 		}
 		execution := response.GetExecution()
 		if *token == "" {
-			// The first answer without a token says: from here on you miss nothing. What was before has to be read.
+			// The first response to a request without a token only marks the start of the watch. Read the state from before it.
 			if execution, err = read(ctx, client, executionID); err != nil {
 				return err
 			}
 		}
-		// Not before that: if the read failed, the next link has to begin so too.
+		// Store the token only now: if the read failed, the next stream must also start without a token.
 		*token = response.GetResumeToken()
 		if execution != nil {
 			final = execution.GetFinishedAt() != nil
@@ -198,7 +199,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if state != commands.ExecutionState_EXECUTION_STATE_CONVERGED && state != commands.ExecutionState_EXECUTION_STATE_ACCEPTED_NO_L4 {
-		return fmt.Errorf("it ended as %s; docs/executions.md says what that claims", state)
+		return fmt.Errorf("the execution ended as %s; see docs/executions.md", state)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
-"""Lists the devices, executes a command on one of them, and watches it until its end.
+"""Lists the devices, executes a command on one of them, and watches the execution until it is final.
 
     python client.py --device ID --command ID --params '{"position": 40}'
 
-Without --device it lists only. Exit code 0: done as wanted; 1: it ended otherwise, or a call failed.
+Without --device it only lists the devices. Exit code 0: the command succeeded; 1: it did not, or a call failed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from connect import CHANNEL_OPTIONS, PlantroomError, Server, add_server_argument
 from digitaldevice.v2 import digital_device_service_pb2 as devices
 from digitaldevice.v2.digital_device_service_pb2_grpc import DigitalDeviceServiceStub
 
-# How long a call may take in all, in seconds. Streams have no end.
+# Deadline of a call, in seconds. Streams have no deadline.
 DEADLINE = 30
-# What a watch goes on after: the server or the way to it went away, or it has no room now.
-PASSING = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED")
+# A watch is resumed after these: the server is unreachable or temporarily overloaded.
+RETRYABLE_STATUSES = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED")
 
-# What gRPC tries again by itself, up to 5 times in all: reads, and ExecuteCommand, which is safe only because it carries a trigger id.
+# gRPC retries these automatically, with up to 5 attempts: reads, and ExecuteCommand, which is safe only because it has a trigger ID.
 SAFE_TO_REPEAT = [
     {"service": "digitaldevice.v2.DigitalDeviceService", "method": "ListDigitalDevices"},
     {"service": "actuator_command.v2.ActuatorCommandService", "method": "GetExecution"},
@@ -52,12 +52,12 @@ RETRIES = {
 
 
 def open_channel(server: Server) -> grpc.Channel:
-    """A channel is opened once and used by all calls."""
+    """Opens a channel. Open one and use it for all calls."""
     return grpc.secure_channel(server.address, server.credentials(), (*CHANNEL_OPTIONS, ("grpc.service_config", json.dumps(RETRIES))))
 
 
 def list_devices(stub: DigitalDeviceServiceStub, page_size: int = 100) -> Iterator[devices.DigitalDevice]:
-    """All devices, page by page."""
+    """Yields all devices, page by page."""
     page_token = ""
     while True:
         page = stub.ListDigitalDevices(devices.ListDigitalDevicesRequest(limit=page_size, page_token=page_token), timeout=DEADLINE)
@@ -68,23 +68,23 @@ def list_devices(stub: DigitalDeviceServiceStub, page_size: int = 100) -> Iterat
 
 
 def execute(stub: ActuatorCommandServiceStub, device_id: str, command_id: str, params: dict) -> str:
-    """Executes a command and returns the id of the execution. Ends the program if it was not admitted."""
+    """Executes a command and returns the execution ID. Exits the program if the command was rejected."""
     request = commands.ExecuteCommandRequest(
         id=device_id,
         command_id=command_id,
         params=json_format.ParseDict(params, struct_pb2.Struct()),
-        # However often this request arrives: for 7 days the same id is answered with the execution that it made.
+        # If this request is repeated within 7 days, the server returns the execution that it already created for this ID.
         trigger_id=str(uuid.uuid4()),
     )
-    answer = stub.ExecuteCommand(request, timeout=DEADLINE)
-    if not answer.accepted:
-        wrong = [f"{violation.field}: {violation.description}" for violation in answer.violations]
-        raise SystemExit(f"not admitted: {commands.RejectionReason.Name(answer.rejection_reason)} {'; '.join(wrong)}")
-    return answer.execution_id
+    response = stub.ExecuteCommand(request, timeout=DEADLINE)
+    if not response.accepted:
+        violations = [f"{violation.field}: {violation.description}" for violation in response.violations]
+        raise SystemExit(f"not admitted: {commands.RejectionReason.Name(response.rejection_reason)} {'; '.join(violations)}")
+    return response.execution_id
 
 
 def watch(stub: ActuatorCommandServiceStub, execution_id: str) -> Iterator[commands.Execution]:
-    """The execution after each event, until it is final. After a lost link it goes on where it was: nothing is missed."""
+    """Yields the execution after each event until it is final. Resumes after a lost connection without missing an event."""
     token, final, failures = "", False, 0
     while not final:
         wait = 0.0
@@ -94,9 +94,9 @@ def watch(stub: ActuatorCommandServiceStub, execution_id: str) -> Iterator[comma
                 if token:
                     execution = response.execution if response.HasField("execution") else None
                 else:
-                    # The first answer without a token says: from here on you miss nothing. What was before has to be read.
+                    # The first response to a request without a token only marks the start of the watch. Read the state from before it.
                     execution = stub.GetExecution(commands.GetExecutionRequest(execution_id=execution_id), timeout=DEADLINE)
-                # Not before that: if the read failed, the next link has to begin so too.
+                # Store the token only now: if the read failed, the next stream must also start without a token.
                 token, failures = response.resume_token, 0
                 if execution is not None:
                     final = execution.HasField("finished_at")
@@ -105,7 +105,7 @@ def watch(stub: ActuatorCommandServiceStub, execution_id: str) -> Iterator[comma
             failure = PlantroomError(error)
             if failure.reason == "resume_token_expired":
                 token = ""
-            elif failure.status not in PASSING:
+            elif failure.status not in RETRYABLE_STATUSES:
                 raise
             wait = failure.retry_after.total_seconds() if failure.retry_after else 0.0
             print(f"the link was lost; going on ({failure.message})", file=sys.stderr, flush=True)
@@ -114,8 +114,8 @@ def watch(stub: ActuatorCommandServiceStub, execution_id: str) -> Iterator[comma
             failures += 1
 
 
-def state_of(execution: commands.Execution) -> str:
-    """The name of its state as docs/executions.md has it, such as `converged`."""
+def format_state(execution: commands.Execution) -> str:
+    """Returns the state name as in docs/executions.md, such as `converged`."""
     return commands.ExecutionState.Name(execution.state).removeprefix("EXECUTION_STATE_").lower()
 
 
@@ -131,14 +131,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"execution {execution_id}", flush=True)
         state = ""
         for execution in watch(stub, execution_id):
-            state = state_of(execution)
+            state = format_state(execution)
             print(f"state {state} {execution.detail}".rstrip(), flush=True)
         return 0 if state in ("converged", "accepted_no_l4") else 1
 
 
 def main() -> int:
-    """Reads the command line and tells what failed."""
-    parser = argparse.ArgumentParser(description="Lists devices, executes a command, watches it until its end.")
+    """Parses the command line and prints errors."""
+    parser = argparse.ArgumentParser(description="Lists devices, executes a command, and watches it until it is final.")
     add_server_arguments(parser)
     parser.add_argument("--device", help="the device to execute the command on")
     parser.add_argument("--command", help="a command of the device")

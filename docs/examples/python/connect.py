@@ -1,4 +1,4 @@
-"""How to reach a Plantroom: where it is, who is asking, and what an error of it says."""
+"""Connects to a Plantroom server: its address, the credentials, and the details of its errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-# A link that broke without a word is found out within 40 s. By itself gRPC stops asking after two pings on a quiet stream, and waits a minute for
-# the answer. After a failure a new link is tried at most every 5 s.
+# Detects a broken connection within 40 s. By default, gRPC stops after two pings on an idle stream and waits a minute for the response.
+# After a failure, gRPC reconnects after at most 5 s.
 CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -26,7 +26,7 @@ CHANNEL_OPTIONS = (
 
 @dataclass(frozen=True)
 class Server:
-    """A Plantroom, and the key to call it with."""
+    """The address of a server, and the API key for it."""
 
     address: str
     ca: bytes
@@ -34,42 +34,42 @@ class Server:
     organization_id: str
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """TLS with the CA of the server; every call carries the key and its organization."""
+        """Returns credentials: TLS with the CA of the server, and the key and organization for every call."""
         metadata = (("x-api-key", self.api_key), ("x-organization-id", self.organization_id))
         key = grpc.metadata_call_credentials(lambda _, callback: callback(metadata, None))
         return grpc.composite_channel_credentials(grpc.ssl_channel_credentials(self.ca), key)
 
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds --address and --ca. Key and organization come from the environment: a command line is seen by others."""
+    """Adds --address and --ca. Key and organization come from the environment, because other users can see the command line."""
     parser.add_argument("--address", default="localhost:50051", help="host:port of the gRPC port (%(default)s)")
     parser.add_argument("--ca", default="data/tls/ca.pem", help="the CA certificate of the server, PEM (%(default)s)")
 
 
 def server_of(arguments: argparse.Namespace) -> Server:
-    """The server that the arguments and the environment name. Ends the program if something is missing."""
+    """Returns the server from the arguments and the environment. Exits the program if a value is missing."""
     try:
         ca = Path(arguments.ca).read_bytes()
         return Server(arguments.address, ca, os.environ["PLANTROOM_API_KEY"], os.environ["PLANTROOM_ORGANIZATION_ID"])
     except KeyError as missing:
-        raise SystemExit(f"set {missing.args[0]}: the first start of the server shows it") from None
+        raise SystemExit(f"set {missing.args[0]}: the server prints it on its first start") from None
     except OSError as error:
         raise SystemExit(f"--ca {arguments.ca} cannot be read: {error.strerror}") from error
 
 
 class PlantroomError(Exception):
-    """A failed call, as the server told it."""
+    """A failed call with the error details of the server."""
 
     def __init__(self, error: grpc.RpcError) -> None:
         self.status: str = error.code().name
         self.message: str = error.details() or ""
-        # snake_case, part of the API; empty if it did not come from a Plantroom (a broken link, a proxy).
+        # snake_case, part of the API; empty if the error is not from the server (a broken connection, a proxy).
         self.reason = ""
-        # What is wrong with which field.
+        # Pairs of an invalid field and its description.
         self.violations: list[tuple[str, str]] = []
-        # By this the server's log can be searched.
+        # The ID of this request in the server log.
         self.request_id = ""
-        # When it is worth trying again; None: the server did not say.
+        # Delay before a retry; None if the server did not send one.
         self.retry_after: timedelta | None = None
         status = rpc_status.from_call(error)
         for detail in status.details if status else ():

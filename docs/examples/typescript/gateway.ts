@@ -1,30 +1,46 @@
-// A small gateway with one heating valve behind it, `valve-1`. Nothing is done twice, nothing that was kept is lost.
+// A small gateway with one heating valve behind it, `valve-1`. No command is executed twice, and no stored uplink is lost.
 //
 //   node dist/gateway.js --connection ID --store gateway.db
 //
-// Ctrl-C or SIGTERM ends it in peace.
+// Ctrl-C or SIGTERM stops it cleanly.
 import { setInterval } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { sqliteStore, startGateway, type DeliveredCommand, type DeliveryResult, type GatewayUplink } from 'plantroom-client/gateway';
+import {
+  sqliteStore,
+  startGateway,
+  type DeliveredCommand,
+  type DeliveryResult,
+  type GatewayUplink,
+} from 'plantroom-client/gateway';
 import { serverFlags, serverOf } from './server.js';
 
-const { values: flags } = parseArgs({ options: { ...serverFlags, connection: { type: 'string' }, store: { type: 'string', default: 'gateway.db' }, every: { type: 'string', default: '10' } } });
+const { values: flags } = parseArgs({
+  options: {
+    ...serverFlags,
+    connection: { type: 'string' },
+    store: { type: 'string', default: 'gateway.db' },
+    every: { type: 'string', default: '10' },
+  },
+});
 if (!flags.connection) throw new Error('give --connection: the id of a connection of type gateway');
 
 const valve = { position: 0 };
 
-/** Takes a command to its device. Called once for each; the library has kept it before, and keeps what it answers until the server has it. */
+/** Delivers a command to its device. Called once per command. The library stores the command before and the result until it is acknowledged. */
 function deliver(command: DeliveredCommand): DeliveryResult {
-  if (command.clientDeviceId !== 'valve-1') return { result: 'refused', code: 'unknown_device', message: `there is no ${command.clientDeviceId} here` };
-  const told = command.payload.kind === 'json' ? (command.payload.value as { readonly position?: unknown }) : {};
-  if (typeof told.position !== 'number') return { result: 'rejected', code: 'bad_position', message: 'position must be a number' };
-  valve.position = told.position;
+  if (command.clientDeviceId !== 'valve-1')
+    return { result: 'refused', code: 'unknown_device', message: `unknown device ${command.clientDeviceId}` };
+  const params = command.payload.kind === 'json' ? (command.payload.value as { readonly position?: unknown }) : {};
+  if (typeof params.position !== 'number')
+    return { result: 'rejected', code: 'bad_position', message: 'position must be a number' };
+  valve.position = params.position;
   return { result: 'accepted' };
 }
 
-/** What the valve shows, again and again. The library keeps each until the server has it. */
+/** Yields the state of the valve regularly. The library stores each uplink until it is acknowledged. */
 async function* readings(): AsyncGenerator<GatewayUplink> {
-  for await (const _ of setInterval(Number(flags.every) * 1000, undefined, { ref: false })) yield { clientDeviceId: 'valve-1', payload: { kind: 'json', value: { ...valve } } };
+  for await (const _ of setInterval(Number(flags.every) * 1000, undefined, { ref: false }))
+    yield { clientDeviceId: 'valve-1', payload: { kind: 'json', value: { ...valve } } };
 }
 
 const gateway = startGateway({

@@ -1,19 +1,24 @@
 import { readFileSync } from 'node:fs';
 import type { ServerOptions } from 'plantroom-client';
 
-/** The flags of the command line that say where the server is. Key and organization come from the environment: a command line is seen by others. */
+/** Command-line flags for the server. Key and organization come from the environment, because other users can see the command line. */
 export const serverFlags = {
   address: { type: 'string', default: 'localhost:50051' },
   ca: { type: 'string', default: 'data/tls/ca.pem' },
 } as const;
 
-/** The server that the flags and the environment name. */
+/** Returns the server options from the flags and the environment. */
 export function serverOf({ address, ca }: { readonly address: string; readonly ca: string }): ServerOptions {
-  return { address, ca: readFileSync(ca), apiKey: environment('PLANTROOM_API_KEY'), organizationId: environment('PLANTROOM_ORGANIZATION_ID') };
+  return {
+    address,
+    ca: readFileSync(ca),
+    apiKey: environment('PLANTROOM_API_KEY'),
+    organizationId: environment('PLANTROOM_ORGANIZATION_ID'),
+  };
 }
 
 function environment(name: string): string {
   const value = process.env[name];
-  if (!value) throw new Error(`set ${name}: the first start of the server shows it`);
+  if (!value) throw new Error(`set ${name}: the server prints it on its first start`);
   return value;
 }

@@ -1,109 +1,176 @@
 import type { Database } from '../../database';
 import { AuditChainRepository } from './auditChainRepository';
-import { EMPTY_CHAIN, type AuditEvent, type ChainEnds } from './auditEvent';
+import { EMPTY_CHAIN, INSTALLATION_CHAIN, type AuditEvent, type ChainEnds } from './auditEvent';
 import { AuditListRepository, type AuditFilter, type AuditPosition } from './auditListRepository';
 import type { AuditRow } from './auditRepository';
-import { ChainCheck, type ChainPlace } from './chainCheck';
+import { ChainVerifier, type ChainPosition } from './chainVerifier';
 
-/** Events of one look of those who read whole chains. */
-const AT_ONCE = 500;
-const LOOKS = 20_000;
-/** How often a check begins anew because the retention has shortened the chain meanwhile. */
-const TRIES = 5;
+/** Events per query when a whole chain is read. */
+const EVENT_BATCH_SIZE = 500;
+/** The maximum number of events that one filtered query scans. */
+const MAX_SCANNED_EVENTS = 20_000;
+/** The maximum number of times that a verification is started, if the retention shortens the chain while it runs. */
+const MAX_ATTEMPTS = 5;
 
-/** The chains as the command line reads them. */
+/**
+ * Reads and verifies the audit chains for the command line. A chain is the audit trail of one organization or of the
+ * installation. The hash of each event covers the event before it, so that a later change is noticed. The ends of a
+ * chain, its first event and its last one (the head), are also stored separately.
+ */
 export class AuditArchive {
-  private readonly chain: AuditChainRepository;
+  private readonly repository: AuditChainRepository;
 
   constructor(private readonly database: Database) {
-    this.chain = new AuditChainRepository(database.db);
+    this.repository = new AuditChainRepository(database.db);
   }
 
-  /** The names of all chains: organizations, and the empty one. */
-  async *chains(): AsyncGenerator<string> {
-    for (let chain = await this.chain.next(undefined); chain !== undefined; chain = await this.chain.next(chain)) yield chain;
+  /** Lists the names of all chains: organization ids, and the empty name for events of the installation. */
+  async *listChains(): AsyncGenerator<string> {
+    for (
+      let chain = await this.repository.findNextChain(undefined);
+      chain !== undefined;
+      chain = await this.repository.findNextChain(chain)
+    )
+      yield chain;
   }
 
-  /** The ends of a chain; undefined where nothing says where they are. */
-  async ends(chain: string): Promise<ChainEnds | undefined> {
-    return await this.chain.ends(chain);
+  /** Returns the ends of a chain; undefined if none are stored. */
+  async readEnds(chain: string): Promise<ChainEnds | undefined> {
+    return await this.repository.readEnds(chain);
   }
 
-  /** Organizations without a chain, though each was made with one. */
-  async *organizationsWithout(): AsyncGenerator<string> {
-    for (let ids = await this.chain.organizationsWithout('', AT_ONCE); ids.length > 0; ids = await this.chain.organizationsWithout(ids.at(-1) ?? '', AT_ONCE)) yield* ids;
+  /** Lists organizations that have no chain. This is an error: each organization is created with a chain. */
+  async *listOrganizationsWithoutChain(): AsyncGenerator<string> {
+    for (
+      let ids = await this.repository.listOrganizationsWithoutChain('', EVENT_BATCH_SIZE);
+      ids.length > 0;
+      ids = await this.repository.listOrganizationsWithoutChain(ids.at(-1) ?? '', EVENT_BATCH_SIZE)
+    )
+      yield* ids;
   }
 
-  /** Whether there is anything that a chain of this name could be of: an organization, events, or that of none. */
-  async isKnown(chain: string): Promise<boolean> {
-    return chain === '' || (await this.chain.ends(chain)) !== undefined || (await this.chain.isOrganization(chain)) || (await this.chain.largest(chain)) !== undefined;
+  /**
+   * Returns true if a chain with this name can exist: the name is that of the installation's chain, an organization has
+   * this id, or ends or events are stored under this name (also those of a deleted organization). Otherwise the
+   * operator mistyped the name.
+   */
+  async canExist(chain: string): Promise<boolean> {
+    return (
+      chain === INSTALLATION_CHAIN ||
+      (await this.repository.readEnds(chain)) !== undefined ||
+      (await this.repository.isOrganization(chain)) ||
+      (await this.repository.findLastSeq(chain)) !== undefined
+    );
   }
 
-  /** An event's place; undefined where there is none. */
-  async place(chain: string, seq: number): Promise<ChainPlace | undefined> {
-    const [row] = await this.chain.from(chain, seq, 1);
+  /** Returns the sequence number and the hash of an event; undefined if the event does not exist. */
+  async findPosition(chain: string, seq: number): Promise<ChainPosition | undefined> {
+    const [row] = await this.repository.listFrom(chain, seq, 1);
     return row?.seq === seq ? { seq, hash: row.hash } : undefined;
   }
 
-  /** The newest events of a chain that fit, at most `limit`. */
-  async newest(chain: string, filter: AuditFilter, limit: number): Promise<AuditEvent[]> {
-    const repository = new AuditListRepository(this.database.db);
+  /** Lists the newest events of a chain that match the filter, at most `limit`. */
+  async listNewest(chain: string, filter: AuditFilter, limit: number): Promise<AuditEvent[]> {
+    const lists = new AuditListRepository(this.database.db);
     const events: AuditEvent[] = [];
     let position: AuditPosition | undefined;
     do {
-      const found = await repository.find(chain, filter, position, limit - events.length, LOOKS);
+      const found = await lists.find(chain, filter, position, limit - events.length, MAX_SCANNED_EVENTS);
       events.push(...found.events);
-      position = found.stopped;
+      position = found.nextPosition;
     } while (position && events.length < limit);
     return events;
   }
 
-  /** The rows of a chain from a place on, some at a time. */
-  async *rows(chain: string, fromSeq: number): AsyncGenerator<readonly AuditRow[]> {
-    for (let rows = await this.chain.from(chain, fromSeq, AT_ONCE); rows.length > 0; rows = await this.chain.from(chain, (rows.at(-1)?.seq ?? 0) + 1, AT_ONCE)) yield rows;
+  /** Yields the rows of a chain from a sequence number on, in ascending order, in batches. */
+  async *readRows(chain: string, fromSeq: number): AsyncGenerator<readonly AuditRow[]> {
+    for (
+      let rows = await this.repository.listFrom(chain, fromSeq, EVENT_BATCH_SIZE);
+      rows.length > 0;
+      rows = await this.repository.listFrom(chain, (rows.at(-1)?.seq ?? 0) + 1, EVENT_BATCH_SIZE)
+    )
+      yield rows;
   }
 
   /**
-   * Follows a chain from its beginning to where it ends now; a server may go on with it meanwhile. `seen`: called with the number of
-   * events that were looked at.
+   * Verifies a chain from its first event to its current last one, even while a server appends to it. `expectedHead`:
+   * the last event at an earlier time, which the operator noted then and which the chain must contain. `onProgress` is
+   * called with the number of events that were checked. The errors are in the returned verifier.
    */
-  async check(chain: string, expected: ChainPlace | undefined, seen: (events: number) => void): Promise<ChainCheck> {
+  async verify(
+    chain: string,
+    expectedHead: ChainPosition | undefined,
+    onProgress: (events: number) => void,
+  ): Promise<ChainVerifier> {
     for (let attempt = 1; ; attempt++) {
-      const ends = await this.chain.ends(chain);
-      const check = await this.follow(chain, ends, expected, seen);
-      const largest = await this.chain.largest(chain);
-      const now = await this.chain.ends(chain);
-      if (attempt < TRIES && now?.firstSeq !== ends?.firstSeq) continue; // the retention shortens it
-      await this.checkEnds(check, ends, now !== undefined && largest !== undefined && largest > now.lastSeq);
-      check.checkExpected();
-      return check;
+      const ends = await this.repository.readEnds(chain);
+      const verifier = await this.verifyEvents(chain, ends, expectedHead, onProgress);
+      // Read in this order, so that an event appended in between does not look like one after the end.
+      const lastStoredSeq = await this.repository.findLastSeq(chain);
+      const endsAfterwards = await this.repository.readEnds(chain);
+      const wasShortened = endsAfterwards?.firstSeq !== ends?.firstSeq; // by the retention, during the verification
+      if (wasShortened && attempt < MAX_ATTEMPTS) continue;
+      const hasEventsAfterEnd =
+        endsAfterwards !== undefined && lastStoredSeq !== undefined && lastStoredSeq > endsAfterwards.lastSeq;
+      await this.checkEnds(verifier, ends, hasEventsAfterEnd);
+      verifier.checkExpectedHead();
+      return verifier;
     }
   }
 
-  private async checkEnds(check: ChainCheck, ends: ChainEnds | undefined, beyond: boolean): Promise<void> {
+  /**
+   * Checks that the chain begins and ends where its stored ends say. `ends` is undefined if none are stored, which is
+   * an error for every chain except an empty chain of the installation. `hasEventsAfterEnd`: there are events after the
+   * stored last one.
+   */
+  private async checkEnds(
+    verifier: ChainVerifier,
+    ends: ChainEnds | undefined,
+    hasEventsAfterEnd: boolean,
+  ): Promise<void> {
     if (ends) {
-      check.checkBeginning();
-      await this.goBack(check.chain, ends.firstSeq, check);
-      check.checkEnd({ seq: ends.lastSeq, hash: ends.lastHash }, beyond);
-    } else if (check.chain !== '' || check.events > 0) check.checkEnd(undefined, false); // else nothing has happened yet that belongs to no organization
+      verifier.checkBeginning();
+      await this.checkRemovedEvents(verifier.chain, ends.firstSeq, verifier);
+      verifier.checkEnd({ seq: ends.lastSeq, hash: ends.lastHash }, hasEventsAfterEnd);
+      return;
+    }
+    const isEmptyInstallation = verifier.chain === INSTALLATION_CHAIN && verifier.eventCount === 0;
+    if (!isEmptyInstallation) verifier.reportMissingStoredEnd();
   }
 
-  /** What stands before the beginning is what a retention that is under way still has to remove, or was put there. */
-  private async goBack(chain: string, firstSeq: number, check: ChainCheck): Promise<void> {
-    for (let rows = await this.chain.before(chain, firstSeq, AT_ONCE); rows.length > 0; rows = await this.chain.before(chain, rows.at(-1)?.seq ?? 0, AT_ONCE)) {
-      for (const row of rows) check.takeGivenUp(row);
+  /**
+   * Checks the events before the beginning of the chain: either a running retention still has to remove them, or
+   * somebody inserted them. The verifier receives them newest first.
+   */
+  private async checkRemovedEvents(chain: string, firstSeq: number, verifier: ChainVerifier): Promise<void> {
+    for (
+      let rows = await this.repository.listBefore(chain, firstSeq, EVENT_BATCH_SIZE);
+      rows.length > 0;
+      rows = await this.repository.listBefore(chain, rows.at(-1)?.seq ?? 0, EVENT_BATCH_SIZE)
+    ) {
+      for (const row of rows) verifier.addRemovedEvent(row);
     }
   }
 
-  private async follow(chain: string, ends: ChainEnds | undefined, expected: ChainPlace | undefined, seen: (events: number) => void): Promise<ChainCheck> {
+  /**
+   * Returns a verifier that has checked the events from the stored beginning to the stored end of the chain. Events
+   * that the server appended after `ends` was read are not checked, because the comparison with the stored end would
+   * fail.
+   */
+  private async verifyEvents(
+    chain: string,
+    ends: ChainEnds | undefined,
+    expectedHead: ChainPosition | undefined,
+    onProgress: (events: number) => void,
+  ): Promise<ChainVerifier> {
     const { firstSeq, firstPrevious, lastSeq } = ends ?? { ...EMPTY_CHAIN, lastSeq: Infinity };
-    const check = new ChainCheck(chain, { seq: firstSeq - 1, hash: firstPrevious }, expected);
-    for await (const rows of this.rows(chain, firstSeq)) {
-      const wanted = rows.filter(({ seq }) => seq <= lastSeq);
-      for (const row of wanted) check.take(row);
-      seen(check.events);
-      if (wanted.length < rows.length) break;
+    const verifier = new ChainVerifier(chain, { seq: firstSeq - 1, hash: firstPrevious }, expectedHead);
+    for await (const rows of this.readRows(chain, firstSeq)) {
+      const rowsUpToEnd = rows.filter(({ seq }) => seq <= lastSeq);
+      for (const row of rowsUpToEnd) verifier.addEvent(row);
+      onProgress(verifier.eventCount);
+      if (rowsUpToEnd.length < rows.length) break;
     }
-    return check;
+    return verifier;
   }
 }

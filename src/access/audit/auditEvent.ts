@@ -1,68 +1,76 @@
 import { hash } from 'node:crypto';
 import { newId } from '../../kernel/ids';
 
-/** Who did it: a caller with a key (or with one that was not recognised), the command line, the server by itself. */
+/**
+ * Who caused the event: a caller with an API key (also with an unknown one), the command line, or the server itself.
+ */
 export type AuditActor = 'key' | 'command_line' | 'server';
 
-/** How it ended; `unknown`: whoever would have told is gone. */
+/** How the change ended; `unknown`: the process stopped before it recorded the outcome. */
 export type AuditOutcome = 'succeeded' | 'refused' | 'failed' | 'unknown';
 
-/** Who and what, before it has an end. Holds names and ids, never a value. */
+/** Who does what; recorded before the outcome is known. Contains names and ids, never a value. */
 export interface AuditSubject {
   readonly id: string;
-  /** The organization; empty for what belongs to none. */
+  /** The organization id; empty for events of the installation. */
   readonly chain: string;
-  /** When it began. */
+  /** When it started, Unix milliseconds. */
   readonly at: number;
   readonly actor: AuditActor;
   readonly keyId: string | undefined;
-  /** Empty: no key was recognised. */
+  /** Empty if no key was recognised. */
   readonly keyPrefix: string;
   readonly userId: string | undefined;
-  /** The address without the port; of the command line the name of the machine's user. */
+  /** The IP address without the port; for the command line the name of the operating system user. */
   readonly peer: string;
   readonly method: string;
-  /** `devices/<id>`; empty: nothing that has an id. */
+  /** For example `devices/<id>`; empty if the event is about nothing that has an id. */
   readonly resource: string;
-  /** The names of the fields that were given. */
+  /** The names of the fields that were set. */
   readonly fields: readonly string[];
   readonly requestId: string;
 }
 
-/** All that an event says but its place in the chain. */
-export interface AuditFacts extends AuditSubject {
+/** The content of an event, without its position in the chain. */
+export interface AuditDetails extends AuditSubject {
   readonly outcome: AuditOutcome;
-  /** Why it was refused or failed; empty: it was not. */
+  /** Why it was refused or failed; empty otherwise. */
   readonly reason: string;
-  /** How many equal attempts it stands for. */
+  /** The number of equal attempts that this event covers. */
   readonly count: number;
 }
 
 /** An event in its chain. */
-export interface AuditEvent extends AuditFacts {
-  /** Its place, from 1, without gaps. */
+export interface AuditEvent extends AuditDetails {
+  /** The position in the chain, starting at 1, without gaps. */
   readonly seq: number;
-  /** SHA-256 of the hash before it and of this event, hex. */
+  /** The SHA-256 hash of the previous hash and this event, in hex. */
   readonly hash: string;
 }
 
-/** The two ends of a chain. */
+/**
+ * The name of the chain for events of the installation, which belong to no organization. All other chains have the name
+ * of their organization id.
+ */
+export const INSTALLATION_CHAIN = '';
+
+/** The first and the last event of a chain. */
 export interface ChainEnds {
-  /** Of the oldest event that is kept. */
+  /** The sequence number of the oldest stored event. */
   readonly firstSeq: number;
-  /** The hash that it goes on from. */
+  /** The hash of the event before the oldest stored event. */
   readonly firstPrevious: string;
   readonly lastSeq: number;
   readonly lastHash: string;
 }
 
-/** The hash that a chain begins with. */
+/** The hash before the first event of a chain. */
 export const CHAIN_START = '0'.repeat(64);
 
-/** A chain that holds nothing yet. */
+/** A chain without events. */
 export const EMPTY_CHAIN: ChainEnds = { firstSeq: 1, firstPrevious: CHAIN_START, lastSeq: 0, lastHash: CHAIN_START };
 
-/** What the hash of an event covers, as the database holds it: `fields` is its JSON text. */
+/** The columns that the hash of an event covers, as stored in the database: `fields` is JSON text. */
 export interface HashedColumns {
   readonly chain: string;
   readonly seq: number;
@@ -82,29 +90,71 @@ export interface HashedColumns {
   readonly count: number;
 }
 
-/** The hash of an event that follows on one with the hash `previous`. */
-export function eventHash(previous: string, e: HashedColumns): string {
-  const covered = [previous, e.chain, e.seq, e.id, e.at, e.actor, e.key_id, e.key_prefix, e.user_id, e.peer, e.method, e.resource, e.fields, e.outcome, e.reason, e.request_id, e.count];
+/** Returns the hash of an event that follows an event with the hash `previousHash`. */
+export function computeEventHash(previousHash: string, columns: HashedColumns): string {
+  const covered = [
+    previousHash,
+    columns.chain,
+    columns.seq,
+    columns.id,
+    columns.at,
+    columns.actor,
+    columns.key_id,
+    columns.key_prefix,
+    columns.user_id,
+    columns.peer,
+    columns.method,
+    columns.resource,
+    columns.fields,
+    columns.outcome,
+    columns.reason,
+    columns.request_id,
+    columns.count,
+  ];
   return hash('sha256', JSON.stringify(covered), 'hex');
 }
 
-/** The first two steps of a resource, by which events are found: `devices/<id>` of `devices/<id>/commands/<id>`. */
-export function subjectOf(resource: string): string {
+/**
+ * Returns the first two segments of a resource, the column by which events are searched: `devices/<id>` for
+ * `devices/<id>/commands/<id>`.
+ */
+export function getSubjectResource(resource: string): string {
   return resource.split('/', 2).join('/');
 }
 
-const LONGEST = 300;
+const MAX_LENGTH = 300;
 
-/** Text that both engines can hold, so that no event can keep those behind it from being written. */
-export function storable(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, '').slice(0, LONGEST).toWellFormed();
+/**
+ * Returns the text in a form that both database engines can store, so that no event blocks later ones: without control
+ * characters, at most 300 UTF-16 code units, well-formed.
+ */
+export function sanitizeForStorage(text: string): string {
+  return text
+    .replaceAll(/\p{Cc}/gu, '')
+    .slice(0, MAX_LENGTH)
+    .toWellFormed();
 }
 
-/** What any database takes of an event: an id of its own, plain characters, no names of fields. */
-export function reducedForm(event: AuditFacts): AuditFacts {
+/** Returns a reduced form of an event that every database accepts: a new id, printable ASCII text, no field names. */
+export function truncateEvent(event: AuditDetails): AuditDetails {
   const { keyId, keyPrefix, userId, peer, method, resource, reason, requestId } = event;
-  const texts = { keyPrefix: plain(keyPrefix), peer: plain(peer), method: plain(method), resource: plain(resource), reason: plain(reason), requestId: plain(requestId) };
-  return { ...event, ...texts, id: newId(), keyId: keyId && plain(keyId), userId: userId && plain(userId), fields: [] };
+  const texts = {
+    keyPrefix: toAscii(keyPrefix),
+    peer: toAscii(peer),
+    method: toAscii(method),
+    resource: toAscii(resource),
+    reason: toAscii(reason),
+    requestId: toAscii(requestId),
+  };
+  return {
+    ...event,
+    ...texts,
+    id: newId(),
+    keyId: keyId && toAscii(keyId),
+    userId: userId && toAscii(userId),
+    fields: [],
+  };
 }
 
-const plain = (text: string): string => text.replaceAll(/[^ -~]/g, '?').slice(0, LONGEST);
+/** Replaces each character that is not printable ASCII with `?` and limits the length. */
+const toAscii = (text: string): string => text.replaceAll(/[^ -~]/g, '?').slice(0, MAX_LENGTH);

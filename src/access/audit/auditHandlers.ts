@@ -1,14 +1,14 @@
 import type { AccessControlServiceServer } from '../../gen/organization_access_control/access_control_service';
 import { fromTimestamp } from '../../kernel/timestamps';
-import type { HandlersOf } from '../../rpc/handlers';
+import type { HandlersOf } from '../../api/pipeline/handlers';
 import { auditEventToMessage, outcomeFromMessage } from './auditMessages';
 import type { AuditQueries } from './auditQueries';
 
-/** The way from the wire to the audit trail and back. */
+/** Handlers for the audit trail. */
 export function auditHandlers(audit: AuditQueries): Pick<HandlersOf<AccessControlServiceServer>, 'listAuditEvents'> {
   return {
     listAuditEvents: async (request, context) => {
-      const wanted = {
+      const filter = {
         from: request.from && fromTimestamp(request.from),
         to: request.to && fromTimestamp(request.to),
         keyId: request.keyId || undefined,
@@ -18,7 +18,13 @@ export function auditHandlers(audit: AuditQueries): Pick<HandlersOf<AccessContro
         outcome: outcomeFromMessage(request.outcome),
         requestId: request.requestId || undefined,
       };
-      const { events, nextPageToken } = await audit.list(context.organizationId, wanted, request.pageSize, request.pageToken, context.signal);
+      const { events, nextPageToken } = await audit.list(
+        context.organizationId,
+        filter,
+        request.pageSize,
+        request.pageToken,
+        context.signal,
+      );
       return { events: events.map(auditEventToMessage), nextPageToken };
     },
   };

@@ -1,26 +1,26 @@
 import type { AuditRow } from './auditRepository';
-import { subjectOf } from './auditEvent';
-import type { ChainPlace } from './chainCheck';
+import { getSubjectResource } from './auditEvent';
+import type { ChainPosition } from './chainVerifier';
 
-/** The first line of a part of an export: which chain it is of, and what its first event goes on from. */
-export interface ExportHead {
+/** The first line of a part of an export: the chain, and the position after which the part continues. */
+interface ExportHead {
   readonly chain: string;
-  readonly after: ChainPlace;
+  readonly after: ChainPosition;
 }
 
-/** The last line of a chain in an export that came to its end. */
-export interface ExportEnd {
+/** The last line of a complete export of a chain. */
+interface ExportEnd {
   readonly chain: string;
-  readonly end: ChainPlace;
+  readonly end: ChainPosition;
 }
 
-/** One event as a line of JSON; all that its hash covers is there. */
-export function lineOf(row: AuditRow): string {
+/** Formats an event as one line of JSON with everything that its hash covers. */
+export function formatLine(row: AuditRow): string {
   return JSON.stringify({
     id: row.id,
     organizationId: row.chain,
     sequence: row.seq,
-    time: timeOf(row.at),
+    time: formatTime(row.at),
     actor: row.actor,
     keyId: row.key_id,
     keyPrefix: row.key_prefix,
@@ -28,7 +28,7 @@ export function lineOf(row: AuditRow): string {
     peer: row.peer,
     method: row.method,
     resource: row.resource,
-    fields: fieldsOf(row.fields),
+    fields: parseFields(row.fields),
     outcome: row.outcome,
     reason: row.reason,
     requestId: row.request_id,
@@ -37,23 +37,26 @@ export function lineOf(row: AuditRow): string {
   });
 }
 
-/** The line that a part begins with. */
-export function headLineOf({ chain, after }: ExportHead): string {
+/** Formats the first line of a part. */
+export function formatHeadLine({ chain, after }: ExportHead): string {
   return JSON.stringify({ chain, after: { seq: after.seq, hash: after.hash } });
 }
 
-/** The line that says where the chain ended. */
-export function endLineOf({ chain, end }: ExportEnd): string {
+/** Formats the last line, which contains the end of the chain. */
+export function formatEndLine({ chain, end }: ExportEnd): string {
   return JSON.stringify({ chain, end: { seq: end.seq, hash: end.hash } });
 }
 
-/** Of a row that somebody spoilt what is there: verifying the export finds it too. */
-function timeOf(at: number): unknown {
+/**
+ * Returns the time as text; for an invalid time of a manipulated row the stored value, so that verification of the
+ * export finds it.
+ */
+function formatTime(at: number): unknown {
   return Number.isNaN(new Date(at).getTime()) ? at : new Date(at).toISOString();
 }
 
-/** The names; of a row that somebody spoilt the text itself. */
-function fieldsOf(text: string): unknown {
+/** Returns the field names; for invalid JSON of a manipulated row the stored text. */
+function parseFields(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -61,30 +64,67 @@ function fieldsOf(text: string): unknown {
   }
 }
 
-/** What a line of an export says; undefined: it is none, or is not written as an export writes it, for example with a property more. */
-export function readLine(line: string): { readonly head: ExportHead } | { readonly end: ExportEnd } | { readonly row: AuditRow } | undefined {
-  const found = findObject(line);
-  if (!found) return undefined;
-  const { chain, after, end } = found;
-  if (typeof chain === 'string' && isPlace(after)) return headLineOf({ chain, after }) === line ? { head: { chain, after } } : undefined;
-  if (typeof chain === 'string' && isPlace(end)) return endLineOf({ chain, end }) === line ? { end: { chain, end } } : undefined;
-  const row = rowIn(found);
-  return row && lineOf(row) === line ? { row } : undefined;
+/**
+ * Parses a line of an export. Returns undefined if the line is not exactly as an export writes it, for example if it
+ * has an additional property: the hash of the event does not cover such a property, so verification would not notice
+ * it.
+ */
+export function readLine(
+  line: string,
+): { readonly head: ExportHead } | { readonly end: ExportEnd } | { readonly row: AuditRow } | undefined {
+  const parsed = parseObject(line);
+  if (!parsed) return undefined;
+  const { chain, after, end } = parsed;
+  if (typeof chain === 'string' && isPosition(after))
+    return formatHeadLine({ chain, after }) === line ? { head: { chain, after } } : undefined;
+  if (typeof chain === 'string' && isPosition(end))
+    return formatEndLine({ chain, end }) === line ? { end: { chain, end } } : undefined;
+  const row = parseRow(parsed);
+  return row && formatLine(row) === line ? { row } : undefined;
 }
 
-function rowIn(found: Readonly<Record<string, unknown>>): AuditRow | undefined {
-  const { organizationId: chain, sequence: seq, time, keyId: key_id, keyPrefix: key_prefix, userId: user_id, requestId: request_id, fields, resource, ...others } = found;
+/**
+ * Returns the table row for the properties of an event line; undefined if the sequence number or the resource has the
+ * wrong type. The caller checks all other properties by formatting the row again.
+ */
+function parseRow(parsed: Readonly<Record<string, unknown>>): AuditRow | undefined {
+  const {
+    organizationId: chain,
+    sequence: seq,
+    time,
+    keyId: key_id,
+    keyPrefix: key_prefix,
+    userId: user_id,
+    requestId: request_id,
+    fields,
+    resource,
+    ...otherProperties
+  } = parsed;
   if (!Number.isSafeInteger(seq) || typeof resource !== 'string') return undefined;
-  const row = { ...others, chain, seq, at: typeof time === 'string' ? Date.parse(time) : time, key_id, key_prefix, user_id, request_id, resource, fields: JSON.stringify(fields), subject: subjectOf(resource) };
+  const row = {
+    ...otherProperties,
+    chain,
+    seq,
+    at: typeof time === 'string' ? Date.parse(time) : time,
+    key_id,
+    key_prefix,
+    user_id,
+    request_id,
+    resource,
+    fields: JSON.stringify(fields),
+    subject: getSubjectResource(resource),
+  };
   return row as unknown as AuditRow;
 }
 
-function isPlace(value: unknown): value is ChainPlace {
+/** Whether the value is an object with a sequence number and a hash. */
+function isPosition(value: unknown): value is ChainPosition {
   if (typeof value !== 'object' || value === null || !('seq' in value) || !('hash' in value)) return false;
   return Number.isSafeInteger(value.seq) && typeof value.hash === 'string';
 }
 
-function findObject(line: string): Readonly<Record<string, unknown>> | undefined {
+/** Parses JSON; undefined if the text is invalid JSON or not an object. */
+function parseObject(line: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;

@@ -1,4 +1,8 @@
-import { AuditActor as ActorMessage, AuditOutcome as OutcomeMessage, type AuditEvent as AuditEventMessage } from '../../gen/organization_access_control/access_control_service';
+import {
+  AuditActor as ActorMessage,
+  AuditOutcome as OutcomeMessage,
+  type AuditEvent as AuditEventMessage,
+} from '../../gen/organization_access_control/access_control_service';
 import { toTimestamp } from '../../kernel/timestamps';
 import type { AuditActor, AuditEvent, AuditOutcome } from './auditEvent';
 
@@ -15,7 +19,7 @@ const OUTCOMES: Readonly<Record<AuditOutcome, OutcomeMessage>> = {
   unknown: OutcomeMessage.AUDIT_OUTCOME_UNKNOWN,
 };
 
-/** An event on the wire. */
+/** Converts an event to its message. */
 export function auditEventToMessage(event: AuditEvent): AuditEventMessage {
   return {
     id: event.id,
@@ -38,7 +42,7 @@ export function auditEventToMessage(event: AuditEvent): AuditEventMessage {
   };
 }
 
-/** An outcome from the wire; undefined where none is named. */
+/** Converts the outcome of a message; undefined if it is not set. */
 export function outcomeFromMessage(message: OutcomeMessage): AuditOutcome | undefined {
   return (Object.keys(OUTCOMES) as AuditOutcome[]).find((outcome) => OUTCOMES[outcome] === message);
 }

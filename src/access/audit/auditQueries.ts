@@ -1,48 +1,85 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Database } from '../../database';
-import { pageSize, type Cursors } from '../../kernel/pages';
+import { getPageSize, type Cursors } from '../../kernel/pages';
 import type { AuditEvent } from './auditEvent';
 import { AuditListRepository, type AuditFilter, type AuditPosition } from './auditListRepository';
-import type { AuditTrail } from './auditTrail';
+import type { AuditLog } from './auditLog';
 
-/** Events that one look may read: a few milliseconds. */
-const LOOKS = 2000;
+/** The maximum number of events that one query scans: a few milliseconds. */
+const MAX_SCANNED_EVENTS = 2000;
 
-/** Lists the events of an organization. */
+/** Lists the audit events of an organization. */
 export class AuditQueries {
   constructor(
     private readonly deps: {
       readonly database: Database;
       readonly cursors: Cursors;
-      readonly trail: AuditTrail;
-      /** The gRPC paths of the methods of a name; of anything else just that. */
-      readonly methodsNamed: (name: string) => readonly string[];
+      readonly trail: AuditLog;
+      /** Returns the gRPC paths of the methods with a name; for any other text the text itself. */
+      readonly findMethodPaths: (name: string) => readonly string[];
     },
   ) {}
 
-  /** Newest first; what had ended by now is there, unless the database cannot write it. `method`: a gRPC path, the name of a method alone, or words of the command line. Throws validation_failed. */
-  async list(organizationId: string, wanted: Omit<AuditFilter, 'methods'> & { readonly method: string | undefined }, size: number | undefined, token: string, signal: AbortSignal): Promise<{ events: readonly AuditEvent[]; nextPageToken: string }> {
+  /**
+   * Lists events, newest first. It includes all changes that have ended, unless the database is not writable. `method`:
+   * a gRPC path, the name of a method, or the words of a command. Throws validation_failed.
+   */
+  async list(
+    organizationId: string,
+    query: Omit<AuditFilter, 'methods'> & { readonly method: string | undefined },
+    size: number | undefined,
+    token: string,
+    signal: AbortSignal,
+  ): Promise<{ events: readonly AuditEvent[]; nextPageToken: string }> {
     const { cursors, trail, database } = this.deps;
-    const { method, ...others } = wanted;
-    const filter: AuditFilter = { ...others, methods: method === undefined ? undefined : this.methodsOf(method) };
-    const list = ['audit-events', organizationId, JSON.stringify([wanted.from, wanted.to, wanted.keyId, wanted.userId, method, wanted.resource, wanted.outcome, wanted.requestId])];
-    let position = cursors.decode<AuditPosition>(list, token, 'pageToken');
-    // Where nothing can be written, what is sealed can be read all the same: a full disk hides no trail. The log says what waits.
+    const { method, ...otherFilters } = query;
+    const filter: AuditFilter = {
+      ...otherFilters,
+      methods: method === undefined ? undefined : this.findPaths(method),
+    };
+    const cursorScope = [
+      'audit-events',
+      organizationId,
+      JSON.stringify([
+        query.from,
+        query.to,
+        query.keyId,
+        query.userId,
+        method,
+        query.resource,
+        query.outcome,
+        query.requestId,
+      ]),
+    ];
+    let position = cursors.decode<AuditPosition>(cursorScope, token, 'pageToken');
+    // If the database is not writable, stored events are still readable, for example when the disk is full. The log
+    // reports the waiting events.
     await trail.flush().catch(() => {});
-    const most = pageSize(size);
-    const events: AuditEvent[] = [];
+    const maxEvents = getPageSize(size);
+    const events: AuditEvent[] = []; // one more than the page, if there is a next page
     const repository = new AuditListRepository(database.db);
     do {
       signal.throwIfAborted();
-      const found = await repository.find(organizationId, filter, position, most + 1 - events.length, LOOKS);
+      const found = await repository.find(
+        organizationId,
+        filter,
+        position,
+        maxEvents + 1 - events.length,
+        MAX_SCANNED_EVENTS,
+      );
       events.push(...found.events);
-      position = found.stopped;
-      await new Promise((resolve) => setImmediate(resolve)); // others have their turn
-    } while (position && events.length <= most);
-    const last = events.length > most ? events[most - 1] : undefined;
-    return { events: events.slice(0, most), nextPageToken: last ? cursors.encode(list, { at: last.at, seq: last.seq }) : '' };
+      position = found.nextPosition;
+      await setImmediate(); // lets other work run
+    } while (position && events.length <= maxEvents);
+    const lastOfPage = events.length > maxEvents ? events[maxEvents - 1] : undefined;
+    return {
+      events: events.slice(0, maxEvents),
+      nextPageToken: lastOfPage ? cursors.encode(cursorScope, { at: lastOfPage.at, seq: lastOfPage.seq }) : '',
+    };
   }
 
-  private methodsOf(name: string): readonly string[] {
-    return name.includes('/') ? [name] : this.deps.methodsNamed(name);
+  /** Returns the gRPC paths that a method filter covers. A name with `/` is a path already. */
+  private findPaths(name: string): readonly string[] {
+    return name.includes('/') ? [name] : this.deps.findMethodPaths(name);
   }
 }

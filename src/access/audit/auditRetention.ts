@@ -1,86 +1,127 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
 import { AuditChainRepository } from './auditChainRepository';
-import { AuditRepository } from './auditRepository';
-import { removedText } from './removedEvents';
-import { RETENTION, serverEvent } from './serverEvents';
+import { AuditRepository, type AuditRow } from './auditRepository';
+import { formatRemovedEvents } from './removedEvents';
+import { RETENTION, createServerEvent } from './serverEvents';
 
-const A_DAY = 24 * 60 * 60_000;
-/** Events of one look or one transaction: a few milliseconds. */
-const AT_ONCE = 250;
+const DAY_MS = 24 * 60 * 60_000;
+/** Events per query or transaction: a few milliseconds. */
+const DELETE_BATCH_SIZE = 250;
 
-/** The last event that is over its time. */
-interface LastOver {
+/** The last event that is older than the retention time. */
+interface LastExpired {
   readonly seq: number;
   readonly hash: string;
-  /** When the newest of those up to there began. */
+  /** When the newest of the events up to this one started, Unix milliseconds. */
   readonly newest: number;
 }
 
 /**
- * Removes the oldest events of each chain, from its beginning. First the chain is made to begin later, and an event of the server says up
- * to where and by which hash it goes on, both in one transaction; then what lies before is removed in small steps, after a crash by the
- * next run. `verify` accepts no other beginning.
+ * Deletes the oldest events of each chain, which is the audit trail of one organization or of the installation. One
+ * transaction moves the beginning of the chain and appends a server event with the range that is removed and the hash
+ * from which the chain continues. Then the events before the beginning are deleted in small batches; after a crash the
+ * next run deletes the rest. Verification accepts no other beginning.
  */
 export class AuditRetention {
-  constructor(private readonly deps: { readonly database: Database; readonly clock: Clock; readonly log: Logger; readonly retentionDays: number }) {}
+  constructor(
+    private readonly deps: {
+      readonly database: Database;
+      readonly clock: Clock;
+      readonly log: Logger;
+      readonly retentionDays: number;
+    },
+  ) {}
 
-  /** Shortens every chain whose oldest event is a day over its time. `signal`: stop between two steps. */
+  /**
+   * Shortens every chain whose oldest event exceeds the retention time by a day. `signal`: stops between two batches.
+   */
   async run(signal: AbortSignal): Promise<void> {
     const { database, clock } = this.deps;
     const chains = new AuditChainRepository(database.db);
-    const cutoff = clock.now() - this.deps.retentionDays * A_DAY;
-    for (let chain = await chains.next(undefined); chain !== undefined && !signal.aborted; chain = await chains.next(chain)) {
+    const cutoff = clock.now() - this.deps.retentionDays * DAY_MS;
+    for (
+      let chain = await chains.findNextChain(undefined);
+      chain !== undefined && !signal.aborted;
+      chain = await chains.findNextChain(chain)
+    ) {
       await this.shorten(chain, cutoff, signal);
     }
   }
 
+  /**
+   * Moves the beginning of a chain after the last event that started before `cutoff` (Unix milliseconds), and deletes
+   * the events before the beginning, including those that an earlier run left.
+   */
   private async shorten(chain: string, cutoff: number, signal: AbortSignal): Promise<void> {
     const { database, log } = this.deps;
     const chains = new AuditChainRepository(database.db);
-    const ends = await chains.ends(chain);
-    if (!ends) return; // something is wrong with it, and all of it is needed to say what
-    const last = await this.lastOver(chain, ends.firstSeq, cutoff, signal);
-    const isGivenUp = last !== undefined && (await this.giveUp(chain, last));
-    for (let removed = AT_ONCE; removed === AT_ONCE && !signal.aborted; await turn()) removed = await chains.removeBefore(chain, isGivenUp ? last.seq + 1 : ends.firstSeq, AT_ONCE);
-    if (isGivenUp) log.info({ organization_id: chain, first: ends.firstSeq, last: last.seq }, 'audit.retention');
+    const ends = await chains.readEnds(chain);
+    if (!ends) return; // the chain is corrupt, and verification needs all of it
+    const lastExpired = await this.findLastExpired(chain, ends.firstSeq, cutoff, signal);
+    const isShortened = lastExpired !== undefined && (await this.moveBeginning(chain, lastExpired));
+    const firstRemaining = isShortened ? lastExpired.seq + 1 : ends.firstSeq;
+    let deletedCount = DELETE_BATCH_SIZE; // a smaller number means that nothing is left to delete
+    while (deletedCount === DELETE_BATCH_SIZE && !signal.aborted) {
+      deletedCount = await chains.removeBefore(chain, firstRemaining, DELETE_BATCH_SIZE);
+      await setImmediate(); // lets other work run
+    }
+    if (isShortened)
+      log.info({ organization_id: chain, first: ends.firstSeq, last: lastExpired.seq }, 'audit.retention');
   }
 
-  /** The last of the events at the beginning that are over their time; undefined: not even the first is, by a day. */
-  private async lastOver(chain: string, firstSeq: number, cutoff: number, signal: AbortSignal): Promise<LastOver | undefined> {
+  /**
+   * Returns the last of the oldest events that exceed the retention time; undefined if the oldest event does not exceed
+   * it by a day, so that each chain is shortened at most once a day. Stops at the first younger event, because a chain
+   * may only lose events at its beginning.
+   */
+  private async findLastExpired(
+    chain: string,
+    firstSeq: number,
+    cutoff: number,
+    signal: AbortSignal,
+  ): Promise<LastExpired | undefined> {
     const chains = new AuditChainRepository(this.deps.database.db);
-    let last: LastOver = NOTHING;
-    for (let at = firstSeq; ; at += AT_ONCE) {
-      const rows = await chains.from(chain, at, AT_ONCE);
-      if (at === firstSeq && (rows[0]?.at ?? Infinity) >= cutoff - A_DAY) return undefined;
+    let lastExpired: LastExpired | undefined;
+    // The sequence numbers of a chain have no gaps, so each batch starts where the previous one ended.
+    for (let batchStart = firstSeq; ; batchStart += DELETE_BATCH_SIZE) {
+      const rows = await chains.listFrom(chain, batchStart, DELETE_BATCH_SIZE);
+      const isFirstBatch = batchStart === firstSeq;
+      const oldestAt = rows[0]?.at ?? Infinity;
+      if (isFirstBatch && oldestAt >= cutoff - DAY_MS) return undefined;
       for (const row of rows) {
-        if (row.at >= cutoff) return found(last);
-        last = { seq: row.seq, hash: row.hash, newest: Math.max(row.at, last.newest) };
+        if (row.at >= cutoff) return lastExpired;
+        lastExpired = addExpired(lastExpired, row);
       }
-      if (rows.length < AT_ONCE || signal.aborted) return found(last);
-      await turn();
+      if (rows.length < DELETE_BATCH_SIZE || signal.aborted) return lastExpired;
+      await setImmediate(); // lets other work run
     }
   }
 
-  /** False: another process has shortened the chain that far meanwhile. */
-  private async giveUp(chain: string, last: LastOver): Promise<boolean> {
+  /** Moves the beginning of a chain. Returns false if another process has already moved it that far. */
+  private async moveBeginning(chain: string, lastExpired: LastExpired): Promise<boolean> {
     const { database, clock, retentionDays } = this.deps;
     return await database.transaction(async (db) => {
       const repository = new AuditRepository(db);
-      const ends = await repository.lock(chain);
-      if (last.seq < ends.firstSeq) return false;
-      await repository.append(chain, ends, [serverEvent(clock.now(), chain, RETENTION, removedText({ first: ends.firstSeq, ...last, days: retentionDays }))]);
-      await new AuditChainRepository(db).beginAfter(chain, last);
+      const ends = await repository.lockChain(chain);
+      if (lastExpired.seq < ends.firstSeq) return false;
+      await repository.appendEvents(chain, ends, [
+        createServerEvent(
+          clock.now(),
+          chain,
+          RETENTION,
+          formatRemovedEvents({ first: ends.firstSeq, ...lastExpired, days: retentionDays }),
+        ),
+      ]);
+      await new AuditChainRepository(db).moveBeginning(chain, lastExpired);
       return true;
     });
   }
 }
 
-const NOTHING: LastOver = { seq: 0, hash: '', newest: 0 };
-const found = (last: LastOver): LastOver | undefined => (last === NOTHING ? undefined : last);
-
-/** Lets others have their turn. */
-async function turn(): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
+/** Returns the last expired event after one more expired row. `previous`: undefined for the first row. */
+function addExpired(previous: LastExpired | undefined, { seq, hash, at }: AuditRow): LastExpired {
+  return { seq, hash, newest: Math.max(at, previous?.newest ?? 0) };
 }

@@ -2,27 +2,43 @@ import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import { SettingsRepository } from '../settingsRepository';
 import { AuditChainRepository } from './auditChainRepository';
+import { INSTALLATION_CHAIN } from './auditEvent';
 import { AuditRepository } from './auditRepository';
-import { serverEvent } from './serverEvents';
-
-/** The `method` of the first event of an organization that was made before there was a trail, or by a server that was killed just then. */
-const BEGINS = 'audit trail begins';
-const ONCE = 'audit_chains_opened_at';
-const AT_ONCE = 500;
+import { createServerEvent } from './serverEvents';
 
 /**
- * Gives each organization from before the trail a chain, once ever: from then on one without a chain has lost it, and verifying says so.
- * Later only to those that may have been made by whoever was killed before the event of it was in a chain.
+ * The `method` of the first event of an organization that was created before the audit trail existed, or by a process
+ * that was killed before it wrote the first event.
+ */
+const FIRST_EVENT_METHOD = 'audit trail begins';
+const OPENED_SETTING = 'audit_chains_opened_at';
+const CHAIN_BATCH_SIZE = 500;
+
+/**
+ * Creates a chain (an audit trail) for each organization from before the audit trail existed. This happens once;
+ * afterwards an organization without a chain is an error that verification reports. Later runs only create chains for
+ * organizations whose creating process may have been killed before it wrote the first event.
  */
 export async function openChains(database: Database, clock: Clock): Promise<void> {
   await database.transaction(async (db) => {
     const chains = new AuditChainRepository(db);
     const events = new AuditRepository(db);
-    const isFirst = (await chains.isAnyOrganization()) && (await new SettingsRepository(db).claim(ONCE, String(clock.now())));
-    const since = isFirst ? 0 : await chains.oldestPending('');
-    if (since === undefined) return;
-    for (let ids = await chains.organizationsWithout('', AT_ONCE, since); ids.length > 0; ids = await chains.organizationsWithout(ids.at(-1) ?? '', AT_ONCE, since)) {
-      for (const id of ids) await events.append(id, await events.lock(id), [serverEvent(clock.now(), id, BEGINS, `organizations/${id}`)]);
+    const isFirstRun =
+      (await chains.hasAnyOrganization()) &&
+      (await new SettingsRepository(db).claim(OPENED_SETTING, String(clock.now())));
+    // While a creation is pending, its organization may exist without a chain. The pending change is in the chain of
+    // the installation.
+    const createdSince = isFirstRun ? 0 : await chains.findOldestPendingTime(INSTALLATION_CHAIN);
+    if (createdSince === undefined) return; // no creation is pending
+    for (
+      let ids = await chains.listOrganizationsWithoutChain('', CHAIN_BATCH_SIZE, createdSince);
+      ids.length > 0;
+      ids = await chains.listOrganizationsWithoutChain(ids.at(-1) ?? '', CHAIN_BATCH_SIZE, createdSince)
+    ) {
+      for (const id of ids)
+        await events.appendEvents(id, await events.lockChain(id), [
+          createServerEvent(clock.now(), id, FIRST_EVENT_METHOD, `organizations/${id}`),
+        ]);
     }
   });
 }

@@ -1,20 +1,23 @@
 import { newId } from '../../kernel/ids';
-import { storable, type AuditFacts } from './auditEvent';
+import { INSTALLATION_CHAIN, sanitizeForStorage, type AuditDetails } from './auditEvent';
 
-const ORGANIZATION = /^organizations\/([^/]+)$/;
+// The resource of an organization itself, not of a record in it.
+const ORGANIZATION_RESOURCE = /^organizations\/([^/]+)$/;
 
-/** A resource as a chain may hold it: an organization's tells of no other organization. */
-export function resourceIn(chain: string, resource: string): string {
-  const named = ORGANIZATION.exec(resource)?.[1];
-  return chain === '' || named === undefined || named === chain ? storable(resource) : '';
+/** Returns a resource as it may appear in a chain: the chain of an organization names no other organization. */
+export function filterResource(chain: string, resource: string): string {
+  const organizationId = ORGANIZATION_RESOURCE.exec(resource)?.[1];
+  const namesOtherOrganization = organizationId !== undefined && organizationId !== chain;
+  return namesOtherOrganization && chain !== INSTALLATION_CHAIN ? '' : sanitizeForStorage(resource);
 }
 
 /**
- * An event with what its organization has of it: that it was made or deleted stands in the chain of none, where those of the whole
- * installation look, and in its own. There the key is told by its beginning alone, since it belongs to another organization.
+ * Returns an event, and a copy for the chain of the organization that was created or deleted, if any. The original
+ * belongs to the chain of the installation. The copy contains only the prefix of the key, because the key belongs to
+ * another organization.
  */
-export function withCopy(event: AuditFacts): readonly AuditFacts[] {
-  if (event.chain !== '' || event.outcome !== 'succeeded') return [event];
-  const chain = ORGANIZATION.exec(event.resource)?.[1];
+export function withOrganizationCopy(event: AuditDetails): readonly AuditDetails[] {
+  if (event.chain !== INSTALLATION_CHAIN || event.outcome !== 'succeeded') return [event];
+  const chain = ORGANIZATION_RESOURCE.exec(event.resource)?.[1];
   return chain === undefined ? [event] : [event, { ...event, id: newId(), chain, keyId: undefined }];
 }

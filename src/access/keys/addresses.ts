@@ -2,74 +2,106 @@ import ipaddr from 'ipaddr.js';
 import type { Violation } from '../../kernel/errors';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
-/** The first address and how many bits all of them share with it. */
+/** The first address of a network, and its prefix length in bits. */
 type Network = readonly [Address, number];
 
+/** The length of the prefix `::ffff:` in bits, with which an IPv4 address is written as IPv6. */
 const MAPPED_BITS = 96;
-const EXAMPLES = 'give an address as 192.0.2.10 or 2001:db8::1, or a network as 192.0.2.0/24 or 2001:db8::/32';
+const EXAMPLES = 'use an address such as 192.0.2.10 or 2001:db8::1, or a network such as 192.0.2.0/24 or 2001:db8::/32';
 
-/** A list of addresses and networks in their one spelling, without those that stand there twice, and what is wrong with it; `field` is the list's name. */
-export function readAddresses(texts: readonly string[], field: string): { addresses: string[]; violations: Violation[] } {
-  const read = texts.map((text) => readNetwork(text));
-  const violations = read.flatMap((one, at) => (typeof one === 'string' ? [{ field: `${field}[${at}]`, description: one }] : []));
-  return { addresses: [...new Set(read.flatMap((one) => (typeof one === 'string' ? [] : [networkText(one)])))], violations };
+/**
+ * Parses a list of addresses and networks. Returns them in canonical form without duplicates, and the violations;
+ * `field` is the name of the list.
+ */
+export function readAddresses(
+  texts: readonly string[],
+  field: string,
+): { addresses: string[]; violations: Violation[] } {
+  const results = texts.map((text) => parseNetwork(text));
+  const violations = results.flatMap((result, index) =>
+    typeof result === 'string' ? [{ field: `${field}[${index}]`, description: result }] : [],
+  );
+  return {
+    addresses: [...new Set(results.flatMap((result) => (typeof result === 'string' ? [] : [formatNetwork(result)])))],
+    violations,
+  };
 }
 
 /**
- * Tells whether an address is in one of these addresses and networks; none: every one is. An IPv4 address that is written as IPv6
- * (`::ffff:192.0.2.1`) is the IPv4 address. What is no address is in none. Assumes texts of `readAddresses`.
+ * Returns a function that checks whether an address is in one of the addresses and networks; an empty list allows every
+ * address. An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) counts as the IPv4 address. Text that is not an address
+ * is in none. Expects texts from `readAddresses`.
  */
-export function compileAddresses(list: readonly string[]): (address: string) => boolean {
+export function compileAddressCheck(list: readonly string[]): (address: string) => boolean {
   if (list.length === 0) return () => true;
-  const networks = list.map(networkOf);
+  const networks = list.map(parseStoredNetwork);
   return (text) => {
-    const [bare = ''] = text.split('%'); // a link-local address may name its interface
-    if (!ipaddr.isValid(bare)) return false;
-    const address = ipaddr.process(bare);
+    const [addressText = ''] = text.split('%'); // a link-local address may contain its interface
+    if (!ipaddr.isValid(addressText)) return false;
+    const address = ipaddr.process(addressText); // converts an IPv4 address written as IPv6
     return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));
   };
 }
 
-/** Whether all of one address or network lies in another. Assumes texts of `readAddresses`. */
+/** Whether an address or network is completely inside another one. Expects texts from `readAddresses`. */
 export function isWithin(inner: string, outer: string): boolean {
-  const [network, bits] = networkOf(inner);
-  const [around, aroundBits] = networkOf(outer);
-  return network.kind() === around.kind() && bits >= aroundBits && network.match(around, aroundBits);
+  const [innerAddress, innerBits] = parseStoredNetwork(inner);
+  const [outerAddress, outerBits] = parseStoredNetwork(outer);
+  return (
+    innerAddress.kind() === outerAddress.kind() && innerBits >= outerBits && innerAddress.match(outerAddress, outerBits)
+  );
 }
 
-function networkOf(text: string): Network {
-  const read = readNetwork(text);
-  if (typeof read === 'string') throw new Error(`a stored address ${read}`);
-  return read;
+/** Returns the network that a peer is counted by: an IPv4 address, or the first 64 bits of an IPv6 address. */
+export function getPeerNetwork(peer: string): string {
+  const [addressText = ''] = peer.split('%'); // a link-local address may contain its interface
+  if (!addressText.includes(':') || !ipaddr.IPv6.isValid(addressText)) return peer;
+  return ipaddr.IPv6.parse(addressText).parts.slice(0, 4).join(':');
 }
 
-/** The network of a text (a single address is one of all bits), or what is wrong with it. */
-function readNetwork(text: string): Network | string {
-  const wrong = `${JSON.stringify(text)} is neither an address nor a network; ${EXAMPLES}`;
-  // Of the spellings of IPv4 only the one of four decimal numbers: `010.0.0.1` and `1.2` mean something else to everybody.
-  if (text.includes('%') || (!text.includes(':') && !ipaddr.IPv4.isValidFourPartDecimal(text.split('/', 1)[0] ?? ''))) return wrong;
-  if (!text.includes('/')) return ipaddr.isValid(text) ? whole(ipaddr.process(text)) : wrong;
-  if (!ipaddr.isValidCIDR(text)) return wrong;
+/** Parses a stored address or network. Throws if it is invalid, which stored values never are. */
+function parseStoredNetwork(text: string): Network {
+  const network = parseNetwork(text);
+  if (typeof network === 'string') throw new Error(`invalid stored address: ${network}`);
+  return network;
+}
+
+/** Parses an address (a network with all bits) or a network. If it is invalid, returns the error text instead. */
+function parseNetwork(text: string): Network | string {
+  const error = `${JSON.stringify(text)} is neither an address nor a network: ${EXAMPLES}`;
+  const [addressText = ''] = text.split('/', 1);
+  const isIPv6 = text.includes(':');
+  // IPv4 must be four decimal numbers: other programs interpret variants such as `010.0.0.1` and `1.2` differently.
+  if (!isIPv6 && !ipaddr.IPv4.isValidFourPartDecimal(addressText)) return error;
+  if (text.includes('%')) return error; // a link-local address with its interface
+  if (!text.includes('/')) return ipaddr.isValid(text) ? toSingleAddressNetwork(ipaddr.process(text)) : error;
+  if (!ipaddr.isValidCIDR(text)) return error;
   const [address, bits] = ipaddr.parseCIDR(text);
-  const first = address.kind() === 'ipv4' ? ipaddr.IPv4.networkAddressFromCIDR(text) : ipaddr.IPv6.networkAddressFromCIDR(text);
-  if (first.toString() !== address.toString()) return `${JSON.stringify(text)} has bits behind its prefix; give ${networkText(simple([first, bits]))}, or the address alone`;
-  return simple([address, bits]);
+  const firstAddress =
+    address.kind() === 'ipv4' ? ipaddr.IPv4.networkAddressFromCIDR(text) : ipaddr.IPv6.networkAddressFromCIDR(text);
+  if (firstAddress.toString() !== address.toString())
+    return `${JSON.stringify(text)} has bits set after its prefix: use ${formatNetwork(unmapIPv4([firstAddress, bits]))}, or the address without a prefix`;
+  return unmapIPv4([address, bits]);
 }
 
-function whole(address: Address): Network {
-  return [address, bitsOf(address)];
+/** Returns the network that contains only this address. */
+function toSingleAddressNetwork(address: Address): Network {
+  return [address, getAddressBits(address)];
 }
 
-function bitsOf(address: Address): number {
+function getAddressBits(address: Address): number {
   return address.kind() === 'ipv4' ? 32 : 128;
 }
 
-/** IPv4 written as IPv6 is IPv4. */
-function simple([address, bits]: Network): Network {
-  return bits >= MAPPED_BITS && address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? [address.toIPv4Address(), bits - MAPPED_BITS] : [address, bits];
+/** Converts an IPv4 network that is written as IPv6 to IPv4. */
+function unmapIPv4([address, bits]: Network): Network {
+  return bits >= MAPPED_BITS && address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()
+    ? [address.toIPv4Address(), bits - MAPPED_BITS]
+    : [address, bits];
 }
 
-function networkText([address, bits]: Network): string {
+/** Formats a network in canonical form; a network of one address as the address alone. */
+function formatNetwork([address, bits]: Network): string {
   const text = address instanceof ipaddr.IPv6 ? address.toRFC5952String() : address.toString();
-  return bits === bitsOf(address) ? text : `${text}/${bits}`;
+  return bits === getAddressBits(address) ? text : `${text}/${bits}`;
 }

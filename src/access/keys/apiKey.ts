@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Reach } from '../../kernel/reach';
+import type { ResourceScope } from '../../kernel/resourceScope';
 
-/** What is kept of a key; never the key itself. Times are Unix milliseconds. */
+/** The stored record of a key; it does not contain the key itself. Times are Unix milliseconds. */
 export interface ApiKey {
   readonly id: string;
   readonly organizationId: string;
@@ -11,97 +11,119 @@ export interface ApiKey {
   /** `plr_` and the first 6 characters of the secret. */
   readonly prefix: string;
   readonly scopes: readonly string[];
-  /** The gateway connections that it may attach to; empty with `allConnections`. */
+  /** The gateway connections that the key may attach to; empty with `allConnections`. */
   readonly connectionIds: readonly string[];
   readonly allConnections: boolean;
-  /** For people; may be empty. */
+  /** A note for users; may be empty. */
   readonly note: string;
-  /** Undefined: it reaches the whole organization. */
+  /** Undefined if the key can access the whole organization. */
   readonly restrictions: KeyRestrictions | undefined;
-  /** Addresses and networks that it may be used from, in their one spelling; none: all. */
+  /** The addresses and networks that the key may be used from, in canonical form; empty: all. */
   readonly allowedAddresses: readonly string[];
-  /** The key that it took the place of; empty: none. */
+  /** The id of the key that this one replaced; empty if none. */
   readonly rotatedFrom: string;
-  /** Made on the command line: may act on the whole installation. */
+  /** Created on the command line: the key may manage the complete installation. */
   readonly isAdmin: boolean;
-  /** Counts the changes from 1; the etag is made of it. */
+  /**
+   * The key has the rights of an owner while its user is an owner: it was created by an owner, by the user, or on the
+   * command line.
+   */
+  readonly canActAsOwner: boolean;
+  /** The number of changes, starting at 1. The etag is derived from it. */
   readonly revision: number;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Undefined: never. */
+  /** Undefined if the key does not expire. */
   readonly expiresAt: number | undefined;
   readonly revokedAt: number | undefined;
-  /** To the minute; it lags by up to one. */
+  /** Rounded down to the minute; stored up to one minute late. */
   readonly lastUsedAt: number | undefined;
-  /** Empty: never used. */
+  /** Empty if the key was never used. */
   readonly lastUsedAddress: string;
 }
 
-/** What a key is limited to, by ids; an empty list does not limit, and not all three are empty. */
+/**
+ * The devices and commands that a key is limited to, by ids. An empty list does not limit; at least one list is not
+ * empty.
+ */
 export interface KeyRestrictions {
   readonly deviceIds: readonly string[];
-  /** All devices that are bound to them. */
+  /** All devices that are bound to these connections. */
   readonly connectionIds: readonly string[];
   readonly commandIds: readonly string[];
 }
 
-/** What a new key may do. */
+/** The permissions of a new key. */
 export interface KeyGrant {
   readonly scopes: readonly string[];
   readonly connectionIds: readonly string[];
   readonly allConnections: boolean;
   readonly restrictions: KeyRestrictions | undefined;
-  /** Addresses and networks; none: all. */
+  /** Addresses and networks; empty: all. */
   readonly allowedAddresses: readonly string[];
-  /** Unix milliseconds; undefined: never. */
+  /** Unix milliseconds; undefined if the key does not expire. */
   readonly expiresAt: number | undefined;
 }
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PREFIX = 'plr_';
 const SECRET_BYTES = 32;
+/** 43 digits of base62 hold 256 bits. */
 const SECRET_DIGITS = 43;
+/** 6 digits of base62 hold the 32 bits of a CRC32. */
 const CHECKSUM_DIGITS = 6;
-const FORM = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIGITS}}$`);
+/** The number of digits of the secret that may be shown, so that users can tell their keys apart. */
+const SHOWN_DIGITS = 6;
+const BASE = BigInt(DIGITS.length);
+const FORMAT = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIGITS}}$`);
 
-/** A new key: `plr_`, 32 random bytes in base62 (43 digits), the CRC32 of all that in base62 (6 digits). */
+/** Creates a new key: `plr_`, 32 random bytes in base62 (43 digits), and the CRC32 of both in base62 (6 digits). */
 export function newKeyText(): string {
   const secret = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);
-  const body = PREFIX + base62(secret, SECRET_DIGITS);
-  return body + checksum(body);
+  const body = PREFIX + toBase62(secret, SECRET_DIGITS);
+  return body + computeChecksum(body);
 }
 
-/** Whether a text can be a key at all: its form and its checksum. A mistyped key is refused here, without a look-up. */
+/** Whether the format and the checksum of a key are valid. This rejects mistyped keys without a database query. */
 export function isWellFormed(text: string): boolean {
-  if (!FORM.test(text)) return false;
+  if (!FORMAT.test(text)) return false;
   const body = text.slice(0, -CHECKSUM_DIGITS);
-  return text === body + checksum(body);
+  return text === body + computeChecksum(body);
 }
 
-/** SHA-256 of the whole key in hex: the only form that is stored. */
+/** Returns the SHA-256 hash of the whole key in hex, the only form that is stored. */
 export function hashKey(text: string): string {
   return hash('sha256', text, 'hex');
 }
 
-/** What may be shown and logged of a key. */
-export function prefixOf(text: string): string {
-  return text.slice(0, PREFIX.length + 6);
+/** Returns the part of a key that may be shown and logged. */
+export function getPrefix(text: string): string {
+  return text.slice(0, PREFIX.length + SHOWN_DIGITS);
 }
 
-/** What a key with these restrictions reaches; undefined: its organization. */
-export function reachOf(restrictions: KeyRestrictions | undefined): Reach | undefined {
+/**
+ * Returns the devices and commands that a key with these restrictions can access; undefined: everything in its
+ * organization.
+ */
+export function toResourceScope(restrictions: KeyRestrictions | undefined): ResourceScope | undefined {
   if (!restrictions) return undefined;
   const { deviceIds, connectionIds, commandIds } = restrictions;
-  const byDevice = deviceIds.length > 0 || connectionIds.length > 0;
-  return { devices: byDevice ? { ids: new Set(deviceIds), connectionIds: new Set(connectionIds) } : undefined, commands: commandIds.length > 0 ? new Set(commandIds) : undefined };
+  const hasDeviceLimit = deviceIds.length > 0 || connectionIds.length > 0;
+  return {
+    devices: hasDeviceLimit ? { ids: new Set(deviceIds), connectionIds: new Set(connectionIds) } : undefined,
+    commands: commandIds.length > 0 ? new Set(commandIds) : undefined,
+  };
 }
 
-function checksum(body: string): string {
-  return base62(BigInt(crc32(body)), CHECKSUM_DIGITS);
+/** Returns the CRC32 of the text as base62 digits. */
+function computeChecksum(body: string): string {
+  return toBase62(BigInt(crc32(body)), CHECKSUM_DIGITS);
 }
 
-function base62(value: bigint, width: number): string {
+/** Formats a number in base62 with at least `width` digits. */
+function toBase62(value: bigint, width: number): string {
   let text = '';
-  for (let rest = value; rest > 0n; rest /= 62n) text = DIGITS.charAt(Number(rest % 62n)) + text;
+  // Division of bigints rounds down.
+  for (let rest = value; rest > 0n; rest /= BASE) text = DIGITS.charAt(Number(rest % BASE)) + text;
   return text.padStart(width, '0');
 }

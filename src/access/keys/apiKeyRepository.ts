@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Db, HotStatement } from '../../database';
+import type { Db, PreparedStatement } from '../../database';
 import { notFound } from '../../kernel/errors';
 import type { CreatedPosition } from '../../kernel/pages';
 import type { ApiKey, KeyRestrictions } from './apiKey';
@@ -14,6 +14,7 @@ interface ApiKeyRow {
   connection_ids: string;
   all_connections: number;
   is_admin: number;
+  can_act_as_owner: number;
   created_at: number;
   updated_at: number;
   expires_at: number | null;
@@ -31,17 +32,20 @@ interface ApiKeyRow {
 export interface KeyUse {
   /** Unix milliseconds. */
   readonly at: number;
-  /** Without the port. */
+  /** The IP address without the port. */
   readonly address: string;
 }
 
-const BY_ID: HotStatement = { name: 'api_keys.by_id', sql: () => 'select * from api_keys where organization_id = ? and id = ?' };
+const BY_ID: PreparedStatement = {
+  name: 'api_keys.by_id',
+  sql: () => 'select * from api_keys where organization_id = ? and id = ?',
+};
 
-/** API keys. Assumes validated grants and a caller allowed to act in `organizationId`. */
+/** Reads and writes API keys. Expects validated grants and a caller that may act in `organizationId`. */
 export class ApiKeyRepository {
   constructor(private readonly db: Db) {}
 
-  /** `hash` is the SHA-256 of the whole key in hex. */
+  /** Stores a new key. `hash`: the SHA-256 of the whole key in hex. */
   async create(organizationId: string, key: ApiKey, hash: string): Promise<void> {
     await this.db.knex('api_keys').insert({
       id: key.id,
@@ -54,6 +58,7 @@ export class ApiKeyRepository {
       connection_ids: JSON.stringify(key.connectionIds),
       all_connections: Number(key.allConnections),
       is_admin: Number(key.isAdmin),
+      can_act_as_owner: Number(key.canActAsOwner),
       created_at: key.createdAt,
       updated_at: key.updatedAt,
       expires_at: key.expiresAt ?? null,
@@ -61,49 +66,59 @@ export class ApiKeyRepository {
       last_used_at: key.lastUsedAt ?? null,
       last_used_address: key.lastUsedAddress || null,
       note: key.note,
-      restrictions: restrictionsText(key.restrictions),
+      restrictions: serializeRestrictions(key.restrictions),
       allowed_addresses: JSON.stringify(key.allowedAddresses),
       rotated_from: key.rotatedFrom || null,
       revision: key.revision,
     });
   }
 
-  /** Undefined if there is none. */
+  /** Returns a key; undefined if there is none. */
   async find(organizationId: string, id: string): Promise<ApiKey | undefined> {
     const [row] = await this.db.all<ApiKeyRow>(BY_ID, [organizationId, id]);
     return row && apiKeyFromRow(row);
   }
 
-  /** In which organization a key is; undefined: nowhere. For the command line, which may look into all of them. */
-  async organizationOf(id: string): Promise<string | undefined> {
-    const row = await this.db.knex('api_keys').where({ id }).first<{ organization_id: string } | undefined>('organization_id');
+  /**
+   * Returns the organization of a key; undefined if the key does not exist. Only for the command line, which may search
+   * all organizations.
+   */
+  async findOrganizationId(id: string): Promise<string | undefined> {
+    const row = await this.db
+      .knex('api_keys')
+      .where({ id })
+      .first<{ organization_id: string } | undefined>('organization_id');
     return row?.organization_id;
   }
 
-  /** Throws `api_key_not_found`. */
+  /** Returns a key. Throws `api_key_not_found`. */
   async get(organizationId: string, id: string): Promise<ApiKey> {
     const key = await this.find(organizationId, id);
     if (!key) throw notFound('api_key', id);
     return key;
   }
 
-  /** At most `limit` keys (undefined: all) after a position, newest first, the revoked and expired ones too. */
+  /**
+   * Returns at most `limit` keys (undefined: all) after a position, newest first; includes revoked and expired keys.
+   */
   async list(organizationId: string, after?: CreatedPosition, limit?: number): Promise<ApiKey[]> {
-    const query = this.inOrganization(organizationId);
+    const query = this.inOrganization(organizationId).orderBy('created_at', 'desc').orderBy('id', 'desc');
     if (after) query.whereRaw('(created_at, id) < (?, ?)', [after.createdAt, after.id]);
     if (limit !== undefined) query.limit(limit);
-    const rows = await query.orderBy('created_at', 'desc').orderBy('id', 'desc').select<ApiKeyRow[]>('*');
+    const rows = await query.select<ApiKeyRow[]>('*');
     return rows.map(apiKeyFromRow);
   }
 
-  /** As get, and nobody else changes it until the transaction ends. */
+  /** Like get; locks the key until the transaction ends. */
   async lock(organizationId: string, id: string): Promise<ApiKey> {
-    const row = await this.db.dialect.lockForUpdate(this.inOrganization(organizationId).where({ id })).first<ApiKeyRow | undefined>('*');
+    const row = await this.db.dialect
+      .lockForUpdate(this.inOrganization(organizationId).where({ id }))
+      .first<ApiKeyRow | undefined>('*');
     if (!row) throw notFound('api_key', id);
     return apiKeyFromRow(row);
   }
 
-  /** Writes what can be changed of a key that is locked. */
+  /** Stores the changeable fields of a locked key. */
   async update(organizationId: string, key: ApiKey): Promise<void> {
     await this.inOrganization(organizationId)
       .where('id', key.id)
@@ -111,41 +126,62 @@ export class ApiKeyRepository {
         name: key.name,
         note: key.note,
         expires_at: key.expiresAt ?? null,
-        restrictions: restrictionsText(key.restrictions),
+        restrictions: serializeRestrictions(key.restrictions),
         allowed_addresses: JSON.stringify(key.allowedAddresses),
         updated_at: key.updatedAt,
         revision: key.revision,
       });
   }
 
-  /** Ends a key at `at` unless it was revoked before. Whether it did. */
-  async revoke(organizationId: string, id: string, at: number): Promise<boolean> {
-    return (await this.revokeThose(this.inOrganization(organizationId).where({ id }), at)).length > 0;
+  /**
+   * Revokes a key at `revokedAt` (Unix milliseconds) if it is not revoked yet. Returns whether this call revoked the
+   * key.
+   */
+  async revoke(organizationId: string, id: string, revokedAt: number): Promise<boolean> {
+    return (await this.revokeMatching(this.inOrganization(organizationId).where({ id }), revokedAt)).length > 0;
   }
 
-  /** Ends all keys of a person in an organization. The ids of those that had not been revoked before. */
-  async revokeOf(organizationId: string, ownerUserId: string, at: number): Promise<string[]> {
-    return await this.revokeThose(this.inOrganization(organizationId).where('owner_user_id', ownerUserId), at);
+  /** Revokes all keys of an organization at `revokedAt` (Unix milliseconds). */
+  async revokeOfOrganization(organizationId: string, revokedAt: number): Promise<void> {
+    await this.revokeMatching(this.inOrganization(organizationId), revokedAt);
   }
 
-  /** Lets a key end at `expiresAt`, unless it ends sooner anyway. `at` is now. */
-  async endBy(organizationId: string, id: string, expiresAt: number, at: number): Promise<void> {
+  /** Revokes all keys of a user in an organization. Returns the ids of those that were not revoked before. */
+  async revokeKeysOfUser(organizationId: string, ownerUserId: string, revokedAt: number): Promise<string[]> {
+    return await this.revokeMatching(
+      this.inOrganization(organizationId).where('owner_user_id', ownerUserId),
+      revokedAt,
+    );
+  }
+
+  /**
+   * Makes a key expire at `expiresAt`, unless it expires earlier. `now`: the current time. Both in Unix milliseconds.
+   */
+  async expireBy(organizationId: string, id: string, expiresAt: number, now: number): Promise<void> {
     await this.inOrganization(organizationId)
       .where({ id })
-      .where((q) => void q.whereNull('expires_at').orWhere('expires_at', '>', expiresAt))
-      .update({ expires_at: expiresAt, updated_at: at, revision: this.db.knex.raw('revision + 1') });
+      .where((condition) => void condition.whereNull('expires_at').orWhere('expires_at', '>', expiresAt))
+      .update({ expires_at: expiresAt, updated_at: now, revision: this.db.knex.raw('revision + 1') });
   }
 
-  /** Remembers a use, never an older one over a newer. Does not count as a change of the key. */
-  async noteUse(organizationId: string, id: string, use: KeyUse): Promise<void> {
+  /**
+   * Stores when and from where a key was used, unless a later use is stored. This does not change the revision of the
+   * key. The caller rounds the time down to the minute.
+   */
+  async storeUse(organizationId: string, id: string, use: KeyUse): Promise<void> {
     await this.inOrganization(organizationId)
       .where({ id })
-      .where((q) => void q.whereNull('last_used_at').orWhere('last_used_at', '<=', use.at))
+      .where((condition) => void condition.whereNull('last_used_at').orWhere('last_used_at', '<=', use.at))
       .update({ last_used_at: use.at, last_used_address: use.address });
   }
 
-  private async revokeThose(keys: Knex.QueryBuilder, at: number): Promise<string[]> {
-    const rows = await keys.whereNull('revoked_at').update({ revoked_at: at, updated_at: at, revision: this.db.knex.raw('revision + 1') }, ['id']);
+  /**
+   * Revokes the selected keys that are not revoked yet; returns their ids. `revokedAt`: Unix milliseconds.
+   */
+  private async revokeMatching(keys: Knex.QueryBuilder, revokedAt: number): Promise<string[]> {
+    const rows = await keys
+      .whereNull('revoked_at')
+      .update({ revoked_at: revokedAt, updated_at: revokedAt, revision: this.db.knex.raw('revision + 1') }, ['id']);
     return (rows as { id: string }[]).map(({ id }) => id);
   }
 
@@ -165,6 +201,7 @@ function apiKeyFromRow(row: ApiKeyRow): ApiKey {
     connectionIds: JSON.parse(row.connection_ids) as string[],
     allConnections: row.all_connections === 1,
     isAdmin: row.is_admin === 1,
+    canActAsOwner: row.can_act_as_owner === 1,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     expiresAt: row.expires_at ?? undefined,
@@ -179,7 +216,8 @@ function apiKeyFromRow(row: ApiKeyRow): ApiKey {
   };
 }
 
-function restrictionsText(restrictions: KeyRestrictions | undefined): string {
+/** Returns the restrictions as JSON; the empty text for a key without restrictions. */
+function serializeRestrictions(restrictions: KeyRestrictions | undefined): string {
   if (!restrictions) return '';
   const { deviceIds, connectionIds, commandIds } = restrictions;
   return JSON.stringify({ deviceIds, connectionIds, commandIds });

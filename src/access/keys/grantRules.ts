@@ -1,65 +1,109 @@
 import type { Violation } from '../../kernel/errors';
-import { holdsKey } from '../../kernel/keyText';
+import { containsApiKey } from '../../kernel/redactApiKeys';
 import { isScope, SCOPES } from '../../kernel/scopes';
 import { readAddresses } from './addresses';
 import type { KeyGrant, KeyRestrictions } from './apiKey';
 
-const GATEWAYS = 'gateways:write';
+/** The scope with which a gateway attaches to its connection. */
+const GATEWAY_SCOPE = 'gateways:write';
 
-/** What people call a key. */
-export interface KeyTexts {
+/** The texts that describe a key. */
+export interface KeyAttributes {
   readonly name?: string | undefined;
   readonly note?: string | undefined;
 }
 
-/** What is wrong with a grant by itself; `now` in Unix milliseconds. Whether what it names exists is another question. */
-export function grantViolations(grant: KeyGrant, now: number): Violation[] {
+/**
+ * Returns the violations of a grant, without checking whether the referenced records exist. `now`: Unix milliseconds.
+ */
+export function findGrantViolations(grant: KeyGrant, now: number): Violation[] {
   const violations: Violation[] = [];
-  grant.scopes.forEach((scope, at) => {
-    if (!isScope(scope)) violations.push({ field: `scopes[${at}]`, description: `${holdsKey(scope) ? 'an API key' : JSON.stringify(scope)} is not a scope; choose from ${SCOPES.join(', ')}` });
+  grant.scopes.forEach((scope, index) => {
+    if (!isScope(scope))
+      violations.push({
+        field: `scopes[${index}]`,
+        description: `${containsApiKey(scope) ? 'an API key' : JSON.stringify(scope)} is not a scope: use one of ${SCOPES.join(', ')}`,
+      });
   });
-  violations.push(...connectionViolations(grant), ...restrictionViolations(grant), ...expiryViolations(grant.expiresAt, now));
+  violations.push(
+    ...findConnectionViolations(grant),
+    ...findRestrictionViolations(grant),
+    ...findExpiryViolations(grant.expiresAt, now),
+  );
   return [...violations, ...readAddresses(grant.allowedAddresses, 'allowedAddresses').violations];
 }
 
-/** What is wrong with the end of a key; `now` in Unix milliseconds. */
-export function expiryViolations(expiresAt: number | undefined, now: number): Violation[] {
-  return expiresAt === undefined || expiresAt > now ? [] : [{ field: 'expiresAt', description: 'is not in the future; give a later time, or none for a key that does not end' }];
+/** Returns the violation of an expiry time. `now`: Unix milliseconds. */
+export function findExpiryViolations(expiresAt: number | undefined, now: number): Violation[] {
+  if (expiresAt === undefined || expiresAt > now) return [];
+  return [{ field: 'expiresAt', description: 'must be in the future; omit it for a key that does not expire' }];
 }
 
-/** What a key with these scopes cannot be limited to. */
-export function restrictionViolations({ scopes, restrictions }: Pick<KeyGrant, 'scopes' | 'restrictions'>): Violation[] {
-  if (!cleanRestrictions(restrictions) || !scopes.includes(GATEWAYS)) return [];
-  return [{ field: 'restrictions', description: `is not for keys with ${GATEWAYS}, since a gateway serves all devices of its connection; leave one of the two out` }];
+/** Returns the violation of restrictions that are not possible with the scopes of the key. */
+export function findRestrictionViolations({
+  scopes,
+  restrictions,
+}: Pick<KeyGrant, 'scopes' | 'restrictions'>): Violation[] {
+  if (!cleanRestrictions(restrictions) || !scopes.includes(GATEWAY_SCOPE)) return [];
+  return [
+    {
+      field: 'restrictions',
+      description: `is not allowed for keys with ${GATEWAY_SCOPE}, because a gateway serves all devices of its connection: remove the restrictions or the scope`,
+    },
+  ];
 }
 
-/** A name or a note is kept and shown: a key in it would be, too. */
-export function textViolations(texts: KeyTexts): Violation[] {
-  const wrong = (['name', 'note'] as const).filter((field) => holdsKey(texts[field] ?? ''));
-  return wrong.map((field) => ({ field, description: 'holds what looks like an API key; leave it out, since this text is kept and shown' }));
+/** Returns a violation for each name or note that contains an API key, because these texts are stored and shown. */
+export function findTextViolations(texts: KeyAttributes): Violation[] {
+  const invalid = (['name', 'note'] as const).filter((field) => containsApiKey(texts[field] ?? ''));
+  return invalid.map((field) => ({
+    field,
+    description: 'contains something that looks like an API key: remove it, because this text is stored and shown',
+  }));
 }
 
-/** Restrictions with ids in them, each once; undefined where there are none at all. */
+/** Returns the restrictions without duplicate ids; undefined if they contain no ids, which means no restrictions. */
 export function cleanRestrictions(restrictions: KeyRestrictions | undefined): KeyRestrictions | undefined {
   if (!restrictions) return undefined;
   const deviceIds = [...new Set(restrictions.deviceIds)];
   const connectionIds = [...new Set(restrictions.connectionIds)];
   const commandIds = [...new Set(restrictions.commandIds)];
-  return deviceIds.length + connectionIds.length + commandIds.length === 0 ? undefined : { deviceIds, connectionIds, commandIds };
+  return deviceIds.length + connectionIds.length + commandIds.length === 0
+    ? undefined
+    : { deviceIds, connectionIds, commandIds };
 }
 
-/** A grant without violations in the one form in which it is kept. */
+/** Returns a valid grant as it is stored: lists without duplicates, and addresses in canonical form. */
 export function cleanGrant(grant: KeyGrant): KeyGrant {
   const { scopes, connectionIds, allConnections, restrictions, allowedAddresses, expiresAt } = grant;
-  return { scopes: [...new Set(scopes)], connectionIds, allConnections, restrictions: cleanRestrictions(restrictions), allowedAddresses: readAddresses(allowedAddresses, 'allowedAddresses').addresses, expiresAt };
+  return {
+    scopes: [...new Set(scopes)],
+    connectionIds: [...new Set(connectionIds)],
+    allConnections,
+    restrictions: cleanRestrictions(restrictions),
+    allowedAddresses: readAddresses(allowedAddresses, 'allowedAddresses').addresses,
+    expiresAt,
+  };
 }
 
-function connectionViolations(grant: KeyGrant): Violation[] {
-  const forGateways = grant.scopes.includes(GATEWAYS);
-  const named = grant.connectionIds.length > 0;
-  const field = named ? 'connectionIds' : 'allConnections';
-  if (named && grant.allConnections) return [{ field, description: 'excludes allConnections; give one of the two' }];
-  if (forGateways && !named && !grant.allConnections) return [{ field: 'connectionIds', description: `must name the gateway connections of a key with ${GATEWAYS}; or set allConnections` }];
-  if (!forGateways && (named || grant.allConnections)) return [{ field, description: `is for keys with the scope ${GATEWAYS}; add that scope or leave it out` }];
+/**
+ * Returns the violations of the gateway connections: a key with the gateway scope needs either a list or
+ * `allConnections`, and other keys have neither.
+ */
+function findConnectionViolations(grant: KeyGrant): Violation[] {
+  const isForGateways = grant.scopes.includes(GATEWAY_SCOPE);
+  const hasConnectionIds = grant.connectionIds.length > 0;
+  const field = hasConnectionIds ? 'connectionIds' : 'allConnections';
+  if (hasConnectionIds && grant.allConnections)
+    return [{ field, description: 'cannot be combined with allConnections: set only one of them' }];
+  if (isForGateways && !hasConnectionIds && !grant.allConnections)
+    return [
+      {
+        field: 'connectionIds',
+        description: `is required for a key with ${GATEWAY_SCOPE}: list the gateway connections, or set allConnections`,
+      },
+    ];
+  if (!isForGateways && (hasConnectionIds || grant.allConnections))
+    return [{ field, description: `requires the scope ${GATEWAY_SCOPE}: add that scope, or remove this field` }];
   return [];
 }

@@ -2,99 +2,165 @@ import { DomainError, notFound, throwIfAny, validationFailed } from '../../kerne
 import { cleanName } from '../name';
 import type { UserService } from '../people/userService';
 import type { ApiKey, KeyGrant } from './apiKey';
-import { cleanGrant, grantViolations, textViolations } from './grantRules';
+import { cleanGrant, findGrantViolations, findTextViolations } from './grantRules';
 import { issueKeyForMember, type IssuedKey } from './issueKey';
-import { changeViolations, KeyChanges, type Asking, type KeyChange, type KeyChangesOptions, type RotatedKey } from './keyChanges';
-import { unknownReferences, type MissingThings } from './keyReferences';
+import {
+  findChangeViolations,
+  loadCommandLineCaller,
+  KeyChanges,
+  type KeyChange,
+  type KeyChangesOptions,
+  type RotatedKey,
+} from './keyChanges';
+import { findUnknownReferences, type ReferenceCheckers } from './keyReferences';
 
-/** How long the old key still works after a rotation unless something else is asked for, in milliseconds. */
-const A_DAY = 24 * 60 * 60_000;
-const LONGEST_NOTE = 1000;
-// The one who runs the installation may change every key.
-const ANYBODY: Asking = async () => () => {};
+/** How long the old key stays valid after a rotation by default, in milliseconds: a day. */
+const DEFAULT_GRACE_MS = 24 * 60 * 60_000;
+const MAX_NOTE_LENGTH = 1000;
+/** The maximum number of owners that the error lists. */
+const MAX_NAMED_OWNERS = 20;
 
-/** A key from the command line. */
-export interface KeyFromCommandLine extends Omit<KeyGrant, 'restrictions' | 'allowedAddresses'>, Partial<Pick<KeyGrant, 'restrictions' | 'allowedAddresses'>> {
+/** The input for a new key from the command line. */
+export interface KeyFromCommandLine
+  extends
+    Omit<KeyGrant, 'restrictions' | 'allowedAddresses'>,
+    Partial<Pick<KeyGrant, 'restrictions' | 'allowedAddresses'>> {
   readonly name: string;
   readonly note?: string | undefined;
-  /** May act on the whole installation. */
+  /** The key may manage the complete installation. */
   readonly isAdmin: boolean;
-  /** Undefined: the only member that there is. */
+  /** Undefined: the owner of the organization, if there is only one. */
   readonly ownerUserId: string | undefined;
 }
 
-/** API keys as the one who runs the installation manages them: any scope, and admin keys. */
+/** Manages API keys for the command line: any scope, and admin keys. */
 export class KeyAdministration {
   private readonly changes: KeyChanges;
 
-  constructor(private readonly deps: KeyChangesOptions & { readonly users: UserService; readonly missing: MissingThings }) {
+  constructor(
+    private readonly deps: KeyChangesOptions & {
+      readonly users: UserService;
+      readonly referenceCheckers: ReferenceCheckers;
+    },
+  ) {
     this.changes = new KeyChanges(deps);
   }
 
-  /** Throws `organization_not_found`, `user_not_found`, `user_ambiguous`, `validation_failed`. */
-  async create(organizationId: string, wanted: KeyFromCommandLine): Promise<IssuedKey> {
-    const { uow, clock, missing } = this.deps;
+  /** Creates a key. Throws `organization_not_found`, `user_not_found`, `user_ambiguous`, `validation_failed`. */
+  async create(organizationId: string, input: KeyFromCommandLine): Promise<IssuedKey> {
+    const { uow, clock, referenceCheckers } = this.deps;
     const organization = await uow.repos.organizations.get(organizationId);
-    const ownerUserId = await this.owner(organization.id, wanted.ownerUserId);
-    const name = cleanName(wanted.name, 'name');
-    const note = cleanNote(wanted.note ?? '');
-    if (wanted.scopes.length === 0) throw validationFailed([{ field: 'scopes', description: 'is empty; name at least one scope' }]);
-    const given: KeyGrant = { ...wanted, restrictions: wanted.restrictions, allowedAddresses: wanted.allowedAddresses ?? [] };
-    const grant = cleanGrant(given);
-    const found = [...textViolations({ name, note }), ...grantViolations(given, clock.now()), ...(await unknownReferences(organization.id, grant, missing))];
-    const key = { ...grant, name, note, organizationId: organization.id, ownerUserId, rotatedFrom: '', isAdmin: wanted.isAdmin };
-    return await uow.transaction(async (repos) => await issueKeyForMember(repos, key, clock, found));
+    const ownerUserId = await this.resolveOwner(organization.id, input.ownerUserId);
+    const name = cleanName(input.name, 'name');
+    const note = cleanNote(input.note ?? '');
+    if (input.scopes.length === 0)
+      throw validationFailed([{ field: 'scopes', description: 'is empty: set at least one scope' }]);
+    const requested: KeyGrant = {
+      ...input,
+      restrictions: input.restrictions,
+      allowedAddresses: input.allowedAddresses ?? [],
+    };
+    const grant = cleanGrant(requested);
+    const violations = [
+      ...findTextViolations({ name, note }),
+      ...findGrantViolations(requested, clock.now()),
+      ...(await findUnknownReferences(organization.id, grant, referenceCheckers)),
+    ];
+    const key = {
+      ...grant,
+      name,
+      note,
+      organizationId: organization.id,
+      ownerUserId,
+      rotatedFrom: '',
+      isAdmin: input.isAdmin,
+      canActAsOwner: true,
+    };
+    return await uow.transaction(async (repos) => await issueKeyForMember(repos, key, clock, violations));
   }
 
-  /** All keys of an organization, newest first, the revoked and expired ones too. */
+  /** Lists all keys of an organization, newest first; includes revoked and expired keys. */
   async list(organizationId: string): Promise<ApiKey[]> {
     return await this.deps.uow.repos.apiKeys.list(organizationId);
   }
 
-  /** The organization of a key, wherever it is. Throws `api_key_not_found`. */
-  async organizationOf(id: string): Promise<string> {
-    const organizationId = await this.deps.uow.repos.apiKeys.organizationOf(id);
+  /** Returns the organization of a key. Throws `api_key_not_found`. */
+  async getOrganization(id: string): Promise<string> {
+    const organizationId = await this.deps.uow.repos.apiKeys.findOrganizationId(id);
     if (organizationId === undefined) throw notFound('api_key', id);
     return organizationId;
   }
 
-  /** Throws `api_key_not_found`. */
+  /** Returns a key. Throws `api_key_not_found`. */
   async get(organizationId: string, id: string): Promise<ApiKey> {
     return await this.deps.uow.repos.apiKeys.get(organizationId, id);
   }
 
-  /** Changes the given fields. Throws `api_key_not_found`, `validation_failed`, `api_key_ended`. */
+  /** Changes the set fields. Throws `api_key_not_found`, `validation_failed`, `api_key_inactive`. */
   async update(organizationId: string, id: string, change: KeyChange): Promise<ApiKey> {
-    const clean = { ...change, name: change.name === undefined ? undefined : cleanName(change.name, 'name'), note: change.note === undefined ? undefined : cleanNote(change.note) };
-    throwIfAny(changeViolations(clean, this.deps.clock.now()));
-    const found = await unknownReferences(organizationId, { connectionIds: [], restrictions: change.restrictions }, this.deps.missing);
-    return await this.changes.update(organizationId, id, clean, undefined, ANYBODY, found);
-  }
-
-  /** Ends a key at once in this process, within a second in others. A revoked one stays as it is. Throws `api_key_not_found`. */
-  async revoke(organizationId: string, id: string): Promise<ApiKey> {
-    return await this.changes.revoke(organizationId, id, ANYBODY);
+    const cleanChange = {
+      ...change,
+      name: change.name === undefined ? undefined : cleanName(change.name, 'name'),
+      note: change.note === undefined ? undefined : cleanNote(change.note),
+    };
+    throwIfAny(findChangeViolations(cleanChange, this.deps.clock.now()));
+    const violations = await findUnknownReferences(
+      organizationId,
+      // The gateway connections of an existing key cannot be changed.
+      { connectionIds: [], restrictions: change.restrictions },
+      this.deps.referenceCheckers,
+    );
+    return await this.changes.update(organizationId, id, cleanChange, undefined, loadCommandLineCaller, violations);
   }
 
   /**
-   * Makes a new key that does what the old one does and lets the old one end after `grace` milliseconds (0: now; a day unless said).
-   * Throws `api_key_not_found`, `validation_failed` (grace), `api_key_ended` (a revoked or expired key is not rotated).
+   * Revokes a key immediately in this process and within a second in others. A revoked key stays unchanged. Throws
+   * `api_key_not_found`.
    */
-  async rotate(organizationId: string, id: string, grace = A_DAY): Promise<RotatedKey> {
-    if (!Number.isInteger(grace) || grace < 0) throw validationFailed([{ field: 'grace', description: 'is not a time; give 0 or more milliseconds' }]);
-    return await this.changes.rotate(organizationId, id, grace, ANYBODY);
+  async revoke(organizationId: string, id: string): Promise<ApiKey> {
+    return await this.changes.revoke(organizationId, id, loadCommandLineCaller);
   }
 
-  private async owner(organizationId: string, id: string | undefined): Promise<string> {
-    if (id !== undefined) return (await this.deps.users.pick(id)).id;
-    const [first, ...others] = await this.deps.uow.repos.members.list(organizationId, undefined, 2);
-    if (first && others.length === 0) return first.userId;
-    throw new DomainError('conflict', 'user_ambiguous', `the organization has ${first ? 'several members' : 'no members'}; name the person that the key belongs to by its id`);
+  /**
+   * Creates a key with the permissions of the old one, and makes the old one expire after `graceMs` milliseconds (0:
+   * immediately; default: a day). Throws `api_key_not_found`, `validation_failed` (grace), `api_key_inactive` (a
+   * revoked or expired key cannot be rotated).
+   */
+  async rotate(organizationId: string, id: string, graceMs = DEFAULT_GRACE_MS): Promise<RotatedKey> {
+    if (!Number.isInteger(graceMs) || graceMs < 0)
+      throw validationFailed([{ field: 'grace', description: 'must be 0 or more milliseconds' }]);
+    return await this.changes.rotate(organizationId, id, graceMs, loadCommandLineCaller);
+  }
+
+  /**
+   * Returns the user id of the owner of a new key: the given user, or the only owner of the organization. Throws
+   * `user_not_found`, `user_ambiguous`.
+   */
+  private async resolveOwner(organizationId: string, id: string | undefined): Promise<string> {
+    if (id !== undefined) return (await this.deps.users.getByIdOrOnly(id)).id;
+    const [firstOwner, ...otherOwners] = await this.deps.uow.repos.members.listOwners(organizationId, MAX_NAMED_OWNERS);
+    if (firstOwner && otherOwners.length === 0) return firstOwner.userId;
+    if (!firstOwner)
+      throw new DomainError(
+        'conflict',
+        'user_ambiguous',
+        'the organization has no owner: select the member that owns the key with --owner',
+      );
+    const listed = [firstOwner, ...otherOwners].map((owner) => `${owner.userId} (${owner.name})`).join(', ');
+    throw new DomainError(
+      'conflict',
+      'user_ambiguous',
+      `the organization has several owners: select the owner of the key with --owner: ${listed}`,
+    );
   }
 }
 
+/** Returns the note. Throws `validation_failed` if it is too long. */
 function cleanNote(text: string): string {
   const length = Array.from(text).length;
-  if (length > LONGEST_NOTE) throw validationFailed([{ field: 'note', description: `has ${length} characters; give at most ${LONGEST_NOTE}` }]);
+  if (length > MAX_NOTE_LENGTH)
+    throw validationFailed([
+      { field: 'note', description: `must have at most ${MAX_NOTE_LENGTH} characters (got ${length})` },
+    ]);
   return text;
 }

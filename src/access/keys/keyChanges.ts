@@ -5,127 +5,192 @@ import { checkEtag } from '../../kernel/etags';
 import type { AccessRepositories } from '../accessRepositories';
 import { readAddresses } from './addresses';
 import type { ApiKey, KeyRestrictions } from './apiKey';
-import { cleanRestrictions, expiryViolations, restrictionViolations, textViolations } from './grantRules';
+import { cleanRestrictions, findExpiryViolations, findRestrictionViolations, findTextViolations } from './grantRules';
 import { issueKey, type IssuedKey } from './issueKey';
 
-/** What every change of a key stands on. */
+/** Dependencies of KeyChanges. */
 export interface KeyChangesOptions {
   readonly uow: UnitOfWork<AccessRepositories>;
   readonly clock: Clock;
-  /** Called once a change of a key is on disk; Authentication forgets the key then. */
+  /** Called after a change of a key is stored; ApiKeyAuthenticator then invalidates the key. */
   readonly keyChanged: (keyId: string) => void;
 }
 
-/** What to change; absent: unchanged. */
+/** The fields to change; undefined fields stay unchanged. */
 export interface KeyChange {
-  /** Clean: 1 to 255 characters. */
+  /** Validated: 1 to 255 characters. */
   readonly name?: string | undefined;
   readonly note?: string | undefined;
-  /** Unix milliseconds; null: it does not end any more. */
+  /** Unix milliseconds; null: the key no longer expires. */
   readonly expiresAt?: number | null | undefined;
-  /** In place of those that it has; without ids: none. */
+  /** Replaces the restrictions; without ids: no restrictions. */
   readonly restrictions?: KeyRestrictions | undefined;
-  /** In place of those that it has; empty: all. */
+  /** Replaces the allowed addresses; empty: all addresses. */
   readonly allowedAddresses?: readonly string[] | undefined;
 }
 
-/** A new key, and what became of the old one. */
+/** A new key, and the key that it replaces. */
 export interface RotatedKey extends IssuedKey {
   readonly oldApiKey: ApiKey;
 }
 
-/** Throws unless the caller may do this to a key: as it is, and as it would be (of a change). */
-export type MayChange = (key: ApiKey, changed?: ApiKey) => void | Promise<void>;
-
-/** Finds out who is asking in the transaction of the change itself, while nobody else changes keys or members of the organization. */
-export type Asking = (repos: AccessRepositories) => Promise<MayChange>;
-
-/** What is wrong with a change by itself; `addresses` is what the list of addresses is called. `now` in Unix milliseconds. */
-export function changeViolations(change: KeyChange, now: number, addresses = 'allowedAddresses'): Violation[] {
-  return [...textViolations(change), ...expiryViolations(change.expiresAt ?? undefined, now), ...readAddresses(change.allowedAddresses ?? [], addresses).violations];
+/** The permissions of the caller that changes a key. */
+export interface KeyChangeCaller {
+  /** Throws unless the caller may change the key. `changed`: the key after the change. */
+  authorize(key: ApiKey, changed?: ApiKey): void | Promise<void>;
+  /** Whether a key that the caller creates for this user may have the rights of an owner. */
+  canGrantOwnerRights(ownerUserId: string): boolean;
 }
 
-/** What happens to keys that are there, whoever asks for it. Each change holds the organization first, as the changes of members do. */
+/**
+ * Loads the permissions of the caller in the transaction of the change, while the keys and members of the organization
+ * are locked.
+ */
+export type LoadKeyChangeCaller = (repos: AccessRepositories) => Promise<KeyChangeCaller>;
+
+/** Loads the permissions of the command line, which may change every key. */
+export const loadCommandLineCaller: LoadKeyChangeCaller = async () => ({
+  authorize: () => {},
+  canGrantOwnerRights: () => true,
+});
+
+/**
+ * Returns the violations of a change. `now`: Unix milliseconds; `addressesField`: the field name of the address list in
+ * the violations.
+ */
+export function findChangeViolations(change: KeyChange, now: number, addressesField = 'allowedAddresses'): Violation[] {
+  return [
+    ...findTextViolations(change),
+    ...findExpiryViolations(change.expiresAt ?? undefined, now),
+    ...readAddresses(change.allowedAddresses ?? [], addressesField).violations,
+  ];
+}
+
+/** Changes existing keys, for any caller. Each change first locks the organization, as changes of members do. */
 export class KeyChanges {
   constructor(private readonly options: KeyChangesOptions) {}
 
   /**
-   * Changes the given fields. `found`: what is wrong with what the change refers to. Throws what `asking` throws, `api_key_not_found`,
-   * `changed_meanwhile`, `api_key_ended`, `validation_failed`.
+   * Changes the set fields. `violations`: invalid references of the change, thrown once the caller is authorized.
+   * Throws the errors of `loadCaller`, `api_key_not_found`, `version_conflict`, `api_key_inactive`,
+   * `validation_failed`.
    */
-  async update(organizationId: string, id: string, change: KeyChange, etag: string | undefined, asking: Asking, found: readonly Violation[]): Promise<ApiKey> {
+  async update(
+    organizationId: string,
+    id: string,
+    change: KeyChange,
+    etag: string | undefined,
+    loadCaller: LoadKeyChangeCaller,
+    violations: readonly Violation[],
+  ): Promise<ApiKey> {
     const { uow, clock, keyChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
       const { apiKeys } = repos;
-      const { old, may } = await locked(repos, organizationId, id, asking);
+      const { old, caller } = await lockAndAuthorize(repos, organizationId, id, loadCaller);
       checkEtag('api_key', old.revision, etag);
       const now = clock.now();
-      refuseEnded(old, now);
-      throwIfAny([...changeViolations(change, now), ...restrictionViolations({ scopes: old.scopes, restrictions: change.restrictions })]);
-      const changed = changedKey(old, change, now);
+      assertNotRevokedOrExpired(old, now);
+      throwIfAny([
+        ...findChangeViolations(change, now),
+        ...findRestrictionViolations({ scopes: old.scopes, restrictions: change.restrictions }),
+      ]);
+      const changed = applyChange(old, change, now);
       if (!changed) return old;
-      await may(old, changed);
-      throwIfAny(found);
+      await caller.authorize(old, changed); // lockAndAuthorize has only checked the old permissions
+      throwIfAny(violations);
       await apiKeys.update(organizationId, changed);
       db.afterCommit(() => keyChanged(id));
       return changed;
     });
   }
 
-  /** Ends a key. A revoked one stays as it is. Throws `api_key_not_found`, what `asking` throws. */
-  async revoke(organizationId: string, id: string, asking: Asking): Promise<ApiKey> {
+  /** Revokes a key. A revoked key stays unchanged. Throws `api_key_not_found` and the errors of `loadCaller`. */
+  async revoke(organizationId: string, id: string, loadCaller: LoadKeyChangeCaller): Promise<ApiKey> {
     const { uow, clock, keyChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
       const { apiKeys } = repos;
-      await locked(repos, organizationId, id, asking);
+      await lockAndAuthorize(repos, organizationId, id, loadCaller);
       if (await apiKeys.revoke(organizationId, id, clock.now())) db.afterCommit(() => keyChanged(id));
       return await apiKeys.get(organizationId, id);
     });
   }
 
   /**
-   * Makes a new key that does what the old one does, and lets the old one end after `grace` milliseconds unless it ends sooner anyway.
-   * Throws `api_key_not_found`, what `asking` throws, `api_key_ended`.
+   * Creates a key with a new id and secret and all other properties of the old one, its expiry included, and makes the
+   * old one expire after `graceMs` milliseconds unless it expires earlier. The new key has the rights of an owner only if
+   * the caller may create such a key. Throws `api_key_not_found`, `api_key_inactive` and the errors of `loadCaller`.
    */
-  async rotate(organizationId: string, id: string, grace: number, asking: Asking): Promise<RotatedKey> {
+  async rotate(
+    organizationId: string,
+    id: string,
+    graceMs: number,
+    loadCaller: LoadKeyChangeCaller,
+  ): Promise<RotatedKey> {
     const { uow, clock, keyChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
-      const { old } = await locked(repos, organizationId, id, asking);
+      const { old, caller } = await lockAndAuthorize(repos, organizationId, id, loadCaller);
       const now = clock.now();
-      refuseEnded(old, now);
-      await repos.apiKeys.endBy(organizationId, id, now + grace, now);
+      assertNotRevokedOrExpired(old, now);
+      await repos.apiKeys.expireBy(organizationId, id, now + graceMs, now);
       db.afterCommit(() => keyChanged(id));
-      const issued = await issueKey(repos, { ...old, rotatedFrom: old.id }, clock);
+      const issued = await issueKey(
+        repos,
+        {
+          ...old,
+          rotatedFrom: old.id,
+          canActAsOwner: old.canActAsOwner && caller.canGrantOwnerRights(old.ownerUserId),
+        },
+        clock,
+      );
       return { ...issued, oldApiKey: await repos.apiKeys.get(organizationId, id) };
     });
   }
 }
 
-/** A key that nobody else changes any more, once it is sure that the caller may change it. */
-async function locked(repos: AccessRepositories, organizationId: string, id: string, asking: Asking): Promise<{ old: ApiKey; may: MayChange }> {
-  await repos.members.hold(organizationId);
-  const may = await asking(repos);
+/**
+ * Locks the organization and the key, and checks that the caller may change the key; returns both. The organization is
+ * locked first, as for every change of members and roles, so that the caller's permissions cannot change and two
+ * transactions do not deadlock.
+ */
+async function lockAndAuthorize(
+  repos: AccessRepositories,
+  organizationId: string,
+  id: string,
+  loadCaller: LoadKeyChangeCaller,
+): Promise<{ old: ApiKey; caller: KeyChangeCaller }> {
+  await repos.members.lockOrganization(organizationId);
+  const caller = await loadCaller(repos);
   const old = await repos.apiKeys.lock(organizationId, id);
-  await may(old);
-  return { old, may };
+  await caller.authorize(old);
+  return { old, caller };
 }
 
-/** The key with the change in it; undefined where nothing was to be changed. */
-function changedKey(old: ApiKey, { name, note, expiresAt, restrictions, allowedAddresses }: KeyChange, now: number): ApiKey | undefined {
-  if ([name, note, expiresAt, restrictions, allowedAddresses].every((given) => given === undefined)) return undefined;
+/** Returns the key with a valid change; undefined if no field is set. */
+function applyChange(
+  old: ApiKey,
+  { name, note, expiresAt, restrictions, allowedAddresses }: KeyChange,
+  now: number,
+): ApiKey | undefined {
+  if ([name, note, expiresAt, restrictions, allowedAddresses].every((value) => value === undefined)) return undefined;
   return {
     ...old,
     name: name ?? old.name,
     note: note ?? old.note,
-    expiresAt: expiresAt === undefined ? old.expiresAt : (expiresAt ?? undefined),
+    expiresAt: expiresAt === undefined ? old.expiresAt : (expiresAt ?? undefined), // null removes the expiry time
     restrictions: restrictions === undefined ? old.restrictions : cleanRestrictions(restrictions),
-    allowedAddresses: allowedAddresses === undefined ? old.allowedAddresses : readAddresses(allowedAddresses, '').addresses,
+    allowedAddresses:
+      allowedAddresses === undefined ? old.allowedAddresses : readAddresses(allowedAddresses, '').addresses,
     updatedAt: now,
     revision: old.revision + 1,
   };
 }
 
-function refuseEnded(key: ApiKey, now: number): void {
+/** Throws `api_key_inactive` if the key is revoked or expired. */
+function assertNotRevokedOrExpired(key: ApiKey, now: number): void {
   if (key.revokedAt === undefined && (key.expiresAt ?? Infinity) > now) return;
-  throw new DomainError('conflict', 'api_key_ended', `the API key ${key.prefix} was revoked or has expired; create a new one instead`);
+  throw new DomainError(
+    'conflict',
+    'api_key_inactive',
+    `the API key ${key.prefix} was revoked or has expired: create a new key`,
+  );
 }

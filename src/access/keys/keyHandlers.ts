@@ -1,5 +1,6 @@
 import type {
   AccessControlServiceServer,
+  ApiKey as ApiKeyMessage,
   CreateApiKeyRequest,
   CreateApiKeyResponse,
   KeyRestrictions as RestrictionsMessage,
@@ -7,80 +8,137 @@ import type {
 } from '../../gen/organization_access_control/access_control_service';
 import type { Violation } from '../../kernel/errors';
 import { fromTimestamp } from '../../kernel/timestamps';
-import { checked, type HandlersOf } from '../../rpc/handlers';
+import { checked, type HandlersOf } from '../../api/pipeline/handlers';
+import type { CallContext } from '../../api/pipeline/callContext';
 import { userToMessage } from '../people/peopleMessages';
 import type { KeyChange } from './keyChanges';
 import { apiKeyToMessage } from './keyMessages';
-import type { KeyService, WantedKey } from './keyService';
+import type { KeyService, CreateKeyInput } from './keyService';
 
-const A_DAY = 86_400;
+/** How long the old key stays valid after a rotation by default: a day. */
+const DEFAULT_GRACE_SECONDS = 86_400;
 
-/** The way from the wire to KeyService and back. */
-export function keyHandlers(access: KeyService): Pick<HandlersOf<AccessControlServiceServer>, 'whoAmI' | 'createApiKey' | 'getApiKey' | 'listApiKeys' | 'updateApiKey' | 'revokeApiKey' | 'rotateApiKey'> {
+/**
+ * Handlers for API keys. `checked` combines a handler with a check of the message alone and, for a request that is
+ * already invalid, a check of the records that it refers to, so that all violations are reported together.
+ */
+export function keyHandlers(
+  keys: KeyService,
+): Pick<
+  HandlersOf<AccessControlServiceServer>,
+  'whoAmI' | 'createApiKey' | 'getApiKey' | 'listApiKeys' | 'updateApiKey' | 'revokeApiKey' | 'rotateApiKey'
+> {
+  const checkNewKey = (request: CreateApiKeyRequest): Violation[] => keys.checkInput(toInput(request));
+  const createKey = async (request: CreateApiKeyRequest, { principal }: CallContext): Promise<CreateApiKeyResponse> => {
+    const { key, apiKey } = await keys.createApiKey(principal, toInput(request));
+    return { key, apiKey: apiKeyToMessage(apiKey) };
+  };
+  const checkReferencesOfNewKey = async (
+    request: CreateApiKeyRequest,
+    { principal }: CallContext,
+  ): Promise<Violation[]> => {
+    const input = toInput(request);
+    return [...(await keys.checkReferences(principal, input)), ...(await keys.checkOwner(principal, input))];
+  };
+
+  const checkKeyChange = (request: UpdateApiKeyRequest): Violation[] => [
+    ...checkExpiryFields(request),
+    ...keys.checkChange(toChange(request)),
+  ];
+  const updateKey = async (request: UpdateApiKeyRequest, { principal }: CallContext): Promise<ApiKeyMessage> => {
+    const apiKey = await keys.updateApiKey(principal, request.id, toChange(request), request.etag);
+    return apiKeyToMessage(apiKey);
+  };
+  const checkReferencesOfKeyChange = async (
+    { restrictions }: UpdateApiKeyRequest,
+    { principal }: CallContext,
+  ): Promise<Violation[]> =>
+    // The gateway connections of an existing key cannot be changed, so there are none to check.
+    await keys.checkReferences(principal, { connectionIds: [], restrictions });
+
   return {
     whoAmI: async (_request, context) => {
-      const { apiKey, user, organization } = await access.whoAmI(context.principal);
-      return { apiKey: apiKeyToMessage(apiKey), user: userToMessage(user), organizationName: organization.name, effectiveScopes: [...context.principal.scopes] };
+      const { apiKey, user, organization } = await keys.whoAmI(context.principal);
+      return {
+        apiKey: apiKeyToMessage(apiKey),
+        user: userToMessage(user),
+        organizationName: organization.name,
+        effectiveScopes: [...context.principal.scopes],
+      };
     },
 
-    createApiKey: checked(
-      (request: CreateApiKeyRequest) => access.checkWanted(wantedOf(request)),
-      async (request, context): Promise<CreateApiKeyResponse> => {
-        const { key, apiKey } = await access.createApiKey(context.principal, wantedOf(request));
-        return { key, apiKey: apiKeyToMessage(apiKey) };
-      },
-      async (request, { principal }) => {
-        const wanted = wantedOf(request);
-        return [...(await access.checkReferences(principal, wanted)), ...(await access.checkOwner(principal, wanted))];
-      },
-    ),
+    createApiKey: checked(checkNewKey, createKey, checkReferencesOfNewKey),
 
     getApiKey: async (request, context) => {
-      const apiKey = await access.getApiKey(context.principal, request.id);
+      const apiKey = await keys.getApiKey(context.principal, request.id);
       return apiKeyToMessage(apiKey);
     },
 
     listApiKeys: async (request, context) => {
-      const { items, nextPageToken } = await access.listApiKeys(context.principal, request.pageSize, request.pageToken);
+      const { items, nextPageToken } = await keys.listApiKeys(context.principal, request.pageSize, request.pageToken);
       return { apiKeys: items.map(apiKeyToMessage), nextPageToken };
     },
 
-    updateApiKey: checked(
-      (request: UpdateApiKeyRequest) => [...endsTwice(request), ...access.checkChange(changeOf(request))],
-      async (request, context) => {
-        const apiKey = await access.updateApiKey(context.principal, request.id, changeOf(request), request.etag);
-        return apiKeyToMessage(apiKey);
-      },
-      async ({ restrictions }, { principal }) => await access.checkReferences(principal, { connectionIds: [], restrictions }),
-    ),
+    updateApiKey: checked(checkKeyChange, updateKey, checkReferencesOfKeyChange),
 
     revokeApiKey: async (request, context) => {
-      const apiKey = await access.revokeApiKey(context.principal, request.id);
+      const apiKey = await keys.revokeApiKey(context.principal, request.id);
       return apiKeyToMessage(apiKey);
     },
 
     rotateApiKey: async (request, context) => {
-      const { key, apiKey, oldApiKey } = await access.rotateApiKey(context.principal, request.id, (request.graceSeconds ?? A_DAY) * 1000);
+      const { key, apiKey, oldApiKey } = await keys.rotateApiKey(
+        context.principal,
+        request.id,
+        (request.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
+      );
       return { key, apiKey: apiKeyToMessage(apiKey), oldApiKey: apiKeyToMessage(oldApiKey) };
     },
   };
 }
 
-function wantedOf(request: CreateApiKeyRequest): WantedKey {
+/** Converts the request to the input of the service. */
+function toInput(request: CreateApiKeyRequest): CreateKeyInput {
   const { name, note, ownerUserId, scopes, connectionIds, allConnections, allowedAddresses, expiresAt } = request;
-  return { name, note, ownerUserId, scopes, connectionIds, allConnections, restrictions: restrictionsOf(request.restrictions), allowedAddresses, expiresAt: expiresAt && fromTimestamp(expiresAt) };
+  return {
+    name,
+    note,
+    ownerUserId,
+    scopes,
+    connectionIds,
+    allConnections,
+    restrictions: getRestrictions(request.restrictions),
+    allowedAddresses,
+    expiresAt: expiresAt && fromTimestamp(expiresAt),
+  };
 }
 
-function changeOf(request: UpdateApiKeyRequest): KeyChange {
+/** Converts the request to a change. `expiresAt` becomes null if the key is to expire no more. */
+function toChange(request: UpdateApiKeyRequest): KeyChange {
   const { name, note, neverExpires, allowedAddresses } = request;
   const expiresAt = request.expiresAt && fromTimestamp(request.expiresAt);
-  return { name, note, expiresAt: neverExpires && !expiresAt ? null : expiresAt, restrictions: restrictionsOf(request.restrictions), allowedAddresses: allowedAddresses?.addresses };
+  return {
+    name,
+    note,
+    expiresAt: neverExpires && !expiresAt ? null : expiresAt,
+    restrictions: getRestrictions(request.restrictions),
+    allowedAddresses: allowedAddresses?.addresses,
+  };
 }
 
-function restrictionsOf(restrictions: RestrictionsMessage | undefined): WantedKey['restrictions'] {
-  return restrictions && { deviceIds: restrictions.deviceIds, connectionIds: restrictions.connectionIds, commandIds: restrictions.commandIds };
+function getRestrictions(restrictions: RestrictionsMessage | undefined): CreateKeyInput['restrictions'] {
+  return (
+    restrictions && {
+      deviceIds: restrictions.deviceIds,
+      connectionIds: restrictions.connectionIds,
+      commandIds: restrictions.commandIds,
+    }
+  );
 }
 
-function endsTwice({ expiresAt, neverExpires }: UpdateApiKeyRequest): Violation[] {
-  return expiresAt && neverExpires ? [{ field: 'neverExpires', description: 'excludes expiresAt; give one of the two' }] : [];
+/** Returns a violation if the request sets both an expiry time and `neverExpires`. */
+function checkExpiryFields({ expiresAt, neverExpires }: UpdateApiKeyRequest): Violation[] {
+  return expiresAt && neverExpires
+    ? [{ field: 'neverExpires', description: 'cannot be combined with expiresAt: set only one of them' }]
+    : [];
 }

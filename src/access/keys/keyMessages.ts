@@ -1,9 +1,9 @@
 import type { ApiKey as ApiKeyMessage } from '../../gen/organization_access_control/access_control_service';
-import { etagOf } from '../../kernel/etags';
+import { getEtag } from '../../kernel/etags';
 import { optionalTimestamp, toTimestamp } from '../../kernel/timestamps';
 import type { ApiKey } from './apiKey';
 
-/** A key's record on the wire. */
+/** Converts a key record to its message. */
 export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {
   return {
     id: key.id,
@@ -21,10 +21,15 @@ export function apiKeyToMessage(key: ApiKey): ApiKeyMessage {
     lastUsedAt: optionalTimestamp(key.lastUsedAt),
     lastUsedAddress: key.lastUsedAddress,
     note: key.note,
-    restrictions: key.restrictions && { deviceIds: [...key.restrictions.deviceIds], connectionIds: [...key.restrictions.connectionIds], commandIds: [...key.restrictions.commandIds] },
+    restrictions: key.restrictions && {
+      deviceIds: [...key.restrictions.deviceIds],
+      connectionIds: [...key.restrictions.connectionIds],
+      commandIds: [...key.restrictions.commandIds],
+    },
     allowedAddresses: [...key.allowedAddresses],
     rotatedFrom: key.rotatedFrom,
     isAdmin: key.isAdmin,
-    etag: etagOf(key.revision),
+    canActAsOwner: key.canActAsOwner,
+    etag: getEtag(key.revision),
   };
 }

@@ -1,60 +1,75 @@
 import type { Violation } from '../../kernel/errors';
 
-/** A customer's or site's world: everything but users belongs to one. Times are Unix milliseconds. */
+/** A customer or site. Every record except users belongs to one organization. Times are Unix milliseconds. */
 export interface Organization extends ReadingRetention {
   readonly id: string;
-  /** Not unique: ids tell organizations apart. */
+  /** Not unique: organizations are identified by their ids. */
   readonly name: string;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Counts the changes from 1; the etag is made of it. */
+  /** The number of changes, starting at 1. The etag is derived from it. */
   readonly revision: number;
 }
 
-/** How long an organization keeps its readings. */
-export interface ReadingRetention {
-  /** 1 to LONGEST_RETENTION_DAYS. */
+/** The retention of an organization's readings. */
+interface ReadingRetention {
+  /** How long readings are kept, 1 to MAX_RETENTION_DAYS days. */
   readonly readingRetentionDays: number;
-  /** When single readings of numbers make way for their hours: 1 to readingRetentionDays; undefined: never. */
-  readonly thinReadingsAfterDays: number | undefined;
+  /**
+   * The age at which single numeric readings are replaced by hourly summaries, 1 to readingRetentionDays days;
+   * undefined: never.
+   */
+  readonly downsampleAfterDays: number | undefined;
 }
 
-/** What to change on an organization; undefined stays as it is. */
+/** The fields to change; undefined fields stay unchanged. */
 export interface OrganizationChange {
   readonly name?: string | undefined;
   readonly readingRetentionDays?: number | undefined;
-  /** 0: never. */
-  readonly thinReadingsAfterDays?: number | undefined;
+  /** In days; 0: never. */
+  readonly downsampleAfterDays?: number | undefined;
 }
 
-/** What a new organization keeps: a year of readings, all of them. */
-export const NEW_RETENTION: ReadingRetention = { readingRetentionDays: 365, thinReadingsAfterDays: undefined };
+/** The default retention of a new organization: all readings for a year. */
+export const NEW_RETENTION: ReadingRetention = { readingRetentionDays: 365, downsampleAfterDays: undefined };
 
-const LONGEST_RETENTION_DAYS = 36_500;
+const MAX_RETENTION_DAYS = 36_500;
 
-/** What is wrong with how long readings are kept, by the names of the request's fields. */
-export function retentionViolations({ readingRetentionDays, thinReadingsAfterDays }: ReadingRetention): Violation[] {
+/** Returns the violations of a retention, by the field names of the request. */
+export function findRetentionViolations({ readingRetentionDays, downsampleAfterDays }: ReadingRetention): Violation[] {
   const violations: Violation[] = [];
-  if (!isDays(readingRetentionDays)) violations.push({ field: 'readingRetentionDays', description: `is ${readingRetentionDays}; give 1 to ${LONGEST_RETENTION_DAYS} whole days` });
-  if (thinReadingsAfterDays === undefined) return violations;
-  if (!isDays(thinReadingsAfterDays)) violations.push({ field: 'thinReadingsAfterDays', description: `is ${thinReadingsAfterDays}; give 1 to ${LONGEST_RETENTION_DAYS} whole days, or 0 for never` });
-  else if (thinReadingsAfterDays > readingRetentionDays) violations.push({ field: 'thinReadingsAfterDays', description: `is ${thinReadingsAfterDays}, but readings are kept for ${readingRetentionDays} days; give at most that, or 0 for never` });
+  if (!isValidDays(readingRetentionDays))
+    violations.push({
+      field: 'readingRetentionDays',
+      description: `must be a whole number of days from 1 to ${MAX_RETENTION_DAYS} (got ${readingRetentionDays})`,
+    });
+  if (downsampleAfterDays === undefined) return violations;
+  if (!isValidDays(downsampleAfterDays))
+    violations.push({
+      field: 'downsampleAfterDays',
+      description: `must be a whole number of days from 1 to ${MAX_RETENTION_DAYS}, or 0 for never (got ${downsampleAfterDays})`,
+    });
+  else if (downsampleAfterDays > readingRetentionDays)
+    violations.push({
+      field: 'downsampleAfterDays',
+      description: `must be at most readingRetentionDays (${readingRetentionDays}), or 0 for never (got ${downsampleAfterDays})`,
+    });
   return violations;
 }
 
-/** The organization with the change, its name as given: the next revision. */
-export function changedOrganization(organization: Organization, change: OrganizationChange, now: number): Organization {
-  const { thinReadingsAfterDays = organization.thinReadingsAfterDays } = change;
+/** Returns the organization with the change, as the next revision. Expects a validated name. */
+export function applyChange(organization: Organization, change: OrganizationChange, now: number): Organization {
+  const { downsampleAfterDays = organization.downsampleAfterDays } = change; // 0 in a change means never
   return {
     ...organization,
     name: change.name ?? organization.name,
     readingRetentionDays: change.readingRetentionDays ?? organization.readingRetentionDays,
-    thinReadingsAfterDays: thinReadingsAfterDays === 0 ? undefined : thinReadingsAfterDays,
+    downsampleAfterDays: downsampleAfterDays === 0 ? undefined : downsampleAfterDays,
     updatedAt: now,
     revision: organization.revision + 1,
   };
 }
 
-function isDays(days: number): boolean {
-  return Number.isInteger(days) && days >= 1 && days <= LONGEST_RETENTION_DAYS;
+function isValidDays(days: number): boolean {
+  return Number.isInteger(days) && days >= 1 && days <= MAX_RETENTION_DAYS;
 }

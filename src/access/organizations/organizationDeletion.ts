@@ -4,115 +4,180 @@ import { DomainError, validationFailed } from '../../kernel/errors';
 import type { Cursors } from '../../kernel/pages';
 import type { Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
-import { freshCaller, TO_CHANGE_PEOPLE } from '../keys/freshCaller';
+import { reloadPrincipal, ORGANIZATION_CHANGE_ACCESS } from '../keys/reloadPrincipal';
 import type { Organization } from './organization';
 
-/** How long the confirmation of the first step holds, in milliseconds. */
-const HOLDS_MS = 10 * 60_000;
+/** How long a confirmation is valid, in milliseconds. */
+const CONFIRMATION_TTL_MS = 10 * 60_000;
 
-/** How many devices and connections an organization has. */
-export interface Holdings {
+/** The numbers of devices and connections of an organization. */
+interface Holdings {
   readonly devices: number;
   readonly connections: number;
 }
 
-/** What would go with an organization. */
+/** The numbers of records that are deleted together with an organization. */
 export interface DeletionForecast extends Holdings {
   readonly organization: Organization;
   readonly members: number;
-  /** Keys that still work. */
+  /** The number of active keys. */
   readonly apiKeys: number;
 }
 
-/** The first step: what would go, and what confirms it. */
+/** The response of the first step: what would be deleted, and the confirmation for the second step. */
 export interface DeletionOffer extends DeletionForecast {
   readonly confirmation: string;
-  /** Unix milliseconds. */
+  /** When the confirmation expires, Unix milliseconds. */
   readonly expiresAt: number;
 }
 
-/** What the deletion of organizations needs. */
-export interface OrganizationDeletionOptions {
+/** Dependencies of OrganizationDeletion. */
+interface OrganizationDeletionOptions {
   readonly uow: UnitOfWork<AccessRepositories>;
   readonly clock: Clock;
-  /** Of an organization; the rooms above count them. */
-  readonly holdings: (organizationId: string) => Promise<Holdings>;
-  /** Told of an organization once it is no more: its keys and its people are nothing any more. */
+  /** Counts the devices and connections of an organization; modules that build on this one implement it. */
+  readonly countHoldings: (organizationId: string) => Promise<Holdings>;
+  /** Called after an organization was deleted, which makes its keys and memberships invalid. */
   readonly onDeleted: (organizationId: string) => void;
 }
 
-/** Deletes organizations. One that is deleted is gone for everybody at once; its data goes after it, in the background. */
+/**
+ * Deletes organizations. A deleted organization is inaccessible immediately; its data is deleted in the background.
+ * Over the API a deletion takes two steps: `offer` returns a confirmation, and `confirm` deletes with it.
+ */
 export class OrganizationDeletion {
   constructor(private readonly options: OrganizationDeletionOptions) {}
 
-  /** What would go. Throws `organization_not_found`. */
-  async forecast(id: string): Promise<DeletionForecast> {
-    const { uow, clock, holdings } = this.options;
+  /** Counts the records that would be deleted. Throws `organization_not_found`. */
+  async countRecords(id: string): Promise<DeletionForecast> {
+    const { uow, clock, countHoldings } = this.options;
     const organization = await uow.repos.organizations.get(id);
     const { organizationRemoval } = uow.repos;
-    return { organization, ...(await holdings(id)), members: await organizationRemoval.countMembers(id), apiKeys: await organizationRemoval.countKeys(id, clock.now()) };
-  }
-
-  /** The first step. Throws `organization_not_found`, `own_organization`. */
-  async offer(ownId: string, id: string, cursors: Cursors): Promise<DeletionOffer> {
-    refuseOwn(ownId, id);
-    const forecast = await this.forecast(id);
-    const expiresAt = this.options.clock.now() + HOLDS_MS;
-    return { ...forecast, confirmation: cursors.encode(confirmed(forecast.organization), { expiresAt }), expiresAt };
-  }
-
-  /** The second step. Throws `organization_not_found`, `own_organization`, `confirmation_invalid`, `validation_failed` for another name. */
-  async confirm(caller: Principal, id: string, { confirmation, name }: { readonly confirmation: string; readonly name: string }, cursors: Cursors): Promise<void> {
-    refuseOwn(caller.organizationId, id);
-    await this.delete(id, name, { caller, check: (organization) => this.checkConfirmation(organization, confirmation, cursors) });
+    return {
+      organization,
+      ...(await countHoldings(id)),
+      members: await organizationRemoval.countMembers(id),
+      apiKeys: await organizationRemoval.countKeys(id, clock.now()),
+    };
   }
 
   /**
-   * Deletes an organization that is named by its id and its exact name; for a caller as it is then, unless it is the command line.
-   * Throws `organization_not_found`, `validation_failed`, and what `check` throws.
+   * Runs the first step: returns what would be deleted, and a confirmation. Throws `organization_not_found`,
+   * `cannot_delete_own_organization`.
    */
-  async delete(id: string, name: string, asked?: { readonly caller: Principal; readonly check: (organization: Organization) => void }): Promise<void> {
+  async offer(callerOrganizationId: string, id: string, cursors: Cursors): Promise<DeletionOffer> {
+    assertNotCallersOrganization(callerOrganizationId, id);
+    const forecast = await this.countRecords(id);
+    const expiresAt = this.options.clock.now() + CONFIRMATION_TTL_MS;
+    return {
+      ...forecast,
+      confirmation: cursors.encode(getConfirmationScope(forecast.organization), { expiresAt }),
+      expiresAt,
+    };
+  }
+
+  /**
+   * Runs the second step: deletes the organization. Throws `organization_not_found`, `cannot_delete_own_organization`,
+   * `confirmation_invalid`, `validation_failed` for a wrong name.
+   */
+  async confirm(
+    caller: Principal,
+    id: string,
+    { confirmation, name }: { readonly confirmation: string; readonly name: string },
+    cursors: Cursors,
+  ): Promise<void> {
+    assertNotCallersOrganization(caller.organizationId, id);
+    await this.delete(id, name, {
+      caller,
+      assertConfirmed: (organization) => this.assertValidConfirmation(organization, confirmation, cursors),
+    });
+  }
+
+  /**
+   * Deletes the organization with the id and the exact name. `request`: the caller, which is reloaded in the
+   * transaction, and a check of the caller's confirmation; undefined for the command line. Throws
+   * `organization_not_found`, `validation_failed`, and the errors of the check.
+   */
+  async delete(
+    id: string,
+    name: string,
+    request?: { readonly caller: Principal; readonly assertConfirmed: (organization: Organization) => void },
+  ): Promise<void> {
     const { uow, clock, onDeleted } = this.options;
     await uow.transaction(async (repos, db) => {
-      const { organizations, members, organizationRemoval } = repos;
-      if (asked && id < asked.caller.organizationId) await members.hold(id); // two organizations are always held in the order of their ids
-      if (asked) await freshCaller(repos, asked.caller, clock, TO_CHANGE_PEOPLE);
+      const { organizations, members, apiKeys } = repos;
+      if (request) {
+        // reloadPrincipal locks the organization of the caller. Two organizations are always locked in the order of
+        // their ids, so that two transactions do not deadlock: this one is locked here if its id is the smaller one,
+        // otherwise by organizations.lock below, which also reads it.
+        if (id < request.caller.organizationId) await members.lockOrganization(id);
+        await reloadPrincipal(repos, request.caller, clock, ORGANIZATION_CHANGE_ACCESS);
+      }
       const organization = await organizations.lock(id);
-      asked?.check(organization);
-      if (name !== organization.name) throw validationFailed([{ field: 'name', description: 'is not the exact name of the organization; give the name as the first step shows it' }]);
+      request?.assertConfirmed(organization);
+      if (name !== organization.name)
+        throw validationFailed([
+          {
+            field: 'name',
+            description: 'is not the exact name of the organization: use the name from the response of the first step',
+          },
+        ]);
       const now = clock.now();
       await organizations.markDeleted(id, now);
-      await members.removeAll(id); // waits for whoever makes a key just now: that one is revoked too
-      await organizationRemoval.revokeKeys(id, now);
+      // Waits for a concurrent creation of a key, so that the new key is revoked too.
+      await members.removeAll(id);
+      await apiKeys.revokeOfOrganization(id, now);
       db.afterCommit(() => onDeleted(id));
     });
   }
 
-  private checkConfirmation(organization: Organization, confirmation: string, cursors: Cursors): void {
-    const opened = opensAs(cursors, confirmed(organization), confirmation);
-    if (opened === undefined) throw confirmationInvalid('was not given for this organization as it is now');
-    if (opened.expiresAt <= this.options.clock.now()) throw confirmationInvalid('is older than 10 minutes');
+  /**
+   * Throws `confirmation_invalid` unless the confirmation was issued for this state of the organization at most 10
+   * minutes ago.
+   */
+  private assertValidConfirmation(organization: Organization, confirmation: string, cursors: Cursors): void {
+    const decoded = decodeConfirmation(cursors, getConfirmationScope(organization), confirmation);
+    if (decoded === undefined) throw confirmationInvalid('is not for the current state of this organization');
+    if (decoded.expiresAt <= this.options.clock.now()) throw confirmationInvalid('is older than 10 minutes');
   }
 }
 
-/** What a confirmation is bound to: any change of the organization makes it void. */
-function confirmed({ id, revision }: Organization): readonly string[] {
+/** Returns what a confirmation is bound to: any change of the organization invalidates it. */
+function getConfirmationScope({ id, revision }: Organization): readonly string[] {
   return [id, 'deletion of the organization', String(revision)];
 }
 
-function opensAs(cursors: Cursors, list: readonly string[], token: string): { readonly expiresAt: number } | undefined {
+/**
+ * Returns the content of a confirmation; undefined if it is forged, or was issued for another organization or state.
+ */
+function decodeConfirmation(
+  cursors: Cursors,
+  scope: readonly string[],
+  token: string,
+): { readonly expiresAt: number } | undefined {
   try {
-    return cursors.decode<{ expiresAt: number }>(list, token, 'confirmation');
+    return cursors.decode<{ expiresAt: number }>(scope, token, 'confirmation');
   } catch (error) {
-    if (error instanceof DomainError) return undefined; // forged, or of another one
+    if (error instanceof DomainError) return undefined;
     throw error;
   }
 }
 
-function refuseOwn(ownId: string, id: string): void {
-  if (id === ownId) throw new DomainError('conflict', 'own_organization', 'the key belongs to this organization and would end with it; delete the organization with the admin key of another one, or on the command line of the server');
+/** Throws `cannot_delete_own_organization` if the organization is that of the calling key. */
+function assertNotCallersOrganization(callerOrganizationId: string, id: string): void {
+  if (id === callerOrganizationId)
+    throw new DomainError(
+      'conflict',
+      'cannot_delete_own_organization',
+      'the API key belongs to this organization: delete it with an admin key of another organization, or on the command line of the server',
+    );
 }
 
+/** The error for a confirmation that cannot be used. `why` completes "the confirmation ...". */
 function confirmationInvalid(why: string): DomainError {
-  return new DomainError('conflict', 'confirmation_invalid', `the confirmation ${why}; call once without a confirmation to get a new one, and look at what would go`);
+  return new DomainError(
+    'conflict',
+    'confirmation_invalid',
+    `the confirmation ${why}: call again without a confirmation to get a new one, and check what would be deleted`,
+  );
 }

@@ -1,27 +1,43 @@
 import type { OrganizationsServiceServer } from '../../gen/organizations_service';
 import type { Cursors } from '../../kernel/pages';
-import type { HandlersOf } from '../../rpc/handlers';
+import type { HandlersOf } from '../../api/pipeline/handlers';
 import type { OrganizationDeletion } from './organizationDeletion';
-import { DELETED, deletionOfferToMessage, organizationPageToMessage, organizationToMessage } from './organizationMessages';
+import {
+  DELETED,
+  deletionOfferToMessage,
+  organizationPageToMessage,
+  organizationToMessage,
+} from './organizationMessages';
 import type { OrganizationService } from './organizationService';
 
-/** The way from the wire to OrganizationService and OrganizationDeletion, and back. */
-export function organizationHandlers(organizations: OrganizationService, deletion: OrganizationDeletion, cursors: Cursors): HandlersOf<OrganizationsServiceServer> {
+/** Handlers for organizations. */
+export function organizationHandlers(
+  organizations: OrganizationService,
+  deletion: OrganizationDeletion,
+  cursors: Cursors,
+): HandlersOf<OrganizationsServiceServer> {
   return {
-    createOrganization: async ({ name, ownerUserId }, { principal }) => organizationToMessage(await organizations.create(name, ownerUserId || principal.ownerUserId, principal)),
-    listOrganizations: async ({ pageSize, pageToken }, { principal }) => organizationPageToMessage(await organizations.page(principal, cursors, pageSize, pageToken)),
+    createOrganization: async ({ name, ownerUserId }, { principal }) =>
+      organizationToMessage(await organizations.create(name, ownerUserId || principal.ownerUserId, principal)),
+    listOrganizations: async ({ pageSize, pageToken }, { principal }) =>
+      organizationPageToMessage(await organizations.listPage(principal, cursors, pageSize, pageToken)),
     deleteOrganization: async ({ id, confirmation, name }, { principal, organizationId }) => {
       if (confirmation === '') return deletionOfferToMessage(await deletion.offer(organizationId, id, cursors));
       await deletion.confirm(principal, id, { confirmation, name }, cursors);
       return DELETED;
     },
     getOrganization: async (request, context) => {
-      const organization = await organizations.getOwn(context.organizationId, request.id);
+      const organization = await organizations.getCallersOrganization(context.organizationId, request.id);
       return organizationToMessage(organization);
     },
     updateOrganization: async (request, context) => {
-      const { name, readingRetentionDays, thinReadingsAfterDays } = request;
-      const organization = await organizations.updateOwn(context.organizationId, request.id, { name, readingRetentionDays, thinReadingsAfterDays }, request.etag);
+      const { name, readingRetentionDays, downsampleAfterDays } = request;
+      const organization = await organizations.updateCallersOrganization(
+        context.organizationId,
+        request.id,
+        { name, readingRetentionDays, downsampleAfterDays },
+        request.etag,
+      );
       return organizationToMessage(organization);
     },
   };

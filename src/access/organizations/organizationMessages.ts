@@ -1,11 +1,15 @@
-import type { DeleteOrganizationResponse, ListOrganizationsResponse, Organization as OrganizationMessage } from '../../gen/organizations_service';
-import { etagOf } from '../../kernel/etags';
+import type {
+  DeleteOrganizationResponse,
+  ListOrganizationsResponse,
+  Organization as OrganizationMessage,
+} from '../../gen/organizations_service';
+import { getEtag } from '../../kernel/etags';
 import { toTimestamp } from '../../kernel/timestamps';
 import type { Organization } from './organization';
 import type { DeletionOffer } from './organizationDeletion';
 import type { OrganizationPage } from './organizationService';
 
-/** An organization on the wire. */
+/** Converts an organization to its message. */
 export function organizationToMessage(organization: Organization): OrganizationMessage {
   return {
     id: organization.id,
@@ -13,20 +17,49 @@ export function organizationToMessage(organization: Organization): OrganizationM
     createdAt: toTimestamp(organization.createdAt),
     updatedAt: toTimestamp(organization.updatedAt),
     readingRetentionDays: organization.readingRetentionDays,
-    thinReadingsAfterDays: organization.thinReadingsAfterDays ?? 0,
-    etag: etagOf(organization.revision),
+    downsampleAfterDays: organization.downsampleAfterDays ?? 0,
+    etag: getEtag(organization.revision),
   };
 }
 
-/** A page of them on the wire. */
-export function organizationPageToMessage({ organizations, nextPageToken }: OrganizationPage): ListOrganizationsResponse {
+/** Converts a page of organizations to its message. */
+export function organizationPageToMessage({
+  organizations,
+  nextPageToken,
+}: OrganizationPage): ListOrganizationsResponse {
   return { organizations: organizations.map(organizationToMessage), nextPageToken };
 }
 
-/** What would go with an organization, on the wire. */
-export function deletionOfferToMessage({ organization, confirmation, expiresAt, devices, connections, members, apiKeys }: DeletionOffer): DeleteOrganizationResponse {
-  return { deleted: false, confirmation, confirmationExpiresAt: toTimestamp(expiresAt), name: organization.name, devices, connections, members, apiKeys };
+/** Converts the response of the first step of a deletion to its message. */
+export function deletionOfferToMessage({
+  organization,
+  confirmation,
+  expiresAt,
+  devices,
+  connections,
+  members,
+  apiKeys,
+}: DeletionOffer): DeleteOrganizationResponse {
+  return {
+    deleted: false,
+    confirmation,
+    confirmationExpiresAt: toTimestamp(expiresAt),
+    name: organization.name,
+    devices,
+    connections,
+    members,
+    apiKeys,
+  };
 }
 
-/** It is deleted. */
-export const DELETED: DeleteOrganizationResponse = { deleted: true, confirmation: '', confirmationExpiresAt: undefined, name: '', devices: 0, connections: 0, members: 0, apiKeys: 0 };
+/** The response of the second step. */
+export const DELETED: DeleteOrganizationResponse = {
+  deleted: true,
+  confirmation: '',
+  confirmationExpiresAt: undefined,
+  name: '',
+  devices: 0,
+  connections: 0,
+  members: 0,
+  apiKeys: 0,
+};

@@ -1,46 +1,55 @@
 import type { Knex } from 'knex';
 import type { Db } from '../../database';
 
-/** What this room keeps of an organization that goes. Of the audit trail nothing: it outlives the organization. */
+/** Deletes the records of this module for a deleted organization. The audit trail is kept. */
 export class OrganizationRemovalRepository {
   constructor(private readonly db: Db) {}
 
-  /** How many people belong to it. */
+  /** Counts the members of an organization. */
   async countMembers(organizationId: string): Promise<number> {
-    return await counted(this.of('members', organizationId));
+    return await countRows(this.inOrganization('members', organizationId));
   }
 
-  /** How many of its keys still work. */
+  /** Counts the keys of an organization that are neither revoked nor expired. `now`: Unix milliseconds. */
   async countKeys(organizationId: string, now: number): Promise<number> {
-    const live = this.of('api_keys', organizationId).whereNull('revoked_at');
-    return await counted(live.where((q) => void q.whereNull('expires_at').orWhere('expires_at', '>', now)));
+    const activeKeys = this.inOrganization('api_keys', organizationId).whereNull('revoked_at');
+    return await countRows(
+      activeKeys.where((condition) => void condition.whereNull('expires_at').orWhere('expires_at', '>', now)),
+    );
   }
 
-  /** Ends all of its keys at `at`. */
-  async revokeKeys(organizationId: string, at: number): Promise<void> {
-    await this.of('api_keys', organizationId).whereNull('revoked_at').update({ revoked_at: at, updated_at: at });
-  }
-
-  /** Removes at most `most` rows of members, keys, roles and counters; how many it were. */
-  async removeSome(organizationId: string, most: number): Promise<number> {
-    let removed = 0;
+  /**
+   * Deletes at most `max` rows of the organization, table after table; returns how many rows were deleted. Fewer than
+   * `max` means that no rows are left.
+   */
+  async removeSome(organizationId: string, max: number): Promise<number> {
+    let removedCount = 0;
     for (const [table, column] of TABLES) {
-      if (removed >= most) break;
-      const some = this.of(table, organizationId).orderBy(column).limit(most - removed).select(column);
-      removed += await this.of(table, organizationId).whereIn(column, some).delete();
+      if (removedCount >= max) break;
+      const nextRowIds = this.inOrganization(table, organizationId)
+        .orderBy(column)
+        .limit(max - removedCount)
+        .select(column);
+      removedCount += await this.inOrganization(table, organizationId).whereIn(column, nextRowIds).delete();
     }
-    return removed;
+    return removedCount;
   }
 
-  private of(table: string, organizationId: string): Knex.QueryBuilder {
+  private inOrganization(table: string, organizationId: string): Knex.QueryBuilder {
     return this.db.knex(table).where('organization_id', organizationId);
   }
 }
 
-/** Each with what tells its rows apart. */
-const TABLES = [['members', 'user_id'], ['api_keys', 'id'], ['roles', 'id'], ['organization_counters', 'name']] as const;
+/** The tables of this module, each with a column that identifies a row within an organization. */
+const TABLES = [
+  ['idempotency_keys', 'key_hash'],
+  ['members', 'user_id'],
+  ['api_keys', 'id'],
+  ['roles', 'id'],
+  ['organization_counters', 'name'],
+] as const;
 
-async function counted(query: Knex.QueryBuilder): Promise<number> {
+async function countRows(query: Knex.QueryBuilder): Promise<number> {
   const [row] = (await query.count('* as n')) as { n: number | string }[];
   return Number(row?.n ?? 0);
 }

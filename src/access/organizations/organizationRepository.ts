@@ -1,4 +1,4 @@
-import { foldName, type Db } from '../../database';
+import { normalizeForSearch, type Db } from '../../database';
 import { DomainError } from '../../kernel/errors';
 import type { CreatedPosition } from '../../kernel/pages';
 import type { Organization } from './organization';
@@ -13,88 +13,117 @@ interface OrganizationRow {
   thin_readings_after_days: number | null;
 }
 
-/** An organization of which only the data is left. */
+/** A deleted organization whose data is not completely deleted yet. */
 export interface DeletedOrganization {
   readonly id: string;
   /** Unix milliseconds. */
   readonly deletedAt: number;
 }
 
-/** The organizations themselves; the one repository that no organization stands before. One that is deleted is not there. Assumes clean names. */
+/** Reads and writes organizations. Deleted organizations are not found. Expects validated names. */
 export class OrganizationRepository {
   constructor(private readonly db: Db) {}
 
+  /** Stores a new organization. */
   async create(organization: Organization): Promise<void> {
     const { id, createdAt } = organization;
-    await this.db.knex('organizations').insert({ id, created_at: createdAt, ...changeableOf(organization) });
+    await this.db.knex('organizations').insert({ id, created_at: createdAt, ...getChangeableColumns(organization) });
   }
 
-  /** Writes all that can change. */
+  /** Stores all changeable fields. */
   async update(organization: Organization): Promise<void> {
-    await this.db.knex('organizations').where('id', organization.id).update(changeableOf(organization));
+    await this.db.knex('organizations').where('id', organization.id).update(getChangeableColumns(organization));
   }
 
-  /** Undefined if there is none. */
+  /** Returns an organization; undefined if there is none. */
   async find(id: string): Promise<Organization | undefined> {
-    const row = await this.existing().where({ id }).first<OrganizationRow | undefined>();
+    const row = await this.selectExisting().where({ id }).first<OrganizationRow | undefined>();
     return row && organizationFromRow(row);
   }
 
-  /** Throws `organization_not_found`. */
+  /** Returns an organization. Throws `organization_not_found`. */
   async get(id: string): Promise<Organization> {
     const organization = await this.find(id);
     if (!organization) throw organizationNotFound(id);
     return organization;
   }
 
-  /** As get; nobody else changes it until the end of the transaction. */
+  /**
+   * Like get; locks the organization until the end of the transaction. The row is read only after it is locked, so that
+   * a concurrent deletion is noticed.
+   */
   async lock(id: string): Promise<Organization> {
     await this.db.dialect.lockForUpdate(this.db.knex('organizations').where({ id }).select('id'));
     return await this.get(id);
   }
 
-  /** All of them, oldest first. */
+  /** Lists all organizations, oldest first. */
   async list(): Promise<Organization[]> {
-    const rows = await this.existing().orderBy(['created_at', 'id']).select<OrganizationRow[]>();
+    const rows = await this.selectExisting().orderBy(['created_at', 'id']).select<OrganizationRow[]>();
     return rows.map(organizationFromRow);
   }
 
-  /** At most `limit` of them after a position, newest first. */
+  /** Lists at most `limit` organizations after a position, newest first. */
   async listNewest(after: CreatedPosition | undefined, limit: number): Promise<Organization[]> {
-    const query = this.existing();
+    const query = this.selectExisting();
     if (after) query.whereRaw('(created_at, id) < (?, ?)', [after.createdAt, after.id]);
-    const rows = await query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).select<OrganizationRow[]>('*');
+    const rows = await query
+      .orderBy('created_at', 'desc')
+      .orderBy('id', 'desc')
+      .limit(limit)
+      .select<OrganizationRow[]>('*');
     return rows.map(organizationFromRow);
   }
 
-  /** Deletes one that is locked; from now on only its data is there. */
-  async markDeleted(id: string, at: number): Promise<void> {
-    await this.db.knex('organizations').where({ id }).update({ deleted_at: at });
+  /** Marks a locked organization as deleted; its data is deleted later. `deletedAt`: Unix milliseconds. */
+  async markDeleted(id: string, deletedAt: number): Promise<void> {
+    await this.db.knex('organizations').where({ id }).update({ deleted_at: deletedAt });
   }
 
-  /** Those of which data may be left, the one that was deleted first at the head. */
+  /** Lists deleted organizations that may still have data, in the order of their deletion. */
   async listDeleted(): Promise<DeletedOrganization[]> {
-    const rows: { id: string; deleted_at: number }[] = await this.db.knex('organizations').whereNotNull('deleted_at').whereNull('emptied_at').orderBy('deleted_at').select('id', 'deleted_at');
+    const rows: { id: string; deleted_at: number }[] = await this.db
+      .knex('organizations')
+      .whereNotNull('deleted_at')
+      .whereNull('emptied_at')
+      .orderBy('deleted_at')
+      .select('id', 'deleted_at');
     return rows.map((row) => ({ id: row.id, deletedAt: row.deleted_at }));
   }
 
-  /** Nothing is left of a deleted one but its row, which says nothing any more. */
-  async markEmptied(id: string, at: number): Promise<void> {
-    await this.db.knex('organizations').where({ id }).whereNotNull('deleted_at').update({ name: '', name_folded: id, emptied_at: at });
+  /** Marks a deleted organization as empty and clears its name; only the row remains. */
+  async markEmptied(id: string, emptiedAt: number): Promise<void> {
+    await this.db
+      .knex('organizations')
+      .where({ id })
+      .whereNotNull('deleted_at')
+      .update({ name: '', name_folded: id, emptied_at: emptiedAt });
   }
 
-  /** Removes the rows of those that are empty, which looks through all that may belong to an organization: only before anybody is served. */
+  /**
+   * Deletes the rows of empty organizations. This scans all tables that may refer to an organization, so it must run
+   * before the server accepts calls.
+   */
   async removeEmptied(): Promise<void> {
     await this.db.knex('organizations').whereNotNull('emptied_at').delete();
   }
 
-  private existing() {
+  /** Selects the organizations that are not deleted. */
+  private selectExisting() {
     return this.db.knex('organizations').whereNull('deleted_at');
   }
 }
 
-function changeableOf({ name, updatedAt, revision, readingRetentionDays, thinReadingsAfterDays }: Organization) {
-  return { name, name_folded: foldName(name), updated_at: updatedAt, revision, reading_retention_days: readingRetentionDays, thin_readings_after_days: thinReadingsAfterDays ?? null };
+/** Returns the columns of the fields that a change can set. */
+function getChangeableColumns({ name, updatedAt, revision, readingRetentionDays, downsampleAfterDays }: Organization) {
+  return {
+    name,
+    name_folded: normalizeForSearch(name),
+    updated_at: updatedAt,
+    revision,
+    reading_retention_days: readingRetentionDays,
+    thin_readings_after_days: downsampleAfterDays ?? null,
+  };
 }
 
 function organizationFromRow(row: OrganizationRow): Organization {
@@ -105,10 +134,15 @@ function organizationFromRow(row: OrganizationRow): Organization {
     updatedAt: row.updated_at,
     revision: row.revision,
     readingRetentionDays: row.reading_retention_days,
-    thinReadingsAfterDays: row.thin_readings_after_days ?? undefined,
+    downsampleAfterDays: row.thin_readings_after_days ?? undefined,
   };
 }
 
 function organizationNotFound(id: string): DomainError {
-  return new DomainError('not_found', 'organization_not_found', `organization ${JSON.stringify(id)} does not exist; list the organizations to see those that do`, { metadata: { organization_id: id } });
+  return new DomainError(
+    'not_found',
+    'organization_not_found',
+    `organization ${JSON.stringify(id)} does not exist: use an id from the list of organizations`,
+    { metadata: { organization_id: id } },
+  );
 }

@@ -1,7 +1,7 @@
-const LONGEST = 254;
+const MAX_LENGTH = 254;
 
-/** What is wrong with an e-mail address that is trimmed; undefined: nothing. An empty one says that there is none. */
-export function emailFault(email: string): string | undefined {
-  if (email === '' || (email.length <= LONGEST && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(email))) return undefined;
-  return 'is not an e-mail address; give one like name@site.example, or none';
+/** Returns the error text for a trimmed e-mail address; undefined if it is valid or empty. */
+export function findEmailError(email: string): string | undefined {
+  if (email === '' || (email.length <= MAX_LENGTH && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(email))) return undefined;
+  return 'is not a valid e-mail address: use one such as name@site.example, or leave it empty';
 }

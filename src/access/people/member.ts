@@ -1,29 +1,29 @@
-/** A person of an organization, and what their keys may do there at most. Times are Unix milliseconds. */
+/** A member of an organization, and the scopes that limit the member's keys there. Times are Unix milliseconds. */
 export interface Member {
   readonly organizationId: string;
   readonly userId: string;
-  /** The name of the person. */
+  /** The name of the user. */
   readonly name: string;
-  /** Empty: none was given. */
+  /** Empty if none is set. */
   readonly email: string;
-  /** `owner`, `admin`, `operator`, `viewer`, or the id of a role of the organization's own. */
+  /** `owner`, `admin`, `operator`, `viewer`, or the id of a custom role of the organization. */
   readonly roleId: string;
   readonly roleName: string;
-  /** Of the role. */
+  /** The scopes of the role. */
   readonly scopes: readonly string[];
   readonly createdAt: number;
-  /** When the role was last changed for another. */
+  /** When another role was last assigned. */
   readonly updatedAt: number;
-  /** Counts the changes from 1; the etag is made of it. */
+  /** The number of changes, starting at 1. The etag is derived from it. */
   readonly revision: number;
 }
 
-/** What a person is in an organization, as the person sees it. */
+/** A membership, as the user sees it. */
 export interface Membership extends Pick<Member, 'organizationId' | 'roleId' | 'roleName' | 'scopes' | 'createdAt'> {
   readonly organizationName: string;
 }
 
-/** A member to write down. */
+/** The data of a new member. */
 export interface NewMember {
   readonly userId: string;
   readonly roleId: string;
@@ -31,5 +31,5 @@ export interface NewMember {
   readonly at: number;
 }
 
-/** The role that alone makes, changes and removes those who have it. */
+/** The role whose members alone can add, change and remove owners. */
 export const OWNER = 'owner';

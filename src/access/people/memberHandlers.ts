@@ -1,14 +1,49 @@
-import type { AccessControlServiceServer, AddMemberRequest } from '../../gen/organization_access_control/access_control_service';
+import type {
+  AccessControlServiceServer,
+  AddMemberRequest,
+  Member as MemberMessage,
+  UpdateMemberRequest,
+} from '../../gen/organization_access_control/access_control_service';
+import type { Violation } from '../../kernel/errors';
 import type { Cursors } from '../../kernel/pages';
-import { checked, referring, type HandlersOf } from '../../rpc/handlers';
-import type { MemberService, WantedMember } from './memberService';
+import type { CallContext } from '../../api/pipeline/callContext';
+import { checked, referring, type HandlersOf } from '../../api/pipeline/handlers';
+import type { MemberService, CreateMemberInput } from './memberService';
 import { memberToMessage } from './peopleMessages';
 
-/** The way from the wire to MemberService and back. */
-export function memberHandlers(members: MemberService, cursors: Cursors): Pick<HandlersOf<AccessControlServiceServer>, 'listMembers' | 'getMember' | 'addMember' | 'updateMember' | 'removeMember'> {
+/**
+ * Handlers for members. `checked` and `referring` combine a handler with a check of the message alone and, for a
+ * request that is already invalid, a check of the records that it refers to, so that all violations are reported
+ * together.
+ */
+export function memberHandlers(
+  members: MemberService,
+  cursors: Cursors,
+): Pick<
+  HandlersOf<AccessControlServiceServer>,
+  'listMembers' | 'getMember' | 'addMember' | 'updateMember' | 'removeMember'
+> {
+  const checkNewMember = (request: AddMemberRequest): Violation[] => members.checkInput(toInput(request));
+  const addMember = async (request: AddMemberRequest, context: CallContext): Promise<MemberMessage> => {
+    const member = await members.add(context.principal, context.organizationId, toInput(request));
+    return memberToMessage(member);
+  };
+  const updateMember = async (request: UpdateMemberRequest, context: CallContext): Promise<MemberMessage> => {
+    const { userId, roleId, etag } = request;
+    const member = await members.update(context.principal, context.organizationId, userId, roleId, etag);
+    return memberToMessage(member);
+  };
+  const checkRole = async ({ roleId }: { readonly roleId: string }, context: CallContext): Promise<Violation[]> =>
+    await members.checkRole(context.organizationId, roleId);
+
   return {
     listMembers: async (request, context) => {
-      const { items, nextPageToken } = await members.page(context.organizationId, cursors, request.pageSize, request.pageToken);
+      const { items, nextPageToken } = await members.listPage(
+        context.organizationId,
+        cursors,
+        request.pageSize,
+        request.pageToken,
+      );
       return { members: items.map(memberToMessage), nextPageToken };
     },
 
@@ -17,27 +52,14 @@ export function memberHandlers(members: MemberService, cursors: Cursors): Pick<H
       return memberToMessage(member);
     },
 
-    addMember: checked(
-      (request) => members.checkWanted(wantedOf(request)),
-      async (request, context) => {
-        const member = await members.add(context.principal, context.organizationId, wantedOf(request));
-        return memberToMessage(member);
-      },
-      async ({ roleId }, context) => await members.checkRole(context.organizationId, roleId),
-    ),
+    addMember: checked(checkNewMember, addMember, checkRole),
+    updateMember: referring(updateMember, checkRole),
 
-    updateMember: referring(
-      async (request, context) => {
-        const member = await members.update(context.principal, context.organizationId, request.userId, request.roleId, request.etag);
-        return memberToMessage(member);
-      },
-      async ({ roleId }, context) => await members.checkRole(context.organizationId, roleId),
-    ),
-
-    removeMember: async (request, context) => await members.remove(context.principal, context.organizationId, request.userId),
+    removeMember: async (request, context) =>
+      await members.remove(context.principal, context.organizationId, request.userId),
   };
 }
 
-function wantedOf({ userId, name, email, roleId }: AddMemberRequest): WantedMember {
+function toInput({ userId, name, email, roleId }: AddMemberRequest): CreateMemberInput {
   return { userId, name, email, roleId };
 }

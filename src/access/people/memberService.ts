@@ -1,181 +1,287 @@
 import { DomainError, throwIfAny, validationFailed, type Violation } from '../../kernel/errors';
 import { checkEtag } from '../../kernel/etags';
 import { isId, newId } from '../../kernel/ids';
-import { pageOf, pageSize, type Cursors } from '../../kernel/pages';
+import { getPage, getPageSize, type Cursors } from '../../kernel/pages';
 import type { Principal } from '../../kernel/principal';
 import type { AccessRepositories } from '../accessRepositories';
 import { cleanName } from '../name';
-import { emailFault } from './email';
-import { freshGiver, refuseBeyondOwn, refuseUnlessOwner, type Giver } from './giver';
+import { findEmailError } from './email';
+import { reloadGrantor, assertCanGrant, assertCanChangeOwner, type GrantingPrincipal } from './grantor';
 import { OWNER, type Member } from './member';
 import { memberNotFound, type MemberPosition } from './memberRepository';
 import type { Role } from './role';
 import type { PeopleOptions } from './roleService';
 import { userNotFound } from './userRepository';
 
-/** Whom to add: somebody that the installation knows, or a new person. */
-export interface WantedMember {
-  /** Empty: a new person. */
+/** The user to add: an existing user, or a new one. */
+export interface CreateMemberInput {
+  /** Empty: create a new user. */
   readonly userId: string;
-  /** Of a new person; undefined otherwise. */
+  /** The name of a new user; undefined for an existing user. */
   readonly name: string | undefined;
-  /** Of a new person; empty: none is given. */
+  /** The e-mail address of a new user; may be empty. */
   readonly email: string;
   readonly roleId: string;
 }
 
-/** The people of organizations, and what each may do there at most. */
+/** Manages the members of organizations and their roles. */
 export class MemberService {
   constructor(private readonly options: PeopleOptions) {}
 
-  /** What is wrong with a wish by itself. */
-  checkWanted({ userId, name, email }: WantedMember): Violation[] {
+  /** Returns the violations of the input that can be found without the database. */
+  checkInput({ userId, name, email }: CreateMemberInput): Violation[] {
     if (userId === '') {
-      const fault = emailFault(email.trim());
-      return [...(name === undefined ? [{ field: 'userId', description: 'is missing; give it, or the name of a new person' }] : []), ...(fault === undefined ? [] : [{ field: 'email', description: fault }])];
+      const emailError = findEmailError(email.trim());
+      return [
+        ...(name === undefined
+          ? [{ field: 'userId', description: 'is required: set it, or set the name of a new user' }]
+          : []),
+        ...(emailError === undefined ? [] : [{ field: 'email', description: emailError }]),
+      ];
     }
-    const besides = 'is for a new person; leave it out, or leave out userId';
-    return [...(name === undefined ? [] : [{ field: 'name', description: besides }]), ...(email === '' ? [] : [{ field: 'email', description: besides }])];
+    const description = 'is only allowed for a new user: remove it, or remove userId';
+    return [
+      ...(name === undefined ? [] : [{ field: 'name', description }]),
+      ...(email === '' ? [] : [{ field: 'email', description }]),
+    ];
   }
 
-  /** Says so if there is no such role. */
+  /** Returns a violation if the role does not exist. */
   async checkRole(organizationId: string, roleId: string): Promise<Violation[]> {
-    return (await findRole(this.options.uow.repos, organizationId, roleId)) ? [] : [unknownRole(roleId)];
+    return (await findRole(this.options.uow.repos, organizationId, roleId)) ? [] : [createUnknownRoleViolation(roleId)];
   }
 
-  /** All members, newest first. */
+  /** Lists all members, newest first. */
   async list(organizationId: string): Promise<Member[]> {
     return await this.options.uow.repos.members.list(organizationId);
   }
 
-  /** One page of them. Throws `validation_failed` for a token that this list did not give out. */
-  async page(organizationId: string, cursors: Cursors, size: number | undefined, token: string): Promise<{ items: readonly Member[]; nextPageToken: string }> {
-    const list = [organizationId, 'members'];
-    const limit = pageSize(size);
-    const members = await this.options.uow.repos.members.list(organizationId, cursors.decode<MemberPosition>(list, token, 'pageToken'), limit + 1);
-    const { items, next } = pageOf(members, limit, ({ createdAt, userId }) => ({ createdAt, userId }));
-    return { items, nextPageToken: next ? cursors.encode(list, next) : '' };
+  /** Returns one page of members, newest first. Throws `validation_failed` for an invalid page token. */
+  async listPage(
+    organizationId: string,
+    cursors: Cursors,
+    size: number | undefined,
+    token: string,
+  ): Promise<{ items: readonly Member[]; nextPageToken: string }> {
+    const cursorScope = [organizationId, 'members'];
+    const limit = getPageSize(size);
+    const after = cursors.decode<MemberPosition>(cursorScope, token, 'pageToken');
+    // One extra row shows whether there is a next page.
+    const members = await this.options.uow.repos.members.list(organizationId, after, limit + 1);
+    const { items, next } = getPage(members, limit, ({ createdAt, userId }) => ({ createdAt, userId }));
+    return { items, nextPageToken: next ? cursors.encode(cursorScope, next) : '' };
   }
 
-  /** Throws `member_not_found`. */
+  /** Returns a member. Throws `member_not_found`. */
   async get(organizationId: string, userId: string): Promise<Member> {
     if (!isId(userId)) throw memberNotFound(userId);
     return await this.options.uow.repos.members.get(organizationId, userId);
   }
 
-  /** Throws `validation_failed`, `user_not_found`, `already_member`, `scope_exceeds_own`, `owner_required`. */
-  async add(caller: Giver | Principal, organizationId: string, wanted: WantedMember): Promise<Member> {
-    throwIfAny([...this.checkWanted(wanted), ...(await this.checkRole(organizationId, wanted.roleId))]);
-    return await this.changing(caller, organizationId, async (repos, giver, changed) => {
-      const role = await wantedRole(repos, organizationId, wanted.roleId);
-      refuseUnlessOwner(giver, role.id);
-      refuseBeyondOwn(giver, role.scopes);
-      const at = this.options.clock.now();
-      const userId = wanted.userId === '' ? await newPerson(repos, wanted, at) : await knownPerson(repos, organizationId, wanted.userId, giver);
-      changed();
-      await repos.members.create(organizationId, { userId, roleId: role.id, at });
+  /**
+   * Adds a member. Throws `validation_failed`, `user_not_found`, `already_member`, `scope_escalation`,
+   * `owner_required`.
+   */
+  async add(caller: GrantingPrincipal | Principal, organizationId: string, input: CreateMemberInput): Promise<Member> {
+    throwIfAny([...this.checkInput(input), ...(await this.checkRole(organizationId, input.roleId))]);
+    return await this.runChange(caller, organizationId, async (repos, grantor, recheckKeysAfterCommit) => {
+      const role = await getRequestedRole(repos, organizationId, input.roleId);
+      assertCanChangeOwner(grantor, role.id);
+      assertCanGrant(grantor, role.scopes);
+      const now = this.options.clock.now();
+      const userId =
+        input.userId === ''
+          ? await createUser(repos, input, now)
+          : await lockUserToAdd(repos, organizationId, input.userId, grantor);
+      recheckKeysAfterCommit();
+      await repos.members.create(organizationId, { userId, roleId: role.id, at: now });
       return await repos.members.get(organizationId, userId);
     });
   }
 
-  /** Gives a member another role. Throws `member_not_found`, `changed_meanwhile`, `validation_failed`, `owner_required`, `scope_exceeds_own`, `last_owner`. */
-  async update(caller: Giver | Principal, organizationId: string, userId: string, roleId: string, etag?: string): Promise<Member> {
-    return await this.changing(caller, organizationId, async (repos, giver, changed) => {
-      const member = await existing(repos, organizationId, userId);
+  /**
+   * Assigns another role to a member. Throws `member_not_found`, `version_conflict`, `validation_failed`,
+   * `owner_required`, `scope_escalation`, `last_owner_required`.
+   */
+  async update(
+    caller: GrantingPrincipal | Principal,
+    organizationId: string,
+    userId: string,
+    roleId: string,
+    etag?: string,
+  ): Promise<Member> {
+    return await this.runChange(caller, organizationId, async (repos, grantor, recheckKeysAfterCommit) => {
+      const member = await getMember(repos, organizationId, userId);
       checkEtag('member', member.revision, etag);
-      const role = await wantedRole(repos, organizationId, roleId);
-      refuseUnlessOwner(giver, member.roleId, role.id);
-      refuseBeyondOwn(giver, [...member.scopes, ...role.scopes]);
+      const role = await getRequestedRole(repos, organizationId, roleId);
+      assertCanChangeOwner(grantor, member.roleId, role.id);
+      assertCanGrant(grantor, [...member.scopes, ...role.scopes]);
       if (role.id === member.roleId) return member;
-      if (role.id !== OWNER) await refuseLastOwner(repos, member);
-      changed();
+      if (role.id !== OWNER) await assertNotLastOwner(repos, member);
+      recheckKeysAfterCommit();
       await repos.members.setRole(organizationId, userId, role.id, this.options.clock.now());
       return await repos.members.get(organizationId, userId);
     });
   }
 
-  /** Removes a member and revokes their keys; how many. Throws `member_not_found`, `owner_required`, `scope_exceeds_own`, `last_owner`. */
-  async remove(caller: Giver | Principal, organizationId: string, userId: string): Promise<{ revokedApiKeys: number }> {
-    return await this.changing(caller, organizationId, async (repos, giver, changed) => {
-      const member = await existing(repos, organizationId, userId);
-      refuseUnlessOwner(giver, member.roleId);
-      refuseBeyondOwn(giver, member.scopes);
-      changed();
+  /**
+   * Removes a member and revokes their keys; returns the number of revoked keys. Throws `member_not_found`,
+   * `owner_required`, `scope_escalation`, `last_owner_required`.
+   */
+  async remove(
+    caller: GrantingPrincipal | Principal,
+    organizationId: string,
+    userId: string,
+  ): Promise<{ revokedApiKeys: number }> {
+    return await this.runChange(caller, organizationId, async (repos, grantor, recheckKeysAfterCommit) => {
+      const member = await getMember(repos, organizationId, userId);
+      assertCanChangeOwner(grantor, member.roleId);
+      assertCanGrant(grantor, member.scopes);
+      recheckKeysAfterCommit();
       return { revokedApiKeys: await removeMember(repos, member, this.options.clock.now()) };
     });
   }
 
   /**
-   * Removes a person from the installation: from every organization, with their keys. For the command line. The person's name confirms it.
-   * Throws `user_not_found`, `validation_failed`, `last_owner`.
+   * Removes a user and their keys from every organization; returns the numbers of organizations and of revoked keys.
+   * Only for the command line. `confirmation` must be the exact name of the user. Throws `user_not_found`,
+   * `validation_failed`, `last_owner_required`.
    */
-  async removeEverywhere(userId: string, confirmation: string): Promise<{ organizations: number; revokedApiKeys: number }> {
+  async removeEverywhere(
+    userId: string,
+    confirmation: string,
+  ): Promise<{ organizations: number; revokedApiKeys: number }> {
     const { uow, clock, accessChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
       await repos.users.get(userId);
-      for (const organizationId of (await repos.members.listMemberships(userId)).map((one) => one.organizationId).toSorted()) await repos.members.lock(organizationId, userId);
+      // Every transaction locks organizations before users, and several organizations in the order of their ids. Any
+      // other order could deadlock with a concurrent change of members.
+      const organizationIds = (await repos.members.listMemberships(userId)).map(({ organizationId }) => organizationId);
+      for (const organizationId of organizationIds.toSorted()) {
+        await repos.members.lockOrganization(organizationId);
+      }
       const user = await repos.users.lock(userId);
-      if (confirmation !== user.name) throw validationFailed([{ field: 'confirm', description: `is ${JSON.stringify(confirmation)}, but the person is called ${JSON.stringify(user.name)}; give that name exactly` }]);
-      const memberships = await repos.members.listMemberships(userId); // nobody adds one while the person is locked
-      const at = clock.now();
+      if (confirmation !== user.name)
+        throw validationFailed([
+          {
+            field: 'confirm',
+            description: `must be the exact name of the user, ${JSON.stringify(user.name)} (got ${JSON.stringify(confirmation)})`,
+          },
+        ]);
+      // Read again: a membership may have been added before the user was locked. From now on none can be added.
+      const memberships = await repos.members.listMemberships(userId);
+      const now = clock.now();
       let revokedApiKeys = 0;
-      for (const { organizationId } of memberships) revokedApiKeys += await removeMember(repos, await repos.members.get(organizationId, userId), at);
-      await repos.users.update({ ...user, updatedAt: at, removedAt: at });
+      for (const { organizationId } of memberships) {
+        revokedApiKeys += await removeMember(repos, await repos.members.get(organizationId, userId), now);
+      }
+      await repos.users.update({ ...user, updatedAt: now, removedAt: now });
       db.afterCommit(() => memberships.forEach(({ organizationId }) => accessChanged(organizationId)));
       return { organizations: memberships.length, revokedApiKeys };
     });
   }
 
-  /** Works, for the caller as it is now, while nobody else changes who is a member of the organization, or what. Work that changes something calls `changed`. */
-  private async changing<T>(caller: Giver | Principal, organizationId: string, work: (repos: AccessRepositories, giver: Giver, changed: () => void) => Promise<T>): Promise<T> {
+  /**
+   * Runs a change with the current state of the caller, while the members of the organization are locked. `work` calls
+   * `recheckKeysAfterCommit` if it changes something: after the commit, the keys of the organization are read again at
+   * their next use, and their open streams are checked.
+   */
+  private async runChange<T>(
+    caller: GrantingPrincipal | Principal,
+    organizationId: string,
+    work: (repos: AccessRepositories, grantor: GrantingPrincipal, recheckKeysAfterCommit: () => void) => Promise<T>,
+  ): Promise<T> {
     const { uow, clock, accessChanged } = this.options;
     return await uow.transaction(async (repos, db) => {
-      const giver = await freshGiver(repos, caller, clock);
+      const grantor = await reloadGrantor(repos, caller, clock);
       await repos.organizations.lock(organizationId);
-      return await work(repos, giver, () => db.afterCommit(() => accessChanged(organizationId)));
+      return await work(repos, grantor, () => db.afterCommit(() => accessChanged(organizationId)));
     });
   }
 }
 
-async function newPerson(repos: AccessRepositories, { name, email }: WantedMember, at: number): Promise<string> {
+/**
+ * Creates a user; returns the user's id. `createdAt`: Unix milliseconds. Throws `validation_failed` for an invalid
+ * name.
+ */
+async function createUser(
+  repos: AccessRepositories,
+  { name, email }: CreateMemberInput,
+  createdAt: number,
+): Promise<string> {
   const id = newId();
-  await repos.users.create({ id, name: cleanName(name ?? '', 'name'), email: email.trim(), createdAt: at, updatedAt: at, removedAt: undefined });
+  await repos.users.create({
+    id,
+    name: cleanName(name ?? '', 'name'),
+    email: email.trim(),
+    createdAt,
+    updatedAt: createdAt,
+    removedAt: undefined,
+  });
   return id;
 }
 
-/** A person whom the organization never saw may belong to another one, of which nobody here may learn. */
-async function knownPerson(repos: AccessRepositories, organizationId: string, id: string, giver: Giver): Promise<string> {
-  if (!isId(id) || !(giver.isAdmin || (await repos.members.knows(organizationId, id)))) throw userNotFound(id);
+/**
+ * Locks an existing user that the grantor may add, and returns the id. Only an admin may add users that were never part
+ * of the organization, because others must not find out which users exist in other organizations. For such a user,
+ * throws `user_not_found`.
+ */
+async function lockUserToAdd(
+  repos: AccessRepositories,
+  organizationId: string,
+  id: string,
+  grantor: GrantingPrincipal,
+): Promise<string> {
+  const canAdd = isId(id) && (grantor.isAdmin || (await repos.members.hasKnownUser(organizationId, id)));
+  if (!canAdd) throw userNotFound(id);
   return (await repos.users.lock(id)).id;
 }
 
-async function existing(repos: AccessRepositories, organizationId: string, userId: string): Promise<Member> {
+/** Returns a member. Throws `member_not_found`, also for an id with an invalid format. */
+async function getMember(repos: AccessRepositories, organizationId: string, userId: string): Promise<Member> {
   if (!isId(userId)) throw memberNotFound(userId);
   return await repos.members.get(organizationId, userId);
 }
 
-async function removeMember(repos: AccessRepositories, member: Member, at: number): Promise<number> {
+/** Removes a member and revokes the member's keys; returns the number of revoked keys. Throws `last_owner_required`. */
+async function removeMember(repos: AccessRepositories, member: Member, revokedAt: number): Promise<number> {
   const { organizationId, userId } = member;
-  await refuseLastOwner(repos, member);
+  await assertNotLastOwner(repos, member);
   await repos.members.remove(organizationId, userId);
-  return (await repos.apiKeys.revokeOf(organizationId, userId, at)).length;
+  return (await repos.apiKeys.revokeKeysOfUser(organizationId, userId, revokedAt)).length;
 }
 
-async function refuseLastOwner(repos: AccessRepositories, { organizationId, userId, roleId }: Member): Promise<void> {
+/**
+ * Throws `last_owner_required` if the member is the only owner of the organization. The caller has locked the
+ * organization, so that two concurrent changes cannot remove the last two owners.
+ */
+async function assertNotLastOwner(
+  repos: AccessRepositories,
+  { organizationId, userId, roleId }: Member,
+): Promise<void> {
   if (roleId !== OWNER || (await repos.members.countOwners(organizationId)) > 1) return;
-  throw new DomainError('conflict', 'last_owner', `user ${JSON.stringify(userId)} is the last owner of the organization; make somebody else an owner first`, { metadata: { user_id: userId, organization_id: organizationId } });
+  throw new DomainError(
+    'conflict',
+    'last_owner_required',
+    `user ${JSON.stringify(userId)} is the last owner of the organization: make another member an owner first`,
+    { metadata: { user_id: userId, organization_id: organizationId } },
+  );
 }
 
 async function findRole(repos: AccessRepositories, organizationId: string, id: string): Promise<Role | undefined> {
   return isId(id) ? await repos.roles.find(organizationId, id) : undefined;
 }
 
-async function wantedRole(repos: AccessRepositories, organizationId: string, id: string): Promise<Role> {
+/** Returns the role that a request names. Throws `validation_failed` if the role does not exist. */
+async function getRequestedRole(repos: AccessRepositories, organizationId: string, id: string): Promise<Role> {
   const role = await findRole(repos, organizationId, id);
-  if (!role) throw validationFailed([unknownRole(id)]);
+  if (!role) throw validationFailed([createUnknownRoleViolation(id)]);
   return role;
 }
 
-function unknownRole(id: string): Violation {
-  return { field: 'roleId', description: `${JSON.stringify(id)} is not a role of this organization; list the roles to see those that are` };
+function createUnknownRoleViolation(id: string): Violation {
+  return {
+    field: 'roleId',
+    description: `${JSON.stringify(id)} is not a role of this organization: use an id from the list of roles`,
+  };
 }

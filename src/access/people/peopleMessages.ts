@@ -1,17 +1,27 @@
-import type { Member as MemberMessage, Role as RoleMessage } from '../../gen/organization_access_control/access_control_service';
+import type {
+  Member as MemberMessage,
+  Role as RoleMessage,
+} from '../../gen/organization_access_control/access_control_service';
 import type { Membership as MembershipMessage, User as UserMessage } from '../../gen/userprofile/user_profile_service';
-import { etagOf } from '../../kernel/etags';
+import { getEtag } from '../../kernel/etags';
 import { optionalTimestamp, toTimestamp } from '../../kernel/timestamps';
 import type { Member, Membership } from './member';
 import type { PersonalUser } from './personalUser';
 import type { Role } from './role';
 
-/** A person on the wire, with the memberships that the calling key may see. */
+/** Converts a user to its message, with the memberships that the calling key may see. */
 export function userToMessage(user: PersonalUser): UserMessage {
-  return { id: user.id, name: user.name, email: user.email, createdAt: toTimestamp(user.createdAt), updatedAt: toTimestamp(user.updatedAt), memberships: user.memberships.map(membershipToMessage) };
+  return {
+    id: user.id,
+    name: user.name,
+    email: user.email,
+    createdAt: toTimestamp(user.createdAt),
+    updatedAt: toTimestamp(user.updatedAt),
+    memberships: user.memberships.map(membershipToMessage),
+  };
 }
 
-/** A person of an organization on the wire. */
+/** Converts a member to its message. */
 export function memberToMessage(member: Member): MemberMessage {
   return {
     userId: member.userId,
@@ -23,11 +33,11 @@ export function memberToMessage(member: Member): MemberMessage {
     scopes: [...member.scopes],
     createdAt: toTimestamp(member.createdAt),
     updatedAt: toTimestamp(member.updatedAt),
-    etag: etagOf(member.revision),
+    etag: getEtag(member.revision),
   };
 }
 
-/** A role on the wire. */
+/** Converts a role to its message. */
 export function roleToMessage(role: Role): RoleMessage {
   return {
     id: role.id,
@@ -38,10 +48,17 @@ export function roleToMessage(role: Role): RoleMessage {
     isSystem: role.isSystem,
     createdAt: optionalTimestamp(role.createdAt),
     updatedAt: optionalTimestamp(role.updatedAt),
-    etag: etagOf(role.revision),
+    etag: getEtag(role.revision),
   };
 }
 
-function membershipToMessage({ organizationId, organizationName, roleId, roleName, scopes, createdAt }: Membership): MembershipMessage {
+function membershipToMessage({
+  organizationId,
+  organizationName,
+  roleId,
+  roleName,
+  scopes,
+  createdAt,
+}: Membership): MembershipMessage {
   return { organizationId, organizationName, roleId, roleName, scopes: [...scopes], createdAt: toTimestamp(createdAt) };
 }

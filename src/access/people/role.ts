@@ -1,40 +1,63 @@
 import { SCOPES } from '../../kernel/scopes';
 
-/** What a person may do at most in an organization: a set of scopes. Times are Unix milliseconds. */
+/** A set of scopes that limits the keys of a member in an organization. Times are Unix milliseconds. */
 export interface Role {
-  /** Of the four that every organization has, its name in lower case; else a UUIDv7. */
+  /** For a system role its name in lower case, otherwise a UUIDv7. */
   readonly id: string;
-  /** Empty for the four. */
+  /** Empty for system roles. */
   readonly organizationId: string;
-  /** Unique in the organization, whatever the case. */
+  /** Unique in the organization, case-insensitive. */
   readonly name: string;
   readonly description: string;
   readonly scopes: readonly string[];
-  /** One of the four; it cannot be changed. */
+  /** A system role, which cannot be changed. */
   readonly isSystem: boolean;
-  /** Undefined for the four. */
+  /** Undefined for system roles. */
   readonly createdAt: number | undefined;
-  /** Undefined for the four. */
+  /** Undefined for system roles. */
   readonly updatedAt: number | undefined;
-  /** Counts the changes from 1; the etag is made of it. */
+  /** The number of changes, starting at 1. The etag is derived from it. */
   readonly revision: number;
 }
 
-const VIEWER = ['users:read', 'organizations:read', 'devices:read', 'sensors:read', 'commands:read', 'telemetry:read', 'connections:read', 'media:read'] as const;
+const VIEWER_SCOPES = [
+  'users:read',
+  'organizations:read',
+  'devices:read',
+  'sensors:read',
+  'commands:read',
+  'telemetry:read',
+  'connections:read',
+  'media:read',
+] as const;
 
-/** The four that every organization has, the most powerful first. */
+/** The system roles, which every organization has, the most powerful first. */
 export const SYSTEM_ROLES: readonly Role[] = [
-  systemRole('owner', 'Owner', 'everything, and who else is an owner', SCOPES),
-  systemRole('admin', 'Admin', 'everything but who is an owner', SCOPES),
-  systemRole('operator', 'Operator', 'sees the site and executes commands', [...VIEWER, 'commands:write']),
-  systemRole('viewer', 'Viewer', 'sees the site', VIEWER),
+  createSystemRole('owner', 'Owner', 'everything, including the management of owners', SCOPES),
+  createSystemRole('admin', 'Admin', 'everything except the management of owners', SCOPES),
+  createSystemRole('operator', 'Operator', 'views the site and executes commands', [
+    ...VIEWER_SCOPES,
+    'commands:execute',
+  ]),
+  createSystemRole('viewer', 'Viewer', 'views the site', VIEWER_SCOPES),
 ];
 
-/** One of the four; undefined for any other id. */
-export function systemRoleOf(id: string): Role | undefined {
+/** Returns a system role; undefined for any other id. */
+export function findSystemRole(id: string): Role | undefined {
   return SYSTEM_ROLES.find((role) => role.id === id);
 }
 
-function systemRole(id: string, name: string, description: string, scopes: readonly string[]): Role {
-  return { id, organizationId: '', name, description, scopes, isSystem: true, createdAt: undefined, updatedAt: undefined, revision: 1 };
+/** Creates a system role. */
+function createSystemRole(id: string, name: string, description: string, scopes: readonly string[]): Role {
+  return {
+    id,
+    organizationId: '',
+    name,
+    description,
+    scopes,
+    isSystem: true,
+    createdAt: undefined,
+    updatedAt: undefined,
+    revision: 1,
+  };
 }

@@ -1,14 +1,22 @@
 import type { AccessControlServiceServer } from '../../gen/organization_access_control/access_control_service';
 import type { Cursors } from '../../kernel/pages';
-import { checked, type HandlersOf } from '../../rpc/handlers';
+import { checked, type HandlersOf } from '../../api/pipeline/handlers';
 import { roleToMessage } from './peopleMessages';
 import type { RoleService } from './roleService';
 
-/** The way from the wire to RoleService and back. */
-export function roleHandlers(roles: RoleService, cursors: Cursors): Pick<HandlersOf<AccessControlServiceServer>, 'listRoles' | 'createRole' | 'updateRole' | 'deleteRole'> {
+/** Handlers for roles. */
+export function roleHandlers(
+  roles: RoleService,
+  cursors: Cursors,
+): Pick<HandlersOf<AccessControlServiceServer>, 'listRoles' | 'createRole' | 'updateRole' | 'deleteRole'> {
   return {
     listRoles: async (request, context) => {
-      const { items, nextPageToken } = await roles.page(context.organizationId, cursors, request.pageSize, request.pageToken);
+      const { items, nextPageToken } = await roles.listPage(
+        context.organizationId,
+        cursors,
+        request.pageSize,
+        request.pageToken,
+      );
       return { roles: items.map(roleToMessage), nextPageToken };
     },
 
@@ -23,7 +31,13 @@ export function roleHandlers(roles: RoleService, cursors: Cursors): Pick<Handler
     updateRole: checked(
       ({ scopes }) => roles.checkScopes(scopes),
       async ({ id, name, description, scopes, etag }, context) => {
-        const role = await roles.update(context.principal, context.organizationId, id, { name, description, scopes: scopes.length > 0 ? scopes : undefined }, etag);
+        const role = await roles.update(
+          context.principal,
+          context.organizationId,
+          id,
+          { name, description, scopes: scopes.length > 0 ? scopes : undefined },
+          etag,
+        );
         return roleToMessage(role);
       },
     ),

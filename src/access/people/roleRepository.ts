@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { foldName, uniqueOr, type Db } from '../../database';
+import { normalizeForSearch, onUniqueViolation, type Db } from '../../database';
 import { DomainError } from '../../kernel/errors';
-import { systemRoleOf, type Role } from './role';
+import { findSystemRole, type Role } from './role';
 
 interface RoleRow {
   id: string;
@@ -16,28 +16,37 @@ interface RoleRow {
 }
 
 /**
- * Roles of organizations' own; the four that every one has are in the program. Assumes clean names and known scopes, and that whoever
- * changes one has locked the organization (OrganizationRepository.lock).
+ * Reads and writes the custom roles of organizations; system roles are part of the program. Expects validated names and
+ * known scopes, and an organization that the caller has locked (OrganizationRepository.lock).
  */
 export class RoleRepository {
   constructor(private readonly db: Db) {}
 
-  /** Throws `name_taken`. */
+  /** Stores a new role. Throws `name_taken`. */
   async create(organizationId: string, role: Role): Promise<void> {
     const { id, createdAt } = role;
-    await this.unique(role, async () => await this.db.knex('roles').insert({ id, organization_id: organizationId, created_at: createdAt, ...changeableOf(role) }));
+    await this.runUnique(
+      role,
+      async () =>
+        await this.db
+          .knex('roles')
+          .insert({ id, organization_id: organizationId, created_at: createdAt, ...getChangeableColumns(role) }),
+    );
   }
 
-  /** One of the four, or of the organization's own; undefined if there is none. */
+  /** Returns a system role or a custom role of the organization; undefined if there is none. */
   async find(organizationId: string, id: string): Promise<Role | undefined> {
-    const system = systemRoleOf(id);
-    if (system) return system;
+    const systemRole = findSystemRole(id);
+    if (systemRole) return systemRole;
     const row = await this.inOrganization(organizationId).where({ id }).first<RoleRow | undefined>();
     return row && roleFromRow(row);
   }
 
-  /** At most `limit` (undefined: all) of the organization's own, by name, after a folded name. */
-  async listOwn(organizationId: string, after?: string, limit?: number): Promise<Role[]> {
+  /**
+   * Lists at most `limit` custom roles (undefined: all), ordered by normalized name. `after`: the normalized name after
+   * which the list starts.
+   */
+  async listCustom(organizationId: string, after?: string, limit?: number): Promise<Role[]> {
     const query = this.inOrganization(organizationId).orderBy('name_folded');
     if (after !== undefined) query.where('name_folded', '>', after);
     if (limit !== undefined) query.limit(limit);
@@ -45,18 +54,22 @@ export class RoleRepository {
     return rows.map(roleFromRow);
   }
 
-  /** Writes all that can change. Throws `name_taken`. */
+  /** Stores all changeable fields. Throws `name_taken`. */
   async update(organizationId: string, role: Role): Promise<void> {
-    await this.unique(role, async () => await this.inOrganization(organizationId).where({ id: role.id }).update(changeableOf(role)));
+    await this.runUnique(
+      role,
+      async () => await this.inOrganization(organizationId).where({ id: role.id }).update(getChangeableColumns(role)),
+    );
   }
 
-  /** Deletes one of the organization's own that nobody has. */
+  /** Deletes a custom role that no member has. */
   async delete(organizationId: string, id: string): Promise<void> {
     await this.inOrganization(organizationId).where({ id }).delete();
   }
 
-  private async unique(role: Role, write: () => Promise<unknown>): Promise<void> {
-    await uniqueOr(this.db.dialect, () => roleNameTaken(role.name), write);
+  /** Runs a write; throws `name_taken` if another role of the organization has the same name. */
+  private async runUnique(role: Role, write: () => Promise<unknown>): Promise<void> {
+    await onUniqueViolation(this.db.dialect, () => roleNameTaken(role.name), write);
   }
 
   private inOrganization(organizationId: string): Knex.QueryBuilder {
@@ -64,13 +77,25 @@ export class RoleRepository {
   }
 }
 
-/** Another role of the organization, or one of the four, has this name. */
+/** The error for a name that a system role or another custom role of the organization already has. */
 export function roleNameTaken(name: string): DomainError {
-  return new DomainError('already_exists', 'name_taken', `a role called ${JSON.stringify(name)} exists already, whatever the case; choose another name`);
+  return new DomainError(
+    'already_exists',
+    'name_taken',
+    `a role named ${JSON.stringify(name)} already exists (names are case-insensitive): choose another name`,
+  );
 }
 
-function changeableOf({ name, description, scopes, revision, updatedAt }: Role) {
-  return { name, name_folded: foldName(name), description, scopes: JSON.stringify(scopes), revision, updated_at: updatedAt };
+/** Returns the columns of the fields that a change can set. */
+function getChangeableColumns({ name, description, scopes, revision, updatedAt }: Role) {
+  return {
+    name,
+    name_folded: normalizeForSearch(name),
+    description,
+    scopes: JSON.stringify(scopes),
+    revision,
+    updated_at: updatedAt,
+  };
 }
 
 function roleFromRow(row: RoleRow): Role {

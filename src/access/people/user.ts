@@ -1,11 +1,11 @@
-/** A person; people belong to the installation, what they may do to an organization. Times are Unix milliseconds. */
+/** A user of the installation. Permissions come from memberships in organizations. Times are Unix milliseconds. */
 export interface User {
   readonly id: string;
   readonly name: string;
-  /** Empty: none was given. */
+  /** Empty if none is set. */
   readonly email: string;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Undefined: they were not. Nobody who was removed is a member of anything, nor becomes one again. */
+  /** Undefined if the user was not removed. A removed user has no memberships and cannot get new ones. */
   readonly removedAt: number | undefined;
 }

@@ -1,9 +1,9 @@
 import type { UserProfileServiceServer } from '../../gen/userprofile/user_profile_service';
-import type { HandlersOf } from '../../rpc/handlers';
+import type { HandlersOf } from '../../api/pipeline/handlers';
 import { userToMessage } from './peopleMessages';
 import type { UserService } from './userService';
 
-/** The way from the wire to UserService and back. */
+/** Handlers for the user profile. */
 export function userProfileHandlers(users: UserService): HandlersOf<UserProfileServiceServer> {
   return {
     getPersonalUser: async (_request, context) => {

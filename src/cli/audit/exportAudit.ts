@@ -1,33 +1,37 @@
 import type * as accessModule from '../../access';
-import type { Core } from '../../app';
-import { withCore } from '../core';
+import type { AdminContext } from '../../server';
+import { withAdminContext } from '../core';
 import { UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
 import { showRecord } from '../output';
 import { Progress } from '../progress';
-import { fileTarget, requireWritable, stdoutTarget, type ExportTarget } from '../readings/exportTarget';
-import { chainOf } from './listAudit';
-import { noChain } from './noChain';
+import { openFileTarget, assertWritable, createStdoutTarget, type ExportTarget } from '../readings/exportTarget';
+import { getChain } from './listAudit';
+import { createChainNotFoundError } from './auditChainNotFound';
 
-const lazyAccess = (): typeof accessModule => require('../../access');
+const loadAccess = (): typeof accessModule => require('../../access');
 
-/** What `plantroom audit export` is given. */
+/** Options of `plantroom audit export`. */
 export interface ExportFlags extends ConfigFlags {
   readonly organization?: string;
   readonly fromSeq?: number;
   readonly output?: string;
 }
 
-/** `plantroom audit export`: some hundred events at a time, so that it takes no more memory for more of them. */
+/** Runs `plantroom audit export`. Reads in batches, so that memory use is constant. */
 export async function runExport(flags: ExportFlags): Promise<void> {
   const { output } = flags;
-  if (flags.json && output === undefined) throw new UsageError('--json tells how it went on stdout, where the events go too; give --output');
-  if (output !== undefined) await requireWritable(output);
-  const exported = await withCore(flags, async (core) => {
-    const chain = await chainOf(core, flags.organization);
-    const target = output === undefined ? stdoutTarget(new AbortController().signal) : await fileTarget(output, 'the events');
+  if (flags.json && output === undefined)
+    throw new UsageError('--json prints a summary to stdout, where the events are also written. Add --output FILE.');
+  if (output !== undefined) await assertWritable(output);
+  const exported = await withAdminContext(flags, async (admin) => {
+    const chain = await getChain(admin, flags.organization);
+    const target =
+      output === undefined
+        ? createStdoutTarget(new AbortController().signal) // never aborts: a signal ends the process
+        : await openFileTarget(output, 'the events');
     try {
-      const written = await writeChain(core, chain, flags.fromSeq, target);
+      const written = await writeChain(admin, chain, flags.fromSeq, target);
       await target.finish();
       return written;
     } catch (error) {
@@ -38,26 +42,42 @@ export async function runExport(flags: ExportFlags): Promise<void> {
   if (output !== undefined) showRecord({ output, ...exported }, flags);
 }
 
-async function writeChain(core: Core, chain: string, fromSeq: number | undefined, target: ExportTarget): Promise<{ organizationId: string; events: number; head: string }> {
-  const { endLineOf, headLineOf, lineOf } = lazyAccess();
-  const ends = await core.archive.ends(chain);
-  if (!ends) throw noChain(chain);
-  const first = Math.max(fromSeq ?? ends.firstSeq, ends.firstSeq);
-  const after = first === ends.firstSeq ? { seq: first - 1, hash: ends.firstPrevious } : await core.archive.place(chain, first - 1);
-  if (!after) throw new UsageError(`--from-seq ${first} is behind the end of the chain, ${ends.lastSeq}; there is nothing to go on with`);
-  const progress = new Progress(ends.lastSeq - first + 1, process.stderr);
+/**
+ * Writes the events of a chain (the events of one organization, each linked to the previous one by its hash) as of now,
+ * between a head line and an end line. Returns the position of the last event as the new head.
+ */
+async function writeChain(
+  admin: AdminContext,
+  chain: string,
+  fromSeq: number | undefined,
+  target: ExportTarget,
+): Promise<{ organizationId: string; events: number; head: string }> {
+  const { formatEndLine, formatHeadLine, formatLine } = loadAccess();
+  const ends = await admin.archive.readEnds(chain);
+  if (!ends) throw createChainNotFoundError(chain);
+  const firstSeq = Math.max(fromSeq ?? ends.firstSeq, ends.firstSeq);
+  // The position before the first exported event, which links the export to the previous part of the chain.
+  const previousPosition =
+    firstSeq === ends.firstSeq
+      ? { seq: firstSeq - 1, hash: ends.firstPrevious }
+      : await admin.archive.findPosition(chain, firstSeq - 1);
+  if (!previousPosition)
+    throw new UsageError(
+      `--from-seq ${firstSeq} is after the end of the chain (${ends.lastSeq}): there are no events to export`,
+    );
+  const progress = new Progress(ends.lastSeq - firstSeq + 1, process.stderr);
   let events = 0;
-  let last = after;
-  await target.write(`${headLineOf({ chain, after })}\n`);
-  for await (const rows of core.archive.rows(chain, first)) {
-    const wanted = rows.filter(({ seq }) => seq <= ends.lastSeq);
-    await target.write(wanted.map((row) => `${lineOf(row)}\n`).join(''));
-    events += wanted.length;
-    last = wanted.at(-1) ?? last;
+  let lastPosition = previousPosition;
+  await target.write(`${formatHeadLine({ chain, after: previousPosition })}\n`);
+  for await (const rows of admin.archive.readRows(chain, firstSeq)) {
+    const batch = rows.filter(({ seq }) => seq <= ends.lastSeq);
+    await target.write(batch.map((row) => `${formatLine(row)}\n`).join(''));
+    events += batch.length;
+    lastPosition = batch.at(-1) ?? lastPosition;
     progress.reached(events, chain);
-    if (wanted.length < rows.length) break;
+    if (batch.length < rows.length) break; // the other rows were added after the ends were read
   }
-  await target.write(`${endLineOf({ chain, end: last })}\n`);
+  await target.write(`${formatEndLine({ chain, end: lastPosition })}\n`);
   progress.clear();
-  return { organizationId: chain, events, head: `${last.seq}:${last.hash}` };
+  return { organizationId: chain, events, head: `${lastPosition.seq}:${lastPosition.hash}` };
 }

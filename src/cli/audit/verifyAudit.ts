@@ -1,101 +1,129 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type * as accessModule from '../../access';
-import type { ChainCheck, ChainFault, ChainPlace } from '../../access';
-import type { Core } from '../../app';
-import { withCore } from '../core';
-import { Reported, UsageError } from '../exit';
+import type { ChainVerifier, ChainPosition } from '../../access';
+import type { AdminContext } from '../../server';
+import { withAdminContext } from '../core';
+import { AlreadyReportedError, UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
-import { note, sayJson, showTable } from '../output';
+import { note, printJson, showTable } from '../output';
 import { Progress } from '../progress';
-import { noChain } from './noChain';
+import { createChainNotFoundError } from './auditChainNotFound';
 
-const lazyAccess = (): typeof accessModule => require('../../access');
+const loadAccess = (): typeof accessModule => require('../../access');
 
-/** What `plantroom audit verify` is given. */
+/** Options of `plantroom audit verify`. */
 export interface VerifyFlags extends ConfigFlags {
   readonly organization?: string;
-  readonly expect?: ChainPlace;
+  readonly expectHead?: ChainPosition;
   readonly file?: string;
 }
 
-/** `plantroom audit verify`: exit code 1 if anything is wrong. */
+/** Runs `plantroom audit verify`. Exit code 1 if an error was found. */
 export async function runVerify(flags: VerifyFlags): Promise<void> {
-  const { organization, expect, file } = flags;
-  if (expect && organization === undefined && file === undefined) throw new UsageError('--expect is the head of one chain; name it with --organization');
-  const checks = file === undefined ? await withCore(flags, async (core) => await verifyDatabase(core, organization, expect)) : await verifyFile(file, expect);
-  const faults = checks.flatMap((check) => check.faults);
-  if (flags.json) sayJson({ chains: checks.map(shown), faults: faults.map(faultShown) });
+  const { organization, expectHead: expectedHead, file } = flags;
+  if (expectedHead && organization === undefined && file === undefined)
+    throw new UsageError('--expect-head is the head of one chain: add --organization');
+  const verifiers =
+    file === undefined
+      ? await withAdminContext(flags, async (admin) => await verifyDatabase(admin, organization, expectedHead))
+      : await verifyFile(file, expectedHead);
+  const errors = verifiers.flatMap((verifier) => verifier.errors);
+  if (flags.json)
+    printJson({
+      chains: verifiers.map(toSummary),
+      faults: errors.map(({ chain, seq, what, detail }) => ({ organizationId: chain, sequence: seq, what, detail })),
+    });
   else {
-    showTable(checks.map((check) => ({ ...shown(check), verdict: verdictOn(check) })), ['organizationId', 'events', 'verdict', 'head'], flags);
-    for (const { chain, seq, what, detail } of faults) note(`plantroom: ${what} in the chain of ${chain === '' ? 'no organization' : `organization ${chain}`} at ${seq}: ${detail}`);
+    showTable(
+      verifiers.map((verifier) => ({ ...toSummary(verifier), verdict: formatVerdict(verifier) })),
+      ['organizationId', 'events', 'verdict', 'head'],
+      flags,
+    );
+    for (const { chain, seq, what, detail } of errors)
+      note(
+        `plantroom: ${what} in the chain of ${chain === '' ? 'no organization' : `organization ${chain}`} at ${seq}: ${detail}`,
+      );
   }
-  if (faults.length > 0) throw new Reported(1);
+  if (errors.length > 0) throw new AlreadyReportedError(1);
 }
 
-async function verifyDatabase(core: Core, organization: string | undefined, expect: ChainPlace | undefined): Promise<ChainCheck[]> {
-  const checks: ChainCheck[] = [];
-  const named = organization === 'none' ? '' : organization;
-  // A head was noted: so there was a chain, and that nothing is there of it is a fault of the trail and no mistake in the name.
-  if (named !== undefined && !expect && !(await core.archive.isKnown(named))) throw noChain(named);
-  for await (const chain of named === undefined ? allChains(core) : [named]) {
-    const ends = await core.archive.ends(chain);
+/** Verifies the chain of one organization, or all chains of the database. */
+async function verifyDatabase(
+  admin: AdminContext,
+  organization: string | undefined,
+  expectedHead: ChainPosition | undefined,
+): Promise<ChainVerifier[]> {
+  const verifiers: ChainVerifier[] = [];
+  const onlyChain = organization === 'none' ? '' : organization;
+  // A noted head proves that the chain existed: a missing chain is then an error of the trail, not a wrong name.
+  if (onlyChain !== undefined && !expectedHead && !(await admin.archive.canExist(onlyChain)))
+    throw createChainNotFoundError(onlyChain);
+  for await (const chain of onlyChain === undefined ? listChains(admin) : [onlyChain]) {
+    const ends = await admin.archive.readEnds(chain);
     const progress = new Progress(ends ? ends.lastSeq - ends.firstSeq + 1 : 0, process.stderr);
-    checks.push(await core.archive.check(chain, expect, (events) => progress.reached(events, chain)));
+    verifiers.push(await admin.archive.verify(chain, expectedHead, (events) => progress.reached(events, chain)));
     progress.clear();
   }
-  return checks;
+  return verifiers;
 }
 
-async function* allChains(core: Core): AsyncGenerator<string> {
-  yield* core.archive.chains();
-  yield* core.archive.organizationsWithout();
+/** Yields all chains, and the organizations without one, so that a missing chain is noticed. */
+async function* listChains(admin: AdminContext): AsyncGenerator<string> {
+  yield* admin.archive.listChains();
+  yield* admin.archive.listOrganizationsWithoutChain();
 }
 
-/** An export holds one chain, in as many parts as it was written in. */
-async function verifyFile(file: string, expect: ChainPlace | undefined): Promise<ChainCheck[]> {
-  const { ChainCheck: Check, readLine } = lazyAccess();
-  let check: ChainCheck | undefined;
-  let before: ExportLine;
+/** Verifies an export. It contains one chain, in one or more parts (the outputs of `audit export`, joined). */
+async function verifyFile(file: string, expectedHead: ChainPosition | undefined): Promise<ChainVerifier[]> {
+  const { ChainVerifier: Verifier, readLine } = loadAccess();
+  let verifier: ChainVerifier | undefined;
+  let previous: ExportLine;
   let number = 0;
   for await (const line of createInterface({ input: createReadStream(file) })) {
     number += 1;
-    const found = readLine(line);
-    if (check) takeLine(check, found, before, number);
-    else if (found && 'head' in found) check = new Check(found.head.chain, found.head.after, expect);
-    else throw new Error(`--file ${file} does not begin with the first line of an export; give the whole of a file that "plantroom audit export" wrote`);
-    before = found;
+    const parsed = readLine(line);
+    if (verifier) verifyLine(verifier, parsed, previous, number);
+    else if (parsed && 'head' in parsed) verifier = new Verifier(parsed.head.chain, parsed.head.after, expectedHead);
+    else
+      throw new Error(
+        `--file ${file} does not start with the first line of an export: use a complete file written by "plantroom audit export"`,
+      );
+    previous = parsed;
   }
-  if (!check) throw new Error(`--file ${file} is empty; give a file that "plantroom audit export" wrote`);
-  if (!isEnd(before)) check.checkCut();
-  check.checkExpected();
-  return [check];
+  if (!verifier) throw new Error(`--file ${file} is empty: use a file written by "plantroom audit export"`);
+  if (!isEnd(previous)) verifier.reportMissingEnd();
+  verifier.checkExpectedHead();
+  return [verifier];
 }
 
 type ExportLine = ReturnType<typeof accessModule.readLine>;
 
 const isEnd = (line: ExportLine): boolean => line !== undefined && 'end' in line;
 
-function takeLine(check: ChainCheck, line: ExportLine, before: ExportLine, number: number): void {
-  if (!line) return check.spoilt(`line ${number} is no line of an export, or not as it was written`);
-  if ('head' in line) return check.checkGoesOn(line.head.chain, line.head.after);
-  if (isEnd(before)) check.spoilt(`line ${number} stands behind the end of a part, and no line says what it goes on from`);
-  if ('row' in line) return check.take(line.row);
-  check.checkEnd(line.end.chain === check.chain ? line.end.end : undefined, check.head.seq > line.end.end.seq);
+/**
+ * Verifies one line. An export is made of parts: each has a head line (where the previous part stopped), event lines
+ * and an end line. Adds the errors of the line to the verifier.
+ */
+function verifyLine(verifier: ChainVerifier, line: ExportLine, previous: ExportLine, number: number): void {
+  if (!line) return verifier.addInvalidLine(`line ${number} is not a valid line of an export`);
+  if ('head' in line) return verifier.checkContinuation(line.head.chain, line.head.after);
+  if (isEnd(previous))
+    verifier.addInvalidLine(`line ${number} follows the end of a part, but no line links it to the previous part`);
+  if ('row' in line) return verifier.addEvent(line.row);
+  const { chain, end: storedEnd } = line.end;
+  const hasEventsAfterEnd = verifier.head.seq > storedEnd.seq;
+  verifier.checkEnd(chain === verifier.chain ? storedEnd : undefined, hasEventsAfterEnd);
 }
 
-function shown({ chain, from, events, head, faults }: ChainCheck) {
-  return { organizationId: chain, from, events, head: headText(head), whole: faults.length === 0 };
+function toSummary({ chain, from, eventCount: events, head, errors }: ChainVerifier) {
+  return { organizationId: chain, from, events, head: formatHead(head), whole: errors.length === 0 };
 }
 
-/** A chain whose beginning is not there is whole only from where it begins. */
-function verdictOn({ from, faults }: ChainCheck): string {
-  if (faults.length > 0) return 'NOT WHOLE';
-  return from === 1 ? 'whole' : `whole from ${from} on`;
+/** Describes the result. A chain without its start is complete only from its first event. */
+function formatVerdict({ from, errors }: ChainVerifier): string {
+  if (errors.length > 0) return 'INVALID';
+  return from === 1 ? 'valid' : `valid from ${from} on`;
 }
 
-const headText = ({ seq, hash }: ChainPlace): string => `${seq}:${hash}`;
-
-function faultShown({ chain, seq, what, detail }: ChainFault) {
-  return { organizationId: chain, sequence: seq, what, detail };
-}
+const formatHead = ({ seq, hash }: ChainPosition): string => `${seq}:${hash}`;

@@ -1,83 +1,114 @@
 import { text } from 'node:stream/consumers';
 import { DomainError } from '../../kernel/errors';
-import { Reported, UsageError } from '../exit';
-import { note, plainJson, say, sayJson, showTable } from '../output';
-import { plainText } from '../plainText';
-import { exchange } from './exchange';
+import { getJsonDepth, type JsonValue } from '../../kernel/jsonValue';
+import { AlreadyReportedError, UsageError } from '../exit';
+import { note, escapeJson, print, printJson, showTable } from '../output';
+import { toPlainText } from '../plainText';
+import { performCall } from './performCall';
 import { messageFromJson, messageToJson } from './jsonMapping';
-import { getMethod, serverMethods, type ServerMethod } from './serverMethods';
-import { pickedField } from './pickedField';
-import { targetOf, type Target, type TargetFlags } from './target';
-import { isServiceError, wireErrorOf, wireErrorText } from './wireError';
+import { getMethod, readServerMethods, type ServerMethod } from './serverMethods';
+import { pickField } from './pickField';
+import { getTarget, type Target, type TargetFlags } from './target';
+import { isServiceError, toWireError, formatWireError } from './wireError';
 
-/** What `plantroom call` is given. */
+/** Deeper than any server accepts: values may have 32 levels, and messages contain them. */
+const MAX_REQUEST_DEPTH = 100;
+/** The default timeout of a call without a response stream. */
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+/** Options of `plantroom call`. */
 export interface CallFlags extends TargetFlags {
   readonly list?: boolean;
-  /** The only member of the answer to write; see pickedField. */
+  /** The only field of the response to print; see pickField. */
   readonly field?: string;
   /** Milliseconds. */
   readonly timeout?: number;
 }
 
-/** `plantroom call`: learns the methods of the server, sends JSON, shows JSON. */
+/** Runs `plantroom call`: reads the methods of the server by reflection, sends JSON and prints JSON. */
 export async function runCall(name: string | undefined, body: string | undefined, flags: CallFlags): Promise<void> {
-  const target = targetOf(flags);
+  const target = getTarget(flags);
   try {
-    const methods = await serverMethods(target);
+    const methods = await readServerMethods(target);
     if (flags.list) return listMethods(methods, flags);
-    if (name === undefined) throw new UsageError('name a method, for example "plantroom call DigitalDeviceService/ListDigitalDevices"; --list shows them all');
+    if (name === undefined)
+      throw new UsageError(
+        'specify a method, for example "plantroom call DigitalDeviceService/ListDigitalDevices"; --list shows all methods',
+      );
     const method = getMethod(methods, name);
-    await callMethod(target, method, await requestsOf(method, body), flags);
+    await callMethod(target, method, await parseRequests(method, body), flags);
   } catch (error) {
     if (!isServiceError(error)) throw error;
-    const wire = wireErrorOf(error);
-    note(flags.json ? plainJson(JSON.stringify({ error: wire })) : `plantroom: ${wireErrorText(wire, target.address)}`);
-    throw new Reported(1);
+    const wire = toWireError(error);
+    note(
+      flags.json ? escapeJson(JSON.stringify({ error: wire })) : `plantroom: ${formatWireError(wire, target.address)}`,
+    );
+    throw new AlreadyReportedError(1);
   }
 }
 
-/** A lone answer is shown for people to read, those of a stream one a line. */
-async function callMethod(target: Target, method: ServerMethod, requests: readonly object[], { timeout, json, field }: CallFlags): Promise<void> {
+/** Calls the method. A single response is printed indented, the responses of a stream one per line. */
+async function callMethod(
+  target: Target,
+  method: ServerMethod,
+  requests: readonly object[],
+  { timeout, json, field }: CallFlags,
+): Promise<void> {
   const { requestStream, responseStream, path } = method.definition;
-  if (!requestStream && requests.length !== 1) throw new UsageError(`${path} takes one request; give one JSON object`);
-  // A stream of answers may stay open as long as its reader likes.
-  const limit = timeout ?? (responseStream ? undefined : 30_000);
+  if (!requestStream && requests.length !== 1)
+    throw new UsageError(`${path} expects one request: send one JSON object`);
+  // A response stream stays open as long as the reader wants.
+  const timeoutMs = timeout ?? (responseStream ? undefined : DEFAULT_TIMEOUT_MS);
   const indent = responseStream || json ? undefined : 2;
-  const deadline = limit === undefined ? undefined : Date.now() + limit;
-  const show = (answer: unknown): void => (field === undefined ? sayJson(answer, indent) : say(plainText(pickedField(answer, field), Infinity)));
-  const ending = new AbortController();
+  const deadline = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
+  const showResponse = (response: unknown): void =>
+    field === undefined ? printJson(response, indent) : print(toPlainText(pickField(response, field), Infinity));
+  const cancellation = new AbortController();
   let failure: unknown;
-  const onAnswer = (answer: object): void => {
+  const onResponse = (response: object): void => {
     try {
-      show(messageToJson(method.output, answer));
+      showResponse(messageToJson(method.output, response));
     } catch (error) {
-      failure ??= error; // gRPC would lose what is thrown in here
-      ending.abort();
+      failure ??= error; // gRPC swallows errors thrown here
+      cancellation.abort();
     }
   };
-  await exchange({ target, method, requests, deadline, signal: ending.signal, onAnswer });
+  await performCall({ target, method, requests, deadline, signal: cancellation.signal, onResponse });
   if (failure !== undefined) throw failure as Error;
 }
 
-/** The requests in the body: one JSON value, or for a stream of requests an array or one a line. `-` reads stdin. */
-async function requestsOf(method: ServerMethod, body: string | undefined): Promise<object[]> {
-  const given = body === '-' ? await text(process.stdin) : (body ?? '');
-  const values = parseBodies(given.trim() || '{}', method.definition.requestStream);
+/** Parses the requests: one JSON value; for a request stream an array or one value per line. `-` reads stdin. */
+async function parseRequests(method: ServerMethod, body: string | undefined): Promise<object[]> {
+  const input = body === '-' ? await text(process.stdin) : (body ?? '');
+  const values = parseBodies(input.trim() || '{}', method.definition.requestStream);
+  if (values.some((value) => getJsonDepth(value as JsonValue, MAX_REQUEST_DEPTH) > MAX_REQUEST_DEPTH))
+    throw new UsageError(`the request has more than ${MAX_REQUEST_DEPTH} levels: reduce its nesting`);
   try {
     return values.map((value) => messageFromJson(method.input, value));
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    throw new UsageError(`the request is no ${method.input.typeName}:\n${error.violations.map((v) => `  ${v.field}: ${v.description}`).join('\n')}`, { cause: error });
+    throw new UsageError(
+      `the request is not a valid ${method.input.typeName}:\n${error.violations.map(({ field, description }) => `  ${field}: ${description}`).join('\n')}`,
+      { cause: error },
+    );
   }
 }
 
-function parseBodies(given: string, stream: boolean): unknown[] {
+/** Parses one JSON value; for a request stream also the items of an array, or one value per line. */
+function parseBodies(text: string, isStream: boolean): unknown[] {
   try {
-    const value: unknown = JSON.parse(given);
-    return stream && Array.isArray(value) ? value : [value];
+    const value: unknown = JSON.parse(text);
+    return isStream && Array.isArray(value) ? value : [value];
   } catch (error) {
-    if (stream && given.includes('\n')) return given.split('\n').filter((line) => line.trim() !== '').flatMap((line) => parseBodies(line, false));
-    throw new UsageError(`the request is not JSON (${(error as Error).message}); give it in quotes, for example '{"name": "Boiler"}', or - to read it from stdin`, { cause: error });
+    if (isStream && text.includes('\n'))
+      return text
+        .split('\n')
+        .filter((line) => line.trim() !== '')
+        .flatMap((line) => parseBodies(line, false)); // one value per line
+    throw new UsageError(
+      `the request is not JSON (${(error as Error).message}): quote it, for example '{"name": "Boiler"}', or use - to read it from stdin`,
+      { cause: error },
+    );
   }
 }
 

@@ -1,40 +1,67 @@
-import { exchange } from './exchange';
+import { performCall } from './performCall';
 import { messageFromJson, messageToJson } from './jsonMapping';
-import { getMethod, serverMethods, type ServerMethod } from './serverMethods';
+import { getMethod, readServerMethods, type ServerMethod } from './serverMethods';
 import type { Target } from './target';
 
-/** JSON as the server answers it: what is in it is known from the proto. */
+/** JSON as the server sends it; its structure is known from the proto. */
 export type Json = Readonly<Record<string, unknown>>;
 
-const DEADLINE_MS = 30_000;
+const CALL_TIMEOUT_MS = 30_000;
 
-/** Calls a server with JSON, by what it says of itself. */
+/** Calls a server with JSON. It reads the methods by reflection. */
 export class JsonClient {
   private constructor(
     private readonly target: Target,
     private readonly methods: readonly ServerMethod[],
   ) {}
 
-  /** Learns the methods of the server. Rejects with the ServiceError of a failed call, here and below. */
+  /** Reads the methods of the server. Rejects with the ServiceError of a failed call, as do the methods below. */
   static async connect(target: Target): Promise<JsonClient> {
-    return new JsonClient(target, await serverMethods(target));
+    return new JsonClient(target, await readServerMethods(target));
   }
 
-  /** Calls a unary method, for example `ConnectionService/GetConnection`. `signal` ends it with CANCELLED. Throws `validation_failed` for JSON that does not fit. */
+  /**
+   * Calls a unary method, for example `ConnectionService/GetConnection`. `signal` cancels the call. Throws
+   * `validation_failed` for invalid JSON.
+   */
   async call(name: string, request: Json, signal?: AbortSignal): Promise<Json> {
-    let answered: Json = {};
-    await this.run(name, request, Date.now() + DEADLINE_MS, signal, (answer) => (answered = answer));
-    return answered;
+    let result: Json = {};
+    await this.run(name, request, {
+      deadline: Date.now() + CALL_TIMEOUT_MS,
+      signal,
+      onResponse: (response) => (result = response),
+    });
+    return result;
   }
 
-  /** Follows a stream of answers until it ends or `signal` aborts. */
-  async watch(name: string, request: Json, signal: AbortSignal, onAnswer: (answer: Json) => void): Promise<void> {
-    await this.run(name, request, undefined, signal, onAnswer);
+  /** Reads a response stream until it ends or `signal` aborts. */
+  async watch(name: string, request: Json, signal: AbortSignal, onResponse: (response: Json) => void): Promise<void> {
+    await this.run(name, request, { deadline: undefined, signal, onResponse });
   }
 
-  private async run(name: string, request: Json, deadline: number | undefined, signal: AbortSignal | undefined, onAnswer: (answer: Json) => void): Promise<void> {
+  /** Makes a call, and passes each response to `onResponse` as JSON. */
+  private async run(
+    name: string,
+    request: Json,
+    {
+      deadline,
+      signal,
+      onResponse,
+    }: {
+      readonly deadline: number | undefined;
+      readonly signal: AbortSignal | undefined;
+      readonly onResponse: (response: Json) => void;
+    },
+  ): Promise<void> {
     const method = getMethod(this.methods, name);
     const requests = [messageFromJson(method.input, request)];
-    await exchange({ target: this.target, method, requests, deadline, ...(signal && { signal }), onAnswer: (answer) => onAnswer(messageToJson(method.output, answer) as Json) });
+    await performCall({
+      target: this.target,
+      method,
+      requests,
+      deadline,
+      ...(signal && { signal }),
+      onResponse: (response) => onResponse(messageToJson(method.output, response) as Json),
+    });
   }
 }

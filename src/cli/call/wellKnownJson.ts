@@ -1,11 +1,11 @@
-import { durationText, timestampText } from '../../rpc/json/times';
+import { formatDuration, formatTimestamp, LAST_SECOND, parseDuration, parseTimestamp } from '../../api/json/times';
 
-/** A well-known type of protobuf that has a JSON form of its own. Objects are as in jsonMapping.ts. */
-export interface WellKnown {
-  /** The object of a JSON value; undefined if it is none of this type. */
+/** A well-known protobuf type that has its own JSON form. Objects are as in jsonMapping.ts. */
+interface WellKnown {
+  /** Converts a JSON value; undefined if it is not a value of this type. */
   readonly fromJson: (json: unknown) => object | undefined;
   readonly toJson: (message: object) => unknown;
-  /** What its JSON form is, to say in an error. */
+  /** Describes the JSON form, for error messages. */
   readonly form: string;
 }
 
@@ -22,44 +22,37 @@ interface ValueMessage {
   readonly list_value?: object;
 }
 
-const FIRST_SECOND = Date.parse('0001-01-01T00:00:00Z') / 1000;
-const LAST_SECOND = Date.parse('9999-12-31T23:59:59Z') / 1000;
-
 /** The types by their full names. */
 export const WELL_KNOWN: Readonly<Record<string, WellKnown>> = {
-  'google.protobuf.Timestamp': { fromJson: timestampFromJson, toJson: timestampToJson, form: 'an ISO 8601 time, for example "2026-01-31T08:00:00Z"' },
-  'google.protobuf.Duration': { fromJson: durationFromJson, toJson: durationToJson, form: 'a number of seconds with "s", for example "1.5s"' },
+  'google.protobuf.Timestamp': {
+    fromJson: (json) => (typeof json === 'string' ? parseTimestamp(json) : undefined),
+    toJson: timestampToJson,
+    form: 'an ISO 8601 time, for example "2026-01-31T08:00:00Z"',
+  },
+  'google.protobuf.Duration': {
+    fromJson: (json) => (typeof json === 'string' ? parseDuration(json) : undefined),
+    toJson: durationToJson,
+    form: 'a number of seconds with "s", for example "1.5s"',
+  },
   'google.protobuf.Struct': { fromJson: structFromJson, toJson: structToJson, form: 'a JSON object' },
   'google.protobuf.Value': { fromJson: valueFromJson, toJson: valueToJson, form: 'a JSON value' },
   'google.protobuf.ListValue': { fromJson: listFromJson, toJson: listToJson, form: 'a JSON array' },
 };
 
-function timestampFromJson(json: unknown): object | undefined {
-  const match = typeof json === 'string' ? /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/.exec(json) : null;
-  if (!match) return undefined;
-  const seconds = Date.parse(`${match[1]}T${match[2]}${match[4]?.toUpperCase()}`) / 1000;
-  if (Number.isNaN(seconds) || seconds < FIRST_SECOND || seconds > LAST_SECOND) return undefined;
-  return { seconds, nanos: Number((match[3] ?? '').padEnd(9, '0')) };
-}
-
+/**
+ * Formats a time as ISO 8601; a time after the year 9999 (or as long before 1970) as seconds, so that it can be shown.
+ */
 function timestampToJson(message: object): string {
   const { seconds = 0, nanos = 0 } = message as SecondsAndNanos;
-  return Math.abs(seconds) > LAST_SECOND ? `${seconds}s after 1970` : timestampText({ seconds, nanos });
-}
-
-function durationFromJson(json: unknown): object | undefined {
-  const match = typeof json === 'string' ? /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/.exec(json) : null;
-  if (!match) return undefined;
-  const sign = match[1] ? -1 : 1;
-  // "+ 0" turns -0 into 0.
-  return { seconds: sign * Number(match[2]) + 0, nanos: sign * Number((match[3] ?? '').padEnd(9, '0')) + 0 };
+  return Math.abs(seconds) > LAST_SECOND ? `${seconds}s after 1970` : formatTimestamp({ seconds, nanos });
 }
 
 function durationToJson(message: object): string {
   const { seconds = 0, nanos = 0 } = message as SecondsAndNanos;
-  return durationText({ seconds, nanos });
+  return formatDuration({ seconds, nanos });
 }
 
+/** Converts an object. Its fields are a protobuf map, which is the list of its entries here. */
 function structFromJson(json: unknown): object | undefined {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return undefined;
   return { fields: Object.entries(json).map(([key, inner]) => ({ key, value: valueFromJson(inner) })) };
@@ -80,13 +73,14 @@ function listToJson(message: object): unknown {
   return values.map(valueToJson);
 }
 
+/** Converts any JSON value. A protobuf Value sets the one field that matches its type. */
 function valueFromJson(json: unknown): object {
   if (typeof json === 'number') return { number_value: json };
   if (typeof json === 'string') return { string_value: json };
   if (typeof json === 'boolean') return { bool_value: json };
   if (Array.isArray(json)) return { list_value: listFromJson(json) };
   const fields = structFromJson(json);
-  return fields ? { struct_value: fields } : { null_value: 0 };
+  return fields ? { struct_value: fields } : { null_value: 0 }; // the only value of the enum NullValue
 }
 
 function valueToJson(message: object): unknown {

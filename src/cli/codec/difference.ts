@@ -1,54 +1,91 @@
 import type { CodecError, DecodeResult, EncodeResult } from '../../codec';
-import { plainText } from '../plainText';
+import { toPlainText } from '../plainText';
 import type { DecoderExample, EncoderExample } from './example';
-import { valueDifference } from './valueDifference';
-import { spacedHex } from './workbench';
+import { findValueDifference } from './valueDifference';
+import { formatHex } from './codecRunner';
 
-/** The first difference between what an encoder answered and what it was to answer, named by its path; undefined: there is none. */
-export function encoderDifference({ input, expected }: Pick<EncoderExample, 'input' | 'expected'>, { output, warnings, error }: EncodeResult): string | undefined {
-  const failure = failureDifference(expected.errors ?? [], error, 'encoder_errors');
-  if (failure !== undefined || !output) return failure;
-  return bytesDifference(expected.bytes, [...output.bytes]) ?? fPortDifference(expected.fPort, output.fPort ?? input.fPort) ?? textsDifference('warnings', expected.warnings, warnings);
+/** Finds the first difference between the expected and the actual encoder output, with its path; undefined: equal. */
+export function findEncoderDifference(
+  { input, expected }: Pick<EncoderExample, 'input' | 'expected'>,
+  { output, warnings, error }: EncodeResult,
+): string | undefined {
+  const failure = findErrorDifference(expected.errors ?? [], error, 'encoder_errors');
+  if (failure !== undefined || !output) return failure; // an expected error has no output
+  return (
+    findBytesDifference(expected.bytes, [...output.bytes]) ??
+    findFPortDifference(expected.fPort, output.fPort ?? input.fPort) ??
+    findTextListDifference('warnings', expected.warnings, warnings)
+  );
 }
 
-/** The same of a decoder. */
-export function decoderDifference({ expected }: Pick<DecoderExample, 'expected'>, { data, warnings, error }: DecodeResult): string | undefined {
-  const failure = failureDifference(expected.errors ?? [], error, 'decoder_errors');
-  if (failure !== undefined || !data) return failure;
-  return (expected.data && valueDifference('data', expected.data, data)) ?? textsDifference('warnings', expected.warnings, warnings);
+/** Finds the first difference between the expected and the actual decoder output; undefined: equal. */
+export function findDecoderDifference(
+  { expected }: Pick<DecoderExample, 'expected'>,
+  { data, warnings, error }: DecodeResult,
+): string | undefined {
+  const failure = findErrorDifference(expected.errors ?? [], error, 'decoder_errors');
+  if (failure !== undefined || !data) return failure; // an expected error has no data
+  return (
+    (expected.data && findValueDifference('data', expected.data, data)) ??
+    findTextListDifference('warnings', expected.warnings, warnings)
+  );
 }
 
-/** `ownErrors`: the code of errors that the script itself answered. */
-function failureDifference(expected: readonly string[], error: CodecError | undefined, ownErrors: CodecError['code']): string | undefined {
-  const errors = expected.join('; ') || undefined;
-  if (error && error.code !== ownErrors) return `${error.code}${error.lineNumber === undefined ? '' : ` at line ${error.lineNumber}`}: ${plainText(error.message)}`;
-  return errors === error?.message ? undefined : `errors: expected ${shortText(errors)}, got ${shortText(error?.message)}`;
+/**
+ * Compares the expected errors of a script with the actual error. `scriptErrorCode` is the code of errors that the
+ * script itself returns; an error with another code (for example a timeout) is never expected.
+ */
+function findErrorDifference(
+  expected: readonly string[],
+  error: CodecError | undefined,
+  scriptErrorCode: CodecError['code'],
+): string | undefined {
+  const expectedMessage = expected.join('; ') || undefined; // the sandbox joins the errors of a script in this way
+  if (error && error.code !== scriptErrorCode)
+    return `${error.code}${error.lineNumber === undefined ? '' : ` at line ${error.lineNumber}`}: ${toPlainText(error.message)}`;
+  return expectedMessage === error?.message
+    ? undefined
+    : `errors: expected ${formatText(expectedMessage)}, got ${formatText(error?.message)}`;
 }
 
-function bytesDifference(expected: readonly number[] | undefined, got: readonly number[]): string | undefined {
+/** Finds the first different byte, or a difference in length; bytes that are not expected are not compared. */
+function findBytesDifference(expected: readonly number[] | undefined, actual: readonly number[]): string | undefined {
   if (!expected) return undefined;
-  const at = expected.findIndex((byte, index) => byte !== got[index]);
-  const whole = `(expected ${shortHex(expected)}, got ${shortHex(got)})`;
-  if (at !== -1 && at < got.length) return `bytes[${at}]: expected ${expected[at]}, got ${got[at]} ${whole}`;
-  return expected.length === got.length ? undefined : `bytes: expected ${expected.length}, got ${got.length} ${whole}`;
+  const differentIndex = expected.findIndex((byte, index) => byte !== actual[index]);
+  const bothValues = `(expected ${formatShortHex(expected)}, got ${formatShortHex(actual)})`;
+  if (differentIndex !== -1 && differentIndex < actual.length)
+    return `bytes[${differentIndex}]: expected ${expected[differentIndex]}, got ${actual[differentIndex]} ${bothValues}`;
+  return expected.length === actual.length
+    ? undefined
+    : `bytes: expected ${expected.length}, got ${actual.length} ${bothValues}`;
 }
 
-function fPortDifference(expected: number | undefined, got: number | undefined): string | undefined {
-  return expected === undefined || expected === got ? undefined : `fPort: expected ${expected}, got ${got ?? 'none'}`;
+function findFPortDifference(expected: number | undefined, actual: number | undefined): string | undefined {
+  return expected === undefined || expected === actual
+    ? undefined
+    : `fPort: expected ${expected}, got ${actual ?? 'none'}`;
 }
 
-function textsDifference(name: string, expected: readonly string[] | undefined, got: readonly string[]): string | undefined {
+/** Finds the first difference between two lists of texts; a list that is not expected is not compared. */
+function findTextListDifference(
+  name: string,
+  expected: readonly string[] | undefined,
+  actual: readonly string[],
+): string | undefined {
   if (!expected) return undefined;
-  const at = expected.findIndex((text, index) => text !== got[index]);
-  if (at !== -1) return `${name}[${at}]: expected ${shortText(expected[at])}, got ${shortText(got[at])}`;
-  return expected.length === got.length ? undefined : `${name}[${expected.length}]: none expected, got ${shortText(got[expected.length])}`;
+  const differentIndex = expected.findIndex((text, index) => text !== actual[index]);
+  if (differentIndex !== -1)
+    return `${name}[${differentIndex}]: expected ${formatText(expected[differentIndex])}, got ${formatText(actual[differentIndex])}`;
+  return expected.length === actual.length
+    ? undefined
+    : `${name}[${expected.length}]: none expected, got ${formatText(actual[expected.length])}`;
 }
 
-function shortText(text: string | undefined): string {
-  return text === undefined ? 'none' : JSON.stringify(plainText(text, 200));
+function formatText(text: string | undefined): string {
+  return text === undefined ? 'none' : JSON.stringify(toPlainText(text, 200));
 }
 
-function shortHex(bytes: readonly number[]): string {
+function formatShortHex(bytes: readonly number[]): string {
   if (bytes.length === 0) return 'none';
-  return bytes.length > 32 ? `${spacedHex(bytes.slice(0, 32))} …` : spacedHex(bytes);
+  return bytes.length > 32 ? `${formatHex(bytes.slice(0, 32))} …` : formatHex(bytes);
 }

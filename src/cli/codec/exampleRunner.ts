@@ -1,76 +1,115 @@
 import type { DecodeResult, EncodeResult, Sandbox } from '../../codec';
-import { decoderDifference, encoderDifference } from './difference';
-import type { DecoderExample, EncoderExample, Example, IdleExample } from './example';
+import { findDecoderDifference, findEncoderDifference } from './difference';
+import type { DecoderExample, EncoderExample, Example } from './example';
 
-/** What came of an example. */
+/** The outcome of an example. */
 export interface Outcome {
-  /** `skipped`: there is nothing to compare. */
+  /** `skipped`: the example has no expected result. */
   readonly result: 'passed' | 'failed' | 'skipped';
-  /** The first difference, or why there was nothing to compare; empty when it passed. */
+  /** The first difference, or the reason to skip; empty if the example passed. */
   readonly why: string;
-  /** Milliseconds of the script; null when it did not run. */
+  /** Run time of the script in milliseconds; null if it did not run. */
   readonly timeMs: number | null;
 }
 
-// A script that runs into a limit again and again would take a second for each of its examples.
-const MOST_OVERRUNS = 3;
-const OVERRUNS: readonly unknown[] = ['timeout', 'out_of_memory'];
+// A script that always reaches a limit would take a second per example.
+const MAX_OVERRUNS = 3;
+const OVERRUN_CODES: readonly unknown[] = ['timeout', 'out_of_memory'];
 
-/** Runs examples in a sandbox, and no more those of a script that overran its time or memory three times. */
+/** Runs examples in a sandbox. Stops running a script that exceeded its time or memory limit three times. */
 export class ExampleRunner {
-  private readonly overruns = new Map<string, number>();
+  private readonly overrunsByScriptId = new Map<string, number>();
 
   constructor(private readonly sandbox: Sandbox) {}
 
-  /** Runs one. `owner` tells one script from another. */
-  async run(owner: string, script: string, example: Example): Promise<Outcome> {
-    if (isIdle(example)) return { result: example.result, why: example.why, timeMs: null };
-    const overruns = this.overruns.get(owner) ?? 0;
-    if (overruns >= MOST_OVERRUNS) return { result: 'failed', why: `not run: the script ran out of time or memory ${overruns} times`, timeMs: null };
-    const { difference, run } = example.role === 'encoder' ? await this.encode(owner, script, example) : await this.decode(owner, script, example);
-    if (OVERRUNS.includes(run.error?.code)) this.overruns.set(owner, (this.overruns.get(owner) ?? 0) + 1);
-    return { result: difference === undefined ? 'passed' : 'failed', why: difference ?? '', timeMs: run.executionTimeMs };
+  /** Runs one example. `scriptId` identifies the script, also for the sandbox. */
+  async run(scriptId: string, script: string, example: Example): Promise<Outcome> {
+    if ('result' in example) return { result: example.result, why: example.reason, timeMs: null };
+    const overruns = this.overrunsByScriptId.get(scriptId) ?? 0;
+    if (overruns >= MAX_OVERRUNS)
+      return {
+        result: 'failed',
+        why: `not run: the script exceeded its time or memory limit ${overruns} times`,
+        timeMs: null,
+      };
+    const { difference, run } =
+      example.role === 'encoder'
+        ? await this.encode(scriptId, script, example)
+        : await this.decode(scriptId, script, example);
+    if (OVERRUN_CODES.includes(run.error?.code))
+      this.overrunsByScriptId.set(scriptId, (this.overrunsByScriptId.get(scriptId) ?? 0) + 1);
+    return {
+      result: difference === undefined ? 'passed' : 'failed',
+      why: difference ?? '',
+      timeMs: run.executionTimeMs,
+    };
   }
 
-  private async encode(owner: string, script: string, example: EncoderExample): Promise<Compared> {
-    const { data, fPort, variables = {} } = example.input;
-    const run = await again(async () => await this.sandbox.encode({ owner, script, data, fPort, variables }));
-    return { run, difference: encoderDifference(example, run) };
+  private async encode(scriptId: string, script: string, example: EncoderExample): Promise<Comparison> {
+    const {
+      input: { data, fPort, variables = {} },
+      extraInput,
+    } = example;
+    const run = await retryIfServerFault(
+      async () => await this.sandbox.encode({ owner: scriptId, script, data, fPort, variables, extraInput }),
+    );
+    return { run, difference: findEncoderDifference(example, run) };
   }
 
-  private async decode(owner: string, script: string, example: DecoderExample): Promise<Compared> {
-    const { bytes, fPort, recvTime, variables = {} } = example.input;
+  private async decode(scriptId: string, script: string, example: DecoderExample): Promise<Comparison> {
+    const {
+      input: { bytes, fPort, recvTime, variables = {} },
+      extraInput,
+    } = example;
     const direction = example.role === 'decoder' ? 'uplink' : 'downlink';
-    const run = await again(async () => await this.sandbox.decode({ owner, script, direction, bytes: Uint8Array.from(bytes), fPort, recvTime, variables }));
-    return { run, difference: decoderDifference(example, run) };
+    const run = await retryIfServerFault(
+      async () =>
+        await this.sandbox.decode({
+          owner: scriptId,
+          script,
+          direction,
+          bytes: Uint8Array.from(bytes),
+          fPort,
+          recvTime,
+          variables,
+          extraInput,
+        }),
+    );
+    return { run, difference: findDecoderDifference(example, run) };
   }
 }
 
-interface Compared {
+interface Comparison {
   readonly run: EncodeResult | DecodeResult;
   readonly difference: string | undefined;
 }
 
-/** Tries a script once more that the machine was too busy for. */
-async function again<Result extends EncodeResult | DecodeResult>(run: () => Promise<Result>): Promise<Result> {
+/** Retries a script once if the machine was too busy. */
+async function retryIfServerFault<Result extends EncodeResult | DecodeResult>(
+  run: () => Promise<Result>,
+): Promise<Result> {
   const result = await run();
-  return result.blameless ? await run() : result;
+  return result.isServerFault ? await run() : result;
 }
 
-function isIdle(example: Example): example is IdleExample {
-  return 'result' in example;
-}
-
-/** Does the work of each job, as many at once as there are workers; `at` is the job's place. Throws what a job throws, and begins no more then. */
-export async function inParallel<Job>(jobs: AsyncIterable<Job> | Iterable<Job>, workers: number, work: (job: Job, at: number) => Promise<void>): Promise<void> {
-  const open = numbered(jobs);
+/**
+ * Runs all jobs, as many concurrently as there are workers. Rejects with the error of the first job that fails, and
+ * then starts no more jobs.
+ */
+export async function runInParallel<Job>(
+  jobs: AsyncIterable<Job> | Iterable<Job>,
+  workers: number,
+  runJob: (job: Job, index: number) => Promise<void>,
+): Promise<void> {
+  const numberedJobs = numberJobs(jobs); // shared: each worker takes the next job from it
   const worker = async (): Promise<void> => {
-    for await (const [at, job] of open) await work(job, at);
+    for await (const [index, job] of numberedJobs) await runJob(job, index);
   };
   await Promise.all(Array.from({ length: workers }, worker));
 }
 
-async function* numbered<Job>(jobs: AsyncIterable<Job> | Iterable<Job>): AsyncGenerator<[number, Job]> {
-  let at = 0;
-  for await (const job of jobs) yield [at++, job];
+/** Yields each job with its index. */
+async function* numberJobs<Job>(jobs: AsyncIterable<Job> | Iterable<Job>): AsyncGenerator<[number, Job]> {
+  let index = 0;
+  for await (const job of jobs) yield [index++, job];
 }

@@ -1,106 +1,130 @@
-import { nearest } from '../../kernel/nearest';
-import { CodecRepository, type CodecBrand, type CodecRole, type DeviceCodec } from '../../profiles';
-import { withCore } from '../core';
-import { Reported, UsageError } from '../exit';
-import { sayJson } from '../output';
-import { plainText } from '../plainText';
-import { profileSource } from '../profileSource';
+import { findNearest } from '../../kernel/findNearest';
+import { CodecRepository, type CodecBrand, type DeviceCodec } from '../../profiles';
+import { withAdminContext } from '../core';
+import { AlreadyReportedError, UsageError } from '../exit';
+import { printJson } from '../output';
+import { toPlainText } from '../plainText';
+import { parseProfileSource } from '../profileSource';
 import { Progress } from '../progress';
-import { exampleOf, type Example } from './example';
-import { ExampleRunner, inParallel, type Outcome } from './exampleRunner';
-import { ProfilesReport, ROLE_WORDS } from './profilesReport';
-import { showReport } from './showProfiles';
-import { withSandboxOf, type CodecFlags } from './workbench';
+import { parseExample } from './example';
+import { ExampleRunner, runInParallel, type Outcome } from './exampleRunner';
+import { type Job, ProfilesReport, ROLE_NAMES } from './profilesReport';
+import { showReport } from './showProfilesReport';
+import { withSandbox, type CodecFlags } from './codecRunner';
 
-/** What `plantroom codec test --profiles` is given. */
+/** Options of `plantroom codec test --profiles`. */
 export interface ProfilesFlags extends CodecFlags {
-  /** Ids of brands, in any case; absent: all. */
+  /** Vendor ids, case-insensitive; absent: all. */
   readonly vendor?: readonly string[];
-  /** One of PROFILE_SOURCES; absent: both. */
+  /** One of PROFILE_SOURCES; absent: all. */
   readonly source?: string;
 }
 
-/** An example to run. */
-interface Job {
-  readonly codec: DeviceCodec;
-  readonly role: CodecRole;
-  readonly file: string;
-  readonly example: Example;
-}
+// A codec can have one megabyte of scripts and examples.
+const BATCH_SIZE = 20;
 
-// A codec may hold a megabyte of scripts and examples.
-const PORTION = 20;
-
-/** `plantroom codec test --profiles`: every imported codec with the examples that its repository gives, in parallel. Exit code 1 if one failed or none was run. */
+/**
+ * Runs `plantroom codec test --profiles`: every imported codec with the examples of its repository, in parallel. Exit
+ * code 1 if one failed or none ran.
+ */
 export async function runProfilesTest(flags: ProfilesFlags): Promise<void> {
-  const { sums, failures } = await withCore(flags, async ({ database }) => {
+  const { sums, failures } = await withAdminContext(flags, async ({ database }) => {
     const codecs = new CodecRepository(database.db);
-    return await reportOf(codecs, chosenOf(await codecs.listBrands(), flags), flags);
+    return await createReport(codecs, selectBrands(await codecs.listBrands(), flags), flags);
   });
-  if (flags.json) sayJson({ ...sums.all, vendors: sums.vendors, failures });
+  if (flags.json) printJson({ ...sums.all, vendors: sums.vendors, failures });
   else showReport(sums, failures);
-  if (sums.all.failed > 0 || sums.all.passed === 0) throw new Reported(1);
+  if (sums.all.failed > 0 || sums.all.passed === 0) throw new AlreadyReportedError(1);
 }
 
-/** Those that were asked for. Throws UsageError for one that is not there. */
-function chosenOf(brands: readonly CodecBrand[], { vendor, source: given }: ProfilesFlags): CodecBrand[] {
-  const source = profileSource(given);
-  const ofSource = brands.filter((brand) => source === undefined || brand.source === source);
-  const wanted = vendor?.map((name) => knownVendor(name, ofSource));
-  return ofSource.filter(({ brandId }) => !wanted || wanted.includes(brandId));
+/** Selects the brands of the requested vendors and source. Throws UsageError for an unknown one. */
+function selectBrands(brands: readonly CodecBrand[], { vendor, source: requestedSource }: ProfilesFlags): CodecBrand[] {
+  const source = parseProfileSource(requestedSource);
+  const candidates = brands.filter((brand) => source === undefined || brand.source === source);
+  const wantedIds = vendor?.map((name) => findVendorId(name, candidates));
+  return candidates.filter(({ brandId }) => !wantedIds || wantedIds.includes(brandId));
 }
 
-function knownVendor(name: string, brands: readonly CodecBrand[]): string {
+function findVendorId(name: string, brands: readonly CodecBrand[]): string {
   const ids = brands.map(({ brandId }) => brandId);
   const found = ids.find((id) => id.toLowerCase() === name.toLowerCase());
   if (found !== undefined) return found;
-  const near = nearest(name, ids);
-  throw new UsageError(`no codec of the vendor ${JSON.stringify(plainText(name, 80))} was imported${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`);
+  const near = findNearest(name, ids);
+  throw new UsageError(
+    `no imported codec of the vendor ${JSON.stringify(toPlainText(name, 80))}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`,
+  );
 }
 
-async function reportOf(codecs: CodecRepository, brands: readonly CodecBrand[], flags: ProfilesFlags): Promise<ReturnType<ProfilesReport['result']>> {
+/** Runs the examples of the selected codecs in parallel, and returns the totals and failures. */
+async function createReport(
+  codecs: CodecRepository,
+  brands: readonly CodecBrand[],
+  flags: ProfilesFlags,
+): Promise<ReturnType<ProfilesReport['getResult']>> {
   const report = new ProfilesReport();
-  const total = brands.reduce((sum, brand) => sum + brand.codecs, 0);
+  const total = brands.reduce((sum, brand) => sum + brand.codecCount, 0);
   const progress = new Progress(total, flags.json ? { write: () => {} } : process.stderr);
-  await withSandboxOf(flags, Infinity, async (sandbox, workers) => {
+  // As many workers as configured.
+  await withSandbox(flags, { maxWorkers: Infinity }, async (sandbox, workers) => {
     const runner = new ExampleRunner(sandbox);
-    await inParallel(jobsOf(chosenCodecs(codecs, brands, flags), report, progress), workers, async (job, at) => report.add(at, job, await outcomeOf(job, runner)));
+    await runInParallel(
+      listJobs(listSelectedCodecs(codecs, brands, flags), report, progress),
+      workers,
+      async (job, index) => report.addResult(index, job, await runJob(job, runner)),
+    );
   });
   progress.clear();
-  return report.result();
+  return report.getResult();
 }
 
-/** The examples of all codecs that were asked for; only some codecs are in memory at a time. */
-async function* jobsOf(codecs: AsyncIterable<DeviceCodec>, report: ProfilesReport, progress: Progress): AsyncGenerator<Job> {
+/**
+ * Yields a job for each example of the codecs. Registers each codec in the report before its jobs, and advances the
+ * progress after them.
+ */
+async function* listJobs(
+  codecs: AsyncIterable<DeviceCodec>,
+  report: ProfilesReport,
+  progress: Progress,
+): AsyncGenerator<Job> {
   for await (const codec of codecs) {
-    const jobs = codec.examples.flatMap(({ role, file, items }) => items.map((item, at) => ({ codec, role, file, example: exampleOf(item, at, file, role) })));
-    report.begin(codec, jobs.length);
+    const jobs = codec.examples.flatMap(({ role, file, items }) =>
+      items.map((item, index) => ({ codec, role, file, example: parseExample(item, index, file, role) })),
+    );
+    report.addCodec(codec, jobs.length);
     yield* jobs;
-    progress.step(plainText(codec.id));
+    progress.step(toPlainText(codec.id));
   }
 }
 
-async function* chosenCodecs(codecs: CodecRepository, brands: readonly CodecBrand[], { vendor, source }: ProfilesFlags): AsyncGenerator<DeviceCodec> {
-  // A brand is not found by an index: without a choice of brands one walk through the table does.
-  const walks = vendor ? new Set(brands.map(({ brandId }) => brandId)) : [undefined];
-  for (const brandId of walks) {
-    for await (const codec of walk(codecs, brandId)) if (source === undefined || codec.source === source) yield codec;
+/** Yields the codecs of these brands and of the requested source. Only one batch of codecs is in memory. */
+async function* listSelectedCodecs(
+  codecs: CodecRepository,
+  brands: readonly CodecBrand[],
+  { vendor, source }: ProfilesFlags,
+): AsyncGenerator<DeviceCodec> {
+  // Brands are not indexed: without a selection one scan of the table is enough.
+  const brandIds = vendor ? new Set(brands.map(({ brandId }) => brandId)) : [undefined];
+  for (const brandId of brandIds) {
+    for await (const codec of listCodecs(codecs, brandId))
+      if (source === undefined || codec.source === source) yield codec;
   }
 }
 
-async function* walk(codecs: CodecRepository, brandId: string | undefined): AsyncGenerator<DeviceCodec> {
-  let after = '';
+/** Yields all codecs, or those of a brand, batch by batch. */
+async function* listCodecs(codecs: CodecRepository, brandId: string | undefined): AsyncGenerator<DeviceCodec> {
+  let lastId = '';
   for (;;) {
-    const portion = await codecs.list(after, PORTION, brandId);
-    yield* portion;
-    const last = portion.at(-1);
-    if (!last || portion.length < PORTION) return;
-    after = last.id;
+    const page = await codecs.list(lastId, BATCH_SIZE, brandId);
+    yield* page;
+    const last = page.at(-1);
+    if (!last || page.length < BATCH_SIZE) return;
+    lastId = last.id;
   }
 }
 
-async function outcomeOf({ codec, role, example }: Job, runner: ExampleRunner): Promise<Outcome> {
+/** Runs one example with the script of its codec for its role. */
+async function runJob({ codec, role, example }: Job, runner: ExampleRunner): Promise<Outcome> {
   const script = codec.scripts[role];
-  if (!script) return { result: 'failed', why: `the codec has no ${ROLE_WORDS[role]}`, timeMs: null };
+  if (!script) return { result: 'failed', why: `the codec has no ${ROLE_NAMES[role]}`, timeMs: null };
   return await runner.run(`${codec.id} ${role}`, script.text, example);
 }

@@ -1,27 +1,33 @@
-import { say, sayJson, showRecord } from '../output';
-import { plainText } from '../plainText';
-import { spacedHex, type Decoding, type Preview } from './workbench';
+import { print, printJson, showRecord } from '../output';
+import { toPlainText } from '../plainText';
+import { formatHex, type DecoderResult, type EncoderPreview } from './codecRunner';
 
-/** Shows people what an encoder gave. */
-export function showPreview({ output, logs, warnings, executionTimeMs }: Preview): void {
-  const bytes = output && { bytes: spacedHex(output.bytes), base64: output.bytesBase64, list: `[${output.bytes.join(', ')}]`, fPort: output.fPort };
-  showRecord({ ...bytes, time: timeText(executionTimeMs) }, {});
+/** Prints the result of an encoder. */
+export function showPreview({ output, logs, warnings, executionTimeMs }: EncoderPreview): void {
+  const fields = output && {
+    bytes: formatHex(output.bytes),
+    base64: output.bytesBase64,
+    list: `[${output.bytes.join(', ')}]`,
+    fPort: output.fPort,
+  };
+  showRecord({ ...fields, time: formatMilliseconds(executionTimeMs) }, {});
   showLines({ warnings, logs });
 }
 
-/** The same of a decoder. */
-export function showDecoding({ data, logs, warnings, executionTimeMs }: Decoding): void {
-  if (data) sayJson(data, 2);
-  showRecord({ time: timeText(executionTimeMs) }, {});
+/** Prints the result of a decoder. */
+export function showDecoderResult({ data, logs, warnings, executionTimeMs }: DecoderResult): void {
+  if (data) printJson(data, 2);
+  showRecord({ time: formatMilliseconds(executionTimeMs) }, {});
   showLines({ warnings, logs });
 }
 
-function timeText(milliseconds: number): string {
+function formatMilliseconds(milliseconds: number): string {
   return `${milliseconds.toFixed(2)} ms`;
 }
 
+/** Prints each list that is not empty: its name, then its lines. They come from the script, so they are escaped. */
 function showLines(lists: Readonly<Record<string, readonly string[]>>): void {
   for (const [name, lines] of Object.entries(lists)) {
-    if (lines.length > 0) say([`${name}:`, ...lines.map((line) => `  ${plainText(line, 2000)}`)].join('\n'));
+    if (lines.length > 0) print([`${name}:`, ...lines.map((line) => `  ${toPlainText(line, 2000)}`)].join('\n'));
   }
 }

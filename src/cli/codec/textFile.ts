@@ -1,48 +1,62 @@
 import { readFileSync, statSync } from 'node:fs';
 import { UsageError } from '../exit';
 
-const LARGEST_BYTES = 16 * 1024 * 1024;
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
-/** Reads a file of text. Throws UsageError that names it. */
+/** Reads a text file. Throws UsageError that names it. */
 export function readTextFile(file: string): string {
   try {
     const { size } = statSync(file);
-    if (size > LARGEST_BYTES) throw new UsageError(`${file} has ${size} bytes; at most ${LARGEST_BYTES} are read`);
+    if (size > MAX_FILE_BYTES) throw new UsageError(`${file} has ${size} bytes: the limit is ${MAX_FILE_BYTES}`);
     return readFileSync(file, 'utf8');
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}); give the path of a file`, { cause: error });
+    throw new UsageError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}): use the path of a file`, {
+      cause: error,
+    });
   }
 }
 
-/** Reads a JSON text; the mark that some editors put before it is no part of it. Throws UsageError that names `source`, and the line and column where it is no JSON. */
-export function parseJson(given: string, source: string): unknown {
-  const text = given.replace(/^\uFEFF/, '');
+/**
+ * Parses a JSON text; a leading byte order mark is ignored. Throws UsageError with `source`, line and column of the
+ * error.
+ */
+export function parseJson(content: string, source: string): unknown {
+  const text = content.replace(/^\uFEFF/, '');
   try {
     return JSON.parse(text);
   } catch (error) {
-    const before = text.slice(0, faultOf(text, error as SyntaxError)).split('\n');
-    const what = (error as SyntaxError).message.replace(/(?:, [^]* is not valid JSON| in JSON at position [^]*| at position [^]*)$/, '');
-    throw new UsageError(`${source} is not JSON at line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}: ${what}`, { cause: error });
+    const linesBefore = text.slice(0, findErrorPosition(text, error as SyntaxError)).split('\n');
+    // V8 appends an excerpt or the position, which is shown as line and column instead.
+    const problem = (error as SyntaxError).message.replace(
+      /(?:, [^]* is not valid JSON| in JSON at position [^]*| at position [^]*)$/,
+      '',
+    );
+    throw new UsageError(
+      `${source} is not JSON at line ${linesBefore.length}, column ${(linesBefore.at(-1)?.length ?? 0) + 1}: ${problem}`,
+      { cause: error },
+    );
   }
 }
 
-/** The index of the first character that cannot stand where it stands. */
-function faultOf(text: string, { message }: SyntaxError): number {
-  const named = /at position (\d+)/.exec(message);
-  if (named) return Number(named[1]);
-  // An unexpected token is named without its place: it ends the shortest beginning that says the same.
-  let good = 0;
-  let bad = text.length;
-  while (good < bad - 1) {
-    const middle = (good + bad) >> 1;
-    if (saysToken(text.slice(0, middle))) bad = middle;
-    else good = middle;
+/** Finds the index of the first invalid character. */
+function findErrorPosition(text: string, { message }: SyntaxError): number {
+  const match = /at position (\d+)/.exec(message);
+  if (match) return Number(match[1]);
+  // V8 reports an unexpected token without its position: it is the last character of the shortest prefix with the same
+  // error.
+  let validLength = 0;
+  let invalidLength = text.length;
+  while (validLength < invalidLength - 1) {
+    const middle = (validLength + invalidLength) >> 1;
+    if (hasUnexpectedToken(text.slice(0, middle))) invalidLength = middle;
+    else validLength = middle;
   }
-  return saysToken(text.slice(0, bad)) ? bad - 1 : text.length;
+  return hasUnexpectedToken(text.slice(0, invalidLength)) ? invalidLength - 1 : text.length;
 }
 
-function saysToken(text: string): boolean {
+/** Whether the text already contains the invalid character. A text that ends before it has another error. */
+function hasUnexpectedToken(text: string): boolean {
   try {
     JSON.parse(text);
     return false;

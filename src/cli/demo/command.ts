@@ -3,9 +3,13 @@ import { withJson } from '../options';
 import type { OutputOptions } from '../output';
 import type * as demo from './demo';
 
-const lazyDemo = (): typeof demo => require('./demo');
+const loadDemo = (): typeof demo => require('./demo');
 
 /** Adds `plantroom demo`. */
 export function addDemo(program: Command): void {
-  withJson(program.command('demo').description('a throw-away server and a simulated gateway: execute a command, show what happens, clean up')).action((flags: OutputOptions) => lazyDemo().runDemo(flags));
+  withJson(
+    program
+      .command('demo')
+      .description('Run a temporary server and a simulated gateway: execute a command, show each step, clean up'),
+  ).action((flags: OutputOptions) => loadDemo().runDemo(flags));
 }

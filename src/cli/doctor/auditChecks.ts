@@ -1,24 +1,27 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { AuditArchive, ChainCheck } from '../../access';
+import { AuditArchive, ChainVerifier } from '../../access';
 import type { Config } from '../../config';
 import { openDatabase, SQLITE_FILE, type Database } from '../../database';
 import { silentLogger } from '../../kernel/logger';
-import { fail, ok, type Finding } from './check';
+import { fail, formatCount, ok, type Finding } from './check';
 
 const CHECK = 'audit trail';
-const CHAINS = 20;
-/** So many events at the end of each chain are followed. */
-const NEWEST = 200;
+const MAX_CHAINS = 20;
+/** The number of events at the end of each chain that are verified. */
+const MAX_CHECKED_EVENTS = 200;
 
-/** Whether the newest events of the audit trail fit each other. Only reads; where the database cannot be read, its own check says so. */
-export async function newestEvents({ database: { url }, data }: Config): Promise<Finding[]> {
+/**
+ * Verifies the hash chains of the newest events of the audit trail, for at most 20 chains. Only reads. Returns nothing
+ * if the database cannot be read: the database check reports that.
+ */
+export async function checkAuditTrail({ database: { url }, data }: Config): Promise<Finding[]> {
   if (url === '' && !existsSync(join(data.dir, SQLITE_FILE))) return [];
   let opened: Database | undefined;
   try {
     opened = await openDatabase({ url, dataDir: data.dir, log: silentLogger, readOnly: true, poolSize: 2 });
     if ((await opened.describe()).pending.length > 0) return [];
-    return [await follow(new AuditArchive(opened))];
+    return [await verifyChains(new AuditArchive(opened))];
   } catch {
     return [];
   } finally {
@@ -26,26 +29,42 @@ export async function newestEvents({ database: { url }, data }: Config): Promise
   }
 }
 
-async function follow(archive: AuditArchive): Promise<Finding> {
-  let [chains, events] = [0, 0];
-  for await (const chain of archive.chains()) {
-    const check = await newestOf(archive, chain);
-    // Old events may have been removed meanwhile: a fault is there when one looks again.
-    const fault = check?.faults[0] && (await newestOf(archive, chain))?.faults[0];
-    if (fault) return fail(CHECK, `${fault.what} at ${fault.seq} of the chain ${chain || 'of no organization'}: ${fault.detail}`, 'run "plantroom audit verify", and keep the database as it is');
-    events += check?.events ?? 0;
+/** Verifies the newest events of each chain, and returns the first error. */
+async function verifyChains(archive: AuditArchive): Promise<Finding> {
+  let chains = 0;
+  let events = 0;
+  for await (const chain of archive.listChains()) {
+    const verifier = await verifyNewestEvents(archive, chain);
+    // Retention may have removed old events during the check. A real error is also found by the second check.
+    const error = verifier?.errors[0] && (await verifyNewestEvents(archive, chain))?.errors[0];
+    if (error)
+      return fail(
+        CHECK,
+        `${error.what} at event ${error.seq} of ${chain === '' ? 'the chain without an organization' : `chain ${chain}`}: ${error.detail}`,
+        'run "plantroom audit verify", and do not change the database: it is evidence',
+      );
+    events += verifier?.eventCount ?? 0;
     chains += 1;
-    if (chains === CHAINS) break;
+    if (chains === MAX_CHAINS) break;
   }
-  return ok(CHECK, `the newest ${events} events of ${chains} chains fit; "plantroom audit verify" follows all`);
+  return ok(
+    CHECK,
+    `the newest ${events} events of ${formatCount(chains, 'chain')} are valid; "plantroom audit verify" checks all events`,
+  );
 }
 
-async function newestOf(archive: AuditArchive, chain: string): Promise<ChainCheck | undefined> {
-  const ends = await archive.ends(chain);
+/**
+ * Verifies the newest events of a chain (the events of one organization, each linked to the previous one by its hash).
+ * The outcome is in `errors` of the returned verifier. Returns undefined if no ends are stored for the chain.
+ */
+async function verifyNewestEvents(archive: AuditArchive, chain: string): Promise<ChainVerifier | undefined> {
+  const ends = await archive.readEnds(chain);
   if (!ends) return undefined;
-  const from = Math.max(ends.firstSeq, ends.lastSeq - NEWEST + 1);
-  const before = from === ends.firstSeq ? { seq: from - 1, hash: ends.firstPrevious } : await archive.place(chain, from - 1);
-  const check = new ChainCheck(chain, before ?? { seq: from - 1, hash: '' });
-  for await (const rows of archive.rows(chain, from)) for (const row of rows) check.take(row);
-  return check;
+  const from = Math.max(ends.firstSeq, ends.lastSeq - MAX_CHECKED_EVENTS + 1);
+  const previousPosition =
+    from === ends.firstSeq ? { seq: from - 1, hash: ends.firstPrevious } : await archive.findPosition(chain, from - 1);
+  // Without a previous position, the previous event no longer exists, so the first event is reported as changed.
+  const verifier = new ChainVerifier(chain, previousPosition ?? { seq: from - 1, hash: '' });
+  for await (const rows of archive.readRows(chain, from)) for (const row of rows) verifier.addEvent(row);
+  return verifier;
 }

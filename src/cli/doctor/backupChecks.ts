@@ -1,91 +1,181 @@
 import { constants, existsSync, readFileSync, statSync } from 'node:fs';
-import { backupFolderOf } from '../../app';
+import { getBackupFolder } from '../../server';
 import type { Config } from '../../config';
-import { openDatabase, requireDump, type Database } from '../../database';
+import { openDatabase, assertPgDumpAvailable, type Database } from '../../database';
+import { formatMib } from '../../kernel/availableBytes';
+import { getMaxInterval } from '../../kernel/cronSchedule';
 import { silentLogger } from '../../kernel/logger';
-import { messageOf } from '../../kernel/thrown';
+import { formatMessage } from '../../kernel/errorUtils';
 import { findMediaOwner } from '../../media';
-import { listBackups, longestInterval, ownBackups, readManifest, scheduleMistake, unpackBackup, upTo, type BackupFile, type PackOptions } from '../../operations';
+import {
+  listBackups,
+  selectOwnBackups,
+  readManifest,
+  unpackBackup,
+  excludeFutureBackups,
+  type BackupFile,
+  type PackOptions,
+} from '../../backup';
 import { fail, ok, warn, type Finding } from './check';
-import { mayLookInto, mayUse, mayWriteInto, mib, nearestExisting } from './pathFacts';
+import { canReadFolder, canAccess, canWriteFolder, findNearestExisting } from './pathFacts';
 
 const NIGHTLY = "PLANTROOM_BACKUP_SCHEDULE='30 2 * * *'";
-/** Backups up to this size are read all through, of larger ones only the manifest. */
-const READ_THROUGH = 32 * 1024 * 1024;
-const LONGEST_MS = 1500;
-const IN_FULL = '"plantroom backup list --verify" reads all of it';
+/** Smaller backups are read completely; of larger ones only the manifest is read. */
+const MAX_FULLY_READ_BYTES = 32 * 1024 * 1024;
+const MAX_READ_MS = 1500;
+const FULL_CHECK = '"plantroom backup list --verify" verifies all of it';
 
-/** Whether there are backups, where they lie, and whether the newest is whole. */
-export async function backups(config: Config): Promise<Finding[]> {
+/** Checks the schedule, the folder and the passphrase of backups, and the age and content of the newest backup. */
+export async function checkBackups(config: Config): Promise<Finding[]> {
   const { schedule } = config.backup;
-  const mistake = scheduleMistake(schedule);
-  if (mistake !== undefined) return [fail('backup schedule', `${JSON.stringify(schedule)} ${mistake}`, `set ${NIGHTLY}`)];
-  const planned = schedule === 'off' ? warn('backup schedule', 'off: the server makes no backups by itself', `set ${NIGHTLY}`) : ok('backup schedule', schedule);
-  return [planned, ...place(config), ...passphrase(config), ...(await newest(config)), ...(await dumpProgram(config))];
+  const scheduled =
+    schedule === 'off'
+      ? warn('backup schedule', 'off: the server does not create backups automatically', `set ${NIGHTLY}`)
+      : ok('backup schedule', schedule);
+  return [
+    scheduled,
+    ...checkFolder(config),
+    ...checkPassphrase(config),
+    ...(await checkNewestBackup(config)),
+    ...(await checkDumpProgram(config)),
+  ];
 }
 
-function place(config: Config): Finding[] {
-  const folder = backupFolderOf(config);
+/** Checks that this user can write to the folder of the backups, and that it is on another disk than the data. */
+function checkFolder(config: Config): Finding[] {
+  const folder = getBackupFolder(config);
   const isScheduled = config.backup.schedule !== 'off';
-  const near = nearestExisting(folder);
-  const mend = `let the user of the server write ${folder}, or set PLANTROOM_BACKUP_DIR`;
-  if (!mayWriteInto(near)) return [isScheduled ? fail('backup folder', `${near} cannot be written by this user`, mend) : warn('backup folder', `${near} cannot be written by this user`, mend)];
-  const data = nearestExisting(config.data.dir);
-  if (statSync(near).dev === statSync(data).dev) return [warn('backup folder', `${folder} is on the disk of the data folder: both are lost with it`, 'set PLANTROOM_BACKUP_DIR to a folder on another disk, or copy the backups away')];
+  const existingFolder = findNearestExisting(folder);
+  const fix = `give the server's user write permission for ${folder}, or set PLANTROOM_BACKUP_DIR to another folder`;
+  if (!canWriteFolder(existingFolder))
+    return [
+      isScheduled
+        ? fail('backup folder', `this user cannot write to ${existingFolder}`, fix)
+        : warn('backup folder', `this user cannot write to ${existingFolder}`, fix),
+    ];
+  const existingDataFolder = findNearestExisting(config.data.dir);
+  if (statSync(existingFolder).dev === statSync(existingDataFolder).dev)
+    return [
+      warn(
+        'backup folder',
+        `${folder} is on the same disk as the data folder: a disk failure destroys both`,
+        'set PLANTROOM_BACKUP_DIR to a folder on another disk, or copy the backups to another machine',
+      ),
+    ];
   return [ok('backup folder', folder)];
 }
 
-function passphrase({ backup: { passphraseFile } }: Config): Finding[] {
+/** Checks that this user can read the passphrase file, that it is not empty, and that not every user can read it. */
+function checkPassphrase({ backup: { passphraseFile } }: Config): Finding[] {
   if (passphraseFile === '') return [];
   const check = 'backup passphrase';
-  if (!mayUse(passphraseFile, constants.R_OK)) return [fail(check, `${passphraseFile} is not there or cannot be read by this user`, 'make it, with the passphrase in its first line, readable for the user of the server alone')];
-  if (firstLine(passphraseFile) === '') return [fail(check, `the first line of ${passphraseFile} is empty`, 'write the passphrase there')];
+  if (!canAccess(passphraseFile, constants.R_OK))
+    return [
+      fail(
+        check,
+        `${passphraseFile} does not exist, or this user cannot read it`,
+        "create it with the passphrase in the first line, readable only by the server's user",
+      ),
+    ];
+  if (readFirstLine(passphraseFile) === '')
+    return [fail(check, `the first line of ${passphraseFile} is empty`, 'write the passphrase in the first line')];
   const mode = statSync(passphraseFile).mode & 0o777;
-  const isOpen = process.platform !== 'win32' && (mode & 0o007) !== 0;
-  return [isOpen ? warn(check, `every user of this machine may read ${passphraseFile} (mode ${mode.toString(8)})`, `chmod 600 ${passphraseFile}`) : ok(check, `${passphraseFile}; keep a copy of it apart from the backups`)];
+  const isOpenToEveryone = process.platform !== 'win32' && (mode & 0o007) !== 0;
+  return [
+    isOpenToEveryone
+      ? warn(
+          check,
+          `every user of this machine can read ${passphraseFile} (mode ${mode.toString(8)})`,
+          `chmod 600 ${passphraseFile}`,
+        )
+      : ok(check, `${passphraseFile}; keep a copy of it separate from the backups`),
+  ];
 }
 
-async function newest(config: Config): Promise<Finding[]> {
-  const folder = backupFolderOf(config);
-  if (existsSync(folder) && !mayLookInto(folder)) return [warn('newest backup', `${folder} cannot be looked into by this user`, 'run this as the user of the server')];
-  if (!existsSync(config.data.dir)) return []; // nothing was ever stored
-  const { backups: all, isUnclear } = ownBackups(listBackups(folder), findMediaOwner(config.data.dir));
-  if (isUnclear) return [warn('newest backup', `the backups in ${folder} are of more than one installation, and the data folder does not say which of them it is`, 'start the server once, or give each installation a folder of its own (PLANTROOM_BACKUP_DIR)')];
-  const [last] = upTo(all, Date.now());
-  if (!last && all[0]) return [warn('newest backup', `${all[0].file} is dated in the future, as are all others: the clock was ahead when they were made`, 'set the clock (NTP), then run "plantroom backup"')];
-  if (!last) return [warn('newest backup', `there is none in ${folder}`, 'run "plantroom backup"')];
-  return [age(last, config.backup.schedule), await whole(last, config)];
+/**
+ * Checks the age and the content of the newest backup of this installation. Backups that are dated in the future are
+ * not trusted.
+ */
+async function checkNewestBackup(config: Config): Promise<Finding[]> {
+  const folder = getBackupFolder(config);
+  if (existsSync(folder) && !canReadFolder(folder))
+    return [
+      warn('newest backup', `this user cannot read the folder ${folder}`, "run this command as the server's user"),
+    ];
+  if (!existsSync(config.data.dir)) return []; // no data yet
+  const { backups: newestFirst, isUnclear } = selectOwnBackups(listBackups(folder), findMediaOwner(config.data.dir));
+  if (isUnclear)
+    return [
+      warn(
+        'newest backup',
+        `${folder} contains backups of several installations, and the data folder has no installation id yet`,
+        'start the server once, or set a separate backup folder for each installation (PLANTROOM_BACKUP_DIR)',
+      ),
+    ];
+  const [newest] = excludeFutureBackups(newestFirst, Date.now());
+  if (!newest && newestFirst[0])
+    return [
+      warn(
+        'newest backup',
+        `all backups are dated in the future, for example ${newestFirst[0].file}: the clock was ahead when they were created`,
+        'set the clock (NTP), then run "plantroom backup"',
+      ),
+    ];
+  if (!newest) return [warn('newest backup', `no backup in ${folder}`, 'run "plantroom backup"')];
+  return [judgeAge(newest, config.backup.schedule), await checkContent(newest, config)];
 }
 
-function age({ createdAt, file, bytes }: BackupFile, schedule: string): Finding {
+/** Warns if at least two scheduled backups are missing since the newest one. */
+function judgeAge({ createdAt, file, bytes }: BackupFile, schedule: string): Finding {
   const now = Date.now();
-  const interval = longestInterval(schedule, now);
-  const found = `of ${new Date(createdAt).toISOString()}, ${mib(bytes)}: ${file}`;
+  const interval = getMaxInterval(schedule, now);
+  const found = `created ${new Date(createdAt).toISOString()}, ${formatMib(bytes)}: ${file}`;
   const isLate = interval !== undefined && now - createdAt > 2 * interval;
-  return isLate ? warn('newest backup', `${found}; two more were due since`, 'look for "backup." in the log, then run "plantroom backup"') : ok('newest backup', found);
+  return isLate
+    ? warn(
+        'newest backup',
+        `${found}; at least two scheduled backups are missing since then`,
+        'search the log for "backup.", then run "plantroom backup"',
+      )
+    : ok('newest backup', found);
 }
 
-async function whole({ file, bytes, isEncrypted }: BackupFile, { backup: { passphraseFile } }: Config): Promise<Finding> {
+/** Reads the backup as far as the time limit allows. */
+async function checkContent(
+  { file, bytes, isEncrypted }: BackupFile,
+  { backup: { passphraseFile } }: Config,
+): Promise<Finding> {
   const check = 'backup content';
-  const given = passphraseFile !== '' && mayUse(passphraseFile, constants.R_OK) ? firstLine(passphraseFile) : '';
-  if (isEncrypted && given === '') return ok(check, 'it is encrypted, and nobody looked inside: no passphrase file is named');
-  const signal = AbortSignal.timeout(LONGEST_MS);
+  const canReadPassphrase = passphraseFile !== '' && canAccess(passphraseFile, constants.R_OK);
+  const passphrase = canReadPassphrase ? readFirstLine(passphraseFile) : '';
+  if (isEncrypted && passphrase === '')
+    return ok(check, 'not checked: the backup is encrypted, and no readable passphrase file is configured');
+  const signal = AbortSignal.timeout(MAX_READ_MS);
   try {
-    return await readThrough(file, bytes, { passphrase: given || undefined, signal });
+    return await verifyContent(file, bytes, { passphrase: passphrase || undefined, signal });
   } catch (error) {
-    if (signal.aborted) return ok(check, `there was no time to read all of it; ${IN_FULL}`);
-    return fail(check, messageOf(error), 'run "plantroom backup", then see to the disk of the backups');
+    if (signal.aborted) return ok(check, `only partly read because of the time limit; ${FULL_CHECK}`);
+    return fail(check, formatMessage(error), 'run "plantroom backup", then check the disk that holds the backups');
   }
 }
 
-async function readThrough(file: string, bytes: number, options: PackOptions): Promise<Finding> {
-  const isSmall = bytes <= READ_THROUGH;
-  const { schema, program } = isSmall ? await unpackBackup(file, undefined, options) : await readManifest(file, options.passphrase);
-  return ok('backup content', `schema ${schema}, made by ${program.version}; ${isSmall ? 'all checksums are right' : `its manifest can be read; ${IN_FULL}`}`);
+/** Reads a small backup completely, and of a large one only its manifest. Throws if it is corrupt. */
+async function verifyContent(file: string, bytes: number, options: PackOptions): Promise<Finding> {
+  const isSmall = bytes <= MAX_FULLY_READ_BYTES;
+  const { schema, program } = isSmall
+    ? await unpackBackup(file, undefined, options) // without a target folder: only verifies
+    : await readManifest(file, options.passphrase);
+  return ok(
+    'backup content',
+    `schema ${schema}, created by version ${program.version}; ${isSmall ? 'all checksums match' : `its manifest is readable; ${FULL_CHECK}`}`,
+  );
 }
 
-/** Whether a backup of PostgreSQL can be made. Where the database does not answer, its own check says so. */
-async function dumpProgram({ database: { url }, data, backup: { schedule } }: Config): Promise<Finding[]> {
+/**
+ * Checks that pg_dump exists for PostgreSQL. Returns nothing if the database is unreachable: its own check reports
+ * that.
+ */
+async function checkDumpProgram({ database: { url }, data, backup: { schedule } }: Config): Promise<Finding[]> {
   if (url === '') return [];
   let version: string;
   let opened: Database | undefined;
@@ -97,10 +187,16 @@ async function dumpProgram({ database: { url }, data, backup: { schedule } }: Co
   } finally {
     await opened?.close();
   }
-  const mend = 'install the client programs of PostgreSQL in the version of its server';
-  return [await requireDump(version).then(() => ok('pg_dump', 'present'), (error: unknown) => (schedule === 'off' ? warn('pg_dump', messageOf(error), mend) : fail('pg_dump', messageOf(error), mend)))];
+  const fix = 'install the PostgreSQL client programs in the version of the PostgreSQL server';
+  return [
+    await assertPgDumpAvailable(version).then(
+      () => ok('pg_dump', 'present'),
+      (error: unknown) =>
+        schedule === 'off' ? warn('pg_dump', formatMessage(error), fix) : fail('pg_dump', formatMessage(error), fix),
+    ),
+  ];
 }
 
-function firstLine(file: string): string {
+function readFirstLine(file: string): string {
   return readFileSync(file, 'utf8').split(/\r?\n/, 1)[0] ?? '';
 }

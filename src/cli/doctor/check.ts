@@ -1,23 +1,27 @@
 import type { Config } from '../../config';
 
-/** What a check found. */
+/** The result of a check. */
 export interface Finding {
-  /** What was looked at. */
+  /** The subject of the check. */
   readonly check: string;
-  /** `fail`: the server cannot work like this. */
+  /** `ok`: no action needed. `warn`: the server works, but someone should look at it. `fail`: the server cannot work. */
   readonly state: 'ok' | 'warn' | 'fail';
-  /** What was found. */
+  /** The observation. */
   readonly found: string;
-  /** What to do; empty if nothing. */
-  readonly mend: string;
+  /** How to fix the problem; empty if there is none. */
+  readonly fix: string;
 }
 
-/** Looks at one thing without changing it. */
+/** Checks one subject without changing anything. */
 export type Check = (config: Config) => Finding[] | Promise<Finding[]>;
 
-/** All is well. */
-export const ok = (check: string, found: string): Finding => ({ check, state: 'ok', found, mend: '' });
-/** It works, and somebody should look at it. */
-export const warn = (check: string, found: string, mend: string): Finding => ({ check, state: 'warn', found, mend });
-/** The server cannot work like this. */
-export const fail = (check: string, found: string, mend: string): Finding => ({ check, state: 'fail', found, mend });
+/** Creates a finding without a problem. */
+export const ok = (check: string, found: string): Finding => ({ check, state: 'ok', found, fix: '' });
+/** Creates a finding of a problem with which the server still works. */
+export const warn = (check: string, found: string, fix: string): Finding => ({ check, state: 'warn', found, fix });
+/** Creates a finding of a problem with which the server cannot work. */
+export const fail = (check: string, found: string, fix: string): Finding => ({ check, state: 'fail', found, fix });
+
+/** Formats a count with its noun, for example `no problems`, `1 problem` or `2 problems`. */
+export const formatCount = (count: number, noun: string): string =>
+  `${count === 0 ? 'no' : count} ${noun}${count === 1 ? '' : 's'}`;

@@ -1,25 +1,53 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config';
-import { findDataFolderHolder } from '../../database';
-import { findRemembered } from '../../operations';
+import { findDataFolderHolder, SQLITE_FILE } from '../../database';
+import { loadClockState } from '../../observability';
 import { fail, ok, warn, type Finding } from './check';
 
-const WRITTEN_IN = Date.UTC(2026, 0, 1);
-const A_DAY = 86_400_000;
-const MOST_AHEAD = 3 * A_DAY;
+const MIN_TIME_MS = Date.UTC(2026, 0, 1);
+const DAY_MS = 86_400_000;
+/** The server trusts a clock that is further ahead only after some time; until then it removes no expired data. */
+const MAX_CLOCK_LEAD_MS = 3 * DAY_MS;
+/** A database file that is newer than the clock by less than this is not reported. */
+const MAX_FILE_LEAD_MS = 60_000;
 
-/** Whether the clock of the machine can be right, by what the server remembers of it. */
-export function machineClock({ data }: Config): Finding[] {
+/** Checks that the system clock is plausible, compared with the times that the server recorded. */
+export function checkClock({ data }: Config): Finding[] {
   const now = Date.now();
   const time = new Date(now).toISOString();
-  if (now < WRITTEN_IN) return [fail('clock', `it is ${time}, before this program was written`, 'set the clock of the machine, best by NTP')];
-  const database = join(data.dir, 'plantroom.db');
-  const written = existsSync(database) ? statSync(database).mtimeMs : 0;
-  if (written > now + 60_000) return [warn('clock', `it is ${time}, but the database was last written at ${new Date(written).toISOString()}`, 'the clock went back; set it, best by NTP')];
-  const seen = findRemembered(data.dir)?.seen ?? now;
-  const wrong = `set the clock (NTP); if it is right, stop the server and delete ${join(data.dir, 'clock.json')}`;
-  if (seen > now + A_DAY) return [warn('clock', `it is ${time}, but the server has seen ${new Date(seen).toISOString()} and goes by that`, wrong)];
-  const isHeld = now > seen + MOST_AHEAD && findDataFolderHolder(data.dir) !== undefined;
-  return [isHeld ? warn('clock', `it is ${time}, days ahead of what the server believes: nothing that is kept for a time is removed`, wrong) : ok('clock', time)];
+  if (now < MIN_TIME_MS)
+    return [
+      fail('clock', `the time is ${time}, which is before this version was built`, 'set the clock, preferably by NTP'),
+    ];
+  const database = join(data.dir, SQLITE_FILE);
+  const writtenAt = existsSync(database) ? statSync(database).mtimeMs : 0;
+  if (writtenAt > now + MAX_FILE_LEAD_MS)
+    return [
+      warn(
+        'clock',
+        `the time is ${time}, but the database was last written at ${new Date(writtenAt).toISOString()}`,
+        'the clock moved backwards: set it, preferably by NTP',
+      ),
+    ];
+  const lastSeenAt = loadClockState(data.dir)?.seen ?? now;
+  const setClock = `set the clock (NTP); if it is correct, stop the server and delete ${join(data.dir, 'clock.json')}`;
+  if (lastSeenAt > now + DAY_MS)
+    return [
+      warn(
+        'clock',
+        `the time is ${time}, but the server recorded ${new Date(lastSeenAt).toISOString()} earlier and uses that`,
+        setClock,
+      ),
+    ];
+  const isClockUntrusted = now > lastSeenAt + MAX_CLOCK_LEAD_MS && findDataFolderHolder(data.dir) !== undefined;
+  return [
+    isClockUntrusted
+      ? warn(
+          'clock',
+          `the time is ${time}, days ahead of the time that the server accepts: retention is paused, and no old data is removed`,
+          setClock,
+        )
+      : ok('clock', time),
+  ];
 }

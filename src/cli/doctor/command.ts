@@ -2,9 +2,15 @@ import type { Command } from 'commander';
 import { withConfig, withJson, type ConfigFlags } from '../options';
 import type * as doctor from './doctor';
 
-const lazyDoctor = (): typeof doctor => require('./doctor');
+const loadDoctor = (): typeof doctor => require('./doctor');
 
 /** Adds `plantroom doctor`. */
 export function addDoctor(program: Command): void {
-  withConfig(withJson(program.command('doctor').description('check configuration, data folder, ports, database, certificates and clock, and say what to mend'))).action((flags: ConfigFlags) => lazyDoctor().runDoctor(flags));
+  withConfig(
+    withJson(
+      program
+        .command('doctor')
+        .description('Check configuration, data folder, ports, database, certificates and clock, and suggest fixes'),
+    ),
+  ).action((flags: ConfigFlags) => loadDoctor().runDoctor(flags));
 }

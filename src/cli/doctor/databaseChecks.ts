@@ -1,36 +1,49 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { withoutPassword, type Config } from '../../config';
-import { openDatabase, type Database } from '../../database';
+import { redactPassword, type Config } from '../../config';
+import { openDatabase, SQLITE_FILE, type Database } from '../../database';
 import { DomainError } from '../../kernel/errors';
 import { silentLogger } from '../../kernel/logger';
-import { messageOf } from '../../kernel/thrown';
+import { formatMessage } from '../../kernel/errorUtils';
 import { fail, ok, warn, type Finding } from './check';
 
-/** Whether the database can be opened, is on this program's schema and is sound. Only reads. */
-export async function database({ database: { url }, data }: Config): Promise<Finding[]> {
-  if (url === '' && !existsSync(join(data.dir, 'plantroom.db'))) return [ok('database', 'there is none yet; the first start makes a SQLite file in the data folder')];
+/** Checks that the database can be opened, has the schema of this version and is not corrupt. Only reads. */
+export async function checkDatabase({ database: { url }, data }: Config): Promise<Finding[]> {
+  if (url === '' && !existsSync(join(data.dir, SQLITE_FILE)))
+    return [ok('database', 'no database yet; the first start creates a SQLite file in the data folder')];
   let opened: Database | undefined;
   try {
     opened = await openDatabase({ url, dataDir: data.dir, log: silentLogger, readOnly: true, poolSize: 2 });
-    return await look(opened);
+    return await inspectDatabase(opened);
   } catch (error) {
-    return [fail('database', messageOf(error), mendOf(error, url))];
+    return [fail('database', formatMessage(error), getAdvice(error, url))];
   } finally {
     await opened?.close();
   }
 }
 
-function mendOf(error: unknown, url: string): string {
+/** Returns how to fix a database that cannot be opened. */
+function getAdvice(error: unknown, url: string): string {
   const reason = error instanceof DomainError ? error.reason : '';
-  if (reason === 'restore_unfinished') return 'run "plantroom restore FILE" again, which begins anew';
-  if (reason === 'schema_too_new') return 'run the version that made it or a newer one, or go back as docs/upgrade.md says';
-  return url === '' ? 'stop the server, move the data folder away, and restore the newest backup: "plantroom backup list", then "plantroom restore FILE"' : `check PLANTROOM_DATABASE_URL (${withoutPassword(url)}) and the PostgreSQL server`;
+  if (reason === 'restore_unfinished') return 'run "plantroom restore FILE" again; it starts from the beginning';
+  if (reason === 'schema_version_unsupported')
+    return 'run the version that created the database or a newer one, or roll back as described in docs/upgrade.md';
+  return url === ''
+    ? 'stop the server, move the data folder elsewhere, and restore the newest backup: "plantroom backup list", then "plantroom restore FILE"'
+    : `check PLANTROOM_DATABASE_URL (${redactPassword(url)}) and the PostgreSQL server`;
 }
 
-async function look(opened: Database): Promise<Finding[]> {
+/** Reports the engine and the schema of an open database, and the results of its own checks. */
+async function inspectDatabase(opened: Database): Promise<Finding[]> {
   const { engine, version, location, schema, pending } = await opened.describe();
   const found = ok('database', `${engine} ${version}, ${location}`);
-  const isOn = pending.length === 0 ? ok('schema', schema) : warn('schema', `${schema || 'none yet'}; not yet applied: ${pending.join(', ')}`, 'start the server, or run "plantroom migrate"');
-  return [found, isOn, ...(await opened.checks(Date.now()))];
+  const migrated =
+    pending.length === 0
+      ? ok('schema', schema)
+      : warn(
+          'schema',
+          `${schema || 'none yet'}; pending migrations: ${pending.join(', ')}`,
+          'start the server, or run "plantroom migrate"',
+        );
+  return [found, migrated, ...(await opened.checks(Date.now()))];
 }

@@ -1,65 +1,97 @@
 import { existsSync } from 'node:fs';
 import type { Config } from '../../config';
 import { DomainError } from '../../kernel/errors';
-import { messageOf } from '../../kernel/thrown';
-import { Reported } from '../exit';
-import { say, showTable } from '../output';
-import { configOf, type ConfigFlags } from '../options';
-import { newestEvents } from './auditChecks';
-import { backups } from './backupChecks';
-import { certificates } from './certificateChecks';
-import { fail, ok, warn, type Check, type Finding } from './check';
-import { machineClock } from './clockChecks';
-import { database } from './databaseChecks';
-import { fileSystem } from './fileSystem';
-import { dataFolder } from './folderChecks';
-import { limits } from './limitChecks';
-import { mayLookInto } from './pathFacts';
-import { secretsKey } from './secretChecks';
-import { server } from './serverChecks';
-import { storage } from './storageChecks';
+import { formatMessage } from '../../kernel/errorUtils';
+import { AlreadyReportedError } from '../exit';
+import { print, showTable } from '../output';
+import { getConfig, type ConfigFlags } from '../options';
+import { checkAuditTrail } from './auditChecks';
+import { checkBackups } from './backupChecks';
+import { checkCertificates } from './certificateChecks';
+import { fail, formatCount, ok, warn, type Check, type Finding } from './check';
+import { checkClock } from './clockChecks';
+import { checkDatabase } from './databaseChecks';
+import { checkFileSystem } from './fileSystem';
+import { checkFirstKeyFile } from './firstKeyChecks';
+import { checkDataFolder } from './folderChecks';
+import { checkLimits } from './limitChecks';
+import { canReadFolder } from './pathFacts';
+import { checkSecretsKey } from './secretChecks';
+import { checkServer } from './serverChecks';
+import { checkStorage } from './storageChecks';
 
-/** In the order in which they matter: what fails is shown first, then what is warned of. */
-const CHECKS: Readonly<Record<string, Check>> = { 'data folder': dataFolder, 'file system': fileSystem, server, database, storage, 'audit trail': newestEvents, certificates, 'secrets key': secretsKey, backups, clock: machineClock, limits };
-const WEIGHT = { fail: 0, warn: 1, ok: 2 } as const;
+/** All checks, most important first. The output lists failures first, then warnings. */
+const CHECKS: Readonly<Record<string, Check>> = {
+  'data folder': checkDataFolder,
+  'file system': checkFileSystem,
+  server: checkServer,
+  database: checkDatabase,
+  storage: checkStorage,
+  'audit trail': checkAuditTrail,
+  certificates: checkCertificates,
+  'secrets key': checkSecretsKey,
+  'bootstrap key file': checkFirstKeyFile,
+  backups: checkBackups,
+  clock: checkClock,
+  limits: checkLimits,
+};
+const STATE_ORDER = { fail: 0, warn: 1, ok: 2 } as const;
 
-/** `plantroom doctor`: looks at everything, says what to mend; exit code 1 if the server cannot work like this. */
+/** Implements `plantroom doctor`: runs all checks and prints fixes. The exit code is 1 if any check fails. */
 export async function runDoctor(flags: ConfigFlags): Promise<void> {
-  const findings = (await examine(flags)).toSorted((one, other) => WEIGHT[one.state] - WEIGHT[other.state]);
-  if (flags.json !== true) say(summary(findings));
-  showTable(findings, ['state', 'check', 'found', 'mend'], flags);
-  if (findings.some((finding) => finding.state === 'fail')) throw new Reported(1);
+  const findings = (await runChecks(flags)).toSorted((one, other) => STATE_ORDER[one.state] - STATE_ORDER[other.state]);
+  if (flags.json !== true) print(formatSummary(findings));
+  showTable(findings, ['state', 'check', 'found', 'fix'], flags);
+  if (findings.some((finding) => finding.state === 'fail')) throw new AlreadyReportedError(1);
 }
 
-/** `3 things to mend, 2 to look at`. */
-export function summary(findings: readonly Finding[]): string {
-  const [toMend, toLookAt] = (['fail', 'warn'] as const).map((state) => findings.filter((finding) => finding.state === state).length);
-  if (!toMend) return toLookAt ? `nothing to mend, ${things(toLookAt)} to look at` : 'all is well';
-  return `${things(toMend)} to mend${toLookAt ? `, ${toLookAt} to look at` : ''}`;
+/** Formats a headline such as `the server is stopped; 3 problems, 2 warnings`. */
+export function formatSummary(findings: readonly Finding[]): string {
+  const [problems = 0, warnings = 0] = (['fail', 'warn'] as const).map(
+    (state) => findings.filter((finding) => finding.state === state).length,
+  );
+  // checkServer warns only about a stopped server.
+  const isStopped = findings.some(({ check, state }) => check === 'server' && state === 'warn');
+  return `${isStopped ? 'the server is stopped; ' : ''}${formatCount(problems, 'problem')}, ${formatCount(warnings, 'warning')}`;
 }
 
-const things = (n: number): string => (n === 1 ? '1 thing' : `${n} things`);
-
-async function examine(flags: ConfigFlags): Promise<Finding[]> {
+/** Runs all checks. Without a valid configuration or a readable data folder, most are skipped. */
+async function runChecks(flags: ConfigFlags): Promise<Finding[]> {
   let config: Config;
   try {
-    ({ config } = configOf(flags));
+    ({ config } = getConfig(flags));
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    return error.violations.map((v) => fail('configuration', v.description, 'mend it; the rest is checked then'));
+    return error.violations.map((v) =>
+      fail('configuration', v.description, 'fix the configuration, then run this command again for the other checks'),
+    );
   }
-  const findings = [ok('configuration', 'is sound')];
-  const isClosed = existsSync(config.data.dir) && !mayLookInto(config.data.dir);
-  if (isClosed) findings.push(...dataFolder(config), warn('the rest', 'was not looked at: server, database, certificates, secrets and backups need the data folder', 'run this as the user of the server'));
-  else for (const [name, check] of Object.entries(CHECKS)) findings.push(...(await look(name, check, config)));
+  const findings = [ok('configuration', 'valid')];
+  const isUnreadable = existsSync(config.data.dir) && !canReadFolder(config.data.dir);
+  if (isUnreadable)
+    findings.push(
+      ...checkDataFolder(config),
+      warn(
+        'the rest',
+        'not checked: server, database, certificates, secrets and backups need the data folder',
+        "run this command as the server's user",
+      ),
+    );
+  else for (const [name, check] of Object.entries(CHECKS)) findings.push(...(await runCheck(name, check, config)));
   return findings;
 }
 
-/** A check that cannot look must not keep the others from it. */
-async function look(name: string, check: Check, config: Config): Promise<Finding[]> {
+/** Runs one check. An error becomes a finding, so that the other checks still run. */
+async function runCheck(name: string, check: Check, config: Config): Promise<Finding[]> {
   try {
     return await check(config);
   } catch (error) {
-    return [fail(name, `could not be looked at (${messageOf(error)})`, 'run this as the user of the server; if it stays, look at the log')];
+    return [
+      fail(
+        name,
+        `could not be checked (${formatMessage(error)})`,
+        "run this command as the server's user; if it fails again, check the log",
+      ),
+    ];
   }
 }

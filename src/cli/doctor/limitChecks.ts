@@ -3,40 +3,60 @@ import { totalmem } from 'node:os';
 import { findDataFolderHolder } from '../../database';
 import type { Config } from '../../config';
 import { ok, warn, type Finding } from './check';
-import { mib } from './pathFacts';
+import { formatMib } from '../../kernel/availableBytes';
 
-const FEW_DESCRIPTORS = 1024;
-const LITTLE_MEMORY = 256 * 1024 * 1024;
+const MIN_DESCRIPTORS = 1024;
+/** A higher share of open descriptors is reported. */
+const MAX_USED_SHARE = 0.8;
+const MIN_MEMORY_BYTES = 256 * 1024 * 1024;
 
-/** What this process may take, where no server runs: one that runs says it of itself. */
-export function limits(config: Config): Finding[] {
+/**
+ * Checks the resource limits of this process if no server is running, because a server that is started here has the
+ * same. What this process uses does not matter. The metrics report limits and use of a running server.
+ */
+export function checkLimits(config: Config): Finding[] {
   if (findDataFolderHolder(config.data.dir) !== undefined) return [];
   const limit = process.constrainedMemory();
-  return [...descriptorLimit(mostDescriptors(), undefined), ...memoryLimit(limit > 0 ? Math.min(limit, totalmem()) : totalmem(), undefined)];
+  return [
+    ...checkDescriptors(getMaxDescriptors(), undefined),
+    ...checkMemory(limit > 0 ? Math.min(limit, totalmem()) : totalmem(), undefined),
+  ];
 }
 
-/** How many files and connections may be open, and how many are; undefined: unknown. */
-export function descriptorLimit(most: number | undefined, open: number | undefined): Finding[] {
-  if (most === undefined) return [];
+/** Checks the limit of open files and connections (file descriptors) and the number in use; undefined: unknown. */
+export function checkDescriptors(max: number | undefined, open: number | undefined): Finding[] {
+  if (max === undefined) return [];
   const check = 'descriptors';
   const raise = 'raise the limit (LimitNOFILE of systemd, --ulimit nofile of a container, ulimit -n)';
-  if (most < FEW_DESCRIPTORS) return [warn(check, `at most ${most} files and connections may be open`, `${raise} to 65536`)];
-  if (open !== undefined && open > 0.8 * most) return [warn(check, `${open} of ${most} are open`, `see who holds so many connections, or ${raise}`)];
-  return [ok(check, open === undefined ? `${most} may be open` : `${open} of ${most} are open`)];
+  if (max < MIN_DESCRIPTORS)
+    return [warn(check, `at most ${max} files and connections can be open at the same time`, `${raise} to 65536`)];
+  if (open !== undefined && open > MAX_USED_SHARE * max)
+    return [warn(check, `${open} of ${max} are open`, `find the clients with many connections, or ${raise}`)];
+  return [ok(check, open === undefined ? `at most ${max} can be open` : `${open} of ${max} are open`)];
 }
 
-/** The memory that the process may take, and what it takes, in bytes; undefined: unknown. */
-export function memoryLimit(limit: number | undefined, taken: number | undefined): Finding[] {
+/** Checks the memory limit of a process and its use, in bytes; undefined: unknown. */
+export function checkMemory(limit: number | undefined, used: number | undefined): Finding[] {
   if (limit === undefined) return [];
-  if (limit < LITTLE_MEMORY) return [warn('memory', `${mib(limit)} are allowed: under the standard load it needs 256 MiB`, 'raise MemoryMax of systemd, or mem_limit of the container')];
-  return [ok('memory', taken === undefined ? `${mib(limit)} are allowed` : `${mib(taken)} of ${mib(limit)} are taken`)];
+  if (limit < MIN_MEMORY_BYTES)
+    return [
+      warn(
+        'memory',
+        `limit ${formatMib(limit)}: the standard load needs 256 MiB`,
+        'raise MemoryMax of systemd or mem_limit of the container',
+      ),
+    ];
+  return [
+    ok('memory', used === undefined ? `limit ${formatMib(limit)}` : `${formatMib(used)} of ${formatMib(limit)} in use`),
+  ];
 }
 
-function mostDescriptors(): number | undefined {
+/** Reads the limit of open files of this process from /proc; undefined if there is none. */
+function getMaxDescriptors(): number | undefined {
   try {
-    const [, most] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    return most === undefined ? undefined : Number(most);
+    const [, max] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return max === undefined ? undefined : Number(max);
   } catch {
-    return undefined; // no Linux
+    return undefined; // not Linux
   }
 }

@@ -5,28 +5,51 @@ import type { ListFlags, VerifyFlags } from './backupList';
 import type * as runBackup from './runBackup';
 import type { BackupFlags } from './runBackup';
 
-const lazyRun = (): typeof runBackup => require('./runBackup');
-const lazyList = (): typeof backupList => require('./backupList');
+const loadRunBackup = (): typeof runBackup => require('./runBackup');
+const loadBackupList = (): typeof backupList => require('./backupList');
 
-const PASSPHRASE = ['--passphrase-file <file>', 'the file whose first line is the passphrase of the backup (default: as PLANTROOM_BACKUP_PASSPHRASE_FILE says)'] as const;
+const PASSPHRASE = [
+  '--passphrase-file <file>',
+  'file whose first line is the passphrase of the backup (default: PLANTROOM_BACKUP_PASSPHRASE_FILE)',
+] as const;
 
 /** Adds `plantroom backup`, `plantroom backup list` and `plantroom backup verify`. */
 export function addBackup(program: Command): void {
   const backup = program
     .command('backup')
-    .description('copy database, pictures, certificates, keys and configuration into one file, beside a running server')
-    .option('--output <path>', 'the file, or the folder that it comes to (default: as PLANTROOM_BACKUP_DIR says, else backups in the data folder)')
+    .description(
+      'Back up database, images, certificates, keys and configuration to one file; the server can keep running',
+    )
+    .option(
+      '--output <path>',
+      'file, or folder for the file (default: PLANTROOM_BACKUP_DIR, else the folder backups in the data folder)',
+    )
     .option(...PASSPHRASE)
-    .option('--rotate', 'then remove older backups from the folder as the settings backup.keepDaily, keepWeekly and keepMonthly say')
+    .option(
+      '--rotate',
+      'then delete older backups from the folder according to backup.keepDaily, keepWeekly and keepMonthly',
+    )
     .addHelpText('after', '\nExample:\n  plantroom backup --data-dir /var/lib/plantroom --output /mnt/backups');
-  withConfig(withJson(backup), DATA_SETTINGS).action(async (flags: BackupFlags) => await lazyRun().runBackup(flags));
+  withConfig(withJson(backup), DATA_SETTINGS).action(
+    async (flags: BackupFlags) => await loadRunBackup().runBackup(flags),
+  );
+  // `backup` has the options of its subcommands too, and receives their values: the subcommands read the merged options.
   const list = backup
     .command('list')
-    .description('list the backups of a folder, newest first')
-    .option('--dir <folder>', 'the folder (default: as PLANTROOM_BACKUP_DIR says, else backups in the data folder)')
-    .option('--verify', 'read the newest one all through')
+    .description('List the backups of a folder, newest first')
+    .option('--dir <folder>', 'folder (default: PLANTROOM_BACKUP_DIR, else the folder backups in the data folder)')
+    .option('--verify', 'read the newest backup completely and verify its checksums')
     .option(...PASSPHRASE);
-  withConfig(withJson(list), DATA_SETTINGS).action(async (_flags: ConfigFlags, command: Command) => await lazyList().runList(command.optsWithGlobals<ListFlags>()));
-  const verify = backup.command('verify <file>').description('read a backup all through and compare every checksum; needs no server and no data folder').option(...PASSPHRASE);
-  withConfig(withJson(verify), ['log.level']).action(async (file: string, _flags: ConfigFlags, command: Command) => await lazyList().runVerify(file, command.optsWithGlobals<VerifyFlags>()));
+  withConfig(withJson(list), DATA_SETTINGS).action(
+    async (_flags: ConfigFlags, command: Command) =>
+      await loadBackupList().runList(command.optsWithGlobals<ListFlags>()),
+  );
+  const verify = backup
+    .command('verify <file>')
+    .description('Read a backup completely and verify every checksum; needs no server and no data folder')
+    .option(...PASSPHRASE);
+  withConfig(withJson(verify), ['log.level']).action(
+    async (file: string, _flags: ConfigFlags, command: Command) =>
+      await loadBackupList().runVerify(file, command.optsWithGlobals<VerifyFlags>()),
+  );
 }

@@ -1,83 +1,120 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { backUp, backupFolderOf, type BackUpOptions } from '../../app';
+import { backUp, getBackupFolder, type BackUpOptions } from '../../server';
 import type { Config } from '../../config';
 import { systemClock } from '../../kernel/clock';
 import { lowerPriority } from '../../kernel/lowerPriority';
-import { type MadeBackup, rotateBackups } from '../../operations';
-import { Reported, UsageError } from '../exit';
-import { commandLog } from '../log';
-import { configOf, type ConfigFlags } from '../options';
-import { note, sayJson, showRecord } from '../output';
-import { stoppable } from '../server/stopSignals';
-import { programVersion } from '../version';
-import { passphraseIn } from './passphrase';
+import { type BackupResult, rotateBackups } from '../../backup';
+import { AlreadyReportedError, UsageError } from '../exit';
+import { createCommandLog } from '../log';
+import { getConfig, type ConfigFlags } from '../options';
+import { note, printJson, showRecord } from '../output';
+import { abortOnStopSignal } from '../server/stopSignals';
+import { getProgramVersion } from '../version';
+import { readPassphrase } from './passphrase';
 import { StepProgress } from './stepProgress';
 
-/** What `plantroom backup` is given. */
+/** Flags of `plantroom backup`. */
 export interface BackupFlags extends ConfigFlags {
   readonly output?: string;
   readonly passphraseFile?: string;
   readonly rotate?: boolean;
 }
 
-/** `plantroom backup`. Exit code 1 if none was made. */
+/** Implements `plantroom backup`. The exit code is 1 if no backup was created. */
 export async function runBackup(flags: BackupFlags): Promise<void> {
-  const began = performance.now();
-  lowerPriority(); // before the threads that compress and write: they have the same
-  const { config } = configOf(flags);
-  const { folder, name } = placeOf(config, flags);
-  const passphrase = passphraseIn(flags.passphraseFile ?? config.backup.passphraseFile);
-  const { version, commit } = programVersion();
-  const made = await make(config, { folder, name, passphrase, configFile: configFileOf(flags), program: { version, commit } }, flags);
-  const removed = flags.rotate === true ? rotateBackups(folder, made.manifest.installationId, config.backup) : [];
-  show(made, { passphrase, removed, durationMs: Math.round(performance.now() - began) }, flags);
+  const startedAt = performance.now();
+  lowerPriority(); // before the compression and write threads start: threads inherit the priority
+  const { config } = getConfig(flags);
+  const { folder, name } = resolveTarget(config, flags);
+  const passphrase = readPassphrase(flags.passphraseFile ?? config.backup.passphraseFile);
+  const { version, commit } = getProgramVersion();
+  const backup = await createBackup(
+    config,
+    { folder, name, passphrase, configFile: findConfigFile(flags), program: { version, commit } },
+    flags,
+  );
+  const removed = flags.rotate === true ? rotateBackups(folder, backup.manifest.installationId, config.backup) : [];
+  showBackup(backup, { passphrase, removed, durationMs: Math.round(performance.now() - startedAt) }, flags);
 }
 
-async function make(config: Config, options: BackUpOptions, { json }: BackupFlags): Promise<MadeBackup> {
+/** Creates the backup and shows its progress. A signal stops it without a backup. */
+async function createBackup(config: Config, options: BackUpOptions, { json }: BackupFlags): Promise<BackupResult> {
   const progress = new StepProgress(json === true ? { write: () => {} } : process.stderr);
-  const stop = stoppable();
+  const stop = abortOnStopSignal();
   try {
-    return await backUp(config, { log: commandLog(config.log.level), clock: systemClock }, { ...options, signal: stop.signal, onProgress: (...step) => progress.reached(...step) });
+    return await backUp(
+      config,
+      { log: createCommandLog(config.log.level), clock: systemClock },
+      { ...options, signal: stop.signal, onProgress: (...step) => progress.reached(...step) },
+    );
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     progress.clear();
-    note('plantroom: stopped; no backup was made');
-    throw new Reported(1);
+    note('plantroom: stopped; no backup was created');
+    throw new AlreadyReportedError(1);
   } finally {
     progress.clear();
     stop.remove();
   }
 }
 
-/** The folder of the backup, and its name where one is given. */
-function placeOf(config: Config, { output, rotate }: BackupFlags): { readonly folder: string; readonly name: string | undefined } {
-  if (output === undefined) return { folder: backupFolderOf(config), name: undefined };
+/** Returns the folder for the backup, and the file name if `--output` names a file. */
+function resolveTarget(
+  config: Config,
+  { output, rotate }: BackupFlags,
+): { readonly folder: string; readonly name: string | undefined } {
+  if (output === undefined) return { folder: getBackupFolder(config), name: undefined };
   const path = resolve(output);
-  if (/[/\\]$/.test(output) || (existsSync(path) && statSync(path).isDirectory())) return { folder: path, name: undefined };
-  if (rotate === true) throw new UsageError(`--rotate removes older backups from a folder, and --output ${output} is a file; give a folder, with / at its end if it is not there yet`);
-  if (!existsSync(dirname(path))) throw new UsageError(`--output ${output} cannot be written: there is no folder ${dirname(path)}; make it first, or give a file in another one`);
+  if (/[/\\]$/.test(output) || (existsSync(path) && statSync(path).isDirectory()))
+    return { folder: path, name: undefined };
+  if (rotate === true)
+    throw new UsageError(
+      `--rotate deletes older backups from a folder, but --output ${output} is a file; name a folder (end it with / if it does not exist yet)`,
+    );
+  if (!existsSync(dirname(path)))
+    throw new UsageError(
+      `--output ${output} cannot be written: the folder ${dirname(path)} does not exist; create it, or name a file in another folder`,
+    );
   return { folder: dirname(path), name: basename(path) };
 }
 
-/** The plantroom.yaml that is read: the one that is named, else the one here. */
-function configFileOf({ config }: ConfigFlags): string | undefined {
+/** Returns the configuration file in use: the one of `--config`, else plantroom.yaml in the working directory. */
+function findConfigFile({ config }: ConfigFlags): string | undefined {
   const file = config ?? 'plantroom.yaml';
   return existsSync(file) ? resolve(file) : undefined;
 }
 
-interface Facts {
+interface BackupSummary {
   readonly passphrase: string | undefined;
   readonly removed: readonly string[];
   readonly durationMs: number;
 }
 
-function show({ file, bytes, manifest, warnings }: MadeBackup, { passphrase, removed, durationMs }: Facts, { json }: BackupFlags): void {
+/** Prints the facts of a created backup. Warnings are part of the JSON, but go to stderr otherwise. */
+function showBackup(
+  { file, bytes, manifest, warnings }: BackupResult,
+  { passphrase, removed, durationMs }: BackupSummary,
+  { json }: BackupFlags,
+): void {
   const { createdAt, schema, engine, installationId, members } = manifest;
   const contentBytes = members.reduce((sum, member) => sum + member.bytes, 0);
-  const record = { file, bytes, createdAt, encrypted: passphrase !== undefined, files: members.length, contentBytes, schema, engine, installationId, durationMs, removed, warnings };
-  if (json) return sayJson(record);
+  const record = {
+    file,
+    bytes,
+    createdAt,
+    encrypted: passphrase !== undefined,
+    files: members.length,
+    contentBytes,
+    schema,
+    engine,
+    installationId,
+    durationMs,
+    removed,
+    warnings,
+  };
+  if (json) return printJson(record);
   for (const warning of warnings) note(`plantroom: warning: ${warning}`);
-  const { warnings: _shown, ...shown } = record;
-  showRecord({ ...shown, verified: 'read back, all checksums are right' }, {});
+  const { warnings: _printed, ...details } = record;
+  showRecord({ ...details, verified: 'read back, all checksums match' }, {});
 }

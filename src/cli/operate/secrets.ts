@@ -1,75 +1,111 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import type * as app from '../../app';
+import type * as app from '../../server';
 import type * as connectionsModule from '../../connections';
 import type { RotatedSecrets } from '../../connections';
 import type * as databaseModule from '../../database';
-import { findKeyIn, KEY_BYTES } from '../../kernel/findKeyIn';
-import { withCore } from '../core';
+import { parseSecretKey, KEY_BYTES } from '../../kernel/parseSecretKey';
+import { withAdminContext } from '../core';
 import { UsageError } from '../exit';
-import { commandLog } from '../log';
-import { configOf, DATA_SETTINGS, withConfig, withJson, type ConfigFlags } from '../options';
+import { createCommandLog } from '../log';
+import { getConfig, DATA_SETTINGS, withConfig, withJson, type ConfigFlags } from '../options';
 import { note, showRecord } from '../output';
 
 interface RotateFlags extends ConfigFlags {
   readonly newKeyFile?: string;
 }
 
-const lazyApp = (): typeof app => require('../../app');
-const lazyConnections = (): typeof connectionsModule => require('../../connections');
-const lazyDatabase = (): typeof databaseModule => require('../../database');
+const loadServer = (): typeof app => require('../../server');
+const loadConnections = (): typeof connectionsModule => require('../../connections');
+const loadDatabase = (): typeof databaseModule => require('../../database');
 
 const MORE = `
-Stop the server first: it would go on with the old key. Whenever this is interrupted, nothing is lost: run it again, and it goes on.
-The old key is kept as secrets.key.old, since older backups of the database open with it; delete it when there are none of these.
+Stop the server first: a running server would keep using the old key. If the command is interrupted, nothing is lost: run it again to continue.
+The old key is kept as secrets.key.old, because older backups need it; delete it when you no longer keep such backups.
 
-Where the key is given by the configuration (PLANTROOM_SECRETS_KEY), or its file cannot be written, make the new one yourself:
+If the key is set in the configuration (PLANTROOM_SECRETS_KEY) or its file is not writable, create the new key yourself:
   openssl rand -base64 32 > new.key
   plantroom secrets rotate --new-key-file new.key
-and put its content in the place of the old one before the server starts.`;
+Then replace the old key with the content of new.key before you start the server.`;
 
 /** Adds `plantroom secrets rotate`. */
 export function addSecrets(program: Command): void {
-  const group = program.command('secrets').description('the key that the secrets of connections are encrypted with');
-  withConfig(withJson(group.command('rotate').description('make a new key and encrypt all secrets of connections with it; the server has to be stopped')), [...DATA_SETTINGS, 'secrets.key', 'secrets.keyFile'])
-    .option('--new-key-file <file>', 'a file with the new key, 32 bytes in base64, which you put in its place afterwards')
+  const group = program.command('secrets').description('Manage the key that encrypts the secrets of connections');
+  withConfig(
+    withJson(
+      group
+        .command('rotate')
+        .description('Create a new key and encrypt all secrets of connections with it; the server must be stopped'),
+    ),
+    [...DATA_SETTINGS, 'secrets.key', 'secrets.keyFile'],
+  )
+    .option(
+      '--new-key-file <file>',
+      'file with the new key, 32 bytes in base64; afterwards, replace the old key with it yourself',
+    )
     .addHelpText('after', MORE)
     .action((flags: RotateFlags) => runRotate(flags));
 }
 
+/**
+ * Runs `plantroom secrets rotate`. It locks the data folder, its backups and a PostgreSQL database, so that nothing
+ * else uses the old key meanwhile.
+ */
 async function runRotate(flags: RotateFlags): Promise<void> {
-  const { config } = configOf(flags);
+  const { config } = getConfig(flags);
   const newKey = flags.newKeyFile === undefined ? undefined : readNewKey(flags.newKeyFile);
-  const lock = await lazyDatabase().lockDataFolder(config.data.dir);
-  let turn: ReturnType<typeof app.takeBackupTurn> | undefined;
+  const dataLock = await loadDatabase().lockDataFolder(config.data.dir);
+  let backupLock: ReturnType<typeof app.acquireBackupLock> | undefined;
   try {
-    turn = lazyApp().takeBackupTurn(config.data.dir); // a backup with secrets of the one key and the file of the other would open nothing
-    const rotated = await withCore(flags, async (core) => {
-      if (config.database.url !== '') await core.database.own(() => {}); // its server may have another data folder
-      const options = { ...config.secrets, dataDir: config.data.dir, log: commandLog(config.log.level), database: core.database, newKey };
-      return await core.audit.changeOfAll('secrets rotate', { resource: 'connections' }, async (begin) => await lazyConnections().rotateSecrets({ ...options, begin }));
+    backupLock = loadServer().acquireBackupLock(config.data.dir); // a backup must not contain secrets that one key encrypted and the file of the other key
+    const rotated = await withAdminContext(flags, async (admin) => {
+      if (config.database.url !== '') await admin.database.acquireOwnership(() => {}); // a server with another data folder may use this database
+      const options = {
+        ...config.secrets,
+        dataDir: config.data.dir,
+        log: createCommandLog(config.log.level),
+        database: admin.database,
+        newKey,
+      };
+      return await admin.audit.recordChangeOfAll(
+        'secrets rotate',
+        { resource: 'connections' },
+        async (begin) => await loadConnections().rotateSecrets({ ...options, begin }),
+      );
     });
-    showRecord({ connections: rotated.connections, keyFile: rotated.keyFile ?? null, oldKeyFile: rotated.oldKeyFile ?? null }, flags);
-    note(whatNext(rotated, flags.newKeyFile));
+    showRecord(
+      { connections: rotated.connections, keyFile: rotated.keyFile ?? null, oldKeyFile: rotated.oldKeyFile ?? null },
+      flags,
+    );
+    note(formatNextStep(rotated, flags.newKeyFile));
   } finally {
-    turn?.release();
-    lock.release();
+    backupLock?.release();
+    dataLock.release();
   }
 }
 
+/** Reads the key of --new-key-file. Throws UsageError if it cannot be read or is not a key. */
 function readNewKey(file: string): Buffer {
   let text: string;
   try {
     text = readFileSync(file, 'latin1');
   } catch (error) {
-    throw new UsageError(`the new key cannot be read from ${file} (${(error as NodeJS.ErrnoException).code}); make one: openssl rand -base64 32 > new.key`, { cause: error });
+    throw new UsageError(
+      `the new key cannot be read from ${file} (${(error as NodeJS.ErrnoException).code}); create a key: openssl rand -base64 32 > new.key`,
+      { cause: error },
+    );
   }
-  const key = findKeyIn(text);
-  if (!key) throw new UsageError(`${file} does not hold ${KEY_BYTES} bytes in base64; make a key: openssl rand -base64 32 > new.key`);
+  const key = parseSecretKey(text);
+  if (!key)
+    throw new UsageError(
+      `${file} does not contain ${KEY_BYTES} bytes in base64; create a key: openssl rand -base64 32 > new.key`,
+    );
   return key;
 }
 
-function whatNext({ keyFile }: RotatedSecrets, newKeyFile: string | undefined): string {
-  if (keyFile === undefined) return `Now put the content of ${newKeyFile} in the place of the old key (PLANTROOM_SECRETS_KEY, or the file of the key), then start the server. Keep the old one as long as there are backups that open with it.`;
-  return `Start the server, then copy ${keyFile} to where you keep its copy. If the old key may be known to others, change the secrets themselves too: copies of the database made before open with it.`;
+/** Describes what the operator must do next. An operator who passed a key must install it. */
+function formatNextStep({ keyFile }: RotatedSecrets, newKeyFile: string | undefined): string {
+  if (newKeyFile !== undefined)
+    return `Replace the old key (PLANTROOM_SECRETS_KEY, or the key file) with the content of ${newKeyFile}, then start the server. Keep the old key as long as you keep backups that need it.`;
+  return `Start the server, then update your safe copy of ${keyFile}. If others may know the old key, change the secrets too: the old key decrypts older copies of the database.`;
 }

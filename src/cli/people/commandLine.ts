@@ -1,5 +1,5 @@
-import type { Giver } from '../../access';
+import type { GrantingPrincipal } from '../../access';
 import { SCOPES } from '../../kernel/scopes';
 
-/** The one who runs the installation, as a giver of roles: holds everything. */
-export const COMMAND_LINE: Giver = { scopes: new Set(SCOPES), roleId: 'owner', isAdmin: true };
+/** The command line as the grantor of roles: it has all permissions. */
+export const COMMAND_LINE: GrantingPrincipal = { scopes: new Set(SCOPES), isOwner: true, isAdmin: true };

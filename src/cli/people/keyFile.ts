@@ -3,62 +3,78 @@ import { dirname } from 'node:path';
 import { syncFolder } from '../../kernel/syncFolder';
 import { UsageError } from '../exit';
 
-/** `plr_`, 49 characters, and the end of the line. */
-const KEY_AND_END = 54;
+/** The length of a key (`plr_` and 49 characters) with the line feed. */
+const KEY_LINE_LENGTH = 54;
 
-/** A file that a new key goes to, and nothing else of it. */
-export interface KeyFile {
-  /** Writes the key; it is on disk when this returns. Throws if it cannot be. */
-  keep(key: string): void;
-  /** There is no key to keep: no file stays. One that holds its key does. */
+/** A file that contains only a new key. */
+interface KeyFile {
+  /** Writes the key and syncs it to disk. Throws if that fails. */
+  writeKey(key: string): void;
+  /** Deletes the file, unless a key was written to it. */
   discard(): void;
 }
 
-/** Makes the file, readable for this user only, before the key is made, so that no key is made and then lost. Throws a UsageError, also where there is a file already. */
+/**
+ * Creates the file for a new API key, readable only by this user, and reserves its space. Call it before the key is
+ * created, so that no created key is lost. Throws a UsageError if that fails or the file already exists.
+ */
 export function openKeyFile(path: string): KeyFile {
-  const descriptor = opened(path);
-  reserve(descriptor, path);
-  let isKept = false;
+  const descriptor = createFile(path);
+  reserveSpace(descriptor, path);
+  let isWritten = false;
   return {
-    keep: (key) => {
-      fchmodSync(descriptor, 0o600); // whatever the umask took away
-      writeWhole(descriptor, `${key}\n`);
+    writeKey: (key) => {
+      fchmodSync(descriptor, 0o600); // independent of the umask
+      writeFully(descriptor, `${key}\n`);
       fsyncSync(descriptor);
       syncFolder(dirname(path));
       closeSync(descriptor);
-      isKept = true;
+      isWritten = true;
     },
     discard: () => {
-      if (isKept) return;
+      if (isWritten) return;
       closeSync(descriptor);
       rmSync(path, { force: true });
     },
   };
 }
 
-function opened(path: string): number {
+/** Creates an empty file and returns its descriptor. Throws a UsageError if that fails or the file already exists. */
+function createFile(path: string): number {
   try {
     return openSync(path, 'wx', 0o600);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'EEXIST' ? 'there is one already, which is not replaced' : (code ?? 'unknown');
-    throw new UsageError(`the key file ${path} cannot be made (${why}); name a new file in a folder that this user can write`, { cause: error });
+    const why = code === 'EEXIST' ? 'it already exists' : (code ?? 'unknown');
+    throw new UsageError(
+      `cannot create the key file ${path} (${why}): choose a new file in a folder that this user can write to`,
+      { cause: error },
+    );
   }
 }
 
-/** A full disk is told now, and not when the key is made. */
-function reserve(descriptor: number, path: string): void {
+/**
+ * Reserves the space for the key, so that a full disk is detected before the key is created. Deletes the file and
+ * throws a UsageError if that fails.
+ */
+function reserveSpace(descriptor: number, path: string): void {
   try {
-    writeWhole(descriptor, ' '.repeat(KEY_AND_END));
+    writeFully(descriptor, ' '.repeat(KEY_LINE_LENGTH));
     fsyncSync(descriptor);
   } catch (error) {
     closeSync(descriptor);
     rmSync(path, { force: true });
-    throw new UsageError(`the key file ${path} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'unknown'}); make room there, or name a file elsewhere`, { cause: error });
+    throw new UsageError(
+      `cannot write the key file ${path} (${(error as NodeJS.ErrnoException).code ?? 'unknown'}): free some disk space, or choose a file on another disk`,
+      { cause: error },
+    );
   }
 }
 
-function writeWhole(descriptor: number, text: string): void {
+/** Writes the text at the start of the file, in several steps if necessary. */
+function writeFully(descriptor: number, text: string): void {
   const bytes = Buffer.from(text);
-  for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at, at);
+  // A write may store fewer bytes than requested.
+  for (let offset = 0; offset < bytes.length;)
+    offset += writeSync(descriptor, bytes, offset, bytes.length - offset, offset);
 }

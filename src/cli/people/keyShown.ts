@@ -1,16 +1,25 @@
 import type { ApiKey, KeyRestrictions } from '../../access';
-import { SCOPES } from '../../kernel/scopes';
-import { timeText } from './timeText';
+import { expandScopes, SCOPES } from '../../kernel/scopes';
+import { joinFirst } from '../../kernel/truncate';
+import { formatTime } from './timeText';
 
-const FEW = 3;
+const MAX_LISTED = 3;
 
-/** What is kept of a key, with its times as texts. */
-export function keyShown(key: ApiKey): { readonly id: string } & Readonly<Record<string, unknown>> {
-  return { ...key, restrictions: key.restrictions ?? null, createdAt: timeText(key.createdAt), updatedAt: timeText(key.updatedAt), expiresAt: timeText(key.expiresAt), revokedAt: timeText(key.revokedAt), lastUsedAt: timeText(key.lastUsedAt) };
+/** Returns the record of a key with its times as text. */
+export function formatKey(key: ApiKey): { readonly id: string } & Readonly<Record<string, unknown>> {
+  return {
+    ...key,
+    restrictions: key.restrictions ?? null,
+    createdAt: formatTime(key.createdAt),
+    updatedAt: formatTime(key.updatedAt),
+    expiresAt: formatTime(key.expiresAt),
+    revokedAt: formatTime(key.revokedAt),
+    lastUsedAt: formatTime(key.lastUsedAt),
+  };
 }
 
-/** A key as a line of a table. */
-export interface KeyRow {
+/** A key as a row of a table. */
+interface KeyRow {
   readonly id: string;
   readonly name: string;
   readonly prefix: string;
@@ -21,32 +30,47 @@ export interface KeyRow {
   readonly lastUsedAt: string | null;
 }
 
-/** The line of a key; `now` in Unix milliseconds. */
-export function keyRow(key: ApiKey, now: number): KeyRow {
-  const state = key.revokedAt !== undefined ? 'revoked' : (key.expiresAt ?? Infinity) <= now ? 'expired' : 'valid';
-  return { id: key.id, name: key.name, prefix: key.prefix, state, scopes: scopesText(key), limits: limitsText(key), expiresAt: timeText(key.expiresAt), lastUsedAt: timeText(key.lastUsedAt) };
+/** Returns the table row of a key; `now`: Unix milliseconds. */
+export function toKeyRow(key: ApiKey, now: number): KeyRow {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: key.prefix,
+    state: getState(key, now),
+    scopes: formatScopes(key),
+    limits: formatLimits(key),
+    expiresAt: formatTime(key.expiresAt),
+    lastUsedAt: formatTime(key.lastUsedAt),
+  };
 }
 
-function scopesText({ scopes, isAdmin }: ApiKey): string {
-  const text = SCOPES.every((scope) => scopes.includes(scope)) ? 'all' : fewOf(scopes);
+function getState({ revokedAt, expiresAt = Infinity }: ApiKey, now: number): KeyRow['state'] {
+  if (revokedAt !== undefined) return 'revoked';
+  return expiresAt <= now ? 'expired' : 'valid';
+}
+
+/** Formats the scopes of a key: `all` or the first ones, and whether it is an admin key. */
+function formatScopes({ scopes, isAdmin }: ApiKey): string {
+  const text = expandScopes(scopes).size === SCOPES.length ? 'all' : joinFirst(scopes, MAX_LISTED);
   return isAdmin ? `admin, ${text}` : text;
 }
 
-function fewOf(texts: readonly string[]): string {
-  return texts.length <= FEW ? texts.join(', ') : `${texts.slice(0, FEW).join(', ')} and ${texts.length - FEW} more`;
+/** Formats what the key is limited to: devices, connections and commands, and the addresses it may be used from. */
+function formatLimits({ restrictions, allowedAddresses }: ApiKey): string {
+  const addresses = allowedAddresses.length === 0 ? [] : [`from ${joinFirst(allowedAddresses, MAX_LISTED)}`];
+  return [...(restrictions ? formatRestrictions(restrictions) : []), ...addresses].join('; ');
 }
 
-function limitsText({ restrictions, allowedAddresses }: ApiKey): string {
-  const addresses = allowedAddresses.length === 0 ? [] : [`from ${fewOf(allowedAddresses)}`];
-  return [...(restrictions ? restrictionTexts(restrictions) : []), ...addresses].join('; ');
-}
-
-function restrictionTexts({ deviceIds, connectionIds, commandIds }: KeyRestrictions): string[] {
-  const ofConnections = counted(connectionIds.length, 'connection');
-  const only = [counted(deviceIds.length, 'device'), ofConnections && `devices of ${ofConnections}`, counted(commandIds.length, 'command')].filter(Boolean);
+function formatRestrictions({ deviceIds, connectionIds, commandIds }: KeyRestrictions): string[] {
+  const connections = formatCount(connectionIds.length, 'connection');
+  const only = [
+    formatCount(deviceIds.length, 'device'),
+    connections && `devices of ${connections}`,
+    formatCount(commandIds.length, 'command'),
+  ].filter(Boolean);
   return only.length === 0 ? [] : [`only ${only.join(', ')}`];
 }
 
-function counted(count: number, thing: string): string {
+function formatCount(count: number, thing: string): string {
   return count === 0 ? '' : `${count} ${thing}${count === 1 ? '' : 's'}`;
 }

@@ -1,16 +1,26 @@
 import { type Command, Option } from 'commander';
 import type { ApiKey, IssuedKey, KeyFromCommandLine } from '../../access';
-import type { Core } from '../../app';
+import type { AdminContext } from '../../server';
 import { SCOPES } from '../../kernel/scopes';
 import { DomainError } from '../../kernel/errors';
-import { withCore } from '../core';
+import { withAdminContext } from '../core';
 import { UsageError } from '../exit';
-import { commaList, DATA_SETTINGS, duration, withConfig, withJson } from '../options';
+import { addDataCommand, parseCommaList, parseDuration } from '../options';
 import { note, showRecord, showTable } from '../output';
 import { openKeyFile } from './keyFile';
-import { changeOf, expiryOf, fieldsOf, restrictionsOf, withKeyFile, withLimits, type LimitFlags, type NewKeyFlags, type UpdateFlags } from './keyFlags';
-import { keyRow, keyShown } from './keyShown';
-import { namedOrganization, withOrganization, type OrganizationFlags } from './organizationFlag';
+import {
+  toKeyChange,
+  findExpiry,
+  listSetFields,
+  findRestrictions,
+  withKeyFileOption,
+  withLimitOptions,
+  type LimitFlags,
+  type NewKeyFlags,
+  type UpdateFlags,
+} from './keyFlags';
+import { toKeyRow, formatKey } from './keyShown';
+import { getOrganizationId, withOrganization, type OrganizationFlags } from './organizationFlag';
 
 interface CreateFlags extends LimitFlags, NewKeyFlags {
   readonly name: string;
@@ -22,120 +32,236 @@ interface CreateFlags extends LimitFlags, NewKeyFlags {
   readonly admin?: boolean;
 }
 
-const A_DAY = 24 * 60 * 60_000;
+const DAY_MS = 24 * 60 * 60_000;
 
 /** Adds `plantroom keys create|list|show|update|revoke|rotate`. */
 export function addKeys(program: Command): void {
-  const group = program.command('keys').description('the API keys');
+  const group = program.command('keys').description('Manage API keys');
   addCreate(group);
-  keyCommand(group, 'list', 'list the keys of an organization, newest first, also the revoked and expired ones').action((flags: OrganizationFlags) => listKeys(flags));
-  keyCommand(group, 'show <id>', 'show what is kept of a key').action((id: string, flags: OrganizationFlags) => showKey(id, flags));
-  withLimits(keyCommand(group, 'update <id>', 'change a key: at once for new calls (1 s in a running server), within 5 s for its open streams').option('--name <name>', 'another name'), 'as it is')
-    .option('--allow-from-anywhere', 'it may be used from every address')
-    .option('--unlimited', 'it is limited to no devices and no commands any more')
+  addKeyCommand(
+    group,
+    'list',
+    'List the API keys of an organization, newest first, including revoked and expired ones',
+  ).action((flags: OrganizationFlags) => listKeys(flags));
+  addKeyCommand(group, 'show <id>', 'Show the details of an API key').action((id: string, flags: OrganizationFlags) =>
+    showKey(id, flags),
+  );
+  withLimitOptions(
+    addKeyCommand(
+      group,
+      'update <id>',
+      'Change an API key. It takes effect within 1 s for new calls and within 5 s for open streams.',
+    ).option('--name <name>', 'New name'),
+    'unchanged',
+  )
+    .option('--allow-any-address', 'The key may be used from any address')
+    .option('--unlimited', 'Remove all limits to devices, connections and commands')
     .action((id: string, flags: UpdateFlags) => updateKey(id, flags));
-  keyCommand(group, 'revoke <id>', 'end a key: at once for new calls (1 s in a running server), within 5 s for its open streams').action((id: string, flags: OrganizationFlags) => revokeKey(id, flags));
-  withKeyFile(keyCommand(group, 'rotate <id>', 'make a new key that does what the old one does, and let the old one end'))
-    .addOption(new Option('--grace <time>', 'how long the old key still works, for example 12h or 0').argParser(duration).default(A_DAY, '24h'))
+  addKeyCommand(
+    group,
+    'revoke <id>',
+    'Revoke an API key. New calls fail within 1 s; open streams close within 5 s.',
+  ).action((id: string, flags: OrganizationFlags) => revokeKey(id, flags));
+  withKeyFileOption(
+    addKeyCommand(group, 'rotate <id>', 'Replace an API key. The old key stays valid for a grace period.'),
+  )
+    .addOption(
+      new Option('--grace <time>', 'How long the old key stays valid, for example 12h or 0')
+        .argParser(parseDuration)
+        .default(DAY_MS, '24h'),
+    )
     .action((id: string, flags: NewKeyFlags & { grace: number }) => rotateKey(id, flags));
 }
 
+/** Adds `plantroom keys create`. */
 function addCreate(group: Command): void {
-  const command = keyCommand(group, 'create', 'create a key and show it, this once')
-    .requiredOption('--name <name>', 'what it is for')
-    .option('--scopes <scopes>', `what it may do, with commas between: ${SCOPES.join(', ')}`, commaList)
-    .option('--all-scopes', 'every scope')
-    .option('--connections <ids>', 'with gateways:write: the connections that gateway software may attach to', commaList)
-    .option('--all-connections', 'with gateways:write: every gateway connection, also those made later')
-    .option('--owner <id>', 'the member that it belongs to (default: the only one there is)')
-    .option('--admin', 'it may also create, list and delete organizations');
-  withKeyFile(withLimits(command, 'never')).action((flags: CreateFlags) => createKey(flags));
+  const command = addKeyCommand(group, 'create', 'Create an API key. The key is shown only once.')
+    .requiredOption('--name <name>', 'Name of the key, for example its purpose')
+    .option('--scopes <scopes>', `Comma-separated scopes of the key: ${SCOPES.join(', ')}`, parseCommaList)
+    .option('--all-scopes', 'All scopes')
+    .option(
+      '--connections <ids>',
+      'With gateways:write: the connections that gateway software may attach to',
+      parseCommaList,
+    )
+    .option('--all-connections', 'With gateways:write: all gateway connections, including those created later')
+    .option('--owner <id>', 'Member that owns the key (default: the only owner of the organization)')
+    .option('--admin', 'The key may also create, list and delete organizations');
+  withKeyFileOption(withLimitOptions(command, 'never')).action((flags: CreateFlags) => createKey(flags));
 }
 
-function keyCommand(group: Command, name: string, description: string): Command {
-  const command = withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS);
-  return name.endsWith('<id>') ? command.option('--organization <id>', 'the organization (default: that of the key)') : withOrganization(command);
+/**
+ * Adds a subcommand. One that names a key finds the organization of the key itself, see getOrganizationOfKey; the
+ * others use the only organization or that of the environment.
+ */
+function addKeyCommand(group: Command, name: string, description: string): Command {
+  const command = addDataCommand(group, name, description);
+  return name.endsWith('<id>')
+    ? command.option('--organization <id>', 'Organization id (default: the organization of the key)')
+    : withOrganization(command);
 }
 
+/** Runs `plantroom keys create`. */
 async function createKey(flags: CreateFlags): Promise<void> {
-  if ((flags.scopes === undefined) === (flags.allScopes !== true)) throw new UsageError('say what the key may do: either --scopes a,b or --all-scopes');
-  const wanted: KeyFromCommandLine = {
+  const hasScopes = flags.scopes !== undefined;
+  const hasAllScopes = flags.allScopes === true;
+  if (hasScopes === hasAllScopes) throw new UsageError('use either --scopes a,b or --all-scopes');
+  const input: KeyFromCommandLine = {
     name: flags.name,
     note: flags.note,
     scopes: flags.scopes ?? SCOPES,
     connectionIds: flags.connections ?? [],
     allConnections: flags.allConnections === true,
-    restrictions: restrictionsOf(flags),
+    restrictions: findRestrictions(flags),
     allowedAddresses: flags.allowFrom,
     ownerUserId: flags.owner,
     isAdmin: flags.admin === true,
-    expiresAt: expiryOf(flags) ?? undefined,
+    expiresAt: findExpiry(flags) ?? undefined,
   };
-  await makeKey(flags, async (core) => {
-    const { id } = await core.organizations.pick(namedOrganization(flags));
-    const change = { organizationId: id, resource: 'api-keys', fields: fieldsOf(wanted) };
-    return await core.audit.change('keys create', change, async () => await core.keys.create(id, wanted), ({ apiKey }) => `api-keys/${apiKey.id}`);
+  await createAndShowKey(flags, async (admin) => {
+    const { id } = await admin.organizations.getByIdOrOnly(getOrganizationId(flags));
+    const change = { organizationId: id, resource: 'api-keys', fields: listSetFields(input) };
+    return await admin.audit.recordChange(
+      'keys create',
+      change,
+      async () => await admin.keys.create(id, input),
+      ({ apiKey }) => `api-keys/${apiKey.id}`,
+    );
   });
 }
 
 async function listKeys(flags: OrganizationFlags): Promise<void> {
-  const keys = await withCore(flags, async (core) => await core.keys.list((await core.organizations.pick(namedOrganization(flags))).id));
-  if (flags.json) showTable(keys.map(keyShown), ['id'], flags);
-  else showTable(keys.map((key) => keyRow(key, Date.now())), ['id', 'name', 'prefix', 'state', 'scopes', 'limits', 'expiresAt', 'lastUsedAt'], flags);
+  const keys = await withAdminContext(
+    flags,
+    async (admin) => await admin.keys.list((await admin.organizations.getByIdOrOnly(getOrganizationId(flags))).id),
+  );
+  if (flags.json) showTable(keys.map(formatKey), ['id'], flags);
+  else
+    showTable(
+      keys.map((key) => toKeyRow(key, Date.now())),
+      ['id', 'name', 'prefix', 'state', 'scopes', 'limits', 'expiresAt', 'lastUsedAt'],
+      flags,
+    );
 }
 
 async function showKey(id: string, flags: OrganizationFlags): Promise<void> {
-  showRecord(keyShown(await withCore(flags, async (core) => await core.keys.get(await organizationOf(core, id, flags), id))), flags);
+  showRecord(
+    formatKey(
+      await withAdminContext(
+        flags,
+        async (admin) => await admin.keys.get(await getOrganizationOfKey(admin, id, flags), id),
+      ),
+    ),
+    flags,
+  );
 }
 
 async function updateKey(id: string, flags: UpdateFlags): Promise<void> {
-  const change = changeOf(flags);
-  const key = await changing(id, flags, 'keys update', fieldsOf(change), async (core, organizationId) => await core.keys.update(organizationId, id, change));
-  showRecord(keyShown(key), flags);
+  const change = toKeyChange(flags);
+  const key = await runAudited(
+    id,
+    flags,
+    'keys update',
+    listSetFields(change),
+    async (admin, organizationId) => await admin.keys.update(organizationId, id, change),
+  );
+  showRecord(formatKey(key), flags);
 }
 
 async function revokeKey(id: string, flags: OrganizationFlags): Promise<void> {
-  showRecord(keyShown(await changing(id, flags, 'keys revoke', [], async (core, organizationId) => await core.keys.revoke(organizationId, id))), flags);
+  showRecord(
+    formatKey(
+      await runAudited(
+        id,
+        flags,
+        'keys revoke',
+        [],
+        async (admin, organizationId) => await admin.keys.revoke(organizationId, id),
+      ),
+    ),
+    flags,
+  );
 }
 
+/** Replaces a key. The resource in the audit event contains the ids of the old and of the new key. */
 async function rotateKey(id: string, flags: NewKeyFlags & { grace: number }): Promise<void> {
-  await makeKey(flags, async (core) => {
-    const organizationId = await organizationOf(core, id, flags);
-    return await core.audit.change('keys rotate', { organizationId, resource: `api-keys/${id}`, fields: ['graceSeconds'] }, async () => await core.keys.rotate(organizationId, id, flags.grace), ({ apiKey }) => `api-keys/${id}/${apiKey.id}`);
+  await createAndShowKey(flags, async (admin) => {
+    const organizationId = await getOrganizationOfKey(admin, id, flags);
+    return await admin.audit.recordChange(
+      'keys rotate',
+      { organizationId, resource: `api-keys/${id}`, fields: ['graceSeconds'] },
+      async () => await admin.keys.rotate(organizationId, id, flags.grace),
+      ({ apiKey: newKey }) => `api-keys/${id}/${newKey.id}`,
+    );
   });
 }
 
-async function changing(id: string, flags: OrganizationFlags, method: string, fields: readonly string[], work: (core: Core, organizationId: string) => Promise<ApiKey>): Promise<ApiKey> {
-  return await withCore(flags, async (core) => {
-    const organizationId = await organizationOf(core, id, flags);
-    return await core.audit.change(method, { organizationId, resource: `api-keys/${id}`, fields }, async () => await work(core, organizationId));
+/**
+ * Runs work on a key and records it in the audit trail of the organization of the key. `method`: the words of the
+ * command. `fields`: the names of the changed fields.
+ */
+async function runAudited(
+  keyId: string,
+  flags: OrganizationFlags,
+  method: string,
+  fields: readonly string[],
+  work: (admin: AdminContext, organizationId: string) => Promise<ApiKey>,
+): Promise<ApiKey> {
+  return await withAdminContext(flags, async (admin) => {
+    const organizationId = await getOrganizationOfKey(admin, keyId, flags);
+    return await admin.audit.recordChange(
+      method,
+      { organizationId, resource: `api-keys/${keyId}`, fields },
+      async () => await work(admin, organizationId),
+    );
   });
 }
 
-/** A key id is unique in the installation; without --organization it is looked for in all of them, whatever the variable says. */
-async function organizationOf(core: Core, id: string, { organization }: OrganizationFlags): Promise<string> {
-  return organization === undefined ? await core.keys.organizationOf(id) : (await core.organizations.pick(organization)).id;
+/**
+ * Returns the organization of the flag or of the key. Key ids are unique in the installation, so without --organization
+ * all organizations are searched, and the environment variable is ignored.
+ */
+async function getOrganizationOfKey(
+  admin: AdminContext,
+  keyId: string,
+  { organization }: OrganizationFlags,
+): Promise<string> {
+  return organization === undefined
+    ? await admin.keys.getOrganization(keyId)
+    : (await admin.organizations.getByIdOrOnly(organization)).id;
 }
 
-/** Makes a key and shows it, or keeps it in its file: a key that cannot be kept is revoked. */
-async function makeKey(flags: NewKeyFlags, make: (core: Core) => Promise<IssuedKey>): Promise<void> {
+/** Creates a key and shows it, or writes it to its file. If the file cannot be written, the key is revoked. */
+async function createAndShowKey(
+  flags: NewKeyFlags,
+  create: (admin: AdminContext) => Promise<IssuedKey>,
+): Promise<void> {
   const file = flags.keyFile === undefined ? undefined : openKeyFile(flags.keyFile);
-  const { key, apiKey } = await withCore(flags, async (core) => {
-    const issued = await make(core);
+  const { key, apiKey } = await withAdminContext(flags, async (admin) => {
+    const issued = await create(admin);
     try {
-      file?.keep(issued.key);
+      file?.writeKey(issued.key);
     } catch (error) {
       const { id, organizationId } = issued.apiKey;
-      await core.audit.change('keys revoke', { organizationId, resource: `api-keys/${id}` }, async () => await core.keys.revoke(organizationId, id));
-      throw new DomainError('conflict', 'key_file_not_writable', `the new key could not be written to ${flags.keyFile ?? ''} (${(error as NodeJS.ErrnoException).code ?? 'unknown'}) and was revoked again; make room or name another file`, { cause: error });
+      await admin.audit.recordChange(
+        'keys revoke',
+        { organizationId, resource: `api-keys/${id}` },
+        async () => await admin.keys.revoke(organizationId, id),
+      );
+      throw new DomainError(
+        'conflict',
+        'key_file_not_writable',
+        `cannot write the new key to ${flags.keyFile ?? ''} (${(error as NodeJS.ErrnoException).code ?? 'unknown'}), so it was revoked: free some disk space or choose another file`,
+        { cause: error },
+      );
     }
     return issued;
   }).catch((error: unknown) => {
     file?.discard();
     throw error;
   });
-  const { id, ...record } = keyShown(apiKey);
+  const { id, ...record } = formatKey(apiKey);
   if (flags.keyFile !== undefined) return showRecord({ id, keyFile: flags.keyFile, ...record }, flags);
   showRecord({ id, key, ...record }, flags);
-  if (!flags.json) note('\nKeep the key: it is not stored and cannot be shown again.');
+  if (!flags.json) note('\nSave the key now: it is not stored and cannot be shown again.');
 }

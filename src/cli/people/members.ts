@@ -1,13 +1,11 @@
 import type { Command } from 'commander';
-import type { CommandChange, Member } from '../../access';
-import type { Core } from '../../app';
-import { withCore } from '../core';
+import type { Member } from '../../access';
 import { UsageError } from '../exit';
 import { showRecord, showTable } from '../output';
-import { DATA_SETTINGS, withConfig, withJson } from '../options';
 import { COMMAND_LINE } from './commandLine';
-import { namedOrganization, withOrganization, type OrganizationFlags } from './organizationFlag';
-import { timeText } from './timeText';
+import { addOrganizationDataCommand, type OrganizationFlags } from './organizationFlag';
+import { runAudited, runInOrganization } from './runInOrganization';
+import { formatTime } from './timeText';
 
 interface AddFlags extends OrganizationFlags {
   readonly user?: string;
@@ -16,61 +14,88 @@ interface AddFlags extends OrganizationFlags {
   readonly role: string;
 }
 
-const ROLE = 'owner, admin, operator, viewer, or the id of a role of the organization';
+const ROLE = 'Role: owner, admin, operator, viewer, or the id of a custom role of the organization';
 
 /** Adds `plantroom members add|list|update|remove`. */
 export function addMembers(program: Command): void {
-  const group = program.command('members').description('the people of an organization, and the role of each');
-  memberCommand(group, 'add', 'add a person to an organization')
-    .option('--user <id>', 'a person that there is')
-    .option('--name <name>', 'the name of a new person')
-    .option('--email <address>', 'the e-mail address of a new person')
+  const group = program.command('members').description('Manage the members of an organization and their roles');
+  addOrganizationDataCommand(group, 'add', 'Add a member to an organization')
+    .option('--user <id>', 'Id of an existing user')
+    .option('--name <name>', 'Name of a new user')
+    .option('--email <address>', 'E-mail address of a new user')
     .requiredOption('--role <id>', ROLE)
     .action(addMember);
-  memberCommand(group, 'list', 'list the people of an organization, newest first').action(listMembers);
-  memberCommand(group, 'update <user>', 'give a person another role: what their keys may do changes at once (1 s in a running server)')
+  addOrganizationDataCommand(group, 'list', 'List the members of an organization, newest first').action(listMembers);
+  addOrganizationDataCommand(
+    group,
+    'update <user>',
+    'Change the role of a member. Their keys change immediately (within 1 s in a running server).',
+  )
     .requiredOption('--role <id>', ROLE)
     .action(updateMember);
-  memberCommand(group, 'remove <user>', 'remove a person from an organization and revoke their keys in it').action(removeMember);
+  addOrganizationDataCommand(
+    group,
+    'remove <user>',
+    'Remove a member from an organization and revoke their keys in it',
+  ).action(removeMember);
 }
 
-function memberCommand(group: Command, name: string, description: string): Command {
-  return withOrganization(withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS));
-}
-
-async function inOrganization<T>(flags: OrganizationFlags, work: (core: Core, organizationId: string) => Promise<T>): Promise<T> {
-  return await withCore(flags, async (core) => await work(core, (await core.organizations.pick(namedOrganization(flags))).id));
-}
-
-/** The same, in the audit trail. */
-async function changing<T>(flags: OrganizationFlags, method: string, change: Pick<CommandChange, 'resource' | 'fields'>, work: (core: Core, organizationId: string) => Promise<T>, made?: (result: T) => string): Promise<T> {
-  return await inOrganization(flags, async (core, organizationId) => await core.audit.change(method, { organizationId, ...change }, async () => await work(core, organizationId), made));
-}
-
+/** Adds an existing user, or a new user who is created for it. */
 async function addMember(flags: AddFlags): Promise<void> {
-  if ((flags.user === undefined) === (flags.name === undefined)) throw new UsageError('say whom to add: either --user ID, or --name NAME for a new person');
-  const wanted = { userId: flags.user ?? '', name: flags.name, email: flags.email ?? '', roleId: flags.role };
-  const change = { resource: 'members', fields: [flags.user === undefined ? 'name' : 'userId', ...(flags.email === undefined ? [] : ['email']), 'roleId'] };
-  const added = await changing(flags, 'members add', change, async (core, organizationId) => await core.members.add(COMMAND_LINE, organizationId, wanted), ({ userId }) => `members/${userId}`);
-  showRecord(memberShown(added), flags);
+  const isExistingUser = flags.user !== undefined;
+  const isNewUser = flags.name !== undefined;
+  if (isExistingUser === isNewUser)
+    throw new UsageError('use either --user ID for an existing user, or --name NAME for a new user');
+  const input = { userId: flags.user ?? '', name: flags.name, email: flags.email ?? '', roleId: flags.role };
+  const change = {
+    resource: 'members',
+    fields: [flags.user === undefined ? 'name' : 'userId', ...(flags.email === undefined ? [] : ['email']), 'roleId'],
+  };
+  const added = await runAudited(
+    flags,
+    'members add',
+    change,
+    async (admin, organizationId) => await admin.members.add(COMMAND_LINE, organizationId, input),
+    ({ userId }) => `members/${userId}`,
+  );
+  showRecord(formatMember(added), flags);
 }
 
 async function listMembers(flags: OrganizationFlags): Promise<void> {
-  const members = await inOrganization(flags, async (core, organizationId) => await core.members.list(organizationId));
-  showTable(members.map(memberShown), ['userId', 'name', 'email', 'roleId', 'roleName', 'createdAt'], flags);
+  const members = await runInOrganization(
+    flags,
+    async (admin, organizationId) => await admin.members.list(organizationId),
+  );
+  showTable(members.map(formatMember), ['userId', 'name', 'email', 'roleId', 'roleName', 'createdAt'], flags);
 }
 
 async function updateMember(userId: string, flags: OrganizationFlags & { role: string }): Promise<void> {
   const change = { resource: `members/${userId}`, fields: ['roleId'] };
-  const updated = await changing(flags, 'members update', change, async (core, organizationId) => await core.members.update(COMMAND_LINE, organizationId, userId, flags.role));
-  showRecord(memberShown(updated), flags);
+  const updated = await runAudited(
+    flags,
+    'members update',
+    change,
+    async (admin, organizationId) => await admin.members.update(COMMAND_LINE, organizationId, userId, flags.role),
+  );
+  showRecord(formatMember(updated), flags);
 }
 
 async function removeMember(userId: string, flags: OrganizationFlags): Promise<void> {
-  const removed = await changing(flags, 'members remove', { resource: `members/${userId}` }, async (core, organizationId) => ({ userId, organizationId, ...(await core.members.remove(COMMAND_LINE, organizationId, userId)) }));
+  const removed = await runAudited(
+    flags,
+    'members remove',
+    { resource: `members/${userId}` },
+    async (admin, organizationId) => ({
+      userId,
+      organizationId,
+      ...(await admin.members.remove(COMMAND_LINE, organizationId, userId)),
+    }),
+  );
   showRecord(removed, flags);
 }
 
-function memberShown(member: Member): Record<'userId' | 'name' | 'email' | 'roleId' | 'roleName' | 'createdAt', unknown> & Record<string, unknown> {
-  return { ...member, createdAt: timeText(member.createdAt), updatedAt: timeText(member.updatedAt) };
+function formatMember(
+  member: Member,
+): Record<'userId' | 'name' | 'email' | 'roleId' | 'roleName' | 'createdAt', unknown> & Record<string, unknown> {
+  return { ...member, createdAt: formatTime(member.createdAt), updatedAt: formatTime(member.updatedAt) };
 }

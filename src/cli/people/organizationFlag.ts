@@ -1,19 +1,30 @@
 import type { Command } from 'commander';
-import type { ConfigFlags } from '../options';
+import { addDataCommand, type ConfigFlags } from '../options';
 
-const VARIABLE = 'PLANTROOM_ORGANIZATION_ID';
+const ORGANIZATION_VARIABLE = 'PLANTROOM_ORGANIZATION_ID';
 
-/** What every command takes that works in one organization. */
+/** The flags of every command that works in one organization. */
 export interface OrganizationFlags extends ConfigFlags {
   readonly organization?: string;
 }
 
-/** Adds --organization, which the variable stands in for. */
+/** Adds --organization; the environment variable is its default. */
 export function withOrganization(command: Command): Command {
-  return command.option('--organization <id>', `the organization (${VARIABLE}; default: the only one there is)`);
+  return command.option(
+    '--organization <id>',
+    `Organization id (${ORGANIZATION_VARIABLE}; default: the only organization)`,
+  );
 }
 
-/** The organization that is named, by the flag or by the variable as for `plantroom call`; undefined: none is. */
-export function namedOrganization({ organization }: OrganizationFlags, env: NodeJS.ProcessEnv = process.env): string | undefined {
-  return organization ?? (env[VARIABLE] || undefined);
+/** Adds a subcommand that works in one organization of the data folder. */
+export function addOrganizationDataCommand(group: Command, name: string, description: string): Command {
+  return withOrganization(addDataCommand(group, name, description));
+}
+
+/**
+ * Returns the organization id of the flag, or of the environment variable as for `plantroom call`; undefined if neither
+ * is set.
+ */
+export function getOrganizationId({ organization }: OrganizationFlags): string | undefined {
+  return organization ?? (process.env[ORGANIZATION_VARIABLE] || undefined);
 }

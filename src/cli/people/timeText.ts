@@ -1,4 +1,4 @@
-/** Unix milliseconds as ISO 8601; null for none. */
-export function timeText(milliseconds: number | undefined): string | null {
+/** Formats Unix milliseconds as ISO 8601; null for undefined. */
+export function formatTime(milliseconds: number | undefined): string | null {
   return milliseconds === undefined ? null : new Date(milliseconds).toISOString();
 }

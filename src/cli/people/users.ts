@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import type { Membership, User } from '../../access';
-import type { Core } from '../../app';
-import { withCore } from '../core';
+import type { AdminContext } from '../../server';
+import { withAdminContext } from '../core';
 import { UsageError } from '../exit';
 import { showRecord, showTable } from '../output';
-import { DATA_SETTINGS, withConfig, withJson, type ConfigFlags } from '../options';
-import { timeText } from './timeText';
+import { addDataCommand, type ConfigFlags } from '../options';
+import { formatTime } from './timeText';
 
 interface UserFlags extends ConfigFlags {
   readonly name?: string;
@@ -15,77 +15,115 @@ interface UserFlags extends ConfigFlags {
 
 /** Adds `plantroom users create|list|show|update|remove`. */
 export function addUsers(program: Command): void {
-  const group = program.command('users').description('the people that keys belong to');
-  userCommand(group, 'create', 'create a person; `members add` gives them a role in an organization')
-    .requiredOption('--name <name>', 'the name of the person')
-    .option('--email <address>', 'the e-mail address of the person', '')
+  const group = program.command('users').description('Manage users (the owners of API keys)');
+  addDataCommand(group, 'create', 'Create a user. `members add` assigns a role in an organization.')
+    .requiredOption('--name <name>', 'Name of the user')
+    .option('--email <address>', 'E-mail address of the user', '')
     .action(createUser);
-  userCommand(group, 'list', 'list the people, oldest first').action(listUsers);
-  userCommand(group, 'show <id>', 'show a person with the organizations that they belong to; also one who was removed').action(showUser);
-  userCommand(group, 'update <id>', 'change the name or the e-mail address of a person')
-    .option('--name <name>', 'another name')
-    .option('--email <address>', 'another e-mail address; "" takes it away')
+  addDataCommand(group, 'list', 'List the users, oldest first').action(listUsers);
+  addDataCommand(group, 'show <id>', 'Show a user and their organizations; also a removed user').action(showUser);
+  addDataCommand(group, 'update <id>', 'Change the name or the e-mail address of a user')
+    .option('--name <name>', 'New name')
+    .option('--email <address>', 'New e-mail address; "" removes it')
     .action(updateUser);
-  userCommand(group, 'remove <id>', 'remove a person from every organization and revoke their keys')
-    .option('--confirm <name>', 'the exact name of the person; without it the command only says what would go')
+  addDataCommand(group, 'remove <id>', 'Remove a user from every organization and revoke their keys')
+    .option('--confirm <name>', 'Exact name of the user; without it the command only shows what would be removed')
     .action(removeUser);
-}
-
-function userCommand(group: Command, name: string, description: string): Command {
-  return withConfig(withJson(group.command(name).description(description)), DATA_SETTINGS);
 }
 
 async function createUser(flags: ConfigFlags & { name: string; email: string }): Promise<void> {
   const { name, email } = flags;
-  const user = await withCore(flags, async (core) => await core.audit.change('users create', { resource: 'users', fields: email === '' ? ['name'] : ['name', 'email'] }, async () => await core.users.create(name, email), ({ id }) => `users/${id}`));
-  showRecord(userShown(user), flags);
+  const user = await withAdminContext(
+    flags,
+    async (admin) =>
+      await admin.audit.recordChange(
+        'users create',
+        { resource: 'users', fields: email === '' ? ['name'] : ['name', 'email'] },
+        async () => await admin.users.create(name, email),
+        ({ id }) => `users/${id}`,
+      ),
+  );
+  showRecord(formatUser(user), flags);
 }
 
 async function listUsers(flags: ConfigFlags): Promise<void> {
-  const users = await withCore(flags, async (core) => await core.users.list());
-  showTable(users.map(userShown), ['id', 'name', 'email', 'createdAt'], flags);
+  const users = await withAdminContext(flags, async (admin) => await admin.users.list());
+  showTable(users.map(formatUser), ['id', 'name', 'email', 'createdAt'], flags);
 }
 
 async function showUser(id: string, flags: ConfigFlags): Promise<void> {
-  const { memberships, removedAt, ...user } = await withCore(flags, async (core) => await core.users.show(id));
-  const shown = { ...userShown({ ...user, removedAt }), removedAt: timeText(removedAt) };
-  if (flags.json) return showRecord({ ...shown, memberships: memberships.map(membershipShown) }, flags);
+  const { memberships, removedAt, ...user } = await withAdminContext(
+    flags,
+    async (admin) => await admin.users.getWithMemberships(id),
+  );
+  const shown = { ...formatUser({ ...user, removedAt }), removedAt: formatTime(removedAt) };
+  if (flags.json) return showRecord({ ...shown, memberships: memberships.map(formatMembership) }, flags);
   showRecord(shown, flags);
-  showTable(memberships.map(membershipShown), ['organizationId', 'organizationName', 'roleId', 'roleName', 'createdAt'], flags);
+  showTable(
+    memberships.map(formatMembership),
+    ['organizationId', 'organizationName', 'roleId', 'roleName', 'createdAt'],
+    flags,
+  );
 }
 
 async function updateUser(id: string, flags: UserFlags): Promise<void> {
   const { name, email } = flags;
-  if (name === undefined && email === undefined) throw new UsageError('say what to change: --name or --email');
+  if (name === undefined && email === undefined) throw new UsageError('nothing to change: set --name or --email');
   const fields = Object.entries({ name, email }).flatMap(([field, value]) => (value === undefined ? [] : [field]));
-  const user = await withCore(flags, async (core) => await core.audit.change('users update', { resource: `users/${id}`, fields }, async () => await core.users.update(id, { name, email })));
-  showRecord(userShown(user), flags);
+  const user = await withAdminContext(
+    flags,
+    async (admin) =>
+      await admin.audit.recordChange(
+        'users update',
+        { resource: `users/${id}`, fields },
+        async () => await admin.users.update(id, { name, email }),
+      ),
+  );
+  showRecord(formatUser(user), flags);
 }
 
+/** Removes the user if --confirm is set, otherwise fails and says what would be removed. */
 async function removeUser(id: string, flags: UserFlags): Promise<void> {
-  const removed = await withCore(flags, async (core) => {
-    const { name, memberships } = await core.users.show(id);
-    if (flags.confirm !== undefined) return await removeConfirmed(core, id, flags.confirm, memberships);
+  const removed = await withAdminContext(flags, async (admin) => {
+    const { name, memberships } = await admin.users.getWithMemberships(id);
+    if (flags.confirm !== undefined) return await removeConfirmed(admin, id, flags.confirm, memberships);
     const from = memberships.map((membership) => JSON.stringify(membership.organizationName)).join(', ');
-    throw new UsageError(`nothing was removed: this takes ${JSON.stringify(name)} out of ${from === '' ? 'no organization' : from} and revokes every key of theirs there; repeat it with --confirm and the exact name`);
+    throw new UsageError(
+      `nothing was removed. This command removes ${JSON.stringify(name)} from ${from === '' ? 'no organization' : from} and revokes all their keys there: to confirm, repeat the command with --confirm and the exact name`,
+    );
   });
   showRecord({ id, ...removed }, flags);
 }
 
-/** In the trail of the installation, and in that of each organization that the person belongs to. */
-async function removeConfirmed(core: Core, id: string, confirm: string, memberships: readonly Membership[]): Promise<{ organizations: number; revokedApiKeys: number }> {
-  let work = async () => await core.audit.change('users remove', { resource: `users/${id}` }, async () => await core.members.removeEverywhere(id, confirm));
+/**
+ * Removes the user and records it in the audit trail of the installation and of each organization that the user belongs
+ * to.
+ */
+async function removeConfirmed(
+  admin: AdminContext,
+  id: string,
+  confirm: string,
+  memberships: readonly Membership[],
+): Promise<{ organizations: number; revokedApiKeys: number }> {
+  let work = async () =>
+    await admin.audit.recordChange(
+      'users remove',
+      { resource: `users/${id}` },
+      async () => await admin.members.removeEverywhere(id, confirm),
+    );
+  // Each organization wraps the work of the previous ones in an event of its own.
   for (const { organizationId } of memberships) {
     const inner = work;
-    work = async () => await core.audit.change('users remove', { organizationId, resource: `members/${id}` }, inner);
+    work = async () =>
+      await admin.audit.recordChange('users remove', { organizationId, resource: `members/${id}` }, inner);
   }
   return await work();
 }
 
-function userShown({ id, name, email, createdAt }: User): Record<'id' | 'name' | 'email' | 'createdAt', unknown> {
-  return { id, name, email, createdAt: timeText(createdAt) };
+function formatUser({ id, name, email, createdAt }: User): Record<'id' | 'name' | 'email' | 'createdAt', unknown> {
+  return { id, name, email, createdAt: formatTime(createdAt) };
 }
 
-function membershipShown({ createdAt, ...membership }: Membership): Record<keyof Membership, unknown> {
-  return { ...membership, createdAt: timeText(createdAt) };
+function formatMembership({ createdAt, ...membership }: Membership): Record<keyof Membership, unknown> {
+  return { ...membership, createdAt: formatTime(createdAt) };
 }

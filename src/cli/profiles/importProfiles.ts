@@ -1,60 +1,78 @@
-import type { Core } from '../../app';
-import { nearest } from '../../kernel/nearest';
+import type { AdminContext } from '../../server';
+import { findNearest } from '../../kernel/findNearest';
 import { openRepository, type ProfileRepository, type ReadVendor } from '../../profiles';
-import { withCore } from '../core';
-import { Reported, UsageError } from '../exit';
+import { withAdminContext } from '../core';
+import { AlreadyReportedError, UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
 import { note } from '../output';
-import { plainText } from '../plainText';
+import { toPlainText } from '../plainText';
 import { Progress } from '../progress';
-import { stoppable } from '../server/stopSignals';
+import { abortOnStopSignal } from '../server/stopSignals';
 import { ImportReport, showReport } from './importReport';
 
-/** What `plantroom profiles import` is given. */
+/** Flags of `plantroom profiles import`. */
 export interface ImportFlags extends ConfigFlags {
   readonly vendor?: readonly string[];
 }
 
-/** `plantroom profiles import`. Exit code 1 if nothing could be imported, or if it ended before the last vendor; what was done until then is shown all the same. */
+/**
+ * Runs `plantroom profiles import`. The exit code is 1 if nothing was imported or if the import ended before the last
+ * vendor. The results up to that point are shown in any case.
+ */
 export async function runImport(folder: string, flags: ImportFlags): Promise<void> {
   const repository = openRepository(folder);
-  const vendorIds = flags.vendor === undefined ? repository.vendorIds : chosen(repository, flags.vendor);
-  const report = await withCore(flags, async (core) => await importAll(core, repository, vendorIds, flags));
+  const vendorIds = flags.vendor === undefined ? repository.vendorIds : selectVendors(repository, flags.vendor);
+  const report = await withAdminContext(flags, async (admin) => await importAll(admin, repository, vendorIds, flags));
   showReport(report, flags);
-  if (report.isStopped) note(`plantroom: stopped after ${report.vendors} of ${vendorIds.length} vendors; what is imported stays, and the same command goes on`);
-  else if (report.profiles === 0) note('plantroom: nothing could be imported; the warnings say why');
+  if (report.isStopped)
+    note(
+      `plantroom: stopped after ${report.vendors} of ${vendorIds.length} vendors; imported profiles are kept, run the same command again to continue`,
+    );
+  else if (report.profiles === 0) note('plantroom: nothing was imported; see the warnings');
   if (report.failure !== undefined) throw report.failure;
-  if (report.isStopped || report.profiles === 0) throw new Reported(1);
+  if (report.isStopped || report.profiles === 0) throw new AlreadyReportedError(1);
 }
 
-/** Each once, in the order of the repository. */
-function chosen(repository: ProfileRepository, wanted: readonly string[]): readonly string[] {
+/** Returns the ids of the requested vendors without duplicates, in the order of the repository. */
+function selectVendors(repository: ProfileRepository, requested: readonly string[]): readonly string[] {
   const { vendorIds } = repository;
-  const missing = wanted.find((name) => repository.findVendor(name) === undefined);
-  const ids = new Set(wanted.map((name) => repository.findVendor(name)));
+  const missing = requested.find((name) => repository.findVendor(name) === undefined);
+  const ids = new Set(requested.map((name) => repository.findVendor(name)));
   if (missing === undefined) return vendorIds.filter((id) => ids.has(id));
-  const near = nearest(missing, vendorIds);
-  throw new UsageError(`there is no vendor ${JSON.stringify(plainText(missing, 80))} in this repository${near === undefined ? '' : `; did you mean ${JSON.stringify(plainText(near, 80))}?`}`);
+  const similar = findNearest(missing, vendorIds);
+  throw new UsageError(
+    `vendor ${JSON.stringify(toPlainText(missing, 80))} not found in this repository${similar === undefined ? '' : `; did you mean ${JSON.stringify(toPlainText(similar, 80))}?`}`,
+  );
 }
 
-async function importAll(core: Core, repository: ProfileRepository, vendorIds: readonly string[], flags: ImportFlags): Promise<ImportReport> {
+/**
+ * Imports the vendors one by one, and returns the report. `begin` of the audit trail is called before the first change.
+ * Only a complete import also reports the stored brands that are not in the repository.
+ */
+async function importAll(
+  admin: AdminContext,
+  repository: ProfileRepository,
+  vendorIds: readonly string[],
+  flags: ImportFlags,
+): Promise<ImportReport> {
   const report = new ImportReport(repository);
   const progress = new Progress(vendorIds.length, flags.json ? { write: () => {} } : process.stderr);
-  const stop = stoppable();
+  const stop = abortOnStopSignal();
   const change = { resource: 'device-profiles', fields: flags.vendor === undefined ? [] : ['vendor'] };
   try {
-    await core.audit.changeOfAll('profiles import', change, async (begin) => {
+    await admin.audit.recordChangeOfAll('profiles import', change, async (begin) => {
       for (const id of vendorIds) {
-        progress.show(plainText(id, 40));
-        report.at = id;
+        progress.show(toPlainText(id, 40));
+        report.currentVendor = id;
         const vendor = await readUnlessStopped(repository, id, stop.signal);
         if (vendor === undefined) return report.stop();
-        report.add(vendor, await core.profiles.imports.store(repository.source, vendor, begin));
-        progress.step(plainText(id, 40));
+        report.add(vendor, await admin.profiles.imports.store(repository.source, vendor, begin));
+        progress.step(toPlainText(id, 40));
       }
     });
-    report.at = undefined;
-    if (flags.vendor === undefined && !report.isStopped) report.addNotRead(await core.profiles.imports.ofOtherBrands(repository));
+    report.currentVendor = undefined;
+    if (flags.vendor === undefined && !report.isStopped)
+      report.addSkipped(await admin.profiles.imports.findProfilesOfOtherBrands(repository));
   } catch (error) {
     report.fail(error);
   } finally {
@@ -64,8 +82,12 @@ async function importAll(core: Core, repository: ProfileRepository, vendorIds: r
   return report;
 }
 
-/** Undefined: somebody wants it to end. */
-async function readUnlessStopped(repository: ProfileRepository, id: string, signal: AbortSignal): Promise<ReadVendor | undefined> {
+/** Reads the profiles of a vendor from the repository. Undefined: the user stopped the import. */
+async function readUnlessStopped(
+  repository: ProfileRepository,
+  id: string,
+  signal: AbortSignal,
+): Promise<ReadVendor | undefined> {
   try {
     return await repository.readVendor(id, signal);
   } catch (error) {

@@ -1,10 +1,10 @@
-import type { ImportedVendor, ImportWarning, NotRead, ProfileRepository, ReadVendor } from '../../profiles';
-import { say, sayJson, showRecord, showTable, type OutputOptions } from '../output';
-import { plainText } from '../plainText';
+import type { ImportedVendor, ImportWarning, SkippedEntries, ProfileRepository, ReadVendor } from '../../profiles';
+import { print, printJson, showRecord, showTable, type OutputOptions } from '../output';
+import { toPlainText } from '../plainText';
 
-const MOST_WARNINGS = 50;
+const MAX_WARNINGS = 50;
 
-/** What an import did, vendor by vendor summed up. */
+/** The totals of an import, added vendor by vendor. */
 export class ImportReport {
   readonly source: string;
   readonly warnings: ImportWarning[];
@@ -16,24 +16,24 @@ export class ImportReport {
   changed = 0;
   unchanged = 0;
   changedCodecs = 0;
-  /** It ended before the last vendor. */
+  /** Whether the import ended before the last vendor. */
   isStopped = false;
-  /** What ended it; undefined: nothing, or somebody who wanted it. */
+  /** The error that ended the import; undefined if there was none or the user stopped it. */
   failure: Error | undefined;
-  /** The vendor that it is at; undefined: none. */
-  at: string | undefined;
+  /** The vendor that is being imported; undefined: none. */
+  currentVendor: string | undefined;
 
   constructor(repository: ProfileRepository) {
     this.source = repository.source;
     this.warnings = [...repository.warnings];
   }
 
-  /** All that are stored now and were read. */
+  /** The number of profiles that were read and are stored. */
   get profiles(): number {
     return this.created + this.changed + this.unchanged;
   }
 
-  /** One more vendor is stored. */
+  /** Adds the result of a vendor that was read and stored. */
   add(read: ReadVendor, imported: ImportedVendor): void {
     this.vendors += 1;
     this.devices += imported.models;
@@ -41,45 +41,75 @@ export class ImportReport {
     this.changed += imported.changed;
     this.unchanged += imported.unchanged;
     this.changedCodecs += imported.changedCodecs;
-    this.addNotRead(imported);
+    this.addSkipped(imported);
     for (const warning of [...read.warnings, ...imported.warnings]) this.warnings.push(warning);
   }
 
-  /** Profiles that are stored and were not read; there may be more of them than a call may have arguments. */
-  addNotRead({ gone, kept }: NotRead): void {
+  /**
+   * Adds the ids of stored profiles that were not read: `gone` are no longer in the repository, `kept` could not be
+   * read. They are pushed one by one, because the number of arguments of a call is
+   * limited.
+   */
+  addSkipped({ gone, kept }: SkippedEntries): void {
     for (const id of gone) this.gone.push(id);
     for (const id of kept) this.kept.push(id);
   }
 
-  /** Somebody wants it to end. */
+  /** Marks the import as stopped. */
   stop(): void {
     this.isStopped = true;
   }
 
-  /** It cannot go on. An error speaks of the vendor that it was at: those before it are stored. */
+  /** Marks the import as failed. The error names the current vendor; the vendors before it are stored. */
   fail(error: unknown): void {
     this.stop();
     const reason = error instanceof Error ? error.message : String(error);
-    this.failure = new Error(this.at === undefined ? reason : `at the vendor ${JSON.stringify(plainText(this.at, 80))}: ${reason}`, { cause: error });
+    this.failure = new Error(
+      this.currentVendor === undefined
+        ? reason
+        : `vendor ${JSON.stringify(toPlainText(this.currentVendor, 80))}: ${reason}`,
+      { cause: error },
+    );
   }
 }
 
-/** Shows it: the sums, then what could not be used. */
+/** Prints the totals, then the warnings. */
 export function showReport(report: ImportReport, { json }: OutputOptions): void {
-  const { source, vendors, devices, profiles, created, changed, unchanged, changedCodecs, gone, kept, warnings, isStopped } = report;
-  const sums = { source, vendors, devices, profiles, new: created, changed, unchanged, changedCodecs };
-  if (json) return sayJson({ ...sums, gone, kept, warnings, stopped: isStopped });
-  const notRead = {
-    gone: counted(gone, 'that the repository does not have any more; they stay until `plantroom profiles remove`'),
-    kept: counted(kept, 'that could not be read; they stay as they were'),
+  const {
+    source,
+    vendors,
+    devices,
+    profiles,
+    created,
+    changed,
+    unchanged,
+    changedCodecs,
+    gone,
+    kept,
+    warnings,
+    isStopped,
+  } = report;
+  const totals = { source, vendors, devices, profiles, new: created, changed, unchanged, changedCodecs };
+  if (json) return printJson({ ...totals, gone, kept, warnings, stopped: isStopped });
+  const skipped = {
+    gone: formatCount(gone, 'no longer in the repository; kept until `plantroom profiles remove`'),
+    kept: formatCount(kept, 'unreadable; kept unchanged'),
   };
-  showRecord({ ...sums, ...notRead, warnings: warnings.length }, {});
+  showRecord({ ...totals, ...skipped, warnings: warnings.length }, {});
   if (warnings.length === 0) return;
-  say('');
-  showTable(warnings.slice(0, MOST_WARNINGS).map(({ file, reason }) => ({ file: plainText(file, 120), reason: plainText(reason) })), ['file', 'reason'], {});
-  if (warnings.length > MOST_WARNINGS) say(`\nand ${warnings.length - MOST_WARNINGS} more warnings; --json has all of them`);
+  print('');
+  showTable(
+    warnings
+      .slice(0, MAX_WARNINGS)
+      .map(({ file, reason }) => ({ file: toPlainText(file, 120), reason: toPlainText(reason) })),
+    ['file', 'reason'],
+    {},
+  );
+  if (warnings.length > MAX_WARNINGS)
+    print(`\nand ${warnings.length - MAX_WARNINGS} more warnings; use --json to see all`);
 }
 
-function counted(ids: readonly string[], which: string): string | number {
-  return ids.length === 0 ? 0 : `${ids.length} ${which}`;
+/** Formats the number of ids and what it means; 0 without the meaning. */
+function formatCount(ids: readonly string[], description: string): string | number {
+  return ids.length === 0 ? 0 : `${ids.length} ${description}`;
 }

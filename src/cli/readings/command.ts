@@ -1,46 +1,70 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { withTarget } from '../call/command';
-import { commaList, duration, withJson } from '../options';
+import { parseCommaList, parseDuration, withJson } from '../options';
 import type * as exportReadings from './exportReadings';
 import type { ExportFlags } from './exportReadings';
 
 // gRPC is loaded only by the command that needs it.
-const lazyExport = (): typeof exportReadings => require('./exportReadings');
+const loadExport = (): typeof exportReadings => require('./exportReadings');
 
-const ISO = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/;
+const ISO_TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/;
 
 /** Adds `plantroom readings export`. */
 export function addReadings(program: Command): void {
-  const group = program.command('readings').description('what sensors showed');
-  withTarget(withJson(group.command('export').description('write the readings of a time to a file or to stdout, device by device')))
-    .requiredOption('--from <time>', 'readings at or after this time: 2026-01-31, 2026-01-31T12:00Z, or so long ago, for example 7d', time)
-    .option('--to <time>', 'readings before this time (default: now)', time)
-    .option('--device <ids>', 'only these devices, with commas between', commaList)
-    .option('--sensor <ids>', 'only these sensors, with commas between', commaList)
-    .addOption(new Option('--format <format>', 'csv, or jsonl: one JSON object a line').choices(['csv', 'jsonl']).default('csv'))
-    .option('--output <file>', 'where to write; the file is there when all of it is (default: stdout)')
-    .addHelpText('after', `
-The key needs telemetry:read, devices:read and sensors:read. A range ends before --to, so that exports of neighbouring ranges fit together.
-In CSV a text that begins with = + - @ gets a ' in front, so that no spreadsheet takes it for a formula; jsonl shows it as it is.
+  const group = program.command('readings').description('Query and export sensor readings.');
+  withTarget(
+    withJson(
+      group
+        .command('export')
+        .description('Export the readings of a time range to a file or to stdout, device by device.'),
+    ),
+  )
+    .requiredOption(
+      '--from <time>',
+      'readings at or after this time: 2026-01-31, 2026-01-31T12:00Z, or a time ago such as 7d',
+      parseTime,
+    )
+    .option('--to <time>', 'readings before this time (default: now)', parseTime)
+    .option('--device <ids>', 'only these devices, comma-separated', parseCommaList)
+    .option('--sensor <ids>', 'only these sensors, comma-separated', parseCommaList)
+    .addOption(
+      new Option('--format <format>', 'csv, or jsonl: one JSON object per line')
+        .choices(['csv', 'jsonl'])
+        .default('csv'),
+    )
+    .option('--output <file>', 'file to write; it appears only when the export is complete (default: stdout)')
+    .addHelpText(
+      'after',
+      `
+The API key needs telemetry:read, devices:read and sensors:read. --to is exclusive, so adjacent ranges do not overlap.
+In CSV, text that starts with = + - @ is prefixed with ' so that spreadsheets do not run it as a formula; jsonl leaves it unchanged.
 
 Example:
-  plantroom readings export --from 2026-01-01 --to 2026-02-01 --output january.csv`)
-    .action((flags: ExportFlags) => lazyExport().runExport(flags));
+  plantroom readings export --from 2026-01-01 --to 2026-02-01 --output january.csv`,
+    )
+    .action((flags: ExportFlags) => loadExport().runExport(flags));
 }
 
-// No reading is older.
-const FIRST_YEAR = 0;
+// Readings are not older than 1970. Unix milliseconds.
+const MIN_TIME = 0;
 
-function time(text: string): number {
-  if (!ISO.test(text)) return Date.now() - ago(text);
-  const at = Date.parse(text);
-  if (Number.isNaN(at)) throw new InvalidArgumentError('there is no such day or time');
-  return at;
+/** Parses a day, a time or a time ago. Returns Unix milliseconds. */
+function parseTime(text: string): number {
+  if (!ISO_TIME.test(text)) return Date.now() - parseTimeAgo(text);
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) throw new InvalidArgumentError('this day or time does not exist');
+  return time;
 }
 
-function ago(text: string): number {
-  const isSpan = /\d(?:ms|s|m|h|d)$/.test(text);
-  if (isSpan && Date.now() - duration(text) < FIRST_YEAR) throw new InvalidArgumentError('is longer ago than 1970; give a shorter time, for example 365d, or a day such as 2026-01-31');
-  if (!isSpan) throw new InvalidArgumentError('give a day such as 2026-01-31 (of UTC), a time with its zone such as 2026-01-31T12:00Z or 2026-01-31T13:00+01:00, or so long ago, for example 7d');
-  return duration(text);
+/** Parses a time ago such as `7d`. Returns milliseconds. */
+function parseTimeAgo(text: string): number {
+  const hasUnit = /\d(?:ms|s|m|h|d)$/.test(text); // without a unit, a number could also be meant as a year
+  if (!hasUnit)
+    throw new InvalidArgumentError(
+      'use a day such as 2026-01-31 (UTC), a time with time zone such as 2026-01-31T12:00Z or 2026-01-31T13:00+01:00, or a time ago such as 7d',
+    );
+  const elapsedMs = parseDuration(text);
+  if (Date.now() - elapsedMs < MIN_TIME)
+    throw new InvalidArgumentError('is before 1970: use a shorter time such as 365d, or a day such as 2026-01-31');
+  return elapsedMs;
 }

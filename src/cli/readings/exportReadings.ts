@@ -1,15 +1,15 @@
 import { status } from '@grpc/grpc-js';
 import { JsonClient } from '../call/jsonClient';
-import { type Target, targetOf, type TargetFlags } from '../call/target';
-import { isServiceError, wireErrorOf, wireErrorText } from '../call/wireError';
-import { Reported, UsageError } from '../exit';
-import { note, plainJson, showRecord } from '../output';
+import { type Target, getTarget, type TargetFlags } from '../call/target';
+import { isServiceError, toWireError, formatWireError } from '../call/wireError';
+import { AlreadyReportedError, UsageError } from '../exit';
+import { note, escapeJson, showRecord } from '../output';
 import { Progress } from '../progress';
-import { fileTarget, requireWritable, stdoutTarget } from './exportTarget';
+import { openFileTarget, assertWritable, createStdoutTarget } from './exportTarget';
 import { ReadingSource } from './readingSource';
 import { csv, jsonl, type RowFormat } from './rows';
 
-/** What `plantroom readings export` is given. Times are Unix milliseconds. */
+/** The options of `plantroom readings export`. Times are Unix milliseconds. */
 export interface ExportFlags extends TargetFlags {
   readonly from: number;
   readonly to?: number;
@@ -19,71 +19,96 @@ export interface ExportFlags extends TargetFlags {
   readonly output?: string;
 }
 
-/** `plantroom readings export`: asks a running server page by page, so that it takes no more memory for more readings. */
+/**
+ * Runs `plantroom readings export`. Reads page by page from a running server, so memory use does not grow with the
+ * export.
+ */
 export async function runExport(flags: ExportFlags): Promise<void> {
   const { from, to = Date.now(), output } = flags;
   if (from >= to) throw new UsageError('--to must be after --from');
-  if (flags.json && output === undefined) throw new UsageError('--json tells how it went on stdout, where the readings go too; give --output');
-  if (output !== undefined) await requireWritable(output);
-  const target = targetOf(flags);
+  if (flags.json && output === undefined)
+    throw new UsageError('--json prints a summary to stdout, where the readings are also written: add --output FILE');
+  if (output !== undefined) await assertWritable(output);
+  const target = getTarget(flags);
   try {
     const client = await JsonClient.connect(target);
-    const exported = await exportAll(client, { ...flags, to });
-    if (output !== undefined) showRecord({ output, ...exported, from: new Date(from).toISOString(), to: new Date(to).toISOString() }, flags);
+    const summary = await exportAll(client, { ...flags, to });
+    if (output !== undefined)
+      showRecord({ output, ...summary, from: new Date(from).toISOString(), to: new Date(to).toISOString() }, flags);
   } catch (error) {
-    throw reported(error, target, flags);
+    throw reportError(error, target, flags);
   }
 }
 
-async function exportAll(client: JsonClient, { device: deviceIds = [], sensor: sensorIds = [], from, to, format, output }: ExportFlags & { readonly to: number }): Promise<Exported> {
-  const end = interruption();
+/** Exports the readings. If the user interrupts it, throws the error that says so, whatever failed because of that. */
+async function exportAll(
+  client: JsonClient,
+  { device: deviceIds = [], sensor: sensorIds = [], from, to, format, output }: ExportFlags & { readonly to: number },
+): Promise<ExportSummary> {
+  const signal = abortOnInterrupt();
   try {
-    const source = await ReadingSource.open({ client, end, onGone: noteGone }, { deviceIds, sensorIds, from, to });
-    return await writeAll(source, format === 'csv' ? csv : jsonl, output, end);
+    const source = await ReadingSource.open(
+      { client, signal, onSensorDeleted: reportDeletedSensor },
+      { deviceIds, sensorIds, from, to },
+    );
+    return await writeAll(source, format === 'csv' ? csv : jsonl, output, signal);
   } catch (error) {
-    throw end.aborted ? end.reason : error;
+    throw signal.aborted ? signal.reason : error;
   }
 }
 
-function noteGone(sensorId: string): void {
-  note(`plantroom: sensor ${sensorId} was deleted meanwhile; its readings are left out from there on`);
+function reportDeletedSensor(sensorId: string): void {
+  note(`plantroom: sensor ${sensorId} was deleted during the export; its remaining readings are missing`);
 }
 
-/** A failed call is told as `plantroom call` tells it. */
-function reported(error: unknown, { address }: Target, { json }: ExportFlags): unknown {
+/** Reports a failed call in the same way as `plantroom call`. Returns the error to throw. */
+function reportError(error: unknown, { address }: Target, { json }: ExportFlags): unknown {
   if (!isServiceError(error)) return error;
-  const wire = wireErrorOf(error);
-  note(json ? plainJson(JSON.stringify({ error: wire })) : `plantroom: ${wireErrorText(wire, address)}`);
-  return new Reported(error.code === status.INVALID_ARGUMENT ? 2 : 1);
+  const wire = toWireError(error);
+  note(json ? escapeJson(JSON.stringify({ error: wire })) : `plantroom: ${formatWireError(wire, address)}`);
+  return new AlreadyReportedError(error.code === status.INVALID_ARGUMENT ? 2 : 1);
 }
 
-interface Exported {
+/** The numbers of exported items. */
+interface ExportSummary {
   readonly devices: number;
   readonly sensors: number;
   readonly readings: number;
 }
 
-async function writeAll(source: ReadingSource, format: RowFormat, output: string | undefined, end: AbortSignal): Promise<Exported> {
-  const { count, devices } = await source.devices();
-  const target = output === undefined ? stdoutTarget(end) : await fileTarget(output, 'the readings');
+/** Writes the readings device by device. Discards what was written if the export fails. */
+async function writeAll(
+  source: ReadingSource,
+  format: RowFormat,
+  output: string | undefined,
+  signal: AbortSignal,
+): Promise<ExportSummary> {
+  const { count, devices } = await source.getDevices();
+  const target = output === undefined ? createStdoutTarget(signal) : await openFileTarget(output, 'the readings');
   const progress = new Progress(count, process.stderr);
-  const exported = { devices: 0, sensors: 0, readings: 0 };
+  const summary = { devices: 0, sensors: 0, readings: 0 };
   try {
-    await target.write(format.head);
+    await target.write(format.header);
     for await (const { name, sensors } of devices) {
-      const known = new Map(sensors.map((sensor) => [sensor.sensorId, sensor]));
-      for await (const page of source.readings(sensors)) {
-        end.throwIfAborted();
-        await target.write(page.map((reading) => format.row(known.get(String(reading['sensorId'])) as (typeof sensors)[0], reading)).join(''));
-        exported.readings += page.length;
-        progress.show(`${exported.readings} readings, ${name}`);
+      const sensorById = new Map(sensors.map((sensor) => [sensor.sensorId, sensor]));
+      for await (const page of source.readReadings(sensors)) {
+        signal.throwIfAborted();
+        await target.write(
+          page
+            .map((reading) =>
+              format.formatRow(sensorById.get(String(reading['sensorId'])) as (typeof sensors)[0], reading),
+            )
+            .join(''),
+        );
+        summary.readings += page.length;
+        progress.show(`${summary.readings} readings, ${name}`);
       }
-      exported.devices += 1;
-      exported.sensors += sensors.length;
-      progress.step(`${exported.readings} readings, ${name}`);
+      summary.devices += 1;
+      summary.sensors += sensors.length;
+      progress.step(`${summary.readings} readings, ${name}`);
     }
     await target.finish();
-    return exported;
+    return summary;
   } catch (error) {
     await target.discard();
     throw error;
@@ -92,10 +117,10 @@ async function writeAll(source: ReadingSource, format: RowFormat, output: string
   }
 }
 
-/** Aborted by the first signal to stop, so that no half of a file stays; another one changes nothing. */
-function interruption(): AbortSignal {
+/** Returns a signal that aborts on SIGINT or SIGTERM, so that no partial file is left. Further signals are ignored. */
+function abortOnInterrupt(): AbortSignal {
   const controller = new AbortController();
-  const stop = (): void => controller.abort(new Error('stopped before the end; nothing was kept of the file'));
+  const stop = (): void => controller.abort(new Error('the export was interrupted; no file was written'));
   process.on('SIGINT', stop).on('SIGTERM', stop);
   return controller.signal;
 }

@@ -3,18 +3,18 @@ import { access, constants, open, realpath, rename, rm, stat } from 'node:fs/pro
 import { basename, dirname, join, resolve } from 'node:path';
 import { UsageError } from '../exit';
 
-/** Where an export goes. */
+/** The destination of an export. */
 export interface ExportTarget {
-  /** Resolves when more may be written. */
+  /** Writes text. Resolves when more can be written. */
   write(text: string): Promise<void>;
-  /** All of it is written. */
+  /** Completes the export. */
   finish(): Promise<void>;
-  /** Nothing of it is to stay, as far as that is possible. */
+  /** Discards what was written, if that is possible. */
   discard(): Promise<void>;
 }
 
-/** The standard output; what is written there stays. `signal` ends the waiting for whoever reads it. */
-export function stdoutTarget(signal: AbortSignal): ExportTarget {
+/** Writes to standard output, which cannot be discarded. `signal` aborts waiting for a slow reader. */
+export function createStdoutTarget(signal: AbortSignal): ExportTarget {
   return {
     write: async (text) => {
       if (text !== '' && !process.stdout.write(text)) await once(process.stdout, 'drain', { signal });
@@ -24,69 +24,85 @@ export function stdoutTarget(signal: AbortSignal): ExportTarget {
   };
 }
 
-/** Throws UsageError for a file that an export cannot be written to, and leaves nothing behind. */
-export async function requireWritable(file: string): Promise<void> {
-  const { path, aside } = await placeOf(file);
-  await access(aside === path ? path : dirname(path), constants.W_OK).catch((error: unknown) => refuse(file, error));
+/** Throws UsageError if an export cannot be written to this file. Creates nothing. */
+export async function assertWritable(file: string): Promise<void> {
+  const { path, temporaryPath } = await resolvePaths(file);
+  await access(temporaryPath === path ? path : dirname(path), constants.W_OK).catch((error: unknown) =>
+    throwNotWritable(file, error),
+  );
 }
 
 /**
- * A file that is there, or replaced, only when all of it is on disk; until then it grows beside it. What is no plain file (a pipe, a
- * device) is written to as it is. Throws UsageError for what cannot be begun, and an Error that says what to do for what fails later.
- * `what`: what is written, for such messages.
+ * Writes to a temporary file in the same folder, which replaces the output file when it is complete and on disk. A pipe
+ * or a device is written directly. Throws UsageError if the file cannot be opened; later failures are Errors that
+ * explain the fix. `what`: the exported items, for these messages.
  */
-export async function fileTarget(file: string, what: string): Promise<ExportTarget> {
-  const told = async (work: Promise<void>): Promise<void> => await toldOf(what, file, work);
-  const { path, aside } = await placeOf(file);
-  const handle = await open(aside, 'w').catch((error: unknown) => refuse(file, error));
+export async function openFileTarget(file: string, what: string): Promise<ExportTarget> {
+  const finishWrite = async (write: Promise<void>): Promise<void> => await awaitWrite(what, file, write);
+  const { path, temporaryPath } = await resolvePaths(file);
+  const handle = await open(temporaryPath, 'w').catch((error: unknown) => throwNotWritable(file, error));
   const discard = async (): Promise<void> => {
-    await handle.close().catch(() => {}); // a full disk can refuse this too, and the descriptor is gone all the same
-    if (aside !== path) await rm(aside, { force: true });
+    await handle.close().catch(() => {}); // close can also fail on a full disk; the descriptor is released in any case
+    if (temporaryPath !== path) await rm(temporaryPath, { force: true });
   };
   return {
-    write: async (text) => await told(handle.writeFile(text)),
+    write: async (text) => await finishWrite(handle.writeFile(text)),
     finish: async () => {
-      if (aside === path) return await told(handle.close());
-      await told(handle.sync());
-      await told(handle.close());
-      await told(rename(aside, path));
+      if (temporaryPath === path) return await finishWrite(handle.close());
+      await finishWrite(handle.sync());
+      await finishWrite(handle.close());
+      await finishWrite(rename(temporaryPath, path));
     },
     discard,
   };
 }
 
-/** Where a file comes to be, and where it grows until then. */
-async function placeOf(file: string): Promise<{ readonly path: string; readonly aside: string }> {
+/** Returns the path of the output file, and the path to write to until it is complete. */
+async function resolvePaths(file: string): Promise<{ readonly path: string; readonly temporaryPath: string }> {
   const path = await realpath(file).catch(() => resolve(file));
-  const there = await stat(path).catch(() => undefined);
-  if (there?.isDirectory()) throw new UsageError(`--output ${file} is a folder; give a file in it, for example ${join(file, 'readings.csv')}`);
-  if (there && !there.isFile()) return { path, aside: path };
+  const existing = await stat(path).catch(() => undefined);
+  if (existing?.isDirectory())
+    throw new UsageError(`--output ${file} is a folder: name a file in it, for example ${join(file, 'readings.csv')}`);
+  // A pipe or a device has no content to protect, and cannot be replaced.
+  if (existing && !existing.isFile()) return { path, temporaryPath: path };
   const folder = dirname(path);
   const parent = await stat(folder).catch(() => undefined);
-  if (parent && !parent.isDirectory()) throw new UsageError(`--output ${file} cannot be written: ${folder} is a file; give a file in a folder`);
-  if (!parent) throw new UsageError(`--output ${file} cannot be written: there is no folder ${folder}; make it first, or give a file in another one`);
-  return { path, aside: join(folder, `.${basename(path)}.${process.pid}.part`) };
+  if (parent && !parent.isDirectory())
+    throw new UsageError(`--output ${file} cannot be written: ${folder} is a file, not a folder`);
+  if (!parent)
+    throw new UsageError(
+      `--output ${file} cannot be written: the folder ${folder} does not exist. Create it first, or choose another folder`,
+    );
+  return { path, temporaryPath: join(folder, `.${basename(path)}.${process.pid}.part`) };
 }
 
-function refuse(file: string, error: unknown): never {
-  throw new UsageError(`--output ${file} cannot be written (${codeOf(error)}); give a file in a folder that is there and may be written to`, { cause: error });
+function throwNotWritable(file: string, error: unknown): never {
+  throw new UsageError(
+    `--output ${file} cannot be written (${getErrorCode(error)}): choose a file in a folder that exists and is writable`,
+    { cause: error },
+  );
 }
 
-const FAULTS: Readonly<Record<string, string>> = {
-  ENOSPC: 'its disk is full (ENOSPC); make room there, or give --output on another disk',
-  EDQUOT: 'the quota of its disk is used up (EDQUOT); make room there, or give --output on another disk',
-  EFBIG: 'it would be larger than a file may be there (EFBIG); ask for a shorter time, or give --output on another disk',
+const WRITE_ERRORS: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full (ENOSPC). Free some space, or choose another disk with --output',
+  EDQUOT: 'the disk quota is used up (EDQUOT). Free some space, or choose another disk with --output',
+  EFBIG:
+    'the file would exceed the maximum file size (EFBIG). Export a shorter time range, or choose another disk with --output',
 };
 
-async function toldOf(what: string, file: string, work: Promise<void>): Promise<void> {
+/** Waits for a write. Its failure becomes an Error that says what to do. */
+async function awaitWrite(what: string, file: string, write: Promise<void>): Promise<void> {
   try {
-    await work;
+    await write;
   } catch (error) {
-    const code = codeOf(error);
-    throw new Error(`${what} cannot be written to ${file}: ${FAULTS[code] ?? `its disk refuses (${code}); look after it, or give --output on another disk`}`, { cause: error });
+    const code = getErrorCode(error);
+    throw new Error(
+      `${what} cannot be written to ${file}: ${WRITE_ERRORS[code] ?? `write error (${code}). Check the disk, or choose another disk with --output`}`,
+      { cause: error },
+    );
   }
 }
 
-function codeOf(error: unknown): string {
+function getErrorCode(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? 'unknown';
 }

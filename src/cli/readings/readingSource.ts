@@ -2,11 +2,11 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import type { Json, JsonClient } from '../call/jsonClient';
-import { isServiceError, wireErrorOf } from '../call/wireError';
+import { isServiceError, toWireError } from '../call/wireError';
 import type { ExportedSensor } from './rows';
 
-/** What is exported; empty lists: all devices of the organization. */
-export interface ExportQuery {
+/** The devices, sensors and time range to export; all devices of the organization if both lists are empty. */
+interface ExportQuery {
   readonly deviceIds: readonly string[];
   readonly sensorIds: readonly string[];
   /** Inclusive, Unix milliseconds. */
@@ -15,176 +15,262 @@ export interface ExportQuery {
   readonly to: number;
 }
 
-/** A device and those of its sensors that are exported. */
-export interface ExportedDevice {
+/** A device and its exported sensors. */
+interface ExportedDevice {
   readonly name: string;
   readonly sensors: readonly ExportedSensor[];
 }
 
-interface DeviceAnswer {
+/** A device as the server returns it. */
+interface DeviceResponse {
   readonly id: string;
   readonly name: string;
   readonly sensors: readonly { readonly id: string; readonly sensorTemplateId: string }[];
 }
 
-const SENSORS_AT_ONCE = 50;
-const LATEST_AT_ONCE = 200;
-const DEVICES_AT_ONCE = 200;
-const PAGE = 5000;
-// A server that is started anew is there again after some seconds.
-const RETRIES_MS = [500, 1000, 2000, 4000, 8000];
-
-/** What it reads with. */
-export interface SourceOptions {
-  readonly client: Pick<JsonClient, 'call'>;
-  /** Ends all calls and waiting. */
-  readonly end: AbortSignal;
-  /** Hears of each sensor that was deleted before all its readings were read. */
-  readonly onGone: (sensorId: string) => void;
+/** What remains to be read of a batch of sensors, which the server returns one sensor after the other. */
+interface RemainingReadings {
+  readonly sensorIds: readonly string[];
+  /** The last reading that was read of the first sensor; undefined if none was. */
+  readonly lastReading: Json | undefined;
 }
 
-/** Reads what is exported from a running server, a page at a time. */
+const SENSOR_BATCH_SIZE = 50;
+const QUERY_LATEST_BATCH_SIZE = 200;
+const DEVICE_BATCH_SIZE = 200;
+const PAGE_SIZE = 5000;
+// A server needs a few seconds to restart.
+const RETRY_DELAYS_MS = [500, 1000, 2000, 4000, 8000];
+
+/** Dependencies of ReadingSource. */
+interface SourceOptions {
+  readonly client: Pick<JsonClient, 'call'>;
+  /** Aborts all calls and waits. */
+  readonly signal: AbortSignal;
+  /** Called for each sensor that was deleted before all its readings were read. */
+  readonly onSensorDeleted: (sensorId: string) => void;
+}
+
+/** Reads the exported data from a running server, page by page. */
 export class ReadingSource {
-  private readonly templates = new Map<string, { key: string; unit: string }>();
+  private readonly columnsByTemplateId = new Map<string, { key: string; unit: string }>();
 
   private constructor(
     private readonly options: SourceOptions,
     private readonly query: ExportQuery,
   ) {}
 
-  /** Learns what the sensors measure. Rejects with the ServiceError of a failed call, here and below. */
+  /** Loads the sensor templates. All methods reject with the ServiceError of a failed call. */
   static async open(options: SourceOptions, query: ExportQuery): Promise<ReadingSource> {
     const source = new ReadingSource(options, query);
-    const { unitMeasurements } = (await source.call('SensorTemplateService/ListUnitMeasurements', {})) as { unitMeasurements: { id: string; symbol: string }[] };
-    const { sensorTemplates } = (await source.call('SensorTemplateService/ListSensorTemplates', {})) as { sensorTemplates: { id: string; keyName: string; unitMeasurementId: string }[] };
-    const symbols = new Map(unitMeasurements.map(({ id, symbol }) => [id, symbol]));
-    for (const { id, keyName, unitMeasurementId } of sensorTemplates) source.templates.set(id, { key: keyName, unit: symbols.get(unitMeasurementId) ?? '' });
+    const { unitMeasurements } = (await source.call('SensorTemplateService/ListUnitMeasurements', {})) as {
+      unitMeasurements: { id: string; symbol: string }[];
+    };
+    const { sensorTemplates } = (await source.call('SensorTemplateService/ListSensorTemplates', {})) as {
+      sensorTemplates: { id: string; keyName: string; unitMeasurementId: string }[];
+    };
+    const symbolByUnitId = new Map(unitMeasurements.map(({ id, symbol }) => [id, symbol]));
+    for (const { id, keyName, unitMeasurementId } of sensorTemplates)
+      source.columnsByTemplateId.set(id, { key: keyName, unit: symbolByUnitId.get(unitMeasurementId) ?? '' });
     return source;
   }
 
-  /** How many devices there are, and each of them when it is its turn. */
-  async devices(): Promise<{ readonly count: number; readonly devices: AsyncIterable<ExportedDevice> }> {
+  /** Returns the devices to export and their number: all, or those that the query names or whose sensors it names. */
+  async getDevices(): Promise<{ readonly count: number; readonly devices: AsyncIterable<ExportedDevice> }> {
     const { deviceIds, sensorIds } = this.query;
     if (deviceIds.length + sensorIds.length === 0) {
       const { total } = await this.call('DigitalDeviceService/ListDigitalDevices', { limit: 1 });
-      return { count: Number(total), devices: this.all() };
+      return { count: Number(total), devices: this.listAllDevices() };
     }
-    const sensors = await this.devicesOf(sensorIds);
-    const ids = [...new Set([...deviceIds, ...sensors.keys()])];
-    return { count: ids.length, devices: await this.named(ids, (id, sensorId) => deviceIds.includes(id) || (sensors.get(id)?.has(sensorId) ?? false)) };
+    const sensorIdsByDeviceId = await this.findSensorIdsByDeviceId(sensorIds);
+    const ids = [...new Set([...deviceIds, ...sensorIdsByDeviceId.keys()])];
+    return {
+      count: ids.length,
+      devices: await this.loadNamedDevices(
+        ids,
+        (id, sensorId) => deviceIds.includes(id) || (sensorIdsByDeviceId.get(id)?.has(sensorId) ?? false),
+      ),
+    };
   }
 
-  /** The readings of sensors of one device, a page at a time. Of a sensor that is deleted meanwhile what was read before. */
-  async *readings(sensors: readonly ExportedSensor[]): AsyncGenerator<readonly Json[]> {
+  /**
+   * Reads the readings of sensors of one device, page by page. If a sensor is deleted during the export, its remaining
+   * readings are missing.
+   */
+  async *readReadings(sensors: readonly ExportedSensor[]): AsyncGenerator<readonly Json[]> {
     const ids = sensors.map(({ sensorId }) => sensorId);
-    for (let at = 0; at < ids.length; at += SENSORS_AT_ONCE) yield* this.readingsOf(ids.slice(at, at + SENSORS_AT_ONCE));
+    for (let offset = 0; offset < ids.length; offset += SENSOR_BATCH_SIZE)
+      yield* this.readBatch(ids.slice(offset, offset + SENSOR_BATCH_SIZE));
   }
 
-  private async *readingsOf(ids: readonly string[]): AsyncGenerator<readonly Json[]> {
-    let left = ids;
-    let last: Json | undefined;
-    while (left.length > 0) {
+  /**
+   * Reads the readings of at most SENSOR_BATCH_SIZE sensors, page by page. The server rejects a request that names a
+   * deleted sensor, so after a deletion the reading continues without that sensor, after the last reading.
+   */
+  private async *readBatch(ids: readonly string[]): AsyncGenerator<readonly Json[]> {
+    let remaining = ids;
+    let lastReading: Json | undefined;
+    while (remaining.length > 0) {
       try {
-        for await (const page of this.pages(left, last)) {
+        for await (const page of this.readPages(remaining, lastReading)) {
           yield page;
-          last = page.at(-1) ?? last;
+          lastReading = page.at(-1) ?? lastReading;
         }
         return;
       } catch (error) {
-        const gone = goneSensor(error);
-        if (gone === undefined || !left.includes(gone)) throw error;
-        left = left.slice(placeOf(last, left));
-        if (left.includes(gone)) this.options.onGone(gone);
-        if (left[0] === gone) last = undefined;
-        left = left.filter((id) => id !== gone);
+        const deletedId = getDeletedSensor(error);
+        if (deletedId === undefined || !remaining.includes(deletedId)) throw error;
+        ({ sensorIds: remaining, lastReading } = this.dropDeletedSensor(deletedId, remaining, lastReading));
       }
     }
   }
 
-  /** All pages of some sensors; with a last reading those after it: it is of the first sensor. */
-  private async *pages(ids: readonly string[], last: Json | undefined): AsyncGenerator<readonly Json[]> {
-    const [first = '', ...others] = ids;
-    if (last) for await (const page of this.range([first], String(last['time']))) yield page.filter((reading) => isAfter(reading, last));
-    const left = last ? others : ids;
-    if (left.length > 0) yield* this.range(left, new Date(this.query.from).toISOString());
+  /**
+   * Returns what remains to be read after a sensor was deleted: the sensors from that of the last reading on, without
+   * the deleted one. Reports the deletion unless all readings of the sensor were read before.
+   */
+  private dropDeletedSensor(
+    deletedId: string,
+    sensorIds: readonly string[],
+    lastReading: Json | undefined,
+  ): RemainingReadings {
+    const unfinished = sensorIds.slice(lastReading ? sensorIds.indexOf(String(lastReading['sensorId'])) : 0);
+    if (unfinished.includes(deletedId)) this.options.onSensorDeleted(deletedId);
+    return {
+      sensorIds: unfinished.filter((id) => id !== deletedId),
+      lastReading: unfinished[0] === deletedId ? undefined : lastReading,
+    };
   }
 
-  private async *range(sensorIds: readonly string[], from: string): AsyncGenerator<readonly Json[]> {
+  /**
+   * Reads all pages of these sensors, one sensor after the other. `lastReading`: where an earlier attempt stopped within
+   * the first sensor; undefined: start at its beginning.
+   */
+  private async *readPages(ids: readonly string[], lastReading: Json | undefined): AsyncGenerator<readonly Json[]> {
+    const [first = '', ...others] = ids;
+    if (lastReading)
+      for await (const page of this.readRange([first], String(lastReading['time'])))
+        yield page.filter((reading) => isAfter(reading, lastReading));
+    const unread = lastReading ? others : ids;
+    if (unread.length > 0) yield* this.readRange(unread, new Date(this.query.from).toISOString());
+  }
+
+  /** Reads the readings of these sensors from a time (ISO 8601) to the end of the export, page by page. */
+  private async *readRange(sensorIds: readonly string[], from: string): AsyncGenerator<readonly Json[]> {
     let pageToken = '';
     do {
       const to = new Date(this.query.to).toISOString();
-      const page = (await this.call('SensorQueryService/QueryRange', { sensorIds, from, to, pageSize: PAGE, pageToken })) as { readings: Json[]; nextPageToken: string };
+      const page = (await this.call('SensorQueryService/QueryRange', {
+        sensorIds,
+        from,
+        to,
+        pageSize: PAGE_SIZE,
+        pageToken,
+      })) as { readings: Json[]; nextPageToken: string };
       yield page.readings;
       pageToken = page.nextPageToken;
     } while (pageToken !== '');
   }
 
-  private async *all(): AsyncGenerator<ExportedDevice> {
+  /** Lists all devices of the organization, page by page. */
+  private async *listAllDevices(): AsyncGenerator<ExportedDevice> {
     let pageToken = '';
     do {
-      const page = (await this.call('DigitalDeviceService/ListDigitalDevices', { limit: DEVICES_AT_ONCE, pageToken })) as { devices: DeviceAnswer[]; nextPageToken: string };
-      for (const device of page.devices) yield this.exported(device, () => true);
+      const page = (await this.call('DigitalDeviceService/ListDigitalDevices', {
+        limit: DEVICE_BATCH_SIZE,
+        pageToken,
+      })) as { devices: DeviceResponse[]; nextPageToken: string };
+      for (const device of page.devices) yield this.toExportedDevice(device, () => true);
       pageToken = page.nextPageToken;
     } while (pageToken !== '');
   }
 
-  /** All of them at once, so that one that is not there is told before anything is written. */
-  private async named(ids: readonly string[], isWanted: (deviceId: string, sensorId: string) => boolean): Promise<AsyncIterable<ExportedDevice>> {
+  /** Loads all devices first, so that an unknown device is reported before anything is written. */
+  private async loadNamedDevices(
+    ids: readonly string[],
+    isWanted: (deviceId: string, sensorId: string) => boolean,
+  ): Promise<AsyncIterable<ExportedDevice>> {
     const devices: ExportedDevice[] = [];
-    for (const id of ids) devices.push(this.exported((await this.call('DigitalDeviceService/GetDigitalDevice', { id })) as unknown as DeviceAnswer, (sensorId) => isWanted(id, sensorId)));
+    for (const id of ids)
+      devices.push(
+        this.toExportedDevice(
+          (await this.call('DigitalDeviceService/GetDigitalDevice', { id })) as unknown as DeviceResponse,
+          (sensorId) => isWanted(id, sensorId),
+        ),
+      );
     return Readable.from(devices);
   }
 
-  private exported({ id: deviceId, name, sensors }: DeviceAnswer, isWanted: (sensorId: string) => boolean): ExportedDevice {
-    const wanted = sensors.filter(({ id }) => isWanted(id));
-    return { name, sensors: wanted.map(({ id, sensorTemplateId }) => ({ deviceId, deviceName: name, sensorId: id, ...(this.templates.get(sensorTemplateId) ?? { key: '', unit: '' }) })) };
+  /** Converts a device, with the wanted sensors only. */
+  private toExportedDevice(
+    { id: deviceId, name, sensors }: DeviceResponse,
+    isWanted: (sensorId: string) => boolean,
+  ): ExportedDevice {
+    const selected = sensors.filter(({ id }) => isWanted(id));
+    return {
+      name,
+      sensors: selected.map(({ id, sensorTemplateId }) => ({
+        deviceId,
+        deviceName: name,
+        sensorId: id,
+        ...(this.columnsByTemplateId.get(sensorTemplateId) ?? { key: '', unit: '' }),
+      })),
+    };
   }
 
-  /** The devices of sensors, each with those of them that it has. */
-  private async devicesOf(sensorIds: readonly string[]): Promise<Map<string, Set<string>>> {
-    const devices = new Map<string, Set<string>>();
-    for (let at = 0; at < sensorIds.length; at += LATEST_AT_ONCE) {
-      const { sensors } = (await this.call('SensorQueryService/QueryLatest', { sensorIds: sensorIds.slice(at, at + LATEST_AT_ONCE) })) as { sensors: { sensorId: string; deviceId: string }[] };
-      for (const { sensorId, deviceId } of sensors) devices.set(deviceId, (devices.get(deviceId) ?? new Set()).add(sensorId));
+  /** Groups sensors by their device. QueryLatest is used only because it returns the device of each sensor. */
+  private async findSensorIdsByDeviceId(sensorIds: readonly string[]): Promise<Map<string, Set<string>>> {
+    const sensorIdsByDeviceId = new Map<string, Set<string>>();
+    for (let offset = 0; offset < sensorIds.length; offset += QUERY_LATEST_BATCH_SIZE) {
+      const { sensors } = (await this.call('SensorQueryService/QueryLatest', {
+        sensorIds: sensorIds.slice(offset, offset + QUERY_LATEST_BATCH_SIZE),
+      })) as { sensors: { sensorId: string; deviceId: string }[] };
+      for (const { sensorId, deviceId } of sensors)
+        sensorIdsByDeviceId.set(deviceId, (sensorIdsByDeviceId.get(deviceId) ?? new Set()).add(sensorId));
     }
-    return devices;
+    return sensorIdsByDeviceId;
   }
 
-  /** A call that only reads may be made again. */
+  /** Calls a method with retries. Only read methods are called, so a retry is safe. */
   private async call(name: string, request: Json): Promise<Json> {
-    const { client, end } = this.options;
-    for (const wait of RETRIES_MS) {
+    const { client, signal } = this.options;
+    for (const delayMs of RETRY_DELAYS_MS) {
       try {
-        return await client.call(name, request, end);
+        return await client.call(name, request, signal);
       } catch (error) {
-        const again = retryAfter(error, wait);
-        if (end.aborted || again === undefined) throw error;
-        await sleep(again, undefined, { signal: end });
+        const retryMs = getRetryDelayMs(error, delayMs);
+        if (signal.aborted || retryMs === undefined) throw error;
+        await sleep(retryMs, undefined, { signal });
       }
     }
-    return await client.call(name, request, end);
+    // The last attempt: its error is final.
+    return await client.call(name, request, signal);
   }
 }
 
-/** When a failed call may be made again, in milliseconds; undefined: never. */
-function retryAfter(error: unknown, wait: number): number | undefined {
+/**
+ * Returns the delay in milliseconds before a failed call is retried; undefined if it must not be retried. `delayMs`:
+ * the shortest delay. RESOURCE_EXHAUSTED without a time to wait is final: the message is too large.
+ */
+function getRetryDelayMs(error: unknown, delayMs: number): number | undefined {
   if (!isServiceError(error)) return undefined;
-  if (error.code === status.UNAVAILABLE) return wait;
-  const { retryAfterSeconds } = wireErrorOf(error);
-  return error.code === status.RESOURCE_EXHAUSTED && retryAfterSeconds !== undefined ? Math.max(wait, retryAfterSeconds * 1000) : undefined;
+  if (error.code === status.UNAVAILABLE) return delayMs;
+  const { retryAfterSeconds } = toWireError(error);
+  return error.code === status.RESOURCE_EXHAUSTED && retryAfterSeconds !== undefined
+    ? Math.max(delayMs, retryAfterSeconds * 1000)
+    : undefined;
 }
 
-function goneSensor(error: unknown): string | undefined {
-  const wire = isServiceError(error) ? wireErrorOf(error) : undefined;
+/** Returns the id of the sensor that the server did not find; undefined for other errors. */
+function getDeletedSensor(error: unknown): string | undefined {
+  const wire = isServiceError(error) ? toWireError(error) : undefined;
   return wire?.reason === 'sensor_not_found' ? wire.metadata['sensor_id'] : undefined;
 }
 
-function placeOf(last: Json | undefined, ids: readonly string[]): number {
-  return last ? ids.indexOf(String(last['sensorId'])) : 0;
-}
-
-/** Whether a reading of the same sensor comes after another one in the order of a range. */
-function isAfter(reading: Json, last: Json): boolean {
-  const [time, lastTime] = [String(reading['time']), String(last['time'])];
-  return time === lastTime ? Number(reading['sequence']) > Number(last['sequence']) : Date.parse(time) > Date.parse(lastTime);
+/** Whether a reading comes after another one of the same sensor, by time and sequence. */
+function isAfter(reading: Json, other: Json): boolean {
+  const [time, otherTime] = [String(reading['time']), String(other['time'])];
+  return time === otherTime
+    ? Number(reading['sequence']) > Number(other['sequence'])
+    : Date.parse(time) > Date.parse(otherTime);
 }

@@ -1,55 +1,58 @@
 import type { Json } from '../call/jsonClient';
 
-/** A sensor with what every row of it says. */
+/** The columns of a sensor, the same in all its rows. */
 export interface ExportedSensor {
   readonly deviceId: string;
   readonly deviceName: string;
   readonly sensorId: string;
-  /** The name of what it measures. */
+  /** The key name of its sensor template. */
   readonly key: string;
-  /** Empty: none. */
+  /** The symbol of its unit; empty if it has none. */
   readonly unit: string;
 }
 
-/** How rows are written. */
+/** An output format. */
 export interface RowFormat {
-  /** What stands before all rows. */
-  readonly head: string;
-  /** One reading, as the server answers it in JSON. */
-  row(sensor: ExportedSensor, reading: Json): string;
+  /** The text before the first row. */
+  readonly header: string;
+  /** Formats one reading, in the JSON of the API. */
+  formatRow(sensor: ExportedSensor, reading: Json): string;
 }
 
-const CASES = ['number', 'integer', 'boolean', 'text', 'json'] as const;
+const VALUE_FIELDS = ['number', 'integer', 'boolean', 'text', 'json'] as const;
 const COLUMNS = ['device_id', 'device_name', 'sensor_id', 'key', 'unit', 'time', 'value'];
+/** The start of a text that a spreadsheet would run as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
-const QUOTED = /[",\r\n]/;
+const NEEDS_QUOTES = /[",\r\n]/;
 
-/** CSV after RFC 4180, with a header. No spreadsheet takes a text in it for a formula. */
+/** CSV (RFC 4180) with a header. Text that a spreadsheet would run as a formula is escaped. */
 export const csv: RowFormat = {
-  head: `${COLUMNS.join(',')}\r\n`,
-  row: (sensor, reading) => {
-    const value = valueOf(reading);
-    const shown = typeof value === 'string' ? textCell(value) : quoted(JSON.stringify(value));
-    const texts = [sensor.deviceId, sensor.deviceName, sensor.sensorId, sensor.key, sensor.unit].map(textCell);
-    return `${texts.join(',')},${String(reading['time'])},${shown}\r\n`;
+  header: `${COLUMNS.join(',')}\r\n`,
+  formatRow: (sensor, reading) => {
+    const value = getValue(reading);
+    const cell = typeof value === 'string' ? formatText(value) : quote(JSON.stringify(value));
+    const texts = [sensor.deviceId, sensor.deviceName, sensor.sensorId, sensor.key, sensor.unit].map(formatText);
+    return `${texts.join(',')},${String(reading['time'])},${cell}\r\n`;
   },
 };
 
-/** One JSON object a line. */
+/** JSON Lines: one JSON object per line. */
 export const jsonl: RowFormat = {
-  head: '',
-  row: (sensor, reading) => `${JSON.stringify({ ...sensor, time: reading['time'], receivedAt: reading['receivedAt'], value: valueOf(reading) })}\n`,
+  header: '',
+  formatRow: (sensor, reading) =>
+    `${JSON.stringify({ ...sensor, time: reading['time'], receivedAt: reading['receivedAt'], value: getValue(reading) })}\n`,
 };
 
-function valueOf(reading: Json): unknown {
-  const name = CASES.find((one) => one in reading);
+/** Returns the value of a reading, which is in the field of its type; null if there is none. */
+function getValue(reading: Json): unknown {
+  const name = VALUE_FIELDS.find((field) => field in reading);
   return name === undefined ? null : reading[name];
 }
 
-function textCell(text: string): string {
-  return quoted(FORMULA.test(text) ? `'${text}` : text);
+function formatText(text: string): string {
+  return quote(FORMULA.test(text) ? `'${text}` : text);
 }
 
-function quoted(text: string): string {
-  return QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+function quote(text: string): string {
+  return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,49 +1,67 @@
 import { connect, type ClientHttp2Session } from 'node:http2';
+import { isClientCertificateRequired } from '../clientCertificate';
 
-/** What a server says of itself. */
-export interface Answer {
-  /** `silent`: it does not answer, or not as a Plantroom does. */
+/** The health of a server. */
+export interface HealthStatus {
+  /** `silent`: no response, or not the response of a Plantroom server. */
   readonly state: 'serving' | 'not_serving' | 'silent';
-  /** What was seen, and what to do. */
+  /** The observation, and what to do. */
   readonly message: string;
 }
 
-const WAIT_MS = 3000;
-// An empty HealthCheckRequest (all services), and the answer {status: SERVING}, each behind gRPC's five bytes.
+const TIMEOUT_MS = 3000;
+// An empty HealthCheckRequest (all services) and the response {status: SERVING}, each after the five-byte gRPC prefix.
 const REQUEST = Buffer.alloc(5);
 const SERVING = Buffer.from([0, 0, 0, 0, 2, 8, 1]);
-const SILENT = 'look at its log, and let `plantroom doctor` look at the rest';
+const SILENT = 'check its log, and run "plantroom doctor"';
 
 /**
- * Asks grpc.health.v1 at `host:port` whether all of it serves, by HTTP/2 alone: loading a gRPC client would take longer than the question.
- * The certificate is not checked: nothing secret is said, and what supervises a server cannot mend a certificate. Never throws.
+ * Calls grpc.health.v1 at `host:port` for the health of all services. Uses plain HTTP/2, because loading a gRPC client
+ * takes longer than the call. The certificate is not verified: the call contains no secret, and a supervisor cannot fix
+ * a certificate. Waits at most 3 s. Never throws.
  */
-export async function askHealth(address: string, plaintext: boolean): Promise<Answer> {
+export async function queryHealth(address: string, plaintext: boolean): Promise<HealthStatus> {
   const session = connect(`${plaintext ? 'http' : 'https'}://${address}`, { rejectUnauthorized: false });
   try {
-    const answer = await exchange(session);
-    if (answer.equals(SERVING)) return { state: 'serving', message: `it serves on ${address}` };
-    return answer.length === SERVING.length ? { state: 'not_serving', message: 'it runs and does not serve: it is starting or stopping, or its database does not answer; its log and /readyz say which' } : { state: 'silent', message: `what listens on ${address} does not answer as a Plantroom; ${SILENT}` };
+    const response = await requestHealth(session);
+    if (response.equals(SERVING)) return { state: 'serving', message: `serving on ${address}` };
+    // Another status has the same length.
+    return response.length === SERVING.length
+      ? {
+          state: 'not_serving',
+          message:
+            'running but not serving: the server is starting or stopping, or its database is unavailable; check its log and /readyz',
+        }
+      : {
+          state: 'silent',
+          message: `the program that listens on ${address} does not respond like a Plantroom server; ${SILENT}`,
+        };
   } catch (error) {
-    return asksForCertificate(error) ? { state: 'serving', message: `it listens on ${address}, and asks for a client certificate: more cannot be seen` } : { state: 'silent', message: `it does not answer on ${address} (${(error as Error).message}); ${SILENT}` };
+    return isClientCertificateRequired(error)
+      ? {
+          state: 'serving',
+          message: `listening on ${address}; not checked further, because it requires a client certificate`,
+        }
+      : { state: 'silent', message: `no response on ${address} (${(error as Error).message}); ${SILENT}` };
   } finally {
     session.destroy();
   }
 }
 
-async function exchange(session: ClientHttp2Session): Promise<Buffer> {
+/** Sends the health request and returns the body of the response, without interpreting it. */
+async function requestHealth(session: ClientHttp2Session): Promise<Buffer> {
   return await new Promise<Buffer>((resolve, reject) => {
-    session.setTimeout(WAIT_MS, () => reject(new Error(`nothing came for ${WAIT_MS / 1000} s`)));
+    session.setTimeout(TIMEOUT_MS, () => reject(new Error(`no response within ${TIMEOUT_MS / 1000} s`)));
     session.once('error', reject);
-    const stream = session.request({ ':method': 'POST', ':path': '/grpc.health.v1.Health/Check', 'content-type': 'application/grpc', te: 'trailers' });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/grpc.health.v1.Health/Check',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
     const parts: Buffer[] = [];
     stream.on('data', (part: Buffer) => parts.push(part));
     stream.once('error', reject).once('end', () => resolve(Buffer.concat(parts)));
     stream.end(REQUEST);
   });
-}
-
-/** TLS says so itself; only a server that is there does. */
-function asksForCertificate(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED';
 }

@@ -1,66 +1,76 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { Bootstrapped } from '../../access';
-import type { App } from '../../app';
-import { findHostPort, hostPortText, reachableHost } from '../../config';
+import type { RunningServer } from '../../server';
+import { parseHostPort, formatHostPort, getLocalHost } from '../../config';
 import { DomainError } from '../../kernel/errors';
-import { userIdText } from '../../kernel/userIdText';
-import { programName } from '../../kernel/thisProgram';
+import { programName } from '../../kernel/executable';
+import { getCode } from '../../kernel/errorUtils';
+import { formatUserId } from '../../kernel/formatUserId';
 import { note } from '../output';
 
-/** Where the key of the first start goes. */
-export interface FirstKeyFile {
-  /** Writes it, for this user only. Throws `key_file_not_writable`, also instead of replacing a file that holds something; leaves no half file. */
-  keep(made: Bootstrapped): void;
-  /** There was none to keep. */
-  discard(): void;
-}
-
-/** Opens the key file before the key is made, so that a key is never made and then lost. Throws `key_file_not_writable`. */
-export function openFirstKeyFile(file: string): FirstKeyFile {
-  const draft = `${file}.${process.pid}.new`;
-  let descriptor: number;
-  try {
-    descriptor = openSync(draft, 'wx', 0o600);
-  } catch (error) {
-    throw notWritable(file, error, '');
-  }
-  const discard = (): void => {
-    closeSync(descriptor);
-    rmSync(draft, { force: true });
-  };
-  return {
-    keep: ({ organization, key }) => {
-      try {
-        writeSync(descriptor, `${JSON.stringify({ organizationId: organization.id, apiKey: key })}\n`);
-        fsyncSync(descriptor);
-        if (statSync(file, { throwIfNoEntry: false })?.isFile() === true && statSync(file).size > 0) throw Object.assign(new Error('there is a file with something in it'), { code: 'EEXIST' });
-        renameSync(draft, file);
-      } catch (error) {
-        discard();
-        throw notWritable(file, error, '; the key is shown on the terminal instead');
-      }
-      closeSync(descriptor);
-    },
-    discard,
+/**
+ * Returns a function that writes the first API key to `file`, readable only by this user. It must run before the key is
+ * stored, so that no key is stored that nobody has received. The function throws `key_file_exists` if the file is not
+ * empty, and `key_file_not_writable`.
+ */
+export function createFirstKeyWriter(file: string): (bootstrapped: Bootstrapped) => void {
+  let isWritten = false; // A retried transaction calls the function again with another key.
+  return ({ organization, key }) => {
+    if (!isWritten && (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0 && statSync(file).isFile())
+      throw keyFileExists(file);
+    const draft = `${file}.${process.pid}.new`;
+    try {
+      writeFileSync(draft, `${JSON.stringify({ organizationId: organization.id, apiKey: key })}\n`, {
+        flag: 'wx',
+        mode: 0o600,
+        flush: true,
+      });
+      renameSync(draft, file);
+    } catch (error) {
+      rmSync(draft, { force: true });
+      throw keyFileNotWritable(file, error);
+    }
+    isWritten = true;
   };
 }
 
-function notWritable(file: string, error: unknown, more: string): DomainError {
-  const wanted = `let the user of this program${userIdText()} write its folder, or set PLANTROOM_BOOTSTRAP_KEY_FILE to a file in another one`;
-  return new DomainError('conflict', 'key_file_not_writable', `the key file ${file} cannot be written (${(error as NodeJS.ErrnoException).code})${more}; ${wanted}`, { cause: error });
+function keyFileExists(file: string): DomainError {
+  return new DomainError(
+    'conflict',
+    'key_file_exists',
+    `the key file ${file} already exists and is not overwritten, so no first key was created: move or delete it, or set PLANTROOM_BOOTSTRAP_KEY_FILE to another file`,
+  );
 }
 
-/** Shows the key of the first start on the terminal, this once, with a call to copy. `ca`: undefined without a private CA. */
-export function showFirstKey({ organization, user, key }: Bootstrapped, { grpc, http }: App['addresses'], tls: boolean, ca: string | undefined): void {
-  const trust = tls ? (ca === undefined ? '' : ` -cacert ${ca}`) : ' -plaintext';
+function keyFileNotWritable(file: string, error: unknown): DomainError {
+  const advice = `let the user of this program${formatUserId()} write to its folder, or set PLANTROOM_BOOTSTRAP_KEY_FILE to a file in another folder`;
+  return new DomainError(
+    'conflict',
+    'key_file_not_writable',
+    `the key file ${file} cannot be written (${getCode(error)}), so no first key was created: ${advice}`,
+    { cause: error },
+  );
+}
+
+/**
+ * Prints the first API key and example calls on the terminal. The key is shown only once. `ca`: the file of the private
+ * CA; undefined if there is none.
+ */
+export function showFirstKey(
+  { organization, user, key }: Bootstrapped,
+  { grpc, http }: RunningServer['addresses'],
+  tls: boolean,
+  ca: string | undefined,
+): void {
+  const trust = formatGrpcurlTrust(tls, ca);
   note(`
-Plantroom is new here. It made an organization, a user and one API key, which is shown this once. Keep it.
+Welcome to Plantroom. An organization, an owner and an API key were created. The key is shown only once: save it now.
 
   organization  ${organization.id}  (${organization.name})
   user          ${user.id}  (${user.name})
   API key       ${key}
 
-Try it from another terminal:
+Try it in another terminal:
 
   export PLANTROOM_API_KEY=${key}
   export PLANTROOM_ORGANIZATION_ID=${organization.id}
@@ -68,21 +78,35 @@ Try it from another terminal:
 
 or with grpcurl:
 
-  grpcurl${trust} -H 'x-api-key: ${key}' -H 'x-organization-id: ${organization.id}' ${reachable(grpc)} organization_access_control.AccessControlService/WhoAmI
-${http === undefined ? '' : curlCall(reachable(http), tls, ca, key, organization.id)}`);
+  grpcurl${trust} -H 'x-api-key: ${key}' -H 'x-organization-id: ${organization.id}' ${formatClientAddress(grpc)} organization_access_control.AccessControlService/WhoAmI
+${http === undefined ? '' : formatCurlExample(formatClientAddress(http), tls, ca, key, organization.id)}`);
 }
 
-function curlCall(address: string, tls: boolean, ca: string | undefined, key: string, organizationId: string): string {
+/** Formats the options with which grpcurl verifies the server: none for a certificate of a public CA. */
+function formatGrpcurlTrust(tls: boolean, ca: string | undefined): string {
+  if (!tls) return ' -plaintext';
+  return ca === undefined ? '' : ` -cacert ${ca}`;
+}
+
+/** Formats an example call with curl, and the address of the documentation. */
+function formatCurlExample(
+  address: string,
+  tls: boolean,
+  ca: string | undefined,
+  key: string,
+  organizationId: string,
+): string {
   return `
 or with curl:
 
   curl${ca === undefined ? '' : ` --cacert ${ca}`} -H 'X-API-Key: ${key}' -H 'X-Organization-Id: ${organizationId}' http${tls ? 's' : ''}://${address}/api/v2/who-am-i
 
-All that it can do: http${tls ? 's' : ''}://${address}/docs/
+API documentation: http${tls ? 's' : ''}://${address}/docs/
 `;
 }
 
-function reachable(listens: string): string {
-  const { host, port } = findHostPort(listens) ?? { host: 'localhost', port: 0 };
-  return hostPortText({ host: reachableHost(host), port });
+/** Formats the address at which a client on this machine reaches a listening address. */
+function formatClientAddress(listenAddress: string): string {
+  const { host, port } = parseHostPort(listenAddress) ?? { host: 'localhost', port: 0 };
+  return formatHostPort({ host: getLocalHost(host), port });
 }

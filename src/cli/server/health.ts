@@ -1,40 +1,52 @@
 import type { Command } from 'commander';
-import { Reported } from '../exit';
-import { configOf, DATA_SETTINGS, withConfig, withJson, type ConfigFlags } from '../options';
+import { AlreadyReportedError } from '../exit';
+import { getConfig, DATA_SETTINGS, withConfig, withJson, type ConfigFlags } from '../options';
 import { showRecord } from '../output';
-import { endpointOfRun, findRunFile, type RunFile } from '../runFile';
-import type * as asking from './askHealth';
+import { getRunEndpoint, findRunFile, type RunFile } from '../runFile';
+import type * as askHealth from './askHealth';
 
-const lazyAsking = (): typeof asking => require('./askHealth');
+const loadAskHealth = (): typeof askHealth => require('./askHealth');
 
-/** What `plantroom health` shows. */
+/** The output of `plantroom health`. */
 interface Health {
-  /** `absent`: no server says that it runs on the data folder. `silent`: one says so, and does not answer. */
-  readonly state: asking.Answer['state'] | 'absent';
+  /**
+   * `absent`: no server is registered in the data folder (run.json). `silent`: one is registered but does not respond.
+   */
+  readonly state: askHealth.HealthStatus['state'] | 'absent';
   readonly address: string | null;
   readonly message: string;
 }
 
 /** Adds `plantroom health`. */
 export function addHealth(program: Command): void {
-  const command = program.command('health').description('ask the server of the data folder whether it serves; exit code 0 if it does, 1 if not');
+  const command = program
+    .command('health')
+    .description('Check whether the server is healthy; exit code 0: healthy, 1: not healthy');
   withConfig(withJson(command), DATA_SETTINGS).action((flags: ConfigFlags) => runHealth(flags));
 }
 
-/** Made for supervisors that ask every few seconds: it opens no database and loads no client. */
+/**
+ * Implements `plantroom health`. It is fast enough for supervisors that call it every few seconds: no database, no
+ * gRPC.
+ */
 async function runHealth(flags: ConfigFlags): Promise<void> {
-  const folder = configOf(flags).config.data.dir;
+  const folder = getConfig(flags).config.data.dir;
   const run = findRunFile(folder);
-  const health = run ? await healthOf(run) : absent(folder);
+  const health = run ? await fetchHealth(run) : createAbsentHealth(folder);
   showRecord({ ...health }, flags);
-  if (health.state !== 'serving') throw new Reported(1);
+  if (health.state !== 'serving') throw new AlreadyReportedError(1);
 }
 
-async function healthOf(run: RunFile): Promise<Health> {
-  const { address, plaintext } = endpointOfRun(run);
-  return { ...(await lazyAsking().askHealth(address, plaintext)), address };
+async function fetchHealth(run: RunFile): Promise<Health> {
+  const { address, plaintext } = getRunEndpoint(run);
+  return { ...(await loadAskHealth().queryHealth(address, plaintext)), address };
 }
 
-function absent(folder: string): Health {
-  return { state: 'absent', address: null, message: `no server says that it runs on ${folder}: it is starting, or it stopped; if it has another folder, name that with --data-dir` };
+/** Returns the health if no server is registered in the data folder. */
+function createAbsentHealth(folder: string): Health {
+  return {
+    state: 'absent',
+    address: null,
+    message: `no server is running with data folder ${folder}: it is starting or stopped; if the server uses another folder, set --data-dir`,
+  };
 }

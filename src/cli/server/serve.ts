@@ -1,116 +1,123 @@
-import { backupFolderOf, startApp, type App } from '../../app';
+import { getBackupFolder, startServer, type RunningServer } from '../../server';
 import type { Config } from '../../config';
-import { removeOldEngines } from '../../database';
+import { removeOldNativeModules } from '../../database';
 import { systemClock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
-import { programVersion } from '../../kernel/programVersion';
-import { withGoodBackup } from '../../operations';
-import { processLog, type ProcessLog } from '../log';
-import { configOf, type ConfigFlags } from '../options';
-import { programText, removeRunFile, writeRunFile, type RunFile } from '../runFile';
-import { openFirstKeyFile, showFirstKey, type FirstKeyFile } from './firstKey';
-import { spareMemory } from './littleMemory';
-import { stopSignals } from './stopSignals';
+import { getProgramVersion } from '../../kernel/programVersion';
+import { withTimeout } from '../../kernel/withTimeout';
+import { withBackupHint } from '../../backup';
+import { createProcessLog, type ProcessLog } from '../log';
+import { getConfig, type ConfigFlags } from '../options';
+import { formatProgram, removeRunFile, writeRunFile, type RunFile } from '../runFile';
+import { createFirstKeyWriter, showFirstKey } from './firstKey';
+import { reduceMemoryUse } from './lowMemory';
+import { listenForStopSignals } from './stopSignals';
 
-// What a stop may take beyond the time that calls in flight are given.
-const BEYOND_STOP_MS = 5000;
-// What connections may take to end after the stop.
+// The time that a stop may take in addition to the time limit of active calls.
+const EXTRA_STOP_MS = 5000;
+// The time that network connections may take to close after the stop.
 const LINGER_MS = 1000;
 
-/** `plantroom serve`: from the lock of the data folder to a stop in peace. */
-export async function runServe(flags: ConfigFlags): Promise<void> {
-  spareMemory();
-  const { config } = configOf(flags);
-  const processLogs = processLog(config.log.level);
-  const { log, flush } = processLogs;
-  const signals = stopSignals(systemClock, (signal) => {
-    log.warn({ signal }, 'server.stopped_at_once');
+/** The flags of `plantroom serve`. */
+export interface ServeFlags extends ConfigFlags {
+  readonly acceptDataLoss?: boolean;
+}
+
+/** Implements `plantroom serve`: starts the server, waits for a reason to stop, and stops it gracefully. */
+export async function runServe(flags: ServeFlags): Promise<void> {
+  reduceMemoryUse();
+  const { config } = getConfig(flags);
+  const processLog = createProcessLog(config.log);
+  const { log, flush } = processLog;
+  const signals = listenForStopSignals(systemClock, (signal) => {
+    log.warn({ signal }, 'server.stopped_immediately');
     flush();
     process.exit(1);
   });
-  endOnUncaught(log, flush);
+  exitOnUncaughtException(log, flush);
   try {
-    const keyFile = config.bootstrap.keyFile === '' ? undefined : openFirstKeyFile(config.bootstrap.keyFile);
-    const app = await start(config, processLogs, keyFile, flags.config);
+    const app = await startWithFlags(config, processLog, flags);
     try {
-      tellFirstKey(config, app, keyFile);
-      announce(config, app, processLogs);
+      if (app.bootstrapped && config.bootstrap.keyFile === '')
+        showFirstKey(app.bootstrapped, app.addresses, config.tls.mode !== 'off', app.ca);
+      announceReady(config, app, processLog);
     } catch (error) {
-      // Nobody was told that it serves, so it must not.
-      await stop(config, app, processLogs);
+      // The server could not report that it is ready, so nobody can find it: it must not keep running.
+      await stopServer(config, app, processLog);
       throw error;
     }
-    const ending = await Promise.race([signals.first, app.databaseLost, app.clockPutBack]);
-    log.info(ending instanceof Error ? { reason: ending.reason } : { signal: ending }, 'server.stopping');
-    await stop(config, app, processLogs);
+    const stopReason = await Promise.race([signals.first, app.databaseLost, app.clockMovedBackwards]);
+    log.info(stopReason instanceof Error ? { reason: stopReason.reason } : { signal: stopReason }, 'server.stopping');
+    await stopServer(config, app, processLog);
     log.info({}, 'server.stopped');
-    if (ending instanceof Error) throw ending;
+    if (stopReason instanceof Error) throw stopReason;
   } catch (error) {
-    throw await withGoodBackup(error, backupFolderOf(config), config.data.dir);
+    throw await withBackupHint(error, getBackupFolder(config), config.data.dir);
   } finally {
     signals.remove();
     flush();
-    setTimeout(() => process.exit(), LINGER_MS).unref(); // a frozen client does not end its connection, which would keep the process alive
+    setTimeout(() => process.exit(), LINGER_MS).unref(); // a client that hangs does not close its connection, which would keep the process alive
   }
 }
 
-async function start(config: Config, { log, flush }: ProcessLog, keyFile: FirstKeyFile | undefined, configFile: string | undefined): Promise<App> {
+/** Starts the server. If its data folder is lost later, the process exits immediately. */
+async function startWithFlags(config: Config, { log, flush }: ProcessLog, flags: ServeFlags): Promise<RunningServer> {
   const onDataFolderLost = (): void => {
-    const message = 'the data folder, or the database in it, was moved, deleted or replaced while the server ran, so it ended at once; stop the server first, then move the folder; put it back, or give its new place as PLANTROOM_DATA_DIR, and start again';
-    log.error({ data_dir: config.data.dir, message }, 'server.data_folder_lost');
+    const message =
+      'the data folder, or the database in it, was moved, deleted or replaced while the server was running, so the server stopped immediately: put the folder back, or set PLANTROOM_DATA_DIR to its new path, and start again; always stop the server before you move the folder';
+    log.error({ data_dir: config.data.dir, message }, 'server.data_dir_lost');
     flush();
-    process.exit(1); // a stop in peace would go on acknowledging what nobody finds again
+    process.exit(1); // a graceful stop would continue to acknowledge data that is lost
   };
-  try {
-    return await startApp(config, { log, clock: systemClock, configFile }, onDataFolderLost);
-  } catch (error) {
-    keyFile?.discard();
-    throw error;
-  }
+  const saveFirstKey = config.bootstrap.keyFile === '' ? undefined : createFirstKeyWriter(config.bootstrap.keyFile);
+  const dependencies = {
+    log,
+    clock: systemClock,
+    configFile: flags.config,
+    acceptsDataLoss: flags.acceptDataLoss === true,
+  };
+  return await startServer(config, dependencies, { onDataFolderLost, saveFirstKey });
 }
 
-/** To the file or to the terminal; to the terminal too when the file fails after all, for there is no second chance to see it. */
-function tellFirstKey(config: Config, app: App, keyFile: FirstKeyFile | undefined): void {
-  const made = app.bootstrapped;
-  if (!made) return keyFile?.discard();
-  const show = (): void => showFirstKey(made, app.addresses, config.tls.mode !== 'off', app.ca);
-  if (!keyFile) return show();
-  try {
-    keyFile.keep(made);
-  } catch (error) {
-    show();
-    throw error;
-  }
-}
-
-/** Says that the server is ready: in run.json for commands, in the log for those who started it, whatever the level. */
-function announce(config: Config, app: App, { always }: ProcessLog): void {
-  const facts = { grpc: app.addresses.grpc, http: app.addresses.http ?? null, metrics: app.addresses.metrics ?? null, tls: config.tls.mode !== 'off', ca: app.ca ?? null };
-  const run: RunFile = { ...facts, organizationId: app.onlyOrganizationId ?? null, pid: process.pid, program: programText(), startedAt: new Date().toISOString() };
+/** Reports that the server is ready: in run.json for commands, and in the log at every log level. */
+function announceReady(config: Config, app: RunningServer, { always }: ProcessLog): void {
+  const details = {
+    grpc: app.addresses.grpc,
+    http: app.addresses.http ?? null,
+    metrics: app.addresses.metrics ?? null,
+    tls: config.tls.mode !== 'off',
+    ca: app.ca ?? null,
+  };
+  const run: RunFile = {
+    ...details,
+    organizationId: app.onlyOrganizationId ?? null,
+    pid: process.pid,
+    program: formatProgram(),
+    startedAt: new Date().toISOString(),
+  };
   writeRunFile(config.data.dir, run);
-  removeOldEngines();
-  const { version, commit } = programVersion();
-  always.info({ ...facts, version, commit, pid: process.pid, data_dir: config.data.dir }, 'server.ready');
+  removeOldNativeModules(); // only now: this version has started, so those of earlier versions are no longer needed
+  const { version, commit } = getProgramVersion();
+  always.info({ ...details, version, commit, pid: process.pid, data_dir: config.data.dir }, 'server.ready');
 }
 
-async function stop(config: Config, app: App, { log, flush }: ProcessLog): Promise<void> {
+/** Stops the server. Exits the process if a component does not stop in time. */
+async function stopServer(config: Config, app: RunningServer, { log, flush }: ProcessLog): Promise<void> {
   try {
     removeRunFile(config.data.dir);
   } catch (error) {
-    log.warn({ err: error }, 'server.run_file_not_removed'); // no reason to serve on
+    log.warn({ err: error }, 'server.run_file_not_removed'); // no reason to keep running
   }
-  const { promise: tooLate, resolve } = Promise.withResolvers<'late'>();
-  const timer = setTimeout(() => resolve('late'), config.limits.stopMs + BEYOND_STOP_MS);
-  const ended = await Promise.race([app.stop(), tooLate]);
-  clearTimeout(timer);
-  if (ended !== 'late') return;
-  log.error({ limit_ms: config.limits.stopMs + BEYOND_STOP_MS }, 'server.stop_took_too_long');
-  flush();
-  process.exit(1); // what hangs would keep the process alive
+  const limitMs = config.limits.shutdownTimeoutMs + EXTRA_STOP_MS;
+  await withTimeout(app.stop(), limitMs, () => {
+    log.error({ limit_ms: limitMs }, 'server.shutdown_timeout');
+    flush();
+    process.exit(1); // a component that hangs would keep the process alive
+  });
 }
 
-/** A fault that nobody caught: the state of the process is unknown, so it ends, and what supervises it starts it again. */
-function endOnUncaught(log: Logger, flush: () => void): void {
+/** Exits with code 1 on an uncaught exception: the state is then unknown, and the supervisor restarts the server. */
+function exitOnUncaughtException(log: Logger, flush: () => void): void {
   process.on('uncaughtException', (error) => {
     log.error({ err: error }, 'server.crashed');
     flush();

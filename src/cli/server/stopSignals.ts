@@ -1,26 +1,26 @@
 import { type Clock, systemClock } from '../../kernel/clock';
 
-/** Waits for SIGINT or SIGTERM. */
-export interface StopSignals {
-  /** Resolves with the first one. */
+/** Listens for SIGINT and SIGTERM. */
+interface StopSignals {
+  /** Resolves with the first signal. */
   readonly first: Promise<NodeJS.Signals>;
-  /** Back to what the process did before. */
+  /** Removes the listeners. */
   remove(): void;
 }
 
-// A terminal and npm each pass on what a person pressed once: what comes this soon, in milliseconds, is the same wish.
-const SAME_WISH_MS = 1000;
+// The terminal and npm both pass on one key press. A signal within this time, in milliseconds, is the same key press.
+const SAME_KEYPRESS_MS = 1000;
 
-/** From now on the first signal asks for a stop, and calls `onSecond` for one that comes more than a second later. */
-export function stopSignals(clock: Clock, onSecond: (signal: NodeJS.Signals) => void): StopSignals {
+/** Starts to listen. The first signal resolves `first`; a signal more than a second later calls `onSecond`. */
+export function listenForStopSignals(clock: Clock, onSecond: (signal: NodeJS.Signals) => void): StopSignals {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  let askedAt: number | undefined;
+  let firstAt: number | undefined;
   const listener = (signal: NodeJS.Signals): void => {
     const now = clock.monotonic();
-    if (askedAt === undefined) {
-      askedAt = now;
+    if (firstAt === undefined) {
+      firstAt = now;
       resolve(signal);
-    } else if (now - askedAt > SAME_WISH_MS) {
+    } else if (now - firstAt > SAME_KEYPRESS_MS) {
       onSecond(signal);
     }
   };
@@ -28,9 +28,11 @@ export function stopSignals(clock: Clock, onSecond: (signal: NodeJS.Signals) => 
   return { first: promise, remove: () => void process.off('SIGINT', listener).off('SIGTERM', listener) };
 }
 
-/** For work that can be stopped: the first SIGINT or SIGTERM aborts `signal`, one that comes more than a second later ends the process. */
-export function stoppable(): { readonly signal: AbortSignal; remove(): void } {
-  const signals = stopSignals(systemClock, () => process.exit(1));
+/**
+ * Makes work stoppable: the first SIGINT or SIGTERM aborts `signal`; one more than a second later exits the process.
+ */
+export function abortOnStopSignal(): { readonly signal: AbortSignal; remove(): void } {
+  const signals = listenForStopSignals(systemClock, () => process.exit(1));
   const stop = new AbortController();
   void signals.first.then(() => stop.abort());
   return { signal: stop.signal, remove: () => signals.remove() };

@@ -1,7 +1,18 @@
-/** A reading as the bytes that a device sends, before any codec: its numbers in hundredths and its switches as 100 or 0, in their order, each as two bytes, the higher one first. */
-export function rawReading(values: Readonly<Record<string, unknown>>): Buffer {
-  const numbers = Object.values(values).flat().filter((value) => typeof value === 'number' || typeof value === 'boolean');
+const MIN_INT16 = -32_768;
+const MAX_INT16 = 32_767;
+
+/**
+ * Encodes a reading as the bytes that a device sends: its numbers in hundredths and its switches as 100 or 0, in order,
+ * each as two bytes, big-endian.
+ */
+export function encodeReading(values: Readonly<Record<string, unknown>>): Buffer {
+  const numbers = Object.values(values)
+    .flat()
+    .filter((value) => typeof value === 'number' || typeof value === 'boolean');
   const bytes = Buffer.alloc(numbers.length * 2);
-  numbers.forEach((value, at) => bytes.writeInt16BE(Math.max(-32_768, Math.min(32_767, Math.round(Number(value) * 100))), at * 2));
+  for (const [index, value] of numbers.entries()) {
+    const hundredths = Math.round(Number(value) * 100);
+    bytes.writeInt16BE(Math.max(MIN_INT16, Math.min(MAX_INT16, hundredths)), index * 2);
+  }
   return bytes;
 }

@@ -1,43 +1,52 @@
 import type { ServiceError } from '@grpc/grpc-js';
-import { neverLeft, wasCut } from './brokenLinks';
-import { patience, pauseMs, type RetryPlan } from './repeatable';
+import { wasNotSent, wasInterrupted } from './interruptedCalls';
+import { getTotalPauseMs, getPauseMs, type RetryPlan } from './repeatable';
 
 /**
- * How a call meets a server that is away. Each waits for the connection as long as the pauses of the plan last. `repeated`: what left is made again by
- * gRPC's service config, and from here where the connection was cut. `once`: what never left may go later. `streamed`: its requests cannot be had again,
- * and it may take as long as it takes.
+ * How a call is retried while the server is unreachable. Every call first waits for the connection for as long as the
+ * pauses of the plan last together. `repeated`: safe to repeat; gRPC's service config retries it, and this client
+ * retries it after an interrupted connection. `once`: retried only if it was never sent. `streamed`: a stream of
+ * requests; never retried, because its requests cannot be read again, and without a default deadline.
  */
-export type CallWay = 'repeated' | 'once' | 'streamed';
+export type RetryMode = 'repeated' | 'once' | 'streamed';
 
-/** The attempts of one call. Times are by performance.now(): the time of day may be set. */
+/** The attempts of one call. Times are values of performance.now(), which changes of the system clock do not affect. */
 export class Attempts {
-  /** When the call ends in any case. */
-  readonly ends: number;
-  private cuts = 0;
-  private patientUntil: number;
+  /** The deadline of the call. */
+  readonly deadline: number;
+  private interruptions = 0;
+  private connectUntilMs: number;
 
-  /** `longestMs`: how long the call may take in all. */
+  /** `maxMs`: the maximum duration of the call with all attempts. */
   constructor(
-    private readonly way: CallWay,
+    private readonly mode: RetryMode,
     private readonly plan: RetryPlan,
-    longestMs: number,
+    maxMs: number,
   ) {
-    this.ends = performance.now() + longestMs;
-    this.patientUntil = performance.now() + patience(plan);
+    this.deadline = performance.now() + maxMs;
+    this.connectUntilMs = performance.now() + getTotalPauseMs(plan);
   }
 
-  /** Until when a connection is waited for that cannot be had. */
-  get until(): number {
-    return this.patientUntil;
+  /** The time until which the call waits for an unreachable server. */
+  get connectUntil(): number {
+    return this.connectUntilMs;
   }
 
-  /** How long to pause before the call is made again, in milliseconds; undefined: this error is its end. */
-  pauseAfter(error: ServiceError): number | undefined {
-    if (this.way === 'once') return neverLeft(error) && performance.now() < this.until ? 0 : undefined;
-    if (this.way !== 'repeated' || !wasCut(error) || this.cuts >= this.plan.attempts - 1) return undefined;
-    const pause = pauseMs(this.plan, this.cuts);
-    this.cuts += 1;
-    this.patientUntil = performance.now() + pause + patience(this.plan);
-    return pause;
+  /**
+   * Returns the pause before the next attempt in milliseconds; undefined if this error is final. A call that may be
+   * sent only once is only tried again (without a pause) if it was not sent. A repeatable call that was interrupted
+   * extends the time that the call waits for an unreachable server.
+   */
+  takePauseAfter(error: ServiceError): number | undefined {
+    if (this.mode === 'once') {
+      const canConnect = performance.now() < this.connectUntil;
+      return wasNotSent(error) && canConnect ? 0 : undefined;
+    }
+    const hasAttemptsLeft = this.interruptions < this.plan.attempts - 1;
+    if (this.mode !== 'repeated' || !wasInterrupted(error) || !hasAttemptsLeft) return undefined;
+    const pauseMs = getPauseMs(this.plan, this.interruptions);
+    this.interruptions += 1;
+    this.connectUntilMs = performance.now() + pauseMs + getTotalPauseMs(this.plan);
+    return pauseMs;
   }
 }

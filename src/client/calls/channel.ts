@@ -2,196 +2,251 @@ import { randomUUID } from 'node:crypto';
 import { Client, type CallOptions as GrpcOptions, Metadata, status, type ServiceError } from '@grpc/grpc-js';
 import type { CallOptions, ClientOptions } from '../options';
 import { PlantroomError } from '../plantroomError';
-import { Attempts, type CallWay } from './attempts';
-import { wasCut } from './brokenLinks';
+import { Attempts, type RetryMode } from './attempts';
+import { wasInterrupted } from './interruptedCalls';
 import { checkCallOptions } from './checkOptions';
-import { type Cancellable, lookForConnection } from './connecting';
-import { credentialsOf, keyOf } from './credentials';
+import { type Cancellable, checkConnection } from './checkConnection';
+import { getCredentials, getKey } from './credentials';
 import type { ServiceDefinition } from './definitions';
-import { type RetryPlan, retryPlan, serviceConfig } from './repeatable';
+import { type RetryPlan, createRetryPlan, buildServiceConfig } from './repeatable';
 
-const DEADLINE_MS = 30_000;
-// More than any answer about readings holds.
-const MOST_BYTES = 16 * 1024 * 1024;
+const DEFAULT_DEADLINE_MS = 30_000;
+// More than any response with readings needs.
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** What each call is made with. */
-export interface CallStart {
+/** The client, metadata and gRPC options of one call. */
+export interface CallParameters {
   readonly client: Client;
   readonly metadata: Metadata;
   readonly options: GrpcOptions;
 }
 
-type Done = (error: ServiceError | null, answer?: unknown) => void;
+type ResponseCallback = (error: ServiceError | null, response?: unknown) => void;
 
-interface Outcome {
+interface AttemptResult {
   readonly error: ServiceError | null;
-  readonly answer: unknown;
+  readonly response: unknown;
 }
 
-/** A call with one answer, from its first attempt to its last. */
-interface Answering {
+/** The state of a call with one response that all of its attempts share. */
+interface UnaryCall {
   readonly metadata: Metadata;
   readonly signal: AbortSignal | undefined;
   readonly attempts: Attempts;
 }
 
-/** The connection to a server, and the calls that run on it. */
+/** The connection to a server and the calls that use it. */
 export class Channel {
   private readonly client: Client;
-  private readonly running = new Set<Cancellable>();
+  private readonly runningCalls = new Set<Cancellable>();
   private readonly plan: RetryPlan;
   private readonly closing = new AbortController();
 
-  /** `options` are right; see checkClientOptions. */
+  /** `options` must be valid, see checkClientOptions. */
   constructor(
     private readonly options: ClientOptions,
     services: readonly ServiceDefinition[],
   ) {
-    this.plan = retryPlan(options.retry);
-    this.client = new Client(options.address, credentialsOf(options), {
+    this.plan = createRetryPlan(options.retry);
+    this.client = new Client(options.address, getCredentials(options), {
       ...CHANNEL_OPTIONS,
-      'grpc.service_config': serviceConfig(services, this.plan),
-      'grpc.service_config_disable_resolution': 1,
+      'grpc.service_config': buildServiceConfig(services, this.plan),
+      'grpc.service_config_disable_resolution': 1, // the DNS must not replace this service config
     });
   }
 
-  /** Aborts when it closes. */
+  /** Aborts when the channel is closed. */
   get closed(): AbortSignal {
     return this.closing.signal;
   }
 
-  /** A call with one answer. */
-  async answer(way: CallWay, options: CallOptions, start: (call: CallStart, done: Done) => Cancellable): Promise<unknown> {
-    const metadata = this.prepare(options, way === 'repeated' && this.plan.attempts > 1);
-    const call = { metadata, signal: options.signal, attempts: new Attempts(way, this.plan, options.deadlineMs ?? this.longestMs(way)) };
+  /**
+   * Makes a call with one response and retries it as `mode` permits. `start` makes one attempt: it starts a gRPC call,
+   * passes the result to `done`, and returns the call. Rejects with PlantroomError.
+   */
+  async callUnary(
+    mode: RetryMode,
+    options: CallOptions,
+    start: (call: CallParameters, done: ResponseCallback) => Cancellable,
+  ): Promise<unknown> {
+    const waitForReady = mode === 'repeated' && this.plan.attempts > 1;
+    const metadata = this.createMetadata(options, { waitForReady });
+    const call = {
+      metadata,
+      signal: options.signal,
+      attempts: new Attempts(mode, this.plan, options.deadlineMs ?? this.getDefaultDeadlineMs(mode)),
+    };
     for (;;) {
-      await this.connected(call);
-      const { error, answer } = await this.once(call, start);
-      if (!error) return answer;
-      const pause = this.isOver(call.signal) ? undefined : call.attempts.pauseAfter(error);
-      if (pause === undefined) throw this.failure(error, metadata, call.signal);
-      await this.pause(call, pause);
+      await this.waitForConnection(call);
+      const { error, response } = await this.makeAttempt(call, start);
+      if (!error) return response;
+      const pauseMs = this.isEnded(call.signal) ? undefined : call.attempts.takePauseAfter(error);
+      if (pauseMs === undefined) throw this.toCallerError(error, metadata, call.signal);
+      await this.pause(call, pauseMs);
     }
   }
 
-  /** What a stream of answers starts with. */
-  stream(options: CallOptions): CallStart {
-    const metadata = this.prepare(options, false);
-    return { client: this.client, metadata, options: deadlineIn(options.deadlineMs ?? Infinity) };
+  /** Prepares a call with a stream of responses. */
+  prepareStream(options: CallOptions): CallParameters {
+    const metadata = this.createMetadata(options, { waitForReady: false });
+    return { client: this.client, metadata, options: createDeadline(options.deadlineMs ?? Infinity) };
   }
 
-  /** Ends the call when the signal aborts or the client closes, until what is returned is called. */
-  hold(call: Cancellable, signal: AbortSignal | undefined): () => void {
+  /** Cancels the call when the signal aborts or the client closes. Returns a function that stops this. */
+  cancelOnAbortOrClose(call: Cancellable, signal: AbortSignal | undefined): () => void {
     const cancel = (): void => call.cancel();
-    this.running.add(call);
+    this.runningCalls.add(call);
     signal?.addEventListener('abort', cancel, { once: true });
     return () => {
-      this.running.delete(call);
+      this.runningCalls.delete(call);
       signal?.removeEventListener('abort', cancel);
     };
   }
 
-  /** The error that the caller is given. */
-  failure(error: unknown, metadata: Metadata, signal: AbortSignal | undefined): unknown {
+  /** Converts an error of grpc-js to the error for the caller. */
+  toCallerError(error: unknown, metadata: Metadata, signal: AbortSignal | undefined): unknown {
     if (!isServiceError(error)) return error;
-    if (error.code === status.CANCELLED && this.isOver(signal)) return this.ended(metadata, signal);
-    const requestId = requestIdOf(metadata);
-    if (wasCut(error)) return new PlantroomError('the connection was cut before the answer came', { status: 'UNAVAILABLE', requestId }, { cause: error });
+    if (error.code === status.CANCELLED && this.isEnded(signal)) return this.createCancelledError(metadata, signal);
+    const requestId = getRequestId(metadata);
+    if (wasInterrupted(error)) {
+      return new PlantroomError(
+        'the connection was interrupted before the response arrived',
+        { status: 'UNAVAILABLE', requestId },
+        { cause: error },
+      );
+    }
     return PlantroomError.from(error, this.options.address, requestId);
   }
 
-  /** Ends every call with CANCELLED, and the connection. */
+  /** Cancels all calls with CANCELLED, and closes the connection. */
   close(): void {
     this.closing.abort();
-    for (const call of this.running) call.cancel();
+    for (const call of this.runningCalls) call.cancel();
     this.client.close();
   }
 
-  private longestMs(way: CallWay): number {
-    return way === 'streamed' ? Infinity : (this.options.deadlineMs ?? DEADLINE_MS);
+  /** Returns the default duration of a call; a stream of requests has none. */
+  private getDefaultDeadlineMs(mode: RetryMode): number {
+    return mode === 'streamed' ? Infinity : (this.options.deadlineMs ?? DEFAULT_DEADLINE_MS);
   }
 
-  /** What a call is sent with. `waitsForReady`: an attempt of it that finds no connection waits for one. */
-  private prepare(options: CallOptions, waitForReady: boolean): Metadata {
+  /**
+   * Validates the options of a call and creates its metadata. `waitForReady`: an attempt without a connection waits for
+   * one. Throws if the call was cancelled before or the client is closed.
+   */
+  private createMetadata(options: CallOptions, { waitForReady }: { readonly waitForReady: boolean }): Metadata {
     checkCallOptions(options);
     const metadata = new Metadata({ waitForReady });
     metadata.set('x-request-id', options.requestId ?? randomUUID());
     this.requireOpen(options.signal, metadata);
-    metadata.set('x-api-key', keyOf(this.options.apiKey));
+    metadata.set('x-api-key', getKey(this.options.apiKey));
     metadata.set('x-organization-id', this.options.organizationId);
     return metadata;
   }
 
-  private async once({ metadata, signal, attempts }: Answering, start: (call: CallStart, done: Done) => Cancellable): Promise<Outcome> {
+  /** Makes one attempt and resolves with its error or its response. */
+  private async makeAttempt(
+    { metadata, signal, attempts }: UnaryCall,
+    start: (call: CallParameters, done: ResponseCallback) => Cancellable,
+  ): Promise<AttemptResult> {
     return await new Promise((resolve) => {
-      const running = start({ client: this.client, metadata, options: deadlineIn(attempts.ends - performance.now()) }, (error, answer) => {
-        release();
-        resolve({ error, answer });
-      });
-      const release = this.hold(running, signal);
+      const call = start(
+        { client: this.client, metadata, options: createDeadline(attempts.deadline - performance.now()) },
+        (error, response) => {
+          release();
+          resolve({ error, response });
+        },
+      );
+      const release = this.cancelOnAbortOrClose(call, signal);
     });
   }
 
-  /** Waits for the connection until it is there. Throws what the call fails with where it does not come. */
-  private async connected({ metadata, signal, attempts }: Answering): Promise<void> {
+  /**
+   * Waits until the client is connected, in steps of checkConnection. Throws the error of the call if that does not
+   * happen in time.
+   */
+  private async waitForConnection({ metadata, signal, attempts }: UnaryCall): Promise<void> {
     for (;;) {
       this.requireOpen(signal, metadata);
-      const found = await lookForConnection(this.client, { until: attempts.until, ends: attempts.ends, hold: (waiting) => this.hold(waiting, signal) });
-      if (found === 'there') return this.requireOpen(signal, metadata);
-      if (found === 'late') throw this.late(metadata);
-      if (found !== 'waiting') throw this.failure(found, metadata, signal);
+      const state = await checkConnection(this.client, {
+        connectUntil: attempts.connectUntil,
+        deadline: attempts.deadline,
+        cancelOnEnd: (waiting) => this.cancelOnAbortOrClose(waiting, signal),
+      });
+      if (state === 'connected') {
+        this.requireOpen(signal, metadata);
+        return;
+      }
+      if (state === 'deadline_exceeded') throw this.createDeadlineError(metadata);
+      if (state !== 'waiting') throw this.toCallerError(state, metadata, signal);
     }
   }
 
-  private async pause({ signal, attempts }: Answering, ms: number): Promise<void> {
+  /** Waits before the next attempt, at most until the deadline of the call, or until the call is cancelled. */
+  private async pause({ signal, attempts }: UnaryCall, ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const end = (): void => {
+      const finish = (): void => {
         clearTimeout(timer);
         release();
         resolve();
       };
-      const timer = setTimeout(end, Math.max(0, Math.min(ms, attempts.ends - performance.now())));
-      const release = this.hold({ cancel: end }, signal);
+      const timer = setTimeout(finish, Math.max(0, Math.min(ms, attempts.deadline - performance.now())));
+      const release = this.cancelOnAbortOrClose({ cancel: finish }, signal);
     });
   }
 
-  private isOver(signal: AbortSignal | undefined): boolean {
+  /** Whether the caller cancelled the call, or the client was closed. */
+  private isEnded(signal: AbortSignal | undefined): boolean {
     return this.closed.aborted || signal?.aborted === true;
   }
 
+  /** Throws the CANCELLED error if the caller cancelled the call or closed the client. */
   private requireOpen(signal: AbortSignal | undefined, metadata: Metadata): void {
-    if (this.isOver(signal)) throw this.ended(metadata, signal);
+    if (this.isEnded(signal)) throw this.createCancelledError(metadata, signal);
   }
 
-  private ended(metadata: Metadata, signal: AbortSignal | undefined): PlantroomError {
-    const requestId = requestIdOf(metadata);
-    if (this.closed.aborted) return new PlantroomError('the client is closed; make a new one to call again', { status: 'CANCELLED', reason: 'client_closed', requestId });
-    return new PlantroomError('the call was ended by its signal', { status: 'CANCELLED', requestId }, { cause: signal?.reason });
+  /** Creates the error of a call that was cancelled by its signal, or because the client was closed. */
+  private createCancelledError(metadata: Metadata, signal: AbortSignal | undefined): PlantroomError {
+    const requestId = getRequestId(metadata);
+    if (this.closed.aborted) {
+      return new PlantroomError('the client is closed; create a new client', {
+        status: 'CANCELLED',
+        reason: 'client_closed',
+        requestId,
+      });
+    }
+    return new PlantroomError(
+      'the call was cancelled by its signal',
+      { status: 'CANCELLED', requestId },
+      { cause: signal?.reason },
+    );
   }
 
-  private late(metadata: Metadata): PlantroomError {
-    const message = `the deadline came before there was a connection to ${this.options.address}; the call was not made`;
-    return new PlantroomError(message, { status: 'DEADLINE_EXCEEDED', requestId: requestIdOf(metadata) });
+  /** Creates the error of a call that was never sent, because there was no connection in time. */
+  private createDeadlineError(metadata: Metadata): PlantroomError {
+    const message = `the deadline expired before a connection to ${this.options.address} was established; the call was not sent`;
+    return new PlantroomError(message, { status: 'DEADLINE_EXCEEDED', requestId: getRequestId(metadata) });
   }
 }
 
 const CHANNEL_OPTIONS = {
-  'grpc.max_receive_message_length': MOST_BYTES,
-  'grpc.max_send_message_length': MOST_BYTES,
-  // A connection that broke without a word is found within 40 s. What stands between may call more pings than these too many.
+  'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+  'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+  // Detects a dead connection within 40 s. More frequent pings could be rejected by proxies.
   'grpc.keepalive_time_ms': 30_000,
   'grpc.keepalive_timeout_ms': 10_000,
   'grpc.keepalive_permit_without_calls': 1,
-  // A server that is back is found before the calls that wait for it give up.
+  // Reconnects quickly, so that waiting calls find a restarted server before they fail.
   'grpc.initial_reconnect_backoff_ms': 200,
   'grpc.max_reconnect_backoff_ms': 1000,
 };
 
-function deadlineIn(ms: number): GrpcOptions {
+/** Converts a duration to the deadline option of grpc-js, which uses the system clock; none for Infinity. */
+function createDeadline(ms: number): GrpcOptions {
   return ms === Infinity ? {} : { deadline: Date.now() + Math.max(0, ms) };
 }
 
-function requestIdOf(metadata: Metadata): string {
+function getRequestId(metadata: Metadata): string {
   return String(metadata.get('x-request-id')[0] ?? '');
 }
 

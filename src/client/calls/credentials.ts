@@ -1,17 +1,17 @@
 import { credentials } from '@grpc/grpc-js';
 import type { ServerOptions } from '../options';
-import { headerMistake, throwIfAny } from './checkOptions';
+import { findHeaderViolation, throwIfInvalid } from './checkOptions';
 
-/** What a channel to the server is made with. */
-export function credentialsOf({ ca, insecure }: ServerOptions): ReturnType<typeof credentials.createSsl> {
+/** Creates the channel credentials for a server. */
+export function getCredentials({ ca, insecure }: ServerOptions): ReturnType<typeof credentials.createSsl> {
   return insecure ? credentials.createInsecure() : credentials.createSsl(ca === undefined ? null : Buffer.from(ca));
 }
 
-/** The key of a call. Throws PlantroomError `options_invalid`, never with the key in it. */
-export function keyOf(apiKey: ServerOptions['apiKey']): string {
+/** Returns the API key for a call. Throws PlantroomError `options_invalid`; the error never contains the key. */
+export function getKey(apiKey: ServerOptions['apiKey']): string {
   if (typeof apiKey === 'string') return apiKey;
-  const given: unknown = apiKey();
-  const mistake = headerMistake('apiKey', given, 'the key as it was created, plr_…: the function must return it');
-  throwIfAny(mistake ? [mistake] : []);
-  return given as string;
+  const key: unknown = apiKey();
+  const violation = findHeaderViolation('apiKey', key, 'the API key (plr_…) as the return value of the function');
+  throwIfInvalid(violation ? [violation] : []);
+  return key as string;
 }

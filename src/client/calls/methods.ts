@@ -1,79 +1,122 @@
+import { randomUUID } from 'node:crypto';
 import type { ClientWritableStream } from '@grpc/grpc-js';
 import type { CallOptions } from '../options';
 import { PlantroomError } from '../plantroomError';
 import type { Channel } from './channel';
 import type { MethodDefinition, ServiceClient, ServiceDefinition } from './definitions';
-import { fullName, isRepeatable } from './repeatable';
-import { serverStream } from './serverStream';
+import { getFullName, isRepeatable, takesIdempotencyKey } from './repeatable';
+import { openServerStream } from './serverStream';
 
 type Requests = AsyncIterable<unknown> | Iterable<unknown>;
 
-/** The methods of a service. */
-export function serviceOf<Definition extends ServiceDefinition>(channel: Channel, definition: Definition): ServiceClient<Definition> {
-  const methods = Object.entries(definition.methods).map(([name, method]) => [name, methodOf(channel, definition, method)]);
+/** Creates the client methods of a service. */
+export function createServiceClient<Definition extends ServiceDefinition>(
+  channel: Channel,
+  definition: Definition,
+): ServiceClient<Definition> {
+  const methods = Object.entries(definition.methods).map(([name, method]) => [
+    name,
+    createMethod(channel, definition, method),
+  ]);
   return Object.fromEntries(methods) as ServiceClient<Definition>;
 }
 
-function methodOf(channel: Channel, service: ServiceDefinition, method: MethodDefinition): unknown {
-  const path = `/${fullName(service, method)}`;
+/**
+ * Creates the function of one method: for a stream of responses, a stream of requests, or a single request and
+ * response.
+ */
+function createMethod(channel: Channel, service: ServiceDefinition, method: MethodDefinition): unknown {
+  const path = `/${getFullName(service, method)}`;
   const decode = (bytes: Buffer): unknown => method.responseType.decode(bytes);
-  if (method.responseStream) return (request: unknown, options: CallOptions = {}) => serverStream(channel, path, () => encode(method, request), decode, options);
-  if (method.requestStream) return (requests: Requests, options: CallOptions = {}) => clientStream(channel, path, method, requests, options);
-  const way = isRepeatable(service, method) ? 'repeated' : 'once';
+  if (method.responseStream) {
+    return (request: unknown, options: CallOptions = {}) =>
+      openServerStream(channel, path, () => encode(method, request), decode, options);
+  }
+  if (method.requestStream) {
+    return (requests: Requests, options: CallOptions = {}) =>
+      callClientStream(channel, path, method, requests, options);
+  }
+  const mode = isRepeatable(service, method) ? 'repeated' : 'once';
   return async (request: unknown, options: CallOptions = {}): Promise<unknown> => {
     const bytes = encode(method, request);
-    return await channel.answer(way, options, ({ client, metadata, options: given }, done) => client.makeUnaryRequest(path, same, decode, bytes, metadata, given, done));
+    // All attempts have the same key.
+    const idempotencyKey = takesIdempotencyKey(method) ? (options.idempotencyKey ?? randomUUID()) : undefined;
+    return await channel.callUnary(mode, options, ({ client, metadata, options: grpcOptions }, done) => {
+      if (idempotencyKey !== undefined) metadata.set('idempotency-key', idempotencyKey);
+      return client.makeUnaryRequest(path, passThrough, decode, bytes, metadata, grpcOptions, done);
+    });
   };
 }
 
-async function clientStream(channel: Channel, path: string, method: MethodDefinition, requests: Requests, options: CallOptions): Promise<unknown> {
-  let sourceFault: { readonly error: unknown } | undefined;
+/** Calls a method with a stream of requests. An error of the source cancels the call and is thrown unchanged. */
+async function callClientStream(
+  channel: Channel,
+  path: string,
+  method: MethodDefinition,
+  requests: Requests,
+  options: CallOptions,
+): Promise<unknown> {
+  let sourceError: { readonly error: unknown } | undefined; // an object, because a source can throw undefined
   try {
-    return await channel.answer('streamed', options, ({ client, metadata, options: given }, done) => {
-      const call = client.makeClientStreamRequest(path, same, (bytes: Buffer) => method.responseType.decode(bytes), metadata, given, done);
+    return await channel.callUnary('streamed', options, ({ client, metadata, options: grpcOptions }, done) => {
+      const call = client.makeClientStreamRequest(
+        path,
+        passThrough,
+        (bytes: Buffer) => method.responseType.decode(bytes),
+        metadata,
+        grpcOptions,
+        done,
+      );
       sendAll(call, method, requests).catch((error: unknown) => {
-        sourceFault ??= { error };
+        sourceError ??= { error };
         call.cancel();
       });
       return call;
     });
   } catch (error) {
-    throw sourceFault ? sourceFault.error : error;
+    throw sourceError ? sourceError.error : error;
   }
 }
 
-/** Reads on only when the connection takes more, and leaves the source when the call has ended. Throws what the source throws. */
-async function sendAll(call: ClientWritableStream<Buffer>, method: MethodDefinition, requests: Requests): Promise<void> {
+/**
+ * Sends all requests with backpressure, and closes the source when the call ends early. Throws what the source throws.
+ */
+async function sendAll(
+  call: ClientWritableStream<Buffer>,
+  method: MethodDefinition,
+  requests: Requests,
+): Promise<void> {
   const source = Symbol.asyncIterator in requests ? requests[Symbol.asyncIterator]() : requests[Symbol.iterator]();
   const ended = new Promise<undefined>((resolve) => call.on('status', () => resolve(undefined)));
-  let isRead = false;
+  let isExhausted = false;
   try {
     for (;;) {
-      // The server may have said why already, while the source has nothing yet.
+      // The call may end while the source still waits for its next request.
       const next = await Promise.race([source.next(), ended]);
-      isRead = next?.done === true;
+      isExhausted = next?.done === true;
       if (!next || next.done === true) break;
-      if (!call.write(encode(method, next.value))) await Promise.race([new Promise<void>((resolve) => call.once('drain', resolve)), ended]);
+      if (!call.write(encode(method, next.value)))
+        await Promise.race([new Promise<void>((resolve) => call.once('drain', resolve)), ended]);
     }
   } finally {
-    if (!isRead) leave(source);
+    if (!isExhausted) closeSource(source);
   }
-  if (isRead) call.end();
+  if (isExhausted) call.end();
 }
 
-/** Tells a source that nobody reads on. What it says to that helps nobody any more. */
-function leave(source: Iterator<unknown> | AsyncIterator<unknown>): void {
+/** Closes a source. Its errors are ignored, because the call has already ended. */
+function closeSource(source: Iterator<unknown> | AsyncIterator<unknown>): void {
   void (async () => await source.return?.())().catch(() => {});
 }
 
-/** The bytes of a request. Throws PlantroomError `request_invalid` for what has no place in the message. */
+/** Encodes a request. Throws PlantroomError `request_invalid` for values that do not fit the message type. */
 function encode({ name, requestType }: MethodDefinition, request: unknown): Buffer {
   try {
     return Buffer.from(requestType.encode(requestType.fromPartial(request as never) as never).finish());
   } catch (error) {
-    const description = `the request of ${name} cannot be written (${error instanceof Error ? error.message : String(error)}); give the fields as their types say`;
+    const description = `the request of ${name} cannot be encoded (${error instanceof Error ? error.message : String(error)}); use the field types of the request`;
     throw PlantroomError.invalid('request_invalid', [{ field: '', description }], { cause: error });
   }
 }
 
-const same = (bytes: Buffer): Buffer => bytes;
+const passThrough = (bytes: Buffer): Buffer => bytes;

@@ -1,7 +1,18 @@
-/** Why a gateway could not do something by itself; what the server says is a PlantroomError. */
-export type GatewayErrorReason = 'store_in_use' | 'store_damaged' | 'store_of_another' | 'store_unusable' | 'store_full' | 'store_failed' | 'uplinks_full' | 'uplink_invalid' | 'source_failed' | 'options_invalid' | 'stopped';
+/** The reasons of errors of the gateway itself. Errors of the server are PlantroomErrors. */
+export type GatewayErrorReason =
+  | 'store_in_use'
+  | 'store_corrupt'
+  | 'store_of_another'
+  | 'store_unusable'
+  | 'store_full'
+  | 'store_failed'
+  | 'uplinks_full'
+  | 'uplink_invalid'
+  | 'source_failed'
+  | 'options_invalid'
+  | 'stopped';
 
-/** A failure of the gateway itself. */
+/** An error of the gateway itself. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
 

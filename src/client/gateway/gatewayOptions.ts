@@ -1,54 +1,88 @@
-import { serverMistakes } from '../calls/checkOptions';
+import { listServerViolations } from '../calls/checkOptions';
 import { GatewayError } from './gatewayError';
 import type { GatewayOptions } from './options';
 
-const LONGEST_ID = 128;
-const LONGEST_SOFTWARE = 128;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const MAX_ID_LENGTH = 128;
+const MAX_SOFTWARE_LENGTH = 128;
+// The maximum delay of a timer, 24 days.
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Throws GatewayError `options_invalid` that names every wrong field and what would be right. */
+/** Validates the options. Throws GatewayError `options_invalid`, which lists every invalid field and a valid value. */
 export function checkGatewayOptions(options: GatewayOptions): void {
-  const server = serverMistakes(options).map(({ field, description }) => `${field} ${description}`);
-  const wrong = [...server, ...identityMistakes(options), ...partMistakes(options), ...numberMistakes(options)];
-  if (wrong.length > 0) throw new GatewayError('options_invalid', wrong.join('; '));
+  const server = listServerViolations(options).map(({ field, description }) => `${field} ${description}`);
+  const violations = [
+    ...server,
+    ...listIdentityViolations(options),
+    ...listTypeViolations(options),
+    ...listNumberViolations(options),
+  ];
+  if (violations.length > 0) throw new GatewayError('options_invalid', violations.join('; '));
 }
 
-function identityMistakes({ connectionId, gatewayId, software }: GatewayOptions): string[] {
+/** Lists the violations of the options that say who the gateway is. */
+function listIdentityViolations({ connectionId, gatewayId, software }: GatewayOptions): string[] {
   return [
     ...(isId(connectionId) ? [] : ['connectionId must be the id of a connection of connector type gateway']),
-    ...(gatewayId === undefined || isId(gatewayId) ? [] : [`gatewayId must be 1 to ${LONGEST_ID} characters without white space; or leave it out`]),
-    ...(software === undefined || isShortText(software) ? [] : [`software must be at most ${LONGEST_SOFTWARE} characters; or leave it out`]),
+    ...(gatewayId === undefined || isId(gatewayId)
+      ? []
+      : [`gatewayId must be 1 to ${MAX_ID_LENGTH} characters without white space; or omit it`]),
+    ...(software === undefined || isShortText(software)
+      ? []
+      : [`software must be at most ${MAX_SOFTWARE_LENGTH} characters; or omit it`]),
   ];
 }
 
-/** Callers without types may give anything. */
-function partMistakes({ store, deliver, uplinks, onEvent, backoffMs, whenRefused }: GatewayOptions): string[] {
+/** Checks types at run time, because callers without TypeScript may pass any value. */
+function listTypeViolations({ store, deliver, uplinks, onEvent, backoffMs, onRejected }: GatewayOptions): string[] {
   return [
-    ...(typeof (store as GatewayOptions['store'] | undefined)?.apply === 'function' ? [] : ['store must be given: sqliteStore(file), or memoryStore()']),
-    ...(typeof deliver === 'function' ? [] : ['deliver must be given: a function that delivers a command to its device']),
-    ...(uplinks === undefined || typeof uplinks[Symbol.asyncIterator] === 'function' ? [] : ['uplinks must be an async iterable; or leave it out']),
-    ...(isFunctionOrLeftOut(onEvent) ? [] : ['onEvent must be a function; or leave it out']),
-    ...(isFunctionOrLeftOut(backoffMs) ? [] : ['backoffMs must be a function; or leave it out']),
-    ...(whenRefused === undefined || ['retry', 'stop'].includes(whenRefused) ? [] : ["whenRefused must be 'retry' or 'stop'; or leave it out"]),
+    ...(typeof (store as GatewayOptions['store'] | undefined)?.apply === 'function'
+      ? []
+      : ['store is required: use sqliteStore(file) or memoryStore()']),
+    ...(typeof deliver === 'function'
+      ? []
+      : ['deliver is required: set a function that delivers a command to its device']),
+    ...(uplinks === undefined || typeof uplinks[Symbol.asyncIterator] === 'function'
+      ? []
+      : ['uplinks must be an async iterable; or omit it']),
+    ...(isOptionalFunction(onEvent) ? [] : ['onEvent must be a function; or omit it']),
+    ...(isOptionalFunction(backoffMs) ? [] : ['backoffMs must be a function; or omit it']),
+    ...(onRejected === undefined || ['retry', 'stop'].includes(onRejected)
+      ? []
+      : ["onRejected must be 'retry' or 'stop'; or omit it"]),
   ];
 }
 
-function numberMistakes(options: GatewayOptions): string[] {
-  const most = { deliveriesAtOnce: Number.MAX_SAFE_INTEGER, deliveryTimeoutMs: LONGEST_TIMER_MS, mostUplinks: Number.MAX_SAFE_INTEGER, mostUplinkBytes: Number.MAX_SAFE_INTEGER };
-  return Object.entries(most).flatMap(([field, largest]) => {
-    const value: unknown = options[field as keyof typeof most];
-    return value === undefined || (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= largest) ? [] : [`${field} must be a whole number from 1 to ${largest}; or leave it out`];
+/** Lists the options that are not whole numbers within their limits. */
+function listNumberViolations(options: GatewayOptions): string[] {
+  const limits = {
+    maxConcurrentDeliveries: Number.MAX_SAFE_INTEGER,
+    deliveryTimeoutMs: MAX_TIMER_MS,
+    maxUplinks: Number.MAX_SAFE_INTEGER,
+    maxUplinkBytes: Number.MAX_SAFE_INTEGER,
+  };
+  return Object.entries(limits).flatMap(([field, maxValue]) => {
+    const value: unknown = options[field as keyof typeof limits];
+    const isWithinLimits = Number.isInteger(value) && (value as number) >= 1 && (value as number) <= maxValue;
+    if (value === undefined || isWithinLimits) return [];
+    return [`${field} must be a whole number from 1 to ${maxValue}; or omit it`];
   });
 }
 
+/** Whether the value is an id that the server accepts: no white space, control characters or broken surrogates. */
 function isId(value: unknown): boolean {
-  return typeof value === 'string' && value !== '' && value.length <= LONGEST_ID && value.isWellFormed() && !/[\p{Cc}\s]/u.test(value);
+  return (
+    typeof value === 'string' &&
+    value !== '' &&
+    value.length <= MAX_ID_LENGTH &&
+    value.isWellFormed() &&
+    !/[\p{Cc}\s]/u.test(value)
+  );
 }
 
 function isShortText(value: unknown): boolean {
-  return typeof value === 'string' && value.length <= LONGEST_SOFTWARE;
+  return typeof value === 'string' && value.length <= MAX_SOFTWARE_LENGTH;
 }
 
-function isFunctionOrLeftOut(value: unknown): boolean {
+function isOptionalFunction(value: unknown): boolean {
   return value === undefined || typeof value === 'function';
 }

@@ -1,55 +1,75 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 
-/** A clock that runs from the start of the machine and does not stop when it sleeps: no setting of the time of day moves it. */
+/**
+ * A monotonic clock that starts with the machine and also runs while the machine sleeps. Changes of the system time do
+ * not affect it.
+ */
 export interface MachineClock {
-  /** Which start of the machine it counts from; what was counted from another one means nothing. */
+  /** Identifies the start of the machine from which the clock counts. Times of different starts cannot be compared. */
   readonly machineStart: string;
-  /** Milliseconds since then, at the most so many. Deadlines are counted from this. */
+  /** A time that is never later than the real time, in milliseconds since the start. Use it to compute deadlines. */
   earliest(): number;
-  /** Milliseconds since then, at the least so many. Deadlines are compared with this. */
+  /** A time that is never earlier than the real time, in milliseconds since the start. Use it to check deadlines. */
   latest(): number;
 }
 
-// Linux tells the uptime in steps of 10 ms.
-const STEP_MS = 10;
-// Of /proc/1/stat after the name, which is in brackets and may hold anything: when it started.
-const STARTED_AT = 19;
+// The resolution of the uptime on Linux, 10 ms.
+const UPTIME_RESOLUTION_MS = 10;
+// The index of the start time in /proc/1/stat after the process name, which is in parentheses and may contain any
+// character.
+const START_TIME_FIELD = 19;
 
-/** The clock of this machine. Where there is none that outlives the process (not Linux) it starts with the process, and the start is one that never matches. */
-export function machineClock(): MachineClock {
-  const machineStart = process.platform === 'linux' ? findMachineStart(readIfThere) : undefined;
-  if (machineStart !== undefined) return { machineStart, earliest: () => uptime() * 1000, latest: () => uptime() * 1000 + STEP_MS };
-  return { machineStart: `process ${process.pid} ${performance.timeOrigin}`, earliest: () => performance.now(), latest: () => performance.now() };
+/**
+ * Creates the clock of this machine. On systems without a clock that outlives the process (not Linux), it starts with
+ * the process, and `machineStart` never matches another start.
+ */
+export function createMachineClock(): MachineClock {
+  const machineStart = process.platform === 'linux' ? findMachineStart(readIfExists) : undefined;
+  if (machineStart !== undefined)
+    return { machineStart, earliest: () => uptime() * 1000, latest: () => uptime() * 1000 + UPTIME_RESOLUTION_MS };
+  return {
+    machineStart: `process ${process.pid} ${performance.timeOrigin}`,
+    earliest: () => performance.now(),
+    latest: () => performance.now(),
+  };
 }
 
 /**
- * What the uptime of this process counts from: the start of the machine, and in a container that has an uptime of its own what tells its starts apart.
- * `read` gives the text of a file, undefined where there is none. Undefined: it cannot be known.
+ * Identifies the start from which the uptime of this process counts: the start of the machine, or of the container if
+ * it has its own uptime. `read` returns the text of a file; undefined if it does not exist. Returns undefined if the
+ * start cannot be identified.
  */
 export function findMachineStart(read: (file: string) => string | undefined): string | undefined {
   try {
-    const boot = read('/proc/sys/kernel/random/boot_id')?.trim();
-    return boot ? [boot, namespaceOffset(read), containerStart(read)].join(' ').trim() : undefined;
+    const bootId = read('/proc/sys/kernel/random/boot_id')?.trim();
+    return bootId ? [bootId, readNamespaceOffset(read), readContainerStart(read)].join(' ').trim() : undefined;
   } catch {
-    return undefined; // a container may hide it: then deadlines do not outlive the process
+    return undefined; // A container may hide these files. Deadlines are then not valid after a restart of the process.
   }
 }
 
-/** A time namespace sets the uptime off. */
-function namespaceOffset(read: (file: string) => string | undefined): string {
-  return /^boottime\s+(.*)$/m.exec(read('/proc/self/timens_offsets') ?? '')?.[1]?.replace(/^0\s+0$/, '') ?? '';
+/** Returns the offset that a time namespace adds to the uptime; empty: none. */
+function readNamespaceOffset(read: (file: string) => string | undefined): string {
+  // A line per clock: its name, then the offset in seconds and nanoseconds.
+  const offset = /^boottime\s+(.*)$/m.exec(read('/proc/self/timens_offsets') ?? '')?.[1] ?? '';
+  const isZero = /^0\s+0$/.test(offset);
+  return isZero ? '' : offset;
 }
 
-/** lxcfs lays an uptime over that of the machine, which counts from the start of the first process of the container. */
-function containerStart(read: (file: string) => string | undefined): string {
+/**
+ * Returns when the first process of the container started, if lxcfs makes the uptime count from then; empty: the uptime
+ * is that of the machine. Throws if the start is unknown.
+ */
+function readContainerStart(read: (file: string) => string | undefined): string {
   if (read('/proc/self/mountinfo')?.includes(' /proc/uptime ') !== true) return '';
-  const stat = read('/proc/1/stat') ?? '';
-  const startedAt = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[STARTED_AT];
-  if (!startedAt) throw new Error('the start of the container is not known');
+  const processStat = read('/proc/1/stat') ?? '';
+  const fieldsAfterName = processStat.slice(processStat.lastIndexOf(')') + 2).split(' ');
+  const startedAt = fieldsAfterName[START_TIME_FIELD];
+  if (!startedAt) throw new Error('the start time of the container is unknown');
   return startedAt;
 }
 
-function readIfThere(file: string): string | undefined {
+function readIfExists(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 }

@@ -2,106 +2,155 @@ import type { ServerOptions } from '../options';
 import type { GatewayEvent } from './events';
 import type { GatewayStore } from './store/gatewayStore';
 
-/** A command for a device behind this gateway. */
+/** A command for a device of this gateway. */
 export interface DeliveredCommand {
   readonly executionId: string;
-  /** Counts from 1; more than 1 when an earlier attempt was proven not received. */
+  /** The number of the attempt, from 1. It is more than 1 if an earlier attempt was proven not received. */
   readonly attempt: number;
-  /** The device, as the connection knows it. */
+  /** The id of the device on the connection. */
   readonly clientDeviceId: string;
-  /** What to send to the device: JSON, or the encoder's bytes. */
-  readonly payload: { readonly kind: 'json'; readonly value: unknown } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
-  /** LoRaWAN fPort, 1 to 223. */
+  /** What to send to the device: JSON, or the bytes of the encoder. */
+  readonly payload:
+    { readonly kind: 'json'; readonly value: unknown } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
+  /** The LoRaWAN fPort, 1 to 223; undefined: none. */
   readonly fPort: number | undefined;
-  /** Ask the device for a confirmation where the protocol has it. */
+  /** Whether to request a confirmation from the device, if its protocol supports that. */
   readonly confirmed: boolean;
-  /** The command's topic; empty: none. */
+  /** The topic of the command; empty: none. */
   readonly topic: string;
 }
 
-/** How the delivery of a command ended, as the gateway saw it. */
+/** The result of a delivery, as observed by the gateway. */
 export interface DeliveryResult {
   /**
-   * `accepted`: the device acknowledged. `rejected`, `failed`: it answered negatively, or with an error. `no_answer`: it was tried, and nobody
-   * knows. `unreachable`: nothing reached the device, for certain. `refused`: this gateway will not take it.
+   * `accepted`: the device acknowledged the command. `rejected`: the device answered negatively. `failed`: the device
+   * answered with an error. `no_answer`: delivery was attempted and the outcome is unknown. `unreachable`: certainly
+   * nothing reached the device. `refused`: this gateway does not accept the command.
    */
   readonly result: 'accepted' | 'rejected' | 'failed' | 'no_answer' | 'unreachable' | 'refused';
-  /** The device's or gateway's own code; at most 128 characters. */
+  /** A code of the device or the gateway, at most 128 characters; longer codes are truncated. */
   readonly code?: string;
-  /** What the device or gateway said; at most 2000 characters. */
+  /** A message of the device or the gateway, at most 2,000 characters; longer messages are truncated. */
   readonly message?: string;
-  /** When it happened, by the gateway's clock; now unless said. */
+  /** The time of the result by the clock of the gateway. Default: now. */
   readonly time?: Date;
 }
 
-/** What a delivery is told beside the command. */
+/** The second argument of `deliver`. */
 export interface Delivery {
-  /** Aborts when the execution has ended on the server (withdrawn), when the delivery takes too long, and when the gateway stops. What is known by then is still to be answered. */
+  /**
+   * Aborts when the execution has ended on the server (withdrawn), when the delivery takes too long, and when the
+   * gateway stops. Return the result that is known by then.
+   */
   readonly signal: AbortSignal;
 }
 
-/** Something that a device sent. */
+/** A message from a device. */
 export interface GatewayUplink {
-  /** The device, as the connection knows it. */
+  /** The id of the device on the connection. */
   readonly clientDeviceId: string;
-  /** Decoded values, or raw bytes for the profile of the device; at most 64 KiB. */
-  readonly payload: { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
-  /** When the device sent it, by the gateway's clock; when it was handed over unless said. */
+  /** Decoded values, or raw bytes for the device profile to decode; at most 64 KiB. */
+  readonly payload:
+    | { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> }
+    | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
+  /** When the device sent it, by the clock of the gateway. Default: now. */
   readonly time?: Date;
-  /** LoRaWAN fPort of raw bytes, 0 to 255. */
+  /** The LoRaWAN fPort of raw bytes, 0 to 255. */
   readonly fPort?: number;
-  /** The same for the same uplink: 1 to 64 characters. One is made where none is given. */
+  /** The id of the uplink, the same if the uplink is sent again: 1 to 64 characters. Default: a new UUID. */
   readonly uplinkId?: string;
 }
 
-/** What startGateway is given. */
+/** The options of startGateway. */
 export interface GatewayOptions extends ServerOptions {
-  /** The connection that it serves, of connector type `gateway`. */
+  /** The id of the connection, whose connector type must be `gateway`. */
   readonly connectionId: string;
-  /** The same over all starts of this gateway: 1 to 128 characters, no white space. Left out: the one that the store keeps, made at its first start. */
+  /**
+   * The id of this gateway, the same after every restart: 1 to 128 characters without white space. Default: the id in
+   * the store, which creates one on first start.
+   */
   readonly gatewayId?: string;
-  /** Name and version of your software, at most 128 characters: for the server's log, and shown in the status of the connection to all who may read connections. */
+  /**
+   * The name and version of your software, at most 128 characters. It is in the log of the server and in the status of
+   * the connection, visible to everyone who may read connections.
+   */
   readonly software?: string;
-  /** What it must not forget. `sqliteStore(file)` survives a restart and a power cut; `memoryStore()` does not, and the server is told so. */
+  /**
+   * The store of commands and uplinks. `sqliteStore(file)` survives a restart and a power failure; `memoryStore()` does
+   * not, and the server is informed of that.
+   */
   readonly store: GatewayStore;
   /**
-   * Delivers a command to its device. Called at most once for an execution, never after its deadline, for one device one after another. What it
-   * throws is told as `no_answer`, for nobody knows what reached the device. One that takes longer than `deliveryTimeoutMs` is left to itself: heed its signal,
-   * for the next command of the device follows then.
+   * Delivers a command to its device. Called at most once per execution, never after its deadline, and one command at a
+   * time per device. If it throws, the result is `no_answer`, because it is unknown what reached the device. A delivery
+   * that takes longer than `deliveryTimeoutMs` is abandoned with `no_answer`, and the next command of the device
+   * follows: stop when the signal aborts.
    */
   readonly deliver: (command: DeliveredCommand, delivery: Delivery) => Promise<DeliveryResult> | DeliveryResult;
   /**
-   * A source of uplinks, read as fast as they can be kept; `send` of the gateway takes single ones too. Its end is no event. One of its uplinks that the
-   * server would not take is left out: event `uplink_refused`. Up to 256 that were taken from it are not kept yet, and are gone if the process is killed; `send` says
-   * when an uplink is safe. If it throws, the gateway stops in peace and `ended` rejects with `source_failed`.
+   * A source of uplinks, read as fast as they can be stored. Single uplinks can also be sent with `send` of the
+   * gateway. The end of the source has no effect. An invalid uplink is skipped with the event `uplink_rejected`. Up to
+   * 256 uplinks that were read from the source may not be stored yet and are lost if the process is killed; `send`
+   * resolves when an uplink is safe. If the source throws, the gateway shuts down gracefully and `ended` rejects with
+   * `source_failed`.
    */
   readonly uplinks?: AsyncIterable<GatewayUplink>;
-  /** Everything that happens, for a log. Must not throw. */
+  /** Called for every event, for example to log it. Must not throw. */
   readonly onEvent?: (event: GatewayEvent) => void;
-  /** How many commands are delivered at the same time, to different devices; those of one device never are. 64 unless said; 1 where they share a bus that takes one at a time. */
-  readonly deliveriesAtOnce?: number;
-  /** After so many milliseconds a delivery without an answer is told as `no_answer`. 60,000 unless said. */
+  /**
+   * The maximum number of concurrent deliveries, 1 or more. Commands of the same device never run concurrently.
+   * Default: 64. Set 1 if the devices share a bus.
+   */
+  readonly maxConcurrentDeliveries?: number;
+  /**
+   * The maximum duration of a delivery, in whole milliseconds, 1 to 2,147,483,647; after that, its result is
+   * `no_answer`. Default: 60,000.
+   */
   readonly deliveryTimeoutMs?: number;
-  /** How many uplinks are kept that the server has not acknowledged; then `send` rejects with `uplinks_full` and the source is not read. 100,000 unless said. */
-  readonly mostUplinks?: number;
-  /** How many bytes these may have, as in `mostUplinks`; a reading of five numbers has about 160. 268,435,456 (256 MiB) unless said: so much memory, or disk, may it take. */
-  readonly mostUplinkBytes?: number;
-  /** What becomes of it when the server refuses it for good (key, connection): `retry` every minute, or `stop` with the error. `retry` unless said. */
-  readonly whenRefused?: 'retry' | 'stop';
-  /** True: does not confirm commands with `command_received`, only by their results: for trying out how the server deals with such gateways. */
-  readonly withoutReceipts?: boolean;
-  /** Pause before the attempt that follows this many failed ones, in milliseconds; from 1 s to 30 s with some chance in it unless said, and where it throws or gives none. */
+  /**
+   * The maximum number of stored uplinks that the server has not acknowledged, 1 or more. At the limit, `send` rejects
+   * with `uplinks_full` and the source is not read. Default: 100,000.
+   */
+  readonly maxUplinks?: number;
+  /**
+   * The maximum total size of these uplinks in bytes, with the same effect as `maxUplinks`; a reading of five numbers
+   * has about 160 bytes. The store may use this much memory or disk. Default: 268,435,456 (256 MiB).
+   */
+  readonly maxUplinkBytes?: number;
+  /**
+   * What to do if the server rejects the gateway permanently (key, connection): `retry` every minute, or `stop` with
+   * the error. Default: `retry`.
+   */
+  readonly onRejected?: 'retry' | 'stop';
+  /** False: confirm commands only by their results, without `command_received`. For testing how a server handles such gateways. Default: true. */
+  readonly sendReceipts?: boolean;
+  /**
+   * Returns the pause before the next attempt in milliseconds, from the number of consecutive failed attempts before
+   * the last one (0 after the first). Default, also if it throws or returns an invalid value: 1 s to 30 s with random
+   * variation.
+   */
   readonly backoffMs?: (failures: number) => number;
 }
 
 /** A running gateway. */
 export interface Gateway {
-  /** Resolves when it was stopped. Rejects with PlantroomError where `whenRefused` is `stop` and the server refused it for good, with GatewayError where its store is beyond use (`store_damaged`) or its source of uplinks threw (`source_failed`). Nobody need wait for it. */
+  /**
+   * Resolves when the gateway has stopped. Rejects with PlantroomError if `onRejected` is `stop` and the server
+   * rejected the gateway permanently, and with GatewayError if the store is corrupt (`store_corrupt`) or the source of
+   * uplinks threw (`source_failed`). Handling it is optional.
+   */
   readonly ended: Promise<void>;
-  /** Who it is to the server. */
+  /** The id of the gateway on the server. */
   readonly gatewayId: string;
-  /** Keeps an uplink; resolves when it is in the store, on disk where that is durable: from then on it reaches the server. Rejects with GatewayError. */
+  /**
+   * Stores an uplink. Resolves when it is in the store (on disk if the store is durable); from then on it will reach
+   * the server. Rejects with GatewayError.
+   */
   send(uplink: GatewayUplink): Promise<{ readonly uplinkId: string }>;
-  /** Ends in peace: takes nothing new, lets what is being delivered end for at most `graceMs` (5,000 unless said; Infinity: however long it takes), and closes the store. Rejects with GatewayError `options_invalid` where that is no number from 0 on. */
+  /**
+   * Shuts down gracefully: accepts nothing new, waits at most `graceMs` milliseconds for running deliveries (default
+   * 5,000; Infinity: no limit), and closes the store. Rejects with GatewayError `options_invalid` if `graceMs` is not a
+   * number of 0 or more.
+   */
   stop(graceMs?: number): Promise<void>;
 }

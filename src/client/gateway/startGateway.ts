@@ -3,8 +3,8 @@ import type { Gateway, GatewayOptions } from './options';
 import { RunningGateway } from './runningGateway';
 
 /**
- * Starts a gateway: opens its store, goes on with what an earlier start left, attaches, and stays attached until it is stopped. Throws GatewayError:
- * `options_invalid`, and what the opening of the store says.
+ * Starts a gateway: opens its store, continues the work of an earlier start, connects to the server, and stays
+ * connected until it is stopped. Throws GatewayError `options_invalid`, and the errors of opening the store.
  */
 export function startGateway(options: GatewayOptions): Gateway {
   checkGatewayOptions(options);
@@ -12,7 +12,7 @@ export function startGateway(options: GatewayOptions): Gateway {
   try {
     return new RunningGateway(options, gatewayId);
   } catch (error) {
-    options.store.close(); // it could not be read
+    options.store.close(); // The store could not be read.
     throw error;
   }
 }

@@ -1,34 +1,35 @@
-/** A message type, as far as its bytes are wanted. */
+/** The encoder of a message type. */
 interface Encoder<Message> {
   encode(message: Message): { finish(): Uint8Array };
 }
 
-/** Tells what is new from what was told before, thing by thing. */
+/** Detects messages that differ from the last message with the same id. */
 export class Changes<Message> {
-  private readonly told = new Map<string, Uint8Array>();
+  private readonly lastMessages = new Map<string, Uint8Array>();
 
   constructor(private readonly type: Encoder<Message>) {}
 
-  /** Whether it differs from the last of this id. */
-  isNew(id: string, message: Message): boolean {
+  /** Stores the message and returns true, unless it is equal to the last one with this id. */
+  storeIfNew(id: string, message: Message): boolean {
     const bytes = this.type.encode(message).finish();
-    const last = this.told.get(id);
+    const last = this.lastMessages.get(id);
     if (last && areSame(last, bytes)) return false;
-    this.told.set(id, bytes);
+    this.lastMessages.set(id, bytes);
     return true;
   }
 
-  /** Forgets one; false: it was not there. */
+  /** Forgets an id. Returns false if it is unknown. */
   forget(id: string): boolean {
-    return this.told.delete(id);
+    return this.lastMessages.delete(id);
   }
 
-  /** All that were told. */
+  /** Lists the known ids. */
   ids(): string[] {
-    return [...this.told.keys()];
+    return [...this.lastMessages.keys()];
   }
 }
 
-function areSame(one: Uint8Array, other: Uint8Array): boolean {
-  return one.length === other.length && one.every((byte, at) => byte === other[at]);
+/** Whether two messages have the same bytes. */
+function areSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }

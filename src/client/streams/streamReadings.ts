@@ -1,47 +1,70 @@
 import type { Request, ServerStreamMethod } from '../calls/definitions';
-import type { Reading, StreamReadingsRequest, StreamReadingsResponse } from '../gen/sensorquery/v1/sensor_query_service';
-import { overLostLinks } from './lostLinks';
+import type {
+  Reading,
+  StreamReadingsRequest,
+  StreamReadingsResponse,
+} from '../gen/sensorquery/v1/sensor_query_service';
+import { withReconnect } from './reconnect';
 import type { WatchOptions } from './watchOptions';
 
-/** Readings of the last while are known again: of so many, and of up to twice as many. */
-const REMEMBERED = 25_000;
+/** The number of recent readings that are certainly recognized when they are repeated; up to twice as many are. */
+const MIN_REMEMBERED_READINGS = 25_000;
 
-/** Of a client, what a stream of readings calls. */
-export interface StreamsReadings {
+/** The part of a client that streamReadings uses. */
+export interface StreamReadingsClient {
   readonly readings: { readonly streamReadings: ServerStreamMethod<StreamReadingsRequest, StreamReadingsResponse> };
 }
 
 /**
- * Readings as they are stored, over lost links: from `resumeToken` of the request on, or from now. Each item holds at least one. Those of a sensor come in
- * the order in which they were stored. None is missed; what the server repeats is left out as long as it is among the last 25,000 at least, and a reading
- * that comes again all the same (after a restart from a token that you kept, too) has the same `sensorId` and `sequence`. Throws PlantroomError for what
- * another attempt cannot mend: `resume_token_expired` (readings are not all kept any more: stream without a token, and when the first token comes, at `onResumeToken`, read what is there by QueryRange),
- * `sensor_not_found`, `device_not_found`, `validation_failed` (a token of other sensors and devices), a key that may not.
+ * Streams readings in the order in which they are stored per sensor, and reconnects automatically: from `resumeToken`
+ * of the request, or from now. Each item contains at least one reading. No reading is missed. Readings that the server
+ * repeats are removed if they are among the last 25,000. A reading that is repeated nevertheless, for example after a
+ * restart from a stored token, has the same `sensorId` and `sequence`.
+ *
+ * Throws PlantroomError for errors that a retry cannot fix: `resume_token_expired` (some readings are no longer stored:
+ * stream without a token, and at the first call of `onResumeToken` read the existing readings with QueryRange),
+ * `sensor_not_found`, `device_not_found`, `validation_failed` (for example the token of other sensors and devices), and
+ * errors of a key without permission.
  */
-export async function* streamReadings(client: StreamsReadings, request: Request<StreamReadingsRequest> = {}, options: WatchOptions = {}): AsyncIterableIterator<StreamReadingsResponse> {
+export async function* streamReadings(
+  client: StreamReadingsClient,
+  request: Request<StreamReadingsRequest> = {},
+  options: WatchOptions = {},
+): AsyncIterableIterator<StreamReadingsResponse> {
   let resumeToken = request.resumeToken ?? '';
-  const told = new Told();
-  const call = options.signal ? { signal: options.signal } : {};
-  for await (const response of overLostLinks(client.readings, () => client.readings.streamReadings({ ...request, resumeToken }, call), options)) {
-    const readings = response.readings.filter((reading) => told.isNew(reading));
+  const deliveredReadings = new DeliveredReadings();
+  const callOptions = options.signal ? { signal: options.signal } : {};
+  for await (const response of withReconnect(
+    client.readings,
+    () => client.readings.streamReadings({ ...request, resumeToken }, callOptions),
+    options,
+  )) {
+    const readings = response.readings.filter((reading) => deliveredReadings.rememberIfNew(reading));
     if (readings.length > 0) yield { ...response, readings };
-    // Empty while more of the same stretch follows.
+    // The token is empty if more readings of the same batch follow.
     if (response.resumeToken === '') continue;
     resumeToken = response.resumeToken;
     await options.onResumeToken?.(resumeToken);
   }
 }
 
-/** Which readings were told lately. */
-class Told {
+/** Remembers the readings that were returned recently. */
+class DeliveredReadings {
   private newer = new Set<string>();
   private older = new Set<string>();
 
-  isNew({ sensorId, sequence }: Reading): boolean {
-    const name = `${sequence} ${sensorId}`;
-    if (this.newer.has(name) || this.older.has(name)) return false;
-    if (this.newer.size >= REMEMBERED) [this.older, this.newer] = [this.newer, new Set()];
-    this.newer.add(name);
+  /**
+   * Remembers the reading and returns true, unless it was returned recently. When the newer set is full, it becomes the
+   * older one, so that old readings are forgotten at constant cost.
+   */
+  rememberIfNew({ sensorId, sequence }: Reading): boolean {
+    const readingKey = `${sequence} ${sensorId}`;
+    if (this.newer.has(readingKey) || this.older.has(readingKey)) return false;
+    if (this.newer.size >= MIN_REMEMBERED_READINGS) {
+      this.older = this.newer;
+      this.newer = new Set();
+    }
+    this.newer.add(readingKey);
     return true;
   }
 }

@@ -1,61 +1,77 @@
 import type { Request, ServerStreamMethod } from '../calls/definitions';
 import { type WatchConnectionStatusRequest, WatchConnectionStatusResponse } from '../gen/connection/connection_service';
 import { Changes } from './changes';
-import { overLostLinks } from './lostLinks';
+import { withReconnect } from './reconnect';
 import type { LinkOptions } from './watchOptions';
 
-/** Of a client, what a watch of connections calls. */
-export interface WatchesConnectionStatus {
-  readonly connections: { readonly watchConnectionStatus: ServerStreamMethod<WatchConnectionStatusRequest, WatchConnectionStatusResponse> };
+/** The part of a client that watchConnectionStatus uses. */
+export interface WatchConnectionStatusClient {
+  readonly connections: {
+    readonly watchConnectionStatus: ServerStreamMethod<WatchConnectionStatusRequest, WatchConnectionStatusResponse>;
+  };
 }
 
 /**
- * How connections are doing, over lost links: first each once, then one response that says `complete`, then the changes. After a lost link the server
- * tells all anew; of that, only what has changed meanwhile comes out here, a connection that was deleted meanwhile as `deleted`. States between two that
- * were told may be left out. Ends when every connection that was named is deleted. Throws PlantroomError for what another attempt cannot mend:
- * `connection_not_found` (of those that were named one was deleted while the link was lost, too), `validation_failed`, a key that may not.
+ * Watches the status of connections and reconnects automatically. First it returns the status of each connection, then
+ * one response with `complete`, then the changes. After a lost stream, only connections that changed in the meantime
+ * are returned; a connection that was deleted in the meantime is returned as `deleted`. Intermediate states may be
+ * skipped. The iteration ends when all connections of the request are deleted. Throws PlantroomError for errors that a
+ * retry cannot fix: `connection_not_found` (also if a requested connection was deleted while the stream was lost),
+ * `validation_failed`, and errors of a key without permission.
  */
-export async function* watchConnectionStatus(client: WatchesConnectionStatus, request: Request<WatchConnectionStatusRequest> = {}, options: LinkOptions = {}): AsyncIterableIterator<WatchConnectionStatusResponse> {
-  const named = new Set(request.ids ?? []);
-  const known = new Statuses();
-  const call = options.signal ? { signal: options.signal } : {};
+export async function* watchConnectionStatus(
+  client: WatchConnectionStatusClient,
+  request: Request<WatchConnectionStatusRequest> = {},
+  options: LinkOptions = {},
+): AsyncIterableIterator<WatchConnectionStatusResponse> {
+  const requestedIds = new Set(request.ids ?? []);
+  const statuses = new Statuses();
+  const callOptions = options.signal ? { signal: options.signal } : {};
   const open = (): AsyncIterable<WatchConnectionStatusResponse> => {
-    known.begin();
-    return client.connections.watchConnectionStatus({ ...request, ids: [...named] }, call);
+    statuses.beginStream();
+    return client.connections.watchConnectionStatus({ ...request, ids: [...requestedIds] }, callOptions);
   };
-  for await (const response of overLostLinks(client.connections, open, options)) {
-    for (const news of known.newsOf(response)) {
-      yield news;
-      // Without a name left the next link would ask for all.
-      if (news.deleted && named.delete(news.connectionId) && named.size === 0) return;
+  for await (const response of withReconnect(client.connections, open, options)) {
+    for (const update of statuses.listChanges(response)) {
+      yield update;
+      // Without any id, the next stream would return all connections.
+      if (update.deleted && requestedIds.delete(update.connectionId) && requestedIds.size === 0) return;
     }
   }
 }
 
-/** What was told of each connection. */
+/** The last returned status of each connection. */
 class Statuses {
-  private readonly told = new Changes(WatchConnectionStatusResponse);
-  private readonly thisTime = new Set<string>();
+  private readonly changes = new Changes(WatchConnectionStatusResponse);
+  private readonly seenOnStream = new Set<string>();
   private isComplete = false;
 
-  /** A link begins: all will be told anew. */
-  begin(): void {
-    this.thisTime.clear();
+  /** Called when a stream opens: the server sends every status again. */
+  beginStream(): void {
+    this.seenOnStream.clear();
   }
 
-  /** What of a response is news. */
-  newsOf(response: WatchConnectionStatusResponse): WatchConnectionStatusResponse[] {
-    if (response.complete) return this.completed(response);
-    if (response.deleted) return this.told.forget(response.connectionId) ? [response] : [];
-    this.thisTime.add(response.connectionId);
-    return this.told.isNew(response.connectionId, response) ? [response] : [];
+  /** Returns the responses for the caller: changes only. */
+  listChanges(response: WatchConnectionStatusResponse): WatchConnectionStatusResponse[] {
+    if (response.complete) return this.finishInitialStatus(response);
+    if (response.deleted) return this.changes.forget(response.connectionId) ? [response] : [];
+    this.seenOnStream.add(response.connectionId);
+    return this.changes.storeIfNew(response.connectionId, response) ? [response] : [];
   }
 
-  /** All were told: those that were not are gone. */
-  private completed(response: WatchConnectionStatusResponse): WatchConnectionStatusResponse[] {
-    const gone = this.told.ids().filter((id) => !this.thisTime.has(id) && this.told.forget(id));
-    const first = this.isComplete ? [] : [response];
+  /** Handles `complete`: connections that the server did not send on this stream are deleted. */
+  private finishInitialStatus(response: WatchConnectionStatusResponse): WatchConnectionStatusResponse[] {
+    const deletedIds = this.changes.ids().filter((id) => !this.seenOnStream.has(id));
+    for (const id of deletedIds) this.changes.forget(id);
+    const deletions = deletedIds.map((connectionId) => ({
+      connectionId,
+      status: undefined,
+      deleted: true,
+      complete: false,
+    }));
+    // The caller receives `complete` only once, not after each reconnect.
+    if (this.isComplete) return deletions;
     this.isComplete = true;
-    return [...gone.map((connectionId) => ({ connectionId, status: undefined, deleted: true, complete: false })), ...first];
+    return [...deletions, response];
   }
 }

@@ -1,24 +1,31 @@
 import type { PlantroomError } from '../plantroomError';
 
-/** What a watch may have of its own. */
+/** The options of a watch. */
 export interface LinkOptions {
-  /** Ends the watch; it fails with `CANCELLED`. */
+  /** Cancels the watch, which then fails with `CANCELLED`. */
   readonly signal?: AbortSignal;
-  /** Before the link is opened again, in whole milliseconds; each further pause is twice as long, by up to half shorter at random. 500 unless said. */
+  /**
+   * The pause before the stream is reopened, in whole milliseconds, 1 to 2,147,483,647. Each further pause is twice as
+   * long; each is shortened at random by up to half. Default: 500.
+   */
   readonly firstPauseMs?: number;
-  /** The longest pause, in milliseconds. 30,000 unless said. */
+  /** The maximum pause, in whole milliseconds, 1 to 2,147,483,647. Default: 30,000. */
   readonly longestPauseMs?: number;
-  /** How long the server may be away, in milliseconds, before the watch fails with the error of the last attempt. Unless said it goes on trying for ever: give onLost to hear of it. */
+  /**
+   * How long the server may be unreachable, in milliseconds, 0 or more, before the watch fails with the error of the
+   * last attempt. Default: it retries indefinitely; set onLost to be informed.
+   */
   readonly giveUpAfterMs?: number;
-  /** Told of each lost link, and how long is waited before the next attempt, in milliseconds. */
+  /** Called when a stream is lost, with the error and the pause before the next attempt in milliseconds. */
   readonly onLost?: (error: PlantroomError, pauseMs: number) => void;
 }
 
-/** What a watch may have that can be resumed. */
+/** The options of a watch that can be resumed. */
 export interface WatchOptions extends LinkOptions {
   /**
-   * Told where to resume once everything before that was handled: when the loop asks for the next item. It is waited for. Keep the token, and give the
-   * newest one as `resumeToken` of the request after a restart of your program: what came meanwhile is not missed, and the last items may come once more.
+   * Called with the token to resume from, after everything before it was processed, that is, when the loop requests the
+   * next item. The watch awaits it. Store the newest token, and set it as `resumeToken` of the request after a restart
+   * of your program: nothing is missed, and the last items may be repeated.
    */
   readonly onResumeToken?: (resumeToken: string) => void | Promise<void>;
 }

@@ -1,25 +1,29 @@
 import { stringify } from './intrinsics';
-import { show } from './show';
+import { formatValue } from './formatValue';
 
-const LONGEST_LINE = 8192;
+const MAX_LINE_LENGTH = 8192;
 
-/** Takes a line as JSON text, in which every character comes through the wall, or counts one that is lost when called with none. Answers whether it takes more. */
+/**
+ * The host's log. Receives a line as JSON text, in which every character passes to the host unchanged, or no argument
+ * to count a discarded line. Returns whether it has space for more lines.
+ */
 export type LogSink = (line?: string) => boolean;
 
-/** `console` of the scripts: one line a call, until the sink is full. */
+/** Creates the `console` of the scripts. Each call writes one line, until the sink is full. */
 export function makeConsole(sink: LogSink): Record<string, (...values: unknown[]) => void> {
-  let open = true;
+  let hasSpace = true;
   const write = (...values: unknown[]): void => {
-    if (!open) {
-      sink();
+    if (!hasSpace) {
+      sink(); // counts a discarded line
       return;
     }
     let line = '';
-    for (let at = 0; at < values.length && line.length <= LONGEST_LINE; at += 1) line += (at === 0 ? '' : ' ') + show(values[at], LONGEST_LINE);
-    open = sink(stringify(line));
+    for (let index = 0; index < values.length && line.length <= MAX_LINE_LENGTH; index += 1)
+      line += (index === 0 ? '' : ' ') + formatValue(values[index], MAX_LINE_LENGTH);
+    hasSpace = sink(stringify(line));
   };
-  const assert = (holds?: unknown, ...values: unknown[]): void => {
-    if (!holds) write(values.length === 0 ? 'Assertion failed' : 'Assertion failed:', ...values);
+  const assert = (condition?: unknown, ...values: unknown[]): void => {
+    if (!condition) write(values.length === 0 ? 'Assertion failed' : 'Assertion failed:', ...values);
   };
   return { log: write, info: write, warn: write, error: write, debug: write, table: write, trace: write, assert };
 }

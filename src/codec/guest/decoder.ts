@@ -1,39 +1,66 @@
-import type { DecoderInput, Found } from '../guestWords';
-import type { Call } from './call';
-import { entryPoint } from './entryPoint';
-import { parse, Time } from './intrinsics';
-import { readData, readDecoded, wrongData, wrongDecoded } from './readData';
+import type { DecoderInput, ScriptDefinitions } from '../sandboxProtocol';
+import type { EntryPointCall } from './entryPointCall';
+import { findEntryPoint } from './entryPoint';
+import { OriginalDate, parse } from './intrinsics';
+import {
+  formatUnusableDecoderResult,
+  formatUnusableLegacyResult,
+  readDecoderResult,
+  readLegacyDecoderResult,
+} from './decoderResult';
 
-const NEVER_SETTLED = 'a promise that is never settled';
+const UNSETTLED_PROMISE = 'a promise that is never settled';
 
-/** The call of the script's decoder for uplinks; undefined: it has none. `text` is the JSON text of a DecoderInput. */
-export function uplinkDecoderCall(found: Found, text: string): Call | undefined {
-  const input = parse(text) as DecoderInput;
-  return inNewForm('decodeUplink', found, input) ?? inOlderForm(found, input);
+/**
+ * Prepares the call of the script's uplink decoder: `decodeUplink`, else one of the older forms. Returns undefined if
+ * it has none. `input` is the JSON text of a DecoderInput.
+ */
+export function findUplinkDecoderCall(definitions: ScriptDefinitions, input: string): EntryPointCall | undefined {
+  const decoderInput = parse(input) as DecoderInput;
+  return createCall('decodeUplink', definitions, decoderInput) ?? createLegacyCall(definitions, decoderInput);
 }
 
-/** The same for downlinks, which have no older forms. */
-export function downlinkDecoderCall(found: Found, text: string): Call | undefined {
-  return inNewForm('decodeDownlink', found, parse(text) as DecoderInput);
+/** Prepares the call of the script's downlink decoder, for which there are no older forms. */
+export function findDownlinkDecoderCall(definitions: ScriptDefinitions, input: string): EntryPointCall | undefined {
+  return createCall('decodeDownlink', definitions, parse(input) as DecoderInput);
 }
 
-function inNewForm(name: 'decodeUplink' | 'decodeDownlink', found: Found, input: DecoderInput): Call | undefined {
-  const decode = entryPoint(name, found);
-  return decode && { run: () => decode(withTime(input)), read: readDecoded, unsettled: () => wrongDecoded(NEVER_SETTLED) };
+/** Prepares the call of a decoder in the current form, which returns an object with `data`. */
+function createCall(
+  name: 'decodeUplink' | 'decodeDownlink',
+  definitions: ScriptDefinitions,
+  input: DecoderInput,
+): EntryPointCall | undefined {
+  const decode = findEntryPoint(name, definitions);
+  return (
+    decode && {
+      run: () => decode(withDate(input)),
+      read: readDecoderResult,
+      formatUnsettled: () => formatUnusableDecoderResult(UNSETTLED_PROMISE),
+    }
+  );
 }
 
-function inOlderForm(found: Found, input: DecoderInput): Call | undefined {
-  const run = chosen(found, input);
-  return run && { run, read: readData, unsettled: () => wrongData(NEVER_SETTLED) };
+/** Prepares the call of a decoder in an older form, which returns the data itself. */
+function createLegacyCall(definitions: ScriptDefinitions, input: DecoderInput): EntryPointCall | undefined {
+  const run = bindLegacyDecoder(definitions, input);
+  return (
+    run && { run, read: readLegacyDecoderResult, formatUnsettled: () => formatUnusableLegacyResult(UNSETTLED_PROMISE) }
+  );
 }
 
-function chosen(found: Found, { bytes, fPort, variables }: DecoderInput): (() => unknown) | undefined {
-  const decode = entryPoint('Decode', found);
+/** Binds the older forms to their arguments: `Decode(fPort, bytes, variables)`, else `Decoder(bytes, fPort)`. */
+function bindLegacyDecoder(
+  definitions: ScriptDefinitions,
+  { bytes, fPort, variables }: DecoderInput,
+): (() => unknown) | undefined {
+  const decode = findEntryPoint('Decode', definitions);
   if (decode) return () => decode(fPort, bytes, variables);
-  const decoder = entryPoint('Decoder', found);
+  const decoder = findEntryPoint('Decoder', definitions);
   return decoder && (() => decoder(bytes, fPort));
 }
 
-function withTime(input: DecoderInput): object {
-  return input.recvTime === undefined ? input : { ...input, recvTime: new Time(input.recvTime) };
+/** Replaces `recvTime`, which is Unix milliseconds in JSON, by the Date that scripts expect. */
+function withDate(input: DecoderInput): object {
+  return input.recvTime === undefined ? input : { ...input, recvTime: new OriginalDate(input.recvTime) };
 }

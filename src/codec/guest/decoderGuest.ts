@@ -1,7 +1,8 @@
-import { downlinkDecoderCall, uplinkDecoderCall } from './decoder';
-import { type CallFinder, layGuest } from './guest';
+import { findDownlinkDecoderCall, findUplinkDecoderCall } from './decoder';
+import { type CallFinder, installGuest } from './guest';
 
-/** What it runs. Exported, because the bundle is smaller for a module with exports. */
-export const callOf: CallFinder = (role, found, input) => (role === 'downlinkDecoder' ? downlinkDecoderCall : uplinkDecoderCall)(found, input);
+/** The decoders that this bundle runs. Exported only because the bundle is smaller for a module with exports. */
+export const findCall: CallFinder = (role, definitions, input) =>
+  (role === 'downlinkDecoder' ? findDownlinkDecoderCall : findUplinkDecoderCall)(definitions, input);
 
-layGuest(callOf);
+installGuest(findCall);

@@ -1,4 +1,5 @@
-/** Makes globals of the scripts, as a script may declare, replace and delete them. */
+/** Defines globals as a script would: it may redeclare, replace and delete them. */
 export function define(globals: Readonly<Record<string, unknown>>): void {
-  for (const [name, value] of Object.entries(globals)) Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
+  for (const [name, value] of Object.entries(globals))
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
 }

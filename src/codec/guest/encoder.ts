@@ -1,21 +1,28 @@
-import type { EncoderInput, Found } from '../guestWords';
-import type { Call } from './call';
-import { entryPoint } from './entryPoint';
+import type { EncoderInput, ScriptDefinitions } from '../sandboxProtocol';
+import type { EntryPointCall } from './entryPointCall';
+import { findEntryPoint } from './entryPoint';
 import { parse } from './intrinsics';
-import { readBytes, wrongBytes } from './readBytes';
+import { formatUnusableEncoderResult, readEncoderResult } from './encoderResult';
 
-/** The call of the script's encoder; undefined: it has none. `input` is the JSON text of an EncoderInput. */
-export function encoderCall(found: Found, input: string): Call | undefined {
-  const run = chosen(found, parse(input) as EncoderInput);
-  return run && { run, read: readBytes, unsettled: () => wrongBytes('a promise that is never settled') };
+/** Prepares the call of the script's encoder; undefined if it has none. `input` is the JSON text of an EncoderInput. */
+export function findEncoderCall(definitions: ScriptDefinitions, input: string): EntryPointCall | undefined {
+  const run = bindEncoder(definitions, parse(input) as EncoderInput);
+  return (
+    run && {
+      run,
+      read: readEncoderResult,
+      formatUnsettled: () => formatUnusableEncoderResult('a promise that is never settled'),
+    }
+  );
 }
 
-/** The encoder to call, in its own form: the new one, else the older ones. */
-function chosen(found: Found, { data, fPort, variables }: EncoderInput): (() => unknown) | undefined {
-  const encodeDownlink = entryPoint('encodeDownlink', found);
-  if (encodeDownlink) return () => encodeDownlink(fPort === undefined ? { data, variables } : { data, fPort, variables });
-  const encode = entryPoint('Encode', found);
+/** Binds the encoder to the arguments of its form: `encodeDownlink`, else the older `Encode` or `Encoder`. */
+function bindEncoder(definitions: ScriptDefinitions, input: EncoderInput): (() => unknown) | undefined {
+  const { data, fPort, variables } = input;
+  const encodeDownlink = findEntryPoint('encodeDownlink', definitions);
+  if (encodeDownlink) return () => encodeDownlink(input);
+  const encode = findEntryPoint('Encode', definitions);
   if (encode) return () => encode(fPort, data, variables);
-  const encoder = entryPoint('Encoder', found);
+  const encoder = findEntryPoint('Encoder', definitions);
   return encoder && (() => encoder(data, fPort));
 }

@@ -1,7 +1,7 @@
-import { encoderCall } from './encoder';
-import { type CallFinder, layGuest } from './guest';
+import { findEncoderCall } from './encoder';
+import { type CallFinder, installGuest } from './guest';
 
-/** What it runs. Exported, because the bundle is smaller for a module with exports. */
-export const callOf: CallFinder = (_role, found, input) => encoderCall(found, input);
+/** The encoders that this bundle runs. Exported only because the bundle is smaller for a module with exports. */
+export const findCall: CallFinder = (_role, definitions, input) => findEncoderCall(definitions, input);
 
-layGuest(callOf);
+installGuest(findCall);

@@ -1,20 +1,25 @@
-import type { Found } from '../guestWords';
+import type { ScriptDefinitions } from '../sandboxProtocol';
 import type { EntryPoint } from '../roles';
 import { isClass } from './intrinsics';
 
-/** A function of the script's. */
+/** A function of the script. */
 export type EntryFunction = (...values: readonly unknown[]) => unknown;
 
-/** The script's function of a name: a global, else what it exported, also as the default of a module. Classes are none. */
-export function entryPoint(name: EntryPoint, found: Found): EntryFunction | undefined {
-  const global = found[name];
+/**
+ * Finds the script's function with this name: a global, a member of `module.exports`, or a member of its `default`.
+ * Classes are ignored, because they cannot be called.
+ */
+export function findEntryPoint(name: EntryPoint, definitions: ScriptDefinitions): EntryFunction | undefined {
+  const global = definitions[name];
   if (isFunction(global)) return global;
-  const { exports } = found;
-  return exportedAs(name, exports) ?? (isObject(exports) ? exportedAs(name, exports.default) : undefined);
+  const { exports } = definitions;
+  return (
+    findExportedFunction(name, exports) ?? (isObject(exports) ? findExportedFunction(name, exports.default) : undefined)
+  );
 }
 
-/** A member of what was exported, or that itself if it is a function of this name. */
-function exportedAs(name: EntryPoint, exported: unknown): EntryFunction | undefined {
+/** Finds a member of the exported value, or returns the value itself if it is a function with this name. */
+function findExportedFunction(name: EntryPoint, exported: unknown): EntryFunction | undefined {
   if (!isObject(exported)) return undefined;
   const member = exported[name];
   if (isFunction(member)) return member;
@@ -25,6 +30,7 @@ function isFunction(value: unknown): value is EntryFunction {
   return typeof value === 'function' && !isClass(value as EntryFunction);
 }
 
+/** Whether the value can have members, which is also true for a function. */
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }

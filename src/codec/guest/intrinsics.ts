@@ -1,52 +1,63 @@
 /**
- * The engine's own functions, kept before the user's script can replace them. Whatever runs after that script uses these and syntax
- * only: no methods of values, no iteration, no destructuring of lists, no writing to lists, and no template texts, for which this
- * engine calls String.prototype.concat. So no script can cheat what reads it.
+ * The engine's own functions, saved before the user's script can replace them. Code that runs after that script uses
+ * only these and plain syntax: no methods of values, no iteration, no array destructuring, no writes to arrays, and no
+ * template literals, for which this engine calls String.prototype.concat. So a script cannot change how its result is
+ * read.
  */
 export const stringify = JSON.stringify;
 export const parse = JSON.parse;
-export const Time = Date;
+export const OriginalDate = Date;
 export const isArray = Array.isArray;
 export const toText = String;
 export const isInteger = Number.isInteger;
-export const namesOf = Object.keys;
+export const objectKeys = Object.keys;
 
 type Method = (this: unknown, ...values: never[]) => unknown;
-const method = (owner: object, name: string): Method => Reflect.get(owner, name) as Method;
-const getter = (owner: object, name: string | symbol): Method => Reflect.getOwnPropertyDescriptor(owner, name)?.get as Method;
 
+const getMethod = (owner: object, name: string): Method => Reflect.get(owner, name) as Method;
+const getGetter = (owner: object, name: string | symbol): Method =>
+  Reflect.getOwnPropertyDescriptor(owner, name)?.get as Method;
+// The methods are called as `apply(method, thisValue, arguments)`, which does not look up anything in the value.
 const { apply } = Reflect;
-const cutText = method(String.prototype, 'slice');
-const tagOf = method(Object.prototype, 'toString');
-const sourceOf = method(Function.prototype, 'toString');
-const typedArray = Reflect.getPrototypeOf(Uint8Array.prototype) as object;
-const typedArrayName = getter(typedArray, Symbol.toStringTag);
-const typedArrayLength = getter(typedArray, 'length');
-const subscribe = method(Promise.prototype, 'then');
+const stringSlice = getMethod(String.prototype, 'slice');
+const objectToString = getMethod(Object.prototype, 'toString');
+const functionToString = getMethod(Function.prototype, 'toString');
+const typedArrayPrototype = Reflect.getPrototypeOf(Uint8Array.prototype) as object;
+const typedArrayName = getGetter(typedArrayPrototype, Symbol.toStringTag);
+const typedArrayLength = getGetter(typedArrayPrototype, 'length');
+const promiseThen = getMethod(Promise.prototype, 'then');
 
-/** The first `length` characters. */
-export const cut = (text: string, length: number): string => apply(cutText, text, [0, length]);
+/** Returns the first `length` characters. */
+export const truncate = (text: string, length: number): string => apply(stringSlice, text, [0, length]);
 
-/** The parts as one text. */
-export function glue(...parts: readonly string[]): string {
+/** Joins the parts to one string. */
+export function concat(...parts: readonly string[]): string {
   let text = '';
-  for (let at = 0; at < parts.length; at += 1) text += parts[at];
+  for (let index = 0; index < parts.length; index += 1) text += parts[index];
   return text;
 }
 
-/** Whether a value really is a typed array, whatever it says of itself. */
+/** Whether a value is a typed array for the engine. A script cannot imitate one. */
 export const isTypedArray = (value: unknown): value is Uint8Array => apply(typedArrayName, value, []) !== undefined;
 
-/** Its true length. */
-export const lengthOfTypedArray = (array: Uint8Array): number => apply(typedArrayLength, array, []) as number;
+/** Returns the length that the engine knows, even if the script redefined `length`. */
+export const getTypedArrayLength = (array: Uint8Array): number => apply(typedArrayLength, array, []) as number;
 
-/** Whether a value calls itself an error, as the engine sees it. */
-export const isError = (value: unknown): boolean => apply(tagOf, value, []) === '[object Error]';
+/** Whether Object.prototype.toString names a value an error. A script can imitate one with Symbol.toStringTag. */
+export const isError = (value: unknown): boolean => apply(objectToString, value, []) === '[object Error]';
 
-/** Whether a function is a class, which cannot be called. */
-export const isClass = (value: (...values: readonly never[]) => unknown): boolean => cut(apply(sourceOf, value, []) as string, 5) === 'class';
+/** Whether a function is a class, which cannot be called without `new`. */
+export const isClass = (value: (...values: readonly never[]) => unknown): boolean =>
+  truncate(apply(functionToString, value, []) as string, 5) === 'class';
 
-/** Calls back once a promise is settled. Throws what the script's own `constructor` of the promise throws, and if it is no promise. */
-export function whenSettled(promise: unknown, kept: (value: unknown) => void, broken: (reason: unknown) => void): void {
-  apply(subscribe, promise, [kept, broken]);
+/**
+ * Calls one of the callbacks when a promise is settled. Throws if the value is not a promise, and whatever the
+ * `constructor` property of the promise throws, which the script can define.
+ */
+export function whenSettled(
+  promise: unknown,
+  onFulfilled: (value: unknown) => void,
+  onRejected: (reason: unknown) => void,
+): void {
+  apply(promiseThen, promise, [onFulfilled, onRejected]);
 }

@@ -1,6 +1,9 @@
 import { define } from './define';
 
-/** `require` of the scripts: published codecs ask it for `Buffer`, which is laid before. Exported, because the bundle is smaller for a module with exports. */
+/**
+ * `require` for published codecs, which load `Buffer` with it. The buffer prelude must be evaluated before this one.
+ * Exported only because the bundle is smaller for a module with exports.
+ */
 export const requireGlobals = { require: makeRequire((globalThis as { Buffer?: unknown }).Buffer) };
 
 function makeRequire(Buffer: unknown): (name: unknown) => unknown {

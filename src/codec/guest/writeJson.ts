@@ -1,89 +1,109 @@
-import type { GuestProblem } from '../guestWords';
-import { glue, isArray, stringify } from './intrinsics';
-import { name, show } from './show';
+import type { GuestProblem } from '../sandboxProtocol';
+import { concat, isArray, stringify } from './intrinsics';
+import { describeValue, formatValue } from './formatValue';
 
-// Every character takes a byte or more.
-const MOST_CHARACTERS = 65_536;
-const MOST_LEVELS = 32;
+// Compared with the number of characters: each takes at least one byte. The host checks the exact number of bytes.
+const MAX_BYTES = 65_536;
+const MAX_DEPTH = 32;
 const TOO_LARGE: GuestProblem = { code: 'too_large', message: 'data is larger than 65536 bytes as JSON; return less' };
 const TOO_DEEP: GuestProblem = { code: 'bad_output', message: 'data is nested deeper than 32 levels; make it flatter' };
 
-/** What came of it: the text, undefined where JSON knows nothing to write; or why it was refused. */
-export interface Written {
+/** The JSON text (undefined if JSON.stringify returns undefined), or why the value cannot be written. */
+export interface JsonOrProblem {
   readonly text: string | undefined;
-  readonly refusal: GuestProblem | undefined;
+  readonly problem: GuestProblem | undefined;
 }
 
-/** An object or list that is being written, within others. */
-interface Level {
+/** An object or list that is being written. */
+interface Container {
   readonly value: unknown;
   readonly isList: boolean;
+  /** Its key in the parent. */
   readonly key: string;
   readonly depth: number;
-  readonly up: Level | undefined;
+  readonly parent: Container | undefined;
 }
 
 /**
- * Writes a value as JSON.stringify does, and gives up as soon as it is too large, too deep or without end: the engine itself goes on as long
- * as there is memory, and is not to be stopped while it does. Throws what the script's own getters and toJSON throw.
+ * Writes a value like JSON.stringify, but stops as soon as it is too large, too deep or circular: the engine itself
+ * continues until the memory is used up, and cannot be interrupted while it does. Throws what the script's own getters
+ * and toJSON methods throw.
  */
-export function writeJson(data: object): Written {
-  let within: Level | undefined;
-  let room = MOST_CHARACTERS;
-  let refusal: GuestProblem | undefined;
+export function writeJson(data: object): JsonOrProblem {
+  let container: Container | undefined;
+  let remainingCharacters = MAX_BYTES;
+  let problem: GuestProblem | undefined;
 
-  /** Called for every value before it is written; `this` is the object or list that holds it. */
-  function check(this: unknown, key: string, value: unknown): unknown {
-    while (within !== undefined && within.value !== this) within = within.up;
-    if (isLeftOut(value, within)) return value;
-    room -= leastLength(key, value, within);
-    refusal = room < 0 ? TOO_LARGE : problemOf(key, value, within);
-    if (refusal) throw refusal; // past the engine, to the catch below
-    if (typeof value === 'object' && value !== null) within = { value, isList: isArray(value), key, depth: depthIn(within), up: within };
+  /**
+   * The replacer of JSON.stringify, which calls it for each value before it writes it. `this` is the object or list
+   * that holds the value, so containers that are complete can be recognized and left.
+   */
+  function checkBeforeWriting(this: unknown, key: string, value: unknown): unknown {
+    while (container !== undefined && container.value !== this) container = container.parent;
+    if (isOmitted(value, container)) return value;
+    remainingCharacters -= getMinLength(key, value, container);
+    problem = remainingCharacters < 0 ? TOO_LARGE : findProblem(key, value, container);
+    if (problem) throw problem; // stops JSON.stringify; caught below
+    if (typeof value === 'object' && value !== null)
+      container = { value, isList: isArray(value), key, depth: getDepth(container), parent: container };
     return value;
   }
 
   try {
-    return { text: stringify(data, check), refusal };
+    return { text: stringify(data, checkBeforeWriting), problem };
   } catch (thrown) {
-    if (refusal === undefined) throw thrown;
-    return { text: undefined, refusal };
+    if (problem === undefined) throw thrown;
+    return { text: undefined, problem };
   }
 }
 
-/** Why a value cannot be written where it stands. */
-function problemOf(key: string, value: unknown, within: Level | undefined): GuestProblem | undefined {
-  if (depthIn(within) > MOST_LEVELS) return TOO_DEEP;
-  if (typeof value === 'bigint') return wrongAt(key, within, glue(' is ', name(value), '; JSON has no such numbers: return Number(...) of it'));
-  return typeof value === 'object' && value !== null && isWithin(value, within) ? wrongAt(key, within, ' is an object that holds it; return no circles') : undefined;
+/** Returns why a value cannot be written at its position; undefined if it can. */
+function findProblem(key: string, value: unknown, container: Container | undefined): GuestProblem | undefined {
+  if (getDepth(container) > MAX_DEPTH) return TOO_DEEP;
+  if (typeof value === 'bigint')
+    return createProblemAt(
+      key,
+      container,
+      concat(' is ', describeValue(value), '; JSON has no such numbers: return Number(...) of it'),
+    );
+  return typeof value === 'object' && value !== null && isCircular(value, container)
+    ? createProblemAt(key, container, ' is an object that holds it; return no circles')
+    : undefined;
 }
 
-function wrongAt(key: string, within: Level | undefined, what: string): GuestProblem {
-  return { code: 'bad_output', message: glue(pathTo(key, within), what) };
+function createProblemAt(key: string, container: Container | undefined, text: string): GuestProblem {
+  return { code: 'bad_output', message: concat(formatPath(key, container), text) };
 }
 
-function depthIn(within: Level | undefined): number {
-  return within === undefined ? 1 : within.depth + 1;
+/** Returns the depth of a value in the container. The outermost value has depth 1. */
+function getDepth(container: Container | undefined): number {
+  return container === undefined ? 1 : container.depth + 1;
 }
 
-/** Whether JSON leaves a value out. In a list it is null. */
-function isLeftOut(value: unknown, within: Level | undefined): boolean {
-  return (value === undefined || typeof value === 'function' || typeof value === 'symbol') && within?.isList !== true;
+/** Whether JSON.stringify omits the value. In a list it writes null instead. */
+function isOmitted(value: unknown, container: Container | undefined): boolean {
+  return (
+    (value === undefined || typeof value === 'function' || typeof value === 'symbol') && container?.isList !== true
+  );
 }
 
-/** How many characters a value takes at least, less those of what it holds. */
-function leastLength(key: string, value: unknown, within: Level | undefined): number {
-  const keyLength = within === undefined || within.isList ? 0 : key.length + 3;
-  return keyLength + (typeof value === 'string' ? value.length + 2 : 1);
+/** Returns a lower bound of the characters that a value and its key take, without the values inside it. */
+function getMinLength(key: string, value: unknown, container: Container | undefined): number {
+  const keyLength = container === undefined || container.isList ? 0 : key.length + 3; // two quotes and a colon
+  return keyLength + (typeof value === 'string' ? value.length + 2 : 1); // a string has two quotes
 }
 
-function isWithin(value: object, within: Level | undefined): boolean {
-  for (let level = within; level !== undefined; level = level.up) if (level.value === value) return true;
+/** Whether the value is one of the containers around it. */
+function isCircular(value: object, container: Container | undefined): boolean {
+  for (let outer = container; outer !== undefined; outer = outer.parent) if (outer.value === value) return true;
   return false;
 }
 
-function pathTo(key: string, within: Level | undefined): string {
-  if (within === undefined) return 'data';
-  const shown = show(key, 40);
-  return within.isList ? glue(pathTo(within.key, within.up), '[', shown, ']') : glue(pathTo(within.key, within.up), '.', shown);
+/** Formats the position of a value, for example `data.readings[3].name`. */
+function formatPath(key: string, container: Container | undefined): string {
+  if (container === undefined) return 'data';
+  const shownKey = formatValue(key, 40);
+  return container.isList
+    ? concat(formatPath(container.key, container.parent), '[', shownKey, ']')
+    : concat(formatPath(container.key, container.parent), '.', shownKey);
 }

@@ -1,27 +1,62 @@
 import variant from '@jitl/quickjs-wasmfile-release-sync';
-import { newQuickJSWASMModuleFromVariant, newVariant, type QuickJSWASMModule } from 'quickjs-emscripten-core';
+import {
+  newQuickJSWASMModuleFromVariant,
+  newVariant,
+  type QuickJSHandle,
+  type QuickJSWASMModule,
+} from 'quickjs-emscripten-core';
+import { EngineMemory, findHeapEndAddress } from './engineMemory';
 
-const PAGE = 65_536;
-const FIRST_PAGES = 256;
-const MOST_PAGES = 512;
+const PAGE_BYTES = 65_536;
+const INITIAL_PAGES = 256;
+const MAX_MEMORY_PAGES = 512;
 
-/** The script engine with a memory of its own: 16 MiB, at most 32 MiB, whatever a script does. */
+/** The script engine with its own memory: 16 MiB at the start, at most 32 MiB. */
 export interface Engine {
   readonly quickjs: QuickJSWASMModule;
-  /** Whether a script took more than the first 16 MiB. */
-  memoryHasGrown(): boolean;
-  /** Whether it took all there is. */
-  memoryIsFull(): boolean;
+  readonly memory: EngineMemory;
+  /** Whether a script used more than the first 16 MiB. */
+  hasMemoryGrown(): boolean;
+  /** Whether it used all of its memory. */
+  isMemoryFull(): boolean;
 }
 
-/** Starts an engine from its compiled module. */
-export async function startEngine(module: WebAssembly.Module): Promise<Engine> {
-  const memory = new WebAssembly.Memory({ initial: FIRST_PAGES, maximum: MOST_PAGES });
-  const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(variant, { wasmModule: module, wasmMemory: memory }));
-  return {
-    quickjs,
-    memoryHasGrown: () => memory.buffer.byteLength > FIRST_PAGES * PAGE,
-    // The engine grows in steps, so the last one that did not fit may have been large.
-    memoryIsFull: () => memory.buffer.byteLength > 0.9 * MOST_PAGES * PAGE,
-  };
+/** Starts engines. */
+export class EngineFactory {
+  private constructor(
+    private readonly module: WebAssembly.Module,
+    private readonly heapEndAddress: number,
+  ) {}
+
+  /** `module`: the compiled engine. Throws if the memory of that build is laid out in an unknown way. */
+  static async create(module: WebAssembly.Module): Promise<EngineFactory> {
+    const memory = createMemory();
+    const runtime = (await startQuickJs(module, memory)).newRuntime();
+    const context = runtime.newContext();
+    const blocks: QuickJSHandle[] = [];
+    const heapEndAddress = findHeapEndAddress(memory, {
+      allocate: (bytes) => void blocks.push(context.newArrayBuffer(new ArrayBuffer(bytes))),
+      free: () => blocks.forEach((block) => block.dispose()),
+    });
+    return new EngineFactory(module, heapEndAddress);
+  }
+
+  /** Starts an engine with its own memory. */
+  async start(): Promise<Engine> {
+    const memory = createMemory();
+    return {
+      quickjs: await startQuickJs(this.module, memory),
+      memory: new EngineMemory(memory, this.heapEndAddress),
+      hasMemoryGrown: () => memory.buffer.byteLength > INITIAL_PAGES * PAGE_BYTES,
+      // The engine grows in steps, so the last failed step may have been large.
+      isMemoryFull: () => memory.buffer.byteLength > 0.9 * MAX_MEMORY_PAGES * PAGE_BYTES,
+    };
+  }
+}
+
+const createMemory = (): WebAssembly.Memory =>
+  new WebAssembly.Memory({ initial: INITIAL_PAGES, maximum: MAX_MEMORY_PAGES });
+
+async function startQuickJs(module: WebAssembly.Module, memory: WebAssembly.Memory): Promise<QuickJSWASMModule> {
+  return await newQuickJSWASMModuleFromVariant(newVariant(variant, { wasmModule: module, wasmMemory: memory }));
 }

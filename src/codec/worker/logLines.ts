@@ -1,43 +1,55 @@
-const MOST_LINES = 100;
-const MOST_BYTES = 8192;
+const MAX_LINES = 100;
+const MAX_LOG_BYTES = 8192;
 
-/** Lines that a script wrote, bounded: 100 of them and 8 KiB in all. */
+/** The log lines of a script, at most 100 lines and 8 KiB in total. */
 export class LogLines {
-  private readonly kept: string[] = [];
-  private room = MOST_BYTES;
-  private lost = 0;
-  private shortened = false;
+  private readonly lines: string[] = [];
+  private remainingBytes = MAX_LOG_BYTES;
+  private lostLines = 0;
+  private isLastLineCut = false;
 
-  /** Adds a line, or counts a lost one when called with none. Answers whether there is room for more. */
+  /** Adds a line, or counts a lost one if called without a line. Returns whether there is space for more. */
   add(line: string | undefined): boolean {
-    if (line === undefined || !this.open) {
-      this.lost += 1;
+    if (line === undefined || !this.hasSpace) {
+      this.lostLines += 1;
       return false;
     }
-    const fitting = fit(line, this.room);
-    this.shortened = fitting !== line;
-    this.kept.push(fitting);
-    this.room -= this.shortened ? this.room : Buffer.byteLength(line);
-    return this.open;
+    const storedLine = truncateToBytes(line, this.remainingBytes);
+    this.isLastLineCut = storedLine !== line;
+    this.lines.push(storedLine);
+    // A cut line uses up the space, even if a character that did not fit left some bytes over.
+    this.remainingBytes -= this.isLastLineCut ? this.remainingBytes : Buffer.byteLength(line);
+    return this.hasSpace;
   }
 
-  /** The lines, and one that says what was cut, if anything was. */
-  all(): readonly string[] {
-    if (this.lost === 0 && !this.shortened) return this.kept;
-    const cut = [this.shortened ? 'the end of the last line' : '', this.lost > 0 ? `${this.lost} more ${this.lost === 1 ? 'line' : 'lines'}` : ''];
-    return [...this.kept, `(cut: ${cut.filter((part) => part !== '').join(' and ')}; at most ${MOST_LINES} lines and ${MOST_BYTES} bytes are kept)`];
+  /** Returns a copy, to which lines can be added independently. */
+  copy(): LogLines {
+    return Object.assign(new LogLines(), this, { lines: [...this.lines] });
   }
 
-  private get open(): boolean {
-    return this.kept.length < MOST_LINES && this.room > 0;
+  /** The lines, followed by one that says what was cut, if anything was cut. */
+  list(): readonly string[] {
+    if (this.lostLines === 0 && !this.isLastLineCut) return this.lines;
+    const cutParts = [
+      this.isLastLineCut ? 'the end of the last line' : '',
+      this.lostLines > 0 ? `${this.lostLines} more ${this.lostLines === 1 ? 'line' : 'lines'}` : '',
+    ];
+    return [
+      ...this.lines,
+      `(cut: ${cutParts.filter((part) => part !== '').join(' and ')}; the maximum is ${MAX_LINES} lines and ${MAX_LOG_BYTES} bytes)`,
+    ];
+  }
+
+  private get hasSpace(): boolean {
+    return this.lines.length < MAX_LINES && this.remainingBytes > 0;
   }
 }
 
-/** The longest beginning that has at most so many bytes of UTF-8. */
-function fit(line: string, bytes: number): string {
-  const whole = Buffer.from(line);
-  if (whole.length <= bytes) return line;
-  let end = bytes;
-  while (end > 0 && ((whole[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return whole.toString('utf8', 0, end);
+/** Returns the longest prefix with at most `maxBytes` bytes of UTF-8. */
+function truncateToBytes(line: string, maxBytes: number): string {
+  const encoded = Buffer.from(line);
+  if (encoded.length <= maxBytes) return line;
+  let end = maxBytes;
+  while (end > 0 && ((encoded[end] ?? 0) & 0xc0) === 0x80) end -= 1; // not inside a character: 10xxxxxx continues one
+  return encoded.toString('utf8', 0, end);
 }

@@ -2,41 +2,43 @@ import type { JsonObject } from '../../kernel/jsonValue';
 import type { RunReport } from '../codecRun';
 import type { Role } from '../roles';
 import type { RunLimits } from '../runLimits';
-import type { Preludes } from './cellStock';
+import type { BootstrapScripts } from './sandboxPool';
 
-/** What a thread is started with. Files are read on the main thread, so that it works from inside a single binary too. */
+/** The start data of a thread. The main thread reads the files, so that this also works inside a single binary. */
 export interface WorkerStart {
   readonly engine: WebAssembly.Module;
-  readonly preludes: Preludes;
+  readonly preludes: BootstrapScripts;
   readonly limits: RunLimits;
 }
 
-/** One run, to the thread. */
-export interface Job {
+/** One run, sent to the thread. */
+export interface ScriptJob {
   readonly role: Role;
   readonly script: string;
   /** The JSON text of the role's input: an EncoderInput or a DecoderInput. */
   readonly input: string;
 }
 
-/** What came of it: `answer`, or `error`. */
+/** The outcome: `answer` or `error`. */
 export interface ScriptResult extends RunReport {
-  /** As of a GuestResult. */
+  /** See GuestResult. */
   readonly answer: JsonObject | undefined;
 }
 
-/** From the thread. `ready` is said after the start and after each answer, when the next clean context waits. */
-export type Report =
+/** Sent by the thread: once when it has started, and after each job. */
+export type WorkerReport = (
   | {
       readonly kind: 'ready';
-      /** The system's id of the thread, where it has one. */
-      readonly tid: number | undefined;
-      /** What the thread has computed so far, in milliseconds. */
-      readonly cpuMs: number;
+      /** The system's id of the thread, if it has one. */
+      readonly systemThreadId: number | undefined;
     }
   | {
       readonly kind: 'answer';
       readonly result: ScriptResult;
-      /** The engine may be damaged, or holds more memory than at its start: the thread wants to be thrown away. */
-      readonly spoiled: boolean;
-    };
+      /** The engine may be corrupt, or uses more memory than at its start: the thread must be replaced. */
+      readonly isCorrupted: boolean;
+    }
+) & {
+  /** The CPU time of the thread so far, in milliseconds. */
+  readonly cpuMs: number;
+};

@@ -1,62 +1,76 @@
-import { jsonProblem, type JsonObject } from '../../kernel/jsonValue';
+import { findJsonProblem, type JsonObject } from '../../kernel/jsonValue';
 import type { CodecError, CodecErrorCode } from '../codecRun';
-import type { GuestProblem } from '../guestWords';
+import type { GuestProblem } from '../sandboxProtocol';
 import { ENTRY_POINTS, type Role } from '../roles';
 
-const MOST_DATA_BYTES = 65_536;
+const MAX_DATA_BYTES = 65_536;
 
-/** What is particular to a role, on the host side. */
+/** The rules of a role, on the host side. */
 export interface RoleRules {
-  /** A script of ours that gives what a Found holds. */
-  readonly finder: string;
+  /** One of our scripts, which returns the ScriptDefinitions of the role. */
+  readonly entryPointScript: string;
   /** The error of a script that has no function for the role. */
-  readonly missing: CodecError;
-  /** The code of the errors that the script names itself. */
-  readonly ownErrors: CodecErrorCode;
-  /** Why an answer is of no use, if it is not. */
-  problemOf(answer: JsonObject): GuestProblem | undefined;
+  readonly missingFunctionError: CodecError;
+  /** The code of the errors that the script reports. */
+  readonly reportedErrorCode: CodecErrorCode;
+  /** Returns why a result is not usable; undefined if it is. */
+  findProblem(answer: JsonObject): GuestProblem | undefined;
 }
 
 const RULES: Readonly<Record<Role, RoleRules>> = {
   encoder: {
-    finder: finderOf('encoder'),
-    missing: missing('no_encoder', 'the script defines no encoder; define function encodeDownlink(input) that returns {bytes: [1, 2, 3]}'),
-    ownErrors: 'encoder_errors',
-    problemOf: () => undefined, // the guest has looked at every byte
+    entryPointScript: createEntryPointScript('encoder'),
+    missingFunctionError: createMissingFunctionError(
+      'no_encoder',
+      'the script defines no encoder: define function encodeDownlink(input) that returns {bytes: [1, 2, 3]}',
+    ),
+    reportedErrorCode: 'encoder_errors',
+    findProblem: () => undefined, // the guest has checked every byte
   },
   uplinkDecoder: {
-    finder: finderOf('uplinkDecoder'),
-    missing: missing('no_decoder', 'the script defines no decoder of uplinks; define function decodeUplink(input) that returns {data: {temperature: 21.5}}'),
-    ownErrors: 'decoder_errors',
-    problemOf: dataProblem,
+    entryPointScript: createEntryPointScript('uplinkDecoder'),
+    missingFunctionError: createMissingFunctionError(
+      'no_decoder',
+      'the script defines no uplink decoder: define function decodeUplink(input) that returns {data: {temperature: 21.5}}',
+    ),
+    reportedErrorCode: 'decoder_errors',
+    findProblem: findDataProblem,
   },
   downlinkDecoder: {
-    finder: finderOf('downlinkDecoder'),
-    missing: missing('no_decoder', 'the script defines no decoder of downlinks; define function decodeDownlink(input) that returns {data: {temperature: 21.5}}'),
-    ownErrors: 'decoder_errors',
-    problemOf: dataProblem,
+    entryPointScript: createEntryPointScript('downlinkDecoder'),
+    missingFunctionError: createMissingFunctionError(
+      'no_decoder',
+      'the script defines no downlink decoder: define function decodeDownlink(input) that returns {data: {temperature: 21.5}}',
+    ),
+    reportedErrorCode: 'decoder_errors',
+    findProblem: findDataProblem,
   },
 };
 
-/** What is particular to a role. */
-export function rulesOf(role: Role): RoleRules {
+/** The rules by role. */
+export function getRules(role: Role): RoleRules {
   return RULES[role];
 }
 
-// `typeof` finds what a script declared with const or class, too, which no property of globalThis shows.
-function finderOf(role: Role): string {
+/**
+ * Returns a script whose value is the ScriptDefinitions: the functions that the user's script defines for the role.
+ * `typeof` also finds what it declared with const or class, which is not a property of globalThis.
+ */
+function createEntryPointScript(role: Role): string {
   const names = ENTRY_POINTS[role].map((name) => `${name}: typeof ${name} === "function" ? ${name} : undefined`);
   return `({ ${names.join(', ')}, exports: typeof module === "object" && module !== null ? module.exports : undefined })`;
 }
 
-function missing(code: CodecErrorCode, message: string): CodecError {
+function createMissingFunctionError(code: CodecErrorCode, message: string): CodecError {
   return { code, message, lineNumber: undefined };
 }
 
-/** Why data cannot be kept as JSON. */
-function dataProblem(data: JsonObject): GuestProblem | undefined {
-  const problem = jsonProblem(data);
+/** Returns why data cannot be stored as JSON; undefined if it can. */
+function findDataProblem(data: JsonObject): GuestProblem | undefined {
+  const problem = findJsonProblem(data);
   if (problem !== undefined) return { code: 'bad_output', message: `data ${problem}` };
   const bytes = Buffer.byteLength(JSON.stringify(data));
-  return bytes > MOST_DATA_BYTES ? { code: 'too_large', message: `data has ${bytes} bytes as JSON; at most ${MOST_DATA_BYTES} are taken` } : undefined;
+  return bytes > MAX_DATA_BYTES
+    ? { code: 'too_large', message: `data has ${bytes} bytes as JSON: the maximum is ${MAX_DATA_BYTES}` }
+    : undefined;
 }

@@ -1,91 +1,150 @@
-import { cut } from '../../kernel/shortened';
+import { truncate } from '../../kernel/truncate';
 import type { CodecError } from '../codecRun';
-import type { GuestResult } from '../guestWords';
+import type { GuestResult } from '../sandboxProtocol';
 import type { RunLimits } from '../runLimits';
-import { GuestThrew, SCRIPT_FILE, type Cell } from './cell';
-import type { Engine } from './engine';
+import type { PreparedSandbox } from './preparedSandbox';
+import { SCRIPT_FILE } from './sandboxContext';
+import type { AcquiredSandbox } from './sandboxPool';
 import { LogLines } from './logLines';
-import type { Job, ScriptResult } from './messages';
-import { rulesOf, type RoleRules } from './roleRules';
-import { errorOf, timeout } from './scriptError';
-import { Stopwatch } from './stopwatch';
+import type { ScriptJob, ScriptResult } from './messages';
+import { getRules, type RoleRules } from './roleRules';
+import { createOutOfMemoryError, createScriptError, createTimeoutError } from './scriptError';
+import { CpuTimer } from './cpuTimer';
 
-const GRACE_MS = 20;
-const LONGEST_MESSAGE = 2000;
-const CUT_ROOM = 40;
+/** The CPU time for describing what a script threw, in addition to the script's own time. */
+const EXPLAIN_GRACE_MS = 20;
+const MAX_MESSAGE_LENGTH = 2000;
+/** The space that is reserved for the note at the end of a message that was cut. */
+const CUT_NOTE_LENGTH = 40;
 
-/** A run, and whether it may have left the engine unfit for another. */
-export interface Run {
+/** The result of a run, and whether the engine may be unfit for another one. */
+interface RunOutcome {
   readonly result: ScriptResult;
-  readonly spoiled: boolean;
+  readonly isCorrupted: boolean;
 }
 
-interface Tools {
-  readonly engine: Engine;
-  /** Used up by the run. */
-  readonly cell: Cell;
+interface RunEnvironment {
+  readonly acquired: AcquiredSandbox;
+  /** How often the engine has read the clock. */
+  readonly countClockReads: () => number;
   readonly limits: RunLimits;
 }
 
 type Outcome = Pick<ScriptResult, 'answer' | 'warnings' | 'error'>;
 
-/** Runs a script in a clean cell. Never throws for anything that a script does. */
-export function runScript(tools: Tools, job: Job): Run {
-  const { engine, cell, limits } = tools;
-  const watch = new Stopwatch(limits);
-  cell.limit(() => watch.isOver());
-  const state = { loaded: false };
+/** Runs a script in a sandbox whose memory is restored. Never throws for anything that a script does. */
+export function runScript(environment: RunEnvironment, job: ScriptJob): RunOutcome {
+  const { acquired, limits } = environment;
+  const { sandbox } = acquired;
+  const timer = new CpuTimer(limits, acquired.loaded?.cpuMs);
+  sandbox.context.setInterruptCheck(() => timer.shouldStop());
+  const progress = { isLoaded: acquired.loaded !== undefined }; // set by loadScript, and still readable after it threw
   let outcome: Outcome;
-  let broken = false;
   try {
-    outcome = runJob(cell, job, state);
+    if (!acquired.loaded) {
+      const isRepeatable = loadScript(environment, job.script, progress);
+      if (isRepeatable && !timer.shouldStop()) acquired.saveLoaded(timer.getCpuMs());
+    }
+    outcome = callFunction(sandbox, job);
   } catch (thrown) {
-    broken = !(thrown instanceof GuestThrew);
-    watch.allow(GRACE_MS);
-    outcome = failed(errorOf(thrown, { ...tools, script: job.script, loaded: state.loaded, stoppedBy: watch.stoppedBy }));
+    sandbox.context.recordThrown(thrown);
+    timer.grantGrace(EXPLAIN_GRACE_MS);
+    outcome = createErrorOutcome(
+      createScriptError(thrown, {
+        sandbox,
+        limits,
+        script: job.script,
+        isLoaded: progress.isLoaded,
+        stoppedBy: timer.stoppedBy,
+      }),
+    );
   }
-  const { stoppedBy } = watch;
-  if (stoppedBy && outcome.error?.code !== 'timeout') outcome = failed(timeout(stoppedBy, limits, undefined));
-  const executionTimeMs = Math.round(watch.elapsedMs() * 1000) / 1000;
-  return { result: { ...outcome, blameless: stoppedBy === 'machine', logs: cell.logs.all(), executionTimeMs }, spoiled: broken || engine.memoryHasGrown() };
+  const { stoppedBy } = timer;
+  // A script can end without an error although its time is over, for example with promise jobs that did not run.
+  if (stoppedBy && outcome.error?.code !== 'timeout')
+    outcome = createErrorOutcome(createTimeoutError(stoppedBy, limits, undefined));
+  const executionTimeMs = Math.round(timer.getElapsedMs() * 1000) / 1000; // rounded to microseconds
+  return {
+    result: { ...outcome, isServerFault: stoppedBy === 'machine', logs: sandbox.context.logs.list(), executionTimeMs },
+    isCorrupted: sandbox.isCorrupted(),
+  };
 }
 
-function runJob(cell: Cell, job: Job, state: { loaded: boolean }): Outcome {
-  const rules = rulesOf(job.role);
-  const [role, input] = [cell.text(job.role), cell.text(job.input)];
-  cell.evaluate(job.script, SCRIPT_FILE);
-  state.loaded = true;
-  cell.freeReserve();
-  cell.drain();
-  const found = cell.evaluate(rules.finder, 'plantroom.js');
-  if (!cell.isTrue(cell.ask('call', role, found, input))) return failed(rules.missing);
-  cell.drain();
-  return outcomeOf(JSON.parse(cell.textOf(cell.ask('read'))) as GuestResult, rules);
+/**
+ * Loads the script. Promise jobs run afterwards, because the script may be asynchronous. Returns whether the next run
+ * would load it in the same way: it has read neither the clock nor random numbers.
+ */
+function loadScript(
+  { acquired: { sandbox }, countClockReads }: RunEnvironment,
+  script: string,
+  progress: { isLoaded: boolean },
+): boolean {
+  const { context } = sandbox;
+  const readsBefore = countClockReads() + context.randomNumberCount;
+  context.evaluate(script, SCRIPT_FILE);
+  progress.isLoaded = true;
+  context.freeReserve('whenLoaded');
+  context.runPendingJobs();
+  return countClockReads() + context.randomNumberCount === readsBefore;
 }
 
-function outcomeOf({ answer, errors, ...result }: GuestResult, rules: RoleRules): Outcome {
-  const warnings = bounded(result.warnings);
-  const problem = result.problem ?? (answer && rules.problemOf(answer));
-  if (problem) return { ...failed({ ...problem, lineNumber: undefined }), warnings };
-  if (errors) return { ...failed({ code: rules.ownErrors, message: bounded(errors).join('; '), lineNumber: undefined }), warnings };
+/**
+ * Calls the function of the loaded script and reads the result through our guest code in the context. Promise jobs run
+ * after the call, because the function may be asynchronous.
+ */
+function callFunction({ context, engine }: PreparedSandbox, job: ScriptJob): Outcome {
+  // Without this check, the engine would write the input to its static data.
+  if (engine.isMemoryFull()) return createErrorOutcome(createOutOfMemoryError());
+  const rules = getRules(job.role);
+  const [role, input] = [context.createText(job.role), context.createText(job.input)];
+  const definitions = context.evaluate(rules.entryPointScript, 'plantroom.js');
+  if (!context.isTrue(context.callGuest('call', role, definitions, input)))
+    return createErrorOutcome(rules.missingFunctionError);
+  context.runPendingJobs();
+  return toOutcome(JSON.parse(context.readText(context.callGuest('read'))) as GuestResult, rules);
+}
+
+/** Converts the guest's result. Errors that the script reports itself do not discard its warnings. */
+function toOutcome({ answer, errors, ...result }: GuestResult, rules: RoleRules): Outcome {
+  const warnings = limitLines(result.warnings);
+  const problem = result.problem ?? (answer && rules.findProblem(answer));
+  if (problem) return { ...createErrorOutcome({ ...problem, lineNumber: undefined }), warnings };
+  if (errors)
+    return {
+      ...createErrorOutcome({
+        code: rules.reportedErrorCode,
+        message: limitLines(errors).join('; '),
+        lineNumber: undefined,
+      }),
+      warnings,
+    };
   return { answer, warnings, error: undefined };
 }
 
-/** The script's own lines, at most as many as of its log. */
-function bounded(lines: readonly string[]): readonly string[] {
-  const kept = new LogLines();
-  for (const line of lines) kept.add(line);
-  return kept.all();
+/** Limits the number and size of lines that a script returns, in the same way as the lines of its log. */
+function limitLines(lines: readonly string[]): readonly string[] {
+  const limited = new LogLines();
+  for (const line of lines) limited.add(line);
+  return limited.list();
 }
 
-function failed({ message, ...error }: CodecError): Outcome {
-  const clean = storable(message);
-  const more = clean.length - LONGEST_MESSAGE;
-  const said = more > 0 ? `${cut(clean, LONGEST_MESSAGE - CUT_ROOM)} (cut: ${more + CUT_ROOM} more characters)` : clean;
-  return { answer: undefined, warnings: [], error: { ...error, message: said } };
+/** Creates the outcome of an error; a long message is cut, and ends with a note about that. */
+function createErrorOutcome({ message, ...error }: CodecError): Outcome {
+  const cleanMessage = cleanText(message);
+  const excess = cleanMessage.length - MAX_MESSAGE_LENGTH;
+  const shortened =
+    excess > 0
+      ? `${truncate(cleanMessage, MAX_MESSAGE_LENGTH - CUT_NOTE_LENGTH)} (cut: ${excess + CUT_NOTE_LENGTH} more characters)`
+      : cleanMessage;
+  return { answer: undefined, warnings: [], error: { ...error, message: shortened } };
 }
 
-/** What a script says, as it can be stored, sent and shown: no half of a surrogate pair, and of control characters only the ends of lines. */
-function storable(text: string): string {
-  return text.toWellFormed().replaceAll(/(?!\n)\p{Cc}/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
+/**
+ * Cleans a script's text so that it can be stored, sent and shown: no unpaired surrogates, and no control characters
+ * other than line ends.
+ */
+function cleanText(text: string): string {
+  return text
+    .toWellFormed()
+    .replaceAll(/(?!\n)\p{Cc}/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
 }

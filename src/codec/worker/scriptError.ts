@@ -1,62 +1,86 @@
 import type { CodecError, CodecErrorCode } from '../codecRun';
-import type { GuestFault } from '../guestWords';
-import { tooBusy, type RunLimits } from '../runLimits';
-import { GuestThrew, type Cell } from './cell';
-import type { Engine } from './engine';
-import type { StoppedBy } from './stopwatch';
+import type { GuestFault } from '../sandboxProtocol';
+import { formatBusyMessage, type RunLimits } from '../runLimits';
+import type { PreparedSandbox } from './preparedSandbox';
+import { ScriptError, type SandboxContext } from './sandboxContext';
+import type { StopCause } from './cpuTimer';
 
-const NO_ROOM = 'the script needs more memory than it may have (32 MiB)';
-const NO_MEMORY = /^(InternalError: (out of memory( in regexp execution)?|string too long)$|RangeError: BigInt is too large)/;
-// What the engine throws, as text, when some of its functions find no room and say nothing else.
-const NOTHING_THROWN = '[unsupported type]';
+const OUT_OF_MEMORY_MESSAGE = 'the script needs too much memory: the maximum is 32 MiB';
+const OUT_OF_MEMORY_PATTERN =
+  /^(InternalError: (out of memory( in regexp execution)?|string too long)$|RangeError: BigInt is too large)/;
+// The text that the engine throws when some of its functions run out of memory without another message.
+const SILENT_OUT_OF_MEMORY_MESSAGE = '[unsupported type]';
 
-/** How a run came to its end. */
-export interface Circumstances {
-  readonly engine: Engine;
-  readonly cell: Cell;
+/** How a run finished. */
+interface RunContext {
+  readonly sandbox: PreparedSandbox;
   readonly script: string;
   readonly limits: RunLimits;
-  /** Whether the script got as far as its last line. */
-  readonly loaded: boolean;
-  readonly stoppedBy: StoppedBy | undefined;
+  /** Whether the script reached its last line. */
+  readonly isLoaded: boolean;
+  readonly stoppedBy: StopCause | undefined;
 }
 
-/** What to tell of something that was thrown while a script ran. */
-export function errorOf(thrown: unknown, at: Circumstances): CodecError {
-  const fault = thrown instanceof GuestThrew ? explain(at.cell, thrown) : undefined;
-  const lineNumber = lineOf(fault?.stack ?? '', at.script);
-  if (at.stoppedBy) return timeout(at.stoppedBy, at.limits, lineNumber);
-  // Where memory is over, the engine may break, throw null, or fail to say what it threw.
-  if ((!fault || fault.message === 'null') && at.engine.memoryIsFull()) return { code: 'out_of_memory', message: NO_ROOM, lineNumber };
-  if (fault) return named(fault, lineNumber, at);
+/** Creates the error for something that was thrown while a script ran. */
+export function createScriptError(thrown: unknown, run: RunContext): CodecError {
+  const fault = thrown instanceof ScriptError ? readFault(run.sandbox.context, thrown) : undefined;
+  const lineNumber = findLineNumber(fault?.stack ?? '', run.script);
+  if (run.stoppedBy) return createTimeoutError(run.stoppedBy, run.limits, lineNumber);
+  // Without memory, the engine may break, throw null, or fail to report what it threw.
+  if ((!fault || fault.message === 'null') && run.sandbox.engine.isMemoryFull())
+    return createOutOfMemoryError(lineNumber);
+  if (fault) return classifyFault(fault, lineNumber, run);
   return { code: 'runtime_error', message: `the script broke the engine that ran it: ${String(thrown)}`, lineNumber };
 }
 
-/** The error of a script whose time is over. */
-export function timeout(stoppedBy: StoppedBy, limits: RunLimits, lineNumber: number | undefined): CodecError {
-  const message = stoppedBy === 'machine' ? tooBusy(limits) : `the script computed longer than ${limits.scriptMs} ms; look for a loop that does not end`;
+/** Creates the error of a script that used up its memory. */
+export function createOutOfMemoryError(lineNumber?: number): CodecError {
+  return { code: 'out_of_memory', message: OUT_OF_MEMORY_MESSAGE, lineNumber };
+}
+
+/** Creates the error of a script whose time is over. */
+export function createTimeoutError(
+  stoppedBy: StopCause,
+  limits: RunLimits,
+  lineNumber: number | undefined,
+): CodecError {
+  const message =
+    stoppedBy === 'machine'
+      ? formatBusyMessage(limits)
+      : `the script used more than ${limits.timeoutMs} ms of CPU time: check it for an endless loop`;
   return { code: 'timeout', message, lineNumber };
 }
 
-function named({ message }: GuestFault, lineNumber: number | undefined, { cell, script, loaded }: Circumstances): CodecError {
-  if (message === NOTHING_THROWN) return { code: 'out_of_memory', message: NO_ROOM, lineNumber };
-  if (NO_MEMORY.test(message)) return { code: 'out_of_memory', message: `${NO_ROOM}: ${message}`, lineNumber };
-  const code: CodecErrorCode = !loaded && message.startsWith('SyntaxError') && !cell.compiles(script) ? 'syntax_error' : 'runtime_error';
+/** Creates the error for something that the script itself threw. */
+function classifyFault(
+  { message }: GuestFault,
+  lineNumber: number | undefined,
+  { sandbox, script, isLoaded }: RunContext,
+): CodecError {
+  if (message === SILENT_OUT_OF_MEMORY_MESSAGE) return createOutOfMemoryError(lineNumber);
+  if (OUT_OF_MEMORY_PATTERN.test(message))
+    return { code: 'out_of_memory', message: `${OUT_OF_MEMORY_MESSAGE}: ${message}`, lineNumber };
+  // A script can also throw a SyntaxError itself, for example with JSON.parse.
+  const isSyntaxError = !isLoaded && message.startsWith('SyntaxError') && !sandbox.context.canCompile(script);
+  const code: CodecErrorCode = isSyntaxError ? 'syntax_error' : 'runtime_error';
   return { code, message, lineNumber };
 }
 
-/** What was thrown; undefined when the guest can no longer tell. */
-function explain(cell: Cell, { handle }: GuestThrew): GuestFault | undefined {
-  cell.freeReserve();
+/** Reads the thrown value; undefined if the guest can no longer report it, although its memory reserve is freed. */
+function readFault(context: SandboxContext, { handle }: ScriptError): GuestFault | undefined {
+  context.freeReserve('whenFailed');
   try {
-    return JSON.parse(cell.textOf(cell.ask('explain', handle))) as GuestFault;
+    return JSON.parse(context.readText(context.callGuest('explain', handle))) as GuestFault;
   } catch {
     return undefined;
   }
 }
 
-/** The topmost line of the user's script in a stack trace. */
-function lineOf(stack: string, script: string): number | undefined {
-  const line = Number(/(?:^|[ (])codec\.js:(\d+)(?::\d+)?\)?$/m.exec(stack)?.[1]);
-  return line >= 1 && line <= script.split('\n').length ? line : undefined;
+/**
+ * Finds the number of the topmost line of the user's script (codec.js) in a stack trace; undefined if none is in it.
+ */
+function findLineNumber(stack: string, script: string): number | undefined {
+  // NaN without a match, which is not >= 1
+  const lineNumber = Number(/(?:^|[ (])codec\.js:(\d+)(?::\d+)?\)?$/m.exec(stack)?.[1]);
+  return lineNumber >= 1 && lineNumber <= script.split('\n').length ? lineNumber : undefined;
 }

@@ -1,78 +1,136 @@
 import { isDeepStrictEqual } from 'node:util';
 import { DomainError, type Violation } from '../../kernel/errors';
-import { connectionDamaged, type Connection, type SealedSecrets } from '../connection';
+import { connectionCorrupt, type Connection, type EncryptedSecrets } from '../connection';
 import type { OpenConnection } from '../connector';
 import type { JsonObject } from '../connectorType';
-import type { SecretBox } from './secretBox';
-import { secretFieldsOf, secretPlaceFieldsOf, withoutNullSecrets, withoutSecrets } from './secretFields';
+import type { SecretCipher } from './secretCipher';
+import { listSecretFields, listSecretDestinationFields, withoutNullSecrets, withoutSecrets } from './secretFields';
 
 /** The part of a connection that its secrets are bound to. */
-export type SecretsPlace = Pick<Connection, 'id' | 'organizationId' | 'connectorId'>;
+type SecretsOwner = Pick<Connection, 'id' | 'organizationId' | 'connectorId'>;
 
-/** Takes the secret fields of connections out of their configuration, encrypts them, and gives them back to those who connect. */
+/**
+ * Moves the secret fields of connections from their configuration into encrypted storage, and decrypts them for
+ * connectors.
+ */
 export class ConnectionSecrets {
-  constructor(private readonly box: SecretBox) {}
+  constructor(private readonly cipher: SecretCipher) {}
 
-  /** A connection as its connector gets it. Throws `secrets_unreadable`, which names the fields, `connection_damaged`. */
-  open(connection: Connection): OpenConnection {
-    if (connection.damaged) throw connectionDamaged(connection.id, connection.damaged);
-    return { connection, settings: { ...connection.configuration, ...this.openAll(connection, connection.sealedSecrets) } };
+  /**
+   * Returns a connection with its decrypted secrets for the connector. Throws `secrets_unreadable`, which names the
+   * fields, `connection_corrupt`.
+   */
+  openConnection(connection: Connection): OpenConnection {
+    if (connection.corruptParts) throw connectionCorrupt(connection.id, connection.corruptParts);
+    return {
+      connection,
+      settings: { ...connection.configuration, ...this.decryptAll(connection, connection.encryptedSecrets) },
+    };
   }
 
-  /** Sees to it that no second key is made beside secrets of one that was lost. `isAnySealed`: whether any connection has secrets. Throws `secrets_unreadable`. */
-  async checkKey(connectorId: string, given: JsonObject, isAnySealed: () => Promise<boolean>): Promise<void> {
-    if (!this.box.isFirst || freshSecrets(connectorId, given).length === 0 || !(await isAnySealed())) return;
-    const message = "the server's key for secrets (secrets.key in its data folder) is missing, and there are secrets that were encrypted with it; put it back. If it is lost, make another one there (openssl rand -base64 32), and give all secrets again";
+  /**
+   * Prevents a second key from being created while there are secrets that were encrypted with a lost one. `hasSecrets`:
+   * whether any connection has secrets. Throws `secrets_unreadable`.
+   */
+  async assertKeyUsable(
+    connectorId: string,
+    newConfiguration: JsonObject,
+    hasSecrets: () => Promise<boolean>,
+  ): Promise<void> {
+    const needsNewKey = this.cipher.willCreateKey && listNewSecrets(connectorId, newConfiguration).length > 0;
+    if (!needsNewKey || !(await hasSecrets())) return;
+    const message =
+      "the server's key for secrets (secrets.key in its data folder) is missing, but there are secrets encrypted with it; restore the file. If it is lost, create a new one there (openssl rand -base64 32) and set all secrets again";
     throw new DomainError('conflict', 'secrets_unreadable', message);
   }
 
   /**
-   * What is stored of a configuration: `given` replaces what was there; a secret field that it lacks stays as it was (`before`), one that
-   * is null is removed. Throws `secrets_unreadable` if nothing can be encrypted.
+   * Splits a configuration into its plain fields and its secret fields, which it encrypts. `newConfiguration` replaces
+   * the previous one: a secret field that it omits is unchanged (`previousSecrets`); one that is null is removed.
+   * Throws `secrets_unreadable` if a secret must be encrypted and the server has no usable key.
    */
-  store(place: SecretsPlace, given: JsonObject, before: SealedSecrets): Pick<Connection, 'configuration' | 'sealedSecrets'> {
-    const sealed = freshSecrets(place.connectorId, given).map(([name, value]) => [name, this.box.seal(boundTo(place, name), value)] as const);
-    return { configuration: withoutSecrets(place.connectorId, given), sealedSecrets: { ...kept(given, before), ...Object.fromEntries(sealed) } };
+  encryptSecretFields(
+    owner: SecretsOwner,
+    newConfiguration: JsonObject,
+    previousSecrets: EncryptedSecrets,
+  ): Pick<Connection, 'configuration' | 'encryptedSecrets'> {
+    const newSecrets = listNewSecrets(owner.connectorId, newConfiguration).map(
+      ([name, value]) => [name, this.cipher.encrypt(getSecretContext(owner, name), value)] as const,
+    );
+    return {
+      configuration: withoutSecrets(owner.connectorId, newConfiguration),
+      encryptedSecrets: { ...selectUnchanged(newConfiguration, previousSecrets), ...Object.fromEntries(newSecrets) },
+    };
   }
 
   /**
-   * What is wrong with a change that would send stored secrets to another place: whoever may change a connection may not read its secrets, and
-   * to have them sent to a listener of one's own is to read them. Each has to be given again, or removed.
+   * Reports a change that would send stored secrets to another destination. A user who may change a connection may not
+   * read its secrets, but could have them sent to a listener. Each secret must be set again or removed.
    */
-  checkPlace({ connectorId, configuration, sealedSecrets }: Connection, given: JsonObject): Violation[] {
-    const moved = secretPlaceFieldsOf(connectorId).filter((name) => !isDeepStrictEqual(configuration[name], given[name]));
-    if (moved.length === 0) return [];
-    const places = moved.map((name) => `\`${name}\``).join(', ');
-    const description = `give it again, or null to remove it: ${places} changed, and a stored secret is sent only to the place that it was given for`;
-    return Object.keys(kept(given, sealedSecrets)).map((name) => ({ field: `configuration.${name}`, description }));
+  checkDestination(
+    { connectorId, configuration, encryptedSecrets }: Connection,
+    newConfiguration: JsonObject,
+  ): Violation[] {
+    const changedFields = listSecretDestinationFields(connectorId).filter(
+      (name) => !isDeepStrictEqual(configuration[name], newConfiguration[name]),
+    );
+    if (changedFields.length === 0) return [];
+    const destinations = changedFields.map((name) => `\`${name}\``).join(', ');
+    const description = `must be set again, or null to remove it: ${destinations} changed, and a stored secret is only sent to the place that it was set for`;
+    return Object.keys(selectUnchanged(newConfiguration, encryptedSecrets)).map((name) => ({
+      field: `configuration.${name}`,
+      description,
+    }));
   }
 
-  /** A configuration as a change makes it, with all its secret fields, those that stay too; checkPlace says whether they may. Throws `secrets_unreadable`, which names those that have to be given again. */
-  merged(connection: Connection, given: JsonObject): JsonObject {
-    return { ...withoutNullSecrets(connection.connectorId, given), ...this.openAll(connection, kept(given, connection.sealedSecrets)) };
+  /**
+   * Returns the configuration after a change with all its secret fields, including unchanged ones; checkDestination
+   * decides whether those may stay. Throws `secrets_unreadable`, which names those that must be set again.
+   */
+  mergeSecrets(connection: Connection, newConfiguration: JsonObject): JsonObject {
+    return {
+      ...withoutNullSecrets(connection.connectorId, newConfiguration),
+      ...this.decryptAll(connection, selectUnchanged(newConfiguration, connection.encryptedSecrets)),
+    };
   }
 
-  private openAll(place: SecretsPlace, sealed: SealedSecrets): JsonObject {
+  /** Decrypts secrets. Throws `secrets_unreadable`, which names all of the fields. */
+  private decryptAll(owner: SecretsOwner, secrets: EncryptedSecrets): JsonObject {
     try {
-      return Object.fromEntries(Object.entries(sealed).map(([name, text]) => [name, this.box.open(boundTo(place, name), text)]));
+      return Object.fromEntries(
+        Object.entries(secrets).map(([name, encrypted]) => [
+          name,
+          this.cipher.decrypt(getSecretContext(owner, name), encrypted),
+        ]),
+      );
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
-      const names = Object.keys(sealed).map((name) => `\`${name}\``).join(', ');
-      throw new DomainError(error.kind, error.reason, `the secret fields ${names} cannot be read: ${error.message}`, { cause: error, metadata: { connection_id: place.id } });
+      const names = Object.keys(secrets)
+        .map((name) => `\`${name}\``)
+        .join(', ');
+      throw new DomainError(error.kind, error.reason, `the secret fields ${names} are unreadable: ${error.message}`, {
+        cause: error,
+        metadata: { connection_id: owner.id },
+      });
     }
   }
 }
 
-function freshSecrets(connectorId: string, given: JsonObject): (readonly [name: string, value: unknown])[] {
-  const secret = secretFieldsOf(connectorId);
-  return Object.entries(given).filter(([name, value]) => secret.includes(name) && value !== null);
+/** Lists the secret fields that a configuration sets. */
+function listNewSecrets(
+  connectorId: string,
+  newConfiguration: JsonObject,
+): (readonly [name: string, value: unknown])[] {
+  const secretFields = listSecretFields(connectorId);
+  return Object.entries(newConfiguration).filter(([name, value]) => secretFields.includes(name) && value !== null);
 }
 
-function kept(given: JsonObject, before: SealedSecrets): SealedSecrets {
-  return Object.fromEntries(Object.entries(before).filter(([name]) => !Object.hasOwn(given, name)));
+/** Returns the stored secrets that a new configuration does not mention. */
+function selectUnchanged(newConfiguration: JsonObject, previousSecrets: EncryptedSecrets): EncryptedSecrets {
+  return Object.fromEntries(Object.entries(previousSecrets).filter(([name]) => !Object.hasOwn(newConfiguration, name)));
 }
 
-/** What a secret field is bound to. */
-export function boundTo({ organizationId, id }: SecretsPlace, name: string): readonly string[] {
+/** Returns the context of a secret field: its place in the database, the only one where it can be decrypted. */
+export function getSecretContext({ organizationId, id }: SecretsOwner, name: string): readonly string[] {
   return ['connection', organizationId, id, name];
 }

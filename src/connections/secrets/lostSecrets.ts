@@ -1,18 +1,32 @@
 import type { Database } from '../../database';
 import { ConnectionRepository } from '../connectionRepository';
-import { findKeyIdIn, keyIdOf } from './secretBox';
+import { findKeyIdIn, getKeyId } from './secretCipher';
 
-const PAGE = 200;
+const PAGE_SIZE = 200;
 
-/** The names of the connections, of all organizations, with secrets that a key does not open, nor the one of a change of the key that did not come to its end; undefined: there is no key. Opens none of them. */
-export async function connectionsWithLostSecrets({ db }: Pick<Database, 'db'>, key: Buffer | undefined, next?: Buffer): Promise<string[]> {
+/**
+ * Returns the names of the connections of all organizations whose secrets neither the key nor the key of an unfinished
+ * rotation can decrypt; undefined if there is no key. Decrypts none of them.
+ */
+export async function listConnectionsWithLostSecrets(
+  { db }: Pick<Database, 'db'>,
+  key: Buffer | undefined,
+  nextKey?: Buffer,
+): Promise<string[]> {
   const connections = new ConnectionRepository(db);
-  const keyIds = new Set([key, next].flatMap((one) => (one ? [keyIdOf(one)] : [])));
+  const keyIds = new Set([key, nextKey].flatMap((candidate) => (candidate ? [getKeyId(candidate)] : [])));
   const names: string[] = [];
-  for (let after: string | undefined = ''; after !== undefined; ) {
-    const page = await connections.listSealed(after, PAGE);
-    for (const { name, sealedSecrets } of page) if (Object.values(sealedSecrets).some((sealed) => !keyIds.has(findKeyIdIn(sealed) ?? ''))) names.push(name);
-    after = page.length < PAGE ? undefined : page.at(-1)?.id;
+  let afterId: string | undefined = ''; // less than every id
+  while (afterId !== undefined) {
+    const page = await connections.listWithSecrets(afterId, PAGE_SIZE);
+    for (const { name, encryptedSecrets } of page) {
+      const hasLostSecret = Object.values(encryptedSecrets).some((encrypted) => {
+        const keyId = findKeyIdIn(encrypted); // undefined for an unsupported format
+        return keyId === undefined || !keyIds.has(keyId);
+      });
+      if (hasLostSecret) names.push(name);
+    }
+    afterId = page.length < PAGE_SIZE ? undefined : page.at(-1)?.id;
   }
   return names;
 }

@@ -1,136 +1,177 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DomainError } from '../../kernel/errors';
-import { findKeyIn, KEY_BYTES } from '../../kernel/findKeyIn';
-import { giveToOwner } from '../../kernel/giveToOwner';
+import { parseSecretKey, KEY_BYTES } from '../../kernel/parseSecretKey';
+import { chownToParent } from '../../kernel/chownToParent';
 import type { Logger } from '../../kernel/logger';
 import { syncFolder } from '../../kernel/syncFolder';
 
-/** Where the key of the secrets comes from. */
+/** The source of the key for secrets. */
 export interface SecretKeyOptions {
-  /** 32 bytes in base64; empty: it is in a file. */
+  /** 32 bytes in base64; empty: the key is in a file. */
   readonly key: string;
-  /** A file with such a key; empty: `secrets.key` in the data folder, which is made when it is first needed. */
+  /** A file with such a key; empty: `secrets.key` in the data folder, which is created when it is first needed. */
   readonly keyFile: string;
   readonly dataDir: string;
   readonly log: Logger;
 }
 
-/** The key that the secrets of connections are encrypted with. Read when it is first needed, and again when its file was replaced or as long as that fails. */
+/**
+ * The key that encrypts the secrets of connections. It is read when first needed, again after its file was replaced,
+ * and as long as reading fails.
+ */
 export class SecretKey {
-  /** With what told its file from others. */
-  private known: { readonly key: Buffer; readonly mark: string | undefined } | undefined;
-  private lastFailure = '';
-  private warned = false;
+  /** The loaded key, with the version of its file. */
+  private loaded: { readonly key: Buffer; readonly fileVersion: string | undefined } | undefined;
+  private lastErrorCode = '';
+  private hasWarned = false;
 
   constructor(private readonly options: SecretKeyOptions) {}
 
-  /** Throws `secrets_unreadable` if there is none, or none that can be used. */
+  /**
+   * Returns the key of the configuration or of the key file, which is read again after it was replaced. Throws
+   * `secrets_unreadable` if there is no usable key.
+   */
   get(): Buffer {
     const { key } = this.options;
-    const mark = key === '' ? markOf(keyFileOf(this.options)) : '';
-    // What was read still opens what is stored, though its file is gone.
-    if (this.known && (mark === undefined || mark === this.known.mark)) return this.known.key;
-    this.known = undefined;
-    this.known = { key: key === '' ? this.read() : decoded(key), mark };
-    return this.known.key;
+    // A key of the configuration has no file and never changes.
+    const fileVersion = key === '' ? findFileVersion(getKeyFile(this.options)) : '';
+    const isDeleted = fileVersion === undefined;
+    // The loaded key still decrypts what is stored, even if its file was deleted.
+    if (this.loaded && (isDeleted || fileVersion === this.loaded.fileVersion)) return this.loaded.key;
+    this.loaded = undefined; // if reading fails, the next call reads again
+    this.loaded = { key: key === '' ? this.readFile() : decodeKey(key), fileVersion };
+    return this.loaded.key;
   }
 
-  /** The key of a change that did not come to its end: some secrets may be encrypted with it already. Undefined: there is none. */
+  /**
+   * Returns the key of an unfinished rotation, with which some secrets may already be encrypted; undefined if there is
+   * none.
+   */
   findNext(): Buffer | undefined {
     const { key, log } = this.options;
-    const file = nextFileOf(this.options);
-    if (key !== '' || markOf(file) === undefined) return undefined;
-    const next = readNext(file);
-    if (next && !this.warned) log.warn({ key_file: file, message: 'a change of the key for secrets did not come to its end; stop the server and run "plantroom secrets rotate" once more' }, 'secrets.key_change_unfinished');
-    this.warned = true;
-    return next;
+    const file = getNextKeyFile(this.options);
+    if (key !== '' || findFileVersion(file) === undefined) return undefined;
+    const nextKey = readNextKey(file);
+    if (nextKey && !this.hasWarned)
+      log.warn(
+        {
+          key_file: file,
+          message:
+            'a rotation of the key for secrets is unfinished; stop the server and run "plantroom secrets rotate" again',
+        },
+        'secrets.key_change_unfinished',
+      );
+    this.hasWarned = true;
+    return nextKey;
   }
 
-  /** As get, but makes the file in the data folder if there is none yet; it is on disk then. Never answers a key that is nowhere on disk any more. */
-  getOrMake(): Buffer {
-    if (this.isToBeMade) this.make(keyFileOf(this.options));
-    else if (this.options.key === '' && markOf(keyFileOf(this.options)) === undefined) throw unusable('is missing; put it back');
+  /**
+   * Same as `get`, but creates the file in the data folder if there is none; it is synced to disk before this returns.
+   * Never returns a key whose file was deleted.
+   */
+  getOrCreate(): Buffer {
+    if (this.mustCreate) this.createFile(getKeyFile(this.options));
+    else if (this.options.key === '' && findFileVersion(getKeyFile(this.options)) === undefined)
+      throw keyUnusable('is missing; restore it');
     return this.get();
   }
 
-  /** Whether getOrMake would make one. */
-  get isToBeMade(): boolean {
+  /** Whether getOrCreate would create a key. */
+  get mustCreate(): boolean {
     const { key, keyFile } = this.options;
-    return !this.known && key === '' && keyFile === '' && markOf(keyFileOf(this.options)) === undefined;
+    return !this.loaded && key === '' && keyFile === '' && findFileVersion(getKeyFile(this.options)) === undefined;
   }
 
-  private read(): Buffer {
-    const file = keyFileOf(this.options);
+  /** Reads the key file. Logs a failure once for each error code. Throws `secrets_unreadable`. */
+  private readFile(): Buffer {
+    const file = getKeyFile(this.options);
     try {
       const text = readFileSync(file, 'latin1');
-      this.lastFailure = '';
-      return decoded(text);
+      this.lastErrorCode = '';
+      return decodeKey(text);
     } catch (error) {
       if (error instanceof DomainError) throw error;
       const code = String((error as NodeJS.ErrnoException).code);
-      if (code !== this.lastFailure) this.options.log.error({ err: error, key_file: file }, 'secrets.key_unreadable');
-      this.lastFailure = code;
-      throw unusable(code === 'ENOENT' ? 'is missing; put it back' : 'cannot be read; let the user of the server read it');
+      if (code !== this.lastErrorCode) this.options.log.error({ err: error, key_file: file }, 'secrets.key_unreadable');
+      this.lastErrorCode = code;
+      throw keyUnusable(
+        code === 'ENOENT' ? 'is missing; restore it' : 'is not readable; give the user of the server read access',
+      );
     }
   }
 
-  private make(file: string): void {
+  /** Creates the key file. Throws `secrets_unreadable` if that fails. */
+  private createFile(file: string): void {
     try {
-      writeKey(file);
+      createKeyFile(file);
     } catch (error) {
-      this.options.log.error({ err: error, key_file: file }, 'secrets.key_not_made');
-      throw unusable('cannot be made in the data folder; let the user of the server write there');
+      this.options.log.error({ err: error, key_file: file }, 'secrets.key_creation_failed');
+      throw keyUnusable('cannot be created in the data folder; give the user of the server write access');
     }
-    this.options.log.info({ key_file: file }, 'secrets.key_made');
+    this.options.log.info({ key_file: file }, 'secrets.key_created');
   }
 }
 
-/** The file that holds the key, whether it is there or not. */
-export function keyFileOf({ keyFile, dataDir }: Pick<SecretKeyOptions, 'keyFile' | 'dataDir'>): string {
+/** Returns the path of the key file, whether or not it exists. */
+export function getKeyFile({ keyFile, dataDir }: Pick<SecretKeyOptions, 'keyFile' | 'dataDir'>): string {
   return keyFile === '' ? join(dataDir, 'secrets.key') : keyFile;
 }
 
-/** The file that holds the new key while the key is changed. */
-export function nextFileOf(options: Pick<SecretKeyOptions, 'keyFile' | 'dataDir'>): string {
-  return `${keyFileOf(options)}.next`;
+/** Returns the path of the file with the new key during a rotation. */
+export function getNextKeyFile(options: Pick<SecretKeyOptions, 'keyFile' | 'dataDir'>): string {
+  return `${getKeyFile(options)}.next`;
 }
 
-/** The key in a file of nextFileOf; undefined: there is none, or none that was written whole. */
-export function readNext(file: string): Buffer | undefined {
+/** Reads the key from a file of getNextKeyFile; undefined if it does not exist or is incomplete. */
+export function readNextKey(file: string): Buffer | undefined {
   try {
-    return findKeyIn(readFileSync(file, 'latin1'));
+    return parseSecretKey(readFileSync(file, 'latin1'));
   } catch {
-    return undefined; // what is encrypted with it says that its key is missing
+    return undefined; // decryption reports the missing key
   }
 }
 
-/** Tells a file from one that takes its place; undefined: there is none. */
-function markOf(file: string): string | undefined {
+/** Returns a text that changes when the file is replaced; undefined if the file does not exist. */
+function findFileVersion(file: string): string | undefined {
   try {
     const found = statSync(file, { throwIfNoEntry: false });
     return found && `${found.ino} ${found.size} ${found.mtimeMs}`;
   } catch {
-    return 'out of reach'; // who reads it says why
+    return 'unreadable'; // the read that follows reports the reason
   }
 }
 
-function decoded(text: string): Buffer {
-  const key = findKeyIn(text);
-  if (!key) throw unusable(`is not ${KEY_BYTES} bytes in base64; put the right one back`);
+/** Decodes a key in base64. Throws `secrets_unreadable` if it is not a key. */
+function decodeKey(text: string): Buffer {
+  const key = parseSecretKey(text);
+  if (!key) throw keyUnusable(`is not ${KEY_BYTES} bytes in base64; restore the right one`);
   return key;
 }
 
-/** Makes a key; whole or not at all: written beside, brought to disk, then linked, which replaces nothing. */
-export function writeKey(file: string): void {
+/**
+ * Creates a file with a new random key, atomically: a temporary file is flushed and then linked. Never replaces a file:
+ * throws EEXIST if it exists.
+ */
+export function createKeyFile(file: string): void {
   removeDrafts(file);
   const draft = `${file}.${randomUUID()}.new`;
   const descriptor = openSync(draft, 'wx', 0o600);
   try {
     writeSync(descriptor, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
     fsyncSync(descriptor);
-    giveToOwner(draft);
+    chownToParent(draft);
     linkSync(draft, file);
   } finally {
     closeSync(descriptor);
@@ -139,13 +180,21 @@ export function writeKey(file: string): void {
   syncFolder(dirname(file));
 }
 
-/** What a server left that was killed while it made a key; no secret was encrypted with one of these. */
+/**
+ * Removes temporary files of createKeyFile that are left from a server that was killed while it created a key. No
+ * secret was encrypted with them.
+ */
 function removeDrafts(file: string): void {
   const folder = dirname(file);
   const drafts = readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.`) && name.endsWith('.new'));
   for (const draft of drafts) rmSync(join(folder, draft), { force: true });
 }
 
-function unusable(what: string): DomainError {
-  return new DomainError('conflict', 'secrets_unreadable', `the server's key for secrets (secrets.key in its data folder, or as PLANTROOM_SECRETS_KEY or PLANTROOM_SECRETS_KEY_FILE say) ${what}`);
+/** The error for a missing or invalid key. `problem`: the end of the sentence. */
+function keyUnusable(problem: string): DomainError {
+  return new DomainError(
+    'conflict',
+    'secrets_unreadable',
+    `the server's key for secrets (secrets.key in its data folder, or PLANTROOM_SECRETS_KEY or PLANTROOM_SECRETS_KEY_FILE) ${problem}`,
+  );
 }

@@ -2,96 +2,114 @@ import { linkSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Database } from '../../database';
 import { DomainError } from '../../kernel/errors';
-import type { Logger } from '../../kernel/logger';
 import { syncFolder } from '../../kernel/syncFolder';
-import type { Connection, SealedSecrets } from '../connection';
+import type { Connection, EncryptedSecrets } from '../connection';
 import { ConnectionRepository } from '../connectionRepository';
-import { boundTo } from './connectionSecrets';
-import { findKeyIdIn, keyIdOf, openWith, sealWith } from './secretBox';
-import { keyFileOf, nextFileOf, readNext, SecretKey, writeKey, type SecretKeyOptions } from './secretKey';
+import { getSecretContext } from './connectionSecrets';
+import { findKeyIdIn, getKeyId, decryptSecret, encryptSecret } from './secretCipher';
+import { createKeyFile, getKeyFile, getNextKeyFile, readNextKey, SecretKey, type SecretKeyOptions } from './secretKey';
 
-/** What changing the key needs. No server may use the database meanwhile: it would go on encrypting with the old one. */
-export interface SecretRotation extends SecretKeyOptions {
+/**
+ * The inputs of a key rotation. No server may use the database concurrently, because it would continue to encrypt with
+ * the old key.
+ */
+interface SecretRotation extends SecretKeyOptions {
   readonly database: Database;
-  readonly log: Logger;
-  /** The new key, which the caller puts in its place afterwards; undefined: one is made and put into the file of the key. */
+  /**
+   * The new key, which the caller must install afterwards; undefined: a new key is generated and written to the key
+   * file.
+   */
   readonly newKey: Buffer | undefined;
-  /** Called before the first thing that is changed. */
+  /** Called before the first change. */
   readonly begin: () => Promise<void>;
 }
 
-/** What changing the key did. */
+/** The result of a key rotation. */
 export interface RotatedSecrets {
-  /** How many connections have secrets, which only the new key opens now. */
+  /** The number of connections with secrets, which now require the new key. */
   readonly connections: number;
-  /** The file that has the new key; undefined: the caller has to put it in its place. */
+  /** The file with the new key; undefined: the caller must install it. */
   readonly keyFile: string | undefined;
-  /** The file that has the old key. */
+  /** The file with the old key. */
   readonly oldKeyFile: string | undefined;
 }
 
-const PAGE = 200;
-const MOST_NAMES = 5;
+const PAGE_SIZE = 200;
+const MAX_LISTED_NAMES = 5;
 
 /**
- * Encrypts all secrets of all connections with a new key. Whenever it is killed, both keys are there until no secret needs the old one, and doing it
- * again goes on; afterwards the old one is kept beside. Throws `secrets_unreadable` (with nothing changed) where a secret opens with no
- * key that is there, `secrets_key_given` where the key is in no file and none was given, `no_secrets`.
+ * Encrypts all secrets of all connections with a new key. If the process is killed, both keys remain available, and
+ * another run continues. When no secret needs the old key, it is kept in another file. Throws `secrets_unreadable`
+ * (without changes) if no available key can decrypt a secret, `secrets_key_already_set` if the key is not in a file and
+ * no new one was passed, `no_secrets`.
  */
 export async function rotateSecrets(rotation: SecretRotation): Promise<RotatedSecrets> {
   const { database, key, newKey } = rotation;
-  if (key !== '' && !newKey) throw keyGiven();
-  if (!(await new ConnectionRepository(database.db).isAnySealed())) throw noSecrets();
+  if (key !== '' && !newKey) throw keyAlreadySet();
+  if (!(await new ConnectionRepository(database.db).hasSecrets())) throw noSecrets();
   const current = new SecretKey(rotation).get();
   await rotation.begin();
-  if (newKey) return { connections: await resealAll(rotation, [current, newKey, ...unfinished(rotation)], newKey), keyFile: undefined, oldKeyFile: undefined };
+  if (newKey)
+    return {
+      connections: await encryptAll(rotation, [current, newKey, ...readUnfinishedKeys(rotation)], newKey),
+      keyFile: undefined,
+      oldKeyFile: undefined,
+    };
   return await rotateFile(rotation, current);
 }
 
-/** With a key that is made here, and takes the place of the one in the file. */
+/** Rotates to a key that is generated here and replaces the one in the file. */
 async function rotateFile(rotation: SecretRotation, current: Buffer): Promise<RotatedSecrets> {
-  const [file, nextFile] = [keyFileOf(rotation), nextFileOf(rotation)];
-  const isAnew = readNext(nextFile) === undefined;
-  if (isAnew) makeNext(nextFile);
-  const next = readNext(nextFile);
-  if (!next) throw notWritable(nextFile);
+  const file = getKeyFile(rotation);
+  const nextFile = getNextKeyFile(rotation);
+  const isNewRotation = readNextKey(nextFile) === undefined;
+  if (isNewRotation) createNextKeyFile(nextFile);
+  const newKey = readNextKey(nextFile);
+  if (!newKey) throw keyNotWritable(nextFile);
   try {
-    const connections = await resealAll(rotation, [current, next], next);
-    return { connections, keyFile: file, oldKeyFile: promote(file, nextFile) };
+    const connections = await encryptAll(rotation, [current, newKey], newKey);
+    return { connections, keyFile: file, oldKeyFile: replaceKeyFile(file, nextFile) };
   } catch (error) {
-    if (isAnew && error instanceof DomainError && error.reason === 'secrets_unreadable') rmSync(nextFile, { force: true }); // nothing was encrypted with it
+    if (isNewRotation && error instanceof DomainError && error.reason === 'secrets_unreadable')
+      rmSync(nextFile, { force: true }); // nothing was encrypted with it
     throw error;
   }
 }
 
-/** All in one transaction: either all of them, or none. */
-async function resealAll({ database }: SecretRotation, keys: readonly Buffer[], next: Buffer): Promise<number> {
+/**
+ * Decrypts all secrets with one of `keys` and encrypts them with the new key, in one transaction: all or none. Returns
+ * the number of connections.
+ */
+async function encryptAll({ database }: SecretRotation, keys: readonly Buffer[], newKey: Buffer): Promise<number> {
   return await database.transaction(async (db) => {
     const repository = new ConnectionRepository(db);
-    const unopened: string[] = [];
+    const unreadableNames: string[] = [];
     let count = 0;
-    for (let after: string | undefined = ''; after !== undefined; ) {
-      const page = await repository.listSealed(after, PAGE);
+    let afterId: string | undefined = ''; // less than every id
+    while (afterId !== undefined) {
+      const page = await repository.listWithSecrets(afterId, PAGE_SIZE);
       for (const connection of page) {
-        const sealed = resealed(connection, keys, next);
-        if (sealed) await repository.reseal(connection.organizationId, connection.id, sealed);
-        else unopened.push(connection.name);
+        const encrypted = encryptSecrets(connection, keys, newKey);
+        if (encrypted) await repository.updateSecrets(connection.organizationId, connection.id, encrypted);
+        else unreadableNames.push(connection.name);
       }
       count += page.length;
-      after = page.length < PAGE ? undefined : page.at(-1)?.id;
+      afterId = page.length < PAGE_SIZE ? undefined : page.at(-1)?.id;
     }
-    if (unopened.length > 0) throw lost(unopened);
+    if (unreadableNames.length > 0) throw secretsUnreadable(unreadableNames);
     return count;
   });
 }
 
-/** The secrets of a connection encrypted with the new key; undefined: one of them cannot be opened. */
-function resealed(connection: Connection, keys: readonly Buffer[], next: Buffer): SealedSecrets | undefined {
-  if (connection.damaged?.includes('secrets')) return undefined;
+/** Returns the secrets of a connection encrypted with the new key; undefined if one of them cannot be decrypted. */
+function encryptSecrets(connection: Connection, keys: readonly Buffer[], newKey: Buffer): EncryptedSecrets | undefined {
+  if (connection.corruptParts?.includes('secrets')) return undefined;
   try {
-    const pairs = Object.entries(connection.sealedSecrets).map(([name, text]) => {
-      const place = boundTo(connection, name);
-      return [name, findKeyIdIn(text) === keyIdOf(next) ? text : sealWith(next, place, openWith(keys, place, text))] as const;
+    const pairs = Object.entries(connection.encryptedSecrets).map(([name, text]) => {
+      const hasNewKey = findKeyIdIn(text) === getKeyId(newKey); // an interrupted rotation encrypted it
+      if (hasNewKey) return [name, text] as const;
+      const context = getSecretContext(connection, name);
+      return [name, encryptSecret(newKey, context, decryptSecret(keys, context, text))] as const;
     });
     return Object.fromEntries(pairs);
   } catch (error) {
@@ -100,49 +118,69 @@ function resealed(connection: Connection, keys: readonly Buffer[], next: Buffer)
   }
 }
 
-/** The key of a change that did not come to its end. */
-function unfinished(rotation: SecretRotation): readonly Buffer[] {
-  const next = readNext(nextFileOf(rotation));
+/** Returns the key of an unfinished rotation, as a list; empty if there is none. */
+function readUnfinishedKeys(rotation: SecretRotation): readonly Buffer[] {
+  const next = readNextKey(getNextKeyFile(rotation));
   return next ? [next] : [];
 }
 
-function makeNext(nextFile: string): void {
+/** Writes a new random key to the file. Throws `secrets_key_not_writable`. */
+function createNextKeyFile(nextFile: string): void {
   try {
-    rmSync(nextFile, { force: true });
-    writeKey(nextFile);
+    rmSync(nextFile, { force: true }); // an interrupted rotation may have left an unreadable file
+    createKeyFile(nextFile);
   } catch (error) {
-    throw notWritable(nextFile, error);
+    throw keyNotWritable(nextFile, error);
   }
 }
 
-/** Puts the new key into the place of the old one, which stays beside; the file of the key is there at every moment. */
-function promote(file: string, nextFile: string): string {
-  const [old, draft] = [`${file}.old`, `${file}.old.new`];
+/**
+ * Replaces the old key with the new one and keeps the old one in another file. The key file is never missing meanwhile.
+ */
+function replaceKeyFile(file: string, nextFile: string): string {
+  const oldKeyFile = `${file}.old`;
+  const draft = `${file}.old.new`; // a second link to the old key, so that renaming it leaves the key file in place
   rmSync(draft, { force: true });
   linkSync(file, draft);
-  renameSync(draft, old);
+  renameSync(draft, oldKeyFile);
   renameSync(nextFile, file);
   syncFolder(dirname(file));
-  return old;
+  return oldKeyFile;
 }
 
-function keyGiven(): DomainError {
-  const how = 'make a new one (openssl rand -base64 32 > new.key), run "plantroom secrets rotate --new-key-file new.key", then give its content as PLANTROOM_SECRETS_KEY before the server starts';
-  return new DomainError('invalid_argument', 'secrets_key_given', `the key for secrets is given by the configuration (secrets.key), which this command cannot change; ${how}`);
+/** The error for a key that is set in the configuration. */
+function keyAlreadySet(): DomainError {
+  const how =
+    'create a new one (openssl rand -base64 32 > new.key), run "plantroom secrets rotate --new-key-file new.key", then set PLANTROOM_SECRETS_KEY to its content before the server starts';
+  return new DomainError(
+    'invalid_argument',
+    'secrets_key_already_set',
+    `the key for secrets is set in the configuration (secrets.key), which this command cannot change; ${how}`,
+  );
 }
 
+/** The error if there is nothing to encrypt. */
 function noSecrets(): DomainError {
-  return new DomainError('conflict', 'no_secrets', 'no connection has secrets, so no key is in use; to begin with another one, remove secrets.key, or give another key, before a connection gets its first secret');
+  return new DomainError(
+    'conflict',
+    'no_secrets',
+    'no connection has secrets, so no key is in use; to start with another key, delete secrets.key or configure another key before a connection gets its first secret',
+  );
 }
 
-function lost(names: readonly string[]): DomainError {
-  const shown = names.slice(0, MOST_NAMES).map((name) => JSON.stringify(name)).join(', ');
-  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '';
-  const message = `the key that is here does not open the secrets of the connections ${shown}${more}; nothing was changed. Put the key back that they were encrypted with, or give the secret fields of these connections again (or remove them by null), then rotate`;
+/** The error for connections whose secrets no available key can decrypt. `names`: their names. */
+function secretsUnreadable(names: readonly string[]): DomainError {
+  const shown = names
+    .slice(0, MAX_LISTED_NAMES)
+    .map((name) => JSON.stringify(name))
+    .join(', ');
+  const more = names.length > MAX_LISTED_NAMES ? ` and ${names.length - MAX_LISTED_NAMES} more` : '';
+  const message = `no available key can decrypt the secrets of the connections ${shown}${more}; nothing was changed. Restore the key that encrypted them, or set the secret fields of these connections again (null removes them), then rotate`;
   return new DomainError('conflict', 'secrets_unreadable', message);
 }
 
-function notWritable(nextFile: string, cause?: unknown): DomainError {
-  const message = `the new key cannot be kept in ${nextFile} (${(cause as NodeJS.ErrnoException | undefined)?.code ?? 'what was written cannot be read'}); let the user of this program write there, or make a new key yourself and give it by --new-key-file`;
+/** The error if the new key cannot be stored. */
+function keyNotWritable(nextFile: string, cause?: unknown): DomainError {
+  const message = `the new key cannot be stored in ${nextFile} (${(cause as NodeJS.ErrnoException | undefined)?.code ?? 'the written file is unreadable'}); give the user of this program write access, or create a new key yourself and pass it with --new-key-file`;
   return new DomainError('conflict', 'secrets_key_not_writable', message, { cause });
 }

@@ -1,42 +1,55 @@
 import type { Knex } from 'knex';
 
-/** Every difference between the engines. Nobody else asks which engine it is. */
+/** Every difference between the engines. No other code checks which engine it is. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres';
-  /** A unique index or primary key refused the write. */
+  /** A unique index or primary key rejected the write. */
   isUniqueViolation(error: unknown): boolean;
-  /** A foreign key refused the write. */
+  /** A foreign key rejected the write. */
   isForeignKeyViolation(error: unknown): boolean;
-  /** The database cannot be reached, is full, locked or shut down: the caller may try again. */
+  /** The database is unreachable, full, locked or shut down: the caller may retry. */
   isUnavailable(error: unknown): boolean;
-  /** Locks the rows of a query to the end of the transaction; nothing on SQLite, which has one writer. */
+  /** Locks the rows of a query until the end of the transaction; does nothing on SQLite, which has one writer. */
   lockForUpdate<Q extends Knex.QueryBuilder>(query: Q): Q;
-  /** As lockForUpdate, at the end of the SQL of a hot statement. */
+  /** Like lockForUpdate, for the end of the SQL of a hot statement. */
   readonly forUpdate: string;
-  /** SQL at the end of `create table` that keeps the rows in the order of the primary key, where the engine can. */
+  /**
+   * SQL for the end of `create table` that stores the rows in the order of the primary key, if the engine supports it.
+   */
   readonly clustered: string;
-  /** SQL that gives the names of the tables of the program, each as `name`. */
-  readonly tables: string;
-  /** SQL of a text that is compared and ordered by its bytes, on both engines alike and whatever the language of the database. */
+  /** SQL that returns the names of the program's tables, each as `name`. */
+  readonly tableNames: string;
+  /** SQL of a text that is compared and ordered by its bytes, on both engines and in any database locale. */
   byBytes(text: string): string;
-  /** SQL of a JSON object with these members, each an SQL expression. */
+  /** SQL of a JSON object with these fields, each an SQL expression. */
   jsonObject(members: Readonly<Record<string, string>>): string;
-  /** SQL of a JSON array of `element` (an SQL expression) over `from` (all that follows FROM), in the order of `orderBy`; `[]` for none. A column of its own: as a part of jsonObject it goes through jsonText. */
+  /**
+   * SQL of a JSON array of `element` (an SQL expression) over `from` (everything after FROM), ordered by `orderBy`;
+   * `[]` for no rows. Use it as a separate column; inside jsonObject it must be wrapped in jsonText.
+   */
   jsonArray(element: string, from: string, orderBy: string): string;
-  /** SQL of JSON as a part of jsonObject or jsonArray: of a column that holds it as text, or of a jsonArray. */
+  /** SQL of JSON as a part of jsonObject or jsonArray, from a text column with JSON or a jsonArray. */
   jsonText(column: string): string;
   /**
-   * Adds the condition that a device's name holds the text, whatever the case, served by an index for three or more characters.
-   * `folded` is the text after foldName; the query's table is digital_devices under the alias `d`.
+   * Adds the condition that a device's name contains the text, case-insensitively. An index serves it for three or more
+   * characters. `normalizedText` is the text after normalizeForSearch; the query's table is digital_devices with the
+   * alias `d`.
    */
-  nameHolds<Q extends Knex.QueryBuilder>(query: Q, folded: string): Q;
-  /** Makes the index behind nameHolds. Called once, by the migration that creates digital_devices. */
+  whereNameContains<Q extends Knex.QueryBuilder>(query: Q, normalizedText: string): Q;
+  /** Creates the index for whereNameContains. Called once, by the migration that creates digital_devices. */
   createNameSearch(knex: Knex): Promise<void>;
-  /** Drops it again. */
+  /** Drops the index of createNameSearch. */
   dropNameSearch(knex: Knex): Promise<void>;
 }
 
-/** A name as it is searched and compared: composed, without case; the Greek sigma has one form, whether it ends a word or not. */
-export function foldName(name: string): string {
+/** Normalizes a name for search and comparison: composed and case-folded; both forms of the Greek sigma become one. */
+export function normalizeForSearch(name: string): string {
   return name.normalize('NFC').toLowerCase().replaceAll('ς', 'σ').normalize('NFC');
+}
+
+/** Formats the arguments of the function that builds a JSON object: each name as a literal and its expression. */
+export function formatPairs(members: Readonly<Record<string, string>>): string {
+  return Object.entries(members)
+    .map(([name, expression]) => `'${name}', ${expression}`)
+    .join(', ');
 }

@@ -1,4 +1,4 @@
-// The dialects that Knex documents as base classes of one's own, but does not type.
+// The dialects that Knex documents as base classes for custom dialects, but does not type.
 declare module 'knex/lib/dialects/better-sqlite3/index.js' {
   import type { Knex } from 'knex';
 

@@ -1,18 +1,27 @@
 import { knex as makeKnex, type Knex } from 'knex';
 import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js';
-import { translated } from '../translate';
-import type { Outcome } from './sqliteConnection';
+import { translateError } from '../translate';
+import type { StatementResult } from './sqliteConnection';
 import { sqlite } from './sqlite';
 
-/** Where a query builder sends its statements. */
-export type Run = (sql: string, values: readonly unknown[]) => Promise<Outcome>;
+/** Runs the statements of a query builder. */
+export type RunStatement = (sql: string, values: readonly unknown[]) => Promise<StatementResult>;
 
-/** A query builder whose statements go to `run`; its own `transaction` is a savepoint, and only where `run` is in a transaction. */
-export function knexOver(run: Run, place: 'inside' | 'outside'): Knex {
-  return makeKnex({ client: SqliteClient, useNullAsDefault: true, compileSqlOnError: false, run, place } as Knex.Config);
+/**
+ * Creates a query builder whose statements go to `runStatement`. `place`: whether these run inside a transaction. Only
+ * then may its `transaction` be called, which is a savepoint.
+ */
+export function createSqliteKnex(runStatement: RunStatement, place: 'inside' | 'outside'): Knex {
+  return makeKnex({
+    client: SqliteClient,
+    useNullAsDefault: true,
+    compileSqlOnError: false,
+    runStatement,
+    place,
+  } as Knex.Config);
 }
 
-interface Query {
+interface QueryObject {
   readonly sql: string;
   readonly bindings: readonly unknown[];
   response?: unknown;
@@ -21,7 +30,7 @@ interface Query {
 
 /** Knex's SQLite without its pool: the engine's own connections serve it. */
 class SqliteClient extends BetterSqlite3Client {
-  /** Tells Knex to begin by a savepoint. */
+  /** Makes Knex start with a savepoint. */
   readonly transacting: boolean;
 
   constructor(config: Knex.Config & { place: 'inside' | 'outside' }) {
@@ -29,8 +38,10 @@ class SqliteClient extends BetterSqlite3Client {
     this.transacting = config.place === 'inside';
   }
 
+  /** Starts a savepoint. Throws outside a transaction, because a transaction must wait in the queue of writers. */
   override transaction(...args: Parameters<BetterSqlite3Client['transaction']>): Knex.Transaction {
-    if (!this.transacting) throw new Error('a transaction begins at the unit of work, where the writers wait for each other');
+    if (!this.transacting)
+      throw new Error('a transaction must be started by the unit of work, which queues the writers');
     return super.transaction(...args);
   }
 
@@ -42,19 +53,21 @@ class SqliteClient extends BetterSqlite3Client {
     return Promise.resolve();
   }
 
+  /** Runs a statement and translates its error. */
   override async query(connection: unknown, query: unknown): Promise<unknown> {
     try {
       return await super.query(connection, query);
     } catch (error) {
-      throw translated(sqlite, error);
+      throw translateError(sqlite, error);
     }
   }
 
-  override async _query(_connection: unknown, query: Query): Promise<Query> {
-    const { run } = this.config as { run: Run };
-    const outcome = await run(query.sql, query.bindings ?? []);
-    query.response = outcome.rows ?? { changes: outcome.changes, lastInsertRowid: outcome.lastId };
-    query.context = { lastID: outcome.lastId, changes: outcome.changes };
+  /** Runs the statement on the connection of the engine, and converts the result to the form that Knex expects. */
+  override async _query(_connection: unknown, query: QueryObject): Promise<QueryObject> {
+    const { runStatement } = this.config as { runStatement: RunStatement };
+    const result = await runStatement(query.sql, query.bindings ?? []);
+    query.response = result.rows ?? { changes: result.changes, lastInsertRowid: result.lastId };
+    query.context = { lastID: result.lastId, changes: result.changes };
     return query;
   }
 }

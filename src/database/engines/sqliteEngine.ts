@@ -2,26 +2,30 @@ import type { Knex } from 'knex';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
-import type { Db, HotStatement, SqlValue } from '../db';
-import { codeOf, isDamage, messageOf, translated } from '../translate';
+import type { Db, PreparedStatement, SqlValue } from '../db';
+import { getCode, isCorruption, formatMessage, translateError } from '../translate';
 import { Checkpoints } from './checkpoints';
-import type { DatabaseSize, Engine, EngineCheck, EngineFacts, MigrationWork, TrialSpace } from './engine';
+import type { DatabaseSize, Engine, EngineCheck, EngineDescription, MigrationWork, MigrationSpace } from './engine';
 import { REBUILD_NAME_SEARCH, sqlite } from './sqlite';
-import { knexOver, type Run } from './sqliteClient';
-import { type Found, isSearchDamage, lookForDamage, lookThrough } from './damage';
-import { layMark, readMark } from './damageMark';
-import { databaseDamaged } from './databaseDamaged';
+import { createSqliteKnex, type RunStatement } from './sqliteClient';
+import { type IntegrityReport, isSearchIndexCorruption, watchIntegrity, checkIntegrity } from './integrity';
+import { writeMarker, readMarker } from './corruptionMarker';
+import { databaseCorrupt } from './databaseCorrupt';
+import { isLogLost, removeOpenMarker, writeOpenMarker } from './openMarker';
 import { openConnection, type SqliteConnection } from './sqliteConnection';
-import { contentBytes, copyAside, findCopy, inMigration, onTrialCopy } from './sqliteMigrations';
-import { runAll, WriteQueue } from './writeQueue';
+import { getContentBytes, copyBeforeMigration, findNewestCopy, runMigration, runOnTestCopy } from './sqliteMigrations';
+import { runAfterCommitActions, WriteQueue } from './writeQueue';
 
-/** Blocks the process; the longer wait between two tries, in beginWriting, does not. */
-const SHORT_WAIT_MS = 2;
-/** The inner pages of a tree of 50 million readings are 9 MiB; the usual 2 MiB would read them again for each. */
+/** Blocks the process; the longer wait between two attempts, in beginWriting, does not. */
+const BUSY_TIMEOUT_MS = 2;
+/**
+ * The inner pages of a tree of 50 million readings take 9 MiB; with the default of 2 MiB they would be read again for
+ * each reading.
+ */
 const WRITER_CACHE_KIB = 16_384;
 
-/** What the SQLite engine needs. */
-export interface SqliteOptions {
+/** The options of the SQLite engine. */
+interface SqliteOptions {
   readonly file: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -29,8 +33,8 @@ export interface SqliteOptions {
 }
 
 /**
- * A SQLite file with two connections: all writes go through the queue to the one, reads outside a transaction go to the
- * other, which sees committed data only and never waits for a writer.
+ * A SQLite file with two connections: all writes go through the queue to one connection, and reads outside a
+ * transaction to the other, which sees committed data only and never waits for a writer.
  */
 export class SqliteEngine implements Engine {
   readonly dialect = sqlite;
@@ -39,206 +43,296 @@ export class SqliteEngine implements Engine {
   private readonly writer: SqliteConnection | undefined;
   private readonly checkpoints: Checkpoints;
   private readonly reader: SqliteConnection;
-  /** Once it was found, nothing is stored any more. */
-  private damage: DomainError | undefined;
-  private onDamage: (error: DomainError) => void = () => {};
+  /** After corruption was found, nothing is stored any more. */
+  private corruption: DomainError | undefined;
+  private onCorruption: (error: DomainError) => void = () => {};
   private rebuilding: Promise<void> | undefined;
-  private leaveOff = async (): Promise<void> => {};
+  private isOwner = false;
+  private cancelIntegrityCheck = async (): Promise<void> => {};
 
   /** Throws `database_unreadable`, `sqlite_too_old`. */
   constructor(private readonly options: SqliteOptions) {
     const { file, clock, log, readOnly } = options;
     // The writer waits for other processes in its queue, where it does not block the process.
-    const writer = readOnly ? undefined : openConnection(file, { busyTimeoutMs: SHORT_WAIT_MS });
-    writer?.run(`pragma cache_size = ${-WRITER_CACHE_KIB}`);
-    const foldsAt = (pages: number): void => void writer?.run(`pragma wal_autocheckpoint = ${pages}`);
-    foldsAt(0);
-    this.checkpoints = new Checkpoints(file, log, foldsAt);
+    const writer = readOnly ? undefined : openConnection(file, { busyTimeoutMs: BUSY_TIMEOUT_MS });
+    writer?.run(`pragma cache_size = ${-WRITER_CACHE_KIB}`); // negative: KiB instead of pages
+    const setAutoCheckpoint = (pages: number): void => void writer?.run(`pragma wal_autocheckpoint = ${pages}`);
+    setAutoCheckpoint(0); // never: the thread of `checkpoints` does it, and calls this function if it fails
+    this.checkpoints = new Checkpoints(file, log, setAutoCheckpoint);
     this.writer = writer;
     if (writer) this.queue = new WriteQueue(writer, this.checkpoints, clock, log);
     this.reader = openConnection(file, { readOnly: true, busyTimeoutMs: 5000 });
-    this.db = new SqliteDb('outside', (sql, values) => this.outside(sql, values), (action) => runAll([action], log));
+    this.db = new SqliteDb(
+      'outside',
+      (sql, values) => this.runOutsideTransaction(sql, values),
+      (action) => runAfterCommitActions([action], log),
+    );
   }
 
-  /** The lock of the data folder keeps others off. */
-  async own(onLost: (error: DomainError) => void): Promise<void> {
-    this.onDamage = onLost;
+  /**
+   * Marks the database as open and checks it for corruption. The lock of the data folder already keeps other servers
+   * off, so with SQLite ownership is lost only by corruption: then `onLost` is called. Throws `database_corrupt`.
+   */
+  async acquireOwnership(onLost: (error: DomainError) => void): Promise<void> {
+    this.onCorruption = onLost;
+    this.isOwner = true;
     const { file, log } = this.options;
-    this.leaveOff = await lookForDamage({ file, connection: this.reader, log, onDamage: (error) => this.damaged(error), onSearchDamage: async () => await this.rebuildSearch() });
-    if (this.damage) throw this.damage;
+    writeOpenMarker(file, log);
+    this.cancelIntegrityCheck = await watchIntegrity({
+      file,
+      connection: this.reader,
+      log,
+      onCorruption: (error) => this.handleCorruption(error),
+      onSearchIndexCorruption: async () => await this.rebuildSearchIndex(),
+    });
+    // handleCorruption has set it if a statement or the rebuild of the name index failed.
+    if (this.corruption) throw this.corruption;
   }
 
-  async transaction<T>(work: (db: Db) => Promise<T>, isAhead?: boolean): Promise<T> {
+  /** Runs the work in the queue of writers, where waiting transactions share a commit. */
+  async transaction<T>(work: (db: Db) => Promise<T>, skipsFsync?: boolean): Promise<T> {
     try {
-      return await this.writes().transaction(async (transaction) => await work(new SqliteDb('inside', transaction.run, transaction.afterCommit)), isAhead);
+      return await this.getWriteQueue().transaction(
+        async (transaction) => await work(new SqliteDb('inside', transaction.run, transaction.afterCommit)),
+        skipsFsync,
+      );
     } catch (error) {
-      throw translated(sqlite, error);
+      throw translateError(sqlite, error);
     }
   }
 
+  /** Migrates in one transaction on a separate connection. Throws like getWriteQueue if nothing may be written. */
   async migrate<T>(work: MigrationWork<T>): Promise<T> {
-    this.writes();
-    return await inMigration(this.options.file, work);
+    this.getWriteQueue(); // only for its errors
+    return await runMigration(this.options.file, work);
   }
 
-  async tryMigration(work: MigrationWork<void>): Promise<TrialSpace> {
-    return await onTrialCopy(this.options.file, this.reader, work);
+  async dryRunMigration(work: MigrationWork<void>): Promise<MigrationSpace> {
+    return await runOnTestCopy(this.options.file, this.reader, work);
   }
 
-  copyAside(label: string): Promise<string> {
-    return Promise.resolve(copyAside(this.options.file, this.reader, label, this.options.clock.now()));
+  copyBeforeMigration(schema: string): Promise<string> {
+    return Promise.resolve(copyBeforeMigration(this.options.file, this.reader, schema, this.options.clock.now()));
   }
 
-  findCopy(labels: readonly string[]): string | undefined {
-    return findCopy(this.options.file, labels);
+  findNewestCopy(schemas: readonly string[]): string | undefined {
+    return findNewestCopy(this.options.file, schemas);
   }
 
-  size(): Promise<DatabaseSize> {
-    const tables = this.reader.run("select name from pragma_table_list where type = 'table' and schema = 'main' and name not like 'sqlite%'").rows as { name: string }[];
-    const rows = tables.map(({ name }) => this.reader.first<{ n: number }>(`select count(*) as n from "${name}"`)?.n ?? 0);
-    return Promise.resolve({ rows: rows.reduce((sum, n) => sum + n, 0), bytes: contentBytes(this.reader) });
+  /** Counts the rows of all tables and the bytes of the content. */
+  measureSize(): Promise<DatabaseSize> {
+    const tables = this.reader.run(
+      "select name from pragma_table_list where type = 'table' and schema = 'main' and name not like 'sqlite%'",
+    ).rows as { name: string }[];
+    const rows = tables.map(
+      ({ name }) => this.reader.getFirstRow<{ n: number }>(`select count(*) as n from "${name}"`)?.n ?? 0,
+    );
+    return Promise.resolve({ rows: rows.reduce((sum, n) => sum + n, 0), bytes: getContentBytes(this.reader) });
   }
 
   warnings(): Promise<string[]> {
     return Promise.resolve([]);
   }
 
-  facts(): Promise<EngineFacts> {
-    const { version } = this.reader.first<{ version: string }>('select sqlite_version() as version') ?? { version: '' };
+  describe(): Promise<EngineDescription> {
+    const { version } = this.reader.getFirstRow<{ version: string }>('select sqlite_version() as version') ?? {
+      version: '',
+    };
     return Promise.resolve({ engine: 'SQLite', version, location: this.options.file });
   }
 
   checks(): Promise<EngineCheck[]> {
-    return Promise.resolve([{ check: 'integrity', ...this.integrity() }]);
+    return Promise.resolve([{ check: 'integrity', ...this.describeIntegrity() }]);
   }
 
-  watch(onError: (error: unknown) => void): void {
-    const heard = (error: unknown): void => {
-      if (isDamage(error)) this.damaged(databaseDamaged(this.options.file, messageOf(error), error));
-      if (isSearchDamage(error)) void this.rebuildSearch();
+  /** Passes every error of a statement to `onError`, after corruption of the database or the name index was handled. */
+  setErrorHandler(onError: (error: unknown) => void): void {
+    const handleError = (error: unknown): void => {
+      if (isCorruption(error)) this.handleCorruption(databaseCorrupt(this.options.file, formatMessage(error), error));
+      if (isSearchIndexCorruption(error)) void this.rebuildSearchIndex();
       onError(error);
     };
-    this.reader.onError = heard;
-    if (this.writer) this.writer.onError = heard;
+    this.reader.onError = handleError;
+    if (this.writer) this.writer.onError = handleError;
   }
 
+  /** Returns the size of the free pages inside the file. */
   reusableBytes(): number {
-    const [{ freelist_count: pages = 0 } = {}, { page_size: bytes = 0 } = {}] = ['freelist_count', 'page_size'].map((name) => this.reader.first<{ freelist_count?: number; page_size?: number }>(`pragma ${name}`));
-    return pages * bytes;
+    const freePages = this.reader.getFirstRow<{ freelist_count: number }>('pragma freelist_count')?.freelist_count ?? 0;
+    const pageBytes = this.reader.getFirstRow<{ page_size: number }>('pragma page_size')?.page_size ?? 0;
+    return freePages * pageBytes;
   }
 
-  async takesWrites(): Promise<boolean> {
+  /**
+   * Returns whether the disk accepts writes. Tries it by setting the user version of the file to the value that it has:
+   * this changes nothing, but SQLite writes a page to its log for it.
+   */
+  async acceptsWrites(): Promise<boolean> {
     try {
-      // The same number again: it says nothing to anybody, and a page of the log is written for it.
-      const { user_version: version = 0 } = this.reader.first<{ user_version: number }>('pragma user_version') ?? {};
-      await this.writes().transaction(async (transaction) => await transaction.run(`pragma user_version = ${version}`, []));
+      const { user_version: version = 0 } =
+        this.reader.getFirstRow<{ user_version: number }>('pragma user_version') ?? {};
+      await this.getWriteQueue().transaction(
+        async (transaction) => await transaction.run(`pragma user_version = ${version}`, []),
+      );
       return true;
     } catch {
-      return false; // the watch has heard why
+      return false; // the disk monitor was notified of the reason
     }
   }
 
+  /**
+   * Waits for running work, then closes both connections. The writer is closed last, so that it can copy the
+   * write-ahead log into the file.
+   */
   async close(): Promise<void> {
-    await this.leaveOff();
+    await this.cancelIntegrityCheck();
     await this.rebuilding;
-    await this.queue?.idle();
+    await this.queue?.waitUntilIdle();
     await this.checkpoints.close();
+    const { file } = this.options;
+    if (this.isOwner) removeOpenMarker(file);
     this.reader.close();
-    this.writer?.close(); // last, so that it can fold the write-ahead log into the file
+    this.writer?.close(); // last, so that it can checkpoint the write-ahead log into the file
+    if (this.writer && isLogLost(file)) removeOpenMarker(file); // a command after a server was killed: the log is in the file now
   }
 
-  private async outside(sql: string, values: readonly unknown[]): Promise<ReturnType<SqliteConnection['run']>> {
+  /** Runs a reading statement on the reader, and any other one in a transaction of its own. */
+  private async runOutsideTransaction(
+    sql: string,
+    values: readonly unknown[],
+  ): Promise<ReturnType<SqliteConnection['run']>> {
     if (this.reader.isRead(sql)) return this.reader.run(sql, values);
-    return await this.writes().transaction(async (transaction) => await transaction.run(sql, values));
+    return await this.getWriteQueue().transaction(async (transaction) => await transaction.run(sql, values));
   }
 
-  private damaged(error: DomainError): void {
-    if (this.damage) return;
-    this.damage = error;
-    this.options.log.error({ err: error }, 'database.damaged');
-    this.remember(error);
-    this.onDamage(error);
+  /**
+   * Stops storing, records the corruption next to the file, and notifies the owner. Only the first corruption counts.
+   */
+  private handleCorruption(error: DomainError): void {
+    if (this.corruption) return;
+    this.corruption = error;
+    this.options.log.error({ err: error }, 'database.corrupt');
+    this.writeCorruptionMarker(error);
+    this.onCorruption(error);
   }
 
-  /** Whoever starts next must not store into it again. */
-  private remember({ message }: DomainError): void {
+  /**
+   * Records the corruption next to the file, so that the next server checks the whole file before it stores into it.
+   */
+  private writeCorruptionMarker({ message }: DomainError): void {
     const { file, clock, log, readOnly } = this.options;
     if (readOnly) return;
     try {
-      layMark(file, { found: message, at: new Date(clock.now()).toISOString() });
+      writeMarker(file, { found: message, at: new Date(clock.now()).toISOString() });
     } catch (err) {
-      log.error({ err }, 'database.damage_not_marked'); // the disk takes nothing: the next one has to find it by itself
+      log.error({ err }, 'database.corruption_not_marked'); // the disk accepts no writes: the next start has to find the corruption itself
     }
   }
 
-  /** Makes the damaged index of names anew; where that is not possible, the database is damaged. Never rejects. */
-  private async rebuildSearch(): Promise<void> {
-    if (!this.queue || this.damage) return;
-    await (this.rebuilding ??= this.rebuilt().finally(() => (this.rebuilding = undefined)));
+  /** Rebuilds the corrupt name index. If this fails, the database counts as corrupt. Never rejects. */
+  private async rebuildSearchIndex(): Promise<void> {
+    if (!this.queue || this.corruption) return;
+    await (this.rebuilding ??= this.runSearchIndexRebuild().finally(() => (this.rebuilding = undefined)));
   }
 
-  private async rebuilt(): Promise<void> {
+  /**
+   * Rebuilds the name index in one transaction. A failure because of corruption means that the whole database is
+   * corrupt; any other failure is retried with the next use of the index.
+   */
+  private async runSearchIndexRebuild(): Promise<void> {
     const { file, log } = this.options;
-    const began = performance.now();
+    const startedAt = performance.now();
     try {
-      await this.writes().transaction(async (transaction) => await transaction.run(REBUILD_NAME_SEARCH, []));
-      log.warn({ duration_ms: Math.round(performance.now() - began) }, 'database.search_rebuilt');
+      await this.getWriteQueue().transaction(async (transaction) => await transaction.run(REBUILD_NAME_SEARCH, []));
+      log.warn({ duration_ms: Math.round(performance.now() - startedAt) }, 'database.search_index_rebuilt');
     } catch (err) {
-      if (codeOf(err).startsWith('SQLITE_CORRUPT')) return this.damaged(databaseDamaged(file, `its index of names cannot be made anew: ${messageOf(err)}`, err));
-      log.warn({ err }, 'database.search_not_rebuilt'); // a full disk: the next one who needs it begins again
+      if (getCode(err).startsWith('SQLITE_CORRUPT')) {
+        this.handleCorruption(databaseCorrupt(file, `its name index cannot be rebuilt: ${formatMessage(err)}`, err));
+        return;
+      }
+      log.warn({ err }, 'database.search_not_rebuilt'); // a full disk: the next use tries again
     }
   }
 
-  private integrity(): Omit<EngineCheck, 'check'> {
-    let found: Found;
+  /** Checks the file, and returns the result for people with advice. */
+  private describeIntegrity(): Omit<EngineCheck, 'check'> {
+    let found: IntegrityReport;
     try {
-      found = lookThrough(this.reader);
+      found = checkIntegrity(this.reader);
     } catch (error) {
-      return { state: 'warn', found: `it could not be looked through: ${messageOf(error)}`, mend: 'try again' };
+      return { state: 'warn', found: `it could not be checked: ${formatMessage(error)}`, fix: 'try again' };
     }
-    if (found.damage.length > 0) return { state: 'fail', found: found.damage.join('; '), mend: 'stop the server and restore a copy from before the damage' };
-    if (found.isSearchDamaged) return { state: 'warn', found: 'the index of names is damaged', mend: 'start the server anew: it makes the index again' };
-    const mark = readMark(this.options.file);
-    if (mark) return { state: 'warn', found: `quick_check found nothing; but damage was noticed at ${mark.at}: ${mark.found}`, mend: 'start the server, which looks at all of it; if it does not start, restore a backup, and see to the disk and the memory of this machine' };
-    return { state: 'ok', found: 'quick_check found nothing', mend: '' };
+    if (found.errors.length > 0) {
+      return {
+        state: 'fail',
+        found: found.errors.join('; '),
+        fix: 'stop the server and restore a backup from before the corruption',
+      };
+    }
+    if (found.isSearchIndexCorrupt) {
+      return {
+        state: 'warn',
+        found: 'the name index is corrupt',
+        fix: 'restart the server: it rebuilds the index',
+      };
+    }
+    const marker = readMarker(this.options.file);
+    if (marker) {
+      return {
+        state: 'warn',
+        found: `quick_check found nothing; but corruption was noticed at ${marker.at}: ${marker.found}`,
+        fix: 'start the server, which checks the whole database; if it does not start, restore a backup, and check the disk and the memory of this machine',
+      };
+    }
+    return { state: 'ok', found: 'quick_check found nothing', fix: '' };
   }
 
-  private writes(): WriteQueue {
-    if (this.damage) throw this.damage;
-    if (!this.queue) throw new DomainError('conflict', 'database_read_only', 'the database was opened for reading only');
+  /**
+   * Returns the queue of writers. Throws `database_corrupt` after corruption was found, and `database_read_only` for a
+   * read-only database.
+   */
+  private getWriteQueue(): WriteQueue {
+    if (this.corruption) throw this.corruption;
+    if (!this.queue) throw new DomainError('conflict', 'database_read_only', 'the database was opened read-only');
     return this.queue;
   }
 }
 
-// A bare `?` in a join lets the planner look at its value, and then SQLite prepares the statement anew for each new value, which
-// makes a device six times as slow. It does not look behind the plus, which changes no value and keeps the indexes.
-const UNSEEN = '+?';
+// With a bare `?` in a join, the planner uses its value, and SQLite prepares the statement again for each new value,
+// which makes a device six times as slow. The unary plus hides the value from the planner, changes nothing and keeps
+// the indexes.
+const HIDDEN_PARAMETER = '+?';
 
-/** SQL of the hot statements, made once. */
-const texts = new WeakMap<HotStatement, string>();
+/** The SQL of the prepared statements, created once. */
+const sqlTexts = new WeakMap<PreparedStatement, string>();
 
+/** The plain connections or one transaction, as repositories use them. */
 class SqliteDb implements Db {
   readonly dialect = sqlite;
   private builder: Knex | undefined;
 
   constructor(
     private readonly place: 'inside' | 'outside',
-    private readonly run: Run,
+    private readonly run: RunStatement,
     readonly afterCommit: (action: () => void) => void,
   ) {}
 
   get knex(): Knex {
-    this.builder ??= knexOver(this.run, this.place); // 50 us, which a transaction of hot statements saves
+    this.builder ??= createSqliteKnex(this.run, this.place); // 50 us, which a transaction of hot statements saves
     return this.builder;
   }
 
-  async all<Row>(statement: HotStatement, values: readonly SqlValue[]): Promise<Row[]> {
-    let sql = texts.get(statement);
-    if (sql === undefined) texts.set(statement, (sql = statement.sql(sqlite).replaceAll('?', UNSEEN)));
+  /** Runs a prepared statement, with its values hidden from the query planner. */
+  async all<Row>(statement: PreparedStatement, values: readonly SqlValue[]): Promise<Row[]> {
+    let sql = sqlTexts.get(statement);
+    if (sql === undefined) {
+      sql = statement.sql(sqlite).replaceAll('?', HIDDEN_PARAMETER);
+      sqlTexts.set(statement, sql);
+    }
     try {
       return ((await this.run(sql, values)).rows ?? []) as Row[];
     } catch (error) {
-      throw translated(sqlite, error);
+      throw translateError(sqlite, error);
     }
   }
 }

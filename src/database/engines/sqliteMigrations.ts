@@ -1,164 +1,234 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DomainError } from '../../kernel/errors';
-import { freeBytes } from '../../kernel/freeBytes';
+import { formatMib, getAvailableBytes } from '../../kernel/availableBytes';
 import { syncFile } from '../../kernel/syncFile';
 import { syncFolder } from '../../kernel/syncFolder';
-import { codeOf, isDamage, messageOf, translated } from '../translate';
-import type { MigrationWork, TrialSpace } from './engine';
+import { getCode, isCorruption, formatMessage, translateError } from '../translate';
+import type { MigrationWork, MigrationSpace } from './engine';
 import { sqlite } from './sqlite';
-import { knexOver } from './sqliteClient';
+import { createSqliteKnex } from './sqliteClient';
 import { openConnection, type SqliteConnection } from './sqliteConnection';
 import { beginWriting } from './writeQueue';
 
-const MIGRATION_TRIES = 500;
-/** Blocks the process; the longer wait between two tries, in beginWriting, does not. */
-const SHORT_WAIT_MS = 2;
-const KEPT_COPIES = 3;
-/** What a copy may take beside its content. */
+const MAX_MIGRATION_ATTEMPTS = 500;
+/**
+ * How long SQLite waits for a lock. It blocks the process; the longer wait between two attempts, in beginWriting, does
+ * not.
+ */
+const BUSY_TIMEOUT_MS = 2;
+const MAX_COPIES = 3;
+/** The space that a copy may need in addition to its content. */
 const SPARE_BYTES = 16 * 1024 * 1024;
-const TRIAL = 'migration-trial-';
-const COPY = /^before-migration-.*Z-(\d{4}_\w+)\.db$/;
+const TEST_COPY_PREFIX = 'migration-trial-';
+const COPY_NAME = /^before-migration-.*Z-(\d{4}_\w+)\.db$/;
 
-/** Runs the work in one transaction on a connection of its own: all of it is on disk in the end, or nothing. */
-export async function inMigration<T>(file: string, work: MigrationWork<T>): Promise<T> {
-  // Foreign keys cannot be switched off inside a transaction, and a table that is rebuilt would take its referring rows along.
-  const connection = openConnection(file, { busyTimeoutMs: SHORT_WAIT_MS });
+/** Runs the work in one transaction on a separate connection, completely or not at all. */
+export async function runMigration<T>(file: string, work: MigrationWork<T>): Promise<T> {
+  // Rebuilding a table would delete the rows that refer to it, so foreign keys are disabled, which is not possible
+  // inside a transaction.
+  const connection = openConnection(file, { busyTimeoutMs: BUSY_TIMEOUT_MS });
   try {
     connection.run('pragma foreign_keys = off');
-    await beginWriting(connection, MIGRATION_TRIES);
-    const result = await work(knexOver(async (sql, values) => connection.run(sql, values), 'inside'), () => checkForeignKeys(connection));
+    await beginWriting(connection, MAX_MIGRATION_ATTEMPTS);
+    const result = await work(
+      createSqliteKnex(async (sql, values) => connection.run(sql, values), 'inside'),
+      () => checkForeignKeys(connection),
+    );
     connection.run('commit');
     return result;
   } catch (error) {
-    throw translated(sqlite, error);
+    throw translateError(sqlite, error);
   } finally {
     connection.close(); // rolls back what was not committed
   }
 }
 
 /**
- * Runs the work on a copy beside the file, which is removed again, and tells what the disk must have free for the real one. Throws
- * `no_room_for_copy`, `copy_not_made`, and what the work throws.
+ * Runs the work on a temporary copy next to the file, and returns the disk space that the real migration needs: for a
+ * copy of the content, the log of the changes, and the growth of the content. Throws `insufficient_space`,
+ * `copy_failed`, and what the work throws.
  */
-export async function onTrialCopy(file: string, reader: SqliteConnection, work: MigrationWork<void>): Promise<TrialSpace> {
-  removeTrials(dirname(file));
-  const size = contentBytes(reader);
-  const free = freeIn(dirname(file));
-  // The copy, the log of what changes, and what it grows by: a server beside it must not run out of disk meanwhile.
-  if (free < 3 * size + SPARE_BYTES) throw noRoom('to try the migrations on a copy', dirname(file), 3 * size + SPARE_BYTES, '');
-  const folder = join(dirname(file), `${TRIAL}${process.pid}`);
+export async function runOnTestCopy(
+  file: string,
+  reader: SqliteConnection,
+  work: MigrationWork<void>,
+): Promise<MigrationSpace> {
+  removeTestCopies(dirname(file));
+  const size = getContentBytes(reader);
+  const freeBytes = getFreeBytes(dirname(file));
+  // Three times the size: the copy, the log of its changes, and its growth. A running server must not run out of space.
+  if (freeBytes < 3 * size + SPARE_BYTES)
+    throw insufficientSpace('to test the migrations on a copy', dirname(file), 3 * size + SPARE_BYTES, '');
+  const folder = join(dirname(file), `${TEST_COPY_PREFIX}${process.pid}`);
   try {
     mkdirSync(folder, { mode: 0o700 });
     const copy = join(folder, 'plantroom.db');
-    copyInto(copy, reader, '');
-    const keepsLog = openConnection(copy, { busyTimeoutMs: SHORT_WAIT_MS });
+    writeCopy(copy, reader, '');
+    // SQLite deletes the log when the last connection is closed, so this one stays open until the log is measured.
+    const logHolder = openConnection(copy, { busyTimeoutMs: BUSY_TIMEOUT_MS });
     try {
-      await inMigration(copy, work);
-      return { neededBytes: size + statSync(`${copy}-wal`).size + Math.max(0, contentBytes(keepsLog) - size) + SPARE_BYTES, freeBytes: free };
+      await runMigration(copy, work);
+      return {
+        neededBytes: size + statSync(`${copy}-wal`).size + Math.max(0, getContentBytes(logHolder) - size) + SPARE_BYTES,
+        freeBytes,
+      };
     } finally {
-      keepsLog.close();
+      logHolder.close();
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Copies the database into `backups` beside it, where one copy of each of the newest three schemas is kept, and returns where to; whole and on disk, or not there. Throws `no_room_for_copy`, `copy_not_made`. */
-export function copyAside(file: string, reader: SqliteConnection, label: string, now: number): string {
-  removeTrials(dirname(file));
+/**
+ * Copies the database into `backups` next to it and returns the path. `schema`: its newest migration, which becomes a
+ * part of the name. Keeps one copy of each of the newest three schemas. The copy is complete and on disk, or absent.
+ * Throws `insufficient_space`, `copy_failed`.
+ */
+export function copyBeforeMigration(file: string, reader: SqliteConnection, schema: string, now: number): string {
+  removeTestCopies(dirname(file));
   const folder = join(dirname(file), 'backups');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  for (const half of readdirSync(folder).filter((name) => name.startsWith('before-migration-') && name.endsWith('.new'))) rmSync(join(folder, half));
-  const wanted = contentBytes(reader) + SPARE_BYTES;
-  if (freeIn(folder) < wanted) throw noRoom('for the copy that is made before a migration', folder, wanted, WITHOUT_COPY);
-  const copy = join(folder, `before-migration-${new Date(now).toISOString().replaceAll(':', '-')}-${label}.db`);
-  const draft = `${copy}.new`;
-  copyInto(draft, reader, WITHOUT_COPY);
-  syncFile(draft);
-  renameSync(draft, copy);
+  for (const name of readdirSync(folder)) {
+    if (name.startsWith('before-migration-') && name.endsWith('.new')) rmSync(join(folder, name));
+  }
+  const neededBytes = getContentBytes(reader) + SPARE_BYTES;
+  if (getFreeBytes(folder) < neededBytes)
+    throw insufficientSpace('to copy the database before the migration', folder, neededBytes, NO_BACKUP_ALTERNATIVE);
+  const copy = join(folder, `before-migration-${new Date(now).toISOString().replaceAll(':', '-')}-${schema}.db`);
+  const temporaryFile = `${copy}.new`;
+  writeCopy(temporaryFile, reader, NO_BACKUP_ALTERNATIVE);
+  syncFile(temporaryFile);
+  renameSync(temporaryFile, copy);
   syncFolder(folder);
   removeOldCopies(folder, copy);
   return copy;
 }
 
-/** Keeps the copy that was just made, whatever time others bear, and one of each schema before: a migration that fails at every start must not push those out. */
-function removeOldCopies(folder: string, made: string): void {
-  const labels = new Set([labelOf(basename(made))]);
-  for (const name of copiesIn(folder)) {
-    if (name === basename(made)) continue;
-    if (labels.has(labelOf(name)) || labels.size === KEPT_COPIES) rmSync(join(folder, name));
-    else labels.add(labelOf(name));
+/**
+ * Keeps the new copy and the newest copy of each other schema, MAX_COPIES in total (the newest schemas first), and
+ * removes the rest: a migration that fails at every start makes many copies of one schema, which must not replace the
+ * copies of other schemas. The name of a copy contains its time and its schema.
+ */
+function removeOldCopies(folder: string, newCopy: string): void {
+  const keptSchemas = new Set([parseSchema(basename(newCopy))]);
+  for (const name of listCopiesNewestFirst(folder)) {
+    if (name === basename(newCopy)) continue;
+    const schema = parseSchema(name);
+    if (keptSchemas.has(schema) || keptSchemas.size === MAX_COPIES) rmSync(join(folder, name));
+    else keptSchemas.add(schema);
   }
 }
 
-/** Their names: of the newest schema first, and of one schema the newest first. A clock that was wrong does not put an old schema before a newer one. */
-function copiesIn(folder: string): string[] {
-  const names = readdirSync(folder).filter((name) => COPY.test(name));
-  return names.toSorted((a, b) => (labelOf(a) === labelOf(b) ? Number(a < b) - Number(a > b) : Number(labelOf(a) < labelOf(b)) - Number(labelOf(a) > labelOf(b))));
+/**
+ * Lists the names of the copies: those of the newest schema first (schemas have ascending numbers), and the newest copy
+ * of a schema first. So a wrong clock cannot put an old schema before a newer one.
+ */
+function listCopiesNewestFirst(folder: string): string[] {
+  const names = readdirSync(folder).filter((name) => COPY_NAME.test(name));
+  return names.toSorted((a, b) => compareDescending(parseSchema(a), parseSchema(b)) || compareDescending(a, b));
 }
 
-function labelOf(name: string): string {
-  return COPY.exec(name)?.[1] ?? '';
+/** Compares texts by code units, the greatest first. */
+function compareDescending(a: string, b: string): number {
+  return Number(a < b) - Number(a > b);
 }
 
-/** The copy of the newest schema among these, and of that the newest; undefined: there is none. */
-export function findCopy(file: string, labels: readonly string[]): string | undefined {
+/** Returns the schema in the name of a copy, for example `0004_images`; empty if the file is not a copy. */
+function parseSchema(name: string): string {
+  return COPY_NAME.exec(name)?.[1] ?? '';
+}
+
+/**
+ * Returns the path of the newest copy with the newest of these schemas that has one; undefined if there is none.
+ * `schemas`: those that this version of the program can open.
+ */
+export function findNewestCopy(file: string, schemas: readonly string[]): string | undefined {
   const folder = join(dirname(file), 'backups');
   try {
-    const name = copiesIn(folder).find((one) => labels.includes(labelOf(one)));
+    const name = listCopiesNewestFirst(folder).find((candidate) => schemas.includes(parseSchema(candidate)));
     return name === undefined ? undefined : join(folder, name);
   } catch {
-    return undefined; // no such folder
+    return undefined; // the folder does not exist or cannot be read
   }
 }
 
-/** What a copy of the database takes, in bytes. */
-export function contentBytes(reader: SqliteConnection): number {
-  const pragma = (name: string): number => Number(Object.values(reader.first<Record<string, number>>(`pragma ${name}`) ?? {})[0]);
+/** The size of a compact copy of the database (without free pages), in bytes. */
+export function getContentBytes(reader: SqliteConnection): number {
+  // The result of a pragma is one row with one column, which has the name of the pragma.
+  const pragma = (name: string): number =>
+    Number(Object.values(reader.getFirstRow<Record<string, number>>(`pragma ${name}`) ?? {})[0]);
   return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
 }
 
-function copyInto(copy: string, reader: SqliteConnection, instead: string): void {
+/**
+ * Writes a compact copy of the database. `alternative`: the end of the error message, which names another option.
+ * Throws `copy_failed`, and the engine's error if the database itself is corrupt.
+ */
+function writeCopy(copy: string, reader: SqliteConnection, alternative: string): void {
   try {
     reader.run('vacuum into ?', [copy]);
   } catch (error) {
     rmSync(copy, { force: true });
-    if (isDamage(error)) throw error; // of the database itself
-    throw new DomainError('unavailable', 'copy_not_made', `the database could not be copied to ${dirname(copy)} (${messageOf(error)}), and nothing was changed; see that there is room and that it can be written${instead}`, { cause: error });
+    if (isCorruption(error)) throw error; // of the database itself
+    throw new DomainError(
+      'unavailable',
+      'copy_failed',
+      `the database could not be copied to ${dirname(copy)} (${formatMessage(error)}), and nothing was changed: check that the folder has enough space and is writable${alternative}`,
+      { cause: error },
+    );
   }
 }
 
+/** Throws if a row refers to a row that does not exist. */
 function checkForeignKeys(connection: SqliteConnection): void {
-  const broken = connection.run('pragma foreign_key_check').rows as { table: string; parent: string }[];
-  const [first] = broken;
-  if (first) throw new Error(`it left ${broken.length} rows without what they refer to, first in ${first.table} (to ${first.parent})`);
-}
-
-/** Those of processes that were killed. */
-function removeTrials(folder: string): void {
-  for (const name of readdirSync(folder)) if (name.startsWith(TRIAL) && !isAlive(Number(name.slice(TRIAL.length)))) rmSync(join(folder, name), { recursive: true, force: true });
-}
-
-function isAlive(pid: number): boolean {
-  if (pid === process.pid) return false; // an earlier one of the same number
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return codeOf(error) === 'EPERM';
+  const violations = connection.run('pragma foreign_key_check').rows as { table: string; parent: string }[];
+  const [first] = violations;
+  if (first) {
+    throw new Error(
+      `the migration left rows that refer to missing rows: ${violations.length}, the first one in ${first.table} (to ${first.parent})`,
+    );
   }
 }
 
-const WITHOUT_COPY = '; or make a backup that lies elsewhere, then go on without this copy by "plantroom migrate --no-copy"';
-
-function freeIn(folder: string): number {
-  return freeBytes(folder) ?? Infinity;
+/**
+ * Removes the folders of test copies that no running process uses. The name of such a folder ends with the pid of the
+ * process that created it. A folder with the pid of this process was left by an earlier process with the same pid.
+ */
+function removeTestCopies(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    if (!name.startsWith(TEST_COPY_PREFIX)) continue;
+    const creatorPid = Number(name.slice(TEST_COPY_PREFIX.length));
+    if (creatorPid === process.pid || !isProcessRunning(creatorPid))
+      rmSync(join(folder, name), { recursive: true, force: true });
+  }
 }
 
-function noRoom(what: string, folder: string, wanted: number, instead: string): DomainError {
-  return new DomainError('conflict', 'no_room_for_copy', `there is too little room ${what}: ${mib(wanted)} are needed in ${folder}, ${mib(freeIn(folder))} are free; make room there${instead}`);
+/** Whether a process with this pid runs. */
+function isProcessRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0); // signal 0 is not sent: it only checks whether the process exists
+  } catch (error) {
+    return getCode(error) === 'EPERM'; // it runs, but as another user
+  }
 }
 
-function mib(bytes: number): string {
-  return `${Math.ceil(bytes / 1024 / 1024)} MiB`;
+const NO_BACKUP_ALTERNATIVE =
+  '; or make a backup elsewhere, then continue without this copy: "plantroom migrate --no-backup"';
+
+function getFreeBytes(folder: string): number {
+  return getAvailableBytes(folder) ?? Infinity;
+}
+
+/**
+ * Creates the error `insufficient_space`. `purpose`: what the space is for; `alternative`: the end of the message,
+ * which names another option.
+ */
+function insufficientSpace(purpose: string, folder: string, neededBytes: number, alternative: string): DomainError {
+  return new DomainError(
+    'conflict',
+    'insufficient_space',
+    `too little disk space ${purpose}: ${formatMib(neededBytes)} are needed in ${folder}, ${formatMib(getFreeBytes(folder))} are free. Free some space there${alternative}`,
+  );
 }

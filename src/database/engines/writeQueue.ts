@@ -1,28 +1,33 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
-import { codeOf, TransactionTimeout } from '../translate';
+import { withTimeout } from '../../kernel/withTimeout';
+import { getCode, TransactionTimeout } from '../translate';
 import type { Checkpoints } from './checkpoints';
-import type { Outcome, SqliteConnection } from './sqliteConnection';
+import type { StatementResult, SqliteConnection } from './sqliteConnection';
 
-/** How far transactions share a commit, and how long one may take. */
-export interface QueueLimits {
-  readonly mostInGroup: number;
-  /** No further transaction joins a group after this, in milliseconds. */
+/** How transactions share a commit, and how long one may take. */
+interface QueueLimits {
+  /** The maximum number of transactions that share a commit. */
+  readonly maxGroupSize: number;
+  /** After this time no further transaction joins a group, in milliseconds. */
   readonly groupMs: number;
-  /** Work that is not done by then is rolled back, in milliseconds. */
-  readonly longestWorkMs: number;
+  /** Work that is not done after this time is rolled back, in milliseconds. */
+  readonly maxWorkMs: number;
 }
 
-const LIMITS: QueueLimits = { mostInGroup: 64, groupMs: 5, longestWorkMs: 30_000 };
-const BEGIN_TRIES = 100;
+const LIMITS: QueueLimits = { maxGroupSize: 64, groupMs: 5, maxWorkMs: 30_000 };
+const MAX_BEGIN_ATTEMPTS = 100;
+const BEGIN_RETRY_INTERVAL_MS = 50;
 
-/** A running transaction as its work sees it. */
-export interface Transaction {
-  /** Runs one statement in it. Throws the engine's error, or once the transaction is over. */
-  readonly run: (sql: string, values: readonly unknown[]) => Promise<Outcome>;
+/** A running transaction, as its work sees it. */
+interface Transaction {
+  /** Runs one statement in it. Throws the engine's error, or an error once the transaction is over. */
+  readonly run: (sql: string, values: readonly unknown[]) => Promise<StatementResult>;
   readonly afterCommit: (action: () => void) => void;
 }
 
+/** A transaction that waits or runs. */
 interface Job {
   readonly work: (transaction: Transaction) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
@@ -30,15 +35,16 @@ interface Job {
 }
 
 /**
- * All writes of the process, one after the other on one connection. Those that wait share a commit, because the
- * disk takes longer than the work: each has a savepoint, so one that throws is rolled back alone, and every answer is given
- * once the common commit is on disk.
+ * All writes of the process, one after the other on one connection. Waiting transactions share a commit, because the
+ * disk takes longer than the work: each has a savepoint, so one that throws is rolled back alone, and every caller gets
+ * its result after the common commit is on disk.
  */
 export class WriteQueue {
   private readonly waiting: Job[] = [];
-  /** Those whose commits need not wait for the disk. */
-  private readonly ahead: Job[] = [];
-  private draining: Promise<void> | undefined;
+  /** Transactions whose commits need not wait for the disk. */
+  private readonly waitingWithoutFsync: Job[] = [];
+  /** Settles when no transaction waits or runs; undefined: none does. */
+  private running: Promise<void> | undefined;
 
   constructor(
     private readonly writer: SqliteConnection,
@@ -48,59 +54,74 @@ export class WriteQueue {
     private readonly limits = LIMITS,
   ) {}
 
-  /** Runs the work in a transaction; rejects with its error, or the commit's. `isAhead`: it resolves when whatever is committed later cannot be on disk without it. */
-  async transaction<T>(work: (transaction: Transaction) => Promise<T>, isAhead = false): Promise<T> {
+  /**
+   * Runs the work in a transaction; rejects with its error, or the error of the commit. `skipsFsync`: it resolves when
+   * no later commit can be durable without it.
+   */
+  async transaction<T>(work: (transaction: Transaction) => Promise<T>, skipsFsync = false): Promise<T> {
     return await new Promise<T>((resolve, reject) => {
-      (isAhead ? this.ahead : this.waiting).push({ work, resolve: resolve as (value: unknown) => void, reject });
-      this.draining ??= this.drain();
+      (skipsFsync ? this.waitingWithoutFsync : this.waiting).push({
+        work,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      });
+      this.running ??= this.runWaiting();
     });
   }
 
-  /** Resolves when nothing waits or runs. */
-  async idle(): Promise<void> {
-    while (this.draining) await this.draining;
-  }
-
-  private async drain(): Promise<void> {
-    while (this.waiting.length > 0 || this.ahead.length > 0) {
-      await turn();
-      await this.checkpoints.pause();
-      if (this.ahead.length > 0) {
-        await this.groupAhead();
-        await turn();
-      }
-      if (this.waiting.length > 0) await this.group(this.waiting);
-    }
-    this.draining = undefined;
+  /** Resolves when no transaction waits or runs. */
+  async waitUntilIdle(): Promise<void> {
+    while (this.running) await this.running;
   }
 
   /**
-   * The commits of these reach the log without waiting for the disk. The log is read back in its order and ends where something is
-   * missing: whatever is committed later is never there without them.
+   * Runs groups until no transaction waits. A group without fsync runs first: the durable commit of the next group
+   * makes it durable too.
    */
-  private async groupAhead(): Promise<void> {
-    this.writer.setWaits(false);
+  private async runWaiting(): Promise<void> {
+    while (this.waiting.length > 0 || this.waitingWithoutFsync.length > 0) {
+      await nextTurn(); // so that all calls that have arrived join the group
+      await this.checkpoints.pauseIfLogIsLong();
+      if (this.waitingWithoutFsync.length > 0) {
+        await this.runGroupWithoutFsync();
+        await nextTurn();
+      }
+      if (this.waiting.length > 0) await this.runGroup(this.waiting);
+    }
+    this.running = undefined;
+  }
+
+  /**
+   * Commits without fsync. The log is recovered in order up to the first gap, so a later durable commit implies that
+   * these are durable too.
+   */
+  private async runGroupWithoutFsync(): Promise<void> {
+    this.writer.setDurableCommits(false);
     try {
-      await this.group(this.ahead);
+      await this.runGroup(this.waitingWithoutFsync);
     } finally {
-      this.writer.setWaits(true);
+      this.writer.setDurableCommits(true);
     }
   }
 
-  private async group(waiting: Job[]): Promise<void> {
+  /**
+   * Takes transactions from `waiting` until the group is complete (takeNextJob), and runs them one after the other
+   * inside one SQLite transaction. Commits once, and then settles all callers. If the commit fails, all of them fail.
+   */
+  private async runGroup(waiting: Job[]): Promise<void> {
     try {
-      await beginWriting(this.writer, BEGIN_TRIES);
+      await beginWriting(this.writer, MAX_BEGIN_ATTEMPTS);
     } catch (error) {
       for (const job of waiting.splice(0)) job.reject(error);
       return;
     }
     const jobs: Job[] = [];
-    const settlements: (() => void)[] = [];
+    const settleActions: (() => void)[] = [];
     try {
-      const end = this.clock.monotonic() + this.limits.groupMs;
-      for (let job = waiting.shift(); job; job = this.next(waiting, jobs.length, end)) {
+      const deadline = this.clock.monotonic() + this.limits.groupMs;
+      for (let job = waiting.shift(); job; job = this.takeNextJob(waiting, jobs.length, deadline)) {
         jobs.push(job);
-        settlements.push(await this.perform(job));
+        settleActions.push(await this.runJob(job));
       }
       this.writer.run('commit');
     } catch (error) {
@@ -108,37 +129,44 @@ export class WriteQueue {
       for (const job of jobs) job.reject(error);
       return;
     }
-    for (const settle of settlements) settle();
-    this.checkpoints.committed();
+    for (const settle of settleActions) settle();
+    this.checkpoints.handleCommit();
   }
 
-  private next(waiting: Job[], done: number, end: number): Job | undefined {
-    return done < this.limits.mostInGroup && this.clock.monotonic() < end ? waiting.shift() : undefined;
+  /** Takes the next transaction for the group; undefined: none waits, or the group is full or has run for `groupMs`. */
+  private takeNextJob(waiting: Job[], groupSize: number, deadline: number): Job | undefined {
+    return groupSize < this.limits.maxGroupSize && this.clock.monotonic() < deadline ? waiting.shift() : undefined;
   }
 
-  /** Runs one job inside the group and returns how to answer it after the commit. */
-  private async perform(job: Job): Promise<() => void> {
+  /**
+   * Runs one transaction of the group in a savepoint, so that its failure is rolled back alone. Returns the function
+   * that settles its caller after the commit of the group.
+   */
+  private async runJob(job: Job): Promise<() => void> {
     const actions: (() => void)[] = [];
-    let open = true;
+    let isOpen = true;
     const transaction: Transaction = {
       run: async (sql, values) => {
-        if (!open) throw new Error('this transaction is over: its repositories may not be used beyond the work they were given to');
+        if (!isOpen) throw new Error('this transaction is over: its repositories must not be used after its work');
         return this.writer.run(sql, values);
       },
       afterCommit: (action) => actions.push(action),
     };
     this.writer.run('savepoint work');
     try {
-      const value = await inTime(job.work(transaction), this.limits.longestWorkMs);
-      open = false;
+      // Work that waits for another transaction would wait forever, and block all writers behind it.
+      const value = await withTimeout(job.work(transaction), this.limits.maxWorkMs, () => {
+        throw new TransactionTimeout(`a transaction took longer than ${this.limits.maxWorkMs} ms and was rolled back`);
+      });
+      isOpen = false;
       this.writer.run('release work');
       return () => {
-        runAll(actions, this.log);
+        runAfterCommitActions(actions, this.log);
         job.resolve(value);
       };
     } catch (error) {
-      open = false;
-      // A full disk makes SQLite roll back everything: then the whole group has failed.
+      isOpen = false;
+      // On a full disk SQLite rolls back everything: then the whole group has failed.
       if (!this.writer.inTransaction) throw error;
       this.writer.run('rollback to work');
       this.writer.run('release work');
@@ -147,44 +175,26 @@ export class WriteQueue {
   }
 }
 
-/** One turn of the event loop, so that all calls that have arrived by now join the group. */
-async function turn(): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
-}
-
-/** Begins a transaction that writes. Another process may be writing: waits for it without blocking this one. */
-export async function beginWriting(connection: SqliteConnection, tries: number): Promise<void> {
+/** Begins a write transaction. Waits for writes of another process without blocking this one. */
+export async function beginWriting(connection: SqliteConnection, maxAttempts: number): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       connection.run('begin immediate');
       return;
     } catch (error) {
-      if (!codeOf(error).startsWith('SQLITE_BUSY') || attempt === tries) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      if (!getCode(error).startsWith('SQLITE_BUSY') || attempt === maxAttempts) throw error;
+      await new Promise((resolve) => setTimeout(resolve, BEGIN_RETRY_INTERVAL_MS));
     }
   }
 }
 
-/** Runs what waited for the commit. The commit stands, so an action that throws is only logged. */
-export function runAll(actions: readonly (() => void)[], log: Logger): void {
+/** Runs the afterCommit actions. The commit is final, so an action that throws is only logged. */
+export function runAfterCommitActions(actions: readonly (() => void)[], log: Logger): void {
   for (const action of actions) {
     try {
       action();
     } catch (error) {
       log.error({ error }, 'database.after_commit_failed');
     }
-  }
-}
-
-/** Work that waits for another transaction would wait for ever, and all writers behind it. */
-async function inTime<T>(work: Promise<T>, limitMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new TransactionTimeout(`a transaction took longer than ${limitMs} ms and was rolled back`)), limitMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -6,6 +6,11 @@ import * as transportsAndTelemetry from './0003_transports_and_telemetry';
 import * as imagesAndEtags from './0004_images_and_etags';
 import * as peopleKeysAndAudit from './0005_people_keys_and_audit';
 import * as deviceProfiles from './0006_device_profiles';
+import * as executionTriggers from './0007_execution_triggers';
+import * as idempotencyKeys from './0009_idempotency_keys';
+import * as keysOfOwners from './0010_keys_of_owners';
+import * as lorawanSessions from './0011_lorawan_sessions';
+import * as executionDetails from './0012_execution_details';
 
 /** One change of the schema. Never edited once it has been released. */
 export interface Migration {
@@ -17,7 +22,19 @@ export interface Migration {
 }
 
 /** All migrations, oldest first. Append only. */
-export const MIGRATIONS: readonly Migration[] = [firstLight, executionsInFull, transportsAndTelemetry, imagesAndEtags, peopleKeysAndAudit, deviceProfiles];
+export const MIGRATIONS: readonly Migration[] = [
+  firstLight,
+  executionsInFull,
+  transportsAndTelemetry,
+  imagesAndEtags,
+  peopleKeysAndAudit,
+  deviceProfiles,
+  executionTriggers,
+  idempotencyKeys,
+  keysOfOwners,
+  lorawanSessions,
+  executionDetails,
+];
 
 /** The name of the schema that this program brings a database to. */
-export const NEWEST_SCHEMA: string = MIGRATIONS.at(-1)?.name ?? '';
+export const CURRENT_SCHEMA: string = MIGRATIONS.at(-1)?.name ?? '';

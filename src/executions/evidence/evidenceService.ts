@@ -1,172 +1,336 @@
 import type { Attachment, Evidence, EvidenceOutcome } from '../../connections';
-import type { Database } from '../../database';
+import type { Database, Db } from '../../database';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
-import { chunksOf, EvidenceGathering, type EvidencePlace, type FoundEvidence } from './evidenceGathering';
+import { splitIntoChunks, EvidenceBatcher, type EvidenceSource, type EvidenceReport } from './evidenceBatcher';
 import { type Execution, isFinal } from '../execution';
 import type { ExecutionEvent } from '../machine/executionEvent';
+import { UplinkRepository } from '../../devices';
 import { ExecutionRepository } from '../store/executionRepository';
-import type { Change, EventOrigin, Ledger } from '../ledger/ledger';
+import type { Change, EventOrigin, ExecutionStore } from '../ledger/executionStore';
 
-const CHUNK = 100;
-const TRIES = 5;
-/** Of executions that a gateway holds and nobody knows, so many are named in the log. */
-const NAMED = 10;
+const IN_TRANSIT_PAGE_SIZE = 100;
+const MAX_ATTEMPTS = 5;
+/** The maximum number of unknown executions held by a gateway that are named in the log. */
+const MAX_LOGGED_IDS = 10;
 
 interface EvidenceOptions {
   readonly database: Database;
-  readonly ledger: Ledger;
+  readonly ledger: ExecutionStore;
   readonly log: Logger;
-  /** The other side holds a command that has ended here. */
-  readonly onHeldInVain: (connectionId: string, executionId: string) => void;
+  /** Called when the peer still has a command whose execution is already final. */
+  readonly onFinalCommandHeld: (connectionId: string, executionId: string) => void;
 }
 
-/** Settles executions by what the other side of their connection reports. */
+/**
+ * Changes executions according to evidence: the reports of the peer (gateway or broker) of their connection about their
+ * commands.
+ */
 export class EvidenceService {
-  private readonly gathering = new EvidenceGathering(async (place, all) => await this.settle(place, all));
+  private readonly batcher = new EvidenceBatcher(async (source, reports) => await this.applyBatch(source, reports));
 
   constructor(private readonly options: EvidenceOptions) {}
 
-  /** Applies evidence; resolves when it is on disk. Also evidence that comes too late is kept. */
-  async evidence(organizationId: string, connectionId: string, executionId: string, source: string, evidence: Evidence): Promise<EvidenceOutcome> {
-    return await this.gathering.add({ organizationId, connectionId, source }, { executionId, evidence });
+  /** Applies evidence; resolves after the commit. Evidence that arrives too late is also stored. */
+  async evidence(
+    organizationId: string,
+    connectionId: string,
+    executionId: string,
+    source: string,
+    evidence: Evidence,
+  ): Promise<EvidenceOutcome> {
+    return await this.batcher.add({ organizationId, connectionId, source }, { executionId, evidence });
   }
 
-  /** Settles what was on its way when the other side was last seen. */
-  async attached(attachment: Attachment): Promise<void> {
-    await this.applyKnown(attachment);
-    await this.applyUnknown(attachment);
+  /**
+   * Applies evidence for the one command that is on its way to a device, whose execution occupies the slot of the
+   * device: ConnectorEvents.deviceEvidence.
+   */
+  async deviceEvidence(
+    organizationId: string,
+    connectionId: string,
+    clientDeviceId: string,
+    source: string,
+    evidence: Evidence,
+  ): Promise<EvidenceOutcome> {
+    const executions = new ExecutionRepository(this.options.database.db);
+    const executionId = await executions.findSlotOccupant(organizationId, connectionId, clientDeviceId);
+    return executionId === undefined
+      ? 'unknown'
+      : await this.evidence(organizationId, connectionId, executionId, source, evidence);
   }
 
-  private async applyKnown(attachment: Attachment): Promise<void> {
-    const { log, onHeldInVain } = this.options;
+  /** Applies what the peer reports about commands in transit when it attaches: ConnectorEvents.attached. */
+  async attached(attachment: Attachment): Promise<ReadonlyMap<EvidenceReport, EvidenceOutcome>> {
+    const outcomes = await this.applyReports(attachment);
+    await this.handleMissing(attachment);
+    return outcomes;
+  }
+
+  /** Applies what the peer reports about the commands that it has. Logs reports about unknown executions. */
+  private async applyReports(attachment: Attachment): Promise<Map<EvidenceReport, EvidenceOutcome>> {
+    const { log, onFinalCommandHeld } = this.options;
     const { source } = attachment;
-    const unknown: string[] = [];
-    for (const chunk of chunksOf(attachment.known, ({ executionId }) => executionId)) {
-      await this.apart(chunk, async (some) => {
-        const outcomes = await this.settle(attachment, some);
-        for (const [at, { executionId, evidence }] of some.entries()) {
-          if (outcomes[at] === 'unknown') unknown.push(executionId);
-          if (outcomes[at] === 'late' && evidence.kind === 'transport_ok') onHeldInVain(attachment.connectionId, executionId);
-        }
-      }, ({ executionId }) => executionId);
+    const outcomeByReport = new Map<EvidenceReport, EvidenceOutcome>();
+    for (const chunk of splitIntoChunks(attachment.known, ({ executionId }) => executionId)) {
+      await this.processTogetherOrSingly(
+        chunk,
+        async (reports) => {
+          const outcomes = await this.applyBatch(attachment, reports);
+          for (const [index, report] of reports.entries()) {
+            const outcome = outcomes[index] ?? 'unknown';
+            outcomeByReport.set(report, outcome);
+            const { executionId, evidence } = report;
+            const holdsFinalCommand = outcome === 'late' && evidence.kind === 'transport_ok';
+            if (holdsFinalCommand) onFinalCommandHeld(attachment.connectionId, executionId);
+          }
+        },
+        ({ executionId }) => executionId,
+      );
     }
-    if (unknown.length > 0) log.warn({ connection_id: attachment.connectionId, source, count: unknown.length, execution_ids: unknown.slice(0, NAMED) }, 'executions.known_unknown');
+    const unknownReports = attachment.known.filter((report) => outcomeByReport.get(report) === 'unknown');
+    const unknownIds = unknownReports.map(({ executionId }) => executionId);
+    if (unknownIds.length > 0)
+      log.warn(
+        {
+          connection_id: attachment.connectionId,
+          source,
+          count: unknownIds.length,
+          execution_ids: unknownIds.slice(0, MAX_LOGGED_IDS),
+        },
+        'executions.unknown_to_server',
+      );
+    return outcomeByReport;
   }
 
-  /** What is in transit and not held by the other side: proven not received, or nobody knows. */
-  private async applyUnknown(attachment: Attachment): Promise<void> {
+  /**
+   * Handles executions in transit that the peer did not report, page by page: they were provably not received, or their
+   * state is unknown.
+   */
+  private async handleMissing(attachment: Attachment): Promise<void> {
     const { database, ledger } = this.options;
     const { organizationId, connectionId } = attachment;
-    const known = new Set(attachment.known.map(({ executionId }) => executionId));
-    for (let page = await this.inTransit(attachment, ''); page.length > 0; page = await this.inTransit(attachment, page.at(-1)?.id ?? '')) {
-      const missing = page.filter(({ id }) => !known.has(id));
-      const changes = missing.flatMap((execution) => ledger.plan(execution, fateOf(execution, attachment), { source: attachment.source }) ?? []);
-      await this.apart(changes, async (some) => {
-        await database.transaction(async (db) => await ledger.store(db, organizationId, some));
-      }, ({ after }) => after.id);
-      this.options.log.info({ connection_id: connectionId, in_transit: page.length, unknown_to_gateway: missing.length }, 'executions.reconciled');
+    const reportedIds = new Set([
+      ...attachment.known.map(({ executionId }) => executionId),
+      ...(attachment.alsoHeld ?? []),
+    ]);
+    for (
+      let page = await this.listInTransit(attachment, '');
+      page.length > 0;
+      page = await this.listInTransit(attachment, page.at(-1)?.id ?? '')
+    ) {
+      const missing = page.filter(({ id }) => !reportedIds.has(id));
+      const changes = missing.flatMap(
+        (execution) =>
+          ledger.plan(execution, getReattachEvent(execution, attachment), { source: attachment.source }) ?? [],
+      );
+      await this.processTogetherOrSingly(
+        changes,
+        async (batch) => {
+          await database.transaction(async (db) => await ledger.store(db, organizationId, batch));
+        },
+        ({ after }) => after.id,
+      );
+      this.options.log.info(
+        { connection_id: connectionId, in_transit: page.length, unknown_to_gateway: missing.length },
+        'executions.reconciled',
+      );
     }
   }
 
-  /** Works on all at once or, if that fails, on each alone: one execution must not keep a gateway out. What fails alone is logged and left to its timers. */
-  private async apart<Item>(items: readonly Item[], work: (items: readonly Item[]) => Promise<void>, executionIdOf: (item: Item) => string): Promise<void> {
+  /**
+   * Processes all items together or, if that fails, one by one: one execution must not prevent a gateway from
+   * attaching. An item that fails alone is logged and left to its timers.
+   */
+  private async processTogetherOrSingly<Item>(
+    items: readonly Item[],
+    work: (items: readonly Item[]) => Promise<void>,
+    getExecutionId: (item: Item) => string,
+  ): Promise<void> {
     if (items.length === 0) return;
     try {
       await work(items);
     } catch (error) {
-      if (error instanceof DomainError) throw error; // the database is not there for any of them
-      const [first] = items;
-      if (items.length > 1) for (const item of items) await this.apart([item], work, executionIdOf);
-      else this.options.log.warn({ execution_id: first && executionIdOf(first), error }, 'executions.reconcile_failed');
+      if (error instanceof DomainError) throw error; // the database is unavailable for all of them
+      if (items.length > 1) {
+        for (const item of items) await this.processTogetherOrSingly([item], work, getExecutionId);
+        return;
+      }
+      const [failed] = items;
+      this.options.log.warn({ execution_id: failed && getExecutionId(failed), error }, 'executions.reconcile_failed');
     }
   }
 
-  private async inTransit({ organizationId, connectionId }: Attachment, after: string): Promise<Execution[]> {
-    return await new ExecutionRepository(this.options.database.db).inTransit(organizationId, connectionId, after, CHUNK);
+  /** Reads the next executions in transit of the connection, after the id `after`. */
+  private async listInTransit({ organizationId, connectionId }: Attachment, after: string): Promise<Execution[]> {
+    return await new ExecutionRepository(this.options.database.db).listInTransit(
+      organizationId,
+      connectionId,
+      after,
+      IN_TRANSIT_PAGE_SIZE,
+    );
   }
 
-  /** Settles evidence for different executions, together; resolves with their outcomes when it is on disk. What was changed meanwhile is read again. */
-  private async settle(at: EvidencePlace, all: readonly FoundEvidence[]): Promise<EvidenceOutcome[]> {
+  /**
+   * Applies evidence for different executions together; resolves with their outcomes after the commit. Executions that
+   * changed concurrently are read again.
+   */
+  private async applyBatch(source: EvidenceSource, reports: readonly EvidenceReport[]): Promise<EvidenceOutcome[]> {
     const outcomes = new Map<string, EvidenceOutcome>();
-    for (let attempt = 1, open = all; open.length > 0; attempt++) {
-      if (attempt > TRIES) throw new Error(`executions kept changing while evidence for them was stored: ${open.map(({ executionId }) => executionId).join(', ')}`);
-      for (const [executionId, outcome] of await this.settleOnce(at, open).catch((error: unknown) => this.slotTaken(error, attempt))) outcomes.set(executionId, outcome);
-      open = open.filter(({ executionId }) => !outcomes.has(executionId));
+    for (let attempt = 1, remaining = reports; remaining.length > 0; attempt++) {
+      if (attempt > MAX_ATTEMPTS)
+        throw new Error(
+          `executions kept changing while evidence for them was stored: ${remaining.map(({ executionId }) => executionId).join(', ')}`,
+        );
+      const newOutcomes = await this.applyBatchOnce(source, remaining).catch((error: unknown) =>
+        this.retryAfterSlotConflict(error, attempt),
+      );
+      for (const [executionId, outcome] of newOutcomes) outcomes.set(executionId, outcome);
+      remaining = remaining.filter(({ executionId }) => !outcomes.has(executionId));
     }
-    return all.map(({ executionId }) => outcomes.get(executionId) ?? 'unknown');
+    return reports.map(({ executionId }) => outcomes.get(executionId) ?? 'unknown');
   }
 
-  /** On PostgreSQL another transaction may take a slot between the look and the write: then it is looked at again. */
-  private slotTaken(error: unknown, attempt: number): Map<string, EvidenceOutcome> {
-    if (attempt === TRIES || !this.options.database.dialect.isUniqueViolation(error)) throw error;
+  /**
+   * Returns no outcomes, so that all reports are tried again, if another transaction occupied the slot of a device
+   * between the read and the write (on PostgreSQL only). Throws all other errors, and the error of the last attempt.
+   */
+  private retryAfterSlotConflict(error: unknown, attempt: number): Map<string, EvidenceOutcome> {
+    if (attempt === MAX_ATTEMPTS || !this.options.database.dialect.isUniqueViolation(error)) throw error;
     return new Map();
   }
 
-  /** One transaction that stores all changes at once, because the organization's other writers wait from then on. Without what was changed meanwhile. */
-  private async settleOnce(at: EvidencePlace, all: readonly FoundEvidence[]): Promise<Map<string, EvidenceOutcome>> {
+  /**
+   * Applies evidence once, in one transaction that stores all changes in one batch, because it blocks the
+   * organization's other writers. Returns the outcomes by execution id, without executions that changed concurrently.
+   */
+  private async applyBatchOnce(
+    source: EvidenceSource,
+    reports: readonly EvidenceReport[],
+  ): Promise<Map<string, EvidenceOutcome>> {
     const { database, ledger } = this.options;
     return await database.transaction(async (db) => {
       const repository = new ExecutionRepository(db);
-      const executions = await repository.findAll(at.organizationId, all.map(({ executionId }) => executionId));
+      const executions = await repository.findAll(
+        source.organizationId,
+        reports.map(({ executionId }) => executionId),
+      );
       const outcomes = new Map<string, EvidenceOutcome>();
-      const planned: Change[] = [];
-      for (const { executionId, evidence } of all) {
+      const plannedChanges: Change[] = [];
+      for (const { executionId, evidence } of reports) {
         const execution = executions.get(executionId);
-        const here = execution && isAbout(execution, at, evidence) ? execution : undefined;
-        outcomes.set(executionId, outcomeFor(here));
-        const change = here && this.planned(here, at.source, evidence);
-        if (change) planned.push(change);
+        const knownExecution = execution && isFromDevice(execution, source, evidence) ? execution : undefined;
+        outcomes.set(executionId, getOutcome(knownExecution));
+        const change =
+          knownExecution &&
+          this.planChange(knownExecution, source.source, await rejectAckOfEmptyFrame(db, knownExecution, evidence));
+        if (change) plannedChanges.push(change);
       }
-      const changes = await withFreeSlots(repository, planned);
-      const stored = new Set(await ledger.store(db, at.organizationId, changes));
-      for (const change of changes) if (!stored.has(change)) outcomes.delete(change.after.id);
+      const changes = await leaveTakenSlots(repository, plannedChanges);
+      const stored = new Set(await ledger.store(db, source.organizationId, changes));
+      for (const change of changes) if (!stored.has(change)) outcomes.delete(change.after.id); // tried again
       return outcomes;
     });
   }
 
-  /** Undefined: nothing changes, because it says what is known already, like the acknowledgement of the transport after that of the device. */
-  private planned(execution: Execution, source: string, evidence: Evidence): Change | undefined {
+  /**
+   * Plans the change by evidence, or the log entry for evidence that came after the final state. Undefined if the
+   * evidence only repeats what is known, such as the acknowledgement of the transport after that of the device.
+   */
+  private planChange(execution: Execution, source: string, evidence: Evidence): Change | undefined {
     const { ledger } = this.options;
-    const { event, origin } = happened(evidence, source);
-    return ledger.plan(execution, event, origin) ?? (isFinal(execution.state) ? ledger.planLate(execution, event, origin) : undefined);
+    const { event, origin } = toExecutionEvent(evidence, source);
+    return (
+      ledger.plan(execution, event, origin) ??
+      (isFinal(execution.state) ? ledger.planLate(execution, event, origin) : undefined)
+    );
   }
 }
 
-/** What T15 takes out of the queue holds the slot only where that is free: nothing is sent for it any more, so it can do without. */
-async function withFreeSlots(executions: ExecutionRepository, changes: readonly Change[]): Promise<Change[]> {
-  const taken = new Set<string>();
-  const fitting: Change[] = [];
+/**
+ * Returns the same changes, except that a change does not take the slot of its device (which one execution at a time
+ * may occupy) if another execution has it. This happens when a late report removes an execution from the queue (T15 of
+ * the state machine): nothing more is sent for it, so it does not need the slot.
+ */
+async function leaveTakenSlots(executions: ExecutionRepository, changes: readonly Change[]): Promise<Change[]> {
+  const takenDeviceIds = new Set<string>();
+  const adjusted: Change[] = [];
   for (const change of changes) {
     const { before, after } = change;
     const { organizationId, physicalDeviceId = '' } = after;
-    const takes = after.holdsSlot && !before.holdsSlot;
-    const collides = takes && (taken.has(physicalDeviceId) || (await executions.isSlotTaken(organizationId, physicalDeviceId)));
-    if (takes) taken.add(physicalDeviceId);
-    fitting.push(collides ? { ...change, after: { ...after, holdsSlot: false } } : change);
+    const takesSlot = after.holdsSlot && !before.holdsSlot;
+    const isTaken =
+      takesSlot &&
+      (takenDeviceIds.has(physicalDeviceId) || (await executions.isSlotOccupied(organizationId, physicalDeviceId)));
+    if (takesSlot) takenDeviceIds.add(physicalDeviceId);
+    adjusted.push(isTaken ? { ...change, after: { ...after, holdsSlot: false } } : change);
   }
-  return fitting;
+  return adjusted;
 }
 
-function isAbout(execution: Execution, { connectionId }: EvidencePlace, { clientDeviceId }: Evidence): boolean {
-  return execution.connectionId === connectionId && (clientDeviceId === undefined || execution.clientDeviceId === clientDeviceId);
+/**
+ * Converts an acknowledgement to `no_answer` if the acknowledged frame may have been empty. That is possible if
+ * ChirpStack had to encode the payload: without a codec for the device, it sends an empty frame without notice. It has
+ * a codec if it decodes the uplinks of the device.
+ */
+async function rejectAckOfEmptyFrame(
+  db: Db,
+  { organizationId, physicalDeviceId, policy }: Execution,
+  evidence: Evidence,
+): Promise<Evidence> {
+  if (evidence.kind !== 'ack' || policy.isEncodedByNetwork !== true) return evidence;
+  const isDecodedByNetwork = async (): Promise<boolean> =>
+    physicalDeviceId !== undefined && (await new UplinkRepository(db).networkDecodes(organizationId, physicalDeviceId));
+  if (evidence.networkDecodes ?? (await isDecodedByNetwork())) return evidence;
+  const message =
+    'the device acknowledged a frame that may have been empty: ChirpStack did not decode the last payload of this device, so it may have no codec for it';
+  return { ...evidence, kind: 'no_answer', code: 'content_unproven', message };
 }
 
-function outcomeFor(execution: Execution | undefined): EvidenceOutcome {
+/** Whether evidence comes from the connection and the device of an execution. */
+function isFromDevice(execution: Execution, { connectionId }: EvidenceSource, { clientDeviceId }: Evidence): boolean {
+  return (
+    execution.connectionId === connectionId &&
+    (clientDeviceId === undefined || execution.clientDeviceId === clientDeviceId)
+  );
+}
+
+function getOutcome(execution: Execution | undefined): EvidenceOutcome {
   if (!execution) return 'unknown';
   return isFinal(execution.state) ? 'late' : 'applied';
 }
 
-function happened(evidence: Evidence, source: string): { event: ExecutionEvent; origin: EventOrigin } {
-  const { time, clock, receivedAt, fCnt, clientDeviceId: _clientDeviceId, ...facts } = evidence;
-  const tells = facts.kind === 'transport_ok' || facts.kind === 'ack' || facts.kind === 'no_answer';
-  const event: ExecutionEvent = tells ? { ...facts, peerTime: time, peerClock: clock, toldAt: receivedAt, fCnt } : facts;
-  return { event, origin: { source, ...(time !== undefined && { data: { reported_at: new Date(time).toISOString() } }) } };
+/** Converts evidence to an event of the state machine, and to the data that is logged with it. */
+function toExecutionEvent(evidence: Evidence, source: string): { event: ExecutionEvent; origin: EventOrigin } {
+  const {
+    time,
+    clock,
+    receivedAt,
+    fCnt,
+    devAddr,
+    clientDeviceId: _clientDeviceId,
+    networkDecodes: _networkDecodes,
+    ...fields
+  } = evidence;
+  const reportsDelivery = fields.kind === 'transport_ok' || fields.kind === 'ack' || fields.kind === 'no_answer';
+  const event: ExecutionEvent = reportsDelivery
+    ? { ...fields, peerTime: time, peerClock: clock, reportReceivedAt: receivedAt, fCnt, devAddr }
+    : fields;
+  return {
+    event,
+    origin: { source, ...(time !== undefined && { data: { reported_at: new Date(time).toISOString() } }) },
+  };
 }
 
-/** Only a gateway says what it holds; what a broker has is not told. */
-function fateOf(execution: Execution, attachment: Attachment): ExecutionEvent {
+/**
+ * Returns the event for an execution in transit that the peer does not report when it attaches. Only a gateway reports
+ * the commands that it has. If the same gateway still has its memory, the command was not delivered; else that is
+ * unknown.
+ */
+function getReattachEvent(execution: Execution, attachment: Attachment): ExecutionEvent {
   if (execution.kind !== 'gateway') return { kind: 'link_lost' };
-  const sameStore = attachment.durable || execution.sentBoot === attachment.bootId;
-  return execution.sentTo === attachment.peerId && sameStore ? { kind: 'known_undelivered' } : { kind: 'link_lost' };
+  const hasSameMemory = attachment.durable || execution.sentBoot === attachment.bootId;
+  return execution.sentTo === attachment.peerId && hasSameMemory
+    ? { kind: 'known_undelivered' }
+    : { kind: 'link_lost' };
 }

@@ -1,87 +1,152 @@
 import { isLorawan } from '../../connections';
-import { jsonEqual } from '../../kernel/canonicalJson';
+import { isJsonEqual } from '../../kernel/canonicalJson';
 import type { JsonValue } from '../../kernel/jsonValue';
-import { typedValue } from '../../sensorTemplates';
+import { convertToType } from '../../sensorTemplates';
 import type { Execution, ExpectedValue } from '../execution';
 
 const SECOND = 1000;
 
-/** What a sensor showed, and when. */
+/** A sensor value and its times. */
 export interface Reading {
   readonly sensorId: string;
-  /** The path of the uplink that the value came by. */
+  /** The source path of the value in the uplink. */
   readonly sourcePath: string;
-  /** Of the value type of the sensor's template. */
+  /** Has the value type of the sensor's template. */
   readonly value: JsonValue;
-  /** When the device or its gateway says that it was, on its own clock; undefined: it said nothing. Unix milliseconds. */
-  readonly ownTime: number | undefined;
-  /** Whose clock that is; undefined: it said nothing, or no delivery is ever told on that clock. */
-  readonly clock: string | undefined;
-  /** The stamp of its arrival at the server: Unix milliseconds, with a fraction that only orders. */
+  /**
+   * When the device or its gateway sampled it, on the clock of the device or gateway, Unix milliseconds; undefined if
+   * not reported.
+   */
+  readonly deviceTime: number | undefined;
+  /**
+   * Identifies the clock of `deviceTime`, for example by the id of a gateway. Undefined if not reported, or if no
+   * delivery is ever reported on that clock.
+   */
+  readonly timeSource: string | undefined;
+  /** The arrival time at the server: Unix milliseconds, with a fraction that only defines an order. */
   readonly receivedAt: number;
-  /** Its uplink waited at a broker while the server was away, nobody knows how long. */
+  /** Whether the uplink waited at a broker for an unknown time while the server was down. */
   readonly isBuffered?: boolean;
   /** LoRaWAN: the frame counter of its uplink. */
   readonly fCnt?: number | undefined;
+  /** LoRaWAN: the device address of the session that `fCnt` counts in. */
+  readonly devAddr?: string | undefined;
 }
 
-/** When something was sampled and when it came. */
-export type SampleTimes = Pick<Reading, 'ownTime' | 'clock' | 'receivedAt' | 'isBuffered' | 'fCnt'>;
+/** The sample time and the arrival time. */
+export type SampleTimes = Pick<Reading, 'deviceTime' | 'timeSource' | 'receivedAt' | 'isBuffered' | 'fCnt' | 'devAddr'>;
 
 /**
- * Whether a value is the expected one, by the type of its sensor: a number within max(1e-9, 1e-6 x |expected|), an integer exactly,
- * a boolean in any of its spellings, a text exactly, JSON whatever the order of its keys. What is not of the type equals nothing.
+ * Compares a value with the expected one by sensor type: a number within max(1e-9, 1e-6 × |expected|), an integer
+ * exactly, a boolean in any of its variants (for example 1 and true), a string exactly, JSON independent of key order.
+ * A value of another type never matches.
  */
-export function showsExpected(expected: ExpectedValue, shown: JsonValue): boolean {
+export function matchesExpected(expected: ExpectedValue, reported: JsonValue): boolean {
   const { valueType } = expected;
-  const [wanted, value] = [typedValue(valueType, expected.value), typedValue(valueType, shown)];
+  const wanted = convertToType(valueType, expected.value);
+  const value = convertToType(valueType, reported);
   if (wanted === undefined || value === undefined) return false;
-  if (valueType === 'number') return Math.abs(Number(wanted) - Number(value)) <= Math.max(1e-9, 1e-6 * Math.abs(Number(wanted)));
-  return jsonEqual(wanted, value);
+  if (valueType === 'number') {
+    const tolerance = Math.max(1e-9, 1e-6 * Math.abs(Number(wanted)));
+    return Math.abs(Number(wanted) - Number(value)) <= tolerance;
+  }
+  return isJsonEqual(wanted, value);
 }
 
-/** What is known of a delivery that samples are held against. */
-export type DeliveryFacts = Pick<Execution, 'deliveredAt' | 'deliveredArrival' | 'deliveredFCnt' | 'peerDeliveredAt' | 'peerDeliveredBy' | 'times'>;
+/** Whether two executions expect different values of the same sensor. */
+export function expectsOtherValue(newer: readonly ExpectedValue[], older: readonly ExpectedValue[]): boolean {
+  return older.some((expected) =>
+    newer.some((other) => other.sensorId === expected.sensorId && !matchesExpected(expected, other.value)),
+  );
+}
+
+/** The fields of an execution that show when its command was delivered. */
+type DeliveryFields = Pick<
+  Execution,
+  | 'deliveredAt'
+  | 'deliveredArrival'
+  | 'deliveredFCnt'
+  | 'deliveredDevAddr'
+  | 'peerDeliveredAt'
+  | 'peerDeliveredBy'
+  | 'policy'
+>;
 
 /**
- * Whether a sample was taken after the command was delivered: the server received it after the evidence of that, and nothing shows that it
- * is older. A time of its own must be later than the delivery on the same clock; one on a clock that no delivery is told on must not be
- * before it. Of a LoRaWAN device of class A the frame counter must be above that of the uplink that opened the receive window. What was
- * buffered never counts, nor what cannot be compared.
+ * Whether a sample was taken after the delivery: the server received it after the evidence of delivery, and nothing
+ * shows that it is older. Its device time must be later than the delivery on the same clock; on a clock that reports no
+ * deliveries, the device time must not be earlier than the delivery. For LoRaWAN class A, the frame counter must be
+ * above that of the uplink that opened the receive window. Buffered samples and samples that cannot be compared never
+ * count.
  */
-export function isAfterDelivery(x: DeliveryFacts, sample: SampleTimes): boolean {
-  const { ownTime, clock, receivedAt, isBuffered } = sample;
-  if (isBuffered || x.deliveredArrival === undefined || receivedAt <= x.deliveredArrival || isOfEarlierFrame(x, sample)) return false;
-  if (ownTime === undefined) return true;
-  if (clock === undefined) return isSinceSecondOf(ownTime, x.deliveredAt);
-  return x.peerDeliveredAt !== undefined && x.peerDeliveredBy === clock && ownTime > x.peerDeliveredAt;
-}
-
-/** Whether a sample came with the uplink that opened the receive window of class A, or with an earlier one. */
-function isOfEarlierFrame({ times, deliveredFCnt }: DeliveryFacts, { fCnt }: SampleTimes): boolean {
-  return times.classA && fCnt !== undefined && deliveredFCnt !== undefined && fCnt <= deliveredFCnt;
+export function isAfterDelivery(execution: DeliveryFields, sample: SampleTimes): boolean {
+  const { deviceTime, timeSource, receivedAt, isBuffered } = sample;
+  const arrivedLater = execution.deliveredArrival !== undefined && receivedAt > execution.deliveredArrival;
+  if (isBuffered || !arrivedLater || isOfEarlierFrame(execution, sample)) return false;
+  if (deviceTime === undefined) return true;
+  if (timeSource === undefined) return isInOrAfterSecond(deviceTime, execution.deliveredAt);
+  return execution.peerDeliveredBy === timeSource && isLater(deviceTime, execution.peerDeliveredAt);
 }
 
 /**
- * Whether a sample was taken after the command left, though nobody told of its delivery. A time on a gateway's clock proves nothing: nothing
- * says what that clock showed then, and gateways keep uplinks. A network server keeps none, so its time must only not be before.
+ * Whether a sample came with the uplink that opened the class A receive window, or with an earlier one of the same
+ * session, so that it cannot show an effect. A new session and a reset counter start at 0. Within a session without
+ * reset, a network server accepts no smaller counter, so a sample that it received later is not of an earlier frame.
  */
-export function isAfterDispatch(x: Pick<Execution, 'dispatchedAt' | 'kind'>, { ownTime, clock, receivedAt, isBuffered }: SampleTimes): boolean {
-  if (isBuffered || x.dispatchedAt === undefined || Math.floor(receivedAt) <= x.dispatchedAt) return false;
-  return ownTime === undefined || ((clock === undefined || isLorawan(x.kind)) && isSinceSecondOf(ownTime, x.dispatchedAt));
+function isOfEarlierFrame(execution: DeliveryFields, { fCnt, devAddr, deviceTime, timeSource }: SampleTimes): boolean {
+  const { policy, deliveredFCnt, deliveredDevAddr } = execution;
+  if (!policy.classA || fCnt === undefined || deliveredFCnt === undefined || fCnt > deliveredFCnt) return false;
+  if (isOtherSession(devAddr, deliveredDevAddr)) return false;
+  if (fCnt === deliveredFCnt) return true;
+  // With a smaller counter, only a later time on the same clock shows that the counter was reset.
+  const isProvablyLater = timeSource === execution.peerDeliveredBy && isLater(deviceTime, execution.peerDeliveredAt);
+  return !isProvablyLater;
 }
 
-/** What is older than the second of a moment on the server's clock has waited somewhere. Many devices tell whole seconds only. */
-function isSinceSecondOf(ownTime: number, moment: number | undefined): boolean {
-  return moment !== undefined && ownTime >= Math.floor(moment / SECOND) * SECOND;
+function isOtherSession(left: string | undefined, right: string | undefined): boolean {
+  return left !== undefined && right !== undefined && left !== right;
+}
+
+function isLater(time: number | undefined, moment: number | undefined): boolean {
+  return time !== undefined && moment !== undefined && time > moment;
 }
 
 /**
- * Whether a reading takes the place of the one that is stored. On one clock the later sample is the newer one, unless the stored one
- * claims to be of the future, which must not keep all others out; else that which came later. What names no clock shares none.
+ * Whether a sample was taken after the command was sent, although no delivery was reported. A time on a gateway's clock
+ * proves nothing: the state of that clock at dispatch is unknown, and gateways buffer uplinks. A network server does
+ * not buffer, so its time must only not be earlier.
  */
-export function replaces(one: SampleTimes, stored: SampleTimes | undefined): boolean {
+export function isNewerThanDispatch(
+  execution: Pick<Execution, 'dispatchedAt' | 'kind'>,
+  { deviceTime, timeSource, receivedAt, isBuffered }: SampleTimes,
+): boolean {
+  if (isBuffered || execution.dispatchedAt === undefined || Math.floor(receivedAt) <= execution.dispatchedAt)
+    return false;
+  if (deviceTime === undefined) return true;
+  const isGatewayClock = timeSource !== undefined && !isLorawan(execution.kind);
+  return !isGatewayClock && isInOrAfterSecond(deviceTime, execution.dispatchedAt);
+}
+
+/**
+ * Whether a time is not before the start of the second that contains a moment on the server's clock. Many devices
+ * report whole seconds only, so an earlier fraction of that second does not count as older.
+ */
+function isInOrAfterSecond(deviceTime: number, moment: number | undefined): boolean {
+  return moment !== undefined && deviceTime >= Math.floor(moment / SECOND) * SECOND;
+}
+
+/**
+ * Whether a reading replaces the stored one, because it is newer. If both have a device time on the same clock, the
+ * later device time is newer, unless the stored one was in the future when it arrived: it must not block all later
+ * readings. In all other cases the later arrival is newer.
+ */
+export function replaces(reading: SampleTimes, stored: SampleTimes | undefined): boolean {
   if (!stored) return true;
-  const onOneClock = one.ownTime !== undefined && stored.ownTime !== undefined && one.clock !== undefined && one.clock === stored.clock && stored.ownTime <= stored.receivedAt;
-  return onOneClock ? one.ownTime >= stored.ownTime : one.receivedAt >= stored.receivedAt;
+  const canCompareDeviceTimes =
+    reading.deviceTime !== undefined &&
+    stored.deviceTime !== undefined &&
+    reading.timeSource !== undefined &&
+    reading.timeSource === stored.timeSource &&
+    stored.deviceTime <= stored.receivedAt;
+  return canCompareDeviceTimes ? reading.deviceTime >= stored.deviceTime : reading.receivedAt >= stored.receivedAt;
 }

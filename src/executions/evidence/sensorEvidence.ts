@@ -3,56 +3,76 @@ import type { Change, EventOrigin } from '../ledger/changePlan';
 import type { Execution } from '../execution';
 import type { ExecutionEvent } from '../machine/executionEvent';
 import { ExecutionRepository } from '../store/executionRepository';
-import type { Ledger } from '../ledger/ledger';
-import { isAfterDelivery, isAfterDispatch, type Reading, replaces, type SampleTimes, showsExpected } from './sensorComparison';
+import type { ExecutionStore } from '../ledger/executionStore';
+import {
+  isAfterDelivery,
+  isNewerThanDispatch,
+  type Reading,
+  replaces,
+  type SampleTimes,
+  matchesExpected,
+} from './sensorComparison';
 
-/** An uplink as the executions of its device look at it. */
-export interface SensedUplink extends SampleTimes {
+/** An uplink with which the executions of its device are checked. */
+export interface UplinkSample extends SampleTimes {
   readonly organizationId: string;
   readonly deviceId: string;
   readonly physicalDeviceId: string;
-  /** What it says about sensors; each sensor once. */
+  /** LoRaWAN: whether the network server decodes the device's payloads; undefined if unknown. */
+  readonly networkDecodes?: boolean | undefined;
+  /** The sensor readings of the uplink; at most one per sensor. */
   readonly readings: readonly Reading[];
-  /** What these sensors showed last before this uplink, on this physical device and by the path that they are mapped to now; of those that ever did. */
-  latestOf(sensorIds: readonly string[]): Promise<ReadonlyMap<string, Reading>>;
+  /**
+   * Returns the last readings of these sensors before this uplink, on this physical device and by the path that they
+   * are mapped to now. Sensors without readings are omitted.
+   */
+  findLatest(sensorIds: readonly string[]): Promise<ReadonlyMap<string, Reading>>;
 }
 
-/** What sensors show with an uplink: the last of each, before it and with it. */
-interface Shown {
-  /** What the uplink itself says. */
-  readonly read: ReadonlyMap<string, Reading>;
-  readonly before: ReadonlyMap<string, Reading>;
-  readonly after: ReadonlyMap<string, Reading>;
+/** The last reading of each sensor, before and with the uplink. */
+interface SensorReadings {
+  /** The readings of the uplink itself. */
+  readonly ofUplink: ReadonlyMap<string, Reading>;
+  readonly beforeUplink: ReadonlyMap<string, Reading>;
+  readonly afterUplink: ReadonlyMap<string, Reading>;
 }
 
-const TRIES = 5;
+const MAX_ATTEMPTS = 5;
 const ORIGIN: EventOrigin = { source: 'uplink' };
-const LAST_DATE = 8.64e15;
+/** The maximum of a JavaScript date, Unix milliseconds; the minimum is the negative of it. */
+const MAX_DATE_MS = 8.64e15;
 
-/** Settles executions by what an uplink of their device shows. */
+/** Changes executions according to the sensor readings of their device's uplinks. */
 export class SensorEvidence {
-  constructor(private readonly ledger: Ledger) {}
+  constructor(private readonly ledger: ExecutionStore) {}
 
-  /** Judges the executions of the uplink's physical device that wait for it, in the order of their queue, inside the uplink's transaction. Costs one look where there are none; others get their turn where there are many. */
-  async judge(db: Db, uplink: SensedUplink): Promise<void> {
+  /**
+   * Checks the executions of the uplink's physical device that wait for it, in queue order, inside the uplink's
+   * transaction. Costs one query if there are none. Many are processed in batches, so that other work runs in between.
+   */
+  async evaluateUplink(db: Db, uplink: UplinkSample): Promise<void> {
     const { organizationId, deviceId, physicalDeviceId } = uplink;
     const executions = new ExecutionRepository(db);
-    const judged = new Set<string>();
-    for (let attempt = 1; attempt <= TRIES; attempt++) {
-      const ids = await executions.awaitingUplink(organizationId, deviceId, physicalDeviceId);
-      const waiting = await executions.toSettle(organizationId, ids.filter((id) => !judged.has(id)));
+    const changedIds = new Set<string>();
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const ids = await executions.listIdsAwaitingUplink(organizationId, deviceId, physicalDeviceId);
+      const waiting = await executions.listWithoutPayload(
+        organizationId,
+        ids.filter((id) => !changedIds.has(id)),
+      );
       if (waiting.length === 0) return;
-      const shown = await shownBy(uplink, waiting);
-      const changes = waiting.flatMap((execution) => this.planFor(execution, uplink, shown) ?? []);
+      const readings = await collectReadings(uplink, waiting);
+      const changes = waiting.flatMap((execution) => this.planChange(execution, uplink, readings) ?? []);
       const stored = await this.ledger.store(db, organizationId, changes);
       if (stored.length === changes.length) return;
-      for (const { after } of stored) judged.add(after.id);
+      for (const { after } of stored) changedIds.add(after.id);
     }
-    throw new Error(`executions of device ${deviceId} kept changing while an uplink was judged`);
+    throw new Error(`executions of device ${deviceId} kept changing while an uplink was checked`);
   }
 
-  private planFor(execution: Execution, uplink: SensedUplink, shown: Shown): Change | undefined {
-    for (const event of eventsFor(execution, uplink, shown)) {
+  /** Plans the change by the strongest event that changes the execution; undefined if no event does. */
+  private planChange(execution: Execution, uplink: UplinkSample, readings: SensorReadings): Change | undefined {
+    for (const event of listUplinkEvents(execution, uplink, readings)) {
       const change = this.ledger.plan(execution, event, ORIGIN);
       if (change) return change;
     }
@@ -60,59 +80,96 @@ export class SensorEvidence {
   }
 }
 
-/** What the uplink is to an execution, the strongest first. */
-function eventsFor(x: Execution, uplink: SensedUplink, shown: Shown): ExecutionEvent[] {
+/** Returns the events that the uplink causes for an execution, the strongest first. */
+function listUplinkEvents(execution: Execution, uplink: UplinkSample, readings: SensorReadings): ExecutionEvent[] {
   const events: ExecutionEvent[] = [];
-  const samples = matchingSamples(x, shown);
-  if (samples.length > 0) events.push({ kind: 'sensors_matched', changed: showedOther(x, shown.before), samples: samples.map(sampleData) });
-  if (isAfterDelivery(x, uplink)) events.push({ kind: 'uplink', ...(x.expected.length > 0 && { values: valuesOf(x, uplink.readings) }) });
+  const samples = listMatchingSamples(execution, readings);
+  if (samples.length > 0)
+    events.push({
+      kind: 'sensors_matched',
+      changed: hadOtherValue(execution, readings.beforeUplink),
+      samples: samples.map(({ sensorId, value, deviceTime, receivedAt }) => ({
+        sensor_id: sensorId,
+        value,
+        time: formatTime(deviceTime ?? receivedAt),
+        received_at: formatTime(receivedAt),
+      })),
+    });
+  // The network server may have sent an empty frame instead of the command. Then the uplink is not a response.
+  const mayBeEmpty = execution.policy.isEncodedByNetwork === true && uplink.networkDecodes !== true;
+  if (!mayBeEmpty && isAfterDelivery(execution, uplink))
+    events.push({
+      kind: 'uplink',
+      ...(execution.expected.length > 0 && { values: getValuesOfExpectedSensors(execution, uplink.readings) }),
+    });
   return events;
 }
 
-/** The samples that show all that is expected, if they all are newer than the command; else none. */
-function matchingSamples(x: Execution, shown: Shown): Reading[] {
-  const samples = x.expected.flatMap((expected) => {
-    const sample = newerSample(x, expected.sensorId, shown);
-    return sample && showsExpected(expected, sample.value) ? sample : [];
+/**
+ * Returns one matching sample for each expected state, newer than the command; an empty list if a state has none, or if
+ * no state is expected.
+ */
+function listMatchingSamples(execution: Execution, readings: SensorReadings): Reading[] {
+  const samples = execution.expected.flatMap((expected) => {
+    const sample = findNewerSample(execution, expected.sensorId, readings);
+    return sample && matchesExpected(expected, sample.value) ? sample : [];
   });
-  return samples.length === x.expected.length ? samples : [];
-}
-
-/** The last sample of a sensor that is newer than the command. That of the uplink, if only it is: a clock that was set back meanwhile makes it seem older than what is stored. */
-function newerSample(x: Execution, sensorId: string, { read, after }: Shown): Reading | undefined {
-  const counts = x.state === 'in_transit' ? isAfterDispatch : isAfterDelivery;
-  return [after.get(sensorId), read.get(sensorId)].find((sample) => sample && counts(x, sample));
+  const doAllMatch = samples.length === execution.expected.length;
+  return doAllMatch ? samples : [];
 }
 
 /**
- * Whether a sensor showed something else before: so what it shows now is an effect. Of class A that must have come since the command left:
- * the first uplink from then on opens the receive window, and cannot show what the command does.
+ * Returns the last sample of a sensor that is newer than the command. The sample of the uplink counts even if the
+ * stored one seems newer, because a clock may have been set back.
  */
-function showedOther(x: Execution, before: ReadonlyMap<string, Reading>): boolean {
-  return x.expected.some((expected) => {
+function findNewerSample(
+  execution: Execution,
+  sensorId: string,
+  { ofUplink, afterUplink }: SensorReadings,
+): Reading | undefined {
+  const isNewerThanCommand = execution.state === 'in_transit' ? isNewerThanDispatch : isAfterDelivery;
+  return [afterUplink.get(sensorId), ofUplink.get(sensorId)].find(
+    (sample) => sample && isNewerThanCommand(execution, sample),
+  );
+}
+
+/**
+ * Whether a sensor had another value before, so that the current value is an effect. For class A, that value must have
+ * arrived after dispatch: the first uplink after it opens the receive window and cannot show the effect of the command.
+ */
+function hadOtherValue(execution: Execution, before: ReadonlyMap<string, Reading>): boolean {
+  return execution.expected.some((expected) => {
     const sample = before.get(expected.sensorId);
-    return sample !== undefined && !showsExpected(expected, sample.value) && (!x.times.classA || isAfterDispatch(x, sample));
+    return (
+      sample !== undefined &&
+      !matchesExpected(expected, sample.value) &&
+      (!execution.policy.classA || isNewerThanDispatch(execution, sample))
+    );
   });
 }
 
-function valuesOf(x: Execution, readings: readonly Reading[]): Record<string, unknown> {
-  const expected = new Set(x.expected.map(({ sensorId }) => sensorId));
-  return Object.fromEntries(readings.filter(({ sensorId }) => expected.has(sensorId)).map(({ sensorId, value }) => [sensorId, value]));
+/**
+ * Returns the values of the uplink for the sensors that the execution expects a value of, by sensor id, for the log.
+ */
+function getValuesOfExpectedSensors(execution: Execution, readings: readonly Reading[]): Record<string, unknown> {
+  const expected = new Set(execution.expected.map(({ sensorId }) => sensorId));
+  return Object.fromEntries(
+    readings.filter(({ sensorId }) => expected.has(sensorId)).map(({ sensorId, value }) => [sensorId, value]),
+  );
 }
 
-function sampleData({ sensorId, value, ownTime, receivedAt }: Reading): Record<string, unknown> {
-  return { sensor_id: sensorId, value, time: isoTime(ownTime ?? receivedAt), received_at: isoTime(receivedAt) };
+/** Formats a time; as a number if it is outside the range of calendar dates, because devices may report any time. */
+function formatTime(time: number): string {
+  return Math.abs(time) <= MAX_DATE_MS ? new Date(time).toISOString() : String(time);
 }
 
-/** A clock may show what no calendar has. */
-function isoTime(time: number): string {
-  return Math.abs(time) <= LAST_DATE ? new Date(time).toISOString() : String(time);
-}
-
-async function shownBy(uplink: SensedUplink, waiting: readonly Execution[]): Promise<Shown> {
+/** Reads the last readings of all sensors that the waiting executions expect a value of, before and with the uplink. */
+async function collectReadings(uplink: UplinkSample, waiting: readonly Execution[]): Promise<SensorReadings> {
   const sensorIds = waiting.flatMap(({ expected }) => expected.map(({ sensorId }) => sensorId));
-  const before = await uplink.latestOf(sensorIds);
-  const after = new Map(before);
-  for (const reading of uplink.readings) if (replaces(reading, before.get(reading.sensorId))) after.set(reading.sensorId, reading);
-  return { read: new Map(uplink.readings.map((reading) => [reading.sensorId, reading])), before, after };
+  const beforeUplink = await uplink.findLatest(sensorIds);
+  const afterUplink = new Map(beforeUplink);
+  for (const reading of uplink.readings)
+    if (replaces(reading, beforeUplink.get(reading.sensorId))) afterUplink.set(reading.sensorId, reading);
+  const ofUplink = new Map(uplink.readings.map((reading) => [reading.sensorId, reading]));
+  return { ofUplink, beforeUplink, afterUplink };
 }

@@ -1,65 +1,83 @@
-/** What others may tell as often as they like is not kept beyond so many events of an execution, so that nobody can fill the disk with it. */
-export const MOST_EVENTS = 200;
+/**
+ * The maximum number of logged events per execution for reports that peers can repeat without limit, so that they
+ * cannot fill the disk.
+ */
+export const MAX_EVENTS = 200;
 
-/** Why the server takes a query back: its parent has ended, the second try takes its place, another try was answered. */
-export type TakenBack = 'parent_ended' | 'asked_again' | 'already_answered';
+/**
+ * Why the server cancels a query: its parent is final, the second try replaces it, or another try received a response.
+ */
+export type QueryCancelReason = 'parent_ended' | 'asked_again' | 'already_answered';
 
-/** What can happen to an execution. Codes and messages are those of the device, the transport or the gateway. */
+/** The events of an execution. Codes and messages come from the device, the transport or the gateway. */
 export type ExecutionEvent =
-  /** Its turn has come and the other side is there. The state is on disk before a byte leaves. */
+  /** The command is sent to an attached peer. The state is committed before any byte leaves the server. */
   | { readonly kind: 'dispatch'; readonly peerId: string; readonly bootId: string }
-  /** The last hop that can be observed took it. */
-  | ({ readonly kind: 'transport_ok' } & Told)
-  /** Follows in the same transaction where a row says so: ends what needs nothing more, and judges what was set aside. */
+  /** The last hop that reports, for example the network server, accepted the command. */
+  | ({ readonly kind: 'transport_ok' } & ReportedResult)
+  /**
+   * Follows in the same transaction if a row of the transition table says so: finishes executions that need nothing
+   * more, and evaluates deferred uplinks.
+   */
   | { readonly kind: 'settle' }
-  /** Proven not delivered, worth another attempt. */
+  /** Provably not delivered; a retry makes sense. */
   | { readonly kind: 'known_undelivered'; readonly code?: string; readonly message?: string }
-  /** The transport will not take it. */
+  /** The transport rejects it. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string }
-  /** Proven not delivered, for want of a path or of time. */
+  /** Provably not delivered, because there was no path or no time left. */
   | { readonly kind: 'unreachable'; readonly code: string; readonly message: string }
-  /** A network server could not send it just now and tries again by itself. */
+  /** A network server could not send it yet and retries automatically. */
   | { readonly kind: 'network_retry'; readonly code: string; readonly message: string }
-  /** The link was lost, or the server started again: nobody can say whether it went out. */
+  /** The link was lost, or the server restarted: it is unknown whether the command was sent. */
   | { readonly kind: 'link_lost' }
   /** The device acknowledged. */
-  | ({ readonly kind: 'ack'; readonly code?: string; readonly message?: string } & Told)
-  /** The device answered negatively. */
+  | ({ readonly kind: 'ack'; readonly code?: string; readonly message?: string } & ReportedResult)
+  /** The device responded with a rejection. */
   | { readonly kind: 'negative'; readonly code: string; readonly message: string }
-  /** It was tried and no answer was seen. */
-  | ({ readonly kind: 'no_answer'; readonly code: string; readonly message: string } & Told)
-  /** The first uplink after delivery; if sensor states are expected, it does not show them. */
+  /** It was attempted, but no response was observed. */
+  | ({ readonly kind: 'no_answer'; readonly code: string; readonly message: string } & ReportedResult)
+  /** The first uplink after delivery. If sensor states are expected, it does not match them. */
   | { readonly kind: 'uplink'; readonly values?: Readonly<Record<string, unknown>> }
-  /** Every expected sensor has a newer sample with its frozen value; `changed`: at least one had an earlier sample without it. */
+  /**
+   * Every expected sensor has a newer sample with its frozen value. `changed`: at least one had an earlier sample with
+   * another value.
+   */
   | { readonly kind: 'sensors_matched'; readonly changed: boolean; readonly samples?: readonly unknown[] }
-  /** The query command of this execution was answered; it is an execution of its own. */
+  /** The query of this execution received a response; the query is a separate execution. */
   | { readonly kind: 'query_answered'; readonly queryExecutionId?: string }
-  /** It ended without an answer. */
-  | { readonly kind: 'query_failed'; readonly queryExecutionId: string; readonly state: string; readonly detail: string }
-  /** A newer execution that was delivered wants another value on a shared sensor. */
+  /** The query finished without a response. */
+  | {
+      readonly kind: 'query_failed';
+      readonly queryExecutionId: string;
+      readonly state: string;
+      readonly detail: string;
+    }
+  /** A newer delivered execution expects another value of a shared sensor. */
   | { readonly kind: 'superseded'; readonly byExecutionId: string }
   /** Device, connection or organization deleted; physical device unbound or rebound. */
   | { readonly kind: 'removed'; readonly reason: string }
-  /** A person took it back, or the server did, and why. */
-  | { readonly kind: 'cancelled'; readonly reason?: TakenBack }
+  /** Cancelled by a caller, or by the server for a reason. */
+  | { readonly kind: 'cancelled'; readonly reason?: QueryCancelReason }
   /** The database was restored from a backup. */
   | { readonly kind: 'restored' }
-  /** A deadline has come. */
+  /** A deadline expired. */
   | { readonly kind: 'timer'; readonly timer: Timer };
 
-/** When the other side says that it was: in what may be the first sign of a delivery. */
-export interface Told {
-  /** Unix milliseconds on its clock. */
+/** The peer's time of an event that may be the first report of a delivery. */
+export interface ReportedResult {
+  /** Unix milliseconds on the peer's clock. */
   readonly peerTime?: number | undefined;
-  /** Whose clock that is. */
+  /** Identifies the clock of `peerTime`. */
   readonly peerClock?: string | undefined;
-  /** The stamp of its arrival at the server; undefined: just now. */
-  readonly toldAt?: number | undefined;
+  /** The arrival time of the report at the server; undefined: now. */
+  readonly reportReceivedAt?: number | undefined;
   /** LoRaWAN: the frame counter of the uplink that opened the receive window of the delivery. */
   readonly fCnt?: number | undefined;
+  /** LoRaWAN: the device address of the session of `fCnt`. */
+  readonly devAddr?: string | undefined;
 }
 
-/** The deadlines that an execution can have; `query` ends no state: it is when the device is asked once more. */
+/** The deadlines of an execution. `query` finishes no state: the device is then queried a second time. */
 export const TIMERS = ['delivery', 'ack', 'conv', 'query'] as const;
 
 /** One of TIMERS. */
@@ -68,6 +86,7 @@ export type Timer = (typeof TIMERS)[number];
 /** The name of an event. */
 export type EventKind = ExecutionEvent['kind'];
 
+/** The layer of each event (see getLayer), and of each timer. */
 const LAYERS: Readonly<Record<Exclude<EventKind, 'timer'>, number>> = {
   dispatch: 2,
   transport_ok: 2,
@@ -91,19 +110,32 @@ const LAYERS: Readonly<Record<Exclude<EventKind, 'timer'>, number>> = {
 };
 const TIMER_LAYERS: Readonly<Record<Timer, number>> = { delivery: 2, ack: 3, conv: 4, query: 3 };
 
-/** The layer that an event tells about: 1 request, 2 transport, 3 device, 4 sensors. */
-export function layerOf(event: ExecutionEvent): number {
+/** Returns the layer of an event: 1 request, 2 transport, 3 device, 4 sensors. */
+export function getLayer(event: ExecutionEvent): number {
   return event.kind === 'timer' ? TIMER_LAYERS[event.timer] : LAYERS[event.kind];
 }
 
-/** The facts of an event for the log, in snake_case, without those that are absent or empty. */
-export function eventData(event: ExecutionEvent): Record<string, unknown> {
-  const { kind: _kind, peerTime: _peerTime, peerClock: _peerClock, toldAt: _toldAt, ...facts } = event as ExecutionEvent & Told;
-  return snakeCased(facts);
+/**
+ * Returns the data of an event for the log, in snake_case, without absent or empty fields and without the peer's times.
+ */
+export function getEventData(event: ExecutionEvent): Record<string, unknown> {
+  const {
+    kind: _kind,
+    peerTime: _peerTime,
+    peerClock: _peerClock,
+    reportReceivedAt: _reportReceivedAt,
+    ...fields
+  } = event as ExecutionEvent & ReportedResult;
+  return toSnakeCase(fields);
 }
 
-/** The same facts under snake_case names, without those that are absent or empty. */
-export function snakeCased(facts: object): Record<string, unknown> {
-  const kept = Object.entries(facts).filter(([, value]) => value !== undefined && value !== '');
-  return Object.fromEntries(kept.map(([name, value]) => [name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value as unknown]));
+/** Converts field names to snake_case and omits absent or empty fields. */
+function toSnakeCase(fields: object): Record<string, unknown> {
+  const present = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '');
+  return Object.fromEntries(
+    present.map(([name, value]) => [
+      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      value as unknown,
+    ]),
+  );
 }

@@ -1,45 +1,81 @@
 import { type ExecutionProgress, type ExecutionState, isFinal } from '../execution';
 import type { EventKind, ExecutionEvent } from './executionEvent';
-import { type MachineExecution, timerEnd } from './executionTimes';
+import { type MachineExecution, getTimerEnd } from './executionTimes';
 import type { Draft, Effect } from './transitionChanges';
-import { type Row, TRANSITIONS, slotOutlives } from './transitionTable';
+import { type Row, TRANSITIONS, keepsSlotAfterFinish } from './transitionTable';
 
-/** What an event does to an execution. */
+/** The effect of an event on an execution. */
 export interface Transition {
   /** The row of docs/executions.md, for example `T8`. */
   readonly row: string;
   readonly from: ExecutionState;
   readonly to: ExecutionState;
-  /** What changes beside the version and the log, the state included. */
+  /** The changed fields, including the state, without version and log. */
   readonly progress: Partial<ExecutionProgress>;
   readonly effects: readonly Effect[];
   /** The event that follows in the same transaction. */
   readonly next: ExecutionEvent | undefined;
 }
 
-const ROWS_OF = new Map<EventKind, readonly Row[]>();
-for (const row of TRANSITIONS) ROWS_OF.set(row.on, [...(ROWS_OF.get(row.on) ?? []), row]);
+/** The rows of the transition table by event, each list in the order of the table. */
+const ROWS_BY_EVENT = new Map<EventKind, readonly Row[]>();
+for (const row of TRANSITIONS) ROWS_BY_EVENT.set(row.on, [...(ROWS_BY_EVENT.get(row.on) ?? []), row]);
 
-/** The whole life of an execution: what the event does to it at that time (Unix milliseconds); undefined: nothing. */
-export function advance(x: MachineExecution, event: ExecutionEvent, now: number): Transition | undefined {
-  const row = rowFor(x, event, now);
+/**
+ * The state machine of an execution: computes what an event at a time (Unix milliseconds) changes, by the first
+ * matching row of the transition table; undefined if nothing changes.
+ */
+export function applyEvent(execution: MachineExecution, event: ExecutionEvent, now: number): Transition | undefined {
+  const row = findRow(execution, event, now);
   if (!row) return undefined;
   const draft: Draft = { progress: { state: row.to }, effects: [] };
-  for (const change of row.changes) change(x, draft, event, now);
+  for (const change of row.changes) change(execution, draft, event, now);
   if (row.evidence) draft.progress = { ...draft.progress, evidence: row.evidence };
-  if (isFinal(row.to) && !isFinal(x.state)) draft.progress = { ...draft.progress, ...ended(row, x, event, now) };
-  return { row: row.id, from: x.state, to: row.to, progress: draft.progress, effects: draft.effects, next: row.settles ? { kind: 'settle' } : undefined };
+  if (isFinal(row.to) && !isFinal(execution.state))
+    draft.progress = { ...draft.progress, ...getFinalProgress(row, execution, event, now) };
+  return {
+    row: row.id,
+    from: execution.state,
+    to: row.to,
+    progress: draft.progress,
+    effects: draft.effects,
+    next: row.settles ? { kind: 'settle' } : undefined,
+  };
 }
 
-function rowFor(x: MachineExecution, event: ExecutionEvent, now: number): Row | undefined {
-  if (event.kind === 'timer' && (timerEnd(x, event.timer) ?? Infinity) > now) return undefined;
-  return ROWS_OF.get(event.kind)?.find((row) => row.from.includes(x.state) && row.when(x, event, now));
+/**
+ * Returns the first row of the transition table that applies; undefined if there is none or the timer has not expired.
+ */
+function findRow(execution: MachineExecution, event: ExecutionEvent, now: number): Row | undefined {
+  if (event.kind === 'timer' && (getTimerEnd(execution, event.timer) ?? Infinity) > now) return undefined;
+  return ROWS_BY_EVENT.get(event.kind)?.find(
+    (row) => row.from.includes(execution.state) && row.when(execution, event, now),
+  );
 }
 
-/** A final state has no timers and no slot, and says why it is one. */
-function ended(row: Row, x: MachineExecution, event: ExecutionEvent, now: number): Partial<ExecutionProgress> {
-  const detail = row.detail(x, event);
-  const detailMessage = 'message' in event ? event.message ?? '' : detail === x.detail ? x.detailMessage : '';
-  const outlives = slotOutlives(x, row.to);
-  return { detail, detailMessage, finishedAt: now, notBefore: undefined, tAck: undefined, tConv: undefined, tQuery: undefined, tDelivery: outlives ? x.tDelivery : undefined, holdsSlot: outlives };
+/**
+ * Returns the fields of a final state: its reason, no timers, and no slot (a device receives one command at a time),
+ * unless the network server may still send the command.
+ */
+function getFinalProgress(
+  row: Row,
+  execution: MachineExecution,
+  event: ExecutionEvent,
+  now: number,
+): Partial<ExecutionProgress> {
+  const detail = row.detail(execution, event);
+  const storedMessage = detail === execution.detail ? execution.detailMessage : ''; // it belongs to the stored detail
+  const detailMessage = 'message' in event ? (event.message ?? '') : storedMessage;
+  const keepsSlot = keepsSlotAfterFinish(execution, row.to);
+  return {
+    detail,
+    detailMessage,
+    finishedAt: now,
+    notBefore: undefined,
+    tAck: undefined,
+    tConv: undefined,
+    tQuery: undefined,
+    tDelivery: keepsSlot ? execution.tDelivery : undefined,
+    holdsSlot: keepsSlot,
+  };
 }

@@ -1,116 +1,202 @@
+import { truncateForDisplay } from '../../kernel/truncate';
 import type { ExecutionProgress } from '../execution';
-import type { ExecutionEvent, Told } from './executionEvent';
-import { type MachineExecution, ackDeadline, backoffUntil, convergenceDeadline, hasNativeAck, secondQueryAt } from './executionTimes';
+import type { ExecutionEvent, ReportedResult } from './executionEvent';
+import {
+  type MachineExecution,
+  getAckDeadline,
+  getBackoffEnd,
+  getConvergenceDeadline,
+  hasNativeAck,
+  getSecondQueryTime,
+} from './executionTimes';
 
-/** What a change asks for: `send_query` in the same transaction; once it is on disk `withdraw`, and `take_back` for what has not left the server. */
-export type Effect = 'send_query' | 'withdraw' | 'take_back';
+/**
+ * The effects of a change: `send_query` in the same transaction; after the commit `cancel_at_gateway`, and
+ * `cancel_unsent` for a command that has not left the server.
+ */
+export type Effect = 'send_query' | 'cancel_at_gateway' | 'cancel_unsent';
 
-/** A transition in the making: the changes so far. */
+/** A transition under construction: the changes so far. */
 export interface Draft {
   progress: Partial<ExecutionProgress>;
   readonly effects: Effect[];
 }
 
-/** One change of a row: reads the execution as it was, writes into the draft. */
-export type Change = (x: MachineExecution, draft: Draft, event: ExecutionEvent, now: number) => void;
+/** The maximum length of the combined errors of a network server, in characters. */
+const MAX_DETAIL_MESSAGE_LENGTH = 1000;
 
-/** A change that is made only where the guard holds. */
-export function only(guard: (x: MachineExecution) => boolean, change: Change): Change {
-  return (x, draft, event, now) => {
-    if (guard(x)) change(x, draft, event, now);
+/**
+ * One change of a row. Reads the execution before the event and writes to the draft. To arm a timer is to set its
+ * deadline, to disarm it is to clear the deadline.
+ */
+export type Change = (execution: MachineExecution, draft: Draft, event: ExecutionEvent, now: number) => void;
+
+/** Applies a change only if the guard holds. */
+export function applyIf(guard: (execution: MachineExecution) => boolean, change: Change): Change {
+  return (execution, draft, event, now) => {
+    if (guard(execution)) change(execution, draft, event, now);
   };
 }
 
-function set(draft: Draft, progress: Partial<ExecutionProgress>): void {
+/** Adds changed fields to the draft. */
+function update(draft: Draft, progress: Partial<ExecutionProgress>): void {
   draft.progress = { ...draft.progress, ...progress };
 }
 
-/** It goes out: the attempt, to whom, and the slot. */
-export const send: Change = (x, draft, event, now) => {
+/** Records an attempt to send, and its peer. The execution takes the slot: a device receives one command at a time. */
+export const recordAttempt: Change = (execution, draft, event, now) => {
   if (event.kind !== 'dispatch') return;
-  set(draft, { attempts: x.attempts + 1, dispatchedAt: now, sentTo: event.peerId, sentBoot: event.bootId, holdsSlot: true, notBefore: undefined, detail: '', detailMessage: '' });
+  update(draft, {
+    attempts: execution.attempts + 1,
+    dispatchedAt: now,
+    sentTo: event.peerId,
+    sentBoot: event.bootId,
+    holdsSlot: true,
+    notBefore: undefined,
+    detail: '',
+    detailMessage: '',
+  });
 };
 
-/** Out of the queue without being sent: an earlier attempt was received. Whoever stores it leaves the slot to one that has it already. */
-export const takeUp: Change = (_x, draft) => set(draft, { holdsSlot: true, notBefore: undefined });
+/**
+ * Removes the execution from the queue without sending it, because an earlier attempt was received. The execution then
+ * occupies the slot of its device, unless another execution occupies it when this change is stored.
+ */
+export const removeFromQueue: Change = (_execution, draft) => update(draft, { holdsSlot: true, notBefore: undefined });
 
-/** The first sign of delivery ends what was said about the transport. The first time that is told of it, or after it, is kept. */
-export const markDelivered: Change = (x, draft, event, now) => {
-  const told: Told = event.kind === 'transport_ok' || event.kind === 'ack' || event.kind === 'no_answer' ? event : {};
-  keepTold(x, draft, told);
-  if (x.deliveredAt !== undefined) return;
-  // Without a stamp it may have come last of all in this millisecond.
-  const { toldAt = now + 1 } = told;
-  // What was told of it waited its turn, but never since before it was sent.
-  const sentAt = x.dispatchedAt ?? 0;
-  set(draft, { deliveredAt: Math.max(Math.min(Math.floor(toldAt), now), sentAt), deliveredArrival: Math.max(toldAt, sentAt), detail: '', detailMessage: '' });
+/**
+ * Records the first sign of delivery and clears transport details. Stores the first reported time of the delivery or
+ * after it.
+ */
+export const markDelivered: Change = (execution, draft, event, now) => {
+  const report: ReportedResult =
+    event.kind === 'transport_ok' || event.kind === 'ack' || event.kind === 'no_answer' ? event : {};
+  storePeerReport(execution, draft, report);
+  if (execution.deliveredAt !== undefined) return;
+  // A report without an arrival time may be the last one of this millisecond, so it counts as arrived in the next one.
+  const { reportReceivedAt = now + 1 } = report;
+  // A report may have waited for processing, but it cannot be older than the dispatch.
+  const sentAt = execution.dispatchedAt ?? 0;
+  update(draft, {
+    deliveredAt: Math.max(Math.min(Math.floor(reportReceivedAt), now), sentAt),
+    deliveredArrival: Math.max(reportReceivedAt, sentAt),
+    detail: '',
+    detailMessage: '',
+  });
 };
 
-function keepTold(x: MachineExecution, draft: Draft, { peerTime, peerClock, fCnt }: Told): void {
-  if (x.peerDeliveredAt === undefined && peerTime !== undefined) set(draft, { peerDeliveredAt: peerTime, peerDeliveredBy: peerClock });
-  if (x.deliveredFCnt === undefined && fCnt !== undefined) set(draft, { deliveredFCnt: fCnt });
+/** Stores the first reported delivery time, and the first reported frame counter. */
+function storePeerReport(
+  execution: MachineExecution,
+  draft: Draft,
+  { peerTime, peerClock, fCnt, devAddr }: ReportedResult,
+): void {
+  if (execution.peerDeliveredAt === undefined && peerTime !== undefined)
+    update(draft, { peerDeliveredAt: peerTime, peerDeliveredBy: peerClock });
+  if (execution.deliveredFCnt === undefined && fCnt !== undefined)
+    update(draft, { deliveredFCnt: fCnt, deliveredDevAddr: devAddr });
 }
 
-export const disarmDelivery: Change = (_x, draft) => set(draft, { tDelivery: undefined });
+/** Cancels the delivery deadline. */
+export const disarmDelivery: Change = (_execution, draft) => update(draft, { tDelivery: undefined });
 
-export const disarmAck: Change = (_x, draft) => set(draft, { tAck: undefined });
+/** Cancels the acknowledgement deadline. */
+export const disarmAck: Change = (_execution, draft) => update(draft, { tAck: undefined });
 
-export const armAck: Change = (x, draft, _event, now) => set(draft, { tAck: ackDeadline(x, now) });
+/** Sets the acknowledgement deadline. */
+export const armAck: Change = (execution, draft, _event, now) =>
+  update(draft, { tAck: getAckDeadline(execution, now) });
 
-/** Opens the window for the effect and asks for it; never twice. */
-export const armVerification: Change = (x, draft, _event, now) => {
-  if (x.tConv !== undefined) return;
-  const tConv = convergenceDeadline(x, now);
-  set(draft, { tConv });
-  if (x.strategy !== 'query_after_ack') return;
-  set(draft, { tQuery: secondQueryAt(now, tConv) });
-  ask(x, draft);
+/** Starts the verification: sets its deadline, and requests the query if there is one; never twice. */
+export const armVerification: Change = (execution, draft, _event, now) => {
+  if (execution.tConv !== undefined) return;
+  const tConv = getConvergenceDeadline(execution, now);
+  update(draft, { tConv });
+  if (execution.strategy !== 'query_after_ack') return;
+  update(draft, { tQuery: getSecondQueryTime(now, tConv) });
+  requestQuery(execution, draft);
 };
 
-/** Asks a second time, unless the window is over too: a server that was down finds both timers ended. */
-export const askAgain: Change = (x, draft, _event, now) => {
-  if (x.tConv !== undefined && x.tConv > now) ask(x, draft);
+/** Requests the second query, unless its answer would be too late: after downtime both timers may have expired. */
+export const sendQueryAgain: Change = (execution, draft, _event, now) => {
+  if (execution.tConv !== undefined && execution.tConv > now) requestQuery(execution, draft);
 };
 
-export const disarmQuery: Change = (_x, draft) => set(draft, { tQuery: undefined });
+/** Cancels the second query. */
+export const disarmQuery: Change = (_execution, draft) => update(draft, { tQuery: undefined });
 
-function ask(x: MachineExecution, draft: Draft): void {
-  set(draft, { queriesSent: x.queriesSent + 1 });
+/** Counts one more query (the first or the second), which is created in the transaction of this change. */
+function requestQuery(execution: MachineExecution, draft: Draft): void {
+  update(draft, { queriesSent: execution.queriesSent + 1 });
   draft.effects.push('send_query');
 }
 
-export const freeSlot: Change = (_x, draft) => set(draft, { holdsSlot: false });
+/** Frees the slot of the device, so that its next command can be sent. */
+export const freeSlot: Change = (_execution, draft) => update(draft, { holdsSlot: false });
 
-/** Back to its place in the queue, a little later. */
-export const backOff: Change = (x, draft, event, now) => {
+/** Puts the execution back to its place in the queue. It is sent again after a delay. */
+export const requeueWithDelay: Change = (execution, draft, event, now) => {
   if (event.kind !== 'known_undelivered') return;
-  set(draft, { notBefore: backoffUntil(x, now), sentTo: undefined, sentBoot: undefined, detail: event.code ?? '', detailMessage: event.message ?? '' });
+  update(draft, {
+    notBefore: getBackoffEnd(execution, now),
+    sentTo: undefined,
+    sentBoot: undefined,
+    detail: event.code ?? '',
+    detailMessage: event.message ?? '',
+  });
 };
 
-/** Keeps the last error of the network server; it becomes the detail if nothing better comes. */
-export const storeError: Change = (_x, draft, event) => {
-  if (event.kind === 'network_retry') set(draft, { detail: event.code, detailMessage: event.message });
+/**
+ * Stores the last error of the network server as the detail, until another detail replaces it. Earlier errors follow in
+ * the message, so that the reason of the LoRaWAN gateway stays readable when the downlink expires.
+ */
+export const storeNetworkError: Change = (execution, draft, event) => {
+  if (event.kind !== 'network_retry') return;
+  const earlier = execution.detailMessage === '' ? '' : ` (before: ${execution.detail}: ${execution.detailMessage})`;
+  update(draft, {
+    detail: event.code,
+    detailMessage: truncateForDisplay(event.message + earlier, MAX_DETAIL_MESSAGE_LENGTH),
+  });
 };
 
-/** Nobody can say any more whether it went out. */
-export const markUnknown: Change = (x, draft) => {
-  if (x.detail === '') set(draft, { detail: 'delivery_unknown' });
-};
-
-/** Whether the wait for a broker's acknowledgement, which cannot come on a link that is gone, is longer than need be. */
-export function waitsTooLong(x: MachineExecution, now: number): boolean {
-  return (x.kind === 'mqtt' || x.kind === 'mqtt_answer') && x.tDelivery !== undefined && x.tDelivery > now + x.times.ackMs;
+/** Whether an error of the network server is not stored in the execution yet. */
+export function isNewNetworkError(
+  execution: MachineExecution,
+  error: { readonly code: string; readonly message: string },
+): boolean {
+  return error.code !== execution.detail || !execution.detailMessage.includes(error.message);
 }
 
-/** Ends that wait earlier. */
-export const shortenDelivery: Change = (x, draft, _event, now) => {
-  if (waitsTooLong(x, now)) set(draft, { tDelivery: now + x.times.ackMs });
+/** Records that it is unknown whether the command was sent. */
+export const markDeliveryUnknown: Change = (execution, draft) => {
+  if (execution.detail === '') update(draft, { detail: 'delivery_unconfirmed' });
 };
 
-/** An uplink that came while an answer is awaited is judged when that wait ends. */
-export const judgeLater: Change = (_x, draft) => set(draft, { detail: 'l4_mismatch' });
+/**
+ * Whether the wait for a broker's acknowledgement is too long. On a lost link, the acknowledgement cannot arrive any
+ * more.
+ */
+export function isAckWaitTooLong(execution: MachineExecution, now: number): boolean {
+  return (
+    (execution.kind === 'mqtt' || execution.kind === 'mqtt_answer') &&
+    execution.tDelivery !== undefined &&
+    execution.tDelivery > now + execution.policy.ackMs
+  );
+}
 
-/** The other side may still hold it: it is told to drop it. */
-export const withdraw: Change = (x, draft) => {
-  if (x.attempts > 0 && (x.state !== 'delivered' || hasNativeAck(x))) draft.effects.push('withdraw');
+/** Limits the wait for a broker's acknowledgement to the acknowledgement timeout. */
+export const shortenDelivery: Change = (execution, draft, _event, now) => {
+  if (isAckWaitTooLong(execution, now)) update(draft, { tDelivery: now + execution.policy.ackMs });
+};
+
+/** Records that an uplink did not match while a response was awaited. It counts when the wait for the response ends. */
+export const deferVerification: Change = (_execution, draft) => update(draft, { detail: 'verification_mismatch' });
+
+/**
+ * Asks the peer to cancel the command if it may still hold it: the command was sent at least once, and was not
+ * delivered to a device that does not acknowledge.
+ */
+export const cancelAtGateway: Change = (execution, draft) => {
+  if (execution.attempts > 0 && (execution.state !== 'delivered' || hasNativeAck(execution)))
+    draft.effects.push('cancel_at_gateway');
 };

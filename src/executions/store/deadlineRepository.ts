@@ -1,7 +1,7 @@
 import type { Db } from '../../database';
 import type { Execution } from '../execution';
 import { type ExecutionRow, executionFromRow } from './executionRow';
-import { openStatements as statements, PORTION } from './openStatements';
+import { openStatements as statements, EXECUTION_BATCH_SIZE } from './openStatements';
 
 /** An execution, by its organization and its id. */
 export interface DueExecution {
@@ -9,52 +9,87 @@ export interface DueExecution {
   readonly id: string;
 }
 
-/** A connection that something is on its way over. */
-export interface LinkInUse {
+/** A connection with executions in transit. */
+interface ConnectionInTransit {
   readonly organizationId: string;
   readonly connectionId: string;
 }
 
-/** What the server itself has to keep going, over all organizations. What it reads of executions is without their payload. */
+/**
+ * Queries for the timers, lost links and retention of executions, also across all organizations. They read executions
+ * without params and payload.
+ */
 export class DeadlineRepository {
   constructor(private readonly db: Db) {}
 
-  /** Executions whose earliest deadline has come, in its order, without the first `skipped`. Of those that are not enqueued only what fell due after `spared`. Unix milliseconds. */
-  async due(now: number, spared: number, limit: number, skipped: number): Promise<DueExecution[]> {
-    const rows = await this.db.all<{ organization_id: string; id: string }>(statements.due, [now, spared, limit, skipped]);
+  /**
+   * Returns executions whose earliest deadline expired, in deadline order, without the first `skipped`. Those that are
+   * not enqueued are only included if they fell due after `downtimeEnd`. Unix milliseconds.
+   */
+  async listDue(now: number, downtimeEnd: number, limit: number, skipped: number): Promise<DueExecution[]> {
+    const rows = await this.db.all<{ organization_id: string; id: string }>(statements.due, [
+      now,
+      downtimeEnd,
+      limit,
+      skipped,
+    ]);
     return rows.map((row) => ({ organizationId: row.organization_id, id: row.id }));
   }
 
-  /** Those of at most PORTION executions that exist, for a timer: with their query only where a timer may ask it. Throws what is wrong with a row. */
-  async toJudge(organizationId: string, ids: readonly string[]): Promise<Execution[]> {
-    const unneeded = Array.from({ length: PORTION - ids.length }, () => ids[0] ?? '');
-    return (await this.db.all<ExecutionRow>(statements.toJudge, [organizationId, ...ids, ...unneeded])).map(executionFromRow);
+  /**
+   * Reads at most EXECUTION_BATCH_SIZE existing executions whose timer has expired. Their `query` (the command that
+   * asks the device for its state) is read only in states in which a timer may send it. Throws if a row is invalid.
+   */
+  async listForDeadlines(organizationId: string, ids: readonly string[]): Promise<Execution[]> {
+    // The statement has a fixed number of parameters, so the first id is repeated.
+    const padding = Array.from({ length: EXECUTION_BATCH_SIZE - ids.length }, () => ids[0] ?? '');
+    return (await this.db.all<ExecutionRow>(statements.withExpiredTimers, [organizationId, ...ids, ...padding])).map(
+      executionFromRow,
+    );
   }
 
-  /** The executions of a connection that are in transit, without their query, in pages: `after` is the id of the last one of the page before. */
-  async toMark(organizationId: string, connectionId: string, after: string): Promise<Execution[]> {
-    return (await this.db.all<ExecutionRow>(statements.toMark, [organizationId, connectionId, after, PORTION])).map(executionFromRow);
+  /**
+   * Reads the executions in transit of a connection in pages, without their query: `after` is the last id of the
+   * previous page.
+   */
+  async listInTransit(organizationId: string, connectionId: string, after: string): Promise<Execution[]> {
+    return (
+      await this.db.all<ExecutionRow>(statements.inTransitOnLostLink, [
+        organizationId,
+        connectionId,
+        after,
+        EXECUTION_BATCH_SIZE,
+      ])
+    ).map(executionFromRow);
   }
 
-  /** Some executions of a device that are not final, without their query; none: there are no more. */
-  async someOpenOfDevice(organizationId: string, deviceId: string): Promise<Execution[]> {
-    return (await this.db.all<ExecutionRow>(statements.openOfDevice, [organizationId, deviceId, PORTION])).map(executionFromRow);
+  /** Reads some executions of a device that are not final, without their query; empty if there are no more. */
+  async listOpenOfDevice(organizationId: string, deviceId: string): Promise<Execution[]> {
+    return (
+      await this.db.all<ExecutionRow>(statements.openOfDevice, [organizationId, deviceId, EXECUTION_BATCH_SIZE])
+    ).map(executionFromRow);
   }
 
-  /** Removes executions with their logs that ended at that time (Unix milliseconds) or before, the oldest first; returns how many. */
-  async forgetEnded(until: number, limit: number): Promise<number> {
-    return (await this.db.all(statements.forgetEnded, [until, limit])).length;
+  /**
+   * Deletes executions that finished at or before `until` (Unix milliseconds) with their logs, oldest first. Returns
+   * how many were deleted.
+   */
+  async deleteFinished(until: number, limit: number): Promise<number> {
+    return (await this.db.all(statements.deleteFinished, [until, limit])).length;
   }
 
-  /** The earliest deadline after a time; undefined if nothing is running. Unix milliseconds. */
-  async nextAfter(time: number): Promise<number | undefined> {
-    const [row] = await this.db.all<{ next_deadline: number | null }>(statements.nextDue, [time]);
+  /** Returns the earliest deadline after a time, Unix milliseconds; undefined if there is none. */
+  async findNextDeadline(time: number): Promise<number | undefined> {
+    const [row] = await this.db.all<{ next_deadline: number | null }>(statements.nextDeadline, [time]);
     return row?.next_deadline ?? undefined;
   }
 
-  /** All connections that something is in transit over. */
-  async linksInUse(): Promise<LinkInUse[]> {
-    const rows = await this.db.all<{ organization_id: string; connection_id: string }>(statements.linksInUse, []);
+  /** Returns all connections with executions in transit. */
+  async listConnectionsInTransit(): Promise<ConnectionInTransit[]> {
+    const rows = await this.db.all<{ organization_id: string; connection_id: string }>(
+      statements.connectionsInTransit,
+      [],
+    );
     return rows.map((row) => ({ organizationId: row.organization_id, connectionId: row.connection_id }));
   }
 }

@@ -1,19 +1,22 @@
-import type { Db, HotStatement } from '../../database';
+import type { Db, PreparedStatement } from '../../database';
+import { ExecutionTriggerRepository } from './executionTriggerRepository';
 
-/** With its log one costs as much as so many rows. */
+/** The number of rows that one execution with its log counts for. */
 const ROWS_OF_ONE = 10;
 
-const REMOVE: HotStatement = {
+const REMOVE: PreparedStatement = {
   name: 'executions.removeSome',
-  sql: () => 'delete from executions where id in (select e.id from executions e where e.organization_id = ? limit ?) returning id',
+  sql: () =>
+    'delete from executions where id in (select e.id from executions e where e.organization_id = ? limit ?) returning id',
 };
 
-/** The executions of an organization that goes, whose devices are gone. */
+/** Deletes the executions of a deleted organization, after its devices. */
 export class ExecutionRemovalRepository {
   constructor(private readonly db: Db) {}
 
-  /** Removes some executions with their logs, about `most` rows; how many executions. */
-  async removeSome(organizationId: string, most: number): Promise<number> {
-    return (await this.db.all(REMOVE, [organizationId, Math.ceil(most / ROWS_OF_ONE)])).length;
+  /** Deletes some executions with their logs, then trigger ids, about `max` rows. Returns how many were deleted. */
+  async removeSome(organizationId: string, max: number): Promise<number> {
+    const removed = (await this.db.all(REMOVE, [organizationId, Math.ceil(max / ROWS_OF_ONE)])).length;
+    return removed > 0 ? removed : await new ExecutionTriggerRepository(this.db).removeSome(organizationId, max);
   }
 }

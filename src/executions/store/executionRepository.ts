@@ -1,22 +1,45 @@
-import { setImmediate as othersTurn } from 'node:timers/promises';
-import type { Db, HotStatement, SqlValue } from '../../database';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import type { Db, PreparedStatement, SqlValue } from '../../database';
 import { notFound } from '../../kernel/errors';
-import type { Execution, ExecutionLogEntry } from '../execution';
-import { type ExecutionRow, PROGRESS_COLUMNS, SUBMISSION_COLUMNS, executionFromRow, valuesOf } from './executionRow';
-import { openStatements, PORTION } from './openStatements';
-import { logStatement, MOST_LOGGED, MOST_READ, readStatement, statements, updateStatement } from './executionStatements';
+import type { Execution, ExecutionLogEntry, ExpectedValue } from '../execution';
+import { type ExecutionRow, PROGRESS_COLUMNS, SUBMISSION_COLUMNS, executionFromRow, listValues } from './executionRow';
+import { openStatements, EXECUTION_BATCH_SIZE } from './openStatements';
+import {
+  getLogStatement,
+  MAX_LOGGED_EVENTS,
+  READ_BATCH_SIZE,
+  getReadStatement,
+  statements,
+  getUpdateStatement,
+} from './executionStatements';
 
-/** An event that is not in the log yet. */
+/** An event that is not logged yet. */
 export type NewLogEntry = Omit<ExecutionLogEntry, 'position'>;
 
-/** An execution that changed: as it was read (its version), as it is to be, and what is to be logged. */
+/** An execution that a new request may duplicate. */
+export interface DuplicateCandidate extends Pick<Execution, 'id' | 'commandId' | 'expected'> {
+  readonly dedupeKey: string;
+}
+
+interface CandidateRow {
+  readonly id: string;
+  readonly command_id: string | null;
+  readonly dedupe_key: string;
+  readonly expected: string;
+}
+
+/** A changed execution: as read (with its version), its new values, and the events to log. */
 export interface StoredChange {
   readonly before: Execution;
   readonly after: Execution;
   readonly entries: readonly NewLogEntry[];
 }
 
-/** Executions and their event log, to work with; what is shown of them comes from ExecutionViewRepository. Assumes validated input and a caller allowed to act in `organizationId`. */
+/**
+ * Reads and writes executions and their event log for processing; ExecutionViewRepository reads them for display. An
+ * execution occupies the slot of its physical device while its command or query is on its way, so that the device
+ * receives one command at a time. Assumes validated input and a caller who may act in `organizationId`.
+ */
 export class ExecutionRepository {
   constructor(private readonly db: Db) {}
 
@@ -27,169 +50,265 @@ export class ExecutionRepository {
     return execution;
   }
 
+  /** Returns undefined if the execution does not exist. */
   async find(organizationId: string, id: string): Promise<Execution | undefined> {
-    return await this.first(statements.get, [organizationId, id]);
+    return await this.readOne(statements.get, [organizationId, id]);
   }
 
-  /** Those of these executions that exist, by id. */
+  /** Returns the existing executions of these ids, by id. */
   async findAll(organizationId: string, ids: readonly string[]): Promise<Map<string, Execution>> {
     const found = new Map<string, Execution>();
-    const wanted = [...new Set(ids)];
-    for (let start = 0; start < wanted.length; start += MOST_READ) {
-      const some = wanted.slice(start, start + MOST_READ);
-      const { statement, size } = readStatement(some.length);
-      const unneeded = Array.from({ length: size - some.length }, () => some[0] ?? '');
-      for (const execution of await this.many(statement, [organizationId, ...some, ...unneeded])) found.set(execution.id, execution);
+    const distinctIds = [...new Set(ids)];
+    for (let start = 0; start < distinctIds.length; start += READ_BATCH_SIZE) {
+      const batch = distinctIds.slice(start, start + READ_BATCH_SIZE);
+      const { statement, size } = getReadStatement(batch.length);
+      const padding = Array.from({ length: size - batch.length }, () => batch[0] ?? ''); // repeats the first id
+      for (const execution of await this.readAll(statement, [organizationId, ...batch, ...padding]))
+        found.set(execution.id, execution);
     }
     return found;
   }
 
-  /** The execution that this trigger id of the caller made, while it is remembered. */
-  async findByTrigger(organizationId: string, deviceId: string, commandId: string, triggerKey: string): Promise<Execution | undefined> {
-    return await this.first(statements.byTrigger, [organizationId, deviceId, commandId, triggerKey]);
+  /**
+   * Returns the executions of a device that a new request may duplicate: not final, and with a dedupe key (see
+   * `clearDedupeKey`).
+   */
+  async listDuplicateCandidates(organizationId: string, deviceId: string): Promise<DuplicateCandidate[]> {
+    const rows = await this.db.all<CandidateRow>(statements.duplicateCandidates, [organizationId, deviceId]);
+    return rows.map((row) => ({
+      id: row.id,
+      commandId: row.command_id ?? undefined,
+      dedupeKey: row.dedupe_key,
+      expected: JSON.parse(row.expected) as ExpectedValue[],
+    }));
   }
 
-  /** Forgets the trigger id of an execution, so that it may be used anew. */
-  async forgetTrigger(organizationId: string, id: string): Promise<void> {
-    await this.db.all(statements.forgetTrigger, [organizationId, id]);
+  /**
+   * Clears the dedupe key, because a later request contradicts the execution: no further request is a duplicate of it.
+   */
+  async clearDedupeKey(organizationId: string, id: string): Promise<void> {
+    await this.db.all(statements.clearDedupeKey, [organizationId, id]);
   }
 
-  /** The execution of a device that is not final and has this dedupe key. */
-  async findDuplicate(organizationId: string, deviceId: string, dedupeKey: string): Promise<Execution | undefined> {
-    return await this.first(statements.duplicate, [organizationId, deviceId, dedupeKey]);
-  }
-
-  /** How many executions of a device are enqueued or in transit (`undelivered`), and delivered or accepted (`verifying`: every uplink is held against them); queries do not count. */
-  async countOpen(organizationId: string, deviceId: string): Promise<{ readonly undelivered: number; readonly verifying: number }> {
-    const [row] = await this.db.all<{ undelivered: number; verifying: number }>(openStatements.openCounts, [organizationId, deviceId]);
+  /**
+   * Counts the executions of a device that are enqueued or in transit (`undelivered`), and those that are delivered or
+   * accepted (`verifying`: compared with every uplink). The query commands that verify an execution do not count.
+   */
+  async countOpen(
+    organizationId: string,
+    deviceId: string,
+  ): Promise<{ readonly undelivered: number; readonly verifying: number }> {
+    const [row] = await this.db.all<{ undelivered: number; verifying: number }>(openStatements.openCounts, [
+      organizationId,
+      deviceId,
+    ]);
     return row ?? { undelivered: 0, verifying: 0 };
   }
 
-  /** The executions of a connection that are in transit, in pages: `after` is the id of the last one of the page before. */
-  async inTransit(organizationId: string, connectionId: string, after: string, limit: number): Promise<Execution[]> {
-    return await this.many(statements.inTransit, [organizationId, connectionId, after, limit]);
+  /** Reads the executions in transit of a connection in pages: `after` is the last id of the previous page. */
+  async listInTransit(
+    organizationId: string,
+    connectionId: string,
+    after: string,
+    limit: number,
+  ): Promise<Execution[]> {
+    return await this.readAll(statements.inTransit, [organizationId, connectionId, after, limit]);
   }
 
-  /** The next execution of a physical device; undefined if its queue is empty or its slot is taken. */
-  async head(organizationId: string, connectionId: string, physicalDeviceId: string): Promise<Execution | undefined> {
-    return await this.first(statements.head, [organizationId, connectionId, physicalDeviceId]);
+  /** Returns the next execution of a physical device; undefined if its queue is empty or its slot is occupied. */
+  async findHead(
+    organizationId: string,
+    connectionId: string,
+    physicalDeviceId: string,
+  ): Promise<Execution | undefined> {
+    return await this.readOne(statements.head, [organizationId, connectionId, physicalDeviceId]);
   }
 
-  /** Whether an execution holds the slot of a physical device. */
-  async isSlotTaken(organizationId: string, physicalDeviceId: string): Promise<boolean> {
+  /** Whether an execution occupies the slot of a physical device. */
+  async isSlotOccupied(organizationId: string, physicalDeviceId: string): Promise<boolean> {
     return (await this.db.all(statements.slot, [organizationId, physicalDeviceId])).length > 0;
   }
 
-  /** The physical devices of a connection that have a queue, those that wait longest first. */
-  async queues(organizationId: string, connectionId: string): Promise<string[]> {
+  /** Returns the physical devices of a connection with a non-empty queue, those that wait longest first. */
+  async listDevicesWithQueue(organizationId: string, connectionId: string): Promise<string[]> {
     const rows = await this.db.all<{ physical_device_id: string }>(statements.queues, [organizationId, connectionId]);
     return rows.map((row) => row.physical_device_id);
   }
 
-  /** Reads it and keeps it as it is to the end of the transaction. */
+  /** Reads an execution and locks it until the end of the transaction. */
   async lock(organizationId: string, id: string): Promise<Execution | undefined> {
-    return await this.first(statements.lock, [organizationId, id]);
+    return await this.readOne(statements.lock, [organizationId, id]);
   }
 
-  /** The queries of an execution: its tries so far. */
-  async queriesOf(organizationId: string, parentExecutionId: string): Promise<Execution[]> {
-    return await this.many(statements.queriesOf, [organizationId, parentExecutionId]);
+  /** Returns the executions of the query commands that were sent so far to verify an execution. */
+  async listQueries(organizationId: string, parentExecutionId: string): Promise<Execution[]> {
+    return await this.readAll(statements.queriesOf, [organizationId, parentExecutionId]);
   }
 
-  /** The executions of a device that stand before this one in its queue's order and are delivered or accepted, in that order; without params, payload and query. */
-  async verifyingBefore(organizationId: string, deviceId: string, id: string): Promise<Execution[]> {
-    return await this.many(openStatements.verifyingBefore, [organizationId, deviceId, organizationId, id]);
+  /**
+   * Returns the executions of a device that precede this one in queue order and are delivered or accepted, in that
+   * order; without params, payload and query.
+   */
+  async listVerifyingBefore(organizationId: string, deviceId: string, id: string): Promise<Execution[]> {
+    return await this.readAll(openStatements.verifyingBefore, [organizationId, deviceId, organizationId, id]);
   }
 
-  /** The ids of the executions of a physical device that an uplink may settle, in the order of its queue: in transit, delivered or accepted. */
-  async awaitingUplink(organizationId: string, deviceId: string, physicalDeviceId: string): Promise<string[]> {
-    const rows = await this.db.all<{ id: string }>(openStatements.awaitingUplink, [organizationId, deviceId, physicalDeviceId]);
+  /**
+   * Returns the ids of the executions of a physical device that an uplink may change, in queue order: in transit,
+   * delivered or accepted.
+   */
+  async listIdsAwaitingUplink(organizationId: string, deviceId: string, physicalDeviceId: string): Promise<string[]> {
+    const rows = await this.db.all<{ id: string }>(openStatements.awaitingUplink, [
+      organizationId,
+      deviceId,
+      physicalDeviceId,
+    ]);
     return rows.map((row) => row.id);
   }
 
-  /** The execution that holds the slot of a device in the field, as the connection knows it: the one that the transport has; undefined: none does. */
-  async findSlotHolder(organizationId: string, connectionId: string, clientDeviceId: string): Promise<string | undefined> {
-    const [row] = await this.db.all<{ id: string }>(openStatements.slotHolderOfDevice, [organizationId, connectionId, clientDeviceId]);
+  /**
+   * Finds the execution that occupies the slot of a physical device, by the device id that the connection uses;
+   * undefined if there is none.
+   */
+  async findSlotOccupant(
+    organizationId: string,
+    connectionId: string,
+    clientDeviceId: string,
+  ): Promise<string | undefined> {
+    const [row] = await this.db.all<{ id: string }>(openStatements.slotOccupantOfDevice, [
+      organizationId,
+      connectionId,
+      clientDeviceId,
+    ]);
     return row?.id;
   }
 
-  /** Those of these executions that exist, in the order of their queue, a portion at a time with a turn for others between; without params, payload and query. */
-  async toSettle(organizationId: string, ids: readonly string[]): Promise<Execution[]> {
+  /**
+   * Reads the existing executions of these ids in queue order, in batches, so that other work runs in between; without
+   * params, payload and query.
+   */
+  async listWithoutPayload(organizationId: string, ids: readonly string[]): Promise<Execution[]> {
     const found: Execution[] = [];
-    for (let start = 0; start < ids.length; start += PORTION) {
-      if (start > 0) await othersTurn();
-      const some = ids.slice(start, start + PORTION);
-      const unneeded = Array.from({ length: PORTION - some.length }, () => some[0] ?? '');
-      found.push(...(await this.many(openStatements.toSettle, [organizationId, ...some, ...unneeded])));
+    for (let start = 0; start < ids.length; start += EXECUTION_BATCH_SIZE) {
+      if (start > 0) await yieldToEventLoop();
+      const batch = ids.slice(start, start + EXECUTION_BATCH_SIZE);
+      // The statement has a fixed number of parameters, so the first id is repeated.
+      const padding = Array.from({ length: EXECUTION_BATCH_SIZE - batch.length }, () => batch[0] ?? '');
+      found.push(...(await this.readAll(openStatements.withoutPayload, [organizationId, ...batch, ...padding])));
     }
     return found;
   }
 
-  /** Adds an execution with its first event. Its place in the queue is the event's position. Only inside a transaction. */
+  /** Adds an execution with its first event, whose position is also its queue order. Call only inside a transaction. */
   async create(execution: Execution, dedupeKey: string | undefined, entry: NewLogEntry): Promise<void> {
-    const position = await this.takePositions(execution.organizationId, 1);
+    const position = await this.reservePositions(execution.organizationId, 1);
     await this.insert(execution, dedupeKey, position);
-    await this.logFrom(execution.organizationId, position, [entry]);
-  }
-
-  /** Adds an execution that asks for another one: at the place of that one, so before all that waits. Its events are not logged yet. */
-  async insertQuery(execution: Execution): Promise<void> {
-    const [place] = await this.db.all<{ queue_order: number }>(statements.place, [execution.organizationId, execution.parentExecutionId ?? '']);
-    await this.insert(execution, undefined, place?.queue_order ?? 0);
+    await this.insertLogEntries(execution.organizationId, position, [entry]);
   }
 
   /**
-   * Stores changes that are based on what was read; all are of one organization. Others get a turn after each portion. Returns those that
-   * were stored: the others were changed meanwhile. Their events are not logged yet. Only inside a transaction.
+   * Adds the query of an execution with the queue order of that execution, and therefore before all waiting executions.
+   * Its events are not logged yet.
+   */
+  async insertQuery(execution: Execution): Promise<void> {
+    const [parent] = await this.db.all<{ queue_order: number }>(statements.queueOrder, [
+      execution.organizationId,
+      execution.parentExecutionId ?? '',
+    ]);
+    await this.insert(execution, undefined, parent?.queue_order ?? 0);
+  }
+
+  /**
+   * Stores changes of one organization, each based on the version that was read. Works in batches, so that other work
+   * runs in between. Returns those that were stored; the others changed concurrently. Their events are not logged yet.
+   * Call only inside a transaction.
    */
   async replace<Change extends StoredChange>(organizationId: string, changes: readonly Change[]): Promise<Change[]> {
     const stored: Change[] = [];
-    for (const [at, change] of changes.entries()) {
-      if (at > 0 && at % PORTION === 0) await othersTurn();
+    for (const [index, change] of changes.entries()) {
+      if (index > 0 && index % EXECUTION_BATCH_SIZE === 0) await yieldToEventLoop();
       const { before, after } = change;
-      const changed = PROGRESS_COLUMNS.filter(([, valueOf]) => valueOf(before) !== valueOf(after));
-      const rows = await this.db.all(updateStatement(changed), [...valuesOf(changed, after), organizationId, after.id, before.version]);
+      const changedColumns = PROGRESS_COLUMNS.filter(
+        ([, getColumnValue]) => getColumnValue(before) !== getColumnValue(after),
+      );
+      const rows = await this.db.all(getUpdateStatement(changedColumns), [
+        ...listValues(changedColumns, after),
+        organizationId,
+        after.id,
+        before.version,
+      ]);
       if (rows.length > 0) stored.push(change);
     }
     return stored;
   }
 
-  /** Adds events to the organization's log, in this order. Only inside a transaction. */
+  /** Adds events to the organization's log, in this order, at its next positions. Call only inside a transaction. */
   async log(organizationId: string, entries: readonly NewLogEntry[]): Promise<void> {
     if (entries.length === 0) return;
-    const end = await this.takePositions(organizationId, entries.length);
-    await this.logFrom(organizationId, end - entries.length + 1, entries);
+    const last = await this.reservePositions(organizationId, entries.length);
+    const first = last - entries.length + 1;
+    await this.insertLogEntries(organizationId, first, entries);
   }
 
+  /** Inserts an execution. `queueOrder`: its place in the queue of its device. */
   private async insert(execution: Execution, dedupeKey: string | undefined, queueOrder: number): Promise<void> {
-    await this.db.all(statements.insert, [...valuesOf(SUBMISSION_COLUMNS, execution), ...valuesOf(PROGRESS_COLUMNS, execution), dedupeKey ?? null, queueOrder]);
+    await this.db.all(statements.insert, [
+      ...listValues(SUBMISSION_COLUMNS, execution),
+      ...listValues(PROGRESS_COLUMNS, execution),
+      dedupeKey ?? null,
+      queueOrder,
+    ]);
   }
 
-  /** The last of `count` new positions in the organization's log. */
-  private async takePositions(organizationId: string, count: number): Promise<number> {
-    const [row] = await this.db.all<{ value: number }>(statements.takePositions, [organizationId, count]);
-    if (!row) throw new Error('the counter of execution events gave no position');
+  /** Reserves `count` positions in the organization's log and returns the last one. */
+  private async reservePositions(organizationId: string, count: number): Promise<number> {
+    const [row] = await this.db.all<{ value: number }>(statements.reservePositions, [organizationId, count]);
+    if (!row) throw new Error('the counter of execution events returned no position');
     return row.value;
   }
 
-  private async logFrom(organizationId: string, position: number, entries: readonly NewLogEntry[]): Promise<void> {
-    for (let first = 0; first < entries.length; first += MOST_LOGGED) {
-      const rows = entries.slice(first, first + MOST_LOGGED).map((entry, at) => eventValues(organizationId, position + first + at, entry));
-      await this.db.all(logStatement(rows.length), rows.flat());
+  /** Writes log entries at consecutive positions from `position` on. */
+  private async insertLogEntries(
+    organizationId: string,
+    position: number,
+    entries: readonly NewLogEntry[],
+  ): Promise<void> {
+    for (let first = 0; first < entries.length; first += MAX_LOGGED_EVENTS) {
+      const rows = entries
+        .slice(first, first + MAX_LOGGED_EVENTS)
+        .map((entry, index) => toEventValues(organizationId, position + first + index, entry));
+      await this.db.all(getLogStatement(rows.length), rows.flat());
     }
   }
 
-  private async first(statement: HotStatement, values: readonly SqlValue[]): Promise<Execution | undefined> {
+  private async readOne(statement: PreparedStatement, values: readonly SqlValue[]): Promise<Execution | undefined> {
     const [row] = await this.db.all<ExecutionRow>(statement, values);
     return row && executionFromRow(row);
   }
 
-  private async many(statement: HotStatement, values: readonly SqlValue[]): Promise<Execution[]> {
+  private async readAll(statement: PreparedStatement, values: readonly SqlValue[]): Promise<Execution[]> {
     return (await this.db.all<ExecutionRow>(statement, values)).map(executionFromRow);
   }
 }
 
-/** In the order of the columns of the statement. */
-function eventValues(organizationId: string, position: number, { executionId, deviceId, sequence, time, layer, event, from, to, source, data }: NewLogEntry): SqlValue[] {
-  return [organizationId, position, executionId, deviceId, sequence, time, layer, event, from ?? null, to, source, JSON.stringify(data)];
+/** Returns the values of a log entry, in the column order of the statement. */
+function toEventValues(
+  organizationId: string,
+  position: number,
+  { executionId, deviceId, sequence, time, layer, event, from, to, source, data }: NewLogEntry,
+): SqlValue[] {
+  return [
+    organizationId,
+    position,
+    executionId,
+    deviceId,
+    sequence,
+    time,
+    layer,
+    event,
+    from ?? null,
+    to,
+    source,
+    JSON.stringify(data),
+  ];
 }

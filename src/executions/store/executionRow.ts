@@ -8,17 +8,17 @@ import {
   type ExecutionLogEntry,
   type ExecutionPayload,
   type ExecutionState,
-  type ExecutionTimes,
+  type ExecutionPolicy,
   type ExpectedValue,
   type ListedExecution,
   type RejectionReason,
   type ShownExecution,
   isFinal,
 } from '../execution';
-import { nextDeadline } from '../machine/executionTimes';
+import { getNextDeadline } from '../machine/executionTimes';
 import { queryFromText, queryToText } from './frozenQuery';
 
-/** A row of `executions`, as far as it is read back. */
+/** A row of `executions` with the columns that are read back. */
 export interface ExecutionRow {
   readonly id: string;
   readonly organization_id: string;
@@ -32,8 +32,6 @@ export interface ExecutionRow {
   readonly command_revision: number;
   readonly parent_execution_id: string | null;
   readonly trigger_id: string;
-  readonly trigger_key: string | null;
-  readonly trigger_hash: string | null;
   readonly params: string;
   readonly params_hash: string;
   readonly strategy: VerificationStrategy;
@@ -69,103 +67,123 @@ export interface ExecutionRow {
   readonly peer_delivered_at: number | null;
   readonly peer_delivered_by: string | null;
   readonly delivered_f_cnt: number | null;
+  readonly delivered_dev_addr: string | null;
   readonly queries_sent: number;
   readonly finished_at: number | null;
   readonly updated_at: number;
   readonly event_count: number;
 }
 
-/** A row as far as it is shown. */
+/** A row with the columns of a ShownExecution. */
 export type ShownRow = Omit<ExecutionRow, 'payload_json' | 'payload_bytes' | 'expected' | 'query'>;
 
-/** A row as far as a list shows it. */
-export type ListedRow = Pick<ExecutionRow, 'id' | 'trigger_id' | 'command_id' | 'command_name' | 'state' | 'rejection_reason' | 'updated_at' | 'enqueued_at'>;
+/** A row with the columns of a ListedExecution. */
+export type ListedRow = Pick<
+  ExecutionRow,
+  'id' | 'trigger_id' | 'command_id' | 'command_name' | 'state' | 'rejection_reason' | 'updated_at' | 'enqueued_at'
+>;
 
-/** A column, and what it holds of an execution. */
-export type Column = readonly [name: string, value: (x: Execution) => string | number | boolean | Uint8Array | undefined];
+/** A column and its value for an execution. */
+export type Column = readonly [
+  name: string,
+  value: (execution: Execution) => string | number | boolean | Uint8Array | undefined,
+];
 
-/** What is frozen at submit. */
+/** The columns that are frozen at submission. */
 export const SUBMISSION_COLUMNS: readonly Column[] = [
-  ['id', (x) => x.id],
-  ['organization_id', (x) => x.organizationId],
-  ['device_id', (x) => x.deviceId],
-  ['physical_device_id', (x) => x.physicalDeviceId],
-  ['connection_id', (x) => x.connectionId],
-  ['client_device_id', (x) => x.clientDeviceId],
-  ['connector_kind', (x) => x.kind],
-  ['command_id', (x) => x.commandId],
-  ['command_name', (x) => x.commandName],
-  ['command_revision', (x) => x.commandRevision],
-  ['parent_execution_id', (x) => x.parentExecutionId],
-  ['trigger_id', (x) => x.triggerId],
-  ['trigger_key', (x) => x.triggerKey],
-  ['trigger_hash', (x) => x.triggerHash],
-  ['params', (x) => JSON.stringify(x.params)],
-  ['params_hash', (x) => x.paramsHash],
-  ['strategy', (x) => x.strategy],
-  ['expected', (x) => JSON.stringify(x.expected)],
-  ['convergence_timeout', (x) => x.convergenceTimeout],
-  ['payload_json', (x) => x.payload?.kind === 'json' ? JSON.stringify(x.payload.value) : undefined],
-  ['payload_bytes', (x) => x.payload?.kind === 'bytes' ? x.payload.bytes : undefined],
-  ['f_port', (x) => x.fPort],
-  ['confirmed', (x) => x.confirmed],
-  ['topic', (x) => x.topic],
-  ['policy', (x) => JSON.stringify(x.times)],
-  ['query', (x) => (x.query ? queryToText(x.query) : undefined)],
-  ['rejection_reason', (x) => x.rejectionReason],
-  ['violations', (x) => x.violations.length > 0 ? JSON.stringify(x.violations) : undefined],
-  ['enqueued_at', (x) => x.enqueuedAt],
+  ['id', (execution) => execution.id],
+  ['organization_id', (execution) => execution.organizationId],
+  ['device_id', (execution) => execution.deviceId],
+  ['physical_device_id', (execution) => execution.physicalDeviceId],
+  ['connection_id', (execution) => execution.connectionId],
+  ['client_device_id', (execution) => execution.clientDeviceId],
+  ['connector_kind', (execution) => execution.kind],
+  ['command_id', (execution) => execution.commandId],
+  ['command_name', (execution) => execution.commandName],
+  ['command_revision', (execution) => execution.commandRevision],
+  ['parent_execution_id', (execution) => execution.parentExecutionId],
+  ['trigger_id', (execution) => execution.triggerId],
+  ['params', (execution) => JSON.stringify(execution.params)],
+  ['params_hash', (execution) => execution.paramsHash],
+  ['strategy', (execution) => execution.strategy],
+  ['expected', (execution) => JSON.stringify(execution.expected)],
+  ['convergence_timeout', (execution) => execution.convergenceTimeout],
+  [
+    'payload_json',
+    (execution) => (execution.payload?.kind === 'json' ? JSON.stringify(execution.payload.value) : undefined),
+  ],
+  ['payload_bytes', (execution) => (execution.payload?.kind === 'bytes' ? execution.payload.bytes : undefined)],
+  ['f_port', (execution) => execution.fPort],
+  ['confirmed', (execution) => execution.confirmed],
+  ['topic', (execution) => execution.topic],
+  ['policy', (execution) => JSON.stringify(execution.policy)],
+  ['query', (execution) => (execution.query ? queryToText(execution.query) : undefined)],
+  ['rejection_reason', (execution) => execution.rejectionReason],
+  ['violations', (execution) => (execution.violations.length > 0 ? JSON.stringify(execution.violations) : undefined)],
+  ['enqueued_at', (execution) => execution.enqueuedAt],
 ];
 
-/** What a transition may change. */
+/** The columns that a transition may change. */
 export const PROGRESS_COLUMNS: readonly Column[] = [
-  ['state', (x) => x.state],
-  ['final', (x) => isFinal(x.state)],
-  ['version', (x) => x.version],
-  ['detail', (x) => x.detail],
-  ['detail_message', (x) => x.detailMessage],
-  ['evidence', (x) => x.evidence],
-  ['attempts', (x) => x.attempts],
-  ['holds_slot', (x) => x.holdsSlot],
-  ['not_before', (x) => x.notBefore],
-  ['sent_to', (x) => x.sentTo],
-  ['sent_boot', (x) => x.sentBoot],
-  ['t_delivery', (x) => x.tDelivery],
-  ['t_ack', (x) => x.tAck],
-  ['t_conv', (x) => x.tConv],
-  ['t_query', (x) => x.tQuery],
-  ['next_deadline', (x) => nextDeadline(x)],
-  ['dispatched_at', (x) => x.dispatchedAt],
-  ['delivered_at', (x) => x.deliveredAt],
-  ['delivered_arrival', (x) => x.deliveredArrival],
-  ['peer_delivered_at', (x) => x.peerDeliveredAt],
-  ['peer_delivered_by', (x) => x.peerDeliveredBy],
-  ['delivered_f_cnt', (x) => x.deliveredFCnt],
-  ['queries_sent', (x) => x.queriesSent],
-  ['finished_at', (x) => x.finishedAt],
-  ['updated_at', (x) => x.updatedAt],
-  ['event_count', (x) => x.eventCount],
+  ['state', (execution) => execution.state],
+  ['final', (execution) => isFinal(execution.state)],
+  ['version', (execution) => execution.version],
+  ['detail', (execution) => execution.detail],
+  ['detail_message', (execution) => execution.detailMessage],
+  ['evidence', (execution) => execution.evidence],
+  ['attempts', (execution) => execution.attempts],
+  ['holds_slot', (execution) => execution.holdsSlot],
+  ['not_before', (execution) => execution.notBefore],
+  ['sent_to', (execution) => execution.sentTo],
+  ['sent_boot', (execution) => execution.sentBoot],
+  ['t_delivery', (execution) => execution.tDelivery],
+  ['t_ack', (execution) => execution.tAck],
+  ['t_conv', (execution) => execution.tConv],
+  ['t_query', (execution) => execution.tQuery],
+  ['next_deadline', (execution) => getNextDeadline(execution)],
+  ['dispatched_at', (execution) => execution.dispatchedAt],
+  ['delivered_at', (execution) => execution.deliveredAt],
+  ['delivered_arrival', (execution) => execution.deliveredArrival],
+  ['peer_delivered_at', (execution) => execution.peerDeliveredAt],
+  ['peer_delivered_by', (execution) => execution.peerDeliveredBy],
+  ['delivered_f_cnt', (execution) => execution.deliveredFCnt],
+  ['delivered_dev_addr', (execution) => execution.deliveredDevAddr],
+  ['queries_sent', (execution) => execution.queriesSent],
+  ['finished_at', (execution) => execution.finishedAt],
+  ['updated_at', (execution) => execution.updatedAt],
+  ['event_count', (execution) => execution.eventCount],
 ];
 
-/** What these columns hold, in their order. */
-export function valuesOf(columns: readonly Column[], x: Execution): SqlValue[] {
-  return columns.map(([, valueOf]) => {
-    const value = valueOf(x);
+/** Returns the values of these columns, in their order. */
+export function listValues(columns: readonly Column[], execution: Execution): SqlValue[] {
+  return columns.map(([, getColumnValue]) => {
+    const value = getColumnValue(execution);
     return typeof value === 'boolean' ? Number(value) : (value ?? null);
   });
 }
 
-/** A row as an execution. */
+/** Converts a row to an execution. */
 export function executionFromRow(row: ExecutionRow): Execution {
-  return { ...shownFromRow(row), expected: JSON.parse(row.expected) as ExpectedValue[], payload: payloadFromRow(row), query: row.query === null ? undefined : queryFromText(row.query) };
+  return {
+    ...shownFromRow(row),
+    expected: JSON.parse(row.expected) as ExpectedValue[],
+    payload: payloadFromRow(row),
+    query: row.query === null ? undefined : queryFromText(row.query),
+  };
 }
 
-/** A row as it is shown. */
+/** Converts a row to an execution as the API shows it. */
 export function shownFromRow(row: ShownRow): ShownExecution {
-  return { ...listedFromRow(row), ...submissionFromRow(row), ...progressFromRow(row), version: row.version, eventCount: row.event_count };
+  return {
+    ...listedFromRow(row),
+    ...submissionFromRow(row),
+    ...progressFromRow(row),
+    version: row.version,
+    eventCount: row.event_count,
+  };
 }
 
-/** A row as a list shows it. */
+/** Converts a row to an execution as lists show it. */
 export function listedFromRow(row: ListedRow): ListedExecution {
   return {
     id: row.id,
@@ -179,6 +197,7 @@ export function listedFromRow(row: ListedRow): ListedExecution {
   };
 }
 
+/** Reads the fields that are frozen at submission. */
 function submissionFromRow(row: ShownRow) {
   return {
     organizationId: row.organization_id,
@@ -186,8 +205,6 @@ function submissionFromRow(row: ShownRow) {
     ...routeFromRow(row),
     commandRevision: row.command_revision,
     parentExecutionId: row.parent_execution_id ?? undefined,
-    triggerKey: row.trigger_key ?? undefined,
-    triggerHash: row.trigger_hash ?? undefined,
     params: JSON.parse(row.params) as Record<string, unknown>,
     paramsHash: row.params_hash,
     strategy: row.strategy,
@@ -195,7 +212,7 @@ function submissionFromRow(row: ShownRow) {
     fPort: row.f_port ?? undefined,
     confirmed: row.confirmed === 1,
     topic: row.topic,
-    times: JSON.parse(row.policy) as ExecutionTimes,
+    policy: JSON.parse(row.policy) as ExecutionPolicy,
     violations: row.violations ? (JSON.parse(row.violations) as Violation[]) : [],
   };
 }
@@ -214,6 +231,7 @@ function payloadFromRow(row: ExecutionRow): ExecutionPayload | undefined {
   return row.payload_bytes === null ? undefined : { kind: 'bytes', bytes: row.payload_bytes };
 }
 
+/** Reads the fields that a transition may change. */
 function progressFromRow(row: ShownRow) {
   return {
     detail: row.detail,
@@ -248,6 +266,7 @@ function deliveryFromRow(row: ShownRow) {
     peerDeliveredAt: row.peer_delivered_at ?? undefined,
     peerDeliveredBy: row.peer_delivered_by ?? undefined,
     deliveredFCnt: row.delivered_f_cnt ?? undefined,
+    deliveredDevAddr: row.delivered_dev_addr ?? undefined,
   };
 }
 
@@ -266,7 +285,7 @@ export interface ExecutionEventRow {
   readonly data: string;
 }
 
-/** A row as a line of the event log. */
+/** Converts a row to an entry of the event log. */
 export function logEntryFromRow(row: ExecutionEventRow): ExecutionLogEntry {
   return {
     position: row.position,

@@ -1,107 +1,208 @@
-import type { Dialect, HotStatement } from '../../database';
+import type { Dialect, PreparedStatement } from '../../database';
 import { type Column, PROGRESS_COLUMNS, SUBMISSION_COLUMNS } from './executionRow';
+import { createStatement } from './openStatements';
 
 const SUBMISSION = SUBMISSION_COLUMNS.map(([name]) => name);
 const PROGRESS = PROGRESS_COLUMNS.map(([name]) => name);
-const INSERTED = [...SUBMISSION, ...PROGRESS, 'dedupe_key', 'queue_order'];
+const INSERTED_COLUMNS = [...SUBMISSION, ...PROGRESS, 'dedupe_key', 'queue_order'];
 const SELECT = `select ${[...SUBMISSION, ...PROGRESS].map((column) => `e.${column}`).join(', ')} from executions e`;
-// Rows keep the id of their command; it is shown as long as there is such a command.
-const COMMAND_ID = '(select c.id from commands c where c.id = e.command_id and c.organization_id = e.organization_id) as command_id';
-const LISTED = ['id', 'trigger_id', 'command_id', 'command_name', 'state', 'rejection_reason', 'updated_at', 'enqueued_at'];
-// What is sent can be big, and is never shown.
-const SHOWN = [...SUBMISSION, ...PROGRESS].filter((column) => !['payload_json', 'payload_bytes', 'expected', 'query'].includes(column));
+// An SQL expression. Rows retain the id of a deleted command; for those, this is null.
+const EXISTING_COMMAND_ID =
+  '(select c.id from commands c where c.id = e.command_id and c.organization_id = e.organization_id) as command_id';
+const LISTED_COLUMNS = [
+  'id',
+  'trigger_id',
+  'command_id',
+  'command_name',
+  'state',
+  'rejection_reason',
+  'updated_at',
+  'enqueued_at',
+];
+// The omitted columns can be large, and the API shows none of them.
+const SHOWN_COLUMNS = [...SUBMISSION, ...PROGRESS].filter(
+  (column) => !['payload_json', 'payload_bytes', 'expected', 'query'].includes(column),
+);
 
-function viewOf(columns: readonly string[]): string {
-  return `select ${columns.map((column) => (column === 'command_id' ? COMMAND_ID : `e.${column}`)).join(', ')} from executions e`;
+/** Builds the select of these columns for display: the command id is null once the command is deleted. */
+function buildViewSelect(columns: readonly string[]): string {
+  return `select ${columns.map((column) => (column === 'command_id' ? EXISTING_COMMAND_ID : `e.${column}`)).join(', ')} from executions e`;
 }
 
-const EVENT_COLUMNS = ['organization_id', 'position', 'execution_id', 'device_id', 'sequence', 'time', 'layer', 'event', 'from_state', 'to_state', 'source', 'data'];
-const EVENT = 'select v.position, v.execution_id, v.device_id, v.sequence, v.time, v.layer, v.event, v.from_state, v.to_state, v.source, v.data from execution_events v';
+const EVENT_COLUMNS = [
+  'organization_id',
+  'position',
+  'execution_id',
+  'device_id',
+  'sequence',
+  'time',
+  'layer',
+  'event',
+  'from_state',
+  'to_state',
+  'source',
+  'data',
+];
+const EVENT_SELECT =
+  'select v.position, v.execution_id, v.device_id, v.sequence, v.time, v.layer, v.event, v.from_state, v.to_state, v.source, v.data from execution_events v';
 
-/** The most executions that `statements.listed` reads: a page. */
-export const MOST_LISTED = 200;
+/** The maximum number of executions that `statements.listed` reads: one page. */
+export const MAX_PAGE_SIZE = 200;
 
-function hot(name: string, sql: string): HotStatement {
-  return { name: `executions.${name}`, sql: () => sql };
-}
-
-/** Every statement of this room; the order of the values is that of the `?`. */
+/** All statements of this module. The values are in the order of the `?`. */
 export const statements = {
-  get: hot('get', `${SELECT} where e.organization_id = ? and e.id = ?`),
-  view: hot('view', `${viewOf(SHOWN)} where e.organization_id = ? and e.id = ?`),
-  page: hot('page', `${viewOf(LISTED)} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`),
-  // All of it stands in the index; only what it finds is read.
-  walk: hot('walk', 'select e.id, e.updated_at, e.command_id from executions e where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?'),
-  // With the bare column SQLite would rather read all executions of the organization than look for more than one id.
-  listed: hot('listed', `${viewOf(LISTED)} where e.organization_id || '' = ? and e.id in (${Array.from({ length: MOST_LISTED }, () => '?').join(', ')})`),
-  // What tells whether an execution lies inside the reach of a limited key.
-  bound: hot('bound', `select e.device_id, ${COMMAND_ID}, (select p.connection_id from physical_devices p where p.device_id = e.device_id) as connection_id from executions e where e.organization_id = ? and e.id = ?`),
-  byTrigger: hot('byTrigger', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.command_id = ? and e.trigger_key = ?`),
-  forgetTrigger: hot('forgetTrigger', 'update executions set trigger_key = null where organization_id = ? and id = ?'),
-  duplicate: hot('duplicate', `${SELECT} where e.organization_id = ? and e.device_id = ? and e.dedupe_key = ?`),
-  inTransit: hot('inTransit', `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.state = 'in_transit' and e.final = 0 and e.id > ? order by e.id limit ?`),
-  lock: { name: 'executions.lock', sql: (dialect: Dialect) => `${SELECT} where e.organization_id = ? and e.id = ? ${dialect.forUpdate}` },
-  queriesOf: hot('queriesOf', `${SELECT} where e.organization_id = ? and e.parent_execution_id = ? order by e.id`),
-  place: hot('place', 'select e.queue_order from executions e where e.organization_id = ? and e.id = ?'),
-  head: hot(
+  get: createStatement('get', `${SELECT} where e.organization_id = ? and e.id = ?`),
+  view: createStatement('view', `${buildViewSelect(SHOWN_COLUMNS)} where e.organization_id = ? and e.id = ?`),
+  page: createStatement(
+    'page',
+    `${buildViewSelect(LISTED_COLUMNS)} where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?`,
+  ),
+  // The index covers it; only matching rows are read.
+  walk: createStatement(
+    'walk',
+    'select e.id, e.updated_at, e.command_id from executions e where e.organization_id = ? and e.device_id = ? and (e.updated_at, e.id) < (?, ?) order by e.updated_at desc, e.id desc limit ?',
+  ),
+  // With the bare column, SQLite reads all executions of the organization if there is more than one id.
+  listed: createStatement(
+    'listed',
+    `${buildViewSelect(LISTED_COLUMNS)} where e.organization_id || '' = ? and e.id in (${Array.from({ length: MAX_PAGE_SIZE }, () => '?').join(', ')})`,
+  ),
+  // The columns that decide whether an execution is accessible to a restricted key.
+  bound: createStatement(
+    'bound',
+    `select e.device_id, ${EXISTING_COMMAND_ID}, (select p.connection_id from physical_devices p where p.device_id = e.device_id) as connection_id from executions e where e.organization_id = ? and e.id = ?`,
+  ),
+  // Few rows: those of a device that no later request contradicts.
+  duplicateCandidates: createStatement(
+    'duplicateCandidates',
+    'select e.id, e.command_id, e.dedupe_key, e.expected from executions e where e.organization_id = ? and e.device_id = ? and e.dedupe_key is not null order by e.queue_order, e.id',
+  ),
+  clearDedupeKey: createStatement(
+    'clearDedupeKey',
+    'update executions set dedupe_key = null where organization_id = ? and id = ?',
+  ),
+  inTransit: createStatement(
+    'inTransit',
+    `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.state = 'in_transit' and e.final = 0 and e.id > ? order by e.id limit ?`,
+  ),
+  lock: {
+    name: 'executions.lock',
+    sql: (dialect: Dialect) => `${SELECT} where e.organization_id = ? and e.id = ? ${dialect.forUpdate}`,
+  },
+  queriesOf: createStatement(
+    'queriesOf',
+    `${SELECT} where e.organization_id = ? and e.parent_execution_id = ? order by e.id`,
+  ),
+  // The place of an execution in the queue of its device.
+  queueOrder: createStatement(
+    'queueOrder',
+    'select e.queue_order from executions e where e.organization_id = ? and e.id = ?',
+  ),
+  // The next execution of a physical device, unless another one occupies its slot.
+  head: createStatement(
     'head',
     `${SELECT} where e.organization_id = ? and e.connection_id = ? and e.physical_device_id = ? and e.state = 'enqueued'
       and not exists (select 1 from executions s where s.organization_id = e.organization_id and s.physical_device_id = e.physical_device_id and s.holds_slot = 1)
       order by e.queue_order, e.id limit 1`,
   ),
-  slot: hot('slot', 'select s.id from executions s where s.organization_id = ? and s.physical_device_id = ? and s.holds_slot = 1'),
-  queues: hot(
+  // The execution that occupies the slot of a physical device.
+  slot: createStatement(
+    'slot',
+    'select s.id from executions s where s.organization_id = ? and s.physical_device_id = ? and s.holds_slot = 1',
+  ),
+  queues: createStatement(
     'queues',
     `select e.physical_device_id from executions e where e.organization_id = ? and e.connection_id = ? and e.state = 'enqueued'
       group by e.physical_device_id order by min(e.queue_order)`,
   ),
-  insert: hot('insert', `insert into executions (${INSERTED.join(', ')}) values (${INSERTED.map(() => '?').join(', ')})`),
-  takePositions: hot(
-    'takePositions',
+  insert: createStatement(
+    'insert',
+    `insert into executions (${INSERTED_COLUMNS.join(', ')}) values (${INSERTED_COLUMNS.map(() => '?').join(', ')})`,
+  ),
+  // Reserves positions in the log of an organization, and returns the last one.
+  reservePositions: createStatement(
+    'reservePositions',
     `insert into organization_counters (organization_id, name, value) values (?, 'execution_events', ?)
       on conflict (organization_id, name) do update set value = organization_counters.value + excluded.value returning value`,
   ),
-  position: hot('position', "select value from organization_counters where organization_id = ? and name = 'execution_events'"),
-  eventsOf: hot('eventsOf', `${EVENT} where v.organization_id = ? and v.execution_id = ? order by v.sequence`),
-  eventsAfter: hot('eventsAfter', `${EVENT} where v.organization_id = ? and v.position > ? order by v.position limit ?`),
+  position: createStatement(
+    'position',
+    "select value from organization_counters where organization_id = ? and name = 'execution_events'",
+  ),
+  eventsOf: createStatement(
+    'eventsOf',
+    `${EVENT_SELECT} where v.organization_id = ? and v.execution_id = ? order by v.sequence`,
+  ),
+  eventsAfter: createStatement(
+    'eventsAfter',
+    `${EVENT_SELECT} where v.organization_id = ? and v.position > ? order by v.position limit ?`,
+  ),
 } as const;
 
-const updates = new Map<number, HotStatement>();
+/** The update statements by the set of their columns: bit n stands for PROGRESS_COLUMNS[n]. */
+const updatesByColumns = new Map<number, PreparedStatement>();
 
-/** Sets these columns of an execution, in their order, if it still has that version: of (organization, id, version). What ends gives its place among duplicates free. */
-export function updateStatement(columns: readonly Column[]): HotStatement {
-  // Only these: to write an index costs as much as the row, and most changes concern two or three of the nine.
-  const bits = columns.reduce((sum, column) => sum + 2 ** PROGRESS_COLUMNS.indexOf(column), 0);
-  const known = updates.get(bits);
-  if (known) return known;
+/**
+ * Returns the statement that updates these columns of an execution, in their order, if it still has that version. The
+ * last values are organization, id and version. A final execution stops being a duplicate candidate (`dedupe_key`).
+ */
+export function getUpdateStatement(columns: readonly Column[]): PreparedStatement {
+  // Only these columns: writing an index costs as much as writing the row, and most changes affect two or three of the
+  // nine indexes.
+  const columnBits = columns.reduce((sum, column) => sum + 2 ** PROGRESS_COLUMNS.indexOf(column), 0);
+  const existing = updatesByColumns.get(columnBits);
+  if (existing) return existing;
   const names = columns.map(([name]) => name);
   const sets = [...names.map((name) => `${name} = ?`), ...(names.includes('final') ? ['dedupe_key = null'] : [])];
-  const statement = hot(`update.${bits.toString(36)}`, `update executions set ${sets.join(', ')} where organization_id = ? and id = ? and version = ? returning version`);
-  updates.set(bits, statement);
+  const statement = createStatement(
+    `update.${columnBits.toString(36)}`, // base 36 is short
+    `update executions set ${sets.join(', ')} where organization_id = ? and id = ? and version = ? returning version`,
+  );
+  updatesByColumns.set(columnBits, statement);
   return statement;
 }
 
-/** The most events that one statement logs. */
-export const MOST_LOGGED = 16;
+/** The maximum number of events that one statement logs. */
+export const MAX_LOGGED_EVENTS = 16;
 
 const EVENT_ROW = `(${EVENT_COLUMNS.map(() => '?').join(', ')})`;
-const logs = Array.from({ length: MOST_LOGGED }, (_, at) => hot(`log.${at + 1}`, `insert into execution_events (${EVENT_COLUMNS.join(', ')}) values ${Array.from({ length: at + 1 }, () => EVENT_ROW).join(', ')}`));
+/** The statement that logs n events is at index n - 1. */
+const logStatements = Array.from({ length: MAX_LOGGED_EVENTS }, (_, index) =>
+  createStatement(
+    `log.${index + 1}`,
+    `insert into execution_events (${EVENT_COLUMNS.join(', ')}) values ${Array.from({ length: index + 1 }, () => EVENT_ROW).join(', ')}`,
+  ),
+);
 
-/** Adds so many events to the log, at most MOST_LOGGED; the values of each are those of EVENT_COLUMNS. */
-export function logStatement(events: number): HotStatement {
-  const statement = logs[events - 1];
-  if (!statement) throw new Error(`${events} events cannot be logged by one statement`);
+/**
+ * Returns the statement that logs that number of events, at most MAX_LOGGED_EVENTS. The values of each event are in the
+ * order of EVENT_COLUMNS.
+ */
+export function getLogStatement(eventCount: number): PreparedStatement {
+  const statement = logStatements[eventCount - 1];
+  if (!statement) throw new Error(`${eventCount} events cannot be logged by one statement`);
   return statement;
 }
 
-/** The most executions that one statement reads by their ids. */
-export const MOST_READ = 64;
+/** The maximum number of executions that one statement reads by id. */
+export const READ_BATCH_SIZE = 64;
 
-// With the bare column SQLite would rather read all executions of the organization than look for more than one id.
-const reads = new Map([1, 2, 4, 8, 16, 32, MOST_READ].map((size) => [size, hot(`getMany.${size}`, `${SELECT} where e.organization_id || '' = ? and e.id in (${Array.from({ length: size }, () => '?').join(', ')})`)]));
+// With the bare column, SQLite reads all executions of the organization if there is more than one id.
+const readsBySize = new Map(
+  [1, 2, 4, 8, 16, 32, READ_BATCH_SIZE].map((size) => [
+    size,
+    createStatement(
+      `getMany.${size}`,
+      `${SELECT} where e.organization_id || '' = ? and e.id in (${Array.from({ length: size }, () => '?').join(', ')})`,
+    ),
+  ]),
+);
 
-/** Reads executions by their ids, at most MOST_READ: the statement, and how many ids it takes; what is not needed repeats another one. */
-export function readStatement(ids: number): { readonly statement: HotStatement; readonly size: number } {
-  for (const [size, statement] of reads) if (size >= ids) return { statement, size };
-  throw new Error(`${ids} executions cannot be read by one statement`);
+/**
+ * Returns the statement that reads executions by id, at most READ_BATCH_SIZE, and how many ids it needs. Repeat an id
+ * to fill up the rest.
+ */
+export function getReadStatement(idCount: number): { readonly statement: PreparedStatement; readonly size: number } {
+  for (const [size, statement] of readsBySize) if (size >= idCount) return { statement, size };
+  throw new Error(`${idCount} executions cannot be read by one statement`);
 }

@@ -1,17 +1,17 @@
 import type { Db } from '../../database';
 import { notFound } from '../../kernel/errors';
-import { type Page, pageOf } from '../../kernel/pages';
+import { type Page, getPage } from '../../kernel/pages';
 import type { ListedExecution, ShownExecution } from '../execution';
 import { type ListedRow, type ShownRow, listedFromRow, shownFromRow } from './executionRow';
 import { statements } from './executionStatements';
 
-/** Position in a list that is ordered most recently updated first, with the id as tie-break. */
+/** A position in a list ordered by most recent update, with the id as tie-break. */
 export interface UpdatedPosition {
   readonly updatedAt: number;
   readonly id: string;
 }
 
-/** Which page of a device's executions; `after` undefined: the first. */
+/** The page of a device's executions to read; `after` undefined: the first page. */
 export interface ExecutionList {
   readonly organizationId: string;
   readonly deviceId: string;
@@ -19,12 +19,12 @@ export interface ExecutionList {
   readonly after: UpdatedPosition | undefined;
 }
 
-/** Before the first. */
-export const NEWEST: UpdatedPosition = { updatedAt: Number.MAX_SAFE_INTEGER, id: '' };
+/** The position before the first item. */
+export const LIST_START: UpdatedPosition = { updatedAt: Number.MAX_SAFE_INTEGER, id: '' };
 
 /**
- * Executions as they are shown: `commandId` is undefined once the command is deleted, which is found out when reading.
- * Assumes a caller allowed to act in `organizationId`.
+ * Reads executions for display: `commandId` is undefined once the command is deleted, which is checked when reading.
+ * Assumes a caller who may act in `organizationId`.
  */
 export class ExecutionViewRepository {
   constructor(private readonly db: Db) {}
@@ -36,7 +36,7 @@ export class ExecutionViewRepository {
     return execution;
   }
 
-  /** Those of these executions that exist, by id. */
+  /** Returns the existing executions of these ids, by id. */
   async findAll(organizationId: string, ids: readonly string[]): Promise<Map<string, ShownExecution>> {
     const found = new Map<string, ShownExecution>();
     for (const id of new Set(ids)) {
@@ -46,10 +46,21 @@ export class ExecutionViewRepository {
     return found;
   }
 
-  /** The executions of a device, most recently updated first. */
-  async list({ organizationId, deviceId, size, after = NEWEST }: ExecutionList): Promise<Page<ListedExecution, UpdatedPosition>> {
-    const rows = await this.db.all<ListedRow>(statements.page, [organizationId, deviceId, after.updatedAt, after.id, size + 1]);
-    return pageOf(rows.map(listedFromRow), size, ({ updatedAt, id }) => ({ updatedAt, id }));
+  /** Lists the executions of a device, most recently updated first. */
+  async list({
+    organizationId,
+    deviceId,
+    size,
+    after = LIST_START,
+  }: ExecutionList): Promise<Page<ListedExecution, UpdatedPosition>> {
+    const rows = await this.db.all<ListedRow>(statements.page, [
+      organizationId,
+      deviceId,
+      after.updatedAt,
+      after.id,
+      size + 1,
+    ]);
+    return getPage(rows.map(listedFromRow), size, ({ updatedAt, id }) => ({ updatedAt, id }));
   }
 
   private async find(organizationId: string, id: string): Promise<ShownExecution | undefined> {

@@ -3,19 +3,25 @@ import type { Execution } from '../execution';
 import { type ExecutionRow, executionFromRow } from './executionRow';
 import { openStatements as statements } from './openStatements';
 
-/** Nobody is served meanwhile, and each reading sorts all that the device has open. */
-const PORTION = 200;
+/**
+ * The maximum number of executions of one read: large, because each read sorts all open executions of the device, and no
+ * server is running during a restore whose other work would wait.
+ */
+const READ_LIMIT = 200;
 
-/** What a restore does to executions, over all organizations. */
+/** What a restore does to executions, across all organizations. */
 export class RestoredRepository {
   constructor(private readonly db: Db) {}
 
-  /** Some executions of one device that are not final, without their query; those that are queries come first. None: there are no more anywhere. */
-  async someOpen(): Promise<Execution[]> {
-    return (await this.db.all<ExecutionRow>(statements.openOfAnyDevice, [PORTION])).map(executionFromRow);
+  /**
+   * Reads some executions of one device that are not final, without their query; executions that are queries come
+   * first. Empty if there are no more in any organization.
+   */
+  async listOpenOfFirstDevice(): Promise<Execution[]> {
+    return (await this.db.all<ExecutionRow>(statements.openOfAnyDevice, [READ_LIMIT])).map(executionFromRow);
   }
 
-  /** Leaves out so many positions of the events of every organization: a place to resume at that lies among them counts as one that is not kept any more. */
+  /** Skips a number of event positions in every organization. A resume position among them counts as expired. */
   async skipPositions(count: number): Promise<void> {
     await this.db.knex('organization_counters').where('name', 'execution_events').increment('value', count);
   }

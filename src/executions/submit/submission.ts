@@ -1,124 +1,188 @@
-import { type Command, deviceVariables, type Encoder, evaluateParams, paramsHash, renderExpected, type TemplateExecution, type TemplateValues } from '../../commands';
-import { type Connection, type ConnectorKind, findConnector } from '../../connections';
-import type { Device } from '../../devices';
+import {
+  type Command,
+  getDeviceVariables,
+  type Encoder,
+  evaluateParams,
+  hashParams,
+  renderExpectedStates,
+  type TemplateExecution,
+  type TemplateValues,
+} from '../../commands';
+import {
+  type Connection,
+  type ConnectorKind,
+  findConnector,
+  findProfileId,
+  type RoutedCommand,
+} from '../../connections';
+import type { Device, PhysicalDevice } from '../../devices';
 import type { Violation } from '../../kernel/errors';
 import { newId } from '../../kernel/ids';
-import { InsertionRoom } from '../../kernel/jsonTemplate';
-import { type JsonObject, jsonProblem } from '../../kernel/jsonValue';
-import { typedValue } from '../../sensorTemplates';
+import { InsertionBudget } from '../../kernel/jsonTemplate';
+import { type JsonObject, findJsonProblem } from '../../kernel/jsonValue';
+import { convertToType } from '../../sensorTemplates';
 import { type Content, encodeContent, renderContent } from './commandContent';
-import type { Execution, ExecutionTimes, ExpectedValue, RejectionReason } from '../execution';
-import { draftQuery, freezeQuery, ofQuery, type QueryDraft } from './querySubmission';
-import type { SubmitFacts } from './submitFacts';
-import { submitTimes } from './submitTimes';
-import { UNSENT } from './unsent';
+import type { Execution, ExecutionPolicy, ExpectedValue, RejectionReason } from '../execution';
+import { draftQuery, encodeQuery, toQueryCommandViolations, type QueryDraft } from './querySubmission';
+import type { ExecutionInputs } from './executionInputs';
+import { computeExecutionPolicy } from './executionPolicy';
+import { INITIAL_EXECUTION } from './initialExecution';
 
-/** What a caller wants executed. */
+/** The request of a caller to execute a command. */
 export interface SubmitRequest {
   readonly deviceId: string;
   readonly commandId: string;
   readonly params: JsonObject;
-  /** The caller's own; undefined: the request's id stands for it and nothing is remembered. */
+  /** The caller's trigger id; undefined: the request id is used and nothing is stored. */
   readonly triggerId: string | undefined;
   readonly requestId: string;
 }
 
-/** An execution that would be admitted if nothing speaks against it. */
+/** An execution that is ready to be stored, or its violations. */
 export interface Submission {
   /** In state enqueued. */
   readonly execution: Execution;
   readonly violations: readonly Violation[];
+  /** The caller's trigger id. Without one, a repeated request is not recognized after the execution is final. */
+  readonly trigger: SubmittedTrigger | undefined;
 }
 
-/** A submission that is rendered, and not encoded yet. */
+/** A trigger id of a caller, and the received params. */
+interface SubmittedTrigger {
+  readonly key: string;
+  /**
+   * SHA-256 (hex) of the canonical JSON (RFC 8785) of the params without defaults; empty if they were not valid JSON.
+   */
+  readonly paramsHash: string;
+}
+
+/** A submission that is rendered, but not encoded yet. */
 export interface SubmissionDraft extends Submission {
   readonly command: Command;
-  /** What is sent, and what is asked afterwards. */
+  /** What is sent; undefined: the parameters or templates are invalid. */
   readonly content: Content | undefined;
+  /** The query (QueryDraft) that is sent after it; undefined: none. */
   readonly query: QueryDraft | undefined;
 }
 
 /**
- * Checks parameters, templates and route, and freezes all that the execution will need but what encoders make. `now` is the time of
- * rendering, which is what `{{execution.enqueuedAt}}` says.
+ * Checks parameters, templates and route, and copies everything that the execution needs, except the results of
+ * encoders. Later changes of the device and the command do not affect the execution. `now` (Unix milliseconds) is the
+ * time that templates read as `{{execution.enqueuedAt}}`.
  */
-export function prepareExecution(facts: SubmitFacts, request: SubmitRequest, now: number): SubmissionDraft {
-  const { device, command, connection } = facts;
+export function prepareExecution(inputs: ExecutionInputs, request: SubmitRequest, now: number): SubmissionDraft {
+  const { device, command, connection } = inputs;
   const { params, violations: paramViolations } = evaluateParams(command.paramsSchema, request.params);
   const id = newId();
   const triggerId = request.triggerId ?? request.requestId;
-  const evaluated = paramViolations.length === 0;
-  const kind = kindOf(connection, command);
-  const rendering = evaluated ? render(facts, params, { id, triggerId, enqueuedAt: new Date(now).toISOString() }) : NOTHING;
-  const times = submitTimes({ kind, policy: connection?.policy ?? {}, device });
+  const areParamsValid = paramViolations.length === 0;
+  const kind = findConnectorKind(connection, command);
+  const rendering = areParamsValid
+    ? renderExecution(inputs, params, { id, triggerId, enqueuedAt: new Date(now).toISOString() })
+    : NOT_RENDERED;
+  const policy = computeExecutionPolicy({
+    kind,
+    policy: connection?.policy ?? {},
+    device,
+    isDirect: command.mode === 'direct',
+  });
   const execution: Execution = {
-    ...UNSENT,
+    ...INITIAL_EXECUTION,
     parentExecutionId: undefined,
     payload: undefined,
     query: undefined,
     id,
     organizationId: device.organizationId,
     deviceId: device.id,
-    ...routeOf(device),
+    ...getRoute(device),
     kind,
-    ...frozen(command),
+    ...snapshotCommand(command),
     triggerId,
-    triggerKey: request.triggerId,
-    triggerHash: request.triggerId === undefined ? undefined : hashOf(request.params),
-    params: evaluated ? params : request.params,
-    paramsHash: hashOf(evaluated ? params : request.params),
+    params: areParamsValid ? params : request.params,
+    paramsHash: computeHash(areParamsValid ? params : request.params),
     expected: rendering.expected,
-    times,
-    ...submittedAt(now, times),
+    policy,
+    ...startDeadlines(now, policy),
   };
   const { content, query } = rendering;
-  return { execution, command, content, query, violations: [...routeViolations(facts), ...paramViolations, ...rendering.violations].slice(0, MOST_VIOLATIONS) };
+  const trigger =
+    request.triggerId === undefined ? undefined : { key: request.triggerId, paramsHash: computeHash(request.params) };
+  const violations = [...listRouteViolations(inputs), ...paramViolations, ...rendering.violations].slice(
+    0,
+    MAX_VIOLATIONS,
+  );
+  return { execution, command, content, query, violations, trigger };
 }
 
-/** Whether a draft needs encoders to run. */
-export function runsEncoder({ content, query }: SubmissionDraft): boolean {
+/** Whether the command or its query needs an encoder to create its payload. */
+export function needsEncoder({ content, query }: SubmissionDraft): boolean {
   return content?.kind === 'input' || query?.command.mode === 'encoded';
 }
 
-/** Fills in what is sent. Encoders run only if nothing is wrong so far. Throws as encodeContent. */
-export async function encodeSubmission(encoder: Encoder, { execution, command, content, query, violations }: SubmissionDraft, signal?: AbortSignal): Promise<Submission> {
-  if (violations.length > 0 || !content) return { execution, violations };
+/**
+ * Creates the payload of the command and of its query. Encoders run only if there are no violations so far. Throws like
+ * encodeContent.
+ */
+export async function encodeSubmission(
+  encoder: Encoder,
+  draft: SubmissionDraft,
+  signal?: AbortSignal,
+): Promise<Submission> {
+  const { execution, command, content, query, violations, trigger } = draft;
+  if (violations.length > 0 || !content) return { execution, violations, trigger };
   const encoding = await encodeContent(encoder, execution.kind, command, content, signal);
-  const asked = query && (await freezeQuery(encoder, query, signal));
+  const encodedQuery = query && (await encodeQuery(encoder, query, signal));
   return {
-    execution: { ...execution, payload: encoding.payload, fPort: encoding.payload ? encoding.fPort : execution.fPort, query: asked?.part },
-    violations: [...encoding.violations, ...(asked?.violations ?? [])],
+    execution: {
+      ...execution,
+      payload: encoding.payload,
+      fPort: encoding.payload ? encoding.fPort : execution.fPort,
+      query: encodedQuery?.part,
+    },
+    violations: [...encoding.violations, ...(encodedQuery?.violations ?? [])],
+    trigger,
   };
 }
 
-/** The same submission, made at that time: encoders may have waited long for their turn, and that is not taken from the time of delivery. */
-export function restamped({ execution, violations }: Submission, now: number): Submission {
-  return { execution: { ...execution, ...submittedAt(now, execution.times) }, violations };
+/**
+ * Returns the same submission as if it were enqueued at `now` (Unix milliseconds): the wait for an encoder must not
+ * shorten the time for delivery.
+ */
+export function restartDeadlines({ execution, ...submission }: Submission, now: number): Submission {
+  return { ...submission, execution: { ...execution, ...startDeadlines(now, execution.policy) } };
 }
 
-/** What two executions share that would do the same at the same time. */
-export function dedupeKeyOf(execution: Execution): string {
-  return `${execution.commandId}:${execution.commandRevision}:${execution.paramsHash}`;
+/** Returns the execution in state request_rejected. */
+export function toRejected(execution: Execution, reason: RejectionReason, violations: readonly Violation[]): Execution {
+  return {
+    ...execution,
+    state: 'request_rejected',
+    rejectionReason: reason,
+    violations,
+    tDelivery: undefined,
+    finishedAt: execution.enqueuedAt,
+  };
 }
 
-/** The same execution, never admitted. */
-export function rejected(execution: Execution, reason: RejectionReason, violations: readonly Violation[]): Execution {
-  return { ...execution, state: 'request_rejected', rejectionReason: reason, violations, tDelivery: undefined, finishedAt: execution.enqueuedAt };
-}
+// A longer list helps nobody, and the list is stored with the execution.
+const MAX_VIOLATIONS = 100;
 
-// Enough for a person to read; kept with the execution.
-const MOST_VIOLATIONS = 100;
-
+/** The result of all templates of a command. */
 interface RenderedExecution extends Pick<SubmissionDraft, 'content' | 'query' | 'violations'> {
   readonly expected: readonly ExpectedValue[];
 }
-const NOTHING: RenderedExecution = { content: undefined, query: undefined, expected: [], violations: [] };
+const NOT_RENDERED: RenderedExecution = { content: undefined, query: undefined, expected: [], violations: [] };
 
-function submittedAt(now: number, times: ExecutionTimes): Pick<Execution, 'enqueuedAt' | 'tDelivery' | 'updatedAt'> {
-  return { enqueuedAt: now, tDelivery: now + times.deliveryMs, updatedAt: now };
+/** Returns the times of an execution that is enqueued now, with the deadline of its delivery. */
+function startDeadlines(
+  now: number,
+  { deliveryMs }: ExecutionPolicy,
+): Pick<Execution, 'enqueuedAt' | 'tDelivery' | 'updatedAt'> {
+  return { enqueuedAt: now, tDelivery: now + deliveryMs, updatedAt: now };
 }
 
-function frozen(command: Command) {
+/** Copies the fields of a command into its execution, so that later changes of the command do not affect it. */
+function snapshotCommand(command: Command) {
   return {
     commandId: command.id,
     commandName: command.name,
@@ -131,57 +195,145 @@ function frozen(command: Command) {
   };
 }
 
-function render(facts: SubmitFacts, params: JsonObject, execution: TemplateExecution): RenderedExecution {
-  const { device, command, query, connection } = facts;
-  // Templates are checked for a device without a route too, so that everything is said at once.
+/** Renders the content, the expected sensor states and the query of a command, with all violations. */
+function renderExecution(inputs: ExecutionInputs, params: JsonObject, execution: TemplateExecution): RenderedExecution {
+  const { device, command, queryCommand, connection } = inputs;
+  // Templates are checked even if the device has no route, so that all violations are reported together.
   const target = { id: device.id, name: device.name, clientDeviceId: device.physicalDevice?.clientDeviceId ?? '' };
-  const values = { params, device: target, execution, room: new InsertionRoom() };
-  const variables = deviceVariables(device);
+  const values = { params, device: target, execution, budget: new InsertionBudget() };
+  const variables = getDeviceVariables(device);
   const { content, violations } = renderContent(command, values, variables);
-  const states = expectedValues(facts, values);
-  // Without a route nothing of it is ever sent; then only what is wrong with it counts.
-  const asked = query && draftQuery(query, kindOf(connection, query) ?? 'gateway', values, variables);
-  const expected = states.violations.length > 0 ? [] : states.expected;
-  return { content, query: asked?.part, expected, violations: [...violations, ...states.violations, ...(asked?.violations ?? [])] };
+  const expectedStates = renderExpectedValues(inputs, values);
+  // Without a route the query is never sent; then only its violations matter.
+  const queryDraft =
+    queryCommand &&
+    draftQuery(queryCommand, findConnectorKind(connection, queryCommand) ?? 'gateway', values, variables);
+  const expected = expectedStates.violations.length > 0 ? [] : expectedStates.expected;
+  return {
+    content,
+    query: queryDraft?.part,
+    expected,
+    violations: [...violations, ...expectedStates.violations, ...(queryDraft?.violations ?? [])],
+  };
 }
 
-/** With the value types of their sensors: a value that the sensor can never show is refused. */
-function expectedValues({ device, command, templates }: SubmitFacts, values: TemplateValues): Pick<RenderedExecution, 'expected' | 'violations'> {
-  const { expected: states, violations } = renderExpected(command, values);
-  const valueTypes = new Map(templates.map((template) => [template.id, template.valueType]));
-  const templateIds = new Map(device.sensors.map((sensor) => [sensor.id, sensor.sensorTemplateId]));
-  const expected = states.map(({ sensorId, value }) => ({ sensorId, valueType: valueTypes.get(templateIds.get(sensorId) ?? '') ?? 'json', value }));
-  const never = expected.filter(({ valueType, value }) => typedValue(valueType, value) === undefined);
-  return { expected, violations: [...violations, ...never.map((state) => neverShown(command, state))] };
+/**
+ * Renders the expected sensor states and adds the value types of the sensors. A value that the sensor can never report
+ * is a violation.
+ */
+function renderExpectedValues(
+  { device, command, templates }: ExecutionInputs,
+  values: TemplateValues,
+): Pick<RenderedExecution, 'expected' | 'violations'> {
+  const { expected: states, violations } = renderExpectedStates(command, values);
+  const typeByTemplate = new Map(templates.map((template) => [template.id, template.valueType]));
+  const templateBySensor = new Map(device.sensors.map((sensor) => [sensor.id, sensor.sensorTemplateId]));
+  const expected = states.map(({ sensorId, value }) => ({
+    sensorId,
+    valueType: typeByTemplate.get(templateBySensor.get(sensorId) ?? '') ?? 'json',
+    value,
+  }));
+  const neverReported = expected.filter(({ valueType, value }) => convertToType(valueType, value) === undefined);
+  return {
+    expected,
+    violations: [...violations, ...neverReported.map((state) => toNeverReportedViolation(command, state))],
+  };
 }
 
-function neverShown({ expectedSensorStates }: Command, { sensorId, valueType, value }: ExpectedValue): Violation {
-  const at = expectedSensorStates.findIndex((state) => state.sensorId === sensorId);
-  const right = valueType === 'string' ? 'give a text, in quotes where it would else be read as JSON, for example "21"' : `give a value of type ${valueType}, or the sensor another template`;
-  return { field: `command.expectedSensorStates[${at}].valueTemplate`, description: `is ${JSON.stringify(value).slice(0, 100)}, which a sensor of type ${valueType} never shows; ${right}` };
+/** The violation for an expected value that does not fit the type of its sensor. */
+function toNeverReportedViolation(
+  { expectedSensorStates }: Command,
+  { sensorId, valueType, value }: ExpectedValue,
+): Violation {
+  const index = expectedSensorStates.findIndex((state) => state.sensorId === sensorId);
+  const advice =
+    valueType === 'string'
+      ? 'use a string, in quotes if it would otherwise be parsed as JSON, for example "21"'
+      : `use a value of type ${valueType}, or assign another template to the sensor`;
+  return {
+    field: `command.expectedSensorStates[${index}].valueTemplate`,
+    description: `is ${JSON.stringify(value).slice(0, 100)}, which a sensor of type ${valueType} never reports; ${advice}`,
+  };
 }
 
-function kindOf(connection: Connection | undefined, { confirmed = false }: Command): ConnectorKind | undefined {
-  return connection && findConnector(connection.connectorId)?.kindOf(connection.configuration, confirmed);
+/**
+ * Returns the kind of connector, which decides how the execution proceeds; undefined without a connection. For
+ * ChirpStack it depends on whether the command is confirmed.
+ */
+function findConnectorKind(
+  connection: Connection | undefined,
+  { confirmed = false }: Command,
+): ConnectorKind | undefined {
+  return connection && findConnector(connection.connectorId)?.getKind(connection.configuration, confirmed);
 }
 
-function routeOf({ physicalDevice }: Device): Pick<Execution, 'physicalDeviceId' | 'connectionId' | 'clientDeviceId'> {
-  return { physicalDeviceId: physicalDevice?.id, connectionId: physicalDevice?.connectionId, clientDeviceId: physicalDevice?.clientDeviceId };
+/** Returns the ids of the physical device; all undefined if the device is not bound. */
+function getRoute({ physicalDevice }: Device): Pick<Execution, 'physicalDeviceId' | 'connectionId' | 'clientDeviceId'> {
+  return {
+    physicalDeviceId: physicalDevice?.id,
+    connectionId: physicalDevice?.connectionId,
+    clientDeviceId: physicalDevice?.clientDeviceId,
+  };
 }
 
-function routeViolations({ device, connection, command, query }: SubmitFacts): readonly Violation[] {
-  if (!device.physicalDevice || !connection) return [{ field: 'id', description: 'is a device without a physical device; bind it to one by an update with physicalDevice, then execute' }];
-  if (!connection.enabled) return [{ field: 'id', description: `is a device of the connection ${JSON.stringify(connection.name)}, which is switched off; enable the connection, then execute` }];
-  const { clientDeviceId } = device.physicalDevice;
-  return [...transportViolations(connection, clientDeviceId, command), ...(query ? ofQuery(query, transportViolations(connection, clientDeviceId, query)) : [])];
+/**
+ * Returns why the command cannot be sent: no physical device, a disabled connection, or a command that the connection
+ * cannot send. The query command, which is sent afterwards to query the state of the device, must be one that the
+ * connection can send too.
+ */
+function listRouteViolations({ device, connection, command, queryCommand }: ExecutionInputs): readonly Violation[] {
+  if (!device.physicalDevice || !connection)
+    return [
+      {
+        field: 'id',
+        description: 'is a device without a physical device; update the device with physicalDevice first, then execute',
+      },
+    ];
+  if (!connection.enabled)
+    return [
+      {
+        field: 'id',
+        description: `is a device of the connection ${JSON.stringify(connection.name)}, which is disabled; enable the connection, then execute`,
+      },
+    ];
+  const { physicalDevice } = device;
+  return [
+    ...listTransportViolations(connection, physicalDevice, command),
+    ...(queryCommand
+      ? toQueryCommandViolations(queryCommand, listTransportViolations(connection, physicalDevice, queryCommand))
+      : []),
+  ];
 }
 
-/** What keeps the connection from carrying a command. */
-function transportViolations({ connectorId, configuration }: Connection, clientDeviceId: string, { mode, mqttTopic: topic = '', fPort, confirmed = false }: Command): readonly Violation[] {
-  return findConnector(connectorId)?.checkCommand(configuration, { clientDeviceId, mode, topic, fPort, confirmed }) ?? [];
+/** Returns why the connection cannot send the command. */
+function listTransportViolations(
+  { connectorId, configuration }: Connection,
+  physicalDevice: PhysicalDevice,
+  { mode, mqttTopic: topic = '', fPort, confirmed = false }: Command,
+): readonly Violation[] {
+  const { clientDeviceId } = physicalDevice;
+  return (
+    findConnector(connectorId)?.checkCommand(configuration, {
+      clientDeviceId,
+      mode,
+      topic,
+      fPort,
+      confirmed,
+      networkCodec: getNetworkCodec(physicalDevice),
+    }) ?? []
+  );
 }
 
-/** Parameters that are no JSON have no hash: nothing equals them. */
-function hashOf(params: JsonObject): string {
-  return jsonProblem(params) === undefined ? paramsHash(params) : '';
+/**
+ * Returns whether the network server has a codec for the device: it does if it decodes the payloads. Also `missing` for
+ * a device with a device profile, because then this server decodes them.
+ */
+function getNetworkCodec({ configuration, networkDecodes }: PhysicalDevice): RoutedCommand['networkCodec'] {
+  if (networkDecodes === false || findProfileId(configuration) !== undefined) return 'missing';
+  return networkDecodes ? 'present' : 'unknown';
+}
+
+/** Returns the hash of params; empty for params that are not valid JSON, which match no other params. */
+function computeHash(params: JsonObject): string {
+  return findJsonProblem(params) === undefined ? hashParams(params) : '';
 }

@@ -1,58 +1,63 @@
-// Another process that writes to the same database is noticed by looking.
-const LOOK_EVERY_MS = 2000;
+// Changes by another process that writes to the same database are noticed by polling.
+const POLL_INTERVAL_MS = 2000;
 
-/** Tells those who watch an organization that its executions have news. It holds no news itself: those are in the database; nor anything of an organization that nobody watches. */
+/**
+ * Notifies watchers of an organization that its executions changed. It holds no events, which are in the database, and
+ * no state for organizations without watchers.
+ */
 export class ExecutionFeed {
-  private readonly readers = new Map<string, Set<NewsReader>>();
+  private readonly subscriptions = new Map<string, Set<ChangeSubscription>>();
 
-  /** There is news. */
+  /** Notifies the watchers of an organization that something changed. */
   notify(organizationId: string): void {
-    for (const reader of this.readers.get(organizationId) ?? []) reader.tell();
+    for (const subscription of this.subscriptions.get(organizationId) ?? []) subscription.notify();
   }
 
-  /** From now on news of this organization is noticed, until the signal aborts or the reader is closed. */
-  open(organizationId: string, signal: AbortSignal): NewsReader {
-    const readers = this.readers.get(organizationId) ?? new Set();
+  /** Subscribes to changes of this organization until the signal aborts or the subscription is closed. */
+  subscribe(organizationId: string, signal: AbortSignal): ChangeSubscription {
+    const organizationSubscriptions = this.subscriptions.get(organizationId) ?? new Set();
     const close = (): void => {
       signal.removeEventListener('abort', close);
-      readers.delete(reader);
-      if (readers.size === 0 && this.readers.get(organizationId) === readers) this.readers.delete(organizationId);
-      reader.tell();
+      organizationSubscriptions.delete(subscription);
+      // A later subscriber may have created another set, after this one was empty.
+      const isCurrent = this.subscriptions.get(organizationId) === organizationSubscriptions;
+      if (organizationSubscriptions.size === 0 && isCurrent) this.subscriptions.delete(organizationId);
+      subscription.notify();
     };
-    const reader = new NewsReader(close);
-    if (signal.aborted) return reader;
-    this.readers.set(organizationId, readers.add(reader));
+    const subscription = new ChangeSubscription(close);
+    if (signal.aborted) return subscription;
+    this.subscriptions.set(organizationId, organizationSubscriptions.add(subscription));
     signal.addEventListener('abort', close);
-    return reader;
+    return subscription;
   }
 }
 
-/** One who watches an organization. */
-export class NewsReader {
-  private isTold = false;
+/** The subscription of one watcher. */
+export class ChangeSubscription {
+  private hasChange = false;
   private wake: (() => void) | undefined;
 
   constructor(
-    /** No more news; whoever waits for some goes on. */
+    /** Stops notifications; a waiting caller continues. */
     readonly close: () => void,
   ) {}
 
-  /** Call it before looking: what comes from now on is news. */
-  looks(): void {
-    this.isTold = false;
+  /** Call this before reading from the database: changes from now on count as new. */
+  markRead(): void {
+    this.hasChange = false;
   }
 
-  /** There is news. */
-  tell(): void {
-    this.isTold = true;
+  /** Reports a change. */
+  notify(): void {
+    this.hasChange = true;
     this.wake?.();
   }
 
-  /** Resolves when there is news since the last look, or when it is time to look in any case. */
-  async news(): Promise<void> {
-    if (this.isTold) return;
+  /** Resolves when there is a change since the last read, or when the polling interval has passed. */
+  async waitForChange(): Promise<void> {
+    if (this.hasChange) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, LOOK_EVERY_MS);
+      const timer = setTimeout(resolve, POLL_INTERVAL_MS);
       timer.unref();
       this.wake = () => {
         clearTimeout(timer);

@@ -1,195 +1,239 @@
 import type { Database } from '../../database';
-import { DeviceReachRepository, DeviceRepository } from '../../devices';
+import { DeviceScopeRepository, DeviceRepository } from '../../devices';
 import type { Clock } from '../../kernel/clock';
 import { DomainError, validationFailed } from '../../kernel/errors';
 import type { Cursors } from '../../kernel/pages';
-import type { Reach } from '../../kernel/reach';
+import type { ResourceScope } from '../../kernel/resourceScope';
 import { type ExecutionLogEntry, isFinal, type ShownExecution } from '../execution';
 import { ExecutionEventRepository } from '../store/executionEventRepository';
-import type { ExecutionFeed, NewsReader } from './executionFeed';
+import type { ExecutionFeed, ChangeSubscription } from './executionFeed';
+import { ResumeTokens } from './resumeTokens';
+import { FinalStateTracker, EVENT_PAGE_SIZE, SentPosition } from './watchProgress';
+import { TimeSlicer } from './timeSlicer';
 import { ExecutionViewRepository } from '../store/executionViewRepository';
 
-/** What to watch; undefined or empty: no limit, and from now on. */
+/** What to watch. An undefined field does not restrict it; an empty `resumeToken` starts with new events. */
 export interface WatchQuery {
   readonly deviceId: string | undefined;
   readonly executionId: string | undefined;
   readonly resumeToken: string;
-  /** The watch ends when that execution is final and what was stored until then is shown; needs `executionId`. */
+  /**
+   * The watch ends when the execution `executionId` is final and everything stored until then is sent; requires
+   * `executionId`.
+   */
   readonly endsWhenFinal?: boolean;
-  /** Of a limited key: nothing outside of it is shown, at the time when it would be. */
-  readonly reach?: Reach | undefined;
+  /** The scope of a restricted key; executions that it may not access at the time of sending are omitted. */
+  readonly keyScope?: ResourceScope | undefined;
 }
 
-/** One event with the execution as it is now, or only where to resume. */
+/** One event with the current execution, or only a token to resume at the position. */
 export interface WatchItem {
-  readonly happened: { readonly execution: ShownExecution; readonly event: ExecutionLogEntry } | undefined;
+  readonly update: { readonly execution: ShownExecution; readonly event: ExecutionLogEntry } | undefined;
   readonly resumeToken: string;
 }
 
-const PAGE = 200;
-/** Where to resume is told after so many events that were not asked for, and after so many milliseconds if there was any; to a limited key only by the clock. */
-const MOST_PASSED = 200;
-const LONGEST_SILENCE_MS = 30_000;
-/** A reader may be slow: what a limited key reaches is looked at again after so many milliseconds. */
-const REACH_HOLDS_MS = 500;
+/** How many events of a page are sent before other watchers and calls run. */
+const EVENTS_PER_TURN = 16;
+/** A reader may be slow, so the scope of a restricted key is checked again after this many milliseconds. */
+const SCOPE_CHECK_INTERVAL_MS = 500;
 
-/** Shows events of executions as they are stored, from the database, so that a reader may be as slow as it likes. */
+/**
+ * Streams events of executions as they are stored. It reads from the database, so a slow reader costs no memory. Events
+ * have positions: their order in the organization, without gaps. A restricted key may access only some devices and
+ * commands (its scope), and must not learn of other events.
+ */
 export class ExecutionWatch {
   private readonly executions: ExecutionViewRepository;
   private readonly events: ExecutionEventRepository;
   private readonly devices: DeviceRepository;
-  private readonly reached: DeviceReachRepository;
+  private readonly deviceScopes: DeviceScopeRepository;
+  private readonly tokens: ResumeTokens;
+  /**
+   * An event wakes all watchers at the same time, and SQLite reads block the process, so their work is spread over
+   * time.
+   */
+  private readonly slicer: TimeSlicer;
 
-  constructor(private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly feed: ExecutionFeed; readonly clock: Clock }) {
+  constructor(
+    private readonly options: {
+      readonly database: Database;
+      readonly cursors: Cursors;
+      readonly feed: ExecutionFeed;
+      readonly clock: Clock;
+    },
+  ) {
     this.executions = new ExecutionViewRepository(options.database.db);
     this.events = new ExecutionEventRepository(options.database.db);
     this.devices = new DeviceRepository(options.database.db);
-    this.reached = new DeviceReachRepository(options.database.db);
+    this.deviceScopes = new DeviceScopeRepository(options.database.db);
+    this.tokens = new ResumeTokens(options.cursors);
+    this.slicer = new TimeSlicer(options.clock);
   }
 
-  /** Yields until the signal aborts, or to the end of the execution. Throws `device_not_found`, `execution_not_found`, `validation_failed`, `resume_token_expired`. */
+  /**
+   * Yields until the signal aborts, or until the execution is final. Throws `device_not_found`, `execution_not_found`,
+   * `validation_failed`, `resume_token_expired`.
+   */
   async *watch(organizationId: string, query: WatchQuery, signal: AbortSignal): AsyncGenerator<WatchItem> {
-    if (query.endsWhenFinal && query.executionId === undefined) throw validationFailed([{ field: 'endsWhenFinal', description: 'needs executionId: only one execution has an end; give both, or leave it out' }]);
+    if (query.endsWhenFinal && query.executionId === undefined)
+      throw validationFailed([
+        {
+          field: 'endsWhenFinal',
+          description: 'requires executionId: set both, or omit endsWhenFinal',
+        },
+      ]);
     if (query.deviceId !== undefined) await this.devices.get(organizationId, query.deviceId);
     if (query.executionId !== undefined) await this.executions.get(organizationId, query.executionId);
-    const reader = this.options.feed.open(organizationId, signal);
+    const subscription = this.options.feed.subscribe(organizationId, signal);
     try {
-      yield* this.follow(organizationId, query, reader, signal);
+      yield* this.follow(organizationId, query, subscription, signal);
     } finally {
-      reader.close();
+      subscription.close();
     }
   }
 
-  private async *follow(organizationId: string, query: WatchQuery, reader: NewsReader, signal: AbortSignal): AsyncGenerator<WatchItem> {
-    let position = await this.start(organizationId, query.resumeToken);
-    const told = new Told(this.options.clock, position, query.reach !== undefined);
-    // Looked at after the position was: an end between the two is in the next page.
-    const ending = await this.ending(organizationId, query);
-    yield this.item(organizationId, position, undefined);
+  /** Yields the events after the start position page by page, and a resume position when one is due. */
+  private async *follow(
+    organizationId: string,
+    query: WatchQuery,
+    subscription: ChangeSubscription,
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchItem> {
+    let position = await this.findStartPosition(organizationId, query.resumeToken);
+    const sentPosition = new SentPosition(this.options.clock, position, { isByTimeOnly: query.keyScope !== undefined });
+    // Read after the position: an execution that finishes in between is in the next page.
+    const finalState = await this.createFinalStateTracker(organizationId, query);
+    yield this.createPositionItem(organizationId, position, query);
     while (!signal.aborted) {
-      reader.looks();
-      ending.looks();
-      const page = await this.pageAfter(organizationId, position);
-      for await (const item of this.items(organizationId, page.filter((event) => matches(event, query)), query.reach, signal)) {
-        told.upTo(item.happened?.event.position ?? position);
-        ending.saw(item);
+      await this.slicer.acquire();
+      subscription.markRead();
+      finalState.markRead();
+      const page = await this.readPage(organizationId, position);
+      for await (const item of this.createItems(
+        organizationId,
+        page.filter((event) => matches(event, query)),
+        query.keyScope,
+        signal,
+      )) {
+        sentPosition.markSent(item.update?.event.position ?? position);
+        finalState.markSent(item);
         yield item;
       }
       position = page.at(-1)?.position ?? position;
-      if (ending.isShown(page.length)) return;
-      if (told.isBehind(position)) {
-        told.upTo(position);
-        yield this.item(organizationId, position, undefined);
+      if (finalState.isComplete(page.length)) return;
+      if (sentPosition.isDue(position)) {
+        sentPosition.markSent(position);
+        yield this.createPositionItem(organizationId, position, query);
       }
-      if (page.length === 0) await reader.news();
+      if (page.length === 0) await subscription.waitForChange();
     }
   }
 
-  private async ending(organizationId: string, { executionId, endsWhenFinal = false }: WatchQuery): Promise<Ending> {
-    if (!endsWhenFinal || executionId === undefined) return new Ending(false, false);
-    return new Ending(true, isFinal((await this.executions.get(organizationId, executionId)).state));
+  /** Creates the tracker that ends the watch of one execution, if that is requested. */
+  private async createFinalStateTracker(
+    organizationId: string,
+    { executionId, endsWhenFinal = false }: WatchQuery,
+  ): Promise<FinalStateTracker> {
+    if (!endsWhenFinal || executionId === undefined) return new FinalStateTracker({ isWanted: false, isFinal: false });
+    const { state } = await this.executions.get(organizationId, executionId);
+    return new FinalStateTracker({ isWanted: true, isFinal: isFinal(state) });
   }
 
-  private async *items(organizationId: string, events: readonly ExecutionLogEntry[], reach: Reach | undefined, signal: AbortSignal): AsyncGenerator<WatchItem> {
-    let [shown, lookedAt] = [await this.shown(organizationId, events, reach), this.options.clock.monotonic()];
-    for (const [at, event] of events.entries()) {
+  /**
+   * Yields an item for each event whose execution exists and is accessible, checking access again if the reader is
+   * slow.
+   */
+  private async *createItems(
+    organizationId: string,
+    events: readonly ExecutionLogEntry[],
+    keyScope: ResourceScope | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchItem> {
+    const { clock } = this.options;
+    let executions = await this.findAccessibleExecutions(organizationId, events, keyScope);
+    let checkedAt = clock.monotonic();
+    for (const [index, event] of events.entries()) {
+      if (index > 0 && index % EVENTS_PER_TURN === 0) await this.slicer.acquire();
       if (signal.aborted) return;
-      if (reach && this.options.clock.monotonic() - lookedAt > REACH_HOLDS_MS) {
-        [shown, lookedAt] = [await this.shown(organizationId, events.slice(at), reach), this.options.clock.monotonic()];
+      if (keyScope && clock.monotonic() - checkedAt > SCOPE_CHECK_INTERVAL_MS) {
+        executions = await this.findAccessibleExecutions(organizationId, events.slice(index), keyScope);
+        checkedAt = clock.monotonic();
       }
-      const execution = shown.get(event.executionId);
-      if (execution) yield this.item(organizationId, event.position, { execution, event });
+      const execution = executions.get(event.executionId);
+      if (!execution) continue;
+      // A shared token reveals nothing here: every reader of it receives the event at its position.
+      yield { update: { execution, event }, resumeToken: this.tokens.getShared(organizationId, event.position) };
     }
   }
 
-  /** The executions of these events that are there, by id; of a limited key those that it reaches now. */
-  private async shown(organizationId: string, events: readonly ExecutionLogEntry[], reach: Reach | undefined): Promise<Map<string, ShownExecution>> {
-    const devices = reach?.devices && events.length > 0 ? await this.reached.inside(organizationId, reach.devices, new Set(events.map((event) => event.deviceId))) : undefined;
-    const wanted = devices ? events.filter((event) => devices.has(event.deviceId)) : events;
-    const executions = await this.executions.findAll(organizationId, wanted.map((event) => event.executionId));
-    const commands = reach?.commands;
-    return commands ? new Map([...executions].filter(([, { commandId }]) => commandId !== undefined && commands.has(commandId))) : executions;
+  /** Returns the existing executions of these events by id; for a restricted key only those that it may access now. */
+  private async findAccessibleExecutions(
+    organizationId: string,
+    events: readonly ExecutionLogEntry[],
+    keyScope: ResourceScope | undefined,
+  ): Promise<Map<string, ShownExecution>> {
+    const accessibleDeviceIds =
+      keyScope?.devices && events.length > 0
+        ? await this.deviceScopes.filterInScope(
+            organizationId,
+            keyScope.devices,
+            new Set(events.map((event) => event.deviceId)),
+          )
+        : undefined;
+    const accessibleEvents = accessibleDeviceIds
+      ? events.filter((event) => accessibleDeviceIds.has(event.deviceId))
+      : events;
+    const executions = await this.executions.findAll(
+      organizationId,
+      accessibleEvents.map((event) => event.executionId),
+    );
+    const commands = keyScope?.commands;
+    return commands
+      ? new Map([...executions].filter(([, { commandId }]) => commandId !== undefined && commands.has(commandId)))
+      : executions;
   }
 
-  private async start(organizationId: string, resumeToken: string): Promise<number> {
-    const given = this.options.cursors.decode<{ position: number }>(tokenOf(organizationId), resumeToken, 'resumeToken');
-    const last = await this.events.lastPosition(organizationId);
-    if (!given || given.position === last) return last;
-    // A position that has not been yet is one of a database that was put back to an earlier day.
-    const [next] = given.position > last ? [] : await this.events.after(organizationId, given.position, 1);
-    if (next?.position !== given.position + 1) throw expired();
-    return given.position;
+  /** Returns the position of the resume token, or the current one without a token. Throws `resume_token_expired`. */
+  private async findStartPosition(organizationId: string, resumeToken: string): Promise<number> {
+    const resumed = this.tokens.parse(organizationId, resumeToken);
+    const last = await this.events.findLastPosition(organizationId);
+    if (resumed === undefined || resumed === last) return last;
+    if (resumed > last) throw tokenExpired(); // the database was restored to an earlier state
+    const [next] = await this.events.listAfter(organizationId, resumed, 1);
+    const isNextStored = next?.position === resumed + 1; // positions have no gaps
+    if (!isNextStored) throw tokenExpired();
+    return resumed;
   }
 
-  /** The next events. Throws `resume_token_expired` if some of them are not kept any more: positions have no gaps. */
-  private async pageAfter(organizationId: string, position: number): Promise<ExecutionLogEntry[]> {
-    const page = await this.events.after(organizationId, position, PAGE);
-    if (page.length > 0 && page.at(-1)?.position !== position + page.length) throw expired();
+  /** Returns the next events. Throws `resume_token_expired` if some of them were deleted: positions have no gaps. */
+  private async readPage(organizationId: string, position: number): Promise<ExecutionLogEntry[]> {
+    const page = await this.events.listAfter(organizationId, position, EVENT_PAGE_SIZE);
+    const hasGap = page.length > 0 && page.at(-1)?.position !== position + page.length;
+    if (hasGap) throw tokenExpired();
     return page;
   }
 
-  private item(organizationId: string, position: number, happened: WatchItem['happened']): WatchItem {
-    return { happened, resumeToken: this.options.cursors.encode(tokenOf(organizationId), { position }) };
+  /** Creates an item without an event. A restricted key gets a separate token, so that it cannot notice other events. */
+  private createPositionItem(organizationId: string, position: number, { keyScope }: WatchQuery): WatchItem {
+    const { tokens } = this;
+    const resumeToken = keyScope ? tokens.create(organizationId, position) : tokens.getShared(organizationId, position);
+    return { update: undefined, resumeToken };
   }
 }
 
-/** How far a reader was told where to resume, so that a reader of little among much moves on too. */
-class Told {
-  private at: number;
-
-  constructor(
-    private readonly clock: Clock,
-    private position: number,
-    private readonly byClockAlone: boolean,
-  ) {
-    this.at = clock.monotonic();
-  }
-
-  upTo(position: number): void {
-    this.position = position;
-    this.at = this.clock.monotonic();
-  }
-
-  isBehind(position: number): boolean {
-    const isLate = this.clock.monotonic() - this.at >= LONGEST_SILENCE_MS;
-    if (this.byClockAlone) return isLate; // else it would tell how much there is that is not shown
-    const passed = position - this.position;
-    return passed >= MOST_PASSED || (passed > 0 && isLate);
-  }
-}
-
-/** Whether a reader of one execution has seen all of it. */
-class Ending {
-  private showsAll = false;
-
-  constructor(
-    private readonly isWanted: boolean,
-    private isFinal: boolean,
-  ) {}
-
-  /** Call it before looking: its end is stored, and will be found, if it is known now. */
-  looks(): void {
-    this.showsAll = this.isFinal;
-  }
-
-  saw({ happened }: WatchItem): void {
-    if (happened) this.isFinal ||= this.isWanted && isFinal(happened.execution.state);
-  }
-
-  /** Whether nothing is left after a page of so many events. */
-  isShown(events: number): boolean {
-    return this.showsAll && events < PAGE;
-  }
-}
-
-function tokenOf(organizationId: string): string[] {
-  return [organizationId, 'watch executions'];
-}
-
+/** Whether an event belongs to the requested device and execution. */
 function matches(event: ExecutionLogEntry, query: WatchQuery): boolean {
-  return (query.deviceId === undefined || event.deviceId === query.deviceId) && (query.executionId === undefined || event.executionId === query.executionId);
+  return (
+    (query.deviceId === undefined || event.deviceId === query.deviceId) &&
+    (query.executionId === undefined || event.executionId === query.executionId)
+  );
 }
 
-function expired(): DomainError {
-  return new DomainError('out_of_range', 'resume_token_expired', 'events after the resumeToken are not kept any more; read the executions by ListExecutions and GetExecution, then watch without a token');
+/** The error for a token after which events were deleted. */
+function tokenExpired(): DomainError {
+  return new DomainError(
+    'out_of_range',
+    'resume_token_expired',
+    'the events after the resumeToken are no longer stored; watch without a token, then read the executions with ListExecutions and GetExecution',
+  );
 }

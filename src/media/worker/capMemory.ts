@@ -1,33 +1,51 @@
-const PAGE = 65_536;
+const PAGE_BYTES = 65_536;
+/** A program starts with its magic number and its version. */
+const HEADER_BYTES = 8;
+/** The id of the section that declares the memory. */
 const MEMORY_SECTION = 5;
 
-/** A WebAssembly program whose memory cannot grow over `bytes`: what it decodes comes from strangers, and may say less than it holds. */
+/**
+ * Returns a WebAssembly program whose memory cannot grow over `bytes`. Its input is untrusted and may declare less than
+ * it holds.
+ */
 export function capMemory(program: Buffer, bytes: number): Buffer {
-  for (let at = 8; at < program.length; ) {
-    const size = readNumber(program, at + 1);
+  for (let offset = HEADER_BYTES; offset < program.length;) {
+    const size = readLeb128(program, offset + 1); // each section: its id, its size, its content
     const end = size.end + size.value;
-    if (program[at] === MEMORY_SECTION) return Buffer.concat([program.subarray(0, at), capped(program.subarray(size.end, end), bytes), program.subarray(end)]);
-    at = end;
+    if (program[offset] === MEMORY_SECTION)
+      return Buffer.concat([
+        program.subarray(0, offset),
+        createMemorySection(program.subarray(size.end, end), bytes),
+        program.subarray(end),
+      ]);
+    offset = end;
   }
-  throw new Error('the program has no memory of its own');
+  throw new Error('the program does not define a memory');
 }
 
-function capped(section: Buffer, bytes: number): Buffer {
-  const initial = readNumber(section, 2).value;
-  const body = Buffer.from([1, 1, ...numberBytes(initial), ...numberBytes(Math.max(initial, Math.floor(bytes / PAGE)))]);
-  return Buffer.concat([Buffer.from([MEMORY_SECTION, ...numberBytes(body.length)]), body]);
+/**
+ * Creates a memory section with a maximum. The content of a section is the number of memories, and for each one: flags
+ * (1: it has a maximum), the initial and the maximum number of pages.
+ */
+function createMemorySection(section: Buffer, bytes: number): Buffer {
+  const memoryCount = 1;
+  const hasMaximum = 1;
+  const initialPages = readLeb128(section, 2).value;
+  const maxPages = Math.max(initialPages, Math.floor(bytes / PAGE_BYTES));
+  const body = Buffer.from([memoryCount, hasMaximum, ...encodeLeb128(initialPages), ...encodeLeb128(maxPages)]);
+  return Buffer.concat([Buffer.from([MEMORY_SECTION, ...encodeLeb128(body.length)]), body]);
 }
 
-/** LEB128. */
-function readNumber(bytes: Buffer, start: number): { readonly value: number; readonly end: number } {
+/** Reads an unsigned number in LEB128: seven bits per byte, the lowest first; the highest bit says that more follow. */
+function readLeb128(bytes: Buffer, start: number): { readonly value: number; readonly end: number } {
   let value = 0;
-  for (let at = start; ; at += 1) {
-    const byte = bytes.readUInt8(at);
-    value += (byte & 0x7f) * 2 ** (7 * (at - start));
-    if (byte < 0x80) return { value, end: at + 1 };
+  for (let offset = start; ; offset += 1) {
+    const byte = bytes.readUInt8(offset);
+    value += (byte & 0x7f) * 2 ** (7 * (offset - start));
+    if (byte < 0x80) return { value, end: offset + 1 };
   }
 }
 
-function numberBytes(value: number): number[] {
-  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...numberBytes(value >>> 7)];
+function encodeLeb128(value: number): number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...encodeLeb128(value >>> 7)];
 }

@@ -9,59 +9,74 @@ import { capMemory } from './capMemory';
 import type { CodecName, WorkerStart } from './messages';
 import type { Pixels } from './pixels';
 
-/** Turns bytes into pixels. Throws for what cannot be decoded. */
+/** Decodes bytes to pixels. Throws if they cannot be decoded. */
 export type Decode = (bytes: Buffer) => Pixels;
 
-type Load = (mostMemory: number) => Promise<Decode>;
+/** The orientation in the EXIF data is applied later, to the smaller thumbnail. */
+const PRESERVE_ORIENTATION = false;
+const BIT_DEPTH = 8;
 
-/** Makes the decoder of a format ready; its program takes no more memory than it is given. */
-export const DECODERS: { readonly jpeg: Load; readonly png: Load; readonly webp: Load; readonly avif: Load } = {
-  jpeg: async (mostMemory) => {
-    const decoder = await jpegDecoder(options('jpegDecoder', mostMemory));
-    return (bytes) => found(decoder.decode(bytes, false));
+type LoadDecoder = (maxMemory: number) => Promise<Decode>;
+
+/** Loads the decoder of a format, which uses at most `maxMemory` bytes. */
+export const DECODERS: {
+  readonly jpeg: LoadDecoder;
+  readonly png: LoadDecoder;
+  readonly webp: LoadDecoder;
+  readonly avif: LoadDecoder;
+} = {
+  jpeg: async (maxMemory) => {
+    const decoder = await jpegDecoder(createModuleOptions('jpegDecoder', maxMemory));
+    return (bytes) => assertDecoded(decoder.decode(bytes, PRESERVE_ORIENTATION));
   },
-  png: async (mostMemory) => {
-    initSync(program('pngDecoder', mostMemory));
-    return (bytes) => found(pngDecode(bytes));
+  png: async (maxMemory) => {
+    initSync(compileModule('pngDecoder', maxMemory));
+    return (bytes) => assertDecoded(pngDecode(bytes));
   },
-  webp: async (mostMemory) => {
-    const decoder = await webpDecoder(options('webpDecoder', mostMemory));
-    return (bytes) => found(decoder.decode(bytes));
+  webp: async (maxMemory) => {
+    const decoder = await webpDecoder(createModuleOptions('webpDecoder', maxMemory));
+    return (bytes) => assertDecoded(decoder.decode(bytes));
   },
-  avif: async (mostMemory) => {
-    const decoder = await avifDecoder(options('avifDecoder', mostMemory));
-    return (bytes) => found(decoder.decode(bytes, 8));
+  avif: async (maxMemory) => {
+    const decoder = await avifDecoder(createModuleOptions('avifDecoder', maxMemory));
+    return (bytes) => assertDecoded(decoder.decode(bytes, BIT_DEPTH));
   },
 };
 
-/** The picture as WebP, with nothing beside its pixels. */
-export async function encodeWebp({ data, width, height }: Pixels, mostMemory: number): Promise<Uint8Array> {
-  const encoder = await webpEncoder(options('webpEncoder', mostMemory));
-  const encoded = encoder.encode(data, width, height, { ...defaultOptions, quality: QUALITY });
-  if (!encoded) throw new Error('the small picture could not be encoded');
+/** Encodes the image as WebP, without any metadata. */
+export async function encodeWebp({ data, width, height }: Pixels, maxMemory: number): Promise<Uint8Array> {
+  const encoder = await webpEncoder(createModuleOptions('webpEncoder', maxMemory));
+  const encoded = encoder.encode(data, width, height, { ...defaultOptions, quality: THUMBNAIL_QUALITY });
+  if (!encoded) throw new Error('the thumbnail could not be encoded');
   return encoded;
 }
 
-const QUALITY = 80;
+const THUMBNAIL_QUALITY = 80;
 
-function program(name: CodecName, mostMemory: number): WebAssembly.Module {
+/** Compiles the WASM module of a codec with a memory limit in bytes. */
+function compileModule(name: CodecName, maxMemory: number): WebAssembly.Module {
   const { codecs } = workerData as WorkerStart;
-  return new WebAssembly.Module(new Uint8Array(capMemory(Buffer.from(codecs[name]), mostMemory)));
+  return new WebAssembly.Module(new Uint8Array(capMemory(Buffer.from(codecs[name]), maxMemory)));
 }
 
-function options(name: CodecName, mostMemory: number) {
-  const module = program(name, mostMemory);
+/**
+ * Returns the Emscripten options with which a codec uses our module with its memory limit, instead of loading its own
+ * file. Emscripten takes the instance from `onInstantiated` and expects the exports as the result.
+ */
+function createModuleOptions(name: CodecName, maxMemory: number) {
+  const module = compileModule(name, maxMemory);
   return {
     noInitialRun: true,
-    instantiateWasm: (imports: WebAssembly.Imports, ready: (instance: WebAssembly.Instance) => void) => {
+    instantiateWasm: (imports: WebAssembly.Imports, onInstantiated: (instance: WebAssembly.Instance) => void) => {
       const instance = new WebAssembly.Instance(module, imports);
-      ready(instance);
+      onInstantiated(instance);
       return instance.exports;
     },
   };
 }
 
-function found(pixels: Pixels | null): Pixels {
-  if (!pixels) throw new Error('the decoder gave nothing');
+/** The codecs return null for an image that they cannot decode. */
+function assertDecoded(pixels: Pixels | null): Pixels {
+  if (!pixels) throw new Error('the decoder returned no image');
   return pixels;
 }

@@ -1,25 +1,39 @@
 import type { Orientation } from './pixels';
 
-const [NAME, TAG, SHORT] = ['Exif\0\0', 0x01_12, 3];
-const ENTRY = 12;
+const EXIF_NAME = 'Exif\0\0';
+const ORIENTATION_TAG = 0x01_12;
+/** The type of an entry with a 16-bit value. */
+const SHORT_TYPE = 3;
+const ENTRY_BYTES = 12;
 
-/** How a photo asks to be turned; undefined: its notes do not say, or cannot be read. `notes`: what stands in the marker. */
-export function exifOrientation(notes: Buffer): Orientation | undefined {
-  if (notes.toString('latin1', 0, NAME.length) !== NAME) return undefined;
+/**
+ * Reads the orientation of a photo; undefined: it is missing or cannot be read. `marker`: the content of the EXIF
+ * marker.
+ */
+export function readExifOrientation(marker: Buffer): Orientation | undefined {
+  if (marker.toString('latin1', 0, EXIF_NAME.length) !== EXIF_NAME) return undefined;
   try {
-    return orientationIn(notes.subarray(NAME.length));
+    return findOrientation(marker.subarray(EXIF_NAME.length));
   } catch {
-    return undefined; // an entry that lies outside
+    return undefined; // an entry that is out of bounds
   }
 }
 
-function orientationIn(tiff: Buffer): Orientation | undefined {
-  const isLittle = tiff.toString('latin1', 0, 2) === 'II';
-  const short = (at: number): number => (isLittle ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at));
-  const first = isLittle ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4);
-  for (let at = first + 2, left = short(first); left > 0; at += ENTRY, left -= 1) {
-    if (short(at) !== TAG || short(at + 2) !== SHORT) continue;
-    const value = short(at + 8);
+/**
+ * Finds the orientation in a TIFF structure: the byte order (`II`: little-endian), the offset of the first directory,
+ * and in that directory the number of entries and the entries. The offsets in an entry are: tag 0, type 2, count 4,
+ * value 8.
+ */
+function findOrientation(tiff: Buffer): Orientation | undefined {
+  const isLittleEndian = tiff.toString('latin1', 0, 2) === 'II';
+  const readShort = (offset: number): number =>
+    isLittleEndian ? tiff.readUInt16LE(offset) : tiff.readUInt16BE(offset);
+  const directoryOffset = isLittleEndian ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4);
+  const entryCount = readShort(directoryOffset);
+  for (let index = 0; index < entryCount; index += 1) {
+    const offset = directoryOffset + 2 + index * ENTRY_BYTES;
+    if (readShort(offset) !== ORIENTATION_TAG || readShort(offset + 2) !== SHORT_TYPE) continue;
+    const value = readShort(offset + 8);
     return value >= 1 && value <= 8 ? (value as Orientation) : undefined;
   }
   return undefined;

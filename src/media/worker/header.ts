@@ -1,19 +1,19 @@
 import { disableTypes, imageSize, types } from 'image-size';
-import { avifOrientation, avifSizes, isAvif } from './avif';
-import { isJpeg, readJpeg } from './jpeg';
+import { readAvifOrientation, readAvifSizes, isAvif } from './avif';
+import { isJpeg, readJpegFrame } from './jpeg';
 import type { Orientation } from './pixels';
 
-/** The kinds of pictures that are taken. */
-export type KindName = 'JPEG' | 'PNG' | 'WebP' | 'GIF' | 'AVIF';
+/** The supported image formats. */
+export type ImageFormat = 'JPEG' | 'PNG' | 'WebP' | 'GIF' | 'AVIF';
 
-/** What the beginning of a picture tells, before memory is taken for it. */
+/** The properties that the header of an image declares, read before any memory is allocated for it. */
 export interface Header {
-  readonly kind: KindName;
-  /** Of all pictures that the file holds. */
+  readonly format: ImageFormat;
+  /** The sizes of all images in the file. */
   readonly sizes: readonly Size[];
-  /** The most pixels that one of the kind has. */
-  readonly mostPixels: number;
-  /** How much memory it takes to decode one pixel, as measured, and some more. */
+  /** The maximum number of pixels for an image of this format. */
+  readonly maxPixels: number;
+  /** The memory that decoding one pixel needs, as measured, with a margin. */
   readonly bytesPerPixel: number;
   readonly orientation: Orientation;
 }
@@ -24,49 +24,59 @@ export interface Size {
   readonly height: number;
 }
 
-const MOST_PIXELS = 40_000_000;
-// Its decoder holds several copies, in 16 bits where the picture has more than 8, and may use 768 MiB at most.
-const MOST_AVIF_PIXELS = 16_000_000;
-/** Real ones have ten or so. Each costs time, and next to no bytes. */
-const MOST_SCANS = 200;
+const MAX_PIXELS = 40_000_000;
+// Its decoder holds several copies, in 16 bits if the image has more than 8, and may use 768 MiB at most.
+const MAX_AVIF_PIXELS = 16_000_000;
+/** Real images have about ten. Each one costs time and hardly any bytes. */
+const MAX_JPEG_SCANS = 200;
 
 const BYTES_PER_PIXEL = { onePassJpeg: 10, otherJpeg: 16, png: 12, gif: 8, webp: 20, avif: 48 } as const;
-const OTHERS: Readonly<Record<string, Pick<Header, 'kind' | 'bytesPerPixel'>>> = {
-  png: { kind: 'PNG', bytesPerPixel: BYTES_PER_PIXEL.png },
-  gif: { kind: 'GIF', bytesPerPixel: BYTES_PER_PIXEL.gif },
-  webp: { kind: 'WebP', bytesPerPixel: BYTES_PER_PIXEL.webp },
+const OTHER_FORMATS: Readonly<Record<string, Pick<Header, 'format' | 'bytesPerPixel'>>> = {
+  png: { format: 'PNG', bytesPerPixel: BYTES_PER_PIXEL.png },
+  gif: { format: 'GIF', bytesPerPixel: BYTES_PER_PIXEL.gif },
+  webp: { format: 'WebP', bytesPerPixel: BYTES_PER_PIXEL.webp },
 };
 
-disableTypes(types.filter((type) => !Object.hasOwn(OTHERS, type)));
+disableTypes(types.filter((type) => !Object.hasOwn(OTHER_FORMATS, type)));
 
-/** Reads the header; a text says what is wrong with it. Undefined for what is none of the kinds. */
-export function headerOf(bytes: Buffer): Header | string | undefined {
-  if (isJpeg(bytes)) return jpegHeader(bytes);
-  if (isAvif(bytes)) return avifHeader(bytes);
+/** Reads the header, or returns the reason why the image is rejected. Undefined if the format is not supported. */
+export function readHeader(bytes: Buffer): Header | string | undefined {
+  if (isJpeg(bytes)) return readJpegHeader(bytes);
+  if (isAvif(bytes)) return readAvifHeader(bytes);
   try {
     const { type = '', width, height } = imageSize(bytes);
-    const other = OTHERS[type];
-    return other && { ...other, sizes: [{ width, height }], mostPixels: MOST_PIXELS, orientation: 1 };
+    const other = OTHER_FORMATS[type];
+    return other && { ...other, sizes: [{ width, height }], maxPixels: MAX_PIXELS, orientation: 1 };
   } catch {
-    return undefined; // of no kind that it knows, or not even its beginning is right
+    return undefined; // an unknown format, or an invalid header
   }
 }
 
-function jpegHeader(bytes: Buffer): Header | string {
-  const frame = readJpeg(bytes);
-  if (!frame?.isWhole) return 'begins as JPEG, but its end is missing; give one that is whole';
-  if (frame.channels === 4) return 'is a JPEG in the colours of print (CMYK), which browsers show in different ways; save it in RGB';
-  if (frame.scans > MOST_SCANS) return `is a JPEG in ${frame.scans} passes; save it in the usual way, in at most ${MOST_SCANS}`;
+/** Reads the header of a JPEG, or returns the reason why the image is rejected. */
+function readJpegHeader(bytes: Buffer): Header | string {
+  const frame = readJpegFrame(bytes);
+  if (!frame?.isComplete) return 'starts like JPEG, but its end is missing: upload an intact image';
+  if (frame.channels === 4) return 'is a CMYK JPEG, which browsers show in different ways: save it in RGB';
+  if (frame.scans > MAX_JPEG_SCANS)
+    return `is a JPEG with ${frame.scans} scans: save it without progressive encoding, with at most ${MAX_JPEG_SCANS} scans`;
   const bytesPerPixel = frame.isOnePass ? BYTES_PER_PIXEL.onePassJpeg : BYTES_PER_PIXEL.otherJpeg;
-  return { kind: 'JPEG', sizes: [frame], mostPixels: MOST_PIXELS, bytesPerPixel, orientation: frame.orientation };
+  return { format: 'JPEG', sizes: [frame], maxPixels: MAX_PIXELS, bytesPerPixel, orientation: frame.orientation };
 }
 
-function avifHeader(bytes: Buffer): Header | string {
+/** Reads the header of an AVIF, or returns the reason why the image is rejected. */
+function readAvifHeader(bytes: Buffer): Header | string {
   try {
-    const sizes = avifSizes(bytes);
-    if (sizes.length > 0) return { kind: 'AVIF', sizes, mostPixels: MOST_AVIF_PIXELS, bytesPerPixel: BYTES_PER_PIXEL.avif, orientation: avifOrientation(bytes) };
+    const sizes = readAvifSizes(bytes);
+    if (sizes.length > 0)
+      return {
+        format: 'AVIF',
+        sizes,
+        maxPixels: MAX_AVIF_PIXELS,
+        bytesPerPixel: BYTES_PER_PIXEL.avif,
+        orientation: readAvifOrientation(bytes),
+      };
   } catch {
-    // told below: to its reader the beginning of a file is all that there is
+    // reported below: its reader sees only the beginning of the file
   }
-  return 'begins as AVIF, but does not say how large it is: it is cut off, or it moves and holds no picture that stands still; give one that does';
+  return 'starts like AVIF, but does not declare its size because it is cut off or is an animation without a still image: upload one with a still image';
 }

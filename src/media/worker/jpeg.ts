@@ -1,92 +1,135 @@
-import { exifOrientation } from './exif';
+import { readExifOrientation } from './exif';
 import type { Orientation } from './pixels';
 
-/** What the markers of a JPEG tell. */
-export interface JpegFrame {
+/** The properties that the markers of a JPEG declare. */
+interface JpegFrame {
   readonly width: number;
   readonly height: number;
-  /** Of colour; four: CMYK. */
+  /** Color components; four: CMYK. */
   readonly channels: number;
-  /** All of it comes in one pass, top to bottom, so that a decoder need not hold it in full precision. */
+  /** It has one scan, top to bottom, so that a decoder need not hold it in full precision. */
   readonly isOnePass: boolean;
-  /** In how many passes it comes. */
+  /** The number of scans. */
   readonly scans: number;
   readonly orientation: Orientation;
-  /** Its end is there; decoders make up what is missing, and do not say so. */
-  readonly isWhole: boolean;
+  /** Whether its end is present. Decoders fill in missing data without reporting it. */
+  readonly isComplete: boolean;
 }
 
-const [TEMPORARY, FIRST_RESTART, START, END, SCAN, EXIF] = [0x01, 0xd0, 0xd8, 0xd9, 0xda, 0xe1];
-const SEQUENTIAL = new Set([0xc0, 0xc1]);
-/** Within the numbers of frames, but none. */
-const NO_FRAMES = new Set([0xc4, 0xc8, 0xcc]);
+// The numbers of markers, which follow a byte 0xff.
+const TEMPORARY = 0x01;
+const FIRST_RESTART = 0xd0;
+const START_OF_IMAGE = 0xd8;
+const END_OF_IMAGE = 0xd9;
+const START_OF_SCAN = 0xda;
+/** The application segment that contains EXIF data. */
+const EXIF = 0xe1;
+/** Frames of images that are not progressive. */
+const SEQUENTIAL_FRAMES = new Set([0xc0, 0xc1]);
+/** Numbers in the range of frame markers (0xc0 to 0xcf) that are not frames. */
+const OTHER_SEGMENTS = new Set([0xc4, 0xc8, 0xcc]);
 
-/** Whether bytes begin as a JPEG does. */
+/** Whether the bytes start like a JPEG. */
 export function isJpeg(bytes: Buffer): boolean {
   return bytes.length >= 3 && bytes.readUIntBE(0, 3) === 0xff_d8_ff;
 }
 
-/** Walks from marker to marker as decoders do; undefined for one without a frame. */
-export function readJpeg(bytes: Buffer): JpegFrame | undefined {
-  let frame: FrameHead | undefined;
+/**
+ * Reads what the markers declare, from marker to marker as decoders do; undefined for a file without a frame (the
+ * header with the size). A scan is one pass over the image data; a progressive JPEG has several.
+ */
+export function readJpegFrame(bytes: Buffer): JpegFrame | undefined {
+  let frame: FrameHeader | undefined;
   let orientation: Orientation | undefined;
   let firstScanChannels: number | undefined;
   let scans = 0;
-  let isWhole = false;
-  for (const { marker, at } of segments(bytes)) {
-    isWhole = marker === END;
-    if (isWhole) break;
-    if (marker === SCAN) {
+  let isComplete = false;
+  for (const { marker, offset } of readMarkers(bytes)) {
+    isComplete = marker === END_OF_IMAGE;
+    if (isComplete) break;
+    if (marker === START_OF_SCAN) {
       scans += 1;
-      firstScanChannels ??= bytes[at + 2];
+      firstScanChannels ??= bytes[offset + 2]; // the length, then the number of channels
     }
-    orientation ??= orientationAt(bytes, marker, at);
-    frame ??= frameAt(bytes, marker, at);
+    orientation ??= readOrientation(bytes, marker, offset);
+    frame ??= readFrame(bytes, marker, offset);
   }
-  return frame && { ...frame, isOnePass: isOnePass(frame, firstScanChannels), scans, orientation: orientation ?? 1, isWhole };
+  return (
+    frame && {
+      ...frame,
+      isOnePass: isOnePass(frame, firstScanChannels),
+      scans,
+      orientation: orientation ?? 1,
+      isComplete,
+    }
+  );
 }
 
-/** A first pass without all colours means that there are more. */
-const isOnePass = ({ isSequential, channels }: FrameHead, firstScanChannels = 0): boolean => isSequential && firstScanChannels >= channels;
+/** A first scan without all colors means that there are more scans. */
+const isOnePass = ({ isSequential, channels }: FrameHeader, firstScanChannels = 0): boolean =>
+  isSequential && firstScanChannels >= channels;
 
-type FrameHead = Pick<JpegFrame, 'width' | 'height' | 'channels'> & { readonly isSequential: boolean };
+type FrameHeader = Pick<JpegFrame, 'width' | 'height' | 'channels'> & { readonly isSequential: boolean };
 
-function orientationAt(bytes: Buffer, marker: number, at: number): Orientation | undefined {
-  return marker === EXIF ? exifOrientation(bytes.subarray(at + 2, at + lengthAt(bytes, at))) : undefined;
+/** Reads the orientation in an EXIF segment, after its length (2 bytes); undefined for another marker. */
+function readOrientation(bytes: Buffer, marker: number, offset: number): Orientation | undefined {
+  return marker === EXIF
+    ? readExifOrientation(bytes.subarray(offset + 2, offset + readLength(bytes, offset)))
+    : undefined;
 }
 
-function frameAt(bytes: Buffer, marker: number, at: number): FrameHead | undefined {
-  if (!isFrame(marker) || at + 8 > bytes.length) return undefined;
-  return { height: bytes.readUInt16BE(at + 3), width: bytes.readUInt16BE(at + 5), channels: bytes.readUInt8(at + 7), isSequential: SEQUENTIAL.has(marker) };
+/** Reads a frame header: its length, sample precision, height, width and channels at the offsets 0, 2, 3, 5 and 7. */
+function readFrame(bytes: Buffer, marker: number, offset: number): FrameHeader | undefined {
+  if (!isFrame(marker) || offset + 8 > bytes.length) return undefined;
+  return {
+    height: bytes.readUInt16BE(offset + 3),
+    width: bytes.readUInt16BE(offset + 5),
+    channels: bytes.readUInt8(offset + 7),
+    isSequential: SEQUENTIAL_FRAMES.has(marker),
+  };
 }
 
-/** Each marker, and where its length stands. */
-function* segments(bytes: Buffer): Generator<{ marker: number; at: number }> {
-  let at = nextMarker(bytes, 2);
-  while (at !== -1) {
-    const marker = bytes[at] ?? 0;
-    yield { marker, at: at + 1 };
-    const end = at + 1 + (standsAlone(marker) ? 0 : lengthAt(bytes, at + 1));
-    at = marker === SCAN ? afterScan(bytes, end) : nextMarker(bytes, end);
+/**
+ * Yields each marker, and the position of its length (2 bytes, which count themselves). Some markers have no length.
+ */
+function* readMarkers(bytes: Buffer): Generator<{ marker: number; offset: number }> {
+  let offset = findMarker(bytes, 2); // after the marker START_OF_IMAGE; -1: no more markers
+  while (offset !== -1) {
+    const marker = bytes[offset] ?? 0;
+    yield { marker, offset: offset + 1 };
+    const end = offset + 1 + (hasNoLength(marker) ? 0 : readLength(bytes, offset + 1));
+    offset = marker === START_OF_SCAN ? findScanEnd(bytes, end) : findMarker(bytes, end);
   }
 }
 
-const standsAlone = (marker: number): boolean => marker === TEMPORARY || (marker >= FIRST_RESTART && marker <= END);
-const lengthAt = (bytes: Buffer, at: number): number => (at + 2 <= bytes.length ? bytes.readUInt16BE(at) : 0);
-const isFrame = (marker: number): boolean => marker >= 0xc0 && marker <= 0xcf && !NO_FRAMES.has(marker);
+const hasNoLength = (marker: number): boolean =>
+  marker === TEMPORARY || (marker >= FIRST_RESTART && marker <= END_OF_IMAGE);
+const readLength = (bytes: Buffer, offset: number): number =>
+  offset + 2 <= bytes.length ? bytes.readUInt16BE(offset) : 0;
+const isFrame = (marker: number): boolean => marker >= 0xc0 && marker <= 0xcf && !OTHER_SEGMENTS.has(marker);
 
-/** Where the next marker's number stands; -1: there is none. */
-function nextMarker(bytes: Buffer, from: number): number {
-  for (let at = bytes.indexOf(0xff, from); at !== -1 && at + 1 < bytes.length; at = bytes.indexOf(0xff, at + 1)) {
-    const marker = bytes[at + 1];
-    if (marker !== 0 && marker !== 0xff) return at + 1;
+/**
+ * Finds the next marker and returns the position of its number; -1: there is none. A marker is a byte 0xff and its
+ * number. 0xff 0x00 is not a marker but an escaped byte 0xff of the image data; a second 0xff is padding before a
+ * marker.
+ */
+function findMarker(bytes: Buffer, start: number): number {
+  let prefix = bytes.indexOf(0xff, start);
+  while (prefix !== -1 && prefix + 1 < bytes.length) {
+    const number = bytes[prefix + 1];
+    if (number !== 0x00 && number !== 0xff) return prefix + 1;
+    prefix = bytes.indexOf(0xff, prefix + 1);
   }
   return -1;
 }
 
-/** The first marker that ends the data of a scan. */
-function afterScan(bytes: Buffer, from: number): number {
-  let at = nextMarker(bytes, from);
-  while (at !== -1 && (bytes[at] ?? 0) >= FIRST_RESTART && (bytes[at] ?? 0) < START) at = nextMarker(bytes, at + 1);
-  return at;
+function isRestart(marker: number): boolean {
+  return marker >= FIRST_RESTART && marker < START_OF_IMAGE;
+}
+
+/** Finds the first marker that ends the data of a scan; -1: there is none. Restart markers are a part of the data. */
+function findScanEnd(bytes: Buffer, start: number): number {
+  let offset = findMarker(bytes, start);
+  while (offset !== -1 && isRestart(bytes[offset] ?? 0)) offset = findMarker(bytes, offset + 1);
+  return offset;
 }

@@ -1,32 +1,32 @@
-/** The codecs' programs by their names; each is an asset `<name>.wasm`. */
+/** The codecs' programs by name; each is an asset `<name>.wasm`. */
 export const CODECS = ['jpegDecoder', 'pngDecoder', 'webpDecoder', 'webpEncoder', 'avifDecoder'] as const;
 
 export type CodecName = (typeof CODECS)[number];
 
-/** Their bytes, which all threads share: a thread has no file beside it where the program is a single binary. */
+/** Their bytes, which all threads share: in a single binary, threads cannot read asset files. */
 export type Codecs = Readonly<Record<CodecName, SharedArrayBuffer>>;
 
-/** What a thread is to look at. */
+/** The input of a thread. */
 export interface WorkerStart {
   /** The file that holds the bytes. */
   readonly file: string;
   readonly codecs: Codecs;
-  /** The longer side of the small picture at most, in pixels. */
+  /** The maximum length of the thumbnail's longer side, in pixels. */
   readonly thumbnailPixels: number;
-  /** How much memory it may take, in bytes. */
-  readonly mostMemory: number;
+  /** The memory limit, in bytes. */
+  readonly maxMemory: number;
 }
 
-/** What the bytes are. */
-export interface Picture {
+/** A supported image and its thumbnail. */
+export interface ProcessedImage {
   /** For example `image/png`. */
   readonly contentType: string;
-  /** In pixels, as it is shown. */
+  /** In pixels, as shown. */
   readonly width: number;
   readonly height: number;
-  /** The small picture as WebP. */
+  /** The thumbnail as WebP. */
   readonly thumbnail: Uint8Array;
 }
 
-/** What a thread says, once: what the picture is, or what is wrong with it. */
-export type Report = { readonly picture: Picture } | { readonly refused: string };
+/** The single message of a thread: the processed image, or why it is rejected. */
+export type WorkerReport = { readonly image: ProcessedImage } | { readonly rejectionReason: string };

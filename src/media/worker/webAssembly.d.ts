@@ -1,4 +1,4 @@
-// Beside what src/codec/webAssembly.d.ts names.
+// Extends the declarations of src/codec/webAssembly.d.ts.
 declare namespace WebAssembly {
   type Imports = object;
   type Exports = object;

@@ -1,38 +1,53 @@
-import { servingRegions } from '../regions';
-import { newestFirst, vendorVersionOf } from './newestFirst';
+import { listServingRegions } from '../regions';
+import { sortNewestFirst, getVendorVersion } from './newestFirst';
 import type { Candidate } from './profileRepository';
 
-/** What must fit. */
-export interface Wanted {
+/** The requirements for a profile. */
+interface ProfileRequirements {
   readonly region: string;
-  /** Undefined: any. */
+  /** Undefined: any version. */
   readonly firmwareVersion: string | undefined;
 }
 
 /**
- * The one of some profiles that is meant: of those of meantModels the very region goes before one that serves it, then the newest firmware
- * and hardware, whichever repository has it. Undefined: none fits.
+ * Selects the profile that fits best, from the models that match most exactly. The exact region has priority over a
+ * region that also fits, then the newest firmware and hardware, regardless of the repository. Returns undefined if none
+ * fits.
  */
-export function bestProfile(candidates: readonly Candidate[], wanted: Wanted): Candidate | undefined {
-  const serving = servingRegions(wanted.region);
-  const fitting = meantModels(candidates).filter((candidate) => serving.includes(candidate.region) && (wanted.firmwareVersion === undefined || isFirmware(candidate, wanted.firmwareVersion)));
-  return newestFirst(fitting).toSorted((a, b) => serving.indexOf(a.region) - serving.indexOf(b.region))[0];
+export function selectBestProfile(
+  candidates: readonly Candidate[],
+  wanted: ProfileRequirements,
+): Candidate | undefined {
+  const regions = listServingRegions(wanted.region);
+  const fitting = selectBestMatches(candidates).filter(
+    (candidate) =>
+      regions.includes(candidate.region) &&
+      (wanted.firmwareVersion === undefined || hasFirmwareVersion(candidate, wanted.firmwareVersion)),
+  );
+  // The sort is stable: within a region, the newest one stays the first.
+  return sortNewestFirst(fitting).toSorted((a, b) => regions.indexOf(a.region) - regions.indexOf(b.region))[0];
 }
 
-/** Those of the models that were called most exactly, of both repositories: where these serve no band, another one that is also called so is not meant. */
-export function meantModels(candidates: readonly Candidate[]): Candidate[] {
-  const best = candidates.reduce((least, { rank }) => Math.min(least, rank), Infinity);
-  const models = new Set(candidates.filter(({ rank }) => rank === best).map(modelOf));
-  return candidates.filter((candidate) => models.has(modelOf(candidate)));
+/**
+ * Returns the profiles of the models that match the requested names most exactly (the lowest rank), from both
+ * repositories: a model of one repository may have a worse rank in the other. A model that
+ * matches less exactly is not used, even if it is the only one with the requested band.
+ */
+export function selectBestMatches(candidates: readonly Candidate[]): Candidate[] {
+  const bestRank = candidates.reduce((min, { rank }) => Math.min(min, rank), Infinity);
+  const bestModelKeys = new Set(candidates.filter(({ rank }) => rank === bestRank).map(getModelKey));
+  return candidates.filter((candidate) => bestModelKeys.has(getModelKey(candidate)));
 }
 
-/** `<brand>/<model>`, with which the id begins. */
-function modelOf({ id }: Candidate): string {
+/** Returns `<brand>/<model>`, the start of the id. */
+function getModelKey({ id }: Candidate): string {
   return id.split('/', 2).join('/');
 }
 
-/** Whether a version that was asked for is that of a profile, as it is stored or as its vendor writes it. */
-function isFirmware({ firmwareVersion, hardwareVersions }: Candidate, asked: string): boolean {
-  const wanted = asked.trim().toLowerCase();
-  return [firmwareVersion, vendorVersionOf(firmwareVersion, hardwareVersions)].some((version) => version.toLowerCase() === wanted);
+/** Returns whether the profile has the requested firmware version, as stored or as the vendor writes it. */
+function hasFirmwareVersion({ firmwareVersion, hardwareVersions }: Candidate, requested: string): boolean {
+  const expected = requested.trim().toLowerCase();
+  return [firmwareVersion, getVendorVersion(firmwareVersion, hardwareVersions)].some(
+    (version) => version.toLowerCase() === expected,
+  );
 }

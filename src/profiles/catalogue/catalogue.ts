@@ -1,20 +1,20 @@
 import type { CodecRuntime, DeviceProfile, ProfileSource } from '../profile';
 
-/** What to look up; all as people spell it. */
+/** A profile look-up. All names are as the user spells them. */
 export interface ProfileQuery {
   readonly brand: string;
   readonly model: string;
   readonly band: string;
-  /** Undefined: the newest. */
+  /** Undefined: the newest version. */
   readonly firmwareVersion: string | undefined;
 }
 
-/** A profile with its codec as one script; empty: it has none. */
+/** A profile with its codec as one script; `codec` is empty if it has none. */
 export interface ProfileTemplate extends DeviceProfile {
   readonly codec: string;
 }
 
-/** Which models to list; undefined or empty filters let all through. */
+/** Filters for the list of models. An undefined or empty filter matches all models. */
 export interface ModelQuery {
   readonly search: string | undefined;
   readonly brand: string | undefined;
@@ -34,7 +34,7 @@ export interface ListedProfile {
   readonly encodesDownlinks: boolean;
 }
 
-/** A model as lists show it. */
+/** A model in the list. */
 export interface ListedModel {
   readonly source: ProfileSource;
   readonly brandId: string;
@@ -42,8 +42,12 @@ export interface ListedModel {
   readonly modelId: string;
   readonly modelName: string;
   readonly description: string;
-  /** The newest first. */
-  readonly firmwareVersions: readonly { readonly version: string; readonly hardwareVersions: readonly string[]; readonly profiles: readonly ListedProfile[] }[];
+  /** The newest version first. */
+  readonly firmwareVersions: readonly {
+    readonly version: string;
+    readonly hardwareVersions: readonly string[];
+    readonly profiles: readonly ListedProfile[];
+  }[];
 }
 
 /** One page of models; `nextPageToken` is empty on the last. */

@@ -1,12 +1,12 @@
 import { REGIONS } from '../regions';
 import type { ListedModel, ListedProfile } from './catalogue';
 import type { ModelRow, ProfileOfModelRow } from './modelListRepository';
-import { newestFirst } from './newestFirst';
+import { sortNewestFirst } from './newestFirst';
 import { compareTexts } from './versions';
 
-/** Models with their versions and profiles, as lists show them. */
-export function listedModels(models: readonly ModelRow[], profiles: readonly ProfileOfModelRow[]): ListedModel[] {
-  const ofModel = Map.groupBy(profiles, (profile) => profile.device_model_id);
+/** Combines models with their firmware versions and profiles for the list. */
+export function buildListedModels(models: readonly ModelRow[], profiles: readonly ProfileOfModelRow[]): ListedModel[] {
+  const profilesByModel = Map.groupBy(profiles, (profile) => profile.device_model_id);
   return models.map((model) => ({
     source: model.source,
     brandId: model.brand_id,
@@ -14,24 +14,32 @@ export function listedModels(models: readonly ModelRow[], profiles: readonly Pro
     modelId: model.model_id,
     modelName: model.model_name,
     description: model.description,
-    firmwareVersions: firmwareVersions(ofModel.get(model.id) ?? []),
+    firmwareVersions: groupByFirmware(profilesByModel.get(model.id) ?? []),
   }));
 }
 
-function firmwareVersions(profiles: readonly ProfileOfModelRow[]): ListedModel['firmwareVersions'] {
+/** Groups the profiles of a model by firmware version, newest first; within a version in the order of the regions. */
+function groupByFirmware(profiles: readonly ProfileOfModelRow[]): ListedModel['firmwareVersions'] {
   const versions = [...Map.groupBy(profiles, (profile) => profile.firmware_version)].map(([version, rows]) => {
-    const sorted = rows.toSorted((a, b) => placeOf(a.region) - placeOf(b.region) || compareTexts(a.id, b.id));
+    const sorted = rows.toSorted(
+      (a, b) => getRegionIndex(a.region) - getRegionIndex(b.region) || compareTexts(a.id, b.id),
+    );
     const hardwareVersions = [...new Set(sorted.flatMap((row) => JSON.parse(row.hardware_versions) as string[]))];
-    return { id: version, firmwareVersion: version, hardwareVersions, profiles: sorted.map(listedProfile) };
+    // The form that sortNewestFirst sorts.
+    return { id: version, firmwareVersion: version, hardwareVersions, profiles: sorted.map(profileFromRow) };
   });
-  return newestFirst(versions).map(({ id: version, hardwareVersions, profiles: ofVersion }) => ({ version, hardwareVersions, profiles: ofVersion }));
+  return sortNewestFirst(versions).map(({ id: version, hardwareVersions, profiles: versionProfiles }) => ({
+    version,
+    hardwareVersions,
+    profiles: versionProfiles,
+  }));
 }
 
-function placeOf(region: string): number {
+function getRegionIndex(region: string): number {
   return (REGIONS as readonly string[]).indexOf(region);
 }
 
-function listedProfile(row: ProfileOfModelRow): ListedProfile {
+function profileFromRow(row: ProfileOfModelRow): ListedProfile {
   return {
     id: row.id,
     region: row.region,

@@ -1,19 +1,19 @@
 import type { Db } from '../../database';
 import type { CodecRuntime, ProfileSource } from '../profile';
 
-/** Which models to list; what is undefined or empty lets all through. */
+/** Filters for the list of models. An undefined or empty filter matches all models. */
 export interface ModelFilter {
-  /** Texts each of which is in an id or a name of the model or its brand, folded. */
+  /** Folded words. Each must occur in an id or a name of the model or of its brand. */
   readonly words: readonly string[];
-  /** What the brand is called, folded. */
+  /** A folded name of the brand (see foldName). */
   readonly brand: string;
-  /** What the model is called, folded. */
+  /** A folded name of the model. */
   readonly model: string;
-  /** Regions, of one of which a profile must be. */
+  /** The model must have a profile for one of these regions. */
   readonly regions: readonly string[] | undefined;
 }
 
-/** A place in the list; also the order of it. */
+/** A position in the list, which is ordered by these fields. */
 export interface ModelPosition {
   readonly brandFolded: string;
   readonly modelFolded: string;
@@ -42,44 +42,58 @@ export interface ProfileOfModelRow {
   readonly region: string;
   readonly mac_version: string;
   readonly payload_codec_runtime: CodecRuntime;
-  /** Null: it has no codec. */
+  /** 1 or 0; null: the profile has no codec. */
   readonly decodes_uplinks: number | null;
   readonly encodes_downlinks: number | null;
 }
 
 const ORDER = ['m.brand_folded', 'm.model_folded', 'm.id'];
 
-/** Lists of models, by brand and name. They belong to the installation: no organization stands before them. */
+/** Lists models by brand and name. Models belong to the installation, not to an organization. */
 export class ModelListRepository {
   constructor(private readonly db: Db) {}
 
-  /** `limit` models behind a position. */
-  async page(filter: ModelFilter, after: ModelPosition | undefined, limit: number): Promise<ModelRow[]> {
+  /** Lists at most `limit` models after a position. */
+  async listPage(filter: ModelFilter, after: ModelPosition | undefined, limit: number): Promise<ModelRow[]> {
     const order = ORDER.map((column) => this.db.dialect.byBytes(column)).join(', ');
-    const models = this.fitting(filter).select<ModelRow[]>('m.*').orderByRaw(order).limit(limit);
-    if (after) void models.whereRaw(`(${order}) > (?, ?, ?)`, [after.brandFolded, after.modelFolded, after.id]);
-    return await models;
+    const query = this.queryModels(filter).select<ModelRow[]>('m.*').orderByRaw(order).limit(limit);
+    if (after) void query.whereRaw(`(${order}) > (?, ?, ?)`, [after.brandFolded, after.modelFolded, after.id]);
+    return await query;
   }
 
-  /** How many models fit. */
-  async total(filter: ModelFilter): Promise<number> {
-    const [row] = await this.fitting(filter).count<{ total: number }[]>({ total: '*' });
+  /** Counts the models that match. */
+  async count(filter: ModelFilter): Promise<number> {
+    const [row] = await this.queryModels(filter).count<{ total: number }[]>({ total: '*' });
     return row?.total ?? 0;
   }
 
-  /** How many profiles some models have, by their ids; those without any are left out. */
-  async profileCounts(modelIds: readonly string[], regions: readonly string[] | undefined): Promise<Map<string, number>> {
-    const counts = this.db.knex('device_profiles as p').whereIn('p.device_model_id', modelIds).groupBy('p.device_model_id');
-    if (regions) void counts.whereIn('p.region', regions);
-    const rows = await counts.select('p.device_model_id').count<{ device_model_id: string; profiles: number }[]>({ profiles: '*' });
+  /** Counts the profiles of models, by model id. Models without profiles are absent. */
+  async countProfiles(
+    modelIds: readonly string[],
+    regions: readonly string[] | undefined,
+  ): Promise<Map<string, number>> {
+    const query = this.db
+      .knex('device_profiles as p')
+      .whereIn('p.device_model_id', modelIds)
+      .groupBy('p.device_model_id');
+    if (regions) void query.whereIn('p.region', regions);
+    const rows = await query
+      .select('p.device_model_id')
+      .count<{ device_model_id: string; profiles: number }[]>({ profiles: '*' });
     return new Map(rows.map(({ device_model_id: id, profiles }) => [id, profiles]));
   }
 
-  /** The profiles of some models. */
-  async profilesOf(modelIds: readonly string[], regions: readonly string[] | undefined): Promise<ProfileOfModelRow[]> {
-    const profiles = this.db.knex('device_profiles as p').leftJoin('device_codecs as c', 'c.id', 'p.codec_id').whereIn('p.device_model_id', modelIds);
-    if (regions) void profiles.whereIn('p.region', regions);
-    return await profiles.select<ProfileOfModelRow[]>(
+  /** Lists the profiles of models. */
+  async listProfiles(
+    modelIds: readonly string[],
+    regions: readonly string[] | undefined,
+  ): Promise<ProfileOfModelRow[]> {
+    const query = this.db
+      .knex('device_profiles as p')
+      .leftJoin('device_codecs as c', 'c.id', 'p.codec_id')
+      .whereIn('p.device_model_id', modelIds);
+    if (regions) void query.whereIn('p.region', regions);
+    return await query.select<ProfileOfModelRow[]>(
       'p.id',
       'p.device_model_id',
       'p.firmware_version',
@@ -92,18 +106,27 @@ export class ModelListRepository {
     );
   }
 
-  private fitting({ words, brand, model, regions }: ModelFilter) {
+  /**
+   * Builds the query for the models that match the filters, as `m`. The table `device_model_spellings` has the names by
+   * which a model is found.
+   */
+  private queryModels({ words, brand, model, regions }: ModelFilter) {
     const { knex } = this.db;
     const models = knex('device_models as m');
-    const called = { ...(brand && { brand }), ...(model && { model }) };
-    if (brand || model) void models.whereIn('m.id', knex('device_model_spellings').where(called).select('device_model_id'));
-    for (const word of words) void models.whereRaw(String.raw`m.search_folded like ? escape '\'`, [holding(word)]);
-    if (regions) void models.whereExists(knex('device_profiles as p').whereRaw('p.device_model_id = m.id').whereIn('p.region', regions).select('p.id'));
+    const requestedNames = { ...(brand && { brand }), ...(model && { model }) };
+    if (brand || model)
+      void models.whereIn('m.id', knex('device_model_spellings').where(requestedNames).select('device_model_id'));
+    for (const word of words)
+      void models.whereRaw(String.raw`m.search_folded like ? escape '\'`, [toLikePattern(word)]);
+    if (regions)
+      void models.whereExists(
+        knex('device_profiles as p').whereRaw('p.device_model_id = m.id').whereIn('p.region', regions).select('p.id'),
+      );
     return models;
   }
 }
 
-/** The pattern of texts that hold this one. */
-function holding(text: string): string {
+/** Builds the LIKE pattern for texts that contain this text. */
+function toLikePattern(text: string): string {
   return `%${text.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
 }

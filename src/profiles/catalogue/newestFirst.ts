@@ -1,42 +1,55 @@
-import { hardwareEnding } from '../import/modelProfiles';
-import { compareTexts, compareVersions, newestOf, type Version, versionOf } from './versions';
+import { getHardwareSuffix } from '../import/modelProfiles';
+import { compareTexts, compareVersions, pickNewest, type Version, parseVersion } from './versions';
 
-/** What is of a firmware version. */
-export interface OfFirmware {
+/** An item with a firmware version. */
+interface FirmwareItem {
   readonly id: string;
   readonly firmwareVersion: string;
   readonly hardwareVersions: readonly string[];
 }
 
-interface Age {
+/** The parsed versions of an item. */
+interface SortKey {
   readonly id: string;
   readonly firmware: Version;
   readonly hardware: Version | undefined;
-  readonly whole: Version;
+  readonly fullVersion: Version;
 }
 
-/** The newest firmware first, of one firmware the newest hardware; then by the whole version, the newest first, and equal ones by id. */
-export function newestFirst<Item extends OfFirmware>(items: readonly Item[]): Item[] {
-  const aged = items.map((item) => ({ item, age: ageOf(item) }));
-  return aged.toSorted((a, b) => compareAges(a.age, b.age)).map(({ item }) => item);
+/** Sorts items by firmware, then by hardware, then by the full version, each the newest first, and finally by id. */
+export function sortNewestFirst<Item extends FirmwareItem>(items: readonly Item[]): Item[] {
+  const keyed = items.map((item) => ({ item, key: getSortKey(item) }));
+  return keyed.toSorted((a, b) => compareSortKeys(a.key, b.key)).map(({ item }) => item);
 }
 
-/** The version without what an import put behind it, because its vendor has it for other hardware too. */
-export function vendorVersionOf(version: string, hardwareVersions: readonly string[]): string {
-  const ending = hardwareEnding(hardwareVersions);
-  return ending !== '' && version.endsWith(ending) ? version.slice(0, -ending.length) : version;
+/** Returns the version as the vendor writes it, without the hardware suffix that an import appends. */
+export function getVendorVersion(version: string, hardwareVersions: readonly string[]): string {
+  const suffix = getHardwareSuffix(hardwareVersions);
+  return suffix !== '' && version.endsWith(suffix) ? version.slice(0, -suffix.length) : version;
 }
 
-// Once for each, because each is compared with many.
-function ageOf({ id, firmwareVersion, hardwareVersions }: OfFirmware): Age {
-  return { id, firmware: versionOf(vendorVersionOf(firmwareVersion, hardwareVersions)), hardware: newestOf(hardwareVersions), whole: versionOf(firmwareVersion) };
+/** Parses the versions of an item, once per item, because each item is compared with many others. */
+function getSortKey({ id, firmwareVersion, hardwareVersions }: FirmwareItem): SortKey {
+  return {
+    id,
+    firmware: parseVersion(getVendorVersion(firmwareVersion, hardwareVersions)),
+    hardware: pickNewest(hardwareVersions),
+    fullVersion: parseVersion(firmwareVersion),
+  };
 }
 
-function compareAges(a: Age, b: Age): number {
-  return compareVersions(b.firmware, a.firmware) || compareHardware(b.hardware, a.hardware) || compareVersions(b.whole, a.whole) || compareTexts(a.id, b.id);
+/** Orders items from the newest to the oldest. */
+function compareSortKeys(a: SortKey, b: SortKey): number {
+  return (
+    compareVersions(b.firmware, a.firmware) ||
+    compareHardware(b.hardware, a.hardware) ||
+    compareVersions(b.fullVersion, a.fullVersion) ||
+    compareTexts(a.id, b.id)
+  );
 }
 
-/** Known hardware is newer than none. */
+/** Known hardware counts as newer than unknown hardware. */
 function compareHardware(a: Version | undefined, b: Version | undefined): number {
-  return a === undefined || b === undefined ? Number(a !== undefined) - Number(b !== undefined) : compareVersions(a, b);
+  if (a !== undefined && b !== undefined) return compareVersions(a, b);
+  return Number(a !== undefined) - Number(b !== undefined);
 }

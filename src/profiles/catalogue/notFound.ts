@@ -1,84 +1,150 @@
 import { DomainError } from '../../kernel/errors';
-import { shortened } from '../../kernel/shortened';
+import { truncateForDisplay } from '../../kernel/truncate';
 import { findRegion, REGIONS, servesRegion } from '../regions';
-import { meantModels } from './bestProfile';
+import { selectBestMatches } from './bestProfile';
 import type { ProfileQuery } from './catalogue';
-import { comparable, distance } from './nearness';
-import type { NamedModel, NearRepository, SpelledModel } from './nearRepository';
-import { newestFirst } from './newestFirst';
+import { normalizeName, computeDistance } from './similarity';
+import type { NamedModel, SuggestionRepository, AliasedModel } from './suggestionRepository';
+import { sortNewestFirst } from './newestFirst';
 import type { Candidate } from './profileRepository';
 import { compareTexts } from './versions';
 
-const MOST_NAMED = 5;
-const LONGEST_SHOWN = 80;
+const MAX_LISTED_NAMES = 5;
+const MAX_SHOWN_LENGTH = 80;
 
-/** A query with brand and model folded, and the profiles of the models that are called so. */
-export interface Missed {
+/**
+ * A look-up without a result: the query, its folded brand and model, and the profiles of the models that have these
+ * names.
+ */
+interface NotFoundCause {
   readonly query: ProfileQuery;
   readonly brand: string;
   readonly model: string;
   readonly candidates: readonly Candidate[];
 }
 
-/** `profile_not_found` for a query that no profile fits: it says which part of it does not, and names up to five that are near. */
-export async function notFoundBy(repository: NearRepository, missed: Missed): Promise<DomainError> {
-  if (missed.candidates.length > 0) return ofKnownModel(missed);
-  const models = await repository.modelsAround(missed.brand, missed.model);
-  return models.length === 0 ? await ofUnknownBrand(repository, missed) : ofUnknownModel(missed, models);
+/**
+ * Creates the error `profile_not_found` for a look-up. The message names the field that does not match and up to five
+ * similar names.
+ */
+export async function createNotFoundError(
+  repository: SuggestionRepository,
+  cause: NotFoundCause,
+): Promise<DomainError> {
+  if (cause.candidates.length > 0) return createMissingProfileError(cause);
+  const models = await repository.findModelsNear(cause.brand, cause.model);
+  return models.length === 0
+    ? await createUnknownBrandError(repository, cause)
+    : createUnknownModelError(cause, models);
 }
 
-function ofKnownModel({ query, candidates }: Missed): DomainError {
+/** Creates the error for a known model that has no profile for the firmware version or the band. */
+function createMissingProfileError({ query, candidates }: NotFoundCause): DomainError {
   const region = findRegion(query.band);
-  const newest = newestFirst(candidates).toSorted((a, b) => a.rank - b.rank);
-  const ofBand = newest.filter((candidate) => region !== undefined && servesRegion(candidate.region, region));
-  if (meantModels(candidates).some((candidate) => ofBand.includes(candidate))) return notFound('firmware_version', `${model(query)} has no firmware ${quoted(query.firmwareVersion ?? '')} for the band ${String(region)}`, ofBand.map(({ id }) => id));
-  const bands = region === undefined ? `${quoted(query.band)} is no band of LoRaWAN (${REGIONS.join(', ')})` : `${model(query)} has no profile for the band ${region}`;
-  return notFound('band', bands, firstOfEach(newest));
+  // The sort is stable: among models that match equally well (rank), the newest profile stays the first.
+  const bestFirst = sortNewestFirst(candidates).toSorted((a, b) => a.rank - b.rank);
+  const inBand = bestFirst.filter((candidate) => region !== undefined && servesRegion(candidate.region, region));
+  // The models whose names match best have a profile for the band, so the firmware version is what does not match.
+  if (selectBestMatches(candidates).some((candidate) => inBand.includes(candidate)))
+    return profileNotFound(
+      'firmware_version',
+      `${formatModel(query)} has no firmware ${quoteForDisplay(query.firmwareVersion ?? '')} for the band ${String(region)}`,
+      inBand.map(({ id }) => id),
+    );
+  const message =
+    region === undefined
+      ? `${quoteForDisplay(query.band)} is not a LoRaWAN band (use one of ${REGIONS.join(', ')})`
+      : `${formatModel(query)} has no profile for the band ${region}`;
+  return profileNotFound('band', message, getFirstOfEachRegion(bestFirst));
 }
 
-/** The first profile of each region. */
-function firstOfEach(candidates: readonly Candidate[]): string[] {
+/** Returns the id of the first profile of each region. */
+function getFirstOfEachRegion(candidates: readonly Candidate[]): string[] {
   return [...Map.groupBy(candidates, ({ region }) => region).values()].flatMap(([first]) => (first ? [first.id] : []));
 }
 
-function ofUnknownModel({ query, model: asked }: Missed, models: readonly SpelledModel[]): DomainError {
-  const near = nearest(asked, models.map(({ brandId, modelId, spelled }) => ({ id: `${brandId}/${modelId}`, texts: [spelled] })));
-  return notFound('model', `no model ${quoted(query.model)} of the brand ${quoted(query.brand)} was imported`, near);
+/** Creates the error for an unknown model of a known brand. */
+function createUnknownModelError(
+  { query, model: foldedModel }: NotFoundCause,
+  models: readonly AliasedModel[],
+): DomainError {
+  const similar = findSimilar(
+    foldedModel,
+    models.map(({ brandId, modelId, alias }) => ({ id: `${brandId}/${modelId}`, texts: [alias] })),
+  );
+  return profileNotFound(
+    'model',
+    `model ${quoteForDisplay(query.model)} of the brand ${quoteForDisplay(query.brand)} not found among the imported profiles`,
+    similar,
+  );
 }
 
-async function ofUnknownBrand(repository: NearRepository, { query, brand, model: asked }: Missed): Promise<DomainError> {
-  const brands = await repository.brands();
-  if (brands.length === 0) return new DomainError('not_found', 'profile_not_found', 'no device profiles were imported; on the server, run plantroom profiles import <folder> with a copy of a repository of profiles', { metadata: { missing: 'profiles' } });
-  const near = nearest(brand, brands.map(({ brandId, folded }) => ({ id: brandId, texts: [brandId, folded] })));
-  const models = await repository.modelsCalled(asked);
-  const [meant, elsewhere] = [models.filter(({ brandId }) => near.includes(brandId)), models.filter(({ brandId }) => !near.includes(brandId))];
-  return notFound('brand', `no brand ${quoted(query.brand)} was imported`, [...idsOf(meant), ...near, ...idsOf(elsewhere)]);
+/**
+ * Creates the error for an unknown brand. It lists similar brands, and the models with the requested name: those of
+ * similar brands first, those of other brands last.
+ */
+async function createUnknownBrandError(
+  repository: SuggestionRepository,
+  { query, brand, model: foldedModel }: NotFoundCause,
+): Promise<DomainError> {
+  const brands = await repository.listBrands();
+  if (brands.length === 0)
+    return new DomainError(
+      'not_found',
+      'profile_not_found',
+      'no device profiles are imported; on the server, run plantroom profiles import <folder> with a checkout of a profile repository',
+      { metadata: { missing: 'profiles' } },
+    );
+  const similar = findSimilar(
+    brand,
+    brands.map(({ brandId, folded }) => ({ id: brandId, texts: [brandId, folded] })),
+  );
+  const models = await repository.findModelsByName(foldedModel);
+  const ofSimilarBrands = models.filter(({ brandId }) => similar.includes(brandId));
+  const ofOtherBrands = models.filter(({ brandId }) => !similar.includes(brandId));
+  return profileNotFound('brand', `brand ${quoteForDisplay(query.brand)} not found among the imported profiles`, [
+    ...listIds(ofSimilarBrands),
+    ...similar,
+    ...listIds(ofOtherBrands),
+  ]);
 }
 
-function idsOf(models: readonly NamedModel[]): string[] {
+function listIds(models: readonly NamedModel[]): string[] {
   return models.map(({ brandId, modelId }) => `${brandId}/${modelId}`).toSorted(compareTexts);
 }
 
-/** The ids of those that are near, the nearest first. */
-function nearest(asked: string, named: readonly { readonly id: string; readonly texts: readonly string[] }[]): string[] {
-  const wanted = comparable(asked);
-  const ranked = named.flatMap(({ id, texts }) => {
-    const distances = texts.flatMap((text) => distance(wanted, comparable(text)) ?? []);
+/** Returns the ids of items with a similar name, the most similar first. */
+function findSimilar(
+  name: string,
+  items: readonly { readonly id: string; readonly texts: readonly string[] }[],
+): string[] {
+  const normalizedName = normalizeName(name);
+  const ranked = items.flatMap(({ id, texts }) => {
+    const distances = texts.flatMap((text) => computeDistance(normalizedName, normalizeName(text)) ?? []);
     return distances.length === 0 ? [] : [{ id, distance: Math.min(...distances) }];
   });
   return ranked.toSorted((a, b) => a.distance - b.distance || compareTexts(a.id, b.id)).map(({ id }) => id);
 }
 
-function notFound(missing: string, what: string, near: readonly string[]): DomainError {
-  const named = [...new Set(near)].slice(0, MOST_NAMED);
-  if (named.length === 0) return new DomainError('not_found', 'profile_not_found', `${what}; ListDeviceProfiles shows what was`, { metadata: { missing } });
-  return new DomainError('not_found', 'profile_not_found', `${what}; near are ${named.map((id) => shortened(id, LONGEST_SHOWN * 2)).join(', ')}`, { metadata: { missing, near: named.join(',') } });
+/** Creates the error. `missing`: the field that does not match. `similar`: ids, the most similar first. */
+function profileNotFound(missing: string, message: string, similar: readonly string[]): DomainError {
+  const names = [...new Set(similar)].slice(0, MAX_LISTED_NAMES);
+  if (names.length === 0)
+    return new DomainError('not_found', 'profile_not_found', `${message}; ListDeviceProfiles lists them`, {
+      metadata: { missing },
+    });
+  return new DomainError(
+    'not_found',
+    'profile_not_found',
+    `${message}; similar: ${names.map((id) => truncateForDisplay(id, MAX_SHOWN_LENGTH * 2)).join(', ')}`,
+    { metadata: { missing, near: names.join(',') } },
+  );
 }
 
-function model({ brand, model: name }: ProfileQuery): string {
-  return `${quoted(brand)} ${quoted(name)}`;
+function formatModel({ brand, model: name }: ProfileQuery): string {
+  return `${quoteForDisplay(brand)} ${quoteForDisplay(name)}`;
 }
 
-function quoted(text: string): string {
-  return JSON.stringify(shortened(text, LONGEST_SHOWN));
+function quoteForDisplay(text: string): string {
+  return JSON.stringify(truncateForDisplay(text, MAX_SHOWN_LENGTH));
 }

@@ -1,15 +1,15 @@
-import type { Db, HotStatement } from '../../database';
+import type { Db, PreparedStatement } from '../../database';
 
-const EXISTS: HotStatement = {
+const EXISTS: PreparedStatement = {
   name: 'profiles.exists',
-  sql: () => 'select 1 as there from device_profiles f where f.id = ?',
+  sql: () => 'select 1 as found from device_profiles f where f.id = ?',
 };
 
-/** Which profiles there are. They belong to the installation, as do all that are imported. */
+/** Checks which profiles exist. Profiles belong to the installation, not to an organization. */
 export class ProfileIdRepository {
   constructor(private readonly db: Db) {}
 
-  /** Whether a profile of this very id was imported. */
+  /** Returns whether a profile with exactly this id is imported. */
   async exists(id: string): Promise<boolean> {
     return (await this.db.all(EXISTS, [id])).length > 0;
   }

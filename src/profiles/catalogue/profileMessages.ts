@@ -1,17 +1,34 @@
-import type { DeviceProfileTemplate, GetDeviceProfileTemplateRequest, ListDeviceProfilesRequest, ListDeviceProfilesResponse } from '../../gen/digitaldevice/v2/digital_device_service';
+import type {
+  DeviceProfileTemplate,
+  GetDeviceProfileTemplateRequest,
+  ListDeviceProfilesRequest,
+  ListDeviceProfilesResponse,
+} from '../../gen/digitaldevice/v2/digital_device_service';
 import type { ModelPage, ModelQuery, ProfileQuery, ProfileTemplate } from './catalogue';
 
-/** What to look up. */
-export function queryFromMessage({ brand, model, band, firmwareVersion }: GetDeviceProfileTemplateRequest): ProfileQuery {
+/** Reads a look-up from a request. */
+export function queryFromMessage({
+  brand,
+  model,
+  band,
+  firmwareVersion,
+}: GetDeviceProfileTemplateRequest): ProfileQuery {
   return { brand, model, band, firmwareVersion };
 }
 
-/** What to list. */
-export function modelQueryFromMessage({ search, brand, model, band, pageSize, pageToken }: ListDeviceProfilesRequest): ModelQuery {
+/** Reads the list filters from a request. */
+export function modelQueryFromMessage({
+  search,
+  brand,
+  model,
+  band,
+  pageSize,
+  pageToken,
+}: ListDeviceProfilesRequest): ModelQuery {
   return { search, brand, model, band, pageSize, pageToken };
 }
 
-/** A profile as it is answered. */
+/** Converts a profile to its proto message. */
 export function templateToMessage(profile: ProfileTemplate): DeviceProfileTemplate {
   const { id, description, codec, payloadCodecRuntime, macVersion, regParamsRevision, region } = profile;
   return {
@@ -32,7 +49,7 @@ export function templateToMessage(profile: ProfileTemplate): DeviceProfileTempla
   };
 }
 
-/** One page of models as it is answered. */
+/** Converts a page of models to the response. */
 export function modelPageToMessage({ models, total, nextPageToken }: ModelPage): ListDeviceProfilesResponse {
   return {
     models: models.map(({ brandId, modelId, brandName, modelName, description, source, firmwareVersions }) => ({
@@ -42,7 +59,11 @@ export function modelPageToMessage({ models, total, nextPageToken }: ModelPage):
       modelName,
       description,
       source,
-      firmwareVersions: firmwareVersions.map(({ version, hardwareVersions, profiles }) => ({ version, hardwareVersions: [...hardwareVersions], profiles: profiles.map((profile) => ({ ...profile })) })),
+      firmwareVersions: firmwareVersions.map(({ version, hardwareVersions, profiles }) => ({
+        version,
+        hardwareVersions: [...hardwareVersions],
+        profiles: profiles.map((profile) => ({ ...profile })),
+      })),
     })),
     total,
     nextPageToken,

@@ -1,108 +1,110 @@
 /**
- * What runs the files of a joined codec, as the inside of a function of `files`; it leaves the functions that they define in `entries`. ECMAScript 5,
- * for servers that know no newer one. What files replace is taken at its start: no file can break it, nor the others.
+ * The code that runs the files of a bundled codec. It is the body of a function with the parameter `files` and stores
+ * the functions that the files define in `entries`. It is ECMAScript 5 for older network servers. It saves the built-in
+ * functions that it needs when it starts, so that no file can break it or the other files.
  *
- * A file in sloppy code may make globals without declaring them, and two files of a vendor like to call them alike. So all that a file changes of the
- * global object, or of the built-in objects that scripts extend, is taken away behind it and put back whenever one of its functions is called.
+ * Sloppy-mode files may create globals without declaring them, and different files of a vendor often use the same
+ * names. The code therefore records every change that a file makes to the global object or to built-in objects that
+ * scripts extend, undoes it when the file is left, and applies it again whenever one of its functions is called.
  */
 export const RUN_FILES = `  "use strict";
   var self = this, root = typeof globalThis === "object" ? globalThis : this;
-  var namesOf = Object.getOwnPropertyNames, describe = Object.getOwnPropertyDescriptor, define = Object.defineProperty, create = Object.create;
-  var bound = function (method) { return Function.prototype.call.bind(method); };
-  var apply = bound(Function.prototype.apply), textOf = bound(Function.prototype.toString), cut = bound(String.prototype.slice);
-  var Later = typeof Promise === "function" ? Promise : undefined, then = Later && bound(Later.prototype.then);
-  var spots = [Object, Object.prototype, Function.prototype, Array, Array.prototype, String, String.prototype, Number, Number.prototype, Date, Date.prototype, Math, JSON];
-  if (root) spots[spots.length] = root;
-  var entries = {}, guards = [], current, around, untouched;
+  var listNames = Object.getOwnPropertyNames, describe = Object.getOwnPropertyDescriptor, define = Object.defineProperty, create = Object.create;
+  var uncurry = function (method) { return Function.prototype.call.bind(method); };
+  var apply = uncurry(Function.prototype.apply), toSource = uncurry(Function.prototype.toString), slice = uncurry(String.prototype.slice);
+  var NativePromise = typeof Promise === "function" ? Promise : undefined, then = NativePromise && uncurry(NativePromise.prototype.then);
+  var sharedObjects = [Object, Object.prototype, Function.prototype, Array, Array.prototype, String, String.prototype, Number, Number.prototype, Date, Date.prototype, Math, JSON];
+  if (root) sharedObjects[sharedObjects.length] = root;
+  var entries = {}, guards = [], current, baseline, initialState;
 
-  function seen() {
+  function captureState() {
     var all = [], names, at, i;
-    for (at = 0; at < spots.length; at += 1) {
+    for (at = 0; at < sharedObjects.length; at += 1) {
       all[at] = create(null);
-      names = namesOf(spots[at]);
-      for (i = 0; i < names.length; i += 1) all[at][names[i]] = describe(spots[at], names[i]);
+      names = listNames(sharedObjects[at]);
+      for (i = 0; i < names.length; i += 1) all[at][names[i]] = describe(sharedObjects[at], names[i]);
     }
     return all;
   }
   function isSame(a, b) {
     return a.get === b.get && a.set === b.set && a.writable === b.writable && (a.value === b.value || (a.value !== a.value && b.value !== b.value));
   }
-  function changesOf(before, after) {
+  function findChanges(before, after) {
     var changes = [], at, key;
-    for (at = 0; at < spots.length; at += 1) {
-      for (key in after[at]) if (!before[at][key] || !isSame(before[at][key], after[at][key])) changes[changes.length] = { spot: spots[at], name: key, was: before[at][key], is: after[at][key] };
-      for (key in before[at]) if (!after[at][key]) changes[changes.length] = { spot: spots[at], name: key, was: before[at][key], is: undefined };
+    for (at = 0; at < sharedObjects.length; at += 1) {
+      for (key in after[at]) if (!before[at][key] || !isSame(before[at][key], after[at][key])) changes[changes.length] = { target: sharedObjects[at], name: key, before: before[at][key], after: after[at][key] };
+      for (key in before[at]) if (!after[at][key]) changes[changes.length] = { target: sharedObjects[at], name: key, before: before[at][key], after: undefined };
     }
     return changes;
   }
-  // What a file made so that nobody can change it stays as it is.
-  function put(spot, name, property) {
-    try { if (property) define(spot, name, property); else delete spot[name]; } catch (error) { return; }
+  // A property that a file made read-only cannot be restored and stays changed.
+  function setProperty(target, name, property) {
+    try { if (property) define(target, name, property); else delete target[name]; } catch (error) { return; }
   }
   function undo(changes) {
-    for (var at = 0; at < changes.length; at += 1) put(changes[at].spot, changes[at].name, changes[at].was);
+    for (var at = 0; at < changes.length; at += 1) setProperty(changes[at].target, changes[at].name, changes[at].before);
   }
-  function moveTo(file) {
+  function switchTo(file) {
     if (file === current) return;
-    if (current) undo(current.changes = changesOf(around, seen()));
+    if (current) undo(current.changes = findChanges(baseline, captureState()));
     current = file;
     if (!file) return;
-    around = untouched || seen();
-    for (var at = 0; at < file.changes.length; at += 1) put(file.changes[at].spot, file.changes[at].name, file.changes[at].is);
+    baseline = initialState || captureState();
+    for (var at = 0; at < file.changes.length; at += 1) setProperty(file.changes[at].target, file.changes[at].name, file.changes[at].after);
   }
-  function leave() { moveTo(undefined); }
+  function restoreGlobals() { switchTo(undefined); }
 
-  function entryOf(file, call) {
+  function createEntry(file, call) {
     return function () {
-      var before = current, isUnderWay = false, answer;
-      moveTo(file);
+      var before = current, isPending = false, result;
+      switchTo(file);
       try {
-        answer = apply(call, this, arguments);
-        if (!before && Later && answer instanceof Later) {
-          then(answer, leave, leave);
-          isUnderWay = true;
+        result = apply(call, this, arguments);
+        if (!before && NativePromise && result instanceof NativePromise) {
+          then(result, restoreGlobals, restoreGlobals);
+          isPending = true;
         }
-      } finally { if (!isUnderWay) moveTo(before); }
-      return answer;
+      } finally { if (!isPending) switchTo(before); }
+      return result;
     };
   }
-  function thrower(thrown) { return function () { throw thrown; }; }
-  function isEntry(value) { return typeof value === "function" && cut(textOf(value), 0, 5) !== "class"; }
-  function exportedAs(name, exported) {
+  function createThrower(thrown) { return function () { throw thrown; }; }
+  function isEntry(value) { return typeof value === "function" && slice(toSource(value), 0, 5) !== "class"; }
+  function findExport(name, exported) {
     if (!exported || (typeof exported !== "object" && typeof exported !== "function")) return undefined;
     var member = exported[name];
     if (isEntry(member)) return member;
     return isEntry(exported) && exported.name === name ? exported : undefined;
   }
-  function found(name, own, exported) {
+  function findEntry(name, own, exported) {
     if (isEntry(own[name])) return own[name];
-    return exportedAs(name, exported) || (exported ? exportedAs(name, exported.default) : undefined);
+    return findExport(name, exported) || (exported ? findExport(name, exported.default) : undefined);
   }
   function load(file) {
     var module = { exports: {} }, at, name, own, call;
-    moveTo(file);
+    switchTo(file);
     try {
       own = apply(file.run, self, [module, module.exports]);
       if (!own) throw new SyntaxError(file.name + " returns outside of a function");
-    } catch (thrown) { call = thrower(thrown); }
+    } catch (thrown) { call = createThrower(thrown); }
     for (at = 0; at < file.names.length; at += 1) {
       name = file.names[at];
       try {
-        entries[name] = call || found(name, own, module.exports);
-        if (entries[name] && !call) entries[name] = entryOf(file, entries[name]);
-      } catch (thrown) { entries[name] = thrower(thrown); }
+        entries[name] = call || findEntry(name, own, module.exports);
+        if (entries[name] && !call) entries[name] = createEntry(file, entries[name]);
+      } catch (thrown) { entries[name] = createThrower(thrown); }
     }
-    leave();
+    restoreGlobals();
   }
 
-  // While they load, no file may make the global object one that cannot take the functions of all.
+  // While the files load, none of them may freeze the global object: the functions of all files are added to it.
   function guard(method) {
     var real = Object[method];
-    guards[guards.length] = { spot: Object, name: method, was: describe(Object, method) };
-    put(Object, method, { value: function (value) { return value === root ? value : real(value); }, writable: true, enumerable: false, configurable: true });
+    guards[guards.length] = { target: Object, name: method, before: describe(Object, method) };
+    setProperty(Object, method, { value: function (value) { return value === root ? value : real(value); }, writable: true, enumerable: false, configurable: true });
   }
   guard("freeze"); guard("seal"); guard("preventExtensions");
-  untouched = seen();
+  initialState = captureState();
   for (var next = 0; next < files.length; next += 1) load(files[next]);
-  untouched = undefined;
+  initialState = undefined;
   undo(guards);`;

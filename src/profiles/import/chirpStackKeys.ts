@@ -1,27 +1,47 @@
 import { isTable, type Table } from './fields';
-import { some } from './importWarnings';
+import { formatNames } from './importWarnings';
 
-/** The names that a table may hold; true: whatever stands there is not looked at. */
+/**
+ * The known keys of a table. The value of a key marked `true` is not checked; other values are tables with these keys.
+ */
 interface Keys {
   readonly [name: string]: true | Keys;
 }
 
-/** Names whose values are looked at elsewhere, or not at all. */
+/** Creates Keys whose values are not checked here. */
 const keys = (...names: readonly string[]): Keys => Object.fromEntries(names.map((name) => [name, true]));
 
-/** Keys of `vendor.toml`. */
+/** The known keys of `vendor.toml`. */
 export const VENDOR_KEYS: Keys = { vendor: keys('id', 'name', 'vendor_id', 'ouis', 'devices', 'metadata') };
 
-/** Keys of the file of a device. */
+/** The known keys of a device file. */
 export const DEVICE_KEYS: Keys = {
-  device: { ...keys('id', 'name', 'description', 'payload_codec_runtime', 'metadata'), firmware: keys('version', 'profiles', 'codec', 'payload_codec_runtime') },
+  device: {
+    ...keys('id', 'name', 'description', 'payload_codec_runtime', 'metadata'),
+    firmware: keys('version', 'profiles', 'codec', 'payload_codec_runtime'),
+  },
 };
 
-const CAPABILITIES = keys('id', 'vendor_profile_id', 'region', 'mac_version', 'reg_params_revision', 'supports_otaa', 'supports_class_b', 'supports_class_c', 'max_eirp');
+const CAPABILITIES = keys(
+  'id',
+  'vendor_profile_id',
+  'region',
+  'mac_version',
+  'reg_params_revision',
+  'supports_otaa',
+  'supports_class_b',
+  'supports_class_c',
+  'max_eirp',
+);
 
-const SETTINGS = keys('uplink_interval', 'device_status_req_interval', 'flush_queue_on_activate', 'payload_codec_runtime');
+const SETTINGS = keys(
+  'uplink_interval',
+  'device_status_req_interval',
+  'flush_queue_on_activate',
+  'payload_codec_runtime',
+);
 
-/** Keys of the file of a profile. */
+/** The known keys of a profile file. */
 export const PROFILE_KEYS: Keys = {
   profile: {
     ...CAPABILITIES,
@@ -32,18 +52,22 @@ export const PROFILE_KEYS: Keys = {
   },
 };
 
-/** What is to be said of keys that nobody knows, once for a file; undefined: there are none. */
-export function unknownKeys(table: Table, keys: Keys): string | undefined {
-  const unknown = [...new Set(unknownIn(table, keys, ''))];
-  return unknown.length === 0 ? undefined : `has keys that are not known and not used: ${some(unknown)}`;
+/** Describes the unknown keys of a file in one warning; undefined if there are none. */
+export function describeUnknownKeys(table: Table, keys: Keys): string | undefined {
+  const unknown = [...new Set(listUnknownKeys(table, keys, ''))];
+  return unknown.length === 0 ? undefined : `has unknown keys, which are ignored: ${formatNames(unknown)}`;
 }
 
-function unknownIn(value: unknown, keys: Keys, before: string): string[] {
-  if (Array.isArray(value)) return value.flatMap((item) => unknownIn(item, keys, before));
+/**
+ * Lists the paths of unknown keys, for example `firmware.speed`. Lists are searched item by item; the value of a key
+ * marked `true` is not searched.
+ */
+function listUnknownKeys(value: unknown, keys: Keys, prefix: string): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => listUnknownKeys(item, keys, prefix));
   if (!isTable(value)) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
-    const known = Object.hasOwn(keys, name) ? keys[name] : undefined;
-    if (known === undefined) return [before + name];
-    return known === true ? [] : unknownIn(inner, known, `${before}${name}.`);
+    const knownKeys = Object.hasOwn(keys, name) ? keys[name] : undefined;
+    if (knownKeys === undefined) return [prefix + name];
+    return knownKeys === true ? [] : listUnknownKeys(inner, knownKeys, `${prefix}${name}.`);
   });
 }

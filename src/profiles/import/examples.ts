@@ -1,26 +1,29 @@
 import JSON5 from 'json5';
-import { jsonDepth, type JsonValue } from '../../kernel/jsonValue';
-import type { Outcome } from './outcome';
+import { getJsonDepth, type JsonValue } from '../../kernel/jsonValue';
+import type { Outcome } from '../../kernel/outcome';
 
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
 
-/** The examples of a file of the TOML layout: JSON, or what JavaScript would take for a list. */
+/** Parses an example file of chirpstack-device-profiles: JSON or JSON5, an array. */
 export function readExamples(text: string): Outcome<readonly unknown[]> {
   try {
-    return exampleItems(JSON.parse(text));
+    return parseExampleItems(JSON.parse(text));
   } catch {
-    // Comments, hexadecimal numbers, single quotes, commas at the end.
+    // Not JSON: JSON5 allows comments, hexadecimal numbers, single quotes and trailing commas.
   }
   try {
-    return exampleItems(JSON5.parse(text));
+    return parseExampleItems(JSON5.parse(text));
   } catch (error) {
-    return { problem: `is neither JSON nor JSON5: ${error instanceof Error ? error.message.replace(/^JSON5: /, '') : String(error)}` };
+    return {
+      problem: `is neither JSON nor JSON5: ${error instanceof Error ? error.message.replace(/^JSON5: /, '') : String(error)}`,
+    };
   }
 }
 
-/** Examples as JSON holds them. */
-export function exampleItems(value: unknown): Outcome<readonly unknown[]> {
-  if (!Array.isArray(value)) return { problem: 'holds no list of examples' };
-  if (jsonDepth(value as JsonValue, DEEPEST) > DEEPEST) return { problem: `is nested deeper than ${DEEPEST} levels` };
+/** Validates examples and converts them to JSON values. */
+export function parseExampleItems(value: unknown): Outcome<readonly unknown[]> {
+  if (!Array.isArray(value)) return { problem: 'does not contain a list of examples' };
+  if (getJsonDepth(value as JsonValue, MAX_DEPTH) > MAX_DEPTH)
+    return { problem: `is nested deeper than ${MAX_DEPTH} levels` };
   return { value: JSON.parse(JSON.stringify(value)) as unknown[] };
 }

@@ -1,86 +1,126 @@
-import { shortened } from '../../kernel/shortened';
-import type { ImportWarning, Unread } from './readVendor';
+import { truncateForDisplay } from '../../kernel/truncate';
+import type { ImportWarning, IncompleteEntries } from './readVendor';
 
-const MOST = 100;
-const LONGEST = 400;
-/** From then on they are only counted, also one that came before. */
-const MOST_TOLD_APART = 10_000;
+const MAX_WARNINGS = 100;
+/** The maximum length of a file name or a reason, in characters. */
+const MAX_LENGTH = 400;
+const MAX_SHOWN_NAMES = 5;
+/** The maximum number of distinct warnings in memory. Further warnings are only counted, including repeated ones. */
+const MAX_DISTINCT_WARNINGS = 10_000;
 
-/** What a broken thing costs. */
-interface Cost {
-  profiles: number;
+/** The profiles and models that are skipped because of a broken file. */
+interface SkippedProfiles {
+  profileCount: number;
+  /** The ids of their models. */
   readonly models: Set<string>;
 }
 
-interface Noted extends ImportWarning {
-  /** Undefined: nothing but what the reason says. */
-  readonly cost: Cost | undefined;
+/** A collected warning. */
+interface WarningEntry extends ImportWarning {
+  /** What is skipped because of the file; undefined: the reason of the warning says it. */
+  readonly skippedProfiles: SkippedProfiles | undefined;
 }
 
-/** Collects what is wrong with the files of a vendor: each thing once, with all that it costs. */
+/**
+ * Collects the warnings about a vendor, or about the list of vendors: each one once, with the profiles that are not
+ * imported because of it.
+ */
 export class ImportWarnings {
-  private readonly noted = new Map<string, Noted>();
-  private readonly unread = new Set<string>();
-  private isAllUnread = false;
-  private further = 0;
+  /** By file and reason. */
+  private readonly entries = new Map<string, WarningEntry>();
+  /** The ids of models or vendors that were incompletely read. */
+  private readonly incompleteIds = new Set<string>();
+  private areAllIncomplete = false;
+  /** The number of warnings that were not stored because there are MAX_DISTINCT_WARNINGS already. */
+  private discardedCount = 0;
 
-  /** Something that costs what its reason says. */
+  /** Adds a warning whose reason says what is not imported. */
   add(file: string, reason: string): void {
-    this.note(file, reason, undefined);
+    this.addEntry(file, reason, undefined);
   }
 
-  /** Something that costs one profile of this model. */
-  costsProfile({ file, reason }: ImportWarning, model: string): void {
-    this.leaves(model);
-    const { cost } = this.note(file, reason, { profiles: 0, models: new Set() });
-    if (!cost) return;
-    cost.profiles += 1;
-    cost.models.add(model);
+  /** Adds a warning about a broken file that one profile of this model needs. */
+  addSkippedProfile({ file, reason }: ImportWarning, model: string): void {
+    this.markIncompletelyRead(model);
+    const { skippedProfiles } = this.addEntry(file, reason, { profileCount: 0, models: new Set() });
+    if (!skippedProfiles) return; // `add` stored this warning first: its reason already says what is not imported
+    skippedProfiles.profileCount += 1;
+    skippedProfiles.models.add(model);
   }
 
-  /** Something of this model, or of this vendor, could not be read; without a name: of any. */
-  leaves(id?: string): void {
-    if (id === undefined) this.isAllUnread = true;
-    else this.unread.add(id);
+  /**
+   * Marks a model or a vendor as incompletely read, so that its stored profiles that were not found now do not count as
+   * gone. `id`: of the model, or of the vendor in the warnings about the list of vendors.
+   */
+  markIncompletelyRead(id: string): void {
+    this.incompleteIds.add(id);
   }
 
-  /** All that comes after too much of something in a vendor. */
-  leavesRest(file: string, tooMuch: string): void {
-    this.add(file, `leads to more than ${tooMuch}; the rest of the vendor is not imported`);
-    this.leaves();
+  /** Marks all models, or all vendors, as incompletely read. */
+  markAllIncompletelyRead(): void {
+    this.areAllIncomplete = true;
   }
 
-  /** What could not be read. */
-  left(): Unread {
-    return { all: this.isAllUnread, ids: [...this.unread] };
+  /** Adds the warning that a vendor exceeds a limit, and marks all of its models as incompletely read. */
+  addLimitExceeded(file: string, limit: string): void {
+    this.add(file, `has more than ${limit}; the rest of the vendor is not imported`);
+    this.markAllIncompletelyRead();
   }
 
-  /** The first hundred as they came; if there are more, one that counts them, of `folder`. */
-  all(folder: string): ImportWarning[] {
-    const all = [...this.noted.values()];
-    const shown = all.slice(0, MOST).map(({ file, reason, cost }) => ({ file: oneLine(file), reason: oneLine(reason) + (cost ? costs(cost) : '') }));
-    return all.length > MOST ? [...shown, { file: folder, reason: `has ${all.length + this.further - MOST} more warnings, which are not shown; mend those above and import again` }] : shown;
+  /** Returns what was incompletely read. */
+  getIncompletelyRead(): IncompleteEntries {
+    return { all: this.areAllIncomplete, ids: [...this.incompleteIds] };
   }
 
-  private note(file: string, reason: string, cost: Cost | undefined): Noted {
+  /**
+   * Lists the first MAX_WARNINGS warnings in the order of their addition. If there are more, the last item is a warning
+   * about `folder` with the number of warnings that are not listed.
+   */
+  list(folder: string): ImportWarning[] {
+    const entries = [...this.entries.values()];
+    const listed = entries.slice(0, MAX_WARNINGS).map(({ file, reason, skippedProfiles }) => ({
+      file: toSingleLine(file),
+      reason: toSingleLine(reason) + (skippedProfiles ? formatSkippedProfiles(skippedProfiles) : ''),
+    }));
+    if (entries.length <= MAX_WARNINGS) return listed;
+    const unlistedCount = entries.length + this.discardedCount - MAX_WARNINGS;
+    return [
+      ...listed,
+      {
+        file: folder,
+        reason: `has ${unlistedCount} more warnings, which are not shown; fix those above and import again`,
+      },
+    ];
+  }
+
+  /**
+   * Returns the entry of a warning, and stores it if it is new. With too many entries, a new one is returned but not
+   * stored.
+   */
+  private addEntry(file: string, reason: string, skippedProfiles: SkippedProfiles | undefined): WarningEntry {
     const key = `${file}\n${reason}`;
-    const known = this.noted.get(key) ?? { file, reason, cost };
-    if (this.noted.size < MOST_TOLD_APART || this.noted.has(key)) this.noted.set(key, known);
-    else this.further += 1;
-    return known;
+    const entry = this.entries.get(key) ?? { file, reason, skippedProfiles };
+    if (this.entries.size < MAX_DISTINCT_WARNINGS || this.entries.has(key)) this.entries.set(key, entry);
+    else this.discardedCount += 1;
+    return entry;
   }
 }
 
-function costs({ profiles, models }: Cost): string {
-  return `; this costs ${profiles === 1 ? 'a profile' : `${profiles} profiles`} of the model${models.size === 1 ? '' : 's'} ${some([...models])}`;
+/** Returns the end of a reason, for example `; therefore not imported: 1 profile of the model "t100"`. */
+function formatSkippedProfiles({ profileCount, models }: SkippedProfiles): string {
+  return `; therefore not imported: ${profileCount === 1 ? '1 profile' : `${profileCount} profiles`} of the model${models.size === 1 ? '' : 's'} ${formatNames([...models])}`;
 }
 
-/** The first five of names, and how many more there are. */
-export function some(names: readonly string[]): string {
-  const more = names.length > 5 ? ` and ${names.length - 5} more` : '';
-  return `${names.slice(0, 5).map((name) => oneLine(JSON.stringify(name))).join(', ')}${more}`;
+/** Formats the first five names and the number of further names. */
+export function formatNames(names: readonly string[]): string {
+  const more = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : '';
+  return `${names
+    .slice(0, MAX_SHOWN_NAMES)
+    .map((name) => toSingleLine(JSON.stringify(name)))
+    .join(', ')}${more}`;
 }
 
-function oneLine(text: string): string {
-  return shortened(text.replace(/[\s\p{Cc}]+/gu, ' '), LONGEST).toWellFormed();
+/** Replaces line breaks and control characters by spaces, and truncates the text. */
+function toSingleLine(text: string): string {
+  return truncateForDisplay(text.replace(/[\s\p{Cc}]+/gu, ' '), MAX_LENGTH).toWellFormed();
 }

@@ -1,43 +1,63 @@
 import { posix } from 'node:path';
 import { CODEC_ROLES, type CodecExamples, type CodecFile, type CodecRole } from '../profile';
-import { exampleItems } from './examples';
-import { fileNameOf, isTable, member, type Table } from './fields';
+import { parseExampleItems } from './examples';
+import { findFileName, isTable, getField, type Table } from './fields';
 import type { ImportWarnings } from './importWarnings';
-import { readYaml } from './readYaml';
+import { readYaml } from '../../kernel/readYaml';
 import type { ReadCodec } from './readVendor';
-import type { Found, VendorFiles } from './vendorFiles';
+import type { FileResult, VendorFiles } from './vendorFiles';
 
-const FIELDS: Readonly<Record<CodecRole, string>> = { encoder: 'downlinkEncoder', decoder: 'uplinkDecoder', downlinkDecoder: 'downlinkDecoder' };
+const FIELDS: Readonly<Record<CodecRole, string>> = {
+  encoder: 'downlinkEncoder',
+  decoder: 'uplinkDecoder',
+  downlinkDecoder: 'downlinkDecoder',
+};
 
-/** Reads a codec of lorawan-devices: which script does what, and its examples. A script that cannot be read costs the codec. */
-export function lorawanDevicesCodec(files: VendorFiles, path: string, warnings: ImportWarnings): Found<Omit<ReadCodec, 'name'>> {
-  const table = files.table(path, (text) => readYaml(text, 'values'));
+/**
+ * Reads a codec of lorawan-devices: the script for each role, and the examples. If one script cannot be read, the codec
+ * is not imported.
+ */
+export function readLorawanDevicesCodec(
+  files: VendorFiles,
+  path: string,
+  warnings: ImportWarnings,
+): FileResult<Omit<ReadCodec, 'name'>> {
+  const table = files.readTable(path, (text) => readYaml(text, 'values'));
   if ('problem' in table) return table;
-  const scripts: Record<CodecRole, CodecFile | undefined> = { encoder: undefined, decoder: undefined, downlinkDecoder: undefined };
+  const scripts: Record<CodecRole, CodecFile | undefined> = {
+    encoder: undefined,
+    decoder: undefined,
+    downlinkDecoder: undefined,
+  };
   const examples: CodecExamples[] = [];
   for (const role of CODEC_ROLES) {
-    const part = member(table.value, FIELDS[role]);
+    const part = getField(table.value, FIELDS[role]);
     if (part === undefined || part === null) continue;
-    const script = scriptOf(files, path, part, FIELDS[role]);
+    const script = readScript(files, path, part, FIELDS[role]);
     if ('problem' in script) return script;
     scripts[role] = script.value;
-    examples.push(...examplesOf(part as Table, role, path, warnings));
+    examples.push(...listExamples(part as Table, role, path, warnings)); // a table, because it names a script
   }
-  if (!Object.values(scripts).some(Boolean)) return { problem: { file: path, reason: `names no script; give ${Object.values(FIELDS).join(', ')} or some of them` } };
+  if (!Object.values(scripts).some(Boolean))
+    return {
+      problem: { file: path, reason: `names no script; set at least one of ${Object.values(FIELDS).join(', ')}` },
+    };
   return { value: { scripts, examples } };
 }
 
-function scriptOf(files: VendorFiles, path: string, part: unknown, field: string): Found<CodecFile> {
-  const name = isTable(part) ? fileNameOf(member(part, 'fileName')) : undefined;
+/** Reads the script that a role names. */
+function readScript(files: VendorFiles, path: string, part: unknown, field: string): FileResult<CodecFile> {
+  const name = isTable(part) ? findFileName(getField(part, 'fileName')) : undefined;
   if (name === undefined) return { problem: { file: path, reason: `has ${field} without the fileName of its script` } };
-  const script = files.path(posix.dirname(path), name, path);
-  return 'problem' in script ? script : files.script(script.value);
+  const script = files.resolvePath(posix.dirname(path), name, path);
+  return 'problem' in script ? script : files.readScript(script.value);
 }
 
-function examplesOf(part: Table, role: CodecRole, file: string, warnings: ImportWarnings): CodecExamples[] {
-  const given = member(part, 'examples');
-  if (given === undefined || given === null) return [];
-  const items = exampleItems(given);
-  if ('problem' in items) warnings.add(file, `has under ${FIELDS[role]} examples which cannot be used: it ${items.problem}`);
+/** Reads the examples of a role; unusable ones are only a warning. */
+function listExamples(part: Table, role: CodecRole, file: string, warnings: ImportWarnings): CodecExamples[] {
+  const examples = getField(part, 'examples');
+  if (examples === undefined || examples === null) return [];
+  const items = parseExampleItems(examples);
+  if ('problem' in items) warnings.add(file, `has unusable examples under ${FIELDS[role]}: it ${items.problem}`);
   return 'value' in items && items.value.length > 0 ? [{ role, file, items: items.value }] : [];
 }

@@ -1,129 +1,177 @@
 import type { CodecRuntime } from '../profile';
-import { cut } from '../../kernel/shortened';
-import { compareTexts, compareVersions, versionOf } from '../catalogue/versions';
-import { idOf, textOf } from './fields';
+import { truncate } from '../../kernel/truncate';
+import { compareTexts, compareVersions, parseVersion } from '../catalogue/versions';
+import { toId, formatText } from './fields';
 import type { ImportWarnings } from './importWarnings';
-import type { Outcome } from './outcome';
+import type { Outcome } from '../../kernel/outcome';
 import type { RadioSettings } from './radio';
 import type { ImportWarning, ReadProfile } from './readVendor';
-import type { VendorRoom } from './vendorRoom';
+import type { ImportQuota } from './importQuota';
 
-const MOST = 500;
-const LONGEST_ID = 128;
+const MAX_PROFILES = 500;
+const MAX_ID_LENGTH = 128;
 
-/** A firmware version of a model. */
+/** A firmware version of a model with its hardware versions. */
 export interface Firmware {
   readonly version: string;
   readonly hardwareVersions: readonly string[];
 }
 
-/** What a profile has beside its firmware and region. */
+/** The parts of a profile besides its firmware and region. */
 export interface ProfileParts {
   readonly radio: Outcome<RadioSettings, ImportWarning>;
-  /** Its name; undefined: it has none. */
+  /** The name of the codec; undefined: the profile has none. */
   readonly codec: Outcome<string | undefined, ImportWarning>;
   readonly payloadCodecRuntime: CodecRuntime;
 }
 
-/** A firmware version as a device lists it. */
-export interface ListedFirmware {
+/** A firmware version as listed by a device. */
+interface ListedFirmware {
   readonly version: unknown;
   readonly hardware: unknown;
 }
 
-/** What stands behind a version that a model has for older hardware already; empty: no hardware is named. It does not change where newer hardware is listed too. */
-export function hardwareEnding(hardwareVersions: readonly string[]): string {
-  const [oldest] = hardwareVersions.toSorted(byAge);
+/**
+ * Returns the suffix of a firmware version that the model also has for older hardware; empty if no hardware is listed.
+ * The suffix stays the same when newer hardware is added to the list.
+ */
+export function getHardwareSuffix(hardwareVersions: readonly string[]): string {
+  const [oldest] = hardwareVersions.toSorted(compareHardwareAge);
   return oldest === undefined ? '' : `-hw${oldest.replace(/[/\s]+/g, '-')}`;
 }
 
-/** The oldest first. */
-function byAge(one: string, other: string): number {
-  return compareVersions(versionOf(one), versionOf(other)) || compareTexts(one, other);
+/** Orders hardware versions, the oldest first. */
+function compareHardwareAge(a: string, b: string): number {
+  return compareVersions(parseVersion(a), parseVersion(b)) || compareTexts(a, b);
 }
 
-/** Collects the profiles of one model, no two of the same firmware version and region. */
+/** Collects the profiles of one model, at most one per firmware version and region. */
 export class ModelProfiles {
   private readonly profiles = new Map<string, ReadProfile>();
   private isFull = false;
 
   constructor(
     private readonly model: string,
-    /** Where the model stands. */
+    /** The file of the model. */
     private readonly file: string,
     private readonly warnings: ImportWarnings,
-    private readonly room: VendorRoom,
+    private readonly quota: ImportQuota,
   ) {}
 
-  /** The firmware versions of the model as their ids name them; undefined: it has no name that can be used. Of one version for several hardware, what is for the oldest has the version alone, and the others that of their hardware behind it. */
-  open(listed: readonly ListedFirmware[]): (Firmware | undefined)[] {
-    const all = listed.map((one) => this.read(one));
-    const first = new Map<string, readonly string[]>();
-    for (const one of all) if (one && isOlder(one.hardwareVersions, first.get(one.version))) first.set(one.version, one.hardwareVersions);
-    return all.map((one) => one && this.named(one, hardwareEnding(first.get(one.version) ?? [])));
+  /**
+   * Returns the firmware versions of the model as the profile ids contain them; undefined for a version without a
+   * usable name. If a version is listed for several hardware versions, the one for the oldest hardware has the plain
+   * version, and each other one has its hardware as a suffix, for example `1.0-hw2`.
+   */
+  resolveFirmware(listed: readonly ListedFirmware[]): (Firmware | undefined)[] {
+    const parsed = listed.map((firmware) => this.parseFirmware(firmware));
+    const oldestHardwareByVersion = new Map<string, readonly string[]>();
+    for (const firmware of parsed) {
+      if (firmware && isOlderThan(firmware.hardwareVersions, oldestHardwareByVersion.get(firmware.version)))
+        oldestHardwareByVersion.set(firmware.version, firmware.hardwareVersions);
+    }
+    return parsed.map(
+      (firmware) =>
+        firmware && this.addSuffix(firmware, getHardwareSuffix(oldestHardwareByVersion.get(firmware.version) ?? [])),
+    );
   }
 
-  /** Adds the profile of a firmware version in a region, if nothing that it needs is broken. */
-  add({ version, hardwareVersions }: Firmware, region: string, { radio, codec, payloadCodecRuntime }: ProfileParts): void {
-    if (this.room.full !== undefined) return;
-    const broken = [radio, codec].find((part) => 'problem' in part);
-    if (broken && 'problem' in broken) this.lose(broken.problem);
-    if ('problem' in radio || 'problem' in codec || !this.hasRoom()) return;
+  /** Adds the profile of a firmware version in a region, unless a part that it needs is broken. */
+  add(
+    { version, hardwareVersions }: Firmware,
+    region: string,
+    { radio, codec, payloadCodecRuntime }: ProfileParts,
+  ): void {
+    if (this.quota.exceededLimit !== undefined) return;
+    const brokenPart = [radio, codec].find((part) => 'problem' in part);
+    if (brokenPart && 'problem' in brokenPart) this.addSkippedProfile(brokenPart.problem); // one warning per profile
+    if ('problem' in radio || 'problem' in codec || !this.checkCapacity()) return;
     const key = `${version}/${region}`;
-    if (this.profiles.has(key)) this.warnings.add(this.file, `has firmware ${JSON.stringify(version)} for ${region} more than once; the first is imported`);
-    else if (this.room.takeProfile()) this.profiles.set(key, { ...radio.value, region, firmwareVersion: version, hardwareVersions, payloadCodecRuntime, codec: codec.value });
+    if (this.profiles.has(key))
+      this.warnings.add(
+        this.file,
+        `has firmware ${JSON.stringify(version)} for ${region} more than once; the first is imported`,
+      );
+    else if (this.quota.addProfile())
+      this.profiles.set(key, {
+        ...radio.value,
+        region,
+        firmwareVersion: version,
+        hardwareVersions,
+        payloadCodecRuntime,
+        codec: codec.value,
+      });
   }
 
-  /** Something of the model that is not taken. */
-  drop(reason: string): void {
+  /** Adds a warning about a part of the model that is not imported, and marks the model as incompletely read. */
+  warnAboutSkippedPart(reason: string): void {
     this.warnings.add(this.file, reason);
-    this.warnings.leaves(this.model);
+    this.warnings.markIncompletelyRead(this.model);
   }
 
-  /** A profile that cannot be read. */
-  lose(problem: ImportWarning): void {
-    this.warnings.costsProfile(problem, this.model);
+  /** Adds a warning about a profile that cannot be read. */
+  addSkippedProfile(problem: ImportWarning): void {
+    this.warnings.addSkippedProfile(problem, this.model);
   }
 
-  /** All that can be used, in the order of the file. */
-  all(): ReadProfile[] {
-    if (this.profiles.size === 0) this.warnings.leaves(this.model);
-    if (this.profiles.size === 0 && this.room.full === undefined) this.warnings.add(this.file, `has no profile that can be used; the model ${JSON.stringify(this.model)} is not imported`);
+  /** Lists the usable profiles in the order of the file. Without any, adds a warning that the model is not imported. */
+  list(): ReadProfile[] {
+    if (this.profiles.size === 0) this.warnings.markIncompletelyRead(this.model);
+    if (this.profiles.size === 0 && this.quota.exceededLimit === undefined)
+      this.warnings.add(this.file, `has no usable profile; the model ${JSON.stringify(this.model)} is not imported`);
     return [...this.profiles.values()];
   }
 
-  private read({ version, hardware }: ListedFirmware): Firmware | undefined {
-    const name = idOf(version);
+  /** Reads a firmware version; undefined, with a warning, if it has no usable name. */
+  private parseFirmware({ version, hardware }: ListedFirmware): Firmware | undefined {
+    const name = toId(version);
     if ('problem' in name) {
-      this.drop(`has a firmware version whose name ${name.problem}; it is not imported`);
+      this.warnAboutSkippedPart(`has a firmware version whose name ${name.problem}; it is not imported`);
       return undefined;
     }
-    const given = Array.isArray(hardware) ? hardware : [hardware ?? []].flat();
-    const texts = given.flatMap((one) => textOf(one) ?? []);
-    if (texts.length < given.length) this.warnings.add(this.file, `has hardwareVersions of firmware ${JSON.stringify(name.value)} that are no names; they are not used`);
-    return { version: name.value, hardwareVersions: [...new Set(texts.map((one) => cut(one, LONGEST_ID)))] };
+    // A single value counts as a list of one, a missing value as an empty list.
+    const listedHardware = Array.isArray(hardware) ? hardware : [hardware ?? []].flat();
+    const hardwareNames = listedHardware.flatMap((item) => formatText(item) ?? []);
+    if (hardwareNames.length < listedHardware.length)
+      this.warnings.add(
+        this.file,
+        `has hardwareVersions of firmware ${JSON.stringify(name.value)} that are not names; they are ignored`,
+      );
+    return {
+      version: name.value,
+      hardwareVersions: [...new Set(hardwareNames.map((text) => truncate(text, MAX_ID_LENGTH)))],
+    };
   }
 
-  private named({ version, hardwareVersions }: Firmware, bare: string): Firmware | undefined {
-    const ending = hardwareEnding(hardwareVersions);
-    const name = ending === bare ? version : version + ending;
-    if (name.length <= LONGEST_ID) return { version: name, hardwareVersions };
-    this.drop(`has a firmware version whose name, with its hardware, is longer than ${LONGEST_ID} characters; it is not imported`);
+  /** Appends the hardware suffix unless it is the one that is omitted; undefined if the name becomes too long. */
+  private addSuffix({ version, hardwareVersions }: Firmware, omittedSuffix: string): Firmware | undefined {
+    const suffix = getHardwareSuffix(hardwareVersions);
+    const name = suffix === omittedSuffix ? version : version + suffix;
+    if (name.length <= MAX_ID_LENGTH) return { version: name, hardwareVersions };
+    this.warnAboutSkippedPart(
+      `has a firmware version whose name, with its hardware, is longer than ${MAX_ID_LENGTH} characters; it is not imported`,
+    );
     return undefined;
   }
 
-  private hasRoom(): boolean {
-    const hasRoom = this.profiles.size < MOST;
-    if (!hasRoom) this.warnings.leaves(this.model);
-    if (!hasRoom && !this.isFull) this.drop(`has more than ${MOST} profiles; the first ${MOST} are imported`);
-    this.isFull ||= !hasRoom;
-    return hasRoom;
+  /** Returns whether another profile may be added. The first time that it may not, adds a warning. */
+  private checkCapacity(): boolean {
+    if (this.profiles.size < MAX_PROFILES) return true;
+    this.warnings.markIncompletelyRead(this.model);
+    if (!this.isFull)
+      this.warnAboutSkippedPart(`has more than ${MAX_PROFILES} profiles; only the first ${MAX_PROFILES} are imported`);
+    this.isFull = true;
+    return false;
   }
 }
 
-/** Whether the oldest of some hardware is older than that of other; none is older than any, for it was there before somebody named hardware. */
-function isOlder(hardware: readonly string[], than: readonly string[] | undefined): boolean {
-  if (than === undefined) return true;
-  const [[one], [other]] = [hardware.toSorted(byAge), than.toSorted(byAge)];
-  return other !== undefined && (one === undefined || byAge(one, other) < 0);
+/**
+ * Returns whether the oldest version in `hardware` is older than the oldest one in `otherHardware`; true without
+ * `otherHardware`. An empty list is older than any version, because vendors add hardware versions later.
+ */
+function isOlderThan(hardware: readonly string[], otherHardware: readonly string[] | undefined): boolean {
+  if (otherHardware === undefined) return true;
+  const [oldest] = hardware.toSorted(compareHardwareAge);
+  const [oldestOther] = otherHardware.toSorted(compareHardwareAge);
+  return oldestOther !== undefined && (oldest === undefined || compareHardwareAge(oldest, oldestOther) < 0);
 }

@@ -1,32 +1,53 @@
 import { DomainError } from '../../kernel/errors';
-import { chirpStackProfiles } from './chirpStackProfiles';
-import { lorawanDevices } from './lorawanDevices';
+import { openChirpStackProfiles } from './chirpStackProfiles';
+import { openLorawanDevices } from './lorawanDevices';
 import type { ProfileRepository } from './readVendor';
-import { SafeFolder } from './safeFolder';
-import { MOST_OF_VENDOR } from './vendorRoom';
+import { SandboxedDirectory } from './sandboxedDirectory';
+import { MAX_PER_VENDOR } from './importQuota';
 
-/** Recognises which of the two public repositories a folder holds. Of each vendor no more than `most` is taken. Throws `not_a_profile_repository`. */
-export function openRepository(folder: string, most = MOST_OF_VENDOR): ProfileRepository {
-  const door = openFolder(folder);
-  const isLorawanDevices = door.has('vendor/index.yaml', 'file');
-  const isChirpStack = door.has('vendors', 'folder');
-  const both = { file: 'vendors', reason: 'is not imported, for vendor/index.yaml is there too; give each repository a folder of its own' };
-  if (isLorawanDevices) return lorawanDevices(door, 'vendor', isChirpStack ? [both] : [], most);
-  if (isChirpStack) return chirpStackProfiles(door, 'vendors', [], most);
-  // The folder of the vendors itself was given.
-  if (door.name === 'vendor' && door.has('index.yaml', 'file')) return lorawanDevices(door, '.', [], most);
-  if (door.name === 'vendors' && door.has('.', 'folder')) return chirpStackProfiles(door, '.', [], most);
-  throw notARepository(`${folder} holds neither vendor/index.yaml (lorawan-devices) nor vendors/ (chirpstack-device-profiles)`);
+/**
+ * Detects which of the two public repositories a folder contains and opens it. `maxPerVendor`: the limits of what is
+ * later imported of each vendor. Throws `not_a_profile_repository`.
+ */
+export function openRepository(folder: string, maxPerVendor = MAX_PER_VENDOR): ProfileRepository {
+  const directory = openFolder(folder);
+  const isLorawanDevices = directory.has('vendor/index.yaml', 'file');
+  const isChirpStack = directory.has('vendors', 'folder');
+  const bothWarning = {
+    file: 'vendors',
+    reason:
+      'is not imported, because the folder also contains vendor/index.yaml; use a separate folder for each repository',
+  };
+  if (isLorawanDevices) return openLorawanDevices(directory, 'vendor', isChirpStack ? [bothWarning] : [], maxPerVendor);
+  if (isChirpStack) return openChirpStackProfiles(directory, 'vendors', [], maxPerVendor);
+  // The passed folder is itself `vendor` or `vendors`.
+  if (directory.name === 'vendor' && directory.has('index.yaml', 'file'))
+    return openLorawanDevices(directory, '.', [], maxPerVendor);
+  if (directory.name === 'vendors' && directory.has('.', 'folder'))
+    return openChirpStackProfiles(directory, '.', [], maxPerVendor);
+  throw notARepository(
+    `${folder} contains neither vendor/index.yaml (lorawan-devices) nor vendors/ (chirpstack-device-profiles)`,
+  );
 }
 
-function openFolder(folder: string): SafeFolder {
+/** Opens the folder. Throws `not_a_profile_repository` if it cannot be opened. */
+function openFolder(folder: string): SandboxedDirectory {
   try {
-    return new SafeFolder(folder);
+    return new SandboxedDirectory(folder);
   } catch (error) {
-    throw notARepository(`${folder} cannot be opened (${(error as NodeJS.ErrnoException).code ?? String(error)})`, error);
+    throw notARepository(
+      `${folder} cannot be opened (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
+      error,
+    );
   }
 }
 
-function notARepository(what: string, cause?: unknown): DomainError {
-  return new DomainError('invalid_argument', 'not_a_profile_repository', `${what}; give the folder of a checkout of one of them`, { cause });
+/** Creates the error for a folder that cannot be imported. */
+function notARepository(message: string, cause?: unknown): DomainError {
+  return new DomainError(
+    'invalid_argument',
+    'not_a_profile_repository',
+    `${message}; specify the folder of a checkout of lorawan-devices or chirpstack-device-profiles`,
+    { cause },
+  );
 }

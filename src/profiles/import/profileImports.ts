@@ -1,33 +1,38 @@
 import { UnitOfWork, type Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { ProfileSource } from '../profile';
-import { raced } from '../raced';
+import { retryOnConflict } from '../retryOnConflict';
 import { ImportRepository } from './importRepository';
-import { brandIn, notRead, type NotRead } from './notRead';
+import { getBrand, classifySkipped, type SkippedEntries } from './skippedEntries';
 import type { ImportWarning, ProfileRepository, ReadVendor } from './readVendor';
-import { changesOf, isAnything, type VendorChanges } from './vendorChanges';
-import { rowsOf, type VendorRows } from './vendorRows';
+import { compareVendor, hasChanges, type VendorChanges } from './vendorChanges';
+import { getRows, type VendorRows } from './vendorRows';
 
-/** What an import of one vendor did. */
-export interface ImportedVendor extends NotRead {
+/** The result of the import of one vendor. */
+export interface ImportedVendor extends SkippedEntries {
   readonly models: number;
-  /** Profiles. */
+  /** The number of created profiles. */
   readonly created: number;
+  /** The number of changed profiles. */
   readonly changed: number;
+  /** The number of unchanged profiles. */
   readonly unchanged: number;
-  /** Codecs that were written, or removed because no profile names them any more. Also those of which only the examples are others: no profile shows that. */
+  /**
+   * The number of codecs that were written, or removed because no profile uses them any more. It includes codecs of
+   * which only the examples changed, which changes no profile.
+   */
   readonly changedCodecs: number;
-  /** Of what could not be stored: an id that another repository gave already. */
+  /** Warnings about profiles that could not be stored because another repository already uses their ids. */
   readonly warnings: readonly ImportWarning[];
 }
 
-/** What imports need. */
-export interface ProfileImportsOptions {
+/** Dependencies of ProfileImports. */
+interface ProfileImportsOptions {
   readonly database: Database;
   readonly clock: Clock;
 }
 
-/** Stores what was read, one transaction for each vendor; what did not change is not written. */
+/** Stores what was read, in one transaction per vendor. Unchanged records are not written. */
 export class ProfileImports {
   private readonly uow: UnitOfWork<ImportRepository>;
 
@@ -35,34 +40,71 @@ export class ProfileImports {
     this.uow = new UnitOfWork(options.database, (db) => new ImportRepository(db));
   }
 
-  /** Stores a vendor. A profile that is stored keeps its id; none is removed. `beforeChange` is waited for if there is anything to write, before that; what it throws ends the import. */
+  /**
+   * Stores a vendor. A stored profile keeps its id; no profile is removed. If there are changes, it awaits
+   * `beforeChange` before it writes them; an error that `beforeChange` throws aborts the import.
+   */
   async store(source: ProfileSource, vendor: ReadVendor, beforeChange?: () => Promise<void>): Promise<ImportedVendor> {
-    const rows = rowsOf(source, vendor);
-    // Looked at outside first: a transaction would keep the server's own writes waiting although nothing changed.
-    const seen = changesOf(rows, await this.uow.repos.read(source, vendor.id));
-    if (!isAnything(seen)) return imported(seen);
+    const rows = getRows(source, vendor);
+    // The first comparison is outside of a transaction: a transaction without changes would block other writes of the
+    // server.
+    const changes = compareVendor(rows, await this.uow.repos.read(source, vendor.id));
+    if (!hasChanges(changes)) return toImportedVendor(changes);
     await beforeChange?.();
-    return imported(await this.write(rows));
+    return toImportedVendor(await this.write(rows));
   }
 
-  /** The profiles of its source whose brands are none of a repository's vendors. */
-  async ofOtherBrands({ source, vendorIds, unread }: Pick<ProfileRepository, 'source' | 'vendorIds' | 'unread'>): Promise<NotRead> {
-    return notRead(await this.uow.repos.profilesBeside(source, vendorIds), unread, brandIn);
+  /**
+   * Finds the stored profiles of the source whose brands are not vendors of the repository: they are gone, or kept if
+   * their vendor could not be read.
+   */
+  async findProfilesOfOtherBrands({
+    source,
+    vendorIds,
+    incompleteVendors,
+  }: Pick<ProfileRepository, 'source' | 'vendorIds' | 'incompleteVendors'>): Promise<SkippedEntries> {
+    return classifySkipped(
+      await this.uow.repos.listProfilesOfOtherBrands(source, vendorIds),
+      incompleteVendors,
+      getBrand,
+    );
   }
 
-  /** Another import, or a removal, may be at the same brand: then what is stored is read anew. */
+  /**
+   * Writes the changes. Another import or a removal may change the same brand at the same time; the stored records are
+   * then read again.
+   */
   private async write(rows: VendorRows): Promise<VendorChanges> {
     const { database, clock } = this.options;
-    const once = async (repository: ImportRepository): Promise<VendorChanges> => {
-      const changes = changesOf(rows, await repository.readToWrite(rows.source, rows.brandId));
+    const writeChanges = async (repository: ImportRepository): Promise<VendorChanges> => {
+      const changes = compareVendor(rows, await repository.readForUpdate(rows.source, rows.brandId));
       await repository.write(changes, clock.now());
       return changes;
     };
-    return await raced(database, async () => await this.uow.transaction(once));
+    return await retryOnConflict(database, async () => await this.uow.transaction(writeChanges));
   }
 }
 
-function imported({ modelCount, profiles, codecs, unusedCodecs, unchanged, gone, kept, warnings }: VendorChanges): ImportedVendor {
+/** Counts the changes for the result of an import. */
+function toImportedVendor({
+  modelCount,
+  profiles,
+  codecs,
+  unusedCodecs,
+  unchanged,
+  gone,
+  kept,
+  warnings,
+}: VendorChanges): ImportedVendor {
   const changedCodecs = codecs.created.length + codecs.changed.length + unusedCodecs.length;
-  return { models: modelCount, created: profiles.created.length, changed: profiles.changed.length, unchanged, changedCodecs, gone, kept, warnings };
+  return {
+    models: modelCount,
+    created: profiles.created.length,
+    changed: profiles.changed.length,
+    unchanged,
+    changedCodecs,
+    gone,
+    kept,
+    warnings,
+  };
 }

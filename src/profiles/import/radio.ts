@@ -1,16 +1,17 @@
-import { shortened } from '../../kernel/shortened';
+import { truncateForDisplay } from '../../kernel/truncate';
 import type { RadioProfile } from '../profile';
-import { shortText, textOf } from './fields';
-import type { Outcome } from './outcome';
+import { formatShortText, formatText } from './fields';
+import type { Outcome } from '../../kernel/outcome';
 
-/** What a profile's file says, as it stands there; undefined: nothing. */
-export type RadioWords = { readonly [Field in keyof Omit<RadioProfile, 'region'>]: unknown };
+/** The fields of a profile file, unparsed; undefined if absent. */
+export type RawRadioFields = { readonly [Field in keyof Omit<RadioProfile, 'region'>]: unknown };
 
-/** How a device is set up, but for its region. */
+/** The radio settings of a profile without its region. */
 export type RadioSettings = Omit<RadioProfile, 'region'>;
 
 const MAC_VERSIONS = ['1.0.0', '1.0.1', '1.0.2', '1.0.3', '1.0.4', '1.1.0'];
 
+/** The revisions A and B under the names that the repositories use. */
 const REVISIONS: Readonly<Record<string, string>> = {
   A: 'A',
   'TS001-1.0': 'A',
@@ -27,69 +28,103 @@ const REVISIONS: Readonly<Record<string, string>> = {
   'RP001-1.1-REVB': 'B',
 };
 
-const LARGEST_INTEGER = 2 ** 31 - 1;
+const MAX_INTEGER = 2 ** 31 - 1;
 
-/** The settings that a file says, in our words; `note` is told what had to be assumed. Without a LoRaWAN version it is of no use. */
-export function radioSettings(words: RadioWords, note: (reason: string) => void): Outcome<RadioSettings> {
-  const macVersion = macVersionOf(words.macVersion);
+/**
+ * Normalizes the settings of a profile file. Calls `warn` for every value that had to be assumed. A file without a
+ * valid LoRaWAN version is an error.
+ */
+export function normalizeRadioSettings(fields: RawRadioFields, warn: (reason: string) => void): Outcome<RadioSettings> {
+  const macVersion = parseMacVersion(fields.macVersion);
   if ('problem' in macVersion) return macVersion;
-  const flag = (field: 'supportsClassB' | 'supportsClassC' | 'supportsOtaa' | 'flushQueueOnActivate', otherwise: boolean): boolean => flagOf(words[field], field, otherwise, note);
-  const count = (field: 'uplinkInterval' | 'deviceStatusReqInterval', least: number, otherwise: number): number => countOf(words[field], field, least, otherwise, note);
+  const readFlag = (
+    field: 'supportsClassB' | 'supportsClassC' | 'supportsOtaa' | 'flushQueueOnActivate',
+    fallback: boolean,
+  ): boolean => parseFlag(fields[field], field, fallback, warn);
+  const readCount = (field: 'uplinkInterval' | 'deviceStatusReqInterval', min: number, fallback: number): number =>
+    parseCount(fields[field], field, { min, fallback }, warn);
   return {
     value: {
       macVersion: macVersion.value,
-      regParamsRevision: revisionOf(words.regParamsRevision, note),
-      deviceStatusReqInterval: count('deviceStatusReqInterval', 0, 1),
-      uplinkInterval: count('uplinkInterval', 1, 3600),
-      flushQueueOnActivate: flag('flushQueueOnActivate', true),
-      supportsClassB: flag('supportsClassB', false),
-      supportsClassC: flag('supportsClassC', false),
-      supportsOtaa: flag('supportsOtaa', true),
+      regParamsRevision: parseRevision(fields.regParamsRevision, warn),
+      deviceStatusReqInterval: readCount('deviceStatusReqInterval', 0, 1),
+      uplinkInterval: readCount('uplinkInterval', 1, 3600),
+      flushQueueOnActivate: readFlag('flushQueueOnActivate', true),
+      supportsClassB: readFlag('supportsClassB', false),
+      supportsClassC: readFlag('supportsClassC', false),
+      supportsOtaa: readFlag('supportsOtaa', true),
     },
   };
 }
 
-/** `1.0` and `1.1` are spelled out; `LORAWAN_1_0_3` is 1.0.3. */
-function macVersionOf(value: unknown): Outcome<string> {
-  const text = textOf(value);
-  if (text === undefined) return { problem: `says no LoRaWAN version; give one of ${MAC_VERSIONS.join(', ')}` };
-  if (value === 1) return { problem: `has the LoRaWAN version as a number, which stands for no version; put it in quotes, and give one of ${MAC_VERSIONS.join(', ')}` };
+/** Normalizes a LoRaWAN version: `1.0` becomes 1.0.0, `1.1` becomes 1.1.0, `LORAWAN_1_0_3` becomes 1.0.3. */
+function parseMacVersion(value: unknown): Outcome<string> {
+  const text = formatText(value);
+  if (text === undefined) return { problem: `has no LoRaWAN version; use one of ${MAC_VERSIONS.join(', ')}` };
+  // A parser reads 1.0 without quotes as the number 1, which the message explains.
+  if (value === 1)
+    return {
+      problem: `has the LoRaWAN version as a number; put it in quotes and use one of ${MAC_VERSIONS.join(', ')}`,
+    };
   const numbers = /^(?:\D*[ _v])?(\d(?:[._]\d+){1,2})$/i.exec(text)?.[1]?.replaceAll('_', '.') ?? '';
   const version = /^\d\.\d+$/.test(numbers) ? `${numbers}.0` : numbers;
-  return MAC_VERSIONS.includes(version) ? { value: version } : { problem: `has the LoRaWAN version ${quoted(text)}, which is none; give one of ${MAC_VERSIONS.join(', ')}` };
+  return MAC_VERSIONS.includes(version)
+    ? { value: version }
+    : {
+        problem: `has the LoRaWAN version ${quoteForDisplay(text)}, which is not valid; use one of ${MAC_VERSIONS.join(', ')}`,
+      };
 }
 
-function revisionOf(value: unknown, note: (reason: string) => void): string {
-  const text = textOf(value);
+/** Normalizes the revision of the regional parameters, for example `RP002_1_0_3` to `RP002-1.0.3`. */
+function parseRevision(value: unknown, warn: (reason: string) => void): string {
+  const text = formatText(value);
   if (text === undefined) {
-    note('says no revision of the regional parameters; A is assumed');
+    warn('has no revision of the regional parameters; A is assumed');
     return 'A';
   }
   const folded = text.toUpperCase();
-  const known = REVISIONS[folded] ?? /^RP002[-_]1[._]0[._]\d$/.exec(folded)?.[0].replaceAll('_', '.').replace(/^RP002./, 'RP002-');
-  if (known === undefined) note(`has the revision of the regional parameters ${quoted(text)}, which is not known; it is kept as it is`);
-  return known ?? shortText(text, 64);
+  const known =
+    REVISIONS[folded] ??
+    /^RP002[-_]1[._]0[._]\d$/
+      .exec(folded)?.[0]
+      .replaceAll('_', '.')
+      .replace(/^RP002./, 'RP002-');
+  if (known === undefined)
+    warn(
+      `has the revision of the regional parameters ${quoteForDisplay(text)}, which is unknown; it is stored unchanged`,
+    );
+  return known ?? formatShortText(text, 64);
 }
 
-const FLAGS = new Map([...['true', 'yes', 'on'].map((word) => [word, true] as const), ...['false', 'no', 'off'].map((word) => [word, false] as const)]);
+const FLAGS = new Map([
+  ...['true', 'yes', 'on'].map((word) => [word, true] as const),
+  ...['false', 'no', 'off'].map((word) => [word, false] as const),
+]);
 
-function flagOf(value: unknown, field: string, otherwise: boolean, note: (reason: string) => void): boolean {
+/** Reads a boolean, also as `yes` or `off`. Without a valid value, returns `fallback`. */
+function parseFlag(value: unknown, field: string, fallback: boolean, warn: (reason: string) => void): boolean {
   if (value === undefined || value === null) {
-    // Nearly all devices join; one that says nothing of it is not taken for one that cannot.
-    if (field === 'supportsOtaa') note('does not say whether the device joins; OTAA is assumed');
-    return otherwise;
+    // Nearly all devices support OTAA, so it is the default.
+    if (field === 'supportsOtaa') warn('does not say whether the device supports OTAA; true is assumed');
+    return fallback;
   }
-  const flag = FLAGS.get((textOf(value) ?? '').toLowerCase());
-  if (flag === undefined) note(`says ${field} in another way than by true or false; ${otherwise} is assumed`);
-  return flag ?? otherwise;
+  const flag = FLAGS.get((formatText(value) ?? '').toLowerCase());
+  if (flag === undefined) warn(`has ${field} that is neither true nor false; ${fallback} is assumed`);
+  return flag ?? fallback;
 }
 
-function countOf(value: unknown, field: string, least: number, otherwise: number, note: (reason: string) => void): number {
-  if (value === undefined || value === null) return otherwise;
-  const number = Number(textOf(value) ?? Number.NaN);
-  if (Number.isInteger(number) && number >= least && number <= LARGEST_INTEGER) return number;
-  note(`has ${field} that is no whole number from ${least} to ${LARGEST_INTEGER}; ${otherwise} is assumed`);
-  return otherwise;
+/** Reads a whole number of at least `min`. Without a valid value, returns `fallback`. */
+function parseCount(
+  value: unknown,
+  field: string,
+  { min, fallback }: { readonly min: number; readonly fallback: number },
+  warn: (reason: string) => void,
+): number {
+  if (value === undefined || value === null) return fallback;
+  const number = Number(formatText(value) ?? Number.NaN);
+  if (Number.isInteger(number) && number >= min && number <= MAX_INTEGER) return number;
+  warn(`has ${field} that is not a whole number from ${min} to ${MAX_INTEGER}; ${fallback} is assumed`);
+  return fallback;
 }
 
-const quoted = (text: string): string => JSON.stringify(shortened(text, 64));
+const quoteForDisplay = (text: string): string => JSON.stringify(truncateForDisplay(text, 64));

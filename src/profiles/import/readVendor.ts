@@ -1,30 +1,30 @@
 import type { CodecExamples, CodecRuntime, CodecScripts, ProfileSource, RadioProfile } from '../profile';
 
-/** Characters of a name that are kept; the rest is cut off. */
-export const LONGEST_NAME = 200;
+/** The maximum number of characters in a name. Longer names are truncated. */
+export const MAX_NAME_LENGTH = 200;
 
-/** The same of a description. */
-export const LONGEST_DESCRIPTION = 4000;
+/** The maximum number of characters in a description. Longer descriptions are truncated. */
+export const MAX_DESCRIPTION_LENGTH = 4000;
 
-/** Something in a repository that could not be used, or not as it stands there. */
+/** Something in a repository that could not be used, or not unchanged. */
 export interface ImportWarning {
-  /** Seen from the repository's folder, with `/`. */
+  /** The path relative to the repository folder, with `/`. */
   readonly file: string;
-  /** What is wrong, and what that costs. */
+  /** What is wrong, and what is not imported because of it. */
   readonly reason: string;
 }
 
-/** A codec as it was read. */
+/** A codec of a repository. */
 export interface ReadCodec {
-  /** Unique in its vendor. */
+  /** Unique within its vendor. */
   readonly name: string;
   readonly scripts: CodecScripts;
   readonly examples: readonly CodecExamples[];
 }
 
-/** One firmware version and region of a model. */
+/** The profile of one firmware version and region of a model. */
 export interface ReadProfile extends RadioProfile {
-  /** As the vendor writes it. */
+  /** As the vendor writes it, plus a hardware suffix if the model has this version for older hardware too. */
   readonly firmwareVersion: string;
   readonly hardwareVersions: readonly string[];
   readonly payloadCodecRuntime: CodecRuntime;
@@ -32,49 +32,56 @@ export interface ReadProfile extends RadioProfile {
   readonly codec: string | undefined;
 }
 
-/** A device as it was read; at least one profile. */
+/** A device model of a repository, with at least one profile. */
 export interface ReadModel {
   readonly id: string;
   readonly name: string;
   readonly description: string;
-  /** What else it may be called, for example the repository's own identifier. */
+  /** Other names of the model, for example the identifier in the repository. */
   readonly otherNames: readonly string[];
-  /** No two of the same firmware version and region. */
+  /** At most one per firmware version and region. */
   readonly profiles: readonly ReadProfile[];
 }
 
-/** What is there and could not be read, or not all of it: nobody can say what else it has. */
-export interface Unread {
-  /** Anything at all may be missing. */
+/**
+ * Vendors or models that could not be read completely. Their stored profiles that were not found now do not count as
+ * gone.
+ */
+export interface IncompleteEntries {
+  /** Every vendor or model may be incomplete. */
   readonly all: boolean;
-  /** The ids of those of which something may be missing. */
+  /** The ids of those that may be incomplete. */
   readonly ids: readonly string[];
 }
 
-/** All of one vendor that can be used. */
+/** The usable contents of one vendor. */
 export interface ReadVendor {
   readonly id: string;
   readonly name: string;
   readonly otherNames: readonly string[];
   readonly models: readonly ReadModel[];
-  /** Those that its models name. */
+  /** The codecs that its models use. */
   readonly codecs: readonly ReadCodec[];
-  /** Of its models, by their ids. */
-  readonly unread: Unread;
+  readonly incompleteModels: IncompleteEntries;
   readonly warnings: readonly ImportWarning[];
 }
 
-/** A checkout that was recognised. Reads nothing outside its folder and runs nothing. */
+/** An open checkout. It reads nothing outside its folder and runs nothing. */
 export interface ProfileRepository {
   readonly source: ProfileSource;
   /** The ids of its vendors, in order. */
   readonly vendorIds: readonly string[];
-  /** Of its vendors, by their ids; those of `vendorIds` say it themselves. */
-  readonly unread: Unread;
-  /** What was wrong with the lists of vendors themselves. */
+  /**
+   * Vendors that could not be read at all. Which models of a read vendor are incomplete is in the result of readVendor.
+   */
+  readonly incompleteVendors: IncompleteEntries;
+  /** Warnings about the lists of vendors. */
   readonly warnings: readonly ImportWarning[];
-  /** The id of the vendor that is named by its id, or by its folder; undefined: there is none. */
+  /** Finds the id of the vendor with this id or folder name; undefined if there is none. */
   findVendor(name: string): string | undefined;
-  /** Reads one vendor, with turns for others in between. Never throws for what stands in the files: that is in the warnings. Throws the reason of `signal` once that is aborted. */
+  /**
+   * Reads one vendor and yields to the event loop in between. Errors in the files become warnings and are never thrown.
+   * Throws the reason of `signal` after it is aborted.
+   */
   readVendor(vendorId: string, signal?: AbortSignal): Promise<ReadVendor>;
 }

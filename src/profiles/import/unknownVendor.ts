@@ -1,6 +1,14 @@
 import type { ReadVendor } from './readVendor';
 
-/** What is answered for a vendor that the repository does not have. */
-export function unknownVendor(id: string, vendors: string): ReadVendor {
-  return { id, name: id, otherNames: [], models: [], codecs: [], unread: { all: false, ids: [] }, warnings: [{ file: vendors, reason: `has no vendor ${JSON.stringify(id)}` }] };
+/** Returns the result for a vendor that the repository does not have. `vendorsPath`: the folder of the vendors. */
+export function createUnknownVendor(id: string, vendorsPath: string): ReadVendor {
+  return {
+    id,
+    name: id,
+    otherNames: [],
+    models: [],
+    codecs: [],
+    incompleteModels: { all: false, ids: [] },
+    warnings: [{ file: vendorsPath, reason: `has no vendor ${JSON.stringify(id)}` }],
+  };
 }

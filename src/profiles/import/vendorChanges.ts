@@ -1,79 +1,118 @@
-import { modelIn, notRead, type NotRead } from './notRead';
+import { getModel, classifySkipped, type SkippedEntries } from './skippedEntries';
 import type { ImportWarning } from './readVendor';
-import type { CodecRow, ModelRow, ModelRows, ProfileRow, SpellingRow, VendorRows } from './vendorRows';
+import type { CodecRow, ModelRow, ModelRows, ProfileRow, AliasRow, VendorRows } from './vendorRows';
 
-/** What is stored of a brand: hashes by id. */
+/** The stored records of a brand, which is the vendor of an import. A hash shows whether a record changes. */
 export interface StoredBrand {
-  readonly models: ReadonlyMap<string, string>;
-  readonly codecs: ReadonlyMap<string, string>;
-  /** Profiles of the source that is imported. */
-  readonly profiles: ReadonlyMap<string, string>;
-  /** The ids of the codecs that those name, by their own. */
-  readonly codecOf: ReadonlyMap<string, string>;
-  /** Profiles that another source gave, each with that source. */
-  readonly others: ReadonlyMap<string, string>;
+  readonly hashByModel: ReadonlyMap<string, string>;
+  readonly hashByCodec: ReadonlyMap<string, string>;
+  /** Only of the profiles of the imported source. */
+  readonly hashByProfile: ReadonlyMap<string, string>;
+  /** The codec ids of these profiles, by profile id. */
+  readonly codecIdByProfile: ReadonlyMap<string, string>;
+  /** The source of each profile that was imported from another source, by profile id. */
+  readonly otherSourceByProfile: ReadonlyMap<string, string>;
 }
 
-/** Rows that are not there yet, and rows that are there with another hash; each in the order of their ids, so that two imports at once wait for each other and not each for the other. */
+/**
+ * New rows, and existing rows with another hash. Both are sorted by id, so that concurrent imports lock rows in the
+ * same order and cannot deadlock.
+ */
 export interface Changes<Row> {
   readonly created: readonly Row[];
   readonly changed: readonly Row[];
 }
 
-/** What has to be written for a vendor, and what there is to say of it. */
-export interface VendorChanges extends NotRead {
+/** The changes to write for a vendor, with counts and warnings. */
+export interface VendorChanges extends SkippedEntries {
   readonly models: Changes<ModelRow>;
-  /** Of the models that are created or changed. */
-  readonly spellings: readonly SpellingRow[];
+  /** The search names of created or changed models. */
+  readonly aliases: readonly AliasRow[];
   readonly codecs: Changes<CodecRow>;
-  /** The ids of stored codecs that no profile names any more; they are removed. */
+  /** The ids of stored codecs that no profile uses any more; they are removed. */
   readonly unusedCodecs: readonly string[];
   readonly profiles: Changes<ProfileRow>;
+  /** The number of unchanged profiles. */
   readonly unchanged: number;
+  /** The number of models with at least one imported profile. */
   readonly modelCount: number;
   readonly warnings: readonly ImportWarning[];
 }
 
-/** Compares what was read with what is stored. */
-export function changesOf(rows: VendorRows, stored: StoredBrand): VendorChanges {
-  const models = rows.models.map((one) => withoutOthers(one, stored)).filter(({ profiles }) => profiles.length > 0);
-  const profiles = models.flatMap((one) => one.profiles);
-  const [used, read] = [new Set(profiles.map((profile) => profile.codec_id)), new Set(profiles.map(({ id }) => id))];
-  const left = [...stored.profiles.keys()].filter((id) => !read.has(id));
-  const inUse = new Set([...used, ...left.map((id) => stored.codecOf.get(id))]);
-  const modelChanges = compared(models.map(({ model }) => model), stored.models);
-  const profileChanges = compared(profiles, stored.profiles);
-  const written = new Set([...modelChanges.created, ...modelChanges.changed].map(({ id }) => id));
+/**
+ * Compares the rows of a vendor with the stored records of its brand. Stored profiles that the import did not read stay
+ * stored, and so do the codecs that they use.
+ */
+export function compareVendor(rows: VendorRows, stored: StoredBrand): VendorChanges {
+  const models = rows.models
+    .map((modelRows) => removeProfilesOfOtherSources(modelRows, stored))
+    .filter(({ profiles }) => profiles.length > 0);
+  const importedProfiles = models.flatMap((modelRows) => modelRows.profiles);
+  const importedProfileIds = new Set(importedProfiles.map(({ id }) => id));
+  const importedCodecIds = new Set(importedProfiles.map((profile) => profile.codec_id));
+  const unreadProfileIds = [...stored.hashByProfile.keys()].filter((id) => !importedProfileIds.has(id));
+  const usedCodecIds = new Set([...importedCodecIds, ...unreadProfileIds.map((id) => stored.codecIdByProfile.get(id))]);
+  const modelChanges = compareRows(
+    models.map(({ model }) => model),
+    stored.hashByModel,
+  );
+  const profileChanges = compareRows(importedProfiles, stored.hashByProfile);
+  const writtenModelIds = new Set([...modelChanges.created, ...modelChanges.changed].map(({ id }) => id));
   return {
     models: modelChanges,
-    spellings: models.filter(({ model }) => written.has(model.id)).flatMap(({ spellings }) => spellings),
-    codecs: compared(rows.codecs.filter(({ id }) => used.has(id)), stored.codecs),
-    unusedCodecs: [...stored.codecs.keys()].filter((id) => !inUse.has(id)),
+    aliases: models.filter(({ model }) => writtenModelIds.has(model.id)).flatMap(({ aliases }) => aliases),
+    codecs: compareRows(
+      rows.codecs.filter(({ id }) => importedCodecIds.has(id)),
+      stored.hashByCodec,
+    ),
+    unusedCodecs: [...stored.hashByCodec.keys()].filter((id) => !usedCodecIds.has(id)),
     profiles: profileChanges,
-    unchanged: profiles.length - profileChanges.created.length - profileChanges.changed.length,
-    ...notRead(left, rows.unread, modelIn),
+    unchanged: importedProfiles.length - profileChanges.created.length - profileChanges.changed.length,
+    ...classifySkipped(unreadProfileIds, rows.incompleteModels, getModel),
     modelCount: models.length,
-    warnings: rows.models.flatMap((one) => warningsOf(one, stored)),
+    warnings: rows.models.flatMap((modelRows) => listWarnings(modelRows, stored)),
   };
 }
 
-/** Whether there is anything to write. */
-export function isAnything({ models, codecs, unusedCodecs, profiles }: VendorChanges): boolean {
-  return unusedCodecs.length > 0 || [models, codecs, profiles].some(({ created, changed }) => created.length + changed.length > 0);
+/** Returns whether there is anything to write. */
+export function hasChanges({ models, codecs, unusedCodecs, profiles }: VendorChanges): boolean {
+  return (
+    unusedCodecs.length > 0 ||
+    [models, codecs, profiles].some(({ created, changed }) => created.length + changed.length > 0)
+  );
 }
 
-/** Whoever gave an id first keeps it: else two imports would change it to and fro. */
-function withoutOthers(rows: ModelRows, { others }: StoredBrand): ModelRows {
-  return { ...rows, profiles: rows.profiles.filter(({ id }) => !others.has(id)) };
+/**
+ * Removes profiles whose ids another source already uses. Otherwise, two imports would overwrite each other's profiles
+ * again and again.
+ */
+function removeProfilesOfOtherSources(rows: ModelRows, { otherSourceByProfile }: StoredBrand): ModelRows {
+  return { ...rows, profiles: rows.profiles.filter(({ id }) => !otherSourceByProfile.has(id)) };
 }
 
-function warningsOf({ model, profiles }: ModelRows, { others }: StoredBrand): ImportWarning[] {
-  const taken = profiles.flatMap(({ id }) => others.get(id) ?? []);
-  if (taken.length === 0) return [];
-  return [{ file: `${model.brand_id}/${model.model_id}`, reason: `${taken.length} of its ${profiles.length} profiles came from ${taken[0]} before and stay as they are; remove those first if these are wanted` }];
+/** Returns a warning if profiles of the model are not imported because another source has their ids. */
+function listWarnings({ model, profiles }: ModelRows, { otherSourceByProfile }: StoredBrand): ImportWarning[] {
+  const conflictingSources = profiles.flatMap(({ id }) => otherSourceByProfile.get(id) ?? []);
+  if (conflictingSources.length === 0) return [];
+  return [
+    {
+      file: `${model.brand_id}/${model.model_id}`,
+      reason: `${conflictingSources.length} of its ${profiles.length} profiles already exist from ${conflictingSources[0]} and are unchanged; remove those first to import these`,
+    },
+  ];
 }
 
-function compared<Row extends { readonly id: string; readonly hash: string }>(rows: readonly Row[], stored: ReadonlyMap<string, string>): Changes<Row> {
-  const sorted = rows.toSorted((one, other) => (one.id < other.id ? -1 : 1));
-  return { created: sorted.filter(({ id }) => !stored.has(id)), changed: sorted.filter(({ id, hash }) => stored.has(id) && stored.get(id) !== hash) };
+/**
+ * Returns the rows that are not stored, and those that are stored with another hash, each sorted by id. `hashById`: of
+ * the stored rows.
+ */
+function compareRows<Row extends { readonly id: string; readonly hash: string }>(
+  rows: readonly Row[],
+  hashById: ReadonlyMap<string, string>,
+): Changes<Row> {
+  const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  return {
+    created: sorted.filter(({ id }) => !hashById.has(id)),
+    changed: sorted.filter(({ id, hash }) => hashById.has(id) && hashById.get(id) !== hash),
+  };
 }

@@ -1,31 +1,34 @@
 import { UnitOfWork, type Database } from '../../database';
 import { DomainError } from '../../kernel/errors';
-import { raced } from '../raced';
+import { retryOnConflict } from '../retryOnConflict';
 import { RemovalRepository, type ProfileSelection, type Removed } from './removalRepository';
 
-/** A profile that stays, and how many devices use it. */
+/** A profile that was not removed, with the number of devices that use it. */
 export interface UsedProfile {
   readonly id: string;
   readonly devices: number;
 }
 
-/** What a removal did. */
-export interface RemovedProfiles extends Removed {
+/** The result of a removal. */
+interface RemovedProfiles extends Removed {
   readonly kept: readonly UsedProfile[];
 }
 
-/** What a removal needs. */
-export interface ProfileRemovalOptions {
+/** Dependencies of ProfileRemoval. */
+interface ProfileRemovalOptions {
   readonly database: Database;
-  /** How many devices use each of these profiles; those that none uses are left out. A hook of the room that keeps devices. */
+  /**
+   * Returns the number of devices that use each of these profiles; unused profiles are absent. A hook of the devices
+   * module.
+   */
   readonly uses: (profileIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
-/** Profiles of one transaction, each with its codec: the server's own writes wait as long as that takes. */
-const PROFILES_AT_ONCE = 50;
+/** The number of profiles per transaction, each with its codec. Other writes of the server wait for this long. */
+const PROFILE_BATCH_SIZE = 50;
 const NOTHING: Removed = { removed: 0, models: 0, codecs: 0 };
 
-/** Removes profiles, some at a time, so that a server beside it never waits long. */
+/** Removes profiles in batches, so that a running server never waits long. */
 export class ProfileRemoval {
   private readonly uow: UnitOfWork<RemovalRepository>;
 
@@ -34,55 +37,73 @@ export class ProfileRemoval {
   }
 
   /**
-   * Removes what is selected, with the models and codecs that only it had; what devices use stays. `beforeChange` is waited for before anything is removed. Throws `profile_not_found` for
-   * an id that is none, before anything else is done.
+   * Removes the selected profiles, and the models and codecs that no other profile uses. Profiles that devices use are
+   * kept. It awaits `beforeChange` before anything is removed. Throws `profile_not_found` for an unknown id before any
+   * change.
    */
   async remove(selection: ProfileSelection, beforeChange?: () => Promise<void>): Promise<RemovedProfiles> {
     if (selection.ids) await this.checkIds(selection.ids);
     const kept: UsedProfile[] = [];
-    let [removed, models, codecs] = [0, 0, 0];
-    for await (const ids of this.portions(selection)) {
-      const done = await this.removePortion(ids, beforeChange);
-      removed += done.removed;
-      models += done.models;
-      codecs += done.codecs;
-      kept.push(...done.kept);
+    let removed = 0;
+    let models = 0;
+    let codecs = 0;
+    for await (const ids of this.listBatches(selection)) {
+      const batch = await this.removeBatch(ids, beforeChange);
+      removed += batch.removed;
+      models += batch.models;
+      codecs += batch.codecs;
+      kept.push(...batch.kept);
     }
     return { removed, models, codecs, kept };
   }
 
-  private async *portions({ ids, brandId, source }: ProfileSelection): AsyncGenerator<readonly string[]> {
+  /** Yields the ids of the selected profiles in batches; reads each batch when the previous one was removed. */
+  private async *listBatches({ ids, brandId, source }: ProfileSelection): AsyncGenerator<readonly string[]> {
     if (ids) {
-      yield* sliced(ids);
+      yield* splitIntoBatches(ids);
       return;
     }
-    const next = async (after: string): Promise<string[]> => await this.uow.repos.select({ brandId, source }, after, PROFILES_AT_ONCE);
-    for (let found = await next(''); found.length > 0; found = await next(found.at(-1) ?? '')) yield found;
+    const listAfter = async (after: string): Promise<string[]> =>
+      await this.uow.repos.listIds({ brandId, source }, after, PROFILE_BATCH_SIZE);
+    // After the last id of the previous batch, because profiles that devices use are not removed.
+    for (let batch = await listAfter(''); batch.length > 0; batch = await listAfter(batch.at(-1) ?? '')) yield batch;
   }
 
+  /** Throws `profile_not_found` if one of the profiles does not exist. */
   private async checkIds(ids: readonly string[]): Promise<void> {
-    for (const some of sliced(ids)) {
-      const found = await this.uow.repos.existing(some);
-      const missing = some.find((id) => !found.has(id));
-      if (missing !== undefined) throw new DomainError('not_found', 'profile_not_found', `no profile ${JSON.stringify(missing)} was imported, and nothing was removed; \`plantroom profiles list\` shows those that are there`);
+    for (const batch of splitIntoBatches(ids)) {
+      const found = await this.uow.repos.findExisting(batch);
+      const missing = batch.find((id) => !found.has(id));
+      if (missing !== undefined)
+        throw new DomainError(
+          'not_found',
+          'profile_not_found',
+          `profile ${JSON.stringify(missing)} not found; nothing was removed. Run \`plantroom profiles list\` to see the imported profiles`,
+        );
     }
   }
 
-  /** A device may be given a profile meanwhile: the foreign key refuses, and it is looked at anew. */
-  private async removePortion(ids: readonly string[], beforeChange?: () => Promise<void>): Promise<RemovedProfiles> {
-    return await raced(this.options.database, async () => {
-      const uses = await this.options.uses(ids);
-      const kept = ids.flatMap((id) => (uses.has(id) ? [{ id, devices: uses.get(id) ?? 0 }] : []));
-      const free = ids.filter((id) => !uses.has(id));
-      if (free.length === 0) return { ...NOTHING, kept };
+  /**
+   * Removes the unused profiles of a batch. A profile may be assigned to a device after the check. The foreign key then
+   * rejects the removal, and the batch is checked again.
+   */
+  private async removeBatch(ids: readonly string[], beforeChange?: () => Promise<void>): Promise<RemovedProfiles> {
+    return await retryOnConflict(this.options.database, async () => {
+      const deviceCountByProfile = await this.options.uses(ids);
+      const kept = ids.flatMap((id) =>
+        deviceCountByProfile.has(id) ? [{ id, devices: deviceCountByProfile.get(id) ?? 0 }] : [],
+      );
+      const unused = ids.filter((id) => !deviceCountByProfile.has(id));
+      if (unused.length === 0) return { ...NOTHING, kept };
       await beforeChange?.();
-      return { ...(await this.uow.transaction(async (repository) => await repository.remove(free))), kept };
+      return { ...(await this.uow.transaction(async (repository) => await repository.remove(unused))), kept };
     });
   }
 }
 
-/** Each id once. */
-function* sliced(ids: readonly string[]): Generator<readonly string[]> {
-  const once = [...new Set(ids)];
-  for (let at = 0; at < once.length; at += PROFILES_AT_ONCE) yield once.slice(at, at + PROFILES_AT_ONCE);
+/** Splits ids into batches, without duplicates. */
+function* splitIntoBatches(ids: readonly string[]): Generator<readonly string[]> {
+  const uniqueIds = [...new Set(ids)];
+  for (let start = 0; start < uniqueIds.length; start += PROFILE_BATCH_SIZE)
+    yield uniqueIds.slice(start, start + PROFILE_BATCH_SIZE);
 }

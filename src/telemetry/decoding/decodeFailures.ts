@@ -1,34 +1,49 @@
 import type { UplinkMessage } from '../../connections';
 import type { Logger } from '../../kernel/logger';
-import { Tally } from '../../kernel/tally';
+import { Counter } from '../../kernel/counter';
 
 /** Why an uplink was not decoded. */
 export interface DecodeFailure {
-  /** One of CodecErrorCode, or a code of ours. */
+  /** A CodecErrorCode, or a code of this module. */
   readonly code: string;
-  /** What the script or we say of it; it may hold what the device sent. */
+  /** The message of the script or of the server; it may contain data of the device. */
   readonly message: string;
 }
 
-const MOST_DEVICES = 10_000;
+const MAX_DEVICES = 10_000;
 
-/** Tells the log of uplinks that were not decoded, of each device the first, the second, the fourth and so on: a decoder that fails does so with every uplink. */
+/**
+ * Counts and logs uplinks that were not decoded. Of each device, the 1st, 2nd, 4th, 8th and so on is logged, because a
+ * broken decoder fails with every uplink.
+ */
 export class DecodeFailures {
-  /** How often, by code. */
-  readonly counts = new Tally();
-  private readonly failures = new Map<string, number>();
+  /** The number of failures by code. */
+  readonly counts = new Counter();
+  private readonly countByDevice = new Map<string, number>();
 
   constructor(private readonly log: Logger) {}
 
-  /** One more. */
+  /** Counts one failure, and logs it if its number for the device is a power of two. */
   add({ organizationId, connectionId, clientDeviceId }: UplinkMessage, codecId: string, { code }: DecodeFailure): void {
     this.counts.add(code);
-    const device = `${connectionId} ${clientDeviceId}`;
-    const failures = (this.failures.get(device) ?? 0) + 1;
-    this.failures.delete(device); // it becomes the youngest
-    this.failures.set(device, failures);
-    const [oldest] = this.failures.keys();
-    if (this.failures.size > MOST_DEVICES && oldest !== undefined) this.failures.delete(oldest);
-    if (Number.isInteger(Math.log2(failures))) this.log.warn({ organization_id: organizationId, connection_id: connectionId, client_device_id: clientDeviceId, codec_id: codecId, code, failures }, 'telemetry.decode_failed');
+    const deviceKey = `${connectionId} ${clientDeviceId}`;
+    const failures = (this.countByDevice.get(deviceKey) ?? 0) + 1;
+    // Moves the device to the end of the map, so that the least recent one is first.
+    this.countByDevice.delete(deviceKey);
+    this.countByDevice.set(deviceKey, failures);
+    const [oldestKey] = this.countByDevice.keys();
+    if (this.countByDevice.size > MAX_DEVICES && oldestKey !== undefined) this.countByDevice.delete(oldestKey);
+    if (Number.isInteger(Math.log2(failures)))
+      this.log.warn(
+        {
+          organization_id: organizationId,
+          connection_id: connectionId,
+          client_device_id: clientDeviceId,
+          codec_id: codecId,
+          code,
+          failures,
+        },
+        'telemetry.decode_failed',
+      );
   }
 }

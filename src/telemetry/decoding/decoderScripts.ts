@@ -1,64 +1,71 @@
-/** A decoder, as the bound device's profile names it. */
-export interface NamedDecoder {
+/** A decoder, as the profile of the bound device names it. */
+interface NamedDecoder {
   readonly codecId: string;
-  /** Another one once the codec was changed. */
+  /** The hash of the script; it changes with the codec. */
   readonly hash: string;
 }
 
-interface Kept {
+interface CachedScript {
   readonly hash: string;
   readonly script: Promise<string | undefined>;
-  /** Characters; 0 until it is read. */
+  /** In characters; 0 until the script is loaded. */
   size: number;
 }
 
-const MOST_CHARACTERS = 16 * 1024 * 1024;
+const MAX_CHARACTERS = 16 * 1024 * 1024;
 
-/** The scripts of decoders that were lately used, so that not every uplink reads one of up to 256 KiB from the database. */
+/** Caches recently used decoder scripts, so that not every uplink reads up to 256 KiB from the database. */
 export class DecoderScripts {
-  // The order of a Map is that of the use: the least recent first.
-  private readonly kept = new Map<string, Kept>();
-  private size = 0;
+  // Ordered by use: the least recently used script is first.
+  private readonly cache = new Map<string, CachedScript>();
+  private totalSize = 0;
 
   constructor(
-    private readonly read: (codecId: string) => Promise<string | undefined>,
-    private readonly mostCharacters = MOST_CHARACTERS,
+    private readonly load: (codecId: string) => Promise<string | undefined>,
+    private readonly maxCharacters = MAX_CHARACTERS,
   ) {}
 
-  /** The script; undefined: the codec has none for uplinks, or is gone. */
+  /**
+   * Returns the script; undefined if the codec has no decoder or was deleted. Concurrent calls share one load; a failed
+   * load is not cached.
+   */
   async find({ codecId, hash }: NamedDecoder): Promise<string | undefined> {
-    const known = this.kept.get(codecId);
-    const kept = known?.hash === hash ? known : { hash, script: this.read(codecId), size: 0 };
-    if (known) this.drop(codecId, known);
-    this.keep(codecId, kept);
+    const existing = this.cache.get(codecId);
+    const cached = existing?.hash === hash ? existing : { hash, script: this.load(codecId), size: 0 };
+    if (existing) this.remove(codecId, existing); // added again below, as the most recently used one
+    this.add(codecId, cached);
     try {
-      const script = await kept.script;
-      if (kept.size === 0) this.measure(codecId, kept, script ?? '');
+      const script = await cached.script;
+      const isFirstToLoad = cached.size === 0;
+      if (isFirstToLoad) this.setSize(codecId, cached, script ?? '');
       return script;
     } catch (error) {
-      this.drop(codecId, kept);
+      this.remove(codecId, cached);
       throw error;
     }
   }
 
-  private measure(codecId: string, kept: Kept, script: string): void {
-    if (this.kept.get(codecId) !== kept) return; // it was replaced while it was read
-    kept.size = script.length + 1;
-    this.size += kept.size;
-    for (const [id, oldest] of this.kept) {
-      if (this.size <= this.mostCharacters) return;
-      this.drop(id, oldest);
+  /** Counts the size of a script once it is loaded, and evicts the least recently used scripts beyond the limit. */
+  private setSize(codecId: string, cached: CachedScript, script: string): void {
+    if (this.cache.get(codecId) !== cached) return; // another version replaced the entry while this one was loaded
+    cached.size = script.length + 1; // size 0 means not loaded yet, even for an empty script
+    this.totalSize += cached.size;
+    for (const [id, oldest] of this.cache) {
+      if (this.totalSize <= this.maxCharacters) return;
+      this.remove(id, oldest);
     }
   }
 
-  private keep(codecId: string, kept: Kept): void {
-    this.kept.set(codecId, kept);
-    this.size += kept.size;
+  /** Adds an entry as the most recently used one. */
+  private add(codecId: string, cached: CachedScript): void {
+    this.cache.set(codecId, cached);
+    this.totalSize += cached.size;
   }
 
-  private drop(codecId: string, kept: Kept): void {
-    if (this.kept.get(codecId) !== kept) return;
-    this.kept.delete(codecId);
-    this.size -= kept.size;
+  /** Removes an entry from the cache, unless another one has replaced it. */
+  private remove(codecId: string, cached: CachedScript): void {
+    if (this.cache.get(codecId) !== cached) return;
+    this.cache.delete(codecId);
+    this.totalSize -= cached.size;
   }
 }

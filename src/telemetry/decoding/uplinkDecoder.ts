@@ -4,75 +4,90 @@ import type { Database } from '../../database';
 import { UplinkRepository, type DeviceDecoder } from '../../devices';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
-import { type JsonObject, jsonProblem } from '../../kernel/jsonValue';
+import { type JsonObject, findJsonProblem } from '../../kernel/jsonValue';
 import type { Logger } from '../../kernel/logger';
-import { cut } from '../../kernel/shortened';
-import type { Tally } from '../../kernel/tally';
+import { truncate } from '../../kernel/truncate';
+import type { Counter } from '../../kernel/counter';
 import { CodecRepository } from '../../profiles';
 import { SeenUplinkRepository } from '../uplinks/seenUplinkRepository';
 import { DecodeFailures, type DecodeFailure } from './decodeFailures';
-import { DecodeGate } from './decodeGate';
+import { ConcurrencyLimiter } from './concurrencyLimiter';
 import { DecoderScripts } from './decoderScripts';
-import { Overruns, type DecoderRun } from './overruns';
-import { PatientSandbox } from './patientSandbox';
+import { OverrunTracker, type DecoderRun } from './overrunTracker';
+import { RetryingSandbox } from './retryingSandbox';
 
-/** What decoding needs. */
-export interface UplinkDecoderOptions {
+/** Dependencies of UplinkDecoder. */
+interface UplinkDecoderOptions {
   readonly database: Database;
   readonly sandbox: Pick<Sandbox, 'decode'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** How long to wait before another attempt where the sandbox could not run a decoder, milliseconds; 100 unless given. */
+  /** The retry interval while the sandbox cannot run a decoder, milliseconds; default 100. */
   readonly retryMs?: number;
 }
 
-/** What is stored beside what came: the data of a decoder, why there is none, or nothing. */
-export type Decoded = { readonly object: JsonObject } | { readonly decodeError: string } | Readonly<Record<string, never>>;
+/** Fields that are added to the received payload: the decoded data, or the decode error; none if nothing is decoded. */
+export type Decoded =
+  { readonly object: JsonObject } | { readonly decodeError: string } | Readonly<Record<string, never>>;
 
-/** One uplink on its way through a decoder. */
+/** One uplink to decode, with the inputs of its decoder. */
 interface Job extends DecoderRun {
   readonly message: UplinkMessage;
+  /** The limiter and the sandbox let owners take turns, so that one of them cannot block the others. */
   readonly owner: string;
   readonly script: string;
   readonly bytes: Uint8Array;
   readonly variables: Readonly<Record<string, string>>;
 }
 
-type Attempt = { readonly object: JsonObject } | { readonly failure: DecodeFailure; readonly isWorthAnother: boolean } | 'stored';
+/** The outcome for an uplink. `already_stored`: it was stored in the meantime, so that it need not be decoded. */
+type Outcome =
+  | { readonly kind: 'decoded'; readonly object: JsonObject }
+  | { readonly kind: 'failed'; readonly failure: DecodeFailure }
+  | { readonly kind: 'already_stored' };
 
-// Few of one decoder at once: if it hangs, no more than these wait for it. All together they are far from what the sandbox takes.
-const LIMITS = { each: 4, all: 64 } as const;
-const TRIES = 3;
+/** A run that was stopped because the machine was too busy, not because of the script (`isServerFault`). */
+interface Interruption {
+  readonly kind: 'interrupted';
+  readonly result: DecodeResult;
+}
+
+// A decoder that hangs can only block 4 uplinks. The total stays far below the queue limit of the sandbox.
+const LIMITS = { perKey: 4, total: 64 } as const;
+const MAX_ATTEMPTS = 3;
 const RETRY_MS = 100;
-const LONGEST_ERROR = 500;
-const UNDER = 'object';
+const MAX_ERROR_LENGTH = 500;
+/** The field of the stored payload that contains the decoded data. */
+const RESULT_FIELD = 'object';
 
-/** Decodes what came as bytes with the decoder of the device's profile. */
+/** Decodes the bytes of uplinks with the decoder of the device's profile. */
 export class UplinkDecoder {
   private readonly devices: UplinkRepository;
-  private readonly seen: SeenUplinkRepository;
+  private readonly seenUplinks: SeenUplinkRepository;
   private readonly scripts: DecoderScripts;
-  private readonly sandbox: PatientSandbox;
-  private readonly gate = new DecodeGate(LIMITS);
-  private readonly overruns: Overruns;
+  private readonly sandbox: RetryingSandbox;
+  private readonly limiter = new ConcurrencyLimiter(LIMITS);
+  private readonly overruns: OverrunTracker;
   private readonly failures: DecodeFailures;
 
   constructor(private readonly options: UplinkDecoderOptions) {
     const { db } = options.database;
     const codecs = new CodecRepository(db);
     this.devices = new UplinkRepository(db);
-    this.seen = new SeenUplinkRepository(db);
-    this.sandbox = new PatientSandbox({ retryMs: RETRY_MS, ...options });
+    this.seenUplinks = new SeenUplinkRepository(db);
+    this.sandbox = new RetryingSandbox({ retryMs: RETRY_MS, ...options });
     this.scripts = new DecoderScripts(async (codecId) => (await codecs.findScript(codecId, 'decoder'))?.text);
-    this.overruns = new Overruns(options.clock);
+    this.overruns = new OverrunTracker(options.clock);
     this.failures = new DecodeFailures(options.log);
   }
 
   /**
-   * What the decoder makes of an uplink, if it came as bytes, its device has a profile with a decoder, and it is not stored already. May take
-   * seconds, so call it outside of transactions. Throws `database_unavailable`, and `shutting_down` when the server stops: then it may be handed in again.
+   * Decodes an uplink. Returns no fields if it has no bytes, if the device has no profile with a decoder, or if the
+   * uplink is already stored. May take seconds, so call it outside of transactions. Throws `database_unavailable`, and
+   * `shutting_down` when the server shuts down; the caller may decode the uplink again after the restart.
    */
   async decode(message: UplinkMessage): Promise<Decoded> {
+    // A JSON payload may come with the raw bytes of the device (`encoded`).
     const bytes = message.payload.kind === 'bytes' ? message.payload.bytes : message.encoded;
     if (bytes === undefined || bytes.length === 0) return {};
     const { organizationId, connectionId, clientDeviceId } = message;
@@ -80,82 +95,137 @@ export class UplinkDecoder {
     if (!decoder) return {};
     const script = await this.scripts.find(decoder);
     if (script === undefined) return {};
-    const attempt = await this.insist(this.jobOf(message, decoder, script, bytes));
-    if (attempt === 'stored') return {};
-    if ('object' in attempt) return attempt;
-    this.failures.add(message, decoder.codecId, attempt.failure);
-    return { decodeError: cut(`${attempt.failure.code}: ${attempt.failure.message}`, LONGEST_ERROR) };
+    const outcome = await this.runWithRetries(this.toJob(message, decoder, script, bytes));
+    if (outcome.kind === 'already_stored') return {};
+    if (outcome.kind === 'decoded') return { [RESULT_FIELD]: outcome.object };
+    this.failures.add(message, decoder.codecId, outcome.failure);
+    return { decodeError: truncate(`${outcome.failure.code}: ${outcome.failure.message}`, MAX_ERROR_LENGTH) };
   }
 
-  /** The server stops: what would have to wait for room or for another attempt is refused with `shutting_down`. */
+  /**
+   * Called when the server shuts down: uplinks that wait for the sandbox or for another attempt fail with
+   * `shutting_down`.
+   */
   stop(): void {
     this.sandbox.stop();
   }
 
-  /** How often an uplink was not decoded, by the code of why. */
-  get failureCounts(): Pick<Tally, 'entries'> {
+  /** The number of uplinks that were not decoded, by error code. */
+  get failureCounts(): Pick<Counter, 'entries'> {
     return this.failures.counts;
   }
 
-  private jobOf(message: UplinkMessage, { codecId, hash, variables }: DeviceDecoder, script: string, bytes: Uint8Array): Job {
+  /** Collects the inputs of the decoder, and the keys by which its runs are limited. */
+  private toJob(
+    message: UplinkMessage,
+    { codecId, hash, variables }: DeviceDecoder,
+    script: string,
+    bytes: Uint8Array,
+  ): Job {
     const { organizationId, connectionId, clientDeviceId, identity } = message;
-    const run = { decoder: `${organizationId} ${codecId} ${hash}`, device: `${connectionId} ${clientDeviceId}`, ...nameOf(identity) };
+    const run = {
+      decoder: `${organizationId} ${codecId} ${hash}`,
+      device: `${connectionId} ${clientDeviceId}`,
+      ...getUplinkKey(identity),
+    };
     const owner = `uplinks ${organizationId} ${codecId}`;
-    // The sandbox gives one thread to an owner that lost one: others with this decoder must not have to wait for it.
-    return { ...run, message, owner: this.overruns.isSuspect(run) ? `${owner} ${run.device}` : owner, script, bytes, variables };
+    // When a script of an owner has cost the sandbox a worker, the sandbox gives that owner only one worker. So a
+    // device whose last run was an overrun becomes a separate owner, and other devices with this decoder do not wait
+    // for it.
+    return {
+      ...run,
+      message,
+      owner: this.overruns.isSuspect(run) ? `${owner} ${run.device}` : owner,
+      script,
+      bytes,
+      variables,
+    };
   }
 
-  private async insist(job: Job): Promise<Attempt> {
-    let spentMs = 0;
-    for (let tries = 1; ; tries += 1) {
-      const attempt = await this.gate.pass(job.owner, async () => await this.attempt(job, tries === TRIES, (ms) => (spentMs += ms)));
-      if (attempt === 'stored' || 'object' in attempt || !attempt.isWorthAnother) return attempt;
-      await this.sandbox.pause((this.options.retryMs ?? RETRY_MS) * tries);
+  /**
+   * Runs the decoder, and again after a pause if the run was interrupted because the machine was too busy. If the last
+   * of MAX_ATTEMPTS runs is interrupted too, its result counts, and the time of all runs is an overrun of the decoder.
+   */
+  private async runWithRetries(job: Job): Promise<Outcome> {
+    let interruptedMs = 0;
+    for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const outcome = await this.limiter.run(job.owner, async () => await this.runOnce(job, interruptedMs));
+      if (outcome.kind !== 'interrupted') return outcome;
+      interruptedMs += outcome.result.executionTimeMs;
+      await this.sandbox.pause((this.options.retryMs ?? RETRY_MS) * attempt);
     }
+    return await this.limiter.run(job.owner, async () => {
+      const outcome = await this.runOnce(job, interruptedMs);
+      if (outcome.kind !== 'interrupted') return outcome;
+      this.overruns.addOverrun(job, interruptedMs + outcome.result.executionTimeMs);
+      return toOutcome(outcome.result);
+    });
   }
 
-  /** `spent` is told what this attempt took, and says what all did. */
-  private async attempt(job: Job, isLast: boolean, spent: (ms: number) => number): Promise<Attempt> {
-    const restMs = this.overruns.restMs(job);
-    if (restMs > 0) return failed('decoder_rests', `the decoder took too long or too much memory too often; it is tried again in ${Math.ceil(restMs / 1000)} s`);
-    // Here, when its turn has come: the same one may have been stored since.
-    if (await this.seen.isStored(job.message.connectionId, job.message.identity)) return 'stored';
-    const result = await this.run(job);
-    if (result instanceof DomainError) return failed(result.reason, result.message);
-    const spentMs = spent(result.executionTimeMs);
-    if (result.blameless && !isLast) return failed('timeout', 'the machine was too busy', true);
-    if (result.blameless || isOverrun(result.error)) this.overruns.overran(job, spentMs);
-    else this.overruns.ended(job);
-    return attemptOf(result);
+  /**
+   * Runs the decoder once, unless it is suspended or the uplink is stored meanwhile. Reports to the timeout tracker
+   * whether the run stayed within its limits. `interruptedMs`: the duration of earlier, interrupted runs, which is part
+   * of an overrun.
+   */
+  private async runOnce(job: Job, interruptedMs: number): Promise<Outcome | Interruption> {
+    const suspensionMs = this.overruns.getSuspensionMs(job);
+    if (suspensionMs > 0)
+      return createFailure(
+        'decoder_rests',
+        `the decoder exceeded its time or memory limit too often; it runs again in ${Math.ceil(suspensionMs / 1000)} s`,
+      );
+    // Checked now and not earlier: the same uplink may have been stored while this one was waiting.
+    if (await this.seenUplinks.isStored(job.message.connectionId, job.message.identity))
+      return { kind: 'already_stored' };
+    const result = await this.runInSandbox(job);
+    if (result instanceof DomainError) return createFailure(result.reason, result.message);
+    if (result.isServerFault) return { kind: 'interrupted', result };
+    if (result.error?.code === 'timeout' || result.error?.code === 'out_of_memory')
+      this.overruns.addOverrun(job, interruptedMs + result.executionTimeMs);
+    else this.overruns.addSuccess(job);
+    return toOutcome(result);
   }
 
-  private async run({ owner, script, bytes, message, variables }: Job): Promise<DecodeResult | DomainError> {
-    return await this.sandbox.decode({ owner, script, direction: 'uplink', bytes, fPort: message.fPort, recvTime: Math.floor(message.receivedAt), variables });
+  /** Runs the decoder in the sandbox; returns the error if the sandbox stayed unavailable. */
+  private async runInSandbox({ owner, script, bytes, message, variables }: Job): Promise<DecodeResult | DomainError> {
+    return await this.sandbox.decode({
+      owner,
+      script,
+      direction: 'uplink',
+      bytes,
+      fPort: message.fPort,
+      recvTime: Math.floor(message.receivedAt),
+      variables,
+    });
   }
 }
 
-/** A delivery is a new one unless it is marked as a repetition; its transport uses slots again, and devices send the same again. */
-function nameOf(identity: UplinkIdentity): Pick<DecoderRun, 'uplink' | 'isRepetition'> {
-  if (identity.kind === 'id') return { uplink: identity.uplinkId, isRepetition: true };
-  if (identity.kind === 'delivery') return { uplink: `${identity.slot} ${identity.digest}`, isRepetition: identity.isRepetition };
-  return { uplink: '', isRepetition: false };
+/**
+ * Returns the key of an uplink for the overrun tracker. A delivery without an id is known by its slot (the packet
+ * identifier of MQTT) and the digest of its content. It is only a repetition if it is marked as one, because transports
+ * reuse their slots and devices send the same data again.
+ */
+function getUplinkKey(identity: UplinkIdentity): Pick<DecoderRun, 'uplink' | 'mayBeRepetition'> {
+  if (identity.kind === 'id') return { uplink: identity.uplinkId, mayBeRepetition: true };
+  if (identity.kind === 'delivery')
+    return { uplink: `${identity.slot} ${identity.digest}`, mayBeRepetition: identity.isRepetition };
+  return { uplink: '', mayBeRepetition: false };
 }
 
-function attemptOf({ data, error }: DecodeResult): Attempt {
-  if (data === undefined) return failed(error?.code ?? 'bad_output', textOf(error));
-  const problem = jsonProblem({ [UNDER]: data });
-  return problem === undefined ? { [UNDER]: data } : failed('bad_output', `what the decoder returned ${problem}`);
+/** Converts the result of a decoder. A result that cannot be stored as JSON is a failure. */
+function toOutcome({ data, error }: DecodeResult): Outcome {
+  if (data === undefined) return createFailure(error?.code ?? 'bad_output', formatError(error));
+  const problem = findJsonProblem({ [RESULT_FIELD]: data });
+  return problem === undefined
+    ? { kind: 'decoded', object: data }
+    : createFailure('bad_output', `the result of the decoder ${problem}`);
 }
 
-function failed(code: string, message: string, isWorthAnother = false): Attempt {
-  return { failure: { code, message }, isWorthAnother };
+function createFailure(code: string, message: string): Outcome {
+  return { kind: 'failed', failure: { code, message } };
 }
 
-function isOverrun(error: CodecError | undefined): boolean {
-  return error?.code === 'timeout' || error?.code === 'out_of_memory';
-}
-
-function textOf(error: CodecError | undefined): string {
+function formatError(error: CodecError | undefined): string {
   const { message = 'the decoder returned nothing', lineNumber } = error ?? {};
   return lineNumber === undefined ? message : `${message} (line ${lineNumber})`;
 }

@@ -1,17 +1,24 @@
 import type { DigitalDeviceServiceServer } from '../../gen/digitaldevice/v2/digital_device_service';
-import type { HandlersOf } from '../../rpc/handlers';
+import type { HandlersOf } from '../../api/pipeline/handlers';
 import type { ConnectorKeyService } from './connectorKeyService';
 
-/** What this room answers of DigitalDeviceService. */
-export type ConnectorKeyHandlers = Pick<HandlersOf<DigitalDeviceServiceServer>, 'getConnectorKeys'>;
+/** The methods of DigitalDeviceService that this module implements. */
+type ConnectorKeyHandlers = Pick<HandlersOf<DigitalDeviceServiceServer>, 'getConnectorKeys'>;
 
-/** The paths last seen of a physical device. */
+/** Handlers for connector keys: the source paths that a physical device has sent. */
 export function connectorKeyHandlers(keys: ConnectorKeyService): ConnectorKeyHandlers {
   return {
     getConnectorKeys: async (request, context) => {
       const source = { connectionId: request.connectionId, clientDeviceId: request.clientDeviceId };
-      const found = await keys.list(context.organizationId, request.id, source, context.principal.reach?.devices);
-      return { connectorKeys: found.map(({ name, sampledAt, value }) => ({ name, timestamp: sampledAt, value: { value } })) };
+      const found = await keys.list(
+        context.organizationId,
+        request.id,
+        source,
+        context.principal.resourceScope?.devices,
+      );
+      return {
+        connectorKeys: found.map(({ name, sampledAt, value }) => ({ name, timestamp: sampledAt, value: { value } })),
+      };
     },
   };
 }

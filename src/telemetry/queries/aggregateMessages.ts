@@ -9,9 +9,9 @@ import {
 import type { Violation } from '../../kernel/errors';
 import { toTimestamp } from '../../kernel/timestamps';
 import type { AggregatePage, AggregateQuery } from './aggregates';
-import { type BucketLength, bucketProblem, type BucketUnit, isTimeZone } from './buckets';
+import { type BucketLength, getBucketProblem, type BucketUnit, isTimeZone } from './buckets';
 import type { AggregateFill, AggregateFunction, Bucket } from './bucketValues';
-import { checkTimes, timeOf } from './readingMessages';
+import { checkTimes, getTime } from './readingMessages';
 
 const UNITS = new Map<WireUnit, BucketUnit>([
   [WireUnit.BUCKET_UNIT_SECOND, 'second'],
@@ -39,28 +39,36 @@ const FILLS = new Map<WireFill, AggregateFill>([
   [WireFill.AGGREGATE_FILL_LINEAR, 'linear'],
 ]);
 
-/** What is wrong with a request for aggregates as far as it alone tells, beyond the field rules. */
+/** Checks the rules of an aggregate request that the field rules do not cover. */
 export function checkAggregate(message: QueryAggregateRequest): Violation[] {
   const { bucket, timeZone, functions } = message;
   const violations = checkTimes(message);
-  const length = bucket && lengthOf(bucket);
-  const problem = length && bucketProblem(length);
+  const length = bucket && findLength(bucket);
+  const problem = length && getBucketProblem(length);
   if (problem) violations.push({ field: 'bucket', description: problem });
-  if (timeZone !== '' && !isTimeZone(timeZone)) violations.push({ field: 'timeZone', description: 'is no time zone; give an IANA name such as Europe/Rome, or nothing for UTC' });
-  for (const [at, name] of functions.entries()) {
-    if (name === WireFunction.AGGREGATE_FUNCTION_UNSPECIFIED) violations.push({ field: `functions[${at}]`, description: 'is unspecified; name a function, or leave out the list for all of them' });
+  if (timeZone !== '' && !isTimeZone(timeZone))
+    violations.push({
+      field: 'timeZone',
+      description: 'must be an IANA time zone such as Europe/Rome, or empty for UTC',
+    });
+  for (const [index, name] of functions.entries()) {
+    if (name === WireFunction.AGGREGATE_FUNCTION_UNSPECIFIED)
+      violations.push({
+        field: `functions[${index}]`,
+        description: 'is unspecified: name a function, or omit the list for all functions',
+      });
   }
   return violations;
 }
 
-/** What aggregates are asked for. Assumes a request without violations. */
+/** Converts a request without violations to a query. */
 export function aggregateFromMessage(message: QueryAggregateRequest): AggregateQuery {
   const { sensorIds, from, to, bucket, timeZone, functions, fill, pageToken } = message;
   return {
     sensorIds,
-    from: timeOf(from),
-    to: timeOf(to),
-    bucket: (bucket && lengthOf(bucket)) ?? { count: 1, unit: 'hour' },
+    from: getTime(from),
+    to: getTime(to),
+    bucket: (bucket && findLength(bucket)) ?? { count: 1, unit: 'hour' },
     timeZone: timeZone === '' ? 'UTC' : timeZone,
     functions: functions.flatMap((name) => FUNCTIONS.get(name) ?? []),
     fill: FILLS.get(fill) ?? 'none',
@@ -68,18 +76,32 @@ export function aggregateFromMessage(message: QueryAggregateRequest): AggregateQ
   };
 }
 
-/** The sensors of one page. */
+/** Converts the sensors of one page. */
 export function aggregatesToMessages({ sensors }: AggregatePage): SensorAggregate[] {
   return sensors.map(({ sensorId, buckets }) => ({ sensorId, buckets: buckets.map(bucketToMessage) }));
 }
 
-/** Undefined for what is not within the field rules. */
-function lengthOf({ count, unit }: { readonly count: number; readonly unit: WireUnit }): BucketLength | undefined {
+/** Returns the length of a bucket; undefined for a count or a unit that violates the field rules. */
+function findLength({ count, unit }: { readonly count: number; readonly unit: WireUnit }): BucketLength | undefined {
   const known = UNITS.get(unit);
   return known && count >= 1 ? { count, unit: known } : undefined;
 }
 
+/** Converts a bucket; functions that were not requested are absent. */
 function bucketToMessage({ start, end, values }: Bucket): BucketMessage {
   const { count, min, max, avg, sum, first, last, timeWeightedAverage, firstText, lastText } = values;
-  return { start: toTimestamp(start), end: toTimestamp(end), count, min, max, avg, sum, first, last, timeWeightedAverage, firstValue: firstText, lastValue: lastText };
+  return {
+    start: toTimestamp(start),
+    end: toTimestamp(end),
+    count,
+    min,
+    max,
+    avg,
+    sum,
+    first,
+    last,
+    timeWeightedAverage,
+    firstValue: firstText,
+    lastValue: lastText,
+  };
 }

@@ -1,19 +1,30 @@
-import { setImmediate as othersTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { Cursors } from '../../kernel/pages';
 import { HourQueryRepository } from '../readings/hourQueryRepository';
-import { type AskedSensor, ReadingQueryRepository, thinnedBefore } from '../readings/readingQueryRepository';
+import { type QueriedSensor, ReadingQueryRepository, getDownsampledBefore } from '../readings/readingQueryRepository';
 import type { StoredReading } from '../readings/storedReading';
-import { bucketEdges, type BucketLength, isWithinHours, MOST_BUCKETS } from './buckets';
-import { type AggregateFill, type AggregateFunction, type Bucket, type BucketValues, chosen, filledBuckets, sizeOfTexts, valuesOfHeld, valuesOfNumbers, valuesOfTexts } from './bucketValues';
+import { listBucketEdges, type BucketLength, canEndWithinHour, MAX_BUCKETS } from './buckets';
+import {
+  type AggregateFill,
+  type AggregateFunction,
+  type Bucket,
+  type BucketValues,
+  fillBuckets,
+  getNumberValues,
+  getPreviousValues,
+  getTextsSize,
+  getTextValues,
+  selectFunctions,
+} from './bucketValues';
 import { NumberSums } from './numberSums';
-import { MOST_TEXT, textSums, tooMuchText } from './textSums';
+import { MAX_TEXT_BYTES, summarizeTexts, textsTooLarge } from './textSums';
 
-// A page of several sensors ends with so many bytes of texts.
-const TEXT_OF_PAGE = 512 * 1024;
+// A page of several sensors ends when it has this many bytes of texts.
+const MAX_PAGE_TEXT_BYTES = 512 * 1024;
 
-/** What is asked for; times in Unix milliseconds, `from` before `to`. */
+/** An aggregate query. Times are Unix milliseconds; `from` is before `to`. */
 export interface AggregateQuery {
   readonly sensorIds: readonly string[];
   readonly from: number;
@@ -21,87 +32,122 @@ export interface AggregateQuery {
   readonly bucket: BucketLength;
   /** An IANA name. */
   readonly timeZone: string;
-  /** Empty: all that the type of the sensor has. */
+  /** Empty for all functions that the type of the sensor supports. */
   readonly functions: readonly AggregateFunction[];
   readonly fill: AggregateFill;
   readonly pageToken: string;
 }
 
-/** One page: whole sensors with their buckets. */
+/** One page. Each sensor has all its buckets. */
 export interface AggregatePage {
   readonly sensors: readonly { readonly sensorId: string; readonly buckets: readonly Bucket[] }[];
   readonly nextPageToken: string;
-  /** thinnedBefore of the sensors. */
-  readonly thinnedBefore: number | undefined;
+  /** See getDownsampledBefore. */
+  readonly downsampledBefore: number | undefined;
 }
 
-/** Sums up readings in buckets of time. */
+/** Aggregates readings in time buckets. */
 export class Aggregates {
   private readonly readings: ReadingQueryRepository;
   private readonly hours: HourQueryRepository;
 
-  constructor(private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly clock: Clock }) {
+  constructor(
+    private readonly options: { readonly database: Database; readonly cursors: Cursors; readonly clock: Clock },
+  ) {
     this.readings = new ReadingQueryRepository(options.database.db);
     this.hours = new HourQueryRepository(options.database.db);
   }
 
-  /** Throws `sensor_not_found`, and `validation_failed` for too many buckets or a foreign page token. */
+  /**
+   * Returns one page of aggregates: all buckets of some sensors, as many as fit into a response. Throws
+   * `sensor_not_found`, and `validation_failed` for too many buckets or a page token of another query.
+   */
   async query(organizationId: string, query: AggregateQuery, signal: AbortSignal): Promise<AggregatePage> {
-    const list = [organizationId, 'aggregates', JSON.stringify({ ...query, pageToken: '' })];
-    const first = this.options.cursors.decode<{ next: number }>(list, query.pageToken, 'pageToken')?.next ?? 0;
-    const sensors = await this.readings.sensors(organizationId, query.sensorIds);
-    const edges = await bucketEdges(query.from, query.to, query.bucket, query.timeZone);
-    const most = first + Math.max(1, Math.floor(MOST_BUCKETS / (edges.length - 1)));
+    const queryKey = [organizationId, 'aggregates', JSON.stringify({ ...query, pageToken: '' })];
+    // A page token contains the index of the next sensor.
+    const firstIndex = this.options.cursors.decode<{ next: number }>(queryKey, query.pageToken, 'pageToken')?.next ?? 0;
+    const sensors = await this.readings.getSensors(organizationId, query.sensorIds);
+    const edges = await listBucketEdges(query.from, query.to, query.bucket, query.timeZone);
+    const bucketCount = edges.length - 1;
+    const sensorsPerPage = Math.max(1, Math.floor(MAX_BUCKETS / bucketCount));
+    const endIndex = Math.min(firstIndex + sensorsPerPage, sensors.length);
     const page: { sensorId: string; buckets: Bucket[] }[] = [];
-    let [next, text] = [first, 0];
-    for (; next < Math.min(most, sensors.length) && text < TEXT_OF_PAGE; next += 1) {
+    let textBytes = 0;
+    let index = firstIndex;
+    for (; index < endIndex && textBytes < MAX_PAGE_TEXT_BYTES; index += 1) {
       signal.throwIfAborted();
-      const sensor = sensors[next] as AskedSensor;
-      const buckets = await this.bucketsOf(sensor, query, edges);
-      const size = sizeOfTexts(buckets);
-      if (size > MOST_TEXT) throw tooMuchText();
-      text += size;
+      const sensor = sensors[index] as QueriedSensor;
+      const buckets = await this.listBuckets(sensor, query, edges);
+      const size = getTextsSize(buckets);
+      if (size > MAX_TEXT_BYTES) throw textsTooLarge();
+      textBytes += size;
       page.push({ sensorId: sensor.sensorId, buckets });
-      await othersTurn();
+      await yieldToEventLoop();
     }
-    return { sensors: page, nextPageToken: next < sensors.length ? this.options.cursors.encode(list, { next }) : '', thinnedBefore: thinnedBefore(sensors, query.from) };
+    return {
+      sensors: page,
+      nextPageToken: index < sensors.length ? this.options.cursors.encode(queryKey, { next: index }) : '',
+      downsampledBefore: getDownsampledBefore(sensors, query.from),
+    };
   }
 
-  private async bucketsOf(sensor: AskedSensor, query: AggregateQuery, edges: readonly number[]): Promise<Bucket[]> {
-    const { values, before } = sensor.series === undefined ? noValues(edges) : await this.valuesOf({ ...sensor, series: sensor.series }, query, edges);
-    const only = (shown: BucketValues | undefined): BucketValues | undefined => shown && chosen(shown, query.functions);
-    return filledBuckets(edges, values, query.fill, before).map((bucket) => ({ ...bucket, values: only(bucket.values) ?? {} }));
+  /** Returns the buckets of one sensor with the requested functions. */
+  private async listBuckets(sensor: QueriedSensor, query: AggregateQuery, edges: readonly number[]): Promise<Bucket[]> {
+    const { values, before } =
+      sensor.series === undefined
+        ? { values: Array.from<undefined>({ length: edges.length - 1 }), before: undefined }
+        : await this.getValues({ ...sensor, series: sensor.series }, query, edges);
+    return fillBuckets(edges, values, query.fill, before).map((bucket) => ({
+      ...bucket,
+      values: selectFunctions(bucket.values, query.functions),
+    }));
   }
 
-  private async valuesOf(sensor: AskedSensor & { series: number }, query: AggregateQuery, edges: readonly number[]): Promise<Shown> {
+  /** Aggregates the readings of one sensor, as texts or as numbers by its value type. */
+  private async getValues(
+    sensor: QueriedSensor & { series: number },
+    query: AggregateQuery,
+    edges: readonly number[],
+  ): Promise<SensorValues> {
     const { sensorId, series, valueType } = sensor;
     if (valueType === 'string' || valueType === 'json') {
-      const values = valuesOfTexts(await textSums(this.readings, sensor, edges, query.functions));
-      const held = query.fill === 'previous' ? await this.textBefore(sensorId, series, query.from) : undefined;
-      return { values, before: held && { firstText: held.value, lastText: held.value } };
+      const values = getTextValues(await summarizeTexts(this.readings, sensor, edges, query.functions));
+      const previous = query.fill === 'previous' ? await this.findTextBefore(sensorId, series, query.from) : undefined;
+      return { values, before: previous && { firstText: previous.value, lastText: previous.value } };
     }
-    const held = await this.numberBefore(series, query.from);
-    const sums = await new NumberSums(this.readings, this.hours, { ...sensor, byHours: !isWithinHours(query.bucket) }, edges).sumUp();
-    return { values: valuesOfNumbers(edges, sums, held, this.options.clock.now()), before: valuesOfHeld(held) };
+    const previous = await this.findNumberBefore(series, query.from);
+    const sums = await new NumberSums(
+      this.readings,
+      this.hours,
+      { ...sensor, useHours: !canEndWithinHour(query.bucket) },
+      edges,
+    ).sumUp();
+    return {
+      values: getNumberValues(edges, sums, previous, this.options.clock.now()),
+      before: getPreviousValues(previous),
+    };
   }
 
-  private async textBefore(sensorId: string, series: number, time: number): Promise<StoredReading | undefined> {
+  /** Returns the last string or JSON value before a time; undefined if there is none. */
+  private async findTextBefore(sensorId: string, series: number, time: number): Promise<StoredReading | undefined> {
     const head = await this.readings.findTextBefore(series, time);
-    return head && (await this.readings.readings([head], () => sensorId))[0];
+    return head && (await this.readings.loadReadings([head], () => sensorId))[0];
   }
 
-  /** What held at a time; where the readings before it are thinned, the hours know. */
-  private async numberBefore(series: number, time: number): Promise<number | undefined> {
-    const [reading, hour] = [await this.readings.findNumberBefore(series, time), await this.hours.findValueBefore(series, time)];
-    return hour && hour.time > (reading?.time ?? -Infinity) ? hour.value : reading?.num;
+  /**
+   * Returns the last number before a time. Downsampling removes the readings of an hour, so a summary that is newer
+   * than the last reading has the last number.
+   */
+  private async findNumberBefore(series: number, time: number): Promise<number | undefined> {
+    const reading = await this.readings.findNumberBefore(series, time);
+    const hour = await this.hours.findValueBefore(series, time);
+    const isHourNewer = hour !== undefined && (reading === undefined || hour.time > reading.time);
+    return isHourNewer ? hour.value : reading?.num;
   }
 }
 
-interface Shown {
+/** The values of one sensor: of each bucket, and before the first bucket. */
+interface SensorValues {
   readonly values: readonly (BucketValues | undefined)[];
   readonly before: BucketValues | undefined;
-}
-
-function noValues(edges: readonly number[]): Shown {
-  return { values: Array.from<undefined>({ length: edges.length - 1 }), before: undefined };
 }

@@ -1,132 +1,196 @@
 import type { JsonValue } from '../../kernel/jsonValue';
-import { type Summary, timeWeightedAverage } from '../readings/hourSummary';
-import { sizeOfValue } from './readingSize';
+import { computeTimeWeightedAverage, type NumberSummary } from '../readings/hourSummary';
+import { computeValueSize } from './readingSize';
 
-/** What can be told of a bucket. */
-export const AGGREGATE_FUNCTIONS = ['min', 'max', 'avg', 'sum', 'count', 'first', 'last', 'timeWeightedAverage'] as const;
+/** The aggregate functions. */
+const AGGREGATE_FUNCTIONS = ['min', 'max', 'avg', 'sum', 'count', 'first', 'last', 'timeWeightedAverage'] as const;
 
-/** One of them. */
+/** One of AGGREGATE_FUNCTIONS. */
 export type AggregateFunction = (typeof AGGREGATE_FUNCTIONS)[number];
 
-/** What stands for buckets without readings. */
+/** How buckets without readings are filled. */
 export type AggregateFill = 'none' | 'null' | 'previous' | 'linear';
 
-/** What a bucket shows; what was not asked for, or has no sense, is absent. */
+/** The values of a bucket. Functions that were not requested or do not apply are absent. */
 export interface BucketValues extends Partial<Record<AggregateFunction, number>> {
   readonly firstText?: JsonValue;
   readonly lastText?: JsonValue;
 }
 
-/** A bucket with its ends, Unix milliseconds. */
+/** A bucket from `start` (inclusive) to `end` (exclusive), Unix milliseconds. */
 export interface Bucket {
   readonly start: number;
   readonly end: number;
   readonly values: BucketValues;
 }
 
-/** The texts of a bucket. */
+/** The summary of the strings or JSON values of a bucket. */
 export interface TextSummary {
   readonly count: number;
-  /** Undefined: not asked for. */
+  /** Undefined if not requested. */
   readonly first: JsonValue | undefined;
+  /** Undefined if not requested. */
   readonly last: JsonValue | undefined;
 }
 
-type Known = { -readonly [Name in keyof BucketValues]: BucketValues[Name] };
+type MutableValues = { -readonly [Name in keyof BucketValues]: BucketValues[Name] };
 
 /**
- * What numbers show in buckets, all functions, those without any undefined. `carried`: the value that held before the first bucket.
- * `now` is the end of what can be known.
+ * Calculates all functions of numbers, for each bucket; undefined for a bucket without readings. For the average
+ * weighted by time, the last value before a bucket counts from its start on (`carried`: that before the first bucket),
+ * and the last value of a bucket counts until its end, but not beyond `now`, unless its own time is later.
  */
-export function valuesOfNumbers(edges: readonly number[], sums: readonly (Summary | undefined)[], carried: number | undefined, now: number): (BucketValues | undefined)[] {
-  let held = carried;
-  return sums.map((sum, at) => {
-    if (!sum) return undefined;
-    const until = Math.max(sum.lastTime, Math.min(edges[at + 1] as number, now));
-    const { count, min, max, first, last } = sum;
-    const values = { count, sum: sum.sum, min, max, avg: sum.sum / count, first, last, timeWeightedAverage: timeWeightedAverage(sum, held, edges[at] as number, until) };
-    held = last;
+export function getNumberValues(
+  edges: readonly number[],
+  summaries: readonly (NumberSummary | undefined)[],
+  carried: number | undefined,
+  now: number,
+): (BucketValues | undefined)[] {
+  let previous = carried;
+  return summaries.map((summary, index) => {
+    if (!summary) return undefined;
+    const until = Math.max(summary.lastTime, Math.min(edges[index + 1] as number, now));
+    const { count, min, max, first, last } = summary;
+    const values = {
+      count,
+      sum: summary.sum,
+      min,
+      max,
+      avg: summary.sum / count,
+      first,
+      last,
+      timeWeightedAverage: computeTimeWeightedAverage(summary, previous, edges[index] as number, until),
+    };
+    previous = last;
     return values;
   });
 }
 
-/** The same of texts and JSON. */
-export function valuesOfTexts(sums: readonly (TextSummary | undefined)[]): (BucketValues | undefined)[] {
-  return sums.map((sum) => sum && { count: sum.count, ...(sum.first !== undefined && { firstText: sum.first }), ...(sum.last !== undefined && { lastText: sum.last }) });
+/** Calculates the values of strings and JSON for each bucket; undefined for a bucket without readings. */
+export function getTextValues(sums: readonly (TextSummary | undefined)[]): (BucketValues | undefined)[] {
+  return sums.map(
+    (sum) =>
+      sum && {
+        count: sum.count,
+        ...(sum.first !== undefined && { firstText: sum.first }),
+        ...(sum.last !== undefined && { lastText: sum.last }),
+      },
+  );
 }
 
-/** What a value that held before the first bucket shows in those that come before any reading. */
-export function valuesOfHeld(held: number | undefined): BucketValues | undefined {
-  return held === undefined ? undefined : { min: held, max: held, avg: held, first: held, last: held, timeWeightedAverage: held };
+/** Returns the bucket values for a number that was the last one before the first bucket. */
+export function getPreviousValues(previous: number | undefined): BucketValues | undefined {
+  return previous === undefined
+    ? undefined
+    : {
+        min: previous,
+        max: previous,
+        avg: previous,
+        first: previous,
+        last: previous,
+        timeWeightedAverage: previous,
+      };
 }
 
-/** Buckets as they are told. `before`: what the fill `previous` shows before the first bucket with readings. */
-export function filledBuckets(edges: readonly number[], values: readonly (BucketValues | undefined)[], fill: AggregateFill, before: BucketValues | undefined): Bucket[] {
-  const bucketOf = (at: number, shown: BucketValues): Bucket => ({ start: edges[at] as number, end: edges[at + 1] as number, values: shown });
-  if (fill === 'none') return values.flatMap((shown, at) => (shown ? [bucketOf(at, shown)] : []));
+/**
+ * Builds the buckets and fills those without readings; with `none`, they are omitted. `before`: the values that the
+ * fill `previous` uses until the first bucket with readings.
+ */
+export function fillBuckets(
+  edges: readonly number[],
+  values: readonly (BucketValues | undefined)[],
+  fill: AggregateFill,
+  before: BucketValues | undefined,
+): Bucket[] {
+  const toBucket = (index: number, bucketValues: BucketValues): Bucket => ({
+    start: edges[index] as number,
+    end: edges[index + 1] as number,
+    values: bucketValues,
+  });
+  if (fill === 'none') return values.flatMap((found, index) => (found ? [toBucket(index, found)] : []));
   const filler = FILLERS[fill](edges, values, before);
-  return values.map((shown, at) => bucketOf(at, shown ?? { ...filler(at), count: 0 }));
+  return values.map((found, index) => toBucket(index, found ?? { ...filler(index), count: 0 }));
 }
 
-/** How many bytes the texts of buckets take as they are sent; many buckets may show the same one. */
-export function sizeOfTexts(buckets: readonly Bucket[]): number {
-  const known = new Map<JsonValue, number>();
-  const sizeOf = (text: JsonValue | undefined): number => {
+/** Returns the size of the texts of buckets in bytes as they are sent. Many buckets may contain the same text. */
+export function getTextsSize(buckets: readonly Bucket[]): number {
+  const sizeByText = new Map<JsonValue, number>();
+  const getSize = (text: JsonValue | undefined): number => {
     if (text === undefined) return 0;
-    const size = known.get(text) ?? sizeOfValue(text);
-    known.set(text, size);
+    const size = sizeByText.get(text) ?? computeValueSize(text);
+    sizeByText.set(text, size);
     return size;
   };
-  return buckets.reduce((sum, { values }) => sum + sizeOf(values.firstText) + sizeOf(values.lastText), 0);
+  return buckets.reduce((sum, { values }) => sum + getSize(values.firstText) + getSize(values.lastText), 0);
 }
 
-/** Only what was asked for; everything for an empty list. */
-export function chosen(values: BucketValues, functions: readonly AggregateFunction[]): BucketValues {
+/** Returns only the requested functions; all for an empty list. */
+export function selectFunctions(values: BucketValues, functions: readonly AggregateFunction[]): BucketValues {
   if (functions.length === 0) return values;
-  const known: Known = {};
-  for (const name of functions) if (values[name] !== undefined) known[name] = values[name];
-  if (functions.includes('first') && values.firstText !== undefined) known.firstText = values.firstText;
-  if (functions.includes('last') && values.lastText !== undefined) known.lastText = values.lastText;
-  return known;
+  const selected: MutableValues = {};
+  for (const name of functions) if (values[name] !== undefined) selected[name] = values[name];
+  if (functions.includes('first') && values.firstText !== undefined) selected.firstText = values.firstText;
+  if (functions.includes('last') && values.lastText !== undefined) selected.lastText = values.lastText;
+  return selected;
 }
 
-type Filler = (at: number) => BucketValues;
-type FillerOf = (edges: readonly number[], values: readonly (BucketValues | undefined)[], before: BucketValues | undefined) => Filler;
+/** Returns the values of the bucket with this index, which has no readings; empty without a value to fill in. */
+type Filler = (index: number) => BucketValues;
+/** Prepares the filler for the buckets of one sensor. */
+type FillerFactory = (
+  edges: readonly number[],
+  values: readonly (BucketValues | undefined)[],
+  before: BucketValues | undefined,
+) => Filler;
 
-const FILLERS: Readonly<Record<Exclude<AggregateFill, 'none'>, FillerOf>> = {
+const FILLERS: Readonly<Record<Exclude<AggregateFill, 'none'>, FillerFactory>> = {
   null: () => () => ({}),
+  /** Repeats the last bucket with readings. Its last value holds for the whole bucket, as the time-weighted average. */
   previous: (_edges, values, before) => {
-    const lefts = nearestShown(values);
-    return (at) => {
-      const previous: Known = { ...(values[lefts[at] as number] ?? before) };
-      delete previous.sum; // of no readings there is none
+    const previousIndexes = findPreviousFilledIndexes(values);
+    return (index) => {
+      const previous: MutableValues = { ...(values[previousIndexes[index] as number] ?? before) };
+      delete previous.sum; // a bucket without readings has no sum
       return { ...previous, ...(previous.last !== undefined && { timeWeightedAverage: previous.last }) };
     };
   },
+  /** Interpolates between the nearest buckets with readings on both sides, by the start of the buckets. */
   linear: (edges, values) => {
-    const [lefts, rights] = [nearestShown(values), nearestShown(values.toReversed()).map((at) => values.length - 1 - at).toReversed()];
-    return (at) => {
-      const [one, other] = [lefts[at] as number, rights[at] as number];
-      const [left, right] = [values[one], values[other]];
+    const previousIndexes = findPreviousFilledIndexes(values);
+    // The next bucket with readings is the previous one in reverse order.
+    const nextIndexes = findPreviousFilledIndexes(values.toReversed())
+      .map((reversedIndex) => values.length - 1 - reversedIndex)
+      .toReversed();
+    return (index) => {
+      const leftIndex = previousIndexes[index] as number;
+      const rightIndex = nextIndexes[index] as number;
+      const left = values[leftIndex];
+      const right = values[rightIndex];
       if (!left || !right) return {};
-      const share = ((edges[at] as number) - (edges[one] as number)) / ((edges[other] as number) - (edges[one] as number));
-      return between(left, right, share);
+      const leftStart = edges[leftIndex] as number;
+      const distance = (edges[rightIndex] as number) - leftStart;
+      return interpolate(left, right, ((edges[index] as number) - leftStart) / distance);
     };
   },
 };
 
-/** For each bucket the last one with readings up to it; -1 for none. */
-function nearestShown(values: readonly (BucketValues | undefined)[]): number[] {
-  let nearest = -1;
-  return values.map((shown, at) => (nearest = shown ? at : nearest));
+/** Returns for each bucket the index of the last bucket with readings up to and including it; -1 if there is none. */
+function findPreviousFilledIndexes(values: readonly (BucketValues | undefined)[]): number[] {
+  let lastFilled = -1;
+  return values.map((found, index) => {
+    if (found) lastFilled = index;
+    return lastFilled;
+  });
 }
 
-function between(left: BucketValues, right: BucketValues, share: number): BucketValues {
-  const known: Known = {};
+/** Interpolates all functions except the sum; `share` is 0 at the left bucket and 1 at the right one. */
+function interpolate(left: BucketValues, right: BucketValues, share: number): BucketValues {
+  const result: MutableValues = {};
   for (const name of AGGREGATE_FUNCTIONS) {
     if (name === 'sum') continue;
-    const [from, to] = [left[name], right[name]];
-    if (from !== undefined && to !== undefined) known[name] = from * (1 - share) + to * share;
+    const from = left[name];
+    const to = right[name];
+    if (from !== undefined && to !== undefined) result[name] = from * (1 - share) + to * share;
   }
-  return known;
+  return result;
 }

@@ -1,69 +1,85 @@
-import type { ReadingPositions } from '../readings/readingPositions';
+import type { ReadingSequence } from '../readings/readingSequence';
 import type { StoredReading } from '../readings/storedReading';
-import { sizeOfReading } from './readingSize';
+import { estimateReadingSize } from './readingSize';
 
-// What a reader may leave lying before it has to catch up from the database, in bytes as it is sent: numbers of two seconds and more at 15,000 a second.
-const MOST_WAITING = 4 * 1024 * 1024;
+// The maximum size of the buffered readings of one reader, in bytes as they are sent. This is enough for numbers of
+// more than two seconds at 15,000 readings per second. Beyond it, the reader must catch up from the database.
+const MAX_PENDING_BYTES = 4 * 1024 * 1024;
 
-/** The readings of an organization as they are stored, for one reader. What is too much for it is only counted: it is in the database. */
+/**
+ * Buffers the readings of an organization for one reader as they are stored. Readings that do not fit are skipped; the
+ * reader then has to catch up from the database. Positions are the order in which readings are stored; the watermark is
+ * the position up to which all readings of the organization are on disk.
+ */
 export class LiveReadings {
-  private waiting: StoredReading[] = [];
-  private bytes = 0;
-  /** The greatest position that was left out since the last catching up; 0: none. */
-  private left = 0;
+  private pending: StoredReading[] = [];
+  private pendingBytes = 0;
+  /** The greatest position that was skipped since the last restart; 0 if none was. */
+  private lastSkipped = 0;
   private wake: (() => void) | undefined;
-  private readonly stop: () => void;
+  private readonly removeListeners: () => void;
 
-  /** `matters` says of a sensor whether the reader may want it. Listens from now on until `close`; whoever waits goes on when the signal aborts. */
+  /**
+   * Listens from now on until `close`. `isRelevant` returns whether the reader may want the readings of a sensor.
+   * `wait` also resolves when the signal aborts.
+   */
   constructor(
-    private readonly positions: ReadingPositions,
+    private readonly positions: ReadingSequence,
     private readonly organizationId: string,
-    matters: (sensorId: string) => boolean,
+    isRelevant: (sensorId: string) => boolean,
     private readonly signal: AbortSignal,
   ) {
-    const tell = (): void => this.wake?.();
-    signal.addEventListener('abort', tell);
-    const stopListening = positions.onStored((from, readings) => {
-      if (from === organizationId) this.add(readings.filter(({ sensorId }) => matters(sensorId)));
+    const wake = (): void => this.wake?.();
+    signal.addEventListener('abort', wake);
+    const removeStoredListener = positions.onStored((changedOrganizationId, readings) => {
+      if (changedOrganizationId === organizationId) this.add(readings.filter(({ sensorId }) => isRelevant(sensorId)));
     });
-    const stopMissing = positions.onMissed((from, position) => {
-      if (from === organizationId) this.leaveOut(position);
+    const removeMissedListener = positions.onMissed((changedOrganizationId, position) => {
+      if (changedOrganizationId === organizationId) this.markSkipped(position);
     });
-    this.stop = () => {
-      signal.removeEventListener('abort', tell);
-      stopListening();
-      stopMissing();
+    this.removeListeners = () => {
+      signal.removeEventListener('abort', wake);
+      removeStoredListener();
+      removeMissedListener();
     };
   }
 
-  /** Whether readings were left out, so that the reader has to catch up. */
+  /** Whether readings were skipped, so that the reader has to catch up. */
   get isBehind(): boolean {
-    return this.left > 0;
+    return this.lastSkipped > 0;
   }
 
-  /** Takes what waits. Everything up to `until` that was stored since the last taking is in it, unless the reader is behind. */
-  take(): { readonly readings: StoredReading[]; readonly until: number } {
-    const readings = this.waiting;
-    [this.waiting, this.bytes] = [[], 0];
-    return { readings, until: this.settledUntil() };
+  /**
+   * Returns and removes the buffered readings. Unless the reader is behind, they are all relevant readings up to
+   * `until` since the last call.
+   */
+  drain(): { readonly readings: StoredReading[]; readonly until: number } {
+    const readings = this.pending;
+    this.pending = [];
+    this.pendingBytes = 0;
+    return { readings, until: this.advanceWatermark() };
   }
 
-  /** Begins anew: resolves to a position up to which all is on disk. The reader finds it there; all that is stored after it is taken from now on. */
+  /**
+   * Starts again: resolves to a position up to which all readings are on disk. The reader must read the readings up to
+   * this position from the database; `drain` returns the readings after it.
+   */
   async restart(): Promise<number> {
-    // What was told before this began to listen, or was left out, may come after something that is still being stored.
-    await this.positions.settledOf(this.organizationId);
-    const until = this.settledUntil();
-    if (this.left <= until) this.left = 0;
-    this.waiting = this.waiting.filter(({ position }) => position > until);
-    this.bytes = sizeOf(this.waiting);
+    // Readings that were skipped, or published before this object listened, may come after some that are still being
+    // stored.
+    await this.positions.waitUntilClosed(this.organizationId);
+    const until = this.advanceWatermark();
+    if (this.lastSkipped <= until) this.lastSkipped = 0;
+    this.pending = this.pending.filter(({ position }) => position > until);
+    this.pendingBytes = getSize(this.pending);
     return until;
   }
 
-  /** Resolves when something waits, after so many milliseconds, or when the signal aborts. */
-  async news(milliseconds: number): Promise<void> {
-    if (this.waiting.length > 0 || this.isBehind || this.signal.aborted) return;
+  /** Resolves when readings are pending, when the reader is behind, after the timeout, or when the signal aborts. */
+  async wait(timeoutMs: number): Promise<void> {
+    if (this.pending.length > 0 || this.isBehind || this.signal.aborted) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, milliseconds);
+      const timer = setTimeout(resolve, timeoutMs);
       timer.unref();
       this.wake = () => {
         clearTimeout(timer);
@@ -73,32 +89,40 @@ export class LiveReadings {
     this.wake = undefined;
   }
 
-  /** Listens no more. */
+  /** Stops listening. */
   close(): void {
-    this.stop();
+    this.removeListeners();
   }
 
-  /** Up to where all is on disk: up to now, if nothing is being stored. */
-  private settledUntil(): number {
+  /**
+   * Returns the watermark. Opens and closes a position first, so that the watermark is the position of the current time
+   * if no readings are being stored.
+   */
+  private advanceWatermark(): number {
     this.positions.close(this.organizationId, this.positions.open(this.organizationId));
-    return this.positions.watermarkOf(this.organizationId);
+    return this.positions.getWatermark(this.organizationId);
   }
 
+  /** Buffers readings, or skips them if the buffer is full or the reader is behind. */
   private add(readings: readonly StoredReading[]): void {
     if (readings.length === 0) return;
-    const bytes = this.isBehind ? 0 : sizeOf(readings);
-    if (this.isBehind || this.bytes + bytes > MOST_WAITING) return this.leaveOut(...readings.map(({ position }) => position));
-    this.waiting.push(...readings);
-    this.bytes += bytes;
+    const bytes = this.isBehind ? 0 : getSize(readings);
+    if (this.isBehind || this.pendingBytes + bytes > MAX_PENDING_BYTES) {
+      this.markSkipped(...readings.map(({ position }) => position));
+      return;
+    }
+    this.pending.push(...readings);
+    this.pendingBytes += bytes;
     this.wake?.();
   }
 
-  private leaveOut(...positions: readonly number[]): void {
-    this.left = Math.max(this.left, ...positions);
+  /** Records that the reader has to read these positions from the database. */
+  private markSkipped(...positions: readonly number[]): void {
+    this.lastSkipped = Math.max(this.lastSkipped, ...positions);
     this.wake?.();
   }
 }
 
-function sizeOf(readings: readonly StoredReading[]): number {
-  return readings.reduce((sum, reading) => sum + sizeOfReading(reading), 0);
+function getSize(readings: readonly StoredReading[]): number {
+  return readings.reduce((sum, reading) => sum + estimateReadingSize(reading), 0);
 }

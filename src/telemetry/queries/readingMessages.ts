@@ -12,67 +12,101 @@ import type { JsonValue } from '../../kernel/jsonValue';
 import { fromTimestamp, type TimestampMessage, toTimestamp } from '../../kernel/timestamps';
 import type { ValueType } from '../../sensorTemplates';
 import type { LastValue } from '../readings/latestQueryRepository';
-import { receivedAtOf, type StoredReading } from '../readings/storedReading';
+import { getReadingTime } from '../readings/readings';
+import { getReceivedAt, type StoredReading } from '../readings/storedReading';
 import type { LatestReading } from './latestReadings';
 import type { RangeQuery } from './readingRanges';
-import type { StreamItem, StreamQuery } from './readingStream';
+import type { StreamItem, StreamQuery } from './readingStreams';
 
-// A time that comes with a reading counts from here on: a clock that was never set shows an earlier one.
-const EARLIEST_OWN_TIME = Date.UTC(2000, 0, 1);
-
-/** What is wrong with a request for the last readings as far as it alone tells. */
+/** Checks that a request names at least one sensor or device. */
 export function checkLatest({ sensorIds, deviceIds }: QueryLatestRequest): Violation[] {
-  return sensorIds.length + deviceIds.length > 0 ? [] : [{ field: 'sensorIds', description: 'names no sensor, and deviceIds no device; name at least one of either' }];
+  return sensorIds.length + deviceIds.length > 0
+    ? []
+    : [{ field: 'sensorIds', description: 'is empty, and so is deviceIds: name at least one sensor or device' }];
 }
 
-/** What is wrong with a stretch of time. */
-export function checkTimes({ from, to }: { readonly from: TimestampMessage | undefined; readonly to: TimestampMessage | undefined }): Violation[] {
+/** Checks that `from` is before `to`. */
+export function checkTimes({
+  from,
+  to,
+}: {
+  readonly from: TimestampMessage | undefined;
+  readonly to: TimestampMessage | undefined;
+}): Violation[] {
   if (!from || !to || fromTimestamp(from) < fromTimestamp(to)) return [];
-  return [{ field: 'to', description: 'is not after from; give a later time (both are taken to the millisecond)' }];
+  return [{ field: 'to', description: 'must be later than from (both have a precision of milliseconds)' }];
 }
 
-/** What readings are asked for. */
+/** Converts a range request to a query. */
 export function rangeFromMessage(message: QueryRangeRequest): RangeQuery {
   const { sensorIds, from, to, pageSize, pageToken } = message;
-  return { sensorIds, from: timeOf(from), to: timeOf(to), order: message.order === ReadingOrder.READING_ORDER_DESC ? 'desc' : 'asc', pageSize, pageToken };
+  return {
+    sensorIds,
+    from: getTime(from),
+    to: getTime(to),
+    order: message.order === ReadingOrder.READING_ORDER_DESC ? 'desc' : 'asc',
+    pageSize,
+    pageToken,
+  };
 }
 
-/** What readings are watched. */
+/** Converts a stream request to a query. */
 export function streamFromMessage({ sensorIds, deviceIds, resumeToken }: StreamReadingsRequest): StreamQuery {
   return { sensorIds, deviceIds, resumeToken };
 }
 
-/** One reading. */
+/** Converts a reading. */
 export function readingToMessage({ sensorId, time, position, valueType, value }: StoredReading): ReadingMessage {
-  return { sensorId, time: toTimestamp(time), receivedAt: toTimestamp(receivedAtOf(position)), value: valueToMessage(valueType, value), sequence: position };
+  return {
+    sensorId,
+    time: toTimestamp(time),
+    receivedAt: toTimestamp(getReceivedAt(position)),
+    value: valueToMessage(valueType, value),
+    sequence: position,
+  };
 }
 
-/** What a sensor showed last. */
+/** Converts the latest reading of a sensor, with the statistics of its refused values. */
 export function latestToMessage({ sensorId, deviceId, last, refused }: LatestReading): LatestMessage {
   return {
     sensorId,
     deviceId,
-    reading: last && lastToMessage(sensorId, last),
-    refused: refused && { count: refused.count, lastTime: toTimestamp(refused.lastAt), lastValue: refused.lastValue, sourcePath: refused.sourcePath },
+    reading: last && lastValueToMessage(sensorId, last),
+    refused: refused && {
+      count: refused.count,
+      lastTime: toTimestamp(refused.lastAt),
+      lastValue: refused.lastValue,
+      sourcePath: refused.sourcePath,
+    },
   };
 }
 
-/** One answer of the stream. */
+/** Converts an item of a stream to a response. */
 export function streamItemToMessage({ readings, resumeToken }: StreamItem): StreamReadingsResponse {
   return { readings: readings.map(readingToMessage), resumeToken };
 }
 
-/** Unix milliseconds of a time that the field rules require. */
-export function timeOf(message: TimestampMessage | undefined): number {
+/** Converts a timestamp to Unix milliseconds. The field rules require it, so the 0 for a missing one is never used. */
+export function getTime(message: TimestampMessage | undefined): number {
   return message ? fromTimestamp(message) : 0;
 }
 
-function lastToMessage(sensorId: string, { valueType, value, ownTime, receivedAt }: LastValue): ReadingMessage {
-  const received = Math.floor(receivedAt);
-  const isUsable = ownTime !== undefined && ownTime >= EARLIEST_OWN_TIME && ownTime <= received;
-  return { sensorId, time: toTimestamp(isUsable ? ownTime : received), receivedAt: toTimestamp(received), value: valueToMessage(valueType, value), sequence: 0 };
+/**
+ * Converts a latest value. `sequence` is the position of a reading in the order in which readings are stored; it is 0
+ * here, because latest values are stored without it. The receive time may have a fraction that only defines an order.
+ */
+function lastValueToMessage(sensorId: string, last: LastValue): ReadingMessage {
+  const { valueType, value, receivedAt } = last;
+  return {
+    sensorId,
+    time: toTimestamp(getReadingTime(last)),
+    receivedAt: toTimestamp(Math.floor(receivedAt)),
+    value: valueToMessage(valueType, value),
+    sequence: 0,
+  };
 }
 
+/** Selects the field of the message by the value type; strings of any type are sent as text. */
 function valueToMessage(valueType: ValueType, value: JsonValue): ReadingMessage['value'] {
   if (valueType === 'json') return { $case: 'json', value };
   if (typeof value === 'string') return { $case: 'text', value };

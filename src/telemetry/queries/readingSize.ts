@@ -1,26 +1,43 @@
 import type { JsonValue } from '../../kernel/jsonValue';
 import type { StoredReading } from '../readings/storedReading';
 
-// The sensor, two times, the sequence and what stands before each.
-const HEAD = 100;
-const NUMBER = 9;
+// The encoded sensor id, two times, the sequence, and their tags.
+const READING_OVERHEAD_BYTES = 100;
+// A double and its tag.
+const NUMBER_BYTES = 9;
 
-/** How many bytes a reading takes in an answer, about, and hardly less. */
-export function sizeOfReading({ valueType, value }: Pick<StoredReading, 'valueType' | 'value'>): number {
-  if (valueType === 'json') return HEAD + framed(sizeOfValue(value));
-  return HEAD + (typeof value === 'string' ? framed(Buffer.byteLength(value)) : NUMBER);
+/** Estimates the size of a reading in a response, in bytes. The actual size is hardly ever larger. */
+export function estimateReadingSize({ valueType, value }: Pick<StoredReading, 'valueType' | 'value'>): number {
+  if (valueType === 'json') return READING_OVERHEAD_BYTES + addFraming(computeValueSize(value));
+  const valueBytes = typeof value === 'string' ? addFraming(Buffer.byteLength(value)) : NUMBER_BYTES;
+  return READING_OVERHEAD_BYTES + valueBytes;
 }
 
-/** How many bytes a value takes as google.protobuf.Value: a list of small numbers many times of what it takes as JSON text. */
-export function sizeOfValue(value: JsonValue): number {
-  if (value === null || typeof value === 'boolean') return 2;
-  if (typeof value === 'number') return NUMBER;
-  if (typeof value === 'string') return framed(Buffer.byteLength(value));
-  const items = Array.isArray(value) ? value.map((item) => framed(sizeOfValue(item))) : Object.entries(value).map(([name, item]) => framed(framed(Buffer.byteLength(name)) + framed(sizeOfValue(item))));
-  return framed(items.reduce((sum, size) => sum + size, 0));
+/**
+ * Returns the size of a value as google.protobuf.Value, in bytes. In protobuf, each field has a tag of one byte;
+ * strings, lists and objects also have a length prefix. A map is a list of entries with a key field and a value field.
+ * A list of small numbers is many times larger than its JSON text.
+ */
+export function computeValueSize(value: JsonValue): number {
+  if (value === null || typeof value === 'boolean') return 2; // a tag and one byte
+  if (typeof value === 'number') return NUMBER_BYTES;
+  if (typeof value === 'string') return addFraming(Buffer.byteLength(value));
+  const items = Array.isArray(value)
+    ? value.map((item) => addFraming(computeValueSize(item)))
+    : Object.entries(value).map(([name, item]) =>
+        addFraming(addFraming(Buffer.byteLength(name)) + addFraming(computeValueSize(item))),
+      );
+  return addFraming(items.reduce((sum, size) => sum + size, 0));
 }
 
-/** With the tag and the length before it. */
-function framed(size: number): number {
-  return size + (size < 128 ? 2 : size < 16_384 ? 3 : size < 2_097_152 ? 4 : 5);
+/** Adds the size of the tag and the length prefix. */
+function addFraming(size: number): number {
+  return size + 1 + countVarintBytes(size);
+}
+
+/** Returns the number of bytes of a length prefix, which has 7 bits per byte. */
+function countVarintBytes(length: number): number {
+  if (length < 2 ** 7) return 1;
+  if (length < 2 ** 14) return 2;
+  return length < 2 ** 21 ? 3 : 4;
 }

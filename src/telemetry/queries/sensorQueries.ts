@@ -1,22 +1,22 @@
 import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { Cursors } from '../../kernel/pages';
-import type { ReadingPositions } from '../readings/readingPositions';
+import type { ReadingSequence } from '../readings/readingSequence';
 import { Aggregates } from './aggregates';
 import { LatestReadings } from './latestReadings';
 import { ReadingRanges } from './readingRanges';
-import { ReadingStreams } from './readingStream';
+import { ReadingStreams } from './readingStreams';
 
-/** What the questions about readings need. */
-export interface SensorQueryOptions {
+/** Dependencies of SensorQueries. */
+interface SensorQueryOptions {
   readonly database: Database;
   readonly cursors: Cursors;
   readonly clock: Clock;
-  /** Those that readings are stored with. */
-  readonly positions: ReadingPositions;
+  /** The same instance that assigns the positions of stored readings. */
+  readonly positions: ReadingSequence;
 }
 
-/** All questions about readings. */
+/** All queries of readings. */
 export class SensorQueries {
   readonly latest: LatestReadings;
   readonly ranges: ReadingRanges;

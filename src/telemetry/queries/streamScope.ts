@@ -1,112 +1,148 @@
 import type { Db } from '../../database';
-import { DeviceReachRepository } from '../../devices';
-import type { DeviceReach } from '../../kernel/reach';
-import { SERIES_AT_ONCE } from '../readings/readingQueryRepository';
-import { type SeriesOfSensor, StreamScopeRepository } from '../readings/streamScopeRepository';
+import { DeviceScopeRepository } from '../../devices';
+import type { DeviceScope } from '../../kernel/resourceScope';
+import { SERIES_BATCH_SIZE } from '../readings/readingQueryRepository';
+import { type SensorSeries, StreamScopeRepository } from '../readings/streamScopeRepository';
 import type { StoredReading } from '../readings/storedReading';
 
-/** What a stream is asked for. */
-interface Asked {
+/** The sensors and devices that a stream requests. */
+interface RequestedScope {
   readonly sensorIds: readonly string[];
   readonly deviceIds: readonly string[];
-  /** Of a limited key. */
-  readonly reach?: DeviceReach | undefined;
+  /** The keyScope of a limited API key; undefined for other keys. */
+  readonly keyScope?: DeviceScope | undefined;
 }
 
-/** The sensors that a stream is about: named ones and all of some devices, or all of the organization when neither are named; of a limited key what it reaches of them. */
+/**
+ * The sensors in the scope of a stream: the named sensors and all sensors of the named devices, or all sensors of the
+ * organization if nothing is named. A limited API key only gets the sensors of the devices that it may access.
+ */
 export class StreamScope {
   private readonly repository: StreamScopeRepository;
-  private readonly devices: DeviceReachRepository;
-  private readonly known: Set<string>;
-  /** Those that were looked up and are of no device of the scope. */
-  private readonly strange = new Set<string>();
-  /** For a limited key, the devices of sensors that were looked up; a sensor never changes its device. */
-  private readonly owners = new Map<string, string>();
+  private readonly deviceScopes: DeviceScopeRepository;
+  /** Sensors that are known to be in the scope. */
+  private readonly includedIds: Set<string>;
+  /** Sensors that are known to be outside the scope. */
+  private readonly excludedIds = new Set<string>();
+  /** The device of each known sensor, for a limited API key. A sensor never changes its device. */
+  private readonly deviceBySensor = new Map<string, string>();
 
   private constructor(
     db: Db,
     private readonly organizationId: string,
     private readonly sensorIds: readonly string[],
     private readonly deviceIds: readonly string[],
-    private readonly reach: DeviceReach | undefined,
+    private readonly keyScope: DeviceScope | undefined,
   ) {
     this.repository = new StreamScopeRepository(db);
-    this.devices = new DeviceReachRepository(db);
-    this.known = new Set(sensorIds);
+    this.deviceScopes = new DeviceScopeRepository(db);
+    this.includedIds = new Set(sensorIds);
   }
 
-  /** Throws `sensor_not_found`, `device_not_found`. */
-  static async open(db: Db, organizationId: string, { sensorIds, deviceIds, reach }: Asked): Promise<StreamScope> {
-    const scope = new StreamScope(db, organizationId, sensorIds, deviceIds, reach);
-    await scope.repository.check(organizationId, sensorIds, deviceIds);
+  /** Creates the scope. Throws `sensor_not_found`, `device_not_found`. */
+  static async open(
+    db: Db,
+    organizationId: string,
+    { sensorIds, deviceIds, keyScope }: RequestedScope,
+  ): Promise<StreamScope> {
+    const scope = new StreamScope(db, organizationId, sensorIds, deviceIds, keyScope);
+    await scope.repository.assertExist(organizationId, sensorIds, deviceIds);
     return scope;
   }
 
-  /** Whether there may be readings that match and are not shown. */
+  /** Whether the API key is limited, so that some readings may match and are not sent. */
   get isLimited(): boolean {
-    return this.reach !== undefined;
+    return this.keyScope !== undefined;
   }
 
+  /** Whether the stream covers the whole organization, because it names no sensors and no devices. */
   private get isAll(): boolean {
     return this.sensorIds.length + this.deviceIds.length === 0;
   }
 
-  /** Whether a sensor is in it, or may be. */
-  mayHold(sensorId: string): boolean {
-    if (this.isAll || this.known.has(sensorId)) return true;
-    return this.deviceIds.length > 0 && !this.strange.has(sensorId);
+  /** Whether a sensor is in the scope or not yet looked up. */
+  mayInclude(sensorId: string): boolean {
+    if (this.isAll || this.includedIds.has(sensorId)) return true;
+    return this.deviceIds.length > 0 && !this.excludedIds.has(sensorId);
   }
 
-  /** Only the readings that are in it. A sensor that was not seen before is looked up. */
-  async only(readings: readonly StoredReading[]): Promise<readonly StoredReading[]> {
+  /** Returns the readings of the requested sensors and devices. Sensors that are not classified yet are looked up. */
+  async filterByScope(readings: readonly StoredReading[]): Promise<readonly StoredReading[]> {
     if (this.isAll) return readings;
-    const unknown = [...new Set(readings.map(({ sensorId }) => sensorId))].filter((id) => !this.known.has(id) && !this.strange.has(id));
-    if (unknown.length > 0) {
-      const owned = await this.repository.ownedBy(this.organizationId, unknown, this.deviceIds);
-      for (const id of unknown) (owned.has(id) ? this.known : this.strange).add(id);
+    const unclassifiedIds = [...new Set(readings.map(({ sensorId }) => sensorId))].filter(
+      (id) => !this.includedIds.has(id) && !this.excludedIds.has(id),
+    );
+    if (unclassifiedIds.length > 0) {
+      const idsInScope = await this.repository.filterByDevices(this.organizationId, unclassifiedIds, this.deviceIds);
+      for (const id of unclassifiedIds) {
+        if (idsInScope.has(id)) this.includedIds.add(id);
+        else this.excludedIds.add(id);
+      }
     }
-    return readings.filter(({ sensorId }) => this.known.has(sensorId));
+    return readings.filter(({ sensorId }) => this.includedIds.has(sensorId));
   }
 
-  /** Only the readings whose device a limited key reaches now. */
-  async reached(readings: readonly StoredReading[]): Promise<readonly StoredReading[]> {
-    if (!this.reach || readings.length === 0) return readings;
-    const inside = await this.sensorsInside(new Set(readings.map(({ sensorId }) => sensorId)), this.reach);
-    return readings.filter(({ sensorId }) => inside.has(sensorId));
+  /** Returns the readings whose device is in the current keyScope of a limited API key. */
+  async filterByKeyScope(readings: readonly StoredReading[]): Promise<readonly StoredReading[]> {
+    if (!this.keyScope || readings.length === 0) return readings;
+    const accessibleIds = await this.findAccessibleSensors(
+      new Set(readings.map(({ sensorId }) => sensorId)),
+      this.keyScope,
+    );
+    return readings.filter(({ sensorId }) => accessibleIds.has(sensorId));
   }
 
-  /** The series of its sensors, at most SERIES_AT_ONCE at once, each once. */
-  async *series(): AsyncGenerator<readonly SeriesOfSensor[]> {
+  /** Lists the series of the sensors in the scope, each once, in batches of at most SERIES_BATCH_SIZE. */
+  async *listSeries(): AsyncGenerator<readonly SensorSeries[]> {
     if (!this.isAll) {
-      yield* inPortions(await this.named());
+      yield* splitIntoBatches(await this.listNamedSeries());
       return;
     }
-    if (this.reach) {
-      for await (const deviceIds of this.repository.devicesInside(this.organizationId, this.reach)) yield* inPortions(await this.repository.ofDevices(this.organizationId, deviceIds));
+    if (this.keyScope) {
+      for await (const deviceIds of this.repository.listAccessibleDevices(this.organizationId, this.keyScope))
+        yield* splitIntoBatches(await this.repository.listByDevices(this.organizationId, deviceIds));
       return;
     }
-    let page = await this.repository.all(this.organizationId, 0, SERIES_AT_ONCE);
+    let page = await this.repository.listAll(this.organizationId, 0, SERIES_BATCH_SIZE);
     while (page.length > 0) {
       yield page;
-      page = page.length < SERIES_AT_ONCE ? [] : await this.repository.all(this.organizationId, page.at(-1)?.number ?? 0, SERIES_AT_ONCE);
+      page =
+        page.length < SERIES_BATCH_SIZE
+          ? []
+          : await this.repository.listAll(this.organizationId, page.at(-1)?.number ?? 0, SERIES_BATCH_SIZE);
     }
   }
 
-  private async sensorsInside(sensorIds: ReadonlySet<string>, reach: DeviceReach): Promise<ReadonlySet<string>> {
-    const unknown = [...sensorIds].filter((id) => !this.owners.has(id));
-    if (unknown.length > 0) for (const { sensorId, deviceId } of await this.repository.owners(this.organizationId, unknown)) this.owners.set(sensorId, deviceId);
-    const owners = [...sensorIds].map((id) => [id, this.owners.get(id) ?? ''] as const);
-    const inside = await this.devices.inside(this.organizationId, reach, new Set(owners.map(([, deviceId]) => deviceId)));
-    return new Set(owners.filter(([, deviceId]) => inside.has(deviceId)).map(([id]) => id));
+  /** Returns the sensors whose device is in the scope of the API key now. Deleted sensors are omitted. */
+  private async findAccessibleSensors(
+    sensorIds: ReadonlySet<string>,
+    keyScope: DeviceScope,
+  ): Promise<ReadonlySet<string>> {
+    const unknownIds = [...sensorIds].filter((id) => !this.deviceBySensor.has(id));
+    if (unknownIds.length > 0)
+      for (const { sensorId, deviceId } of await this.repository.listDevicesOfSensors(this.organizationId, unknownIds))
+        this.deviceBySensor.set(sensorId, deviceId);
+    const pairs = [...sensorIds].map((id) => [id, this.deviceBySensor.get(id) ?? ''] as const);
+    const accessibleDeviceIds = await this.deviceScopes.filterInScope(
+      this.organizationId,
+      keyScope,
+      new Set(pairs.map(([, deviceId]) => deviceId)),
+    );
+    return new Set(pairs.filter(([, deviceId]) => accessibleDeviceIds.has(deviceId)).map(([id]) => id));
   }
 
-  private async named(): Promise<SeriesOfSensor[]> {
-    const series = this.sensorIds.length === 0 ? [] : await this.repository.ofSensors(this.organizationId, this.sensorIds);
-    for (const deviceId of this.deviceIds) series.push(...(await this.repository.ofDevice(this.organizationId, deviceId)));
-    return [...new Map(series.map((each) => [each.number, each])).values()];
+  /** Lists the series of the named sensors and of the named devices, each once. */
+  private async listNamedSeries(): Promise<SensorSeries[]> {
+    const series =
+      this.sensorIds.length === 0 ? [] : await this.repository.listBySensors(this.organizationId, this.sensorIds);
+    for (const deviceId of this.deviceIds)
+      series.push(...(await this.repository.listByDevice(this.organizationId, deviceId)));
+    return [...new Map(series.map((item) => [item.number, item])).values()];
   }
 }
 
-function* inPortions(series: readonly SeriesOfSensor[]): Generator<readonly SeriesOfSensor[]> {
-  for (let at = 0; at < series.length; at += SERIES_AT_ONCE) yield series.slice(at, at + SERIES_AT_ONCE);
+function* splitIntoBatches(series: readonly SensorSeries[]): Generator<readonly SensorSeries[]> {
+  for (let start = 0; start < series.length; start += SERIES_BATCH_SIZE) {
+    yield series.slice(start, start + SERIES_BATCH_SIZE);
+  }
 }

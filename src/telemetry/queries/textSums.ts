@@ -2,60 +2,96 @@ import { type DomainError, validationFailed } from '../../kernel/errors';
 import type { ReadingHead, ReadingQueryRepository } from '../readings/readingQueryRepository';
 import type { StoredReading } from '../readings/storedReading';
 import type { AggregateFunction, TextSummary } from './bucketValues';
-import { pages } from './numberSums';
-import { readingPortions } from './readingPortions';
-import { sizeOfValue } from './readingSize';
+import { readPages } from './numberSums';
+import { loadInBatches } from './readingLoader';
+import { computeValueSize } from './readingSize';
 
-/** Of one sensor, in bytes as they are sent. Ordinary clients take 4 MiB. */
-export const MOST_TEXT = 2 * 1024 * 1024;
-const HEADS_AT_ONCE = 2000;
+/**
+ * The maximum size of the texts of one sensor, in bytes as they are sent. Typical clients accept messages of up to 4
+ * MiB.
+ */
+export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
+const HEAD_BATCH_SIZE = 2000;
 
-interface Ends {
+/** The number of readings of a bucket, and its first and last one. */
+interface BucketEnds {
   readonly count: number;
   readonly first: ReadingHead;
   readonly last: ReadingHead;
 }
 
 /**
- * The texts and JSON values of one series in buckets, undefined for those without any; `first` and `last` only where they are asked for
- * (no functions: all). Throws `validation_failed` if these together are too large for an answer.
+ * Summarizes the strings and JSON values of one series for each bucket; undefined for a bucket without readings.
+ * `first` and `last` are only set if requested (an empty list of functions requests all). Throws `validation_failed` if
+ * these texts are too large for a response.
  */
-export async function textSums(readings: ReadingQueryRepository, sensor: { readonly sensorId: string; readonly series: number }, edges: readonly number[], functions: readonly AggregateFunction[]): Promise<(TextSummary | undefined)[]> {
-  const sums = await endsOf(readings, sensor, edges);
-  const isAsked = (name: AggregateFunction): boolean => functions.length === 0 || functions.includes(name);
-  const heads = sums.flatMap((sum) => (sum ? [...(isAsked('first') ? [sum.first] : []), ...(isAsked('last') && !(isAsked('first') && sum.last === sum.first) ? [sum.last] : [])] : []));
-  const values = new Map<string, StoredReading['value']>();
+export async function summarizeTexts(
+  readings: ReadingQueryRepository,
+  sensor: { readonly sensorId: string; readonly series: number },
+  edges: readonly number[],
+  functions: readonly AggregateFunction[],
+): Promise<(TextSummary | undefined)[]> {
+  const bucketEnds = await findEnds(readings, sensor, edges);
+  const isRequested = (name: AggregateFunction): boolean => functions.length === 0 || functions.includes(name);
+  const heads = bucketEnds.flatMap((ends) => {
+    if (!ends) return [];
+    const requested = new Set<ReadingHead>(); // a set, because the first and last reading may be the same
+    if (isRequested('first')) requested.add(ends.first);
+    if (isRequested('last')) requested.add(ends.last);
+    return [...requested];
+  });
+  const valueByKey = new Map<string, StoredReading['value']>();
   let size = 0;
-  for await (const portion of readingPortions(readings, heads, () => sensor.sensorId)) {
-    for (const reading of portion) {
-      values.set(placeOf(reading), reading.value);
-      size += sizeOfValue(reading.value);
+  for await (const batch of loadInBatches(readings, heads, () => sensor.sensorId)) {
+    for (const reading of batch) {
+      valueByKey.set(formatKey(reading), reading.value);
+      size += computeValueSize(reading.value);
     }
-    if (size > MOST_TEXT) throw tooMuchText();
+    if (size > MAX_TEXT_BYTES) throw textsTooLarge();
   }
-  return sums.map((sum) => sum && { count: sum.count, first: isAsked('first') ? values.get(placeOf(sum.first)) : undefined, last: isAsked('last') ? values.get(placeOf(sum.last)) : undefined });
+  return bucketEnds.map(
+    (ends) =>
+      ends && {
+        count: ends.count,
+        first: isRequested('first') ? valueByKey.get(formatKey(ends.first)) : undefined,
+        last: isRequested('last') ? valueByKey.get(formatKey(ends.last)) : undefined,
+      },
+  );
 }
 
-/** The error for buckets whose texts do not fit into an answer. */
-export function tooMuchText(): DomainError {
-  return validationFailed([{ field: 'bucket', description: 'makes an answer of more than 2 MiB of texts and JSON; give a longer bucket or a shorter time, leave out first or last, or fill with null' }]);
+/** The error for buckets whose texts do not fit into a response. */
+export function textsTooLarge(): DomainError {
+  return validationFailed([
+    {
+      field: 'bucket',
+      description:
+        'makes a response with more than 2 MiB of strings and JSON: use a longer bucket or a shorter time range, omit first or last, or fill with null',
+    },
+  ]);
 }
 
-/** The first and the last one of each bucket, and how many there are. */
-async function endsOf(readings: ReadingQueryRepository, sensor: { readonly sensorId: string; readonly series: number }, edges: readonly number[]): Promise<(Ends | undefined)[]> {
+/** Finds the first and last reading of each bucket and counts the readings; undefined for a bucket without readings. */
+async function findEnds(
+  readings: ReadingQueryRepository,
+  sensor: { readonly sensorId: string; readonly series: number },
+  edges: readonly number[],
+): Promise<(BucketEnds | undefined)[]> {
   const range = { ...sensor, from: edges[0] as number, to: edges.at(-1) as number };
-  const sums: (Ends | undefined)[] = Array.from({ length: edges.length - 1 });
-  let at = 0;
-  for await (const page of pages((last: ReadingHead | undefined) => readings.texts(range, last, HEADS_AT_ONCE), HEADS_AT_ONCE)) {
+  const bucketEnds: (BucketEnds | undefined)[] = Array.from({ length: edges.length - 1 });
+  let index = 0;
+  for await (const page of readPages(
+    (last: ReadingHead | undefined) => readings.listTexts(range, last, HEAD_BATCH_SIZE),
+    HEAD_BATCH_SIZE,
+  )) {
     for (const head of page) {
-      while (head.time >= (edges[at + 1] as number)) at += 1;
-      const sum = sums[at];
-      sums[at] = { count: (sum?.count ?? 0) + 1, first: sum ? sum.first : head, last: head };
+      while (head.time >= (edges[index + 1] as number)) index += 1;
+      const ends = bucketEnds[index];
+      bucketEnds[index] = { count: (ends?.count ?? 0) + 1, first: ends?.first ?? head, last: head };
     }
   }
-  return sums;
+  return bucketEnds;
 }
 
-function placeOf({ time, position }: { readonly time: number; readonly position: number }): string {
+function formatKey({ time, position }: { readonly time: number; readonly position: number }): string {
   return `${time}/${position}`;
 }

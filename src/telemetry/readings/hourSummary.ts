@@ -1,13 +1,13 @@
-/** The length of the hours that readings are summed up in: those of UTC. */
+/** One hour. Hourly summaries start at full hours of UTC. */
 export const HOUR_MS = 3_600_000;
 
 /**
- * What a stretch of time shows of a series of numbers (a boolean counts as 0 or 1). Samples are taken in the order of their
- * times, and of their positions within one time. Times are Unix milliseconds; values are finite. A sum that grows beyond what a
- * double holds stays at the largest one, so that it can always be stored.
+ * The summary of the numbers of one series in a time range (a boolean counts as 0 or 1). Samples are added in the order
+ * of their times; samples with the same time in the order of their positions. Times are Unix milliseconds; values are
+ * finite. A sum outside the range of a double is clamped to the largest one, so that it can always be stored.
  */
-export interface Summary {
-  /** How many samples; at least 1. */
+export interface NumberSummary {
+  /** The number of samples, at least 1. */
   count: number;
   sum: number;
   min: number;
@@ -16,56 +16,82 @@ export interface Summary {
   first: number;
   lastTime: number;
   last: number;
-  /** The sum over neighbouring samples of the value of the earlier times the milliseconds between them: a value holds until the next one. */
+  /** The sum of value × milliseconds: each value counts from its own time until the time of the next sample. */
   area: number;
 }
 
-/** The beginning of the hour that a time lies in. */
-export function hourOf(time: number): number {
+/** Rounds a time down to the start of its hour. */
+export function toHour(time: number): number {
   return Math.floor(time / HOUR_MS) * HOUR_MS;
 }
 
-/** The summary of a first sample. */
-export function summaryOf(time: number, value: number): Summary {
-  return { count: 1, sum: value, min: value, max: value, firstTime: time, first: value, lastTime: time, last: value, area: 0 };
+/** Creates the summary of a first sample. */
+export function createSummary(time: number, value: number): NumberSummary {
+  return {
+    count: 1,
+    sum: value,
+    min: value,
+    max: value,
+    firstTime: time,
+    first: value,
+    lastTime: time,
+    last: value,
+    area: 0,
+  };
 }
 
-/** Takes one more sample into a summary. It comes after all that the summary holds. */
-export function addSample(summary: Summary, time: number, value: number): void {
+/**
+ * Adds a sample to a summary. The sample must come after all samples of the summary: the last value so far counts in
+ * the area until the time of the sample.
+ */
+export function addSample(summary: NumberSummary, time: number, value: number): void {
   summary.count += 1;
-  summary.sum = finite(summary.sum + value);
+  summary.sum = clampToFinite(summary.sum + value);
   if (value < summary.min) summary.min = value;
   if (value > summary.max) summary.max = value;
-  summary.area = finite(summary.area + finite(summary.last * (time - summary.lastTime)));
+  const addedArea = clampToFinite(summary.last * (time - summary.lastTime));
+  summary.area = clampToFinite(summary.area + addedArea);
   summary.lastTime = time;
   summary.last = value;
 }
 
-/** Takes into a summary a later one: all its samples come after all of the first, and none lies between the two. */
-export function addSummary(summary: Summary, later: Readonly<Summary>): void {
+/**
+ * Adds a later summary to a summary. All its samples must come after those of the first, with none between the two: the
+ * last value of the first counts in the area until the first sample of the later one.
+ */
+export function addSummary(summary: NumberSummary, later: Readonly<NumberSummary>): void {
   summary.count += later.count;
-  summary.sum = finite(summary.sum + later.sum);
+  summary.sum = clampToFinite(summary.sum + later.sum);
   summary.min = Math.min(summary.min, later.min);
   summary.max = Math.max(summary.max, later.max);
-  summary.area = finite(finite(summary.area + finite(summary.last * (later.firstTime - summary.lastTime))) + later.area);
+  const areaBetween = clampToFinite(summary.last * (later.firstTime - summary.lastTime));
+  summary.area = clampToFinite(clampToFinite(summary.area + areaBetween) + later.area);
   summary.lastTime = later.lastTime;
   summary.last = later.last;
 }
 
 /**
- * The average over time, each value weighted by how long it held, up to `until`, the end of the stretch (not before its last sample).
- * `carried` is the value that held at `from`, the beginning, undefined if there was none: then time counts from the first sample.
- * The last value if no time passed at all.
+ * Returns the average weighted by time: each value counts until the time of the next sample, the last one until `until`
+ * (which is not before the last sample). `carried` is the value before the first sample, which counts from `from` on;
+ * if it is undefined, the average starts at the first sample. Returns the last value if the time range is empty.
  */
-export function timeWeightedAverage(summary: Readonly<Summary>, carried: number | undefined, from: number, until: number): number {
+export function computeTimeWeightedAverage(
+  summary: Readonly<NumberSummary>,
+  carried: number | undefined,
+  from: number,
+  until: number,
+): number {
   const span = until - (carried === undefined ? summary.firstTime : from);
   if (span <= 0) return summary.last;
-  const before = carried === undefined ? 0 : finite(carried * (summary.firstTime - from));
-  const after = finite(summary.last * (until - summary.lastTime));
-  return finite(finite(before + summary.area) + after) / span;
+  const areaBefore = carried === undefined ? 0 : clampToFinite(carried * (summary.firstTime - from));
+  const areaAfter = clampToFinite(summary.last * (until - summary.lastTime));
+  return clampToFinite(clampToFinite(areaBefore + summary.area) + areaAfter) / span;
 }
 
-/** Two finite numbers make an infinite one at most, never NaN, as long as each step ends here. */
-function finite(value: number): number {
+/**
+ * Clamps infinity to the largest finite number, which databases can store. The sum or product of two finite numbers is
+ * never NaN.
+ */
+function clampToFinite(value: number): number {
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value));
 }

@@ -3,20 +3,24 @@ import type { JsonValue } from '../../kernel/jsonValue';
 import { notFound } from '../../kernel/errors';
 import type { ValueType } from '../../sensorTemplates';
 
-/** A sensor with what it showed last. */
-export interface LatestOfSensor {
+/** A sensor with its latest value. */
+export interface SensorLatest {
   readonly sensorId: string;
   readonly deviceId: string;
-  /** Undefined: it never showed anything. */
+  /** Undefined for a sensor without values. */
   readonly last: LastValue | undefined;
 }
 
-/** What a sensor showed last. Times are Unix milliseconds. */
+/** The latest value of a sensor. */
 export interface LastValue {
   readonly valueType: ValueType;
   readonly value: JsonValue;
-  /** The time that came with it; undefined: none did. */
-  readonly ownTime: number | undefined;
+  /** The time that the device sent with the value, integer Unix milliseconds; undefined if it sent none. */
+  readonly deviceTime: number | undefined;
+  /**
+   * Unix milliseconds, may have a fraction, because arrival times define an order even within a millisecond
+   * (MonotonicTimestamps).
+   */
   readonly receivedAt: number;
 }
 
@@ -25,53 +29,90 @@ interface LatestRow {
   readonly deviceId: string;
   readonly valueType: ValueType;
   readonly value: string | null;
-  readonly ownTime: number | null;
+  readonly deviceTime: number | null;
   readonly receivedAt: number | null;
 }
 
-/** Reads what sensors showed last. */
+/** Reads the latest values of sensors. */
 export class LatestQueryRepository {
   constructor(private readonly db: Db) {}
 
-  /** These sensors, in this order. Throws `sensor_not_found`. */
-  async ofSensors(organizationId: string, sensorIds: readonly string[]): Promise<LatestOfSensor[]> {
-    const rows: LatestRow[] = await this.query(organizationId).whereIn('s.id', [...sensorIds]);
-    const found = new Map(rows.map((row) => [row.sensorId, row]));
+  /** Lists these sensors in the given order. Throws `sensor_not_found`. */
+  async listBySensors(organizationId: string, sensorIds: readonly string[]): Promise<SensorLatest[]> {
+    const rows: LatestRow[] = await this.querySensors(organizationId).whereIn('s.id', [...sensorIds]);
+    const rowBySensor = new Map(rows.map((row) => [row.sensorId, row]));
     return sensorIds.map((id) => {
-      const row = found.get(id);
+      const row = rowBySensor.get(id);
       if (!row) throw notFound('sensor', id);
-      return latestOf(row);
+      return toSensorLatest(row);
     });
   }
 
-  /** The sensors of these devices, in this order and theirs; at most `limit`. Throws `device_not_found`. */
-  async ofDevices(organizationId: string, deviceIds: readonly string[], limit: number): Promise<LatestOfSensor[]> {
-    const devices: { id: string }[] = await this.db.knex('digital_devices as d').where('d.organization_id', organizationId).whereIn('d.id', [...deviceIds]).select('d.id');
-    const missing = deviceIds.find((id) => !devices.some((device) => device.id === id));
-    if (missing !== undefined) throw notFound('device', missing);
-    const rows: LatestRow[] = await this.query(organizationId).whereIn('s.device_id', [...deviceIds]).orderBy(['s.device_id', 's.position']).limit(limit);
-    const place = new Map(deviceIds.map((id, at) => [id, at]));
-    return rows.map(latestOf).toSorted((one, other) => (place.get(one.deviceId) ?? 0) - (place.get(other.deviceId) ?? 0));
+  /**
+   * Lists the sensors of these devices, in the given order of devices and the order of sensors on their device. Reads
+   * at most `limit` of them: the caller rejects a query that has that many. Throws `device_not_found`.
+   */
+  async listByDevices(organizationId: string, deviceIds: readonly string[], limit: number): Promise<SensorLatest[]> {
+    const existing: { id: string }[] = await this.db
+      .knex('digital_devices as d')
+      .where('d.organization_id', organizationId)
+      .whereIn('d.id', [...deviceIds])
+      .select('d.id');
+    const missingId = deviceIds.find((id) => !existing.some((device) => device.id === id));
+    if (missingId !== undefined) throw notFound('device', missingId);
+    const rows: LatestRow[] = await this.querySensors(organizationId)
+      .whereIn('s.device_id', [...deviceIds])
+      .orderBy(['s.device_id', 's.position'])
+      .limit(limit);
+    // The sort is stable, so the sensors of a device stay in their order.
+    const indexByDevice = new Map(deviceIds.map((id, index) => [id, index]));
+    return rows
+      .map(toSensorLatest)
+      .toSorted((left, right) => (indexByDevice.get(left.deviceId) ?? 0) - (indexByDevice.get(right.deviceId) ?? 0));
   }
 
-  private query(organizationId: string) {
+  /**
+   * Builds the query for the sensors of an organization with their latest readings; sensors without a reading have null
+   * columns. Callers add the condition for the sensors: the aliases are `s` (sensor), `t` (template), `l` (reading).
+   */
+  private querySensors(organizationId: string) {
     return this.db
       .knex('sensors as s')
       .innerJoin('sensor_templates as t', 't.id', 's.sensor_template_id')
       .leftJoin('latest_readings as l', 'l.sensor_id', 's.id')
       .where('s.organization_id', organizationId)
-      .select({ sensorId: 's.id', deviceId: 's.device_id', valueType: 't.value_type', value: 'l.value', ownTime: 'l.own_time', receivedAt: 'l.received_at' });
+      .select({
+        sensorId: 's.id',
+        deviceId: 's.device_id',
+        valueType: 't.value_type',
+        value: 'l.value',
+        deviceTime: 'l.own_time',
+        receivedAt: 'l.received_at',
+      });
   }
 }
 
-function latestOf({ sensorId, deviceId, ...row }: LatestRow): LatestOfSensor {
+/** Converts a row; `last` is undefined if the sensor has no reading. */
+function toSensorLatest({ sensorId, deviceId, ...row }: LatestRow): SensorLatest {
   if (row.value === null) return { sensorId, deviceId, last: undefined };
   const value = JSON.parse(row.value) as JsonValue;
-  return { sensorId, deviceId, last: { valueType: typeOf(row.valueType, value), value, ownTime: row.ownTime ?? undefined, receivedAt: row.receivedAt ?? 0 } };
+  return {
+    sensorId,
+    deviceId,
+    last: {
+      valueType: getValueType(row.valueType, value),
+      value,
+      deviceTime: row.deviceTime ?? undefined,
+      receivedAt: row.receivedAt ?? 0,
+    },
+  };
 }
 
-/** The type of the template, but of a value that is older than the template the one that it has itself. */
-function typeOf(valueType: ValueType, value: JsonValue): ValueType {
+/**
+ * Returns the type of a value. A value that was stored before the sensor template changed may not have the type of the
+ * template; then this is the type of the value itself.
+ */
+function getValueType(valueType: ValueType, value: JsonValue): ValueType {
   if (valueType === 'json') return 'json';
   if (typeof value === 'number') return valueType === 'integer' && Number.isSafeInteger(value) ? 'integer' : 'number';
   if (typeof value === 'boolean') return 'boolean';

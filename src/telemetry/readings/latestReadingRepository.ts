@@ -1,4 +1,4 @@
-import type { Db, HotStatement, SqlValue } from '../../database';
+import type { Db, PreparedStatement, SqlValue } from '../../database';
 import type { Reading, SampleTimes } from '../../executions';
 import type { JsonValue } from '../../kernel/jsonValue';
 
@@ -11,74 +11,119 @@ interface ReadingRow {
   readonly received_at: number;
   readonly buffered: number;
   readonly f_cnt: number | null;
+  readonly dev_addr: string | null;
 }
 
-/** What a sensor shows with an uplink. */
-export type ShownValue = Pick<Reading, 'sensorId' | 'sourcePath' | 'value'>;
+/** The value of a sensor in an uplink. */
+type NewSensorValue = Pick<Reading, 'sensorId' | 'sourcePath' | 'value'>;
 
-const FIND: HotStatement = {
+const FIND: PreparedStatement = {
   name: 'latestReadings.find',
-  // What another device in the field showed, or another path, says nothing about this one.
+  // Values of another physical device or another source path are ignored.
   sql: () => `
-    select r.sensor_id, r.source_path, r.value, r.own_time, r.clock, r.received_at, r.buffered, r.f_cnt from latest_readings r
+    select r.sensor_id, r.source_path, r.value, r.own_time, r.clock, r.received_at, r.buffered, r.f_cnt, r.dev_addr from latest_readings r
     where r.organization_id = ? and r.physical_device_id = ? and r.sensor_id = ?
       and exists (select 1 from sensor_mappings m where m.organization_id = r.organization_id and m.sensor_id = r.sensor_id and m.source_path = r.source_path)`,
 };
 
-// A statement for each power of two, filled up with nulls, so that few statements stay prepared whatever devices have.
-const MOST = 512;
-const STORES = new Map<number, HotStatement>();
-for (let rows = 1; rows <= MOST; rows *= 2) STORES.set(rows, storeOf(rows));
+// The number of rows of a statement is a power of two (1, 2, 4, … 512). So at most 10 statements stay prepared, instead
+// of one for each number of sensors. Unused rows are filled with nulls and store nothing.
+const MAX_ROWS = 512;
+const STORE_BY_ROW_COUNT = new Map<number, PreparedStatement>();
+for (let rowCount = 1; rowCount <= MAX_ROWS; rowCount *= 2)
+  STORE_BY_ROW_COUNT.set(rowCount, buildStoreStatement(rowCount));
 
-function storeOf(rows: number): HotStatement {
-  const row = '(cast(? as text), cast(? as text), cast(? as text))';
+/** Builds the statement that stores the latest readings of at most `rowCount` sensors of one uplink. */
+function buildStoreStatement(rowCount: number): PreparedStatement {
+  const placeholders = '(cast(? as text), cast(? as text), cast(? as text))';
   return {
-    name: `latestReadings.store${rows}`,
-    // The rule of `replaces`, for who stored one meanwhile.
+    name: `latestReadings.store${rowCount}`,
+    // Compares with the stored reading in SQL, because another transaction may have stored one in the meantime: the
+    // order rule of `LatestReadingRepository.store`. A null sensor id of an unused row joins no sensor.
     sql: () => `
-      with sample (sensor_id, source_path, value) as (values ${Array.from({ length: rows }, () => row).join(', ')})
-      insert into latest_readings (sensor_id, organization_id, physical_device_id, source_path, value, own_time, clock, received_at, buffered, f_cnt)
-      select s.id, s.organization_id, cast(? as text), sample.source_path, sample.value, cast(? as bigint), cast(? as text), cast(? as double precision), cast(? as smallint), cast(? as bigint)
+      with sample (sensor_id, source_path, value) as (values ${Array.from({ length: rowCount }, () => placeholders).join(', ')})
+      insert into latest_readings (sensor_id, organization_id, physical_device_id, source_path, value, own_time, clock, received_at, buffered, f_cnt, dev_addr)
+      select s.id, s.organization_id, cast(? as text), sample.source_path, sample.value, cast(? as bigint), cast(? as text), cast(? as double precision), cast(? as smallint), cast(? as bigint), cast(? as text)
       from sample cross join sensors s where s.id = sample.sensor_id and s.organization_id = ?
       on conflict (sensor_id) do update set physical_device_id = excluded.physical_device_id, source_path = excluded.source_path, value = excluded.value,
-        own_time = excluded.own_time, clock = excluded.clock, received_at = excluded.received_at, buffered = excluded.buffered, f_cnt = excluded.f_cnt
+        own_time = excluded.own_time, clock = excluded.clock, received_at = excluded.received_at, buffered = excluded.buffered, f_cnt = excluded.f_cnt, dev_addr = excluded.dev_addr
       where latest_readings.physical_device_id <> excluded.physical_device_id or latest_readings.source_path <> excluded.source_path
         or case when latest_readings.own_time <= latest_readings.received_at and excluded.own_time is not null and excluded.clock = latest_readings.clock
         then excluded.own_time >= latest_readings.own_time else excluded.received_at >= latest_readings.received_at end`,
   };
 }
 
-/** What each sensor showed last. Assumes sensors of `organizationId`. */
+/** Stores the latest reading of each sensor. Assumes sensors of `organizationId`. */
 export class LatestReadingRepository {
   constructor(private readonly db: Db) {}
 
-  /** The last readings of those of these sensors that showed anything on this physical device by the path that they are mapped to now, by sensor. */
-  async find(organizationId: string, physicalDeviceId: string, sensorIds: readonly string[]): Promise<Map<string, Reading>> {
-    const found = new Map<string, Reading>();
+  /**
+   * Returns the latest readings by sensor id. Omits sensors without a reading, and readings of another physical device
+   * or of a source path that is no longer mapped to the sensor.
+   */
+  async find(
+    organizationId: string,
+    physicalDeviceId: string,
+    sensorIds: readonly string[],
+  ): Promise<Map<string, Reading>> {
+    const readingBySensor = new Map<string, Reading>();
     for (const sensorId of new Set(sensorIds)) {
       const [row] = await this.db.all<ReadingRow>(FIND, [organizationId, physicalDeviceId, sensorId]);
-      if (row) found.set(sensorId, readingOf(sensorId, row));
+      if (row) readingBySensor.set(sensorId, toReading(sensorId, row));
     }
-    return found;
+    return readingBySensor;
   }
 
   /**
-   * Keeps readings of different sensors out of one uplink, at most 512, each if it takes the place of the one that is stored (`replaces`), or that
-   * is of another physical device or path. Only inside a transaction.
+   * Stores the readings of one uplink: at most 512, of different sensors. A reading replaces the stored one of its
+   * sensor if it is newer. If both have a device time from the same time source, the later device time is newer, unless
+   * the stored device time was in the future when it arrived. In all other cases the later arrival is newer. A stored
+   * reading of another physical device or source path is always replaced. Must run inside a transaction.
    */
-  async store(organizationId: string, physicalDeviceId: string, { ownTime, clock, receivedAt, isBuffered, fCnt }: SampleTimes, readings: readonly ShownValue[]): Promise<void> {
+  async store(
+    organizationId: string,
+    physicalDeviceId: string,
+    { deviceTime, timeSource, receivedAt, isBuffered, fCnt, devAddr }: SampleTimes,
+    readings: readonly NewSensorValue[],
+  ): Promise<void> {
     if (readings.length === 0) return;
-    const size = 2 ** Math.ceil(Math.log2(readings.length));
-    const statement = STORES.get(size);
-    if (!statement) throw new RangeError(`an uplink shows at most ${MOST} sensors, not ${readings.length}`);
-    const values: SqlValue[] = readings.flatMap(({ sensorId, sourcePath, value }) => [sensorId, sourcePath, JSON.stringify(value)]);
-    for (let row = readings.length; row < size; row++) values.push(null, null, null);
-    await this.db.all(statement, [...values, physicalDeviceId, ownTime ?? null, clock ?? null, receivedAt, isBuffered ? 1 : 0, fCnt ?? null, organizationId]);
+    const rowCount = 2 ** Math.ceil(Math.log2(readings.length)); // the next power of two, for which a statement exists
+    const statement = STORE_BY_ROW_COUNT.get(rowCount);
+    if (!statement)
+      throw new RangeError(`too many readings in an uplink: at most ${MAX_ROWS} (got ${readings.length})`);
+    const values: SqlValue[] = readings.flatMap(({ sensorId, sourcePath, value }) => [
+      sensorId,
+      sourcePath,
+      JSON.stringify(value),
+    ]);
+    for (let row = readings.length; row < rowCount; row++) values.push(null, null, null); // unused rows
+    await this.db.all(statement, [
+      ...values,
+      physicalDeviceId,
+      deviceTime ?? null,
+      timeSource ?? null,
+      receivedAt,
+      isBuffered ? 1 : 0,
+      fCnt ?? null,
+      devAddr ?? null,
+      organizationId,
+    ]);
   }
 }
 
-function readingOf(sensorId: string, row: ReadingRow): Reading {
+/** Converts a row to a reading. Null columns become undefined. */
+function toReading(sensorId: string, row: ReadingRow): Reading {
   const { source_path: sourcePath, received_at: receivedAt } = row;
   const value = JSON.parse(row.value) as JsonValue;
-  return { sensorId, sourcePath, value, ownTime: row.own_time ?? undefined, clock: row.clock ?? undefined, receivedAt, ...(row.buffered === 1 && { isBuffered: true }), fCnt: row.f_cnt ?? undefined };
+  return {
+    sensorId,
+    sourcePath,
+    value,
+    deviceTime: row.own_time ?? undefined,
+    timeSource: row.clock ?? undefined,
+    receivedAt,
+    ...(row.buffered === 1 && { isBuffered: true }),
+    fCnt: row.f_cnt ?? undefined,
+    devAddr: row.dev_addr ?? undefined,
+  };
 }

@@ -1,42 +1,47 @@
 import { type MappedSensor, parseSourcePath } from '../../devices';
 import type { SampleTimes } from '../../executions';
-import { type JsonValue, valueAt } from '../../kernel/jsonValue';
-import { typedValue } from '../../sensorTemplates';
+import { type JsonValue, getValueAtPath } from '../../kernel/jsonValue';
+import { convertToType } from '../../sensorTemplates';
 
-/** A value of an uplink, and the sensor that it goes to. */
-export interface MappedValue extends MappedSensor {
+/** A value of an uplink and its sensor. */
+export interface SensorValue extends MappedSensor {
   readonly value: JsonValue;
 }
 
-/** What an uplink says about the sensors of a device. */
-export interface Readings {
-  /** Each of the value type of its sensor. */
-  readonly taken: readonly MappedValue[];
-  /** Values that are none of their sensor's type: they are not stored as something else. */
-  readonly refused: readonly MappedValue[];
+/** The sensor values of an uplink. */
+interface Readings {
+  /** Values with the type of their sensor. */
+  readonly accepted: readonly SensorValue[];
+  /** Values with the wrong type for their sensor. They are not stored. */
+  readonly refused: readonly SensorValue[];
 }
 
-// Own times before it are those of clocks that were never set.
-const FIRST_TIME = Date.UTC(2000, 0, 1);
+// A device time before 2000 comes from a clock that was never set.
+const MIN_DEVICE_TIME_MS = Date.UTC(2000, 0, 1);
 
 /**
- * The values of a payload by the device's mappings, each of the value type of its sensor. A sensor whose path the payload does not
- * hold has none; null is no value either, but for a sensor of type json.
+ * Applies the mappings of a device to a payload and converts the values to the types of their sensors. Skips sensors
+ * whose path is not in the payload. null counts as absent, except for sensors of type json.
  */
-export function readingsOf(payload: Readonly<Record<string, unknown>>, mapped: readonly MappedSensor[]): Readings {
-  const taken: MappedValue[] = [];
-  const refused: MappedValue[] = [];
+export function getReadings(payload: Readonly<Record<string, unknown>>, mapped: readonly MappedSensor[]): Readings {
+  const accepted: SensorValue[] = [];
+  const refused: SensorValue[] = [];
   for (const sensor of mapped) {
-    const found = valueAt(payload as JsonValue, parseSourcePath(sensor.sourcePath) ?? []);
+    const found = getValueAtPath(payload as JsonValue, parseSourcePath(sensor.sourcePath) ?? []);
     if (found === undefined || (found === null && sensor.valueType !== 'json')) continue;
-    const value = typedValue(sensor.valueType, found);
+    const value = convertToType(sensor.valueType, found);
     if (value === undefined) refused.push({ ...sensor, value: found });
-    else taken.push({ ...sensor, value });
+    else accepted.push({ ...sensor, value });
   }
-  return { taken, refused };
+  return { accepted, refused };
 }
 
-/** The time that readings are stored under: their own one if it can be, else that of their receipt. Whole Unix milliseconds. */
-export function readingTime({ ownTime, receivedAt }: SampleTimes): number {
-  return ownTime !== undefined && ownTime >= FIRST_TIME && ownTime <= receivedAt ? ownTime : Math.floor(receivedAt);
+/**
+ * Returns the time under which readings are stored: the device time if it is plausible (not before 2000 and not in the
+ * future), otherwise the receive time. Unix milliseconds, integer.
+ */
+export function getReadingTime({ deviceTime, receivedAt }: Pick<SampleTimes, 'deviceTime' | 'receivedAt'>): number {
+  return deviceTime !== undefined && deviceTime >= MIN_DEVICE_TIME_MS && deviceTime <= receivedAt
+    ? deviceTime
+    : Math.floor(receivedAt);
 }

@@ -1,22 +1,22 @@
-import type { Db, HotStatement } from '../../database';
-import { cut } from '../../kernel/shortened';
+import type { Db, PreparedStatement } from '../../database';
+import { truncate } from '../../kernel/truncate';
 
-/** Values that came for a sensor and are none of its type. */
+/** Statistics about the values of a sensor that were refused because of their type. */
 export interface RefusedValues {
   readonly sensorId: string;
-  /** How many since the sensor is there. */
+  /** The number of refused values since the sensor was created. */
   readonly count: number;
-  /** When the last one came, Unix milliseconds. */
+  /** The time of the last refused value, Unix milliseconds. */
   readonly lastAt: number;
-  /** The last one as JSON text, cut after 200 characters. */
+  /** The last refused value as JSON text, truncated to 200 characters. */
   readonly lastValue: string;
-  /** Where it came from. */
+  /** The source path of the last refused value. */
   readonly sourcePath: string;
 }
 
-const LONGEST_VALUE = 200;
+const MAX_VALUE_LENGTH = 200;
 
-const COUNT: HotStatement = {
+const ADD: PreparedStatement = {
   name: 'refusedValues.count',
   sql: () => `
     insert into refused_values (sensor_id, organization_id, refused, last_at, last_value, source_path)
@@ -24,19 +24,41 @@ const COUNT: HotStatement = {
     on conflict (sensor_id) do update set refused = refused_values.refused + 1, last_at = excluded.last_at, last_value = excluded.last_value, source_path = excluded.source_path`,
 };
 
-/** Counts the values that could not be stored. */
+/** Counts the values that were refused because they do not have the type of their sensor. */
 export class RefusedValueRepository {
   constructor(private readonly db: Db) {}
 
-  /** One more came for this sensor at `at`, Unix milliseconds. Only inside a transaction. */
-  async count(organizationId: string, { sensorId, sourcePath, value }: { readonly sensorId: string; readonly sourcePath: string; readonly value: unknown }, at: number): Promise<void> {
-    await this.db.all(COUNT, [at, cut(JSON.stringify(value), LONGEST_VALUE), sourcePath, organizationId, sensorId]);
+  /** Counts a refused value that arrived at `receivedAt`, Unix milliseconds. Must run inside a transaction. */
+  async add(
+    organizationId: string,
+    {
+      sensorId,
+      sourcePath,
+      value,
+    }: { readonly sensorId: string; readonly sourcePath: string; readonly value: unknown },
+    receivedAt: number,
+  ): Promise<void> {
+    await this.db.all(ADD, [
+      receivedAt,
+      truncate(JSON.stringify(value), MAX_VALUE_LENGTH),
+      sourcePath,
+      organizationId,
+      sensorId,
+    ]);
   }
 
-  /** Those of these sensors that any came for, in no order. */
+  /** Returns the statistics of these sensors, in no particular order. Sensors without refused values are omitted. */
   async find(organizationId: string, sensorIds: readonly string[]): Promise<RefusedValues[]> {
     const { knex } = this.db;
-    const query = knex('refused_values as v').where('v.organization_id', organizationId).whereIn('v.sensor_id', [...sensorIds]);
-    return await query.select<RefusedValues[]>('v.sensor_id as sensorId', 'v.refused as count', 'v.last_at as lastAt', 'v.last_value as lastValue', 'v.source_path as sourcePath');
+    const query = knex('refused_values as v')
+      .where('v.organization_id', organizationId)
+      .whereIn('v.sensor_id', [...sensorIds]);
+    return await query.select<RefusedValues[]>(
+      'v.sensor_id as sensorId',
+      'v.refused as count',
+      'v.last_at as lastAt',
+      'v.last_value as lastValue',
+      'v.source_path as sourcePath',
+    );
   }
 }

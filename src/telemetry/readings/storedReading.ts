@@ -1,56 +1,76 @@
 import type { JsonValue } from '../../kernel/jsonValue';
 import type { ValueType } from '../../sensorTemplates';
 
-/** A reading as it is on disk. */
+/** A stored reading. */
 export interface StoredReading {
   readonly sensorId: string;
   readonly valueType: ValueType;
-  /** Of that type. */
+  /** A value of the type `valueType`. */
   readonly value: JsonValue;
-  /** When it was taken, Unix milliseconds. */
+  /** The time of the measurement, Unix milliseconds. */
   readonly time: number;
-  /** Its place in the order in which readings are stored (ReadingPositions). */
+  /** Its position in the order in which readings are stored (see ReadingSequence). */
   readonly position: number;
 }
 
-/** How a value lies in the table `readings`. */
+/** The columns of a value in the table `readings`. */
 export interface ValueColumns {
   readonly kind: number;
   readonly num: number | null;
   readonly txt: string | null;
 }
 
-/** How positions are made: so many of them to a millisecond. */
+/** The number of positions per millisecond. */
 export const POSITIONS_PER_MS = 1024;
 
-/** A reading that is stored further from its time than this, in positions (a minute), lies in the index `readings_late`; the migration that made it says the same number. */
+/** Less than every position, so that a key with it comes before all readings at its time. */
+export const BEFORE_ALL_POSITIONS = -1;
+
+/**
+ * The maximum distance between the time and the position of a reading, in positions (one minute). Readings with a
+ * greater distance are late and are in the index `readings_late`, whose migration contains the same number.
+ */
 export const LATE_POSITIONS = 60_000 * POSITIONS_PER_MS;
 
+/** The stored numbers of the value types, which must never change. */
 const KINDS: Readonly<Record<ValueType, number>> = { number: 1, integer: 2, boolean: 3, string: 4, json: 5 };
-// A text that not every engine can hold, for a NUL or half of a surrogate pair, lies there as JSON.
+// A string with a NUL or an unpaired surrogate is stored as JSON, because not every database engine can store it.
 const ESCAPED_STRING = 6;
 const UNSTORABLE = /[\0\p{Cs}]/u;
-const TYPES = new Map(Object.entries(KINDS).map(([type, kind]) => [kind, type as ValueType]));
+const TYPES_BY_KIND = new Map(Object.entries(KINDS).map(([type, kind]) => [kind, type as ValueType]));
 
-/** A value of a sensor's type as it lies in the table. */
-export function columnsOf(valueType: ValueType, value: JsonValue): ValueColumns {
+/**
+ * Converts a value to the columns of the table: numbers and booleans (0 or 1) to `num`, all others to `txt`. `kind`
+ * stands for the value type, or marks a string that is stored as JSON because not every database engine can store it.
+ */
+export function toColumns(valueType: ValueType, value: JsonValue): ValueColumns {
   const kind = KINDS[valueType];
   if (valueType === 'json') return { kind, num: null, txt: JSON.stringify(value) };
   if (typeof value !== 'string') return { kind, num: Number(value), txt: null };
-  return UNSTORABLE.test(value) ? { kind: ESCAPED_STRING, num: null, txt: JSON.stringify(value) } : { kind, num: null, txt: value };
+  return UNSTORABLE.test(value)
+    ? { kind: ESCAPED_STRING, num: null, txt: JSON.stringify(value) }
+    : { kind, num: null, txt: value };
 }
 
-/** What a row of the table holds. Throws RangeError for a kind that is none. */
-export function valueOf({ kind, num, txt }: ValueColumns): Pick<StoredReading, 'valueType' | 'value'> {
+/** Converts the columns of a row to its value. Throws RangeError for an unknown kind. */
+export function getValue({ kind, num, txt }: ValueColumns): Pick<StoredReading, 'valueType' | 'value'> {
   if (kind === ESCAPED_STRING) return { valueType: 'string', value: JSON.parse(txt ?? '""') as string };
-  const valueType = TYPES.get(kind);
-  if (!valueType) throw new RangeError(`a reading has no kind ${kind}`);
+  const valueType = TYPES_BY_KIND.get(kind);
+  if (!valueType) throw new RangeError(`unknown kind of reading: ${kind}`);
   if (valueType === 'json') return { valueType, value: JSON.parse(txt ?? 'null') as JsonValue };
   if (valueType === 'string') return { valueType, value: txt ?? '' };
   return { valueType, value: valueType === 'boolean' ? num === 1 : (num ?? 0) };
 }
 
-/** When the server took a reading in, Unix milliseconds. */
-export function receivedAtOf(position: number): number {
+/** Returns the first position of the readings that the server receives in a millisecond (Unix milliseconds). */
+export function getFirstPosition(time: number): number {
+  return time * POSITIONS_PER_MS;
+}
+
+/**
+ * Returns the time at which the server received a reading, Unix milliseconds: a position is that time times
+ * POSITIONS_PER_MS, plus a counter.
+ */
+export function getReceivedAt(position: number): number {
   return Math.floor(position / POSITIONS_PER_MS);
 }

@@ -1,174 +1,280 @@
-import type { Database } from '../../database';
-import type { Clock } from '../../kernel/clock';
 import { HOUR_MS } from '../readings/hourSummary';
-import type { ReadingPositions } from '../readings/readingPositions';
-import type { SeriesNumbers } from '../readings/seriesNumbers';
-import { POSITIONS_PER_MS } from '../readings/storedReading';
+import type { ReadingKey } from '../readings/readingQueryRepository';
+import { BEFORE_ALL_POSITIONS, getFirstPosition } from '../readings/storedReading';
 import type { BackgroundWork } from './backgroundWork';
-import { ReadingRemovalRepository, type AgingSeries, type Place, type Removed } from './readingRemovalRepository';
-import { readingTimes } from './readingTimes';
+import type { RetentionOptions } from './hourlyRollup';
+import { ReadingRemovalRepository, type AgingSeries, type RemovalResult } from './readingRemovalRepository';
+import { computeAgeLimits } from './readingTimes';
 
-/** What it needs. */
-export interface ReadingRemovalOptions {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly positions: ReadingPositions;
-  readonly series: SeriesNumbers;
-}
-
-/** What a run removed. */
-export interface RemovalReport {
-  /** Readings that were older than their organization keeps them, or those of deleted sensors. */
+/** What a run deleted. */
+interface RemovalReport {
+  /** The number of readings older than the retention of their organization, or of deleted sensors. */
   readings: number;
-  /** Readings of numbers that made way for their hours. */
-  thinned: number;
+  /** The number of numeric readings that were downsampled, so that only their hourly summaries are left. */
+  downsampled: number;
+  /** The number of hourly summaries. */
   hours: number;
-  /** Deleted sensors of which nothing is left now. */
+  /** The number of series of deleted sensors. */
   series: number;
-  /** The most rows that were removed in one transaction. */
-  largestStep: number;
+  /** The greatest number of rows that one transaction deleted. */
+  maxStep: number;
 }
 
-type Kind = 'readings' | 'thinned' | 'late' | 'hours' | 'series';
+/**
+ * What a task deletes. `numbers`: the numeric readings of old hours. `lateNumbers`: those that were stored after their
+ * hour was downsampled, so that a search by time, which continues after the downsampled hours, does not find them.
+ */
+type Kind = 'readings' | 'hours' | 'numbers' | 'lateNumbers' | 'series';
 
-/** One thing to do with a series: remove what is before a time. */
-interface Job {
+/** The field of the report that counts the deleted rows of a task. */
+const REPORT_FIELDS = {
+  readings: 'readings',
+  hours: 'hours',
+  numbers: 'downsampled',
+  lateNumbers: 'downsampled',
+  series: 'series',
+} as const satisfies Record<Kind, keyof RemovalReport>;
+
+/**
+ * One task for a series: delete rows before a time, from a key on. Late numbers are searched by their position only.
+ */
+interface RemovalTask {
   readonly kind: Kind;
   readonly series: number;
   readonly before: number;
-  readonly from: Place;
-  /** Readings with a greater position stay: a stream may be resumed before them. */
-  readonly until: number;
+  readonly from: ReadingKey;
+  /**
+   * The position (order of storage) up to which numbers are downsampled. Those that were stored later remain for now,
+   * because a stream may still be resumed before them.
+   */
+  readonly maxPosition: number;
 }
 
-const START: Place = { time: 0, position: -1 };
+/** The key before all readings of a series. */
+const START: ReadingKey = { time: 0, position: BEFORE_ALL_POSITIONS };
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
-/** Removes readings that are no longer kept, and thins those that are to be thinned. One run at a time; the next one goes on where a run was ended. */
+/**
+ * Deletes expired readings, and downsamples old ones: deletes their numbers, whose hourly summaries remain. The
+ * watermark is the position (order of storage) up to which all readings are on disk. Only one run at a time is allowed.
+ * The next run continues after an interrupted one.
+ */
 export class ReadingRemoval {
-  private readonly reads: ReadingRemovalRepository;
+  private readonly repository: ReadingRemovalRepository;
 
-  constructor(private readonly options: ReadingRemovalOptions) {
-    this.reads = new ReadingRemovalRepository(options.database.db);
+  constructor(private readonly options: RetentionOptions) {
+    this.repository = new ReadingRemovalRepository(options.database.db);
   }
 
-  /** One run through all series of all organizations. */
+  /** Processes all series of all organizations once. */
   async run(work: BackgroundWork): Promise<RemovalReport> {
     const { clock, positions } = this.options;
-    const report: RemovalReport = { readings: 0, thinned: 0, hours: 0, series: 0, largestStep: 0 };
+    const report = createEmptyReport();
     const now = clock.now();
-    await positions.settled();
-    const position = positions.watermark();
+    await positions.waitUntilAllClosed();
+    const watermark = positions.advanceGlobalWatermark();
     for (let after = 0; ;) {
-      const { items, isLast } = await work.page(async (limit) => await this.reads.aging(after, limit));
-      await this.forget(items.filter(({ sensor }) => sensor === null));
-      await this.perform(items.flatMap((series) => jobsOf(series, now)), position, work, report);
-      const numbers = [after, ...items.map(({ number }) => number), ...(isLast ? [END_OF_TIME] : [])];
-      await this.removeStrays(numbers, position, work, report);
+      const { items, isLast } = await work.readPage(async (limit) => await this.repository.listAging(after, limit));
+      await this.removeFromCache(items.filter(({ existingSensorId }) => existingSensorId === null));
+      await this.runTasks(
+        items.flatMap((series) => listTasks(series, now)),
+        watermark,
+        work,
+        report,
+      );
+      // The gaps before, between and, on the last page, after the series of this page are searched.
+      const seriesNumbers = [after, ...items.map(({ number }) => number), ...(isLast ? [END_OF_TIME] : [])];
+      await this.removeOrphanedRows(seriesNumbers, watermark, work, report);
       const last = items.at(-1);
       if (!last || isLast) return report;
       after = last.number;
     }
   }
 
-  /** All of an organization that goes, whose sensors are gone. */
-  async removeAllOf(organizationId: string, work: BackgroundWork): Promise<void> {
-    const report: RemovalReport = { readings: 0, thinned: 0, hours: 0, series: 0, largestStep: 0 };
+  /** Deletes all readings of an organization that is being removed. Its sensors must be deleted. */
+  async removeAll(organizationId: string, work: BackgroundWork): Promise<void> {
+    const report = createEmptyReport();
     for (let after = 0; ;) {
-      const { items, isLast } = await work.page(async (limit) => await this.reads.ofOrganization(organizationId, after, limit));
-      await this.forget(items);
-      await this.perform(items.flatMap(({ number }) => wholeOf(number)), END_OF_TIME, work, report);
+      const { items, isLast } = await work.readPage(
+        async (limit) => await this.repository.listOfOrganization(organizationId, after, limit),
+      );
+      await this.removeFromCache(items);
+      await this.runTasks(
+        items.flatMap(({ number }) => listTasksOfDeletedSeries(number)),
+        END_OF_TIME,
+        work,
+        report,
+      );
       const last = items.at(-1);
       if (!last || isLast) return;
       after = last.number;
     }
   }
 
-  /** Deleted sensors: what is being stored of them comes to rest, and nothing follows. */
-  private async forget(series: readonly Pick<AgingSeries, 'sensorId'>[]): Promise<void> {
+  /**
+   * Waits for uplinks in progress and removes the series of deleted sensors from the cache, so that no more readings
+   * are stored in them.
+   */
+  private async removeFromCache(series: readonly Pick<AgingSeries, 'sensorId'>[]): Promise<void> {
     if (series.length === 0) return;
-    await this.options.positions.settled();
-    for (const { sensorId } of series) this.options.series.forget(sensorId);
+    await this.options.positions.waitUntilAllClosed();
+    for (const { sensorId } of series) this.options.series.remove(sensorId);
   }
 
-  /** Whatever lies between two numbers of series belongs to none. */
-  private async removeStrays(numbers: readonly number[], position: number, work: BackgroundWork, report: RemovalReport): Promise<void> {
-    for (const [at, before] of numbers.entries()) {
-      const after = numbers[at - 1];
-      if (after === undefined || before === after + 1) continue;
-      for (let stray = await this.reads.findStray(after, before); stray !== undefined; stray = await this.reads.findStray(after, before)) {
-        await this.perform(wholeOf(stray), position, work, report);
+  /**
+   * Deletes rows of series that no longer exist: rows whose series number is in a gap between existing numbers.
+   * `seriesNumbers`: existing numbers in ascending order.
+   */
+  private async removeOrphanedRows(
+    seriesNumbers: readonly number[],
+    watermark: number,
+    work: BackgroundWork,
+    report: RemovalReport,
+  ): Promise<void> {
+    for (const [index, before] of seriesNumbers.entries()) {
+      const after = seriesNumbers[index - 1];
+      const hasGap = after !== undefined && before !== after + 1;
+      if (!hasGap) continue;
+      for (
+        let orphanedSeries = await this.repository.findOrphanedSeries(after, before);
+        orphanedSeries !== undefined;
+        orphanedSeries = await this.repository.findOrphanedSeries(after, before)
+      ) {
+        await this.runTasks(listTasksOfDeletedSeries(orphanedSeries), watermark, work, report);
       }
-      await work.breathe();
+      await work.pauseIfDue();
     }
   }
 
-  private async perform(jobs: readonly Job[], position: number, work: BackgroundWork, report: RemovalReport): Promise<void> {
-    let left = jobs;
-    while (left.length > 0) {
-      const step = await work.step(async (db, limit, isLate) => await removeSome(new ReadingRemovalRepository(db), left, position, { limit, isLate }));
-      left = step.left;
-      for (const [kind, rows] of step.removed) report[kind === 'late' ? 'thinned' : kind] += rows;
-      report.largestStep = Math.max(report.largestStep, step.rows);
+  /** Runs all tasks in small steps and adds what was deleted to the report. */
+  private async runTasks(
+    tasks: readonly RemovalTask[],
+    watermark: number,
+    work: BackgroundWork,
+    report: RemovalReport,
+  ): Promise<void> {
+    let remaining = tasks;
+    while (remaining.length > 0) {
+      const step = await work.runStep(
+        async (db, limit, isTimeUp) =>
+          await runFirstTasks(new ReadingRemovalRepository(db), remaining, watermark, { limit, isTimeUp }),
+      );
+      remaining = step.remaining;
+      for (const [kind, rows] of step.removed) report[REPORT_FIELDS[kind]] += rows;
+      report.maxStep = Math.max(report.maxStep, step.rows);
     }
   }
 }
 
-/** How far a step may go. */
+function createEmptyReport(): RemovalReport {
+  return { readings: 0, downsampled: 0, hours: 0, series: 0, maxStep: 0 };
+}
+
+/** The limits of one step. */
 interface StepLimits {
+  /** The maximum number of rows that it deletes. */
   readonly limit: number;
-  readonly isLate: () => boolean;
+  /** Whether it must end after the current task. */
+  readonly isTimeUp: () => boolean;
 }
 
-/** What a step did, and what it left. */
-interface RemovalStep {
-  readonly left: readonly Job[];
+/** The result of one step. */
+interface StepResult {
+  readonly remaining: readonly RemovalTask[];
+  /** The number of deleted rows of each task. */
   readonly removed: readonly (readonly [Kind, number])[];
+  /** The number of deleted rows of all tasks. */
   readonly rows: number;
 }
 
-/** As many of the jobs as `limit` rows and the time allow, the last one perhaps in part; one at least. */
-async function removeSome(repository: ReadingRemovalRepository, jobs: readonly Job[], position: number, { limit, isLate }: StepLimits): Promise<RemovalStep> {
+/** Runs the first tasks, as many as the limits allow, at least one. The last one may be done only in part. */
+async function runFirstTasks(
+  repository: ReadingRemovalRepository,
+  tasks: readonly RemovalTask[],
+  watermark: number,
+  { limit, isTimeUp }: StepLimits,
+): Promise<StepResult> {
   const removed: (readonly [Kind, number])[] = [];
   let rows = 0;
-  for (const [at, job] of jobs.entries()) {
-    const done = await removeOne(repository, job, position, limit - rows);
-    removed.push([job.kind, done.rows]);
-    rows += done.rows;
-    if (done.next) return { left: [{ ...job, from: done.next }, ...jobs.slice(at + 1)], removed, rows };
-    if (rows >= limit || at + 1 >= limit || isLate()) return { left: jobs.slice(at + 1), removed, rows };
+  for (const [index, task] of tasks.entries()) {
+    const result = await runTask(repository, task, watermark, limit - rows);
+    removed.push([task.kind, result.rows]);
+    rows += result.rows;
+    const laterTasks = tasks.slice(index + 1);
+    if (result.next) return { remaining: [{ ...task, from: result.next }, ...laterTasks], removed, rows };
+    // A task without rows to delete also takes time, so the number of tasks is limited too.
+    const isLimitReached = rows >= limit || index + 1 >= limit;
+    if (isLimitReached || isTimeUp()) return { remaining: laterTasks, removed, rows };
   }
-  return { left: [], removed, rows };
+  return { remaining: [], removed, rows };
 }
 
-function removeOne(repository: ReadingRemovalRepository, { kind, series, before, from, until }: Job, position: number, limit: number): Promise<Removed> {
+/** Runs one task until it is done or `limit` rows are deleted. `watermark`: all readings up to it are on disk. */
+function runTask(
+  repository: ReadingRemovalRepository,
+  { kind, series, before, from, maxPosition }: RemovalTask,
+  watermark: number,
+  limit: number,
+): Promise<RemovalResult> {
   if (kind === 'readings') return repository.removeReadings(series, before, limit);
   if (kind === 'hours') return repository.removeHours(series, before, limit);
-  if (kind === 'thinned') return repository.thin(series, from, before, Math.min(position, until), limit);
-  if (kind === 'late') return repository.thinLate(series, from, before, Math.min(position, until), limit);
+  const lastPosition = Math.min(watermark, maxPosition);
+  if (kind === 'numbers') return repository.downsample(series, from, before, lastPosition, limit);
+  if (kind === 'lateNumbers') return repository.downsampleLate(series, from.position, before, lastPosition, limit);
   return repository.removeSeries(series);
 }
 
-function jobsOf(series: AgingSeries, now: number): Job[] {
-  const { number, sensor, summedUntil, thinnedUntil, oldestReading, oldestHour, oldestUnthinned, oldestLate } = series;
-  if (sensor === null) return wholeOf(number);
-  const { keptSince, thinnedBefore = 0 } = readingTimes(series, now);
-  const until = thinnedBefore * POSITIONS_PER_MS;
-  const jobs: Job[] = [];
-  if (isBefore(oldestReading, keptSince)) jobs.push({ kind: 'readings', series: number, before: keptSince, from: START, until });
-  if (isBefore(oldestHour, keptSince)) jobs.push({ kind: 'hours', series: number, before: keptSince, from: START, until });
-  // First those that came after their hour was thinned: the next job moves on the place from which these are looked for.
-  if (isBefore(oldestLate, until)) jobs.push({ kind: 'late', series: number, before: thinnedUntil, from: { time: 0, position: (thinnedUntil - HOUR_MS) * POSITIONS_PER_MS }, until });
-  const thin = Math.min(thinnedBefore, summedUntil);
-  // One hour back, because a run that was ended may have left some of the last hour.
-  if (isBefore(oldestUnthinned, thin)) jobs.push({ kind: 'thinned', series: number, before: thin, from: { time: Math.max(0, thinnedUntil - HOUR_MS), position: -1 }, until });
-  return jobs;
+/**
+ * Lists the tasks for a series by the age of its oldest rows; a task without rows to delete is omitted. Downsampling
+ * deletes the numbers whose time is before `downsampledBefore`, but not yet those that were stored later than that: a
+ * stream may still be resumed before them.
+ */
+function listTasks(series: AgingSeries, now: number): RemovalTask[] {
+  const { number, summedUntil, downsampledUntil } = series;
+  if (series.existingSensorId === null) return listTasksOfDeletedSeries(number);
+  const { keptSince, downsampledBefore = 0 } = computeAgeLimits(series, now);
+  const maxPosition = getFirstPosition(downsampledBefore);
+  const tasks: RemovalTask[] = [];
+  if (isBefore(series.oldestReading, keptSince))
+    tasks.push({ kind: 'readings', series: number, before: keptSince, from: START, maxPosition });
+  if (isBefore(series.oldestHour, keptSince))
+    tasks.push({ kind: 'hours', series: number, before: keptSince, from: START, maxPosition });
+  // Downsampling continues one hour before the end of the last run, because an interrupted run may have left numbers of
+  // the last hour.
+  const resumedAt = downsampledUntil - HOUR_MS;
+  // Late numbers must come first, because the next task advances `downsampledUntil`, from which their search starts.
+  if (isBefore(series.oldestLatePosition, maxPosition))
+    tasks.push({
+      kind: 'lateNumbers',
+      series: number,
+      before: downsampledUntil,
+      from: { time: 0, position: getFirstPosition(resumedAt) }, // earlier runs have processed those stored before
+      maxPosition,
+    });
+  const downsampleUntil = Math.min(downsampledBefore, summedUntil);
+  if (isBefore(series.oldestNotDownsampled, downsampleUntil))
+    tasks.push({
+      kind: 'numbers',
+      series: number,
+      before: downsampleUntil,
+      from: { time: Math.max(0, resumedAt), position: BEFORE_ALL_POSITIONS },
+      maxPosition,
+    });
+  return tasks;
 }
 
+/** Whether there is a row and the oldest one is before a time, or a position. */
 function isBefore(oldest: number | null, end: number): boolean {
   return oldest !== null && oldest < end;
 }
 
-function wholeOf(series: number): Job[] {
-  return (['readings', 'hours', 'series'] as const).map((kind) => ({ kind, series, before: END_OF_TIME, from: START, until: END_OF_TIME }));
+/** Lists the tasks that delete everything of a series. */
+function listTasksOfDeletedSeries(series: number): RemovalTask[] {
+  return (['readings', 'hours', 'series'] as const).map((kind) => ({
+    kind,
+    series,
+    before: END_OF_TIME,
+    from: START,
+    maxPosition: END_OF_TIME,
+  }));
 }

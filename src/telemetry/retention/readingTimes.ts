@@ -1,22 +1,28 @@
-import { hourOf } from '../readings/hourSummary';
+import { toHour } from '../readings/hourSummary';
 
-/** How long an organization keeps its readings, in days; `thinAfterDays` null: it never thins them. */
+/** The retention of an organization, in days. `downsampleAfterDays` is null if its readings are never downsampled. */
 export interface RetentionDays {
   readonly retentionDays: number;
-  readonly thinAfterDays: number | null;
+  readonly downsampleAfterDays: number | null;
 }
 
-/** How far back readings go. Both times are the beginning of an hour, Unix milliseconds. */
-export interface ReadingTimes {
-  /** Readings and hours before it are gone, or about to be. */
+/** The age limits of readings. Both times are the start of an hour, Unix milliseconds. */
+export interface AgeLimits {
+  /** Readings and hours before this time are deleted, or will be soon. */
   readonly keptSince: number;
-  /** Of numbers before it only the hours are left, or are about to be; undefined where nothing is thinned. */
-  readonly thinnedBefore: number | undefined;
+  /** Numbers before this time are downsampled to hours, or will be soon; undefined without downsampling. */
+  readonly downsampledBefore: number | undefined;
 }
 
 const DAY_MS = 86_400_000;
 
-/** What is kept at a time. Whole hours go at once, so that an hour and its readings never tell different things. */
-export function readingTimes({ retentionDays, thinAfterDays }: RetentionDays, now: number): ReadingTimes {
-  return { keptSince: hourOf(now - retentionDays * DAY_MS), thinnedBefore: thinAfterDays === null ? undefined : hourOf(now - thinAfterDays * DAY_MS) };
+/**
+ * Returns the age limits at a time. They are rounded to full hours, so that the summary of an hour never contradicts
+ * its readings.
+ */
+export function computeAgeLimits({ retentionDays, downsampleAfterDays }: RetentionDays, now: number): AgeLimits {
+  return {
+    keptSince: toHour(now - retentionDays * DAY_MS),
+    downsampledBefore: downsampleAfterDays === null ? undefined : toHour(now - downsampleAfterDays * DAY_MS),
+  };
 }

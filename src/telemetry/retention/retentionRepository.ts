@@ -1,16 +1,17 @@
-import type { Db, HotStatement } from '../../database';
+import type { Db, PreparedStatement } from '../../database';
 import type { RetentionDays } from './readingTimes';
 
-const FIND: HotStatement = {
+const FIND: PreparedStatement = {
   name: 'organizations.retention',
-  sql: () => 'select o.reading_retention_days as "retentionDays", o.thin_readings_after_days as "thinAfterDays" from organizations o where o.id = ?',
+  sql: () =>
+    'select o.reading_retention_days as "retentionDays", o.thin_readings_after_days as "downsampleAfterDays" from organizations o where o.id = ?',
 };
 
-/** How long organizations keep their readings. */
+/** Reads the retention of organizations. */
 export class RetentionRepository {
   constructor(private readonly db: Db) {}
 
-  /** Undefined for an organization that does not exist. */
+  /** Returns undefined if the organization does not exist. */
   async find(organizationId: string): Promise<RetentionDays | undefined> {
     const [days] = await this.db.all<RetentionDays>(FIND, [organizationId]);
     return days;

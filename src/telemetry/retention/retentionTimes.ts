@@ -1,9 +1,9 @@
 import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
-import { readingTimes, type ReadingTimes } from './readingTimes';
+import { computeAgeLimits, type AgeLimits } from './readingTimes';
 import { RetentionRepository } from './retentionRepository';
 
-/** Tells who asks for readings how far back they go. */
+/** Returns the age limits of readings for queries. */
 export class RetentionTimes {
   private readonly repository: RetentionRepository;
 
@@ -11,9 +11,9 @@ export class RetentionTimes {
     this.repository = new RetentionRepository(options.database.db);
   }
 
-  /** What the organization keeps now. */
-  async of(organizationId: string): Promise<ReadingTimes> {
+  /** Returns the current age limits of an organization. For a missing organization, all readings count as deleted. */
+  async get(organizationId: string): Promise<AgeLimits> {
     const days = await this.repository.find(organizationId);
-    return readingTimes(days ?? { retentionDays: 0, thinAfterDays: null }, this.options.clock.now());
+    return computeAgeLimits(days ?? { retentionDays: 0, downsampleAfterDays: null }, this.options.clock.now());
   }
 }

@@ -1,8 +1,8 @@
-import type { Db, HotStatement } from '../../database';
-import { cut } from '../../kernel/shortened';
+import type { Db, PreparedStatement } from '../../database';
+import { truncate } from '../../kernel/truncate';
 import type { Source } from '../keys/connectorKeyRepository';
 
-/** A physical device that sent something and is bound to no digital device. */
+/** A physical device that sent uplinks and is not bound to a digital device. */
 export interface DiscoveredDevice {
   readonly clientDeviceId: string;
   /** Unix milliseconds. */
@@ -10,30 +10,33 @@ export interface DiscoveredDevice {
   /** Unix milliseconds. */
   readonly lastSeen: number;
   readonly uplinks: number;
-  /** As JSON text; only its beginning where that is long. */
+  /** JSON text, truncated to MAX_PAYLOAD_LENGTH characters. */
   readonly lastPayload: string;
-  readonly isCut: boolean;
+  readonly truncated: boolean;
 }
 
-/** A place in the list of discovered devices, which begins with the one discovered last. By what changes while somebody turns the pages, devices would be missed. */
-export interface DiscoveryPlace {
+/**
+ * A position in the list of discovered devices, which is sorted by first uplink, latest first. A sort key that changes
+ * (such as the last uplink) would skip devices between two pages.
+ */
+export interface DiscoveryPosition {
   readonly firstSeen: number;
   readonly clientDeviceId: string;
 }
 
-/** A place in their order by when they were seen, the last one first. */
-export interface SeenPlace {
+/** A position in the list of discovered devices by last uplink, latest first. */
+export interface LastSeenPosition {
   readonly lastSeen: number;
   readonly clientDeviceId: string;
 }
 
-/** The most characters kept of a payload, the mark of a cut included. */
-export const LONGEST_PAYLOAD = 2048;
+/** The maximum length of a stored payload in characters, including the truncation mark. */
+const MAX_PAYLOAD_LENGTH = 2048;
 
-// What is cut ends with it; JSON text of an object never does.
-const CUT_MARK = '…';
+// Truncated text ends with this mark. The JSON text of an object never does.
+const TRUNCATION_MARK = '…';
 
-const SEEN: HotStatement = {
+const UPSERT: PreparedStatement = {
   name: 'discoveredDevices.seen',
   sql: () => `
     insert into discovered_devices (connection_id, client_device_id, organization_id, first_seen, last_seen, uplinks, last_payload)
@@ -43,7 +46,7 @@ const SEEN: HotStatement = {
     returning uplinks`,
 };
 
-const LIST: HotStatement = {
+const LIST: PreparedStatement = {
   name: 'discoveredDevices.list',
   sql: () => `
     select d.client_device_id as "clientDeviceId", d.first_seen as "firstSeen", d.last_seen as "lastSeen", d.uplinks, d.last_payload as "lastPayload" from discovered_devices d
@@ -52,8 +55,8 @@ const LIST: HotStatement = {
     order by d.first_seen desc, d.client_device_id desc limit ?`,
 };
 
-const WITH_KEYS: HotStatement = {
-  name: 'discoveredDevices.withKeys',
+const LIST_BY_LAST_SEEN: PreparedStatement = {
+  name: 'discoveredDevices.byLastSeen',
   sql: () => `
     select d.client_device_id as "clientDeviceId", d.last_seen as "lastSeen",
       case when exists (select 1 from connector_keys k where k.connection_id = d.connection_id and k.client_device_id = d.client_device_id) then 1 else 0 end as "hasKeys"
@@ -61,79 +64,157 @@ const WITH_KEYS: HotStatement = {
     order by d.last_seen desc, d.client_device_id desc limit ? offset ?`,
 };
 
-const COUNT: HotStatement = {
+const COUNT: PreparedStatement = {
   name: 'discoveredDevices.count',
   sql: () => 'select count(*) as devices from discovered_devices d where d.organization_id = ? and d.connection_id = ?',
 };
 
-const DROP_OLDEST: HotStatement = {
-  name: 'discoveredDevices.dropOldest',
+const DELETE_OLDEST: PreparedStatement = {
+  name: 'discoveredDevices.deleteOldest',
   sql: () => `
     delete from discovered_devices where (connection_id, client_device_id) in (
       select d.connection_id, d.client_device_id from discovered_devices d where d.organization_id = ? and d.connection_id = ? order by d.last_seen, d.client_device_id limit ?)
     returning client_device_id as "clientDeviceId"`,
 };
 
-const NEXT_CONNECTION: HotStatement = {
+/** Greater than the time of every uplink: a position with it is before the first item of a list, latest first. */
+const AFTER_ALL_TIMES = Number.MAX_SAFE_INTEGER;
+
+const NEXT_CONNECTION: PreparedStatement = {
   name: 'discoveredDevices.nextConnection',
   sql: () => `
     select d.connection_id as "connectionId", d.organization_id as "organizationId", c.id from (select connection_id, organization_id from discovered_devices where connection_id > ? order by connection_id limit 1) d
     left join connections c on c.id = d.connection_id`,
 };
 
-/** Physical devices that are known by what they sent only. Assumes a connection of `organizationId`. */
+/**
+ * Stores discovered devices: physical devices that sent uplinks while they were not bound to a digital device. Assumes
+ * a connection of `organizationId`.
+ */
 export class DiscoveredDeviceRepository {
   constructor(private readonly db: Db) {}
 
-  /** One sent something at `seenAt`, Unix milliseconds. Whether it is new. Only inside a transaction. */
-  async seen(organizationId: string, { connectionId, clientDeviceId }: Source, seenAt: number, payload: Readonly<Record<string, unknown>>): Promise<boolean> {
-    const [row] = await this.db.all<{ uplinks: number }>(SEEN, [clientDeviceId, seenAt, seenAt, payloadText(payload), organizationId, connectionId]);
+  /**
+   * Records an uplink of an unbound device at `seenAt`, Unix milliseconds. Returns whether the device is new. Must run
+   * inside a transaction.
+   */
+  async addUplink(
+    organizationId: string,
+    { connectionId, clientDeviceId }: Source,
+    seenAt: number,
+    payload: Readonly<Record<string, unknown>>,
+  ): Promise<boolean> {
+    const [row] = await this.db.all<{ uplinks: number }>(UPSERT, [
+      clientDeviceId,
+      seenAt,
+      seenAt,
+      formatPayload(payload),
+      organizationId,
+      connectionId,
+    ]);
     return row?.uplinks === 1;
   }
 
-  /** At most `limit` that are bound to no device, after a place in the list. */
-  async list(organizationId: string, connectionId: string, after: DiscoveryPlace | undefined, limit: number): Promise<DiscoveredDevice[]> {
-    const { firstSeen, clientDeviceId } = after ?? { firstSeen: Number.MAX_SAFE_INTEGER, clientDeviceId: '' };
-    const rows = await this.db.all<Omit<DiscoveredDevice, 'isCut'>>(LIST, [organizationId, connectionId, firstSeen, clientDeviceId, limit]);
-    return rows.map((row) => ({ ...row, isCut: row.lastPayload.endsWith(CUT_MARK) }));
+  /** Lists at most `limit` unbound devices after a position, the most recently discovered first. */
+  async list(
+    organizationId: string,
+    connectionId: string,
+    after: DiscoveryPosition | undefined,
+    limit: number,
+  ): Promise<DiscoveredDevice[]> {
+    const { firstSeen, clientDeviceId } = after ?? { firstSeen: AFTER_ALL_TIMES, clientDeviceId: '' };
+    const rows = await this.db.all<Omit<DiscoveredDevice, 'truncated'>>(LIST, [
+      organizationId,
+      connectionId,
+      firstSeen,
+      clientDeviceId,
+      limit,
+    ]);
+    return rows.map((row) => ({ ...row, truncated: row.lastPayload.endsWith(TRUNCATION_MARK) }));
   }
 
-  /** How many are kept of a connection, bound by now or not. */
+  /** Counts the stored devices of a connection, including those that were bound since. */
   async count(organizationId: string, connectionId: string): Promise<number> {
     const [row] = await this.db.all<{ devices: number }>(COUNT, [organizationId, connectionId]);
     return row?.devices ?? 0;
   }
 
-  /** At most `limit` of a connection's, bound by now or not, in their order by when they were seen: after a place, or after the first so many. `hasKeys`: connector keys of it are kept. */
-  async seenBefore(organizationId: string, connectionId: string, after: SeenPlace | number, limit: number): Promise<(SeenPlace & { readonly hasKeys: boolean })[]> {
-    const [place, skipped] = typeof after === 'number' ? [{ lastSeen: Number.MAX_SAFE_INTEGER, clientDeviceId: '' }, after] : [after, 0];
-    const rows = await this.db.all<SeenPlace & { hasKeys: number }>(WITH_KEYS, [organizationId, connectionId, place.lastSeen, place.clientDeviceId, limit, skipped]);
+  /**
+   * Lists at most `limit` devices of a connection by last uplink, latest first, including those that were bound since.
+   * `after`: a position, or the number of devices to skip. `hasKeys`: the device has stored connector keys (the latest
+   * values of its source paths).
+   */
+  async listByLastSeen(
+    organizationId: string,
+    connectionId: string,
+    after: LastSeenPosition | number,
+    limit: number,
+  ): Promise<(LastSeenPosition & { readonly hasKeys: boolean })[]> {
+    const isCount = typeof after === 'number';
+    const position = isCount ? { lastSeen: AFTER_ALL_TIMES, clientDeviceId: '' } : after;
+    const skippedCount = isCount ? after : 0;
+    const rows = await this.db.all<LastSeenPosition & { hasKeys: number }>(LIST_BY_LAST_SEEN, [
+      organizationId,
+      connectionId,
+      position.lastSeen,
+      position.clientDeviceId,
+      limit,
+      skippedCount,
+    ]);
     return rows.map((row) => ({ ...row, hasKeys: row.hasKeys === 1 }));
   }
 
-  /** Removes the `surplus` of a connection's that were seen least recently; returns their ids. */
-  async dropOldest(organizationId: string, connectionId: string, surplus: number): Promise<string[]> {
-    const rows = await this.db.all<{ clientDeviceId: string }>(DROP_OLDEST, [organizationId, connectionId, surplus]);
+  /** Deletes the `surplus` devices of a connection with the least recent uplinks. Returns their ids. */
+  async deleteOldest(organizationId: string, connectionId: string, surplus: number): Promise<string[]> {
+    const rows = await this.db.all<{ clientDeviceId: string }>(DELETE_OLDEST, [organizationId, connectionId, surplus]);
     return rows.map(({ clientDeviceId }) => clientDeviceId);
   }
 
-  /** The first connection after `after` in the order of their ids that any are kept of, and whether it was deleted; of all organizations. */
-  async findConnection(after: string): Promise<{ readonly organizationId: string; readonly connectionId: string; readonly isDeleted: boolean } | undefined> {
-    const [row] = await this.db.all<{ organizationId: string; connectionId: string; id: string | null }>(NEXT_CONNECTION, [after]);
+  /**
+   * Returns the next connection with stored devices after the id `after`, and whether the connection was deleted.
+   * Covers all organizations.
+   */
+  async findNextConnection(
+    after: string,
+  ): Promise<
+    { readonly organizationId: string; readonly connectionId: string; readonly isDeleted: boolean } | undefined
+  > {
+    const [row] = await this.db.all<{ organizationId: string; connectionId: string; id: string | null }>(
+      NEXT_CONNECTION,
+      [after],
+    );
     return row && { organizationId: row.organizationId, connectionId: row.connectionId, isDeleted: row.id === null };
   }
 
-  /** Removes at most `limit` of a connection: all if it was deleted, else those that are bound by now. Returns how many they were. */
-  async forget(organizationId: string, { connectionId, isDeleted }: { readonly connectionId: string; readonly isDeleted: boolean }, limit: number): Promise<number> {
+  /**
+   * Deletes at most `limit` devices of a connection: any device if the connection was deleted, otherwise only those
+   * that were bound since. Returns how many were deleted.
+   */
+  async deleteObsolete(
+    organizationId: string,
+    { connectionId, isDeleted }: { readonly connectionId: string; readonly isDeleted: boolean },
+    limit: number,
+  ): Promise<number> {
     const { knex } = this.db;
-    const some = knex('discovered_devices as d').where({ 'd.organization_id': organizationId, 'd.connection_id': connectionId }).limit(limit).select('d.client_device_id');
-    const bound = knex('physical_devices as p').whereRaw('p.connection_id = d.connection_id and p.client_device_id = d.client_device_id');
-    if (!isDeleted) void some.whereExists(bound);
-    return await knex('discovered_devices').where({ organization_id: organizationId, connection_id: connectionId }).whereIn('client_device_id', some).delete();
+    const obsolete = knex('discovered_devices as d')
+      .where({ 'd.organization_id': organizationId, 'd.connection_id': connectionId })
+      .limit(limit)
+      .select('d.client_device_id');
+    const bound = knex('physical_devices as p').whereRaw(
+      'p.connection_id = d.connection_id and p.client_device_id = d.client_device_id',
+    );
+    if (!isDeleted) void obsolete.whereExists(bound); // adds the condition to `obsolete`
+    return await knex('discovered_devices')
+      .where({ organization_id: organizationId, connection_id: connectionId })
+      .whereIn('client_device_id', obsolete)
+      .delete();
   }
 }
 
-function payloadText(payload: Readonly<Record<string, unknown>>): string {
+/** Returns the payload as JSON text; a text that is too long is truncated and ends with the truncation mark. */
+function formatPayload(payload: Readonly<Record<string, unknown>>): string {
   const text = JSON.stringify(payload);
-  return text.length <= LONGEST_PAYLOAD ? text : cut(text, LONGEST_PAYLOAD - CUT_MARK.length) + CUT_MARK;
+  return text.length <= MAX_PAYLOAD_LENGTH
+    ? text
+    : truncate(text, MAX_PAYLOAD_LENGTH - TRUNCATION_MARK.length) + TRUNCATION_MARK;
 }

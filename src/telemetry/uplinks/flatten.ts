@@ -1,61 +1,81 @@
-import { itemPath, LONGEST_SOURCE_PATH, memberPath } from '../../devices';
+import { appendIndex, MAX_SOURCE_PATH_LENGTH, appendField } from '../../devices';
 
-/** A value of an uplink and its source path. Values are what JSON can hold; of objects and lists only empty ones. */
+/** A value of an uplink and its source path. A value is a JSON scalar, an empty object or an empty list. */
 export type Sample = readonly [path: string, value: unknown];
 
-/** What a payload holds: its first samples in its own order, or why it can never be stored. */
-export type Flattened = { readonly samples: readonly Sample[]; readonly isComplete: boolean } | { readonly reason: string };
+/**
+ * The first samples of a payload in its order (`isComplete`: these are all), or the reason why it can never be stored.
+ */
+type FlattenResult =
+  { readonly samples: readonly Sample[]; readonly isComplete: boolean } | { readonly reason: string };
 
-/** The greatest depth of a payload; a scalar has depth 1. */
-export const DEEPEST_PAYLOAD = 32;
+/** The maximum depth of a payload; a scalar has depth 1. */
+export const MAX_PAYLOAD_DEPTH = 32;
 
-/** The most samples taken of one uplink, and the most paths kept of one physical device. */
-export const MOST_PATHS = 500;
+/** The maximum number of samples per uplink, and of stored paths per physical device. */
+export const MAX_PATHS = 500;
 
+/** The samples that are found so far. */
 interface Walk {
   readonly samples: Sample[];
   isComplete: boolean;
 }
 
 /**
- * The values of a JSON object by their paths. Member names are only data, `__proto__` too, though a gateway's uplink with that one is refused before.
- * Of more than MOST_PATHS values the first are taken; a path that is too long to be mapped is left out.
- * Reasons: `payload_too_deep`, `payload_not_json` (a number that is not finite, or a value that JSON does not have).
+ * Lists the values of a JSON object with their paths. Any field name is allowed here, including `__proto__`, although
+ * uplinks of gateways with that name are rejected earlier. Only the first MAX_PATHS values are returned, and paths that
+ * are too long for a mapping are skipped. Reasons: `payload_too_deep`, `payload_not_json` (a number that is not finite,
+ * or a value that JSON does not have).
  */
-export function flatten(payload: Readonly<Record<string, unknown>>): Flattened {
+export function flatten(payload: Readonly<Record<string, unknown>>): FlattenResult {
   const walk: Walk = { samples: [], isComplete: true };
-  const reason = visit(walk, '', payload, 1);
+  const reason = collectSamples(walk, '', payload, 1);
   return reason === undefined ? walk : { reason };
 }
 
-function visit(walk: Walk, path: string, value: unknown, depth: number): string | undefined {
-  if (depth > DEEPEST_PAYLOAD) return 'payload_too_deep';
-  if (!isJson(value)) return 'payload_not_json';
-  const children = childrenOf(path, value);
-  if (children.length === 0) return take(walk, path, value);
+/** Adds the values at and below a path to the walk. Returns the reason if the payload can never be stored. */
+function collectSamples(walk: Walk, path: string, value: unknown, depth: number): string | undefined {
+  if (depth > MAX_PAYLOAD_DEPTH) return 'payload_too_deep';
+  if (!isJsonType(value)) return 'payload_not_json';
+  const children = listChildren(path, value);
+  if (children.length === 0) return addSample(walk, path, value);
   for (const [childPath, child] of children) {
-    if (walk.samples.length >= MOST_PATHS) {
+    if (walk.samples.length >= MAX_PATHS) {
       walk.isComplete = false;
       return undefined;
     }
-    const reason = visit(walk, childPath, child, depth + 1);
+    const reason = collectSamples(walk, childPath, child, depth + 1);
     if (reason !== undefined) return reason;
   }
   return undefined;
 }
 
-function take(walk: Walk, path: string, value: unknown): undefined {
+/** Adds one value, unless its path is too long for a mapping. */
+function addSample(walk: Walk, path: string, value: unknown): undefined {
   if (path === '') return; // an empty payload has no values
-  if (path.length > LONGEST_SOURCE_PATH) walk.isComplete = false;
+  if (path.length > MAX_SOURCE_PATH_LENGTH) walk.isComplete = false;
   else walk.samples.push([path, value]);
 }
 
-function childrenOf(path: string, value: unknown): [string, unknown][] {
-  if (Array.isArray(value)) return value.slice(0, MOST_PATHS + 1).map((item: unknown, index) => [itemPath(path, index), item]);
-  if (typeof value === 'object' && value !== null) return Object.entries(value).map(([name, member]) => [memberPath(path, name), member]);
+/**
+ * Lists the fields of an object or the items of a list with their paths; empty for a scalar, an empty object or list.
+ */
+function listChildren(path: string, value: unknown): [string, unknown][] {
+  if (Array.isArray(value))
+    // One more than the limit, so that `collectSamples` notices that the samples are incomplete.
+    return value.slice(0, MAX_PATHS + 1).map((item: unknown, index) => [appendIndex(path, index), item]);
+  if (typeof value === 'object' && value !== null)
+    return Object.entries(value).map(([name, child]) => [appendField(path, name), child]);
   return [];
 }
 
-function isJson(value: unknown): boolean {
-  return value === null || typeof value === 'string' || typeof value === 'boolean' || typeof value === 'object' || Number.isFinite(value);
+/** Whether a value has a type that JSON has; the fields of objects and lists are not checked. */
+function isJsonType(value: unknown): boolean {
+  return (
+    value === null ||
+    typeof value === 'string' ||
+    typeof value === 'boolean' ||
+    typeof value === 'object' ||
+    Number.isFinite(value)
+  );
 }

@@ -1,24 +1,27 @@
-import { Durations, QUICK } from '../../kernel/durations';
-import { Tally } from '../../kernel/tally';
+import { DurationHistogram, SHORT_DURATION_BUCKETS } from '../../kernel/durations';
+import { Counter } from '../../kernel/counter';
 import type { UplinkState } from './uplinkSteps';
 
-/** What became of an uplink; `failed`: it was not stored, and whoever brought it may bring it again. */
-export type UplinkResult = 'stored' | 'duplicate' | 'rejected' | 'failed';
+/** The outcome of an uplink; `failed`: it was not stored, and the connector may deliver it again. */
+type UplinkResult = 'stored' | 'duplicate' | 'rejected' | 'failed';
 
-/** What came of uplinks since the server started, of all organizations. */
+/** Counters for the uplinks of all organizations since the server started. */
 export class UplinkCounts {
-  readonly results = new Tally<UplinkResult>(['stored', 'duplicate', 'rejected', 'failed']);
-  /** From when it was handed in until it is on disk; of those that are stored. */
-  readonly durations = new Durations(QUICK);
-  /** Of devices that are bound to no digital device. */
+  readonly results = new Counter<UplinkResult>(['stored', 'duplicate', 'rejected', 'failed']);
+  /** The time from delivery until the uplink is on disk; stored uplinks only. */
+  readonly durations = new DurationHistogram(SHORT_DURATION_BUCKETS);
+  /** The number of stored uplinks of unbound devices. */
   unbound = 0;
-  /** Values of sensors that are on disk. */
+  /** The number of stored readings. */
   readings = 0;
-  /** Values that are none of their sensor's type. */
+  /** The number of values with the wrong type for their sensor. */
   refusedValues = 0;
 
-  /** One is on disk, so many milliseconds after it was handed in. */
-  store({ binding, stored, refused }: Pick<UplinkState, 'binding' | 'stored' | 'refused'>, milliseconds: number): void {
+  /** Counts an uplink that is on disk `milliseconds` after its delivery. */
+  addStored(
+    { binding, stored, refused }: Pick<UplinkState, 'binding' | 'stored' | 'refused'>,
+    milliseconds: number,
+  ): void {
     this.durations.add(milliseconds);
     if (!binding) this.unbound += 1;
     this.readings += stored.length;

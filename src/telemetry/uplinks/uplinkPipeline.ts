@@ -1,81 +1,89 @@
-import { setImmediate as othersTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { ConnectionRepository, type UplinkMessage, type UplinkOutcome } from '../../connections';
-import { CommitUnknown, UnitOfWork, type Database, type Db } from '../../database';
+import { CommitOutcomeUnknownError, UnitOfWork, type Database, type Db } from '../../database';
 import { UplinkRepository } from '../../devices';
-import type { SensedUplink } from '../../executions';
+import type { UplinkSample } from '../../executions';
 import type { Logger } from '../../kernel/logger';
 import type { Decoded, UplinkDecoder } from '../decoding/uplinkDecoder';
 import { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
 import { LatestReadingRepository } from '../readings/latestReadingRepository';
-import type { ReadingPositions } from '../readings/readingPositions';
+import type { ReadingSequence } from '../readings/readingSequence';
 import { ReadingRepository } from '../readings/readingRepository';
-import type { MappedValue } from '../readings/readings';
+import type { SensorValue } from '../readings/readings';
 import { RefusedValueRepository } from '../readings/refusedValueRepository';
-import type { SeriesNumbers } from '../readings/seriesNumbers';
+import type { SeriesIdCache } from '../readings/seriesIdCache';
 import { SeriesRepository } from '../readings/seriesRepository';
 import { DiscoveredDeviceRepository } from './discoveredDeviceRepository';
 import { SeenUplinkRepository } from './seenUplinkRepository';
-import { UnknownDevices, type UnknownLimits } from './unknownDevices';
+import { DiscoveredDeviceTracker, type UnboundDeviceLimits } from './discoveredDeviceTracker';
 import { UplinkCounts } from './uplinkCounts';
 import { UPLINK_STEPS, type UplinkRepositories, type UplinkState } from './uplinkSteps';
 
-/** How long the id of an uplink is remembered, in milliseconds: 7 days. */
-export const UPLINK_MEMORY_MS = 7 * 24 * 3600 * 1000;
-const FORGOTTEN_AT_ONCE = 1000;
+/** How long the ids of uplinks are stored, milliseconds: 7 days. */
+const UPLINK_ID_RETENTION_MS = 7 * 24 * 3600 * 1000;
+const PURGE_BATCH_SIZE = 1000;
 
-/** What the pipeline needs. */
-export interface UplinkPipelineOptions {
+/** Dependencies of UplinkPipeline. */
+interface UplinkPipelineOptions {
   readonly database: Database;
   readonly log: Logger;
-  /** The order of all readings. */
-  readonly positions: ReadingPositions;
-  /** The series of all readings. */
-  readonly series: SeriesNumbers;
-  /** Settles what waits for an uplink of this device, inside the uplink's transaction (`db`). Called once for each uplink of a bound device that is new. */
-  readonly judge: (db: Db, uplink: SensedUplink) => Promise<void>;
-  /** Decodes what comes as bytes; absent: it stays as it is. */
-  readonly decoder?: Pick<UplinkDecoder, 'decode' | 'stop'>;
-  /** 1,000 and 10,000 where nothing is said. */
-  readonly unknown?: UnknownLimits;
+  /** Assigns the positions of all readings. */
+  readonly positions: ReadingSequence;
+  /** The cached series of all sensors. */
+  readonly series: SeriesIdCache;
+  /**
+   * Updates the executions that wait for an uplink of this device, in the transaction of the uplink (`db`). Called once
+   * for each new uplink of a bound device.
+   */
+  readonly evaluateExecutions: (db: Db, uplink: UplinkSample) => Promise<void>;
+  /** Decodes payloads of bytes. Without it, they are stored undecoded. */
+  readonly decoder?: Pick<UplinkDecoder, 'decode'>;
+  /** Default: 1,000 devices with keys and 10,000 listed devices. */
+  readonly unboundLimits?: UnboundDeviceLimits;
 }
 
-/** Takes in what devices send. */
+/**
+ * Stores uplinks and evaluates executions with them. The readings of an uplink get a position in the order of stored
+ * readings; it is open while they are being stored, so that nobody reads beyond it before they are stored.
+ */
 export class UplinkPipeline {
   private readonly work: UnitOfWork<UplinkRepositories>;
-  private readonly unknown: UnknownDevices;
-  /** What came of uplinks so far. */
+  private readonly discoveredDevices: DiscoveredDeviceTracker;
+  /** Counters since the server started. */
   readonly counts = new UplinkCounts();
 
   constructor(private readonly options: UplinkPipelineOptions) {
-    this.unknown = new UnknownDevices(options.database, options.log, options.unknown);
+    this.discoveredDevices = new DiscoveredDeviceTracker(options.database, options.log, options.unboundLimits);
     this.work = new UnitOfWork(options.database, (db) => ({
       connections: new ConnectionRepository(db),
       devices: new UplinkRepository(db),
       keys: new ConnectorKeyRepository(db),
-      seen: new SeenUplinkRepository(db),
+      seenUplinks: new SeenUplinkRepository(db),
       discovered: new DiscoveredDeviceRepository(db),
       latest: new LatestReadingRepository(db),
       readings: new ReadingRepository(db),
       refused: new RefusedValueRepository(db),
-      seriesOf: async (organizationId, sensorIds) => await options.series.of(new SeriesRepository(db), organizationId, sensorIds),
-      judge: async (uplink) => await options.judge(db, uplink),
+      getSeries: async (organizationId, sensorIds) =>
+        await options.series.get(new SeriesRepository(db), organizationId, sensorIds),
+      evaluateExecutions: async (uplink) => await options.evaluateExecutions(db, uplink),
     }));
   }
 
-  /** Call it once, before the first uplink: positions go on after the last one that is stored. */
+  /** Continues the positions after the last stored one. Call it once before the first uplink. */
   async start(): Promise<void> {
-    this.options.positions.startAfter(await new SeriesRepository(this.options.database.db).lastPosition());
+    this.options.positions.startAfter(await new SeriesRepository(this.options.database.db).findLastPosition());
   }
 
   /**
-   * Stores an uplink, all of it or nothing; resolves when it is on disk. `rejected`: it can never be stored, because of
-   * `uplink_id_invalid`, `client_device_id_invalid`, `payload_too_deep` or `payload_not_json`. Throws `connection_not_found`,
-   * and `database_unavailable`, `storage_full`, `storage_read_only` or `shutting_down`, after which it may be handed in again.
+   * Stores an uplink atomically; resolves when it is on disk. The outcome `rejected` means that it can never be stored:
+   * `uplink_id_invalid`, `client_device_id_invalid`, `payload_too_deep` or `payload_not_json`. Throws
+   * `connection_not_found`. Also throws `database_unavailable`, `storage_full`, `storage_read_only` or `shutting_down`;
+   * the caller may then deliver the uplink again.
    */
   async handle(message: UplinkMessage): Promise<UplinkOutcome> {
     const { results } = this.counts;
     try {
-      const outcome = await this.taken(message);
+      const outcome = await this.process(message);
       results.add(outcome.outcome);
       return outcome;
     } catch (error) {
@@ -84,95 +92,148 @@ export class UplinkPipeline {
     }
   }
 
-  private async taken(message: UplinkMessage): Promise<UplinkOutcome> {
-    const since = performance.now();
-    this.options.database.disk.requireRoom();
-    // Before the transaction, and before it takes its place in the order of all: nobody waits for a script with a lock.
+  /** Decodes and stores an uplink; a stored one is counted, and its device is recorded as bound or unbound. */
+  private async process(message: UplinkMessage): Promise<UplinkOutcome> {
+    const startedAt = performance.now();
+    this.options.database.disk.assertDiskSpace();
+    // Decoding runs before the transaction and before the position is opened, so that no lock is held during a script.
     const decoded = (await this.options.decoder?.decode(message)) ?? {};
-    const { outcome, state } = await this.stored(message, decoded);
+    const { outcome, state } = await this.store(message, decoded);
     if (outcome.outcome !== 'stored') return outcome;
-    this.counts.store(state, performance.now() - since);
-    this.report(state);
-    if (state.binding) this.unknown.bound(message);
-    else await this.unknown.seen(message, state.isDiscovery);
+    this.counts.addStored(state, performance.now() - startedAt);
+    this.logOmissions(state);
+    if (state.binding) this.discoveredDevices.recentDevices.remove(message);
+    else await this.discoveredDevices.addUplink(message, state.isDiscovery);
     return outcome;
   }
 
-  /** The server stops: uplinks whose decoder has to wait are refused with `shutting_down`, so that nobody waits for them. */
-  stop(): void {
-    this.options.decoder?.stop();
-  }
-
   /**
-   * Forgets the ids of uplinks that are older than 7 days, what is kept of deleted connections, that devices which are bound by now were
-   * once unknown, and the connector keys of unknown ones that are too many; a few at a time, so that nobody waits long. `now` in Unix milliseconds.
+   * Deletes uplink ids older than 7 days, data of deleted connections, discovered devices that were bound since, and
+   * connector keys of unbound devices beyond the limit. Works in small transactions, so that other work is not delayed.
+   * `now`: Unix milliseconds.
    */
   async sweep(now: number): Promise<void> {
-    await this.inPortions(({ seen }) => seen.forget(now - UPLINK_MEMORY_MS, FORGOTTEN_AT_ONCE));
-    const { keys, discovered } = this.work.repos;
-    for (let found = await keys.findConnection(''); found; found = await keys.findConnection(found.connectionId)) {
-      const { connectionId, isDeleted } = found;
-      if (isDeleted) this.unknown.forget(connectionId);
-      if (isDeleted) await this.inPortions((repos) => repos.keys.forget(connectionId, FORGOTTEN_AT_ONCE));
-      await othersTurn();
+    await this.deleteInBatches(({ seenUplinks }) =>
+      seenUplinks.deleteBefore(now - UPLINK_ID_RETENTION_MS, PURGE_BATCH_SIZE),
+    );
+    await this.sweepConnectorKeys();
+    await this.sweepDiscoveredDevices();
+    this.discoveredDevices.reset();
+  }
+
+  /** Deletes the connector keys of deleted connections. */
+  private async sweepConnectorKeys(): Promise<void> {
+    const { keys } = this.work.repos;
+    let connection = await keys.findNextConnection('');
+    while (connection) {
+      const { connectionId, isDeleted } = connection;
+      if (isDeleted) {
+        this.discoveredDevices.recentDevices.removeConnection(connectionId);
+        await this.deleteInBatches((repos) => repos.keys.deleteOfConnection(connectionId, PURGE_BATCH_SIZE));
+      }
+      await yieldToEventLoop();
+      connection = await keys.findNextConnection(connection.connectionId);
     }
-    for (let found = await discovered.findConnection(''); found; found = await discovered.findConnection(found.connectionId)) {
+  }
+
+  /** Deletes discovered devices that are bound or whose connection is deleted, and connector keys beyond the limit. */
+  private async sweepDiscoveredDevices(): Promise<void> {
+    const { discovered } = this.work.repos;
+    let found = await discovered.findNextConnection('');
+    while (found) {
       const { organizationId, ...connection } = found;
-      await this.inPortions((repos) => repos.discovered.forget(organizationId, connection, FORGOTTEN_AT_ONCE));
-      await this.unknown.trimKeys(organizationId, found.connectionId);
-      await othersTurn();
+      await this.deleteInBatches((repos) =>
+        repos.discovered.deleteObsolete(organizationId, connection, PURGE_BATCH_SIZE),
+      );
+      await this.discoveredDevices.deleteExcessConnectorKeys(organizationId, connection.connectionId);
+      await yieldToEventLoop();
+      found = await discovered.findNextConnection(found.connectionId);
     }
-    this.unknown.recount();
   }
 
-  private async inPortions(forget: (repos: UplinkRepositories) => Promise<number>): Promise<void> {
-    while ((await this.work.transaction(forget)) === FORGOTTEN_AT_ONCE) await othersTurn();
+  /** Runs one transaction per batch until a batch is not full. */
+  private async deleteInBatches(deleteBatch: (repos: UplinkRepositories) => Promise<number>): Promise<void> {
+    while ((await this.work.transaction(deleteBatch)) === PURGE_BATCH_SIZE) await yieldToEventLoop();
   }
 
-  /** The whole way of an uplink; its readings are told to whoever listens. */
-  private async stored(message: UplinkMessage, decoded: Decoded): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
+  /** Stores an uplink in one transaction, then passes its readings to the listeners. */
+  private async store(
+    message: UplinkMessage,
+    decoded: Decoded,
+  ): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
     const { positions } = this.options;
+    // Opened before the transaction, so that no reader goes beyond the position before its readings are stored.
     const position = positions.open(message.organizationId);
     try {
-      const taken = await this.work.transaction((repos) => this.take({ message, decoded, position }, repos));
+      const result = await this.work.transaction((repos) => this.runSteps({ message, decoded, position }, repos));
       positions.close(message.organizationId, position);
-      if (taken.state.stored.length > 0) positions.stored(message.organizationId, taken.state.stored);
-      return taken;
+      if (result.state.stored.length > 0) positions.publish(message.organizationId, result.state.stored);
+      return result;
     } catch (error) {
-      if (error instanceof CommitUnknown) positions.doubt(message.organizationId, position, error.over);
+      if (error instanceof CommitOutcomeUnknownError)
+        positions.markUncertain(message.organizationId, position, error.transactionEnded);
       else positions.close(message.organizationId, position);
       throw error;
     }
   }
 
-  private async take(uplink: Pick<UplinkState, 'message' | 'decoded' | 'position'>, repos: UplinkRepositories): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
-    const state: UplinkState = { ...uplink, values: {}, samples: [], isComplete: true, binding: undefined, isDiscovery: false, taken: [], refused: [], stored: [] };
+  /** Runs the steps in order until one stops. Returns the outcome and the state that the steps have built. */
+  private async runSteps(
+    uplink: Pick<UplinkState, 'message' | 'decoded' | 'position'>,
+    repos: UplinkRepositories,
+  ): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
+    const state: UplinkState = {
+      ...uplink,
+      values: {},
+      samples: [],
+      isComplete: true,
+      binding: undefined,
+      isDiscovery: false,
+      accepted: [],
+      refused: [],
+      stored: [],
+    };
     for (const [name, step] of UPLINK_STEPS) {
       const result = step(state, repos);
-      const outcome = result instanceof Promise ? await result : result; // a turn for each would cost as much as a statement
-      if (outcome !== 'continue') return { outcome: this.stopped(name, state.message, outcome.stop), state };
+      // Awaiting every step would cost as much as a statement.
+      const outcome = result instanceof Promise ? await result : result;
+      if (outcome === 'continue') continue;
+      this.logStop(name, state.message, outcome.stop);
+      return { outcome: outcome.stop, state };
     }
     return { outcome: { outcome: 'stored' }, state };
   }
 
-  private report({ message, isComplete, samples, refused }: UplinkState): void {
-    if (!isComplete) this.options.log.debug({ ...factsOf(message), kept_paths: samples.length }, 'telemetry.paths_dropped');
-    if (refused.length > 0) this.options.log.warn({ ...factsOf(message), refused_values: refused.length, ...refusedOf(refused) }, 'telemetry.values_refused');
+  /** Logs what was omitted from a stored uplink: source paths beyond the limit, and values with the wrong type. */
+  private logOmissions({ message, isComplete, samples, refused }: UplinkState): void {
+    if (!isComplete)
+      this.options.log.debug({ ...getLogFields(message), kept_paths: samples.length }, 'telemetry.paths_dropped');
+    if (refused.length > 0)
+      this.options.log.warn(
+        { ...getLogFields(message), refused_values: refused.length, ...describeFirstRefused(refused) },
+        'telemetry.values_rejected',
+      );
   }
 
-  private stopped(step: string, message: UplinkMessage, outcome: UplinkOutcome): UplinkOutcome {
-    const fields = { ...factsOf(message), step, ...outcome };
+  /** Logs which step stopped an uplink: a rejection as a warning, a duplicate for debugging. */
+  private logStop(step: string, message: UplinkMessage, outcome: UplinkOutcome): void {
+    const fields = { ...getLogFields(message), step, ...outcome };
     if (outcome.outcome === 'rejected') this.options.log.warn(fields, 'telemetry.uplink_rejected');
-    else this.options.log.debug(fields, 'telemetry.uplink_stopped');
-    return outcome;
+    else this.options.log.debug(fields, 'telemetry.uplink_skipped');
   }
 }
 
-/** The first of them; a device has up to 500. */
-function refusedOf([first]: readonly MappedValue[]): object {
+/** Describes only the first refused value, because a device has up to 500. */
+function describeFirstRefused([first]: readonly SensorValue[]): object {
   return { first_sensor_id: first?.sensorId, first_path: first?.sourcePath, first_value_type: first?.valueType };
 }
 
-function factsOf(message: UplinkMessage): object {
-  return { organization_id: message.organizationId, connection_id: message.connectionId, ...(message.identity.kind === 'id' && { uplink_id: message.identity.uplinkId }), client_device_id: message.clientDeviceId };
+/** Returns the fields that identify an uplink in the log. */
+function getLogFields(message: UplinkMessage): object {
+  return {
+    organization_id: message.organizationId,
+    connection_id: message.connectionId,
+    ...(message.identity.kind === 'id' && { uplink_id: message.identity.uplinkId }),
+    client_device_id: message.clientDeviceId,
+  };
 }

@@ -1,11 +1,11 @@
 import type { ConnectionRepository, UplinkMessage, UplinkOutcome } from '../../connections';
 import type { Binding, UplinkRepository } from '../../devices';
-import type { SampleTimes, SensedUplink } from '../../executions';
+import type { SampleTimes, UplinkSample } from '../../executions';
 import type { Decoded } from '../decoding/uplinkDecoder';
 import type { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
 import type { LatestReadingRepository } from '../readings/latestReadingRepository';
 import type { NewReading, ReadingRepository } from '../readings/readingRepository';
-import { type MappedValue, readingsOf, readingTime } from '../readings/readings';
+import { type SensorValue, getReadings, getReadingTime } from '../readings/readings';
 import type { RefusedValueRepository } from '../readings/refusedValueRepository';
 import type { Series } from '../readings/seriesRepository';
 import type { StoredReading } from '../readings/storedReading';
@@ -13,79 +13,80 @@ import type { DiscoveredDeviceRepository } from './discoveredDeviceRepository';
 import { flatten, type Sample } from './flatten';
 import type { SeenUplinkRepository } from './seenUplinkRepository';
 
-/** What the steps read and write, bound to the one transaction of an uplink. */
+/** The repositories that the steps use, in the transaction of the uplink. */
 export interface UplinkRepositories {
   readonly connections: ConnectionRepository;
   readonly devices: UplinkRepository;
   readonly keys: ConnectorKeyRepository;
-  readonly seen: SeenUplinkRepository;
+  readonly seenUplinks: SeenUplinkRepository;
   readonly discovered: DiscoveredDeviceRepository;
   readonly latest: LatestReadingRepository;
   readonly readings: ReadingRepository;
   readonly refused: RefusedValueRepository;
-  /** SeriesNumbers.of, in the same transaction. */
-  seriesOf(organizationId: string, sensorIds: readonly string[]): Promise<ReadonlyMap<string, Series>>;
-  /** UplinkPipelineOptions.judge, in the same transaction. */
-  judge(uplink: SensedUplink): Promise<void>;
+  /** Calls SeriesIdCache.get in the same transaction. */
+  getSeries(organizationId: string, sensorIds: readonly string[]): Promise<ReadonlyMap<string, Series>>;
+  /** Calls UplinkPipelineOptions.evaluateExecutions in the same transaction. */
+  evaluateExecutions(uplink: UplinkSample): Promise<void>;
 }
 
-/** What the steps learn on the way; the message itself never changes. */
+/** The state that the steps share. The message never changes. */
 export interface UplinkState {
   readonly message: UplinkMessage;
-  /** What is stored beside the payload. */
+  /** Fields that are added to the payload. */
   readonly decoded: Decoded;
-  /** Of its readings (ReadingPositions). */
+  /** The position of its readings (see ReadingSequence). */
   readonly position: number;
-  /** The payload as an object. */
+  /** The payload as an object, with the fields of `decoded`. */
   values: Readonly<Record<string, unknown>>;
   samples: readonly Sample[];
-  /** Whether the samples are all that the payload holds. */
+  /** Whether the samples contain all values of the payload. */
   isComplete: boolean;
-  /** The digital device; undefined while the physical device is bound to none. */
+  /** The bound digital device; undefined for an unbound physical device. */
   binding: Binding | undefined;
-  /** Whether it is bound to none and was not seen before. */
+  /** Whether this is the first uplink of an unbound device. */
   isDiscovery: boolean;
-  /** What the device's sensors show. */
-  taken: readonly MappedValue[];
-  /** Values that are none of their sensor's type. */
-  refused: readonly MappedValue[];
-  /** What of it is on disk at the end. */
+  /** The values with the type of their sensor. */
+  accepted: readonly SensorValue[];
+  /** The values with the wrong type for their sensor. */
+  refused: readonly SensorValue[];
+  /** The readings that are on disk after the commit. */
   stored: readonly StoredReading[];
 }
 
-/** `continue`, or how the uplink ends here; a stop is a normal end, not an error. */
-export type StepOutcome = 'continue' | { readonly stop: UplinkOutcome };
+/** `continue`, or the outcome of an uplink that stops here. A stop is not an error. */
+type StepOutcome = 'continue' | { readonly stop: UplinkOutcome };
 
-/** One step of an uplink's way. */
-export type UplinkStep = (state: UplinkState, repos: UplinkRepositories) => StepOutcome | Promise<StepOutcome>;
+/** One step of processing an uplink. */
+type UplinkStep = (state: UplinkState, repos: UplinkRepositories) => StepOutcome | Promise<StepOutcome>;
 
-/** The way of an uplink, all of it in one transaction. */
+/** The steps of processing an uplink, in order. All of them run in one transaction. */
 export const UPLINK_STEPS: readonly (readonly [name: string, step: UplinkStep])[] = [
   ['check_ids', checkIds],
   ['read_payload', readPayload],
   ['remember_uplink', rememberUplink],
   ['find_device', findDevice],
   ['store_connector_keys', storeConnectorKeys],
-  ['count_unknown_device', countUnknownDevice],
+  ['record_unbound_device', recordUnboundDevice],
   ['touch_last_seen', touchLastSeen],
   ['read_sensors', readSensors],
-  ['judge_executions', judgeExecutions],
+  ['evaluate_executions', evaluateExecutions],
   ['store_latest', storeLatest],
   ['store_readings', storeReadings],
   ['count_refused_values', countRefusedValues],
 ];
 
-const UNUSABLE = /[\p{Cc}\p{Cs}]/u; // control characters, and halves of surrogate pairs
+const FORBIDDEN_IN_ID = /[\p{Cc}\p{Cs}]/u; // control characters and unpaired surrogates
 const DUPLICATE: StepOutcome = { stop: { outcome: 'duplicate' } };
 
+/** Rejects an uplink whose uplink id (at most 64 characters) or device id (at most 255) cannot be stored. */
 function checkIds({ message }: UplinkState): StepOutcome {
-  if (message.identity.kind === 'id' && !isId(message.identity.uplinkId, 64)) return rejected('uplink_id_invalid');
-  return isId(message.clientDeviceId, 255) ? 'continue' : rejected('client_device_id_invalid');
+  if (message.identity.kind === 'id' && !isValidId(message.identity.uplinkId, 64)) return rejected('uplink_id_invalid');
+  return isValidId(message.clientDeviceId, 255) ? 'continue' : rejected('client_device_id_invalid');
 }
 
-/** The source paths of a payload are those of its values. */
+/** Reads the payload and lists its values with their source paths. */
 function readPayload(state: UplinkState): StepOutcome {
-  state.values = { ...valuesOf(state.message), ...state.decoded };
+  state.values = { ...getValues(state.message), ...state.decoded };
   const flattened = flatten(state.values);
   if ('reason' in flattened) return rejected(flattened.reason);
   state.samples = flattened.samples;
@@ -93,109 +94,181 @@ function readPayload(state: UplinkState): StepOutcome {
   return 'continue';
 }
 
-/** The id of a stored uplink is remembered for 7 days. Throws `connection_not_found`. */
+/**
+ * Stores the id of the uplink for 7 days and detects duplicates. Throws `connection_not_found`. `add` returns true for
+ * every uplink without an identity, and false for a duplicate or a missing connection, so these cases are checked
+ * further.
+ */
 async function rememberUplink({ message }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { organizationId, connectionId, identity } = message;
-  const isNew = await repos.seen.remember(organizationId, connectionId, identity, Math.floor(message.receivedAt));
-  if (isNew && (identity.kind !== 'none' || (await repos.seen.isConnection(organizationId, connectionId)))) return 'continue';
-  await repos.connections.get(organizationId, connectionId); // a deleted connection remembers nothing either
+  const isNew = await repos.seenUplinks.add(organizationId, connectionId, identity, Math.floor(message.receivedAt));
+  const isConnectionKnown = isNew && identity.kind !== 'none'; // `add` stores an id only for an existing connection
+  if (isConnectionKnown) return 'continue';
+  if (isNew && (await repos.seenUplinks.isConnection(organizationId, connectionId))) return 'continue';
+  // Throws for a deleted connection, for which `add` also returns false.
+  await repos.connections.get(organizationId, connectionId);
   return isNew ? 'continue' : DUPLICATE;
 }
 
-/** A physical device that is bound to none goes on: its keys are what a binding is previewed with. */
+/**
+ * Finds the bound digital device. An unbound device continues, because its connector keys are used to preview a
+ * binding.
+ */
 async function findDevice(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { organizationId, connectionId, clientDeviceId } = state.message;
   state.binding = await repos.devices.findBinding(organizationId, connectionId, clientDeviceId);
   return 'continue';
 }
 
+/** Stores the connector keys: the latest value of each source path, which users see when they map sensors. */
 async function storeConnectorKeys({ message, samples }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  await repos.keys.store(message.organizationId, message, samples, sampledAt(message), Math.floor(message.receivedAt));
-  return 'continue';
-}
-
-/** Whoever runs the site can adopt it. */
-async function countUnknownDevice(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  const { message, binding, values } = state;
-  if (!binding) state.isDiscovery = await repos.discovered.seen(message.organizationId, message, Math.floor(message.receivedAt), values);
+  await repos.keys.store(
+    message.organizationId,
+    message,
+    samples,
+    getSampleTime(message),
+    Math.floor(message.receivedAt),
+  );
   return 'continue';
 }
 
 /**
- * Nothing after it may count on uplinks of one device waiting for each other here: a connector hands them in one after the other, and on PostgreSQL
- * only those wait that set the time anew. Of two at once one gap of the rhythm may be lost.
+ * Records an unbound device, so that a user can bind it. `isDiscovery`: the device was not known before. Stored times
+ * are whole milliseconds; the fraction of `receivedAt` only orders uplinks.
  */
-async function touchLastSeen({ message, binding }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  if (binding) await repos.devices.received(message.organizationId, binding, { ...timesOf(message), isBuffered: message.isBuffered === true, deviceClass: message.deviceClass });
+async function recordUnboundDevice(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  const { message, binding, values } = state;
+  if (!binding)
+    state.isDiscovery = await repos.discovered.addUplink(
+      message.organizationId,
+      message,
+      Math.floor(message.receivedAt),
+      values,
+    );
   return 'continue';
 }
 
-/** The device's mappings, applied to all that the payload holds. */
+/**
+ * Updates the last-seen time of a bound device. This step does not serialize the uplinks of a device: on PostgreSQL it
+ * locks the row only if the time changes. Connectors deliver the uplinks of a device one after the other; if two were
+ * processed concurrently, one measured interval between uplinks could be lost.
+ */
+async function touchLastSeen({ message, binding }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  if (!binding) return 'continue';
+  const { deviceTime, timeSource } = getTimes(message);
+  await repos.devices.recordUplink(message.organizationId, binding, {
+    ownTime: deviceTime, // the stored history of uplinks (JSON) has the names `ownTime` and `clock`
+    clock: timeSource,
+    receivedAt: message.receivedAt,
+    isBuffered: message.isBuffered === true,
+    deviceClass: message.deviceClass,
+    isDecodedByNetwork: message.isDecodedByNetwork,
+  });
+  return 'continue';
+}
+
+/** Applies the sensor mappings of the device to the payload. */
 function readSensors(state: UplinkState): StepOutcome {
   const { values, binding } = state;
   if (!binding) return 'continue';
-  const { taken, refused } = readingsOf(values, binding.mapped);
-  state.taken = taken;
+  const { accepted, refused } = getReadings(values, binding.mapped);
+  state.accepted = accepted;
   state.refused = refused;
   return 'continue';
 }
 
-/** Before the readings are stored, because it also counts what the sensors showed until now. */
-async function judgeExecutions({ message, binding, taken }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+/**
+ * Updates the executions that wait for the uplink. Runs before the readings are stored, because it also needs the
+ * previous values of the sensors.
+ */
+async function evaluateExecutions(
+  { message, binding, accepted }: UplinkState,
+  repos: UplinkRepositories,
+): Promise<StepOutcome> {
   if (!binding) return 'continue';
   const { organizationId } = message;
   const { deviceId, physicalDeviceId } = binding;
-  const times = timesOf(message);
-  const readings = taken.map(({ sensorId, sourcePath, value }) => ({ sensorId, sourcePath, value, ...times }));
-  await repos.judge({ organizationId, deviceId, physicalDeviceId, ...times, readings, latestOf: async (sensorIds) => await repos.latest.find(organizationId, physicalDeviceId, sensorIds) });
+  const times = getTimes(message);
+  const readings = accepted.map(({ sensorId, sourcePath, value }) => ({ sensorId, sourcePath, value, ...times }));
+  const networkDecodes = message.isDecodedByNetwork ?? binding.networkDecodes;
+  await repos.evaluateExecutions({
+    organizationId,
+    deviceId,
+    physicalDeviceId,
+    networkDecodes,
+    ...times,
+    readings,
+    findLatest: async (sensorIds) => await repos.latest.find(organizationId, physicalDeviceId, sensorIds),
+  });
   return 'continue';
 }
 
-async function storeLatest({ message, binding, taken }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  if (binding) await repos.latest.store(message.organizationId, binding.physicalDeviceId, timesOf(message), taken);
+/** Stores the latest reading of each sensor, with the times of the uplink. */
+async function storeLatest(
+  { message, binding, accepted }: UplinkState,
+  repos: UplinkRepositories,
+): Promise<StepOutcome> {
+  if (binding) await repos.latest.store(message.organizationId, binding.physicalDeviceId, getTimes(message), accepted);
   return 'continue';
 }
 
+/** Stores the history of the sensors. Accepted values of a sensor that was deleted meanwhile are skipped. */
 async function storeReadings(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  const { message, taken, position } = state;
-  if (taken.length === 0) return 'continue';
-  const time = readingTime(timesOf(message));
-  const series = await repos.seriesOf(message.organizationId, taken.map(({ sensorId }) => sensorId));
-  const stored = taken.map(({ sensorId, valueType, value }) => ({ sensorId, valueType, value, time, position }));
-  await repos.readings.store(stored.flatMap((reading) => newReading(reading, series.get(reading.sensorId))));
+  const { message, accepted, position } = state;
+  if (accepted.length === 0) return 'continue';
+  const time = getReadingTime(getTimes(message));
+  const series = await repos.getSeries(
+    message.organizationId,
+    accepted.map(({ sensorId }) => sensorId),
+  );
+  const stored = accepted.map(({ sensorId, valueType, value }) => ({ sensorId, valueType, value, time, position }));
+  await repos.readings.store(stored.flatMap((reading) => toNewReadings(reading, series.get(reading.sensorId))));
   state.stored = stored;
   return 'continue';
 }
 
+/** Counts the values that have the wrong type for their sensor. */
 async function countRefusedValues({ message, refused }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  // One order for all, so that two uplinks never wait for each other's rows.
-  for (const value of refused.toSorted((one, other) => (one.sensorId < other.sensorId ? -1 : 1))) await repos.refused.count(message.organizationId, value, Math.floor(message.receivedAt));
+  // Rows are always written in the same order, so that two uplinks cannot deadlock.
+  for (const value of refused.toSorted((left, right) => (left.sensorId < right.sensorId ? -1 : 1)))
+    await repos.refused.add(message.organizationId, value, Math.floor(message.receivedAt));
   return 'continue';
 }
 
-function newReading(reading: StoredReading, series: Series | undefined): NewReading[] {
+function toNewReadings(reading: StoredReading, series: Series | undefined): NewReading[] {
   return series ? [{ reading, series }] : [];
 }
 
-/** The payload as an object; of bytes all of them as lower-case hex digits, and the port where there is one. */
-function valuesOf({ payload, fPort }: UplinkMessage): Readonly<Record<string, unknown>> {
+/** Returns the payload as an object. Bytes become a string of lower-case hex digits, with the port if there is one. */
+function getValues({ payload, fPort }: UplinkMessage): Readonly<Record<string, unknown>> {
   if (payload.kind === 'json') return payload.value;
   return { bytes: Buffer.from(payload.bytes).toString('hex'), ...(fPort !== undefined && { fPort }) };
 }
 
-/** A time that is none is left out. */
-function timesOf({ time, clock, receivedAt, isBuffered = false, fCnt }: UplinkMessage): SampleTimes {
+/** Returns the times of an uplink. A device time that is not a finite number is omitted, and so is its time source. */
+function getTimes({ time, clock, receivedAt, isBuffered = false, fCnt, devAddr }: UplinkMessage): SampleTimes {
   const isTime = time !== undefined && Number.isFinite(time);
-  return { receivedAt, ownTime: isTime ? Math.floor(time) : undefined, clock: isTime ? clock : undefined, fCnt, ...(isBuffered && { isBuffered }) };
+  return {
+    receivedAt,
+    deviceTime: isTime ? Math.floor(time) : undefined,
+    timeSource: isTime ? clock : undefined,
+    fCnt,
+    devAddr,
+    ...(isBuffered && { isBuffered }),
+  };
 }
 
-/** A device whose clock runs ahead must not keep its later samples out. */
-function sampledAt({ time, receivedAt }: UplinkMessage): number {
+/**
+ * Returns the time of the values of an uplink, Unix milliseconds. A time in the future is replaced by the receive time:
+ * otherwise later samples of the device would count as older.
+ */
+function getSampleTime({ time, receivedAt }: UplinkMessage): number {
   return Math.floor(time !== undefined && time >= 0 && time <= receivedAt ? time : receivedAt);
 }
 
-function isId(text: string, longest: number): boolean {
-  return text !== '' && Array.from(text).length <= longest && !UNUSABLE.test(text);
+/** Whether a text is a valid id: not empty, at most `maxLength` characters, without control characters. */
+function isValidId(text: string, maxLength: number): boolean {
+  return text !== '' && Array.from(text).length <= maxLength && !FORBIDDEN_IN_ID.test(text);
 }
 
 function rejected(reason: string): StepOutcome {

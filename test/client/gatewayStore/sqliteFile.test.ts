@@ -1,9 +1,28 @@
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { GatewayError, type GatewayStore, sqliteStore } from '../../../src/client/gateway';
 import { SQL, STORE_VERSION } from '../../../src/client/gateway/store/sqliteSchema';
-import { acknowledge, forget, IDENTITY, keep, newFile, removeFiles, thrownBy, uplink } from './stores';
+import {
+  acknowledgeCommand,
+  forgetUplinks,
+  IDENTITY,
+  storeCommand,
+  newFile,
+  removeFiles,
+  captureError,
+  storeUplink,
+} from './stores';
 
 describe('the file of a store', () => {
   let file: string;
@@ -19,22 +38,25 @@ describe('the file of a store', () => {
     removeFiles();
   });
 
-  function opened(): GatewayStore {
+  function openStore(): GatewayStore {
     store = sqliteStore(file);
     store.open(IDENTITY);
     return store;
   }
 
-  /** A store with something in it, closed. */
-  function filled(): void {
-    const before = opened();
-    before.apply([keep('e1', 'started'), ...Array.from({ length: 200 }, (_, at) => uplink(`u${at}`, 1000))]);
+  /** Creates a store with some content and closes it. */
+  function fillStore(): void {
+    const before = openStore();
+    before.apply([
+      storeCommand('e1', 'started'),
+      ...Array.from({ length: 200 }, (_, at) => storeUplink(`u${at}`, 1000)),
+    ]);
     before.close();
   }
 
-  /** What opening it says. */
-  function refusal(): GatewayError {
-    const error = thrownBy(opened);
+  /** Returns the error when the store is opened. */
+  function captureOpenError(): GatewayError {
+    const error = captureError(openStore);
     expect(error).toBeInstanceOf(GatewayError);
     return error;
   }
@@ -52,172 +74,226 @@ describe('the file of a store', () => {
   }
 
   it('is readable by its user alone, as is its log', () => {
-    opened().apply([uplink('u1')]);
+    openStore().apply([storeUplink('u1')]);
     expect([file, `${file}-wal`].map((name) => statSync(name).mode & 0o777)).toEqual([0o600, 0o600]);
     expect([`${file}-journal`, `${file}-shm`].filter((name) => existsSync(name))).toEqual([]);
   });
 
-  it('waits for the disk with every change, and keeps a bounded log', () => {
-    const kept = opened();
+  it('syncs every change to disk, and keeps a bounded log', () => {
+    const openedStore = openStore();
     for (let at = 0; at < 100; at += 1) {
-      kept.apply([uplink(`a${at}`, 60_000), uplink(`b${at}`, 60_000), uplink(`c${at}`, 60_000)]);
-      kept.apply([forget(`a${at}`), forget(`b${at}`), forget(`c${at}`)]);
+      openedStore.apply([storeUplink(`a${at}`, 60_000), storeUplink(`b${at}`, 60_000), storeUplink(`c${at}`, 60_000)]);
+      openedStore.apply([forgetUplinks(`a${at}`), forgetUplinks(`b${at}`), forgetUplinks(`c${at}`)]);
     }
     expect(statSync(`${file}-wal`).size).toBeLessThan(9 * 1024 * 1024);
-    expect(statSync(file).size).toBeLessThan(2 * 1024 * 1024); // 18 MB went through
+    expect(statSync(file).size).toBeLessThan(2 * 1024 * 1024); // 18 MB were written in total.
   });
 
-  it('gives the disk back what a long outage took', () => {
-    const kept = opened();
+  it('releases disk space after a long outage', () => {
+    const openedStore = openStore();
     const ids = Array.from({ length: 600 }, (_, at) => `u${at}`);
-    kept.apply(ids.map((id) => uplink(id, 50_000)));
-    kept.close();
+    openedStore.apply(ids.map((id) => storeUplink(id, 50_000)));
+    openedStore.close();
     const large = statSync(file).size;
-    kept.open(IDENTITY);
-    for (const id of ids) kept.apply([forget(id)]);
-    kept.close();
+    openedStore.open(IDENTITY);
+    for (const id of ids) openedStore.apply([forgetUplinks(id)]);
+    openedStore.close();
     expect(large).toBeGreaterThan(30_000_000);
     expect(statSync(file).size).toBeLessThan(15_000_000);
   });
 
-  it('opens quickly and reads in little memory when a hundred thousand uplinks wait', () => {
-    const kept = opened();
-    for (let batch = 0; batch < 100; batch += 1) kept.apply(Array.from({ length: 1000 }, (_, at) => uplink(`u${batch}-${at}`, 600)));
-    kept.close();
+  it('opens quickly and reads in little memory with a hundred thousand waiting uplinks', () => {
+    const openedStore = openStore();
+    for (let batch = 0; batch < 100; batch += 1)
+      openedStore.apply(Array.from({ length: 1000 }, (_, at) => storeUplink(`u${batch}-${at}`, 600)));
+    openedStore.close();
     const before = process.memoryUsage().rss;
     const start = performance.now();
-    kept.open(IDENTITY);
+    openedStore.open(IDENTITY);
     const openedIn = performance.now() - start;
     let read = 0;
-    for (let page = kept.uplinksAfter(0, 500); page.length > 0; page = kept.uplinksAfter(page.at(-1)?.position ?? 0, 500)) read += page.length;
-    expect([kept.uplinkCount, read]).toEqual([100_000, 100_000]);
+    for (
+      let page = openedStore.uplinksAfter(0, 500);
+      page.length > 0;
+      page = openedStore.uplinksAfter(page.at(-1)?.position ?? 0, 500)
+    )
+      read += page.length;
+    expect([openedStore.uplinkCount, read]).toEqual([100_000, 100_000]);
     expect(openedIn).toBeLessThan(2000);
-    expect(process.memoryUsage().rss - before).toBeLessThan(50 * 1024 * 1024); // the file has 70 MB
+    expect(process.memoryUsage().rss - before).toBeLessThan(50 * 1024 * 1024); // The file has 70 MB.
   });
 
-  it('finds everything by an index', () => {
-    filled();
+  it('uses an index for every query', () => {
+    fillStore();
     change((database) => {
-      const planOf = (sql: string) => (database.prepare(`explain query plan ${sql.replaceAll(/\$\w+/g, '1').replaceAll('?', '1')}`).all() as { detail: string }[]).map(({ detail }) => detail).join('; ');
-      for (const name of ['findCommand', 'findAcknowledged', 'uplinksAfter', 'removeCommand', 'removeUplink', 'forgetAcknowledged', 'acknowledgeCommand'] as const) {
-        expect(`${name}: ${planOf(SQL[name])}`).toMatch(/: SEARCH \w+ USING (INTEGER PRIMARY KEY|INDEX|COVERING INDEX)[^;]*$/);
+      const getPlan = (sql: string) =>
+        (
+          database.prepare(`explain query plan ${sql.replaceAll(/\$\w+/g, '1').replaceAll('?', '1')}`).all() as {
+            detail: string;
+          }[]
+        )
+          .map(({ detail }) => detail)
+          .join('; ');
+      for (const name of [
+        'findCommand',
+        'findAcknowledged',
+        'uplinksAfter',
+        'removeCommand',
+        'removeUplink',
+        'forgetAcknowledged',
+        'acknowledgeCommand',
+      ] as const) {
+        expect(`${name}: ${getPlan(SQL[name])}`).toMatch(
+          /: SEARCH \w+ USING (INTEGER PRIMARY KEY|INDEX|COVERING INDEX)[^;]*$/,
+        );
       }
-      expect(planOf(SQL.keepCommand)).toContain('SEARCH acknowledged_commands USING COVERING INDEX');
-      expect(planOf(SQL.openCommands)).toBe('SCAN commands');
-      expect(planOf(SQL.counts)).toContain('SCAN uplinks USING COVERING INDEX');
+      expect(getPlan(SQL.upsertCommand)).toContain('SEARCH acknowledged_commands USING COVERING INDEX');
+      expect(getPlan(SQL.openCommands)).toBe('SCAN commands');
+      expect(getPlan(SQL.loadCounters)).toContain('SCAN uplinks USING COVERING INDEX');
     });
   });
 
-  it('is refused to a second user of the process, whose attempt takes nothing from the first', () => {
-    const first = opened();
-    expect([refusal().reason, refusal().message]).toEqual(['store_in_use', `the store ${file} is used by another gateway; stop it, or give this one a store of its own`]);
-    first.apply([uplink('u1')]);
-    expect(refusal().reason).toBe('store_in_use');
+  it('rejects a second user in the process, whose attempt does not affect the first', () => {
+    const first = openStore();
+    expect([captureOpenError().reason, captureOpenError().message]).toEqual([
+      'store_in_use',
+      `the store ${file} is used by another gateway; stop it, or use a separate store for this one`,
+    ]);
+    first.apply([storeUplink('u1')]);
+    expect(captureOpenError().reason).toBe('store_in_use');
     first.close();
-    expect(opened().uplinkCount).toBe(1);
+    expect(openStore().uplinkCount).toBe(1);
   });
 
-  it('says what is wrong with its place', () => {
-    const inFolder = (name: string) => thrownBy(() => sqliteStore({ file: join(dirname(file), name) }).open(IDENTITY));
-    expect(inFolder('none/gateway.db')).toMatchObject({ reason: 'store_unusable', message: expect.stringContaining('the folder of the store') });
+  it('reports an invalid location', () => {
+    const inFolder = (name: string) =>
+      captureError(() => sqliteStore({ file: join(dirname(file), name) }).open(IDENTITY));
+    expect(inFolder('none/gateway.db')).toMatchObject({
+      reason: 'store_unusable',
+      message: expect.stringContaining('the folder of the store'),
+    });
     mkdirSync(join(dirname(file), 'folder'));
-    expect(inFolder('folder')).toMatchObject({ reason: 'store_unusable', message: expect.stringContaining('is no file') });
+    expect(inFolder('folder')).toMatchObject({
+      reason: 'store_unusable',
+      message: expect.stringContaining('is not a file'),
+    });
   });
 
-  it('says so where machine code does not fit', () => {
-    const noCode = join(dirname(file), 'engine.node');
-    writeFileSync(noCode, 'no machine code');
-    const error = thrownBy(() => sqliteStore({ file, nativeBinding: noCode }).open(IDENTITY));
-    expect(error).toMatchObject({ reason: 'store_unusable', message: expect.stringMatching(/machine code of better-sqlite3 cannot be loaded \(.*npm rebuild better-sqlite3/) });
+  it('reports a native module that does not match', () => {
+    const missingModule = join(dirname(file), 'engine.node');
+    writeFileSync(missingModule, 'no machine code');
+    const error = captureError(() => sqliteStore({ file, nativeBinding: missingModule }).open(IDENTITY));
+    expect(error).toMatchObject({
+      reason: 'store_unusable',
+      message: expect.stringMatching(/native addon of better-sqlite3 cannot be loaded \(.*npm rebuild better-sqlite3/),
+    });
   });
 
-  it('takes nothing any more once its file was removed or replaced', () => {
-    const kept = opened();
-    kept.apply([uplink('u1')]);
+  it('accepts nothing once its file was removed or replaced', () => {
+    const openedStore = openStore();
+    openedStore.apply([storeUplink('u1')]);
     copyFileSync(file, `${file}.copy`);
     rmSync(file);
-    expect(thrownBy(() => kept.apply([uplink('u2')]))).toMatchObject({ reason: 'store_failed', message: expect.stringContaining('was removed or replaced') });
+    expect(captureError(() => openedStore.apply([storeUplink('u2')]))).toMatchObject({
+      reason: 'store_failed',
+      message: expect.stringContaining('was removed or replaced'),
+    });
     copyFileSync(`${file}.copy`, file);
-    expect(thrownBy(() => kept.apply([uplink('u2')])).reason).toBe('store_failed');
-    expect(kept.uplinkCount).toBe(1);
+    expect(captureError(() => openedStore.apply([storeUplink('u2')])).reason).toBe('store_failed');
+    expect(openedStore.uplinkCount).toBe(1);
   });
 
-  describe('that is another', () => {
+  describe('with other content', () => {
     it.each([
-      ['JSON of the old simulator', '[{"executionId":"e1"}]', /is JSON, as the simulator kept it before 0\.2\.0/],
-      ['text', 'a letter to somebody that is longer than a header', /is no store of a gateway/],
-      ['zeros', '\0'.repeat(8192), /is no store of a gateway/],
-    ])('%s is refused and left as it is', (_, content, message) => {
+      ['JSON of the old simulator', '[{"executionId":"e1"}]', /is a JSON file of the simulator before 0\.2\.0/],
+      ['text', 'a letter to somebody that is longer than a header', /is not a store of a gateway/],
+      ['zeros', '\0'.repeat(8192), /is not a store of a gateway/],
+    ])('%s is rejected and left unchanged', (_, content, message) => {
       writeFileSync(file, content);
-      expect(refusal()).toMatchObject({ reason: 'store_of_another', message: expect.stringMatching(message) });
+      expect(captureOpenError()).toMatchObject({ reason: 'store_of_another', message: expect.stringMatching(message) });
       expect(readFileSync(file, 'utf8')).toBe(content);
     });
 
-    it('a database of another program is refused and left as it is', () => {
+    it('a database of another program is rejected and left unchanged', () => {
       change((database) => database.exec('create table notes (text text); insert into notes values (1)'));
       const before = readFileSync(file);
-      expect(refusal()).toMatchObject({ reason: 'store_of_another', message: expect.stringContaining('is a database of another program') });
+      expect(captureOpenError()).toMatchObject({
+        reason: 'store_of_another',
+        message: expect.stringContaining('is a database of another program'),
+      });
       expect(readFileSync(file).equals(before)).toBe(true);
     });
 
-    it('a store of a later version is refused', () => {
-      filled();
+    it('a store of a later version is rejected', () => {
+      fillStore();
       change((database) => database.pragma(`user_version = ${STORE_VERSION + 1}`));
-      expect(refusal()).toMatchObject({ reason: 'store_unusable', message: expect.stringContaining(`is of version ${STORE_VERSION + 1}, and this plantroom-client knows ${STORE_VERSION} at most`) });
+      expect(captureOpenError()).toMatchObject({
+        reason: 'store_unusable',
+        message: expect.stringContaining(
+          `has version ${STORE_VERSION + 1}, but this plantroom-client supports at most ${STORE_VERSION}`,
+        ),
+      });
     });
   });
 
-  describe('that is damaged', () => {
-    const damage: readonly (readonly [string, () => void])[] = [
-      ['cut in the middle', () => truncateSync(file, Math.floor(statSync(file).size / 8192) * 4096)],
-      ['cut within a page', () => truncateSync(file, statSync(file).size - 4096 - 1000)],
-      ['with a page of zeros', () => overwrite(4096 * 3, Buffer.alloc(4096))],
+  describe('with corrupt content', () => {
+    const corruptions: readonly (readonly [string, () => void])[] = [
+      ['truncated in the middle', () => truncateSync(file, Math.floor(statSync(file).size / 8192) * 4096)],
+      ['truncated within a page', () => truncateSync(file, statSync(file).size - 4096 - 1000)],
+      ['with a zeroed page', () => overwrite(4096 * 3, Buffer.alloc(4096))],
       ['with a destroyed page', () => overwrite(4096 * 20 + 8, Buffer.alloc(2000, 0xa5))],
       ['with a destroyed header', () => overwrite(16, Buffer.alloc(60, 0xff))],
     ];
 
-    it.each(damage)('%s is refused', (_, spoil) => {
-      filled();
-      spoil();
-      const error = refusal();
-      expect(error.reason).toBe('store_damaged');
-      expect(error.message).toMatch(/is damaged: .*; move .* away and start again with a new store/);
+    it.each(corruptions)('%s is rejected', (_, corrupt) => {
+      fillStore();
+      corrupt();
+      const error = captureOpenError();
+      expect(error.reason).toBe('store_corrupt');
+      expect(error.message).toMatch(/is corrupt: .*; move .* away and start again with a new store/);
     });
 
-    it('emptied or gone, its log left over: nothing is begun anew in silence', () => {
-      opened().apply([uplink('u1')]);
+    it('emptied or missing with a leftover log: is not recreated silently', () => {
+      openStore().apply([storeUplink('u1')]);
       copyFileSync(`${file}-wal`, `${file}.log`);
       store?.close();
       copyFileSync(`${file}.log`, `${file}-wal`);
       writeFileSync(file, '');
-      expect(refusal()).toMatchObject({ reason: 'store_damaged', message: expect.stringContaining('it is empty, and its log') });
+      expect(captureOpenError()).toMatchObject({
+        reason: 'store_corrupt',
+        message: expect.stringContaining('it is empty, but its log'),
+      });
       rmSync(file);
-      expect(refusal()).toMatchObject({ reason: 'store_damaged', message: expect.stringContaining('it is gone, and its log') });
+      expect(captureOpenError()).toMatchObject({
+        reason: 'store_corrupt',
+        message: expect.stringContaining('it is missing, but its log'),
+      });
     });
 
-    it('while it is open: what reads it says so', () => {
-      const before = opened();
-      before.apply(Array.from({ length: 600 }, (_, at) => uplink(`u${at}`, 60_000))); // more than the engine keeps in memory
+    it('while it is open: reading reports the corruption', () => {
+      const before = openStore();
+      // The content is larger than the cache of the engine.
+      before.apply(Array.from({ length: 600 }, (_, at) => storeUplink(`u${at}`, 60_000)));
       before.close();
-      const kept = opened();
+      const openedStore = openStore();
       const database = readFileSync(file);
       database.fill(0xa5, 4096 * 20);
       writeFileSync(file, database);
-      const damaged = thrownBy(() => {
-        for (let position = 0, more = true; more; ) {
-          const page = kept.uplinksAfter(position, 20);
+      const corruptionError = captureError(() => {
+        for (let position = 0, more = true; more;) {
+          const page = openedStore.uplinksAfter(position, 20);
           more = page.length > 0;
           position = page.at(-1)?.position ?? 0;
         }
       });
-      expect(damaged.reason).toBe('store_damaged');
+      expect(corruptionError.reason).toBe('store_corrupt');
     });
   });
 
-  it('that was left empty, as by a start that was cut off, is begun', () => {
+  it('left empty by an interrupted start: is initialized', () => {
     writeFileSync(file, '');
     chmodSync(file, 0o600);
-    opened().apply([keep('e1'), acknowledge('e1')]);
+    openStore().apply([storeCommand('e1'), acknowledgeCommand('e1')]);
     expect(store?.findCommand('e1')?.stage).toBe('acknowledged');
   });
 });

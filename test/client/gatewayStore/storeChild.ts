@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
 
-/** What the child does: opens the store, and writes until it is killed; a line for every write that has resolved. */
+/**
+ * The program of the child: opens the store and writes until it is killed. Prints a line for every write that has
+ * resolved.
+ */
 const PROGRAM = `
 import { writeSync } from 'node:fs';
 import { sqliteStore } from './src/client/gateway/store/sqliteStore';
@@ -58,35 +61,41 @@ export class StoreChild {
 
   private constructor(private readonly child: ChildProcess) {
     this.ended = new Promise((ended) => child.once('close', () => ended()));
-    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (this.output += chunk.toString()));
-    process.once('exit', () => child.kill('SIGKILL')); // a test that failed before it could
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (chunk: Buffer) => (this.output += chunk.toString()));
+    process.once('exit', () => child.kill('SIGKILL')); // A failed test may not have killed the child.
   }
 
-  /** Resolves when it has written so many lines, or has ended. */
-  async wrote(lines: number): Promise<void> {
-    const seen = new Promise<void>((found) => {
-      const look = (): void => (this.lines().length >= lines ? found() : undefined);
-      this.child.stdout?.on('data', look);
-      look();
+  /** Resolves when the child has written this many lines, or has exited. */
+  async waitForLines(lines: number): Promise<void> {
+    const reached = new Promise<void>((found) => {
+      const checkOutput = (): void => (this.lines().length >= lines ? found() : undefined);
+      this.child.stdout?.on('data', checkOutput);
+      checkOutput();
     });
-    await Promise.race([seen, this.ended]);
+    await Promise.race([reached, this.ended]);
   }
 
-  /** Ends it in the middle of what it does; what it said until then. */
+  /** Kills the child during its work. Returns its output. */
   async kill(): Promise<readonly string[]> {
     this.child.kill('SIGKILL');
     await this.ended;
     return this.lines();
   }
 
-  /** What it said before it ended by itself. */
-  async end(): Promise<readonly string[]> {
+  /** Returns the output of a child that exits on its own. */
+  async waitForExit(): Promise<readonly string[]> {
     await this.ended;
     return this.lines();
   }
 
   static run(program: string, args: readonly string[]): StoreChild {
-    return new StoreChild(spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_PATH: resolve('node_modules') } }));
+    return new StoreChild(
+      spawn(process.execPath, [program, ...args], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, NODE_PATH: resolve('node_modules') },
+      }),
+    );
   }
 
   private lines(): readonly string[] {
@@ -95,9 +104,23 @@ export class StoreChild {
 }
 
 /** Builds the program of the child, once for a test file. */
-export function buildStoreChild(): { readonly start: (file: string, name: string) => StoreChild; readonly remove: () => void } {
+export function buildStoreChild(): {
+  readonly start: (file: string, name: string) => StoreChild;
+  readonly remove: () => void;
+} {
   const folder = mkdtempSync(join(tmpdir(), 'plantroom-store-child-'));
   const program = join(folder, 'program.js');
-  buildSync({ stdin: { contents: PROGRAM, loader: 'ts', resolveDir: process.cwd() }, bundle: true, platform: 'node', format: 'cjs', outfile: program, external: ['better-sqlite3'], logLevel: 'silent' });
-  return { start: (file, name) => StoreChild.run(program, [file, name]), remove: () => rmSync(folder, { recursive: true, force: true }) };
+  buildSync({
+    stdin: { contents: PROGRAM, loader: 'ts', resolveDir: process.cwd() },
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    outfile: program,
+    external: ['better-sqlite3'],
+    logLevel: 'silent',
+  });
+  return {
+    start: (file, name) => StoreChild.run(program, [file, name]),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
 }

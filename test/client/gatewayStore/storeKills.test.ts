@@ -7,16 +7,21 @@ const STAGES = ['received', 'started', 'ended'];
 
 function everyUplink(store: GatewayStore): string[] {
   const ids: string[] = [];
-  for (let page = store.uplinksAfter(0, 500); page.length > 0; page = store.uplinksAfter(page.at(-1)?.position ?? 0, 500)) ids.push(...page.map(({ uplinkId }) => uplinkId));
+  for (
+    let page = store.uplinksAfter(0, 500);
+    page.length > 0;
+    page = store.uplinksAfter(page.at(-1)?.position ?? 0, 500)
+  )
+    ids.push(...page.map(({ uplinkId }) => uplinkId));
   return ids;
 }
 
-/** Ids by what was said of them. */
-function saidOf(lines: readonly string[], verb: string): string[] {
+/** Returns the IDs in the output lines with this verb. */
+function getSaid(lines: readonly string[], verb: string): string[] {
   return lines.filter((line) => line.startsWith(`${verb} `)).map((line) => line.slice(verb.length + 1));
 }
 
-/** Those of one lane came one after another. */
+/** Asserts that the uplinks of each lane arrived in order. */
 function expectInOrder(uplinks: readonly string[]): void {
   const lastOf = new Map<string, number>();
   for (const id of uplinks) {
@@ -36,36 +41,38 @@ describe('a store whose process is killed', () => {
 
   it(`holds every write that had resolved, in order and once, after each of ${KILLS} kills`, async () => {
     const file = newFile();
-    const said: string[] = [];
+    const output: string[] = [];
     for (let kill = 0; kill < KILLS; kill += 1) {
       const writing = child.start(file, `k${kill}`);
-      await writing.wrote(500 + 377 * kill);
-      said.push(...(await writing.kill()));
-      expect(saidOf(said, 'failing')).toEqual([]);
+      await writing.waitForLines(500 + 377 * kill);
+      output.push(...(await writing.kill()));
+      expect(getSaid(output, 'failing')).toEqual([]);
 
       const store = sqliteStore(file);
       store.open(IDENTITY);
       const uplinks = everyUplink(store);
       expect(new Set(uplinks).size).toBe(uplinks.length);
       expect(store.uplinkCount).toBe(uplinks.length);
-      const forgotten = new Set(saidOf(said, 'forgotten'));
-      const missing = saidOf(said, 'kept').filter((id) => !forgotten.has(id) && !uplinks.includes(id));
+      const forgotten = new Set(getSaid(output, 'forgotten'));
+      const missing = getSaid(output, 'kept').filter((id) => !forgotten.has(id) && !uplinks.includes(id));
       expect(missing).toEqual([]);
       expectInOrder(uplinks);
 
-      const stages = new Map(store.openCommands().map(({ executionId, stage }) => [executionId, STAGES.indexOf(stage)]));
-      const behind = STAGES.flatMap((stage, at) => saidOf(said, stage).filter((id) => (stages.get(id) ?? -1) < at));
+      const stages = new Map(
+        store.openCommands().map(({ executionId, stage }) => [executionId, STAGES.indexOf(stage)]),
+      );
+      const behind = STAGES.flatMap((stage, at) => getSaid(output, stage).filter((id) => (stages.get(id) ?? -1) < at));
       expect(behind).toEqual([]);
       store.close();
     }
-    expect(saidOf(said, 'kept').length).toBeGreaterThan(500);
+    expect(getSaid(output, 'kept').length).toBeGreaterThan(500);
   });
 
-  it('is refused to a second process at once, and free when the first was killed', async () => {
+  it('rejects a second process immediately, and is free when the first was killed', async () => {
     const file = newFile();
     const first = child.start(file, 'a');
-    await first.wrote(1);
-    expect(await child.start(file, 'b').end()).toEqual(['refused store_in_use']);
+    await first.waitForLines(1);
+    expect(await child.start(file, 'b').waitForExit()).toEqual(['refused store_in_use']);
     await first.kill();
     const store = sqliteStore(file);
     store.open(IDENTITY);

@@ -1,57 +1,69 @@
 import { GatewayError, type GatewayStore, memoryStore, type StoreChange } from '../../../src/client/gateway';
 import { StoreWriter } from '../../../src/client/gateway/store/storeWriter';
-import { acknowledge, forget, IDENTITY, keep, uplink } from './stores';
+import { acknowledgeCommand, forgetUplinks, IDENTITY, storeCommand, storeUplink } from './stores';
 
-/** A memory store that counts transactions and fails where it is told to. */
-function watched(): GatewayStore & { readonly batches: (readonly StoreChange[])[]; refuses: (changes: readonly StoreChange[]) => boolean } {
+/** Creates a memory store that counts transactions and can be told to fail. */
+function createWatchedStore(): GatewayStore & {
+  readonly batches: (readonly StoreChange[])[];
+  shouldReject: (changes: readonly StoreChange[]) => boolean;
+} {
   const store = memoryStore();
   store.open(IDENTITY);
   const batches: (readonly StoreChange[])[] = [];
-  const spied = {
+  const spy = {
     batches,
-    refuses: (changes: readonly StoreChange[]) => changes.length < 0,
+    shouldReject: (changes: readonly StoreChange[]) => changes.length < 0,
     apply(changes: readonly StoreChange[]): void {
-      if (spied.refuses(changes)) throw new GatewayError('store_full', 'the disk is full');
+      if (spy.shouldReject(changes)) throw new GatewayError('store_full', 'the disk is full');
       store.apply(changes);
       batches.push(changes);
     },
   };
-  return new Proxy(store, { get: (target, name) => Reflect.get(name in spied ? spied : target, name, name in spied ? spied : target) as unknown, set: (_, name, value) => Reflect.set(spied, name, value) }) as ReturnType<typeof watched>;
+  return new Proxy(store, {
+    get: (target, name) => Reflect.get(name in spy ? spy : target, name, name in spy ? spy : target) as unknown,
+    set: (_, name, value) => Reflect.set(spy, name, value),
+  }) as ReturnType<typeof createWatchedStore>;
 }
 
-/** Resolves when the turns that are due are done. */
-async function turns(count = 3): Promise<void> {
+/** Resolves after the given number of event loop turns. */
+async function waitTurns(count = 3): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise((done) => setImmediate(done));
 }
 
-async function reasonOf(written: Promise<void>): Promise<string> {
+async function getReason(written: Promise<void>): Promise<string> {
   return await written.then(
     () => 'written',
     (error: GatewayError) => error.reason,
   );
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((done) => setTimeout(done, 1));
+async function waitUntil(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((done) => setTimeout(done, 1));
 }
 
 describe('the writer of a store', () => {
-  let store: ReturnType<typeof watched>;
+  let store: ReturnType<typeof createWatchedStore>;
   let writer: StoreWriter;
   let events: string[];
 
   beforeEach(() => {
-    store = watched();
+    store = createWatchedStore();
     events = [];
-    writer = new StoreWriter({ store, onFailing: (error) => events.push(`failing: ${error.message}`), onRecovered: () => events.push('recovered'), waitMs: 5, retryMs: 5 });
+    writer = new StoreWriter({
+      store,
+      onFailing: (error) => events.push(`failing: ${error.message}`),
+      onRecovered: () => events.push('recovered'),
+      waitMs: 5,
+      retryMs: 5,
+    });
   });
 
   afterEach(() => writer.close());
 
   const sizes = () => store.batches.map((batch) => batch.length);
 
-  it('writes what comes in one turn in one transaction, in its order', async () => {
-    const written = Promise.all(['u1', 'u2', 'u3'].map(async (id) => await writer.write(uplink(id))));
+  it('writes the changes of one event loop turn in one transaction, in order', async () => {
+    const written = Promise.all(['u1', 'u2', 'u3'].map(async (id) => await writer.write(storeUplink(id))));
     expect(store.batches).toEqual([]);
     expect(writer.uplinkCount).toBe(3);
     await written;
@@ -59,128 +71,141 @@ describe('the writer of a store', () => {
     expect(store.uplinksAfter(0, 9).map(({ uplinkId }) => uplinkId)).toEqual(['u1', 'u2', 'u3']);
   });
 
-  it('bounds a transaction by number and by size', async () => {
-    await Promise.all(Array.from({ length: 2500 }, async (_, at) => await writer.write(uplink(`u${at}`))));
+  it('limits a transaction by number and by size', async () => {
+    await Promise.all(Array.from({ length: 2500 }, async (_, at) => await writer.write(storeUplink(`u${at}`))));
     expect(sizes()).toEqual([1000, 1000, 500]);
-    await Promise.all(Array.from({ length: 100 }, async (_, at) => await writer.write(uplink(`l${at}`, 64 * 1024))));
+    await Promise.all(
+      Array.from({ length: 100 }, async (_, at) => await writer.write(storeUplink(`l${at}`, 64 * 1024))),
+    );
     expect(sizes().slice(3)).toEqual([64, 36]);
   });
 
-  it('lets acknowledgements ride with the next change, or go by themselves in a moment', async () => {
-    await writer.write(uplink('u1'));
-    await writer.write(uplink('u2'));
-    writer.writeLater(forget('u1'));
-    await writer.write(uplink('u3'));
+  it('writes acknowledgements with the next change, or alone after a short delay', async () => {
+    await writer.write(storeUplink('u1'));
+    await writer.write(storeUplink('u2'));
+    writer.writeLater(forgetUplinks('u1'));
+    await writer.write(storeUplink('u3'));
     expect(sizes()).toEqual([1, 1, 2]);
-    writer.writeLater(forget('u2'));
+    writer.writeLater(forgetUplinks('u2'));
     expect(store.uplinkCount).toBe(2);
-    await until(() => store.uplinkCount === 1);
+    await waitUntil(() => store.uplinkCount === 1);
     expect(sizes()).toEqual([1, 1, 2, 1]);
   });
 
-  it('does not wait for the moment where many came', async () => {
+  it('does not delay a large number of acknowledgements', async () => {
     writer.close();
     writer = new StoreWriter({ store, onFailing: () => {}, onRecovered: () => {}, waitMs: 60_000 });
-    for (let at = 0; at < 2500; at += 1) writer.writeLater(forget(`u${at}`));
-    await turns(4);
+    for (let at = 0; at < 2500; at += 1) writer.writeLater(forgetUplinks(`u${at}`));
+    await waitTurns(4);
     expect(sizes()).toEqual([1000, 1000, 500]);
   });
 
-  it('writes at once what waits when it is asked to, and when it ends', async () => {
-    const written = writer.write(uplink('u1'));
-    writer.writeLater(acknowledge('e1'));
+  it('flushes pending changes on request, and when it closes', async () => {
+    const written = writer.write(storeUplink('u1'));
+    writer.writeLater(acknowledgeCommand('e1'));
     writer.flush();
     expect(sizes()).toEqual([2]);
-    writer.writeLater(forget('u1'));
+    writer.writeLater(forgetUplinks('u1'));
     writer.close();
     expect([sizes(), store.uplinkCount]).toEqual([[2, 1], 0]);
     await written;
-    expect(await reasonOf(writer.write(uplink('u2')))).toBe('stopped');
+    expect(await getReason(writer.write(storeUplink('u2')))).toBe('stopped');
   });
 
-  it('tells everybody who waits that it failed, tries nothing of that again, and says once that it fails', async () => {
-    store.refuses = () => true;
-    const outcomes = await Promise.all([reasonOf(writer.write(uplink('u1'))), reasonOf(writer.write(keep('e1')))]);
-    expect([outcomes, await reasonOf(writer.write(keep('e2'))), writer.uplinkCount]).toEqual([['store_full', 'store_full'], 'store_full', 0]);
+  it('reports a failure to every waiting caller, retries none of its changes, and reports the failure state once', async () => {
+    store.shouldReject = () => true;
+    const outcomes = await Promise.all([
+      getReason(writer.write(storeUplink('u1'))),
+      getReason(writer.write(storeCommand('e1'))),
+    ]);
+    expect([outcomes, await getReason(writer.write(storeCommand('e2'))), writer.uplinkCount]).toEqual([
+      ['store_full', 'store_full'],
+      'store_full',
+      0,
+    ]);
     expect(events).toEqual(['failing: the disk is full']);
-    store.refuses = () => false;
-    await writer.write(uplink('u2'));
+    store.shouldReject = () => false;
+    await writer.write(storeUplink('u2'));
     expect([events, sizes(), store.openCommands()]).toEqual([['failing: the disk is full', 'recovered'], [1], []]);
   });
 
-  it('tries again what was given for later until it is in, each thing once', async () => {
-    await writer.write(keep('e1', 'started'));
-    store.refuses = () => true;
-    for (let time = 0; time < 5; time += 1) writer.writeLater(keep('e1', 'ended', { result: 1 }));
-    await until(() => events.length === 1);
-    writer.writeLater(acknowledge('e1'));
-    store.refuses = () => false;
-    await until(() => store.openCommands().length === 0);
+  it('retries deferred changes until they are stored, each once', async () => {
+    await writer.write(storeCommand('e1', 'started'));
+    store.shouldReject = () => true;
+    for (let time = 0; time < 5; time += 1) writer.writeLater(storeCommand('e1', 'ended', { result: 1 }));
+    await waitUntil(() => events.length === 1);
+    writer.writeLater(acknowledgeCommand('e1'));
+    store.shouldReject = () => false;
+    await waitUntil(() => store.openCommands().length === 0);
     expect(sizes()).toEqual([1, 2]);
     expect(store.findCommand('e1')).toMatchObject({ stage: 'acknowledged', result: 1 });
     expect(events).toEqual(['failing: the disk is full', 'recovered']);
   });
 
-  it('says when what was given for later is in', async () => {
+  it('reports when deferred changes are stored', async () => {
     const written: string[] = [];
-    store.refuses = () => true;
-    writer.writeLater(keep('e1', 'ended', { result: 1 }), () => written.push('e1'));
-    await until(() => events.length === 1);
+    store.shouldReject = () => true;
+    writer.writeLater(storeCommand('e1', 'ended', { result: 1 }), () => written.push('e1'));
+    await waitUntil(() => events.length === 1);
     expect(written).toEqual([]);
-    store.refuses = () => false;
-    await until(() => written.length > 0);
+    store.shouldReject = () => false;
+    await waitUntil(() => written.length > 0);
     expect([written, store.findCommand('e1')?.stage]).toEqual([['e1'], 'ended']);
   });
 
-  it('takes commands and what makes room where there is none for uplinks, and does not call that recovered', async () => {
-    await writer.write(uplink('u0'));
-    store.refuses = (changes) => changes.some(({ kind }) => kind === 'uplink');
-    writer.writeLater(forget('u0'));
-    const outcomes = await Promise.all([reasonOf(writer.write(uplink('u1'))), reasonOf(writer.write(keep('e1'))), reasonOf(writer.write(uplink('u2')))]);
+  it('accepts commands and deletions when there is no space for uplinks, and does not report a recovery', async () => {
+    await writer.write(storeUplink('u0'));
+    store.shouldReject = (changes) => changes.some(({ kind }) => kind === 'uplink');
+    writer.writeLater(forgetUplinks('u0'));
+    const outcomes = await Promise.all([
+      getReason(writer.write(storeUplink('u1'))),
+      getReason(writer.write(storeCommand('e1'))),
+      getReason(writer.write(storeUplink('u2'))),
+    ]);
     expect([outcomes, store.uplinkCount, writer.uplinkCount]).toEqual([['store_full', 'written', 'store_full'], 0, 0]);
-    await writer.write(keep('e2'));
+    await writer.write(storeCommand('e2'));
     expect(events).toEqual(['failing: the disk is full']);
-    store.refuses = () => false;
-    await writer.write(uplink('u1'));
+    store.shouldReject = () => false;
+    await writer.write(storeUplink('u1'));
     expect(events).toEqual(['failing: the disk is full', 'recovered']);
   });
 
-  it('says that it is damaged whatever it said before, once', async () => {
-    store.refuses = () => true;
-    expect(await reasonOf(writer.write(uplink('u1')))).toBe('store_full');
-    store.refuses = (changes) => {
+  it('reports corruption once, regardless of earlier reports', async () => {
+    store.shouldReject = () => true;
+    expect(await getReason(writer.write(storeUplink('u1')))).toBe('store_full');
+    store.shouldReject = (changes) => {
       if (changes.some(({ kind }) => kind === 'uplink')) return true;
-      throw new GatewayError('store_damaged', 'the file is damaged');
+      throw new GatewayError('store_corrupt', 'the file is corrupt');
     };
-    await Promise.all([reasonOf(writer.write(uplink('u2'))), reasonOf(writer.write(keep('e1')))]);
-    expect(await reasonOf(writer.write(keep('e2')))).toBe('store_damaged');
-    expect(events).toEqual(['failing: the disk is full', 'failing: the file is damaged']);
+    await Promise.all([getReason(writer.write(storeUplink('u2'))), getReason(writer.write(storeCommand('e1')))]);
+    expect(await getReason(writer.write(storeCommand('e2')))).toBe('store_corrupt');
+    expect(events).toEqual(['failing: the disk is full', 'failing: the file is corrupt']);
   });
 
-  it('copies no more than it writes of what waits', async () => {
-    const most = 300_000;
-    store.refuses = () => true;
-    for (let at = 0; at < most; at += 1) writer.writeLater(forget(`u${at}`));
+  it('copies only as many pending changes as it writes', async () => {
+    const max = 300_000;
+    store.shouldReject = () => true;
+    for (let at = 0; at < max; at += 1) writer.writeLater(forgetUplinks(`u${at}`));
     const since = performance.now();
     for (let time = 0; time < 400; time += 1) writer.flush();
     expect(performance.now() - since).toBeLessThan(2500);
   });
 
-  it('calls it recovered too when no uplink came for long', async () => {
-    store.refuses = (changes) => changes.some(({ kind }) => kind === 'uplink');
-    expect(await reasonOf(writer.write(uplink('u1')))).toBe('store_full');
-    await until(() => {
-      writer.writeLater(acknowledge('e1'));
+  it('also reports a recovery if no uplink arrived for long', async () => {
+    store.shouldReject = (changes) => changes.some(({ kind }) => kind === 'uplink');
+    expect(await getReason(writer.write(storeUplink('u1')))).toBe('store_full');
+    await waitUntil(() => {
+      writer.writeLater(acknowledgeCommand('e1'));
       return events.length === 2;
     });
     expect(events).toEqual(['failing: the disk is full', 'recovered']);
   });
 
-  it('makes a GatewayError of whatever a store throws', async () => {
-    store.refuses = () => {
+  it('converts any error of a store to a GatewayError', async () => {
+    store.shouldReject = () => {
       throw new TypeError('no such thing');
     };
-    expect(await reasonOf(writer.write(uplink('u1')))).toBe('store_failed');
-    expect(events).toEqual(['failing: the store could not be written: no such thing']);
+    expect(await getReason(writer.write(storeUplink('u1')))).toBe('store_failed');
+    expect(events).toEqual(['failing: the store cannot be written: no such thing']);
   });
 });

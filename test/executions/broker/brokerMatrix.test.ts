@@ -2,9 +2,9 @@ import type { ConnectorKind } from '../../../src/connections';
 import { isFinal } from '../../../src/executions';
 import type { Execution } from '../../../src/gen/actuator_command/v2/actuator_command_service';
 import { newId } from '../../../src/kernel/ids';
-import { engines, type TestEngine } from '../../support/engines';
-import { type ExecutionRoom, nameOf, type Target, untilEvent, untilFinal } from '../executionRoom';
-import { roomForAll } from '../executionSuite';
+import { sqliteOnly } from '../../support/engines';
+import { type ExecutionFixture, getName, type Target, untilEvent, untilFinal } from '../executionFixture';
+import { fixtureForAll } from '../executionSuite';
 import { ChirpStackField, chirpStackConfiguration } from './chirpStackField';
 import { type FieldCommand, MqttField, mqttConfiguration } from './mqttField';
 import { SiteBroker } from './siteBroker';
@@ -15,7 +15,7 @@ const STRATEGIES = { no_verification: 1, wait_next_uplink: 2, query_after_ack: 3
 type Kind = (typeof KINDS)[number];
 type Strategy = keyof typeof STRATEGIES;
 
-/** How an execution ended: state, detail, and what it rests on. */
+/** The outcome of an execution: its state, its detail and the evidence for it. */
 type End = readonly [state: string, detail: string, evidence?: string];
 
 interface Case {
@@ -24,52 +24,66 @@ interface Case {
   readonly expects: boolean;
 }
 
-const CASES: readonly Case[] = KINDS.flatMap((kind) => (Object.keys(STRATEGIES) as Strategy[]).flatMap((strategy) => [true, false].map((expects) => ({ kind, strategy, expects }))));
-const answers = (kind: Kind): boolean => kind === 'mqtt_answer' || kind === 'chirpstack_confirmed';
-const onMqtt = (kind: Kind): boolean => kind.startsWith('mqtt');
+const CASES: readonly Case[] = KINDS.flatMap((kind) =>
+  (Object.keys(STRATEGIES) as Strategy[]).flatMap((strategy) =>
+    [true, false].map((expects) => ({ kind, strategy, expects })),
+  ),
+);
+const hasAnswers = (kind: Kind): boolean => kind === 'mqtt_answer' || kind === 'chirpstack_confirmed';
+const isMqtt = (kind: Kind): boolean => kind.startsWith('mqtt');
 
-/** All that can be shown is shown. */
-function shownEnd({ kind, strategy, expects }: Case): End {
+/** The outcome when all possible evidence arrives. */
+function getConfirmedEnd({ kind, strategy, expects }: Case): End {
   if (strategy !== 'no_verification' && expects) return ['converged', '', 'sensor'];
   if (strategy === 'query_after_ack') return ['accepted_no_l4', '', 'query'];
-  if (answers(kind)) return ['accepted_no_l4', '', 'native_ack'];
+  if (hasAnswers(kind)) return ['accepted_no_l4', '', 'native_ack'];
   return strategy === 'wait_next_uplink' ? ['accepted_no_l4', '', 'implicit_uplink'] : ['unconfirmed', ''];
 }
 
-/** It was delivered, and then nothing came. */
-function silentEnd({ kind, strategy, expects }: Case): End {
-  if (strategy === 'no_verification') return ['unconfirmed', answers(kind) ? 'ack_timeout' : ''];
-  if (expects) return ['unconfirmed', 'l4_timeout'];
-  return ['unconfirmed', answers(kind) || strategy === 'wait_next_uplink' ? 'ack_timeout' : 'query_timeout'];
+/** The outcome when the command was delivered and then no evidence arrived. */
+function getSilentEnd({ kind, strategy, expects }: Case): End {
+  if (strategy === 'no_verification') return ['unconfirmed', hasAnswers(kind) ? 'ack_timeout' : ''];
+  if (expects) return ['unconfirmed', 'verification_timeout'];
+  return ['unconfirmed', hasAnswers(kind) || strategy === 'wait_next_uplink' ? 'ack_timeout' : 'query_timeout'];
 }
 
-/** The device, or the network for it, answered no. */
-function refusedEnd({ kind, strategy, expects }: Case): End {
-  if (onMqtt(kind)) return ['protocol_rejected', 'jammed'];
-  return strategy !== 'no_verification' && expects ? ['unconfirmed', strategy === 'wait_next_uplink' ? 'l4_mismatch' : 'l4_timeout'] : ['unconfirmed', 'no_ack'];
+/** The outcome when the device, or the network on its behalf, rejected the command. */
+function getRejectedEnd({ kind, strategy, expects }: Case): End {
+  if (isMqtt(kind)) return ['protocol_rejected', 'jammed'];
+  return strategy !== 'no_verification' && expects
+    ? ['unconfirmed', strategy === 'wait_next_uplink' ? 'verification_mismatch' : 'verification_timeout']
+    : ['unconfirmed', 'no_ack'];
 }
 
-/** All on SQLite; on PostgreSQL those that answer: what the others have stored is a part of that, and nothing that a broker does depends on the engine. */
-const casesOn = (engine: TestEngine['name']): readonly Case[] => CASES.filter(({ kind }) => engine === 'sqlite' || answers(kind));
-
-describe.each(engines())('what an execution over a broker comes to, on $name', ({ name, createDatabase }) => {
-  const cases = casesOn(name);
-  let room: ExecutionRoom;
+describe.each(sqliteOnly())('the outcome of an execution over a broker, on $name', ({ createDatabase }) => {
+  let fixture: ExecutionFixture;
   let broker: SiteBroker;
   let mqtt: MqttField;
   let chirpStack: ChirpStackField;
   const connections = new Map<Kind, string>();
 
-  roomForAll(createDatabase, (made) => ({ room } = made));
+  fixtureForAll(createDatabase, (made) => ({ fixture } = made));
   beforeAll(async () => {
     broker = await SiteBroker.start();
     mqtt = await MqttField.start(broker.url);
-    chirpStack = await ChirpStackField.start(broker.url, room.clock);
-    connections.set('mqtt', await room.connection({ connectorId: 'mqtt', configuration: mqttConfiguration(broker.url, false) }));
-    connections.set('mqtt_answer', await room.connection({ connectorId: 'mqtt', configuration: { ...mqttConfiguration(broker.url, true), clientId: 'with-answers' } }));
-    const lorawan = await room.connection({ connectorId: 'chirpstack', configuration: chirpStackConfiguration(broker.url) });
+    chirpStack = await ChirpStackField.start(broker.url, fixture.clock);
+    connections.set(
+      'mqtt',
+      await fixture.connection({ connectorId: 'mqtt', configuration: mqttConfiguration(broker.url, false) }),
+    );
+    connections.set(
+      'mqtt_answer',
+      await fixture.connection({
+        connectorId: 'mqtt',
+        configuration: { ...mqttConfiguration(broker.url, true), clientId: 'with-answers' },
+      }),
+    );
+    const lorawan = await fixture.connection({
+      connectorId: 'chirpstack',
+      configuration: chirpStackConfiguration(broker.url),
+    });
     connections.set('chirpstack', lorawan).set('chirpstack_confirmed', lorawan);
-    for (const id of connections.values()) await room.untilConnected(id);
+    for (const id of connections.values()) await fixture.untilConnected(id);
   });
   afterAll(async () => {
     await mqtt.stop();
@@ -77,102 +91,131 @@ describe.each(engines())('what an execution over a broker comes to, on $name', (
     await broker.stop();
   });
 
-  const fieldOf = (kind: Kind): MqttField | ChirpStackField => (onMqtt(kind) ? mqtt : chirpStack);
+  const getField = (kind: Kind): MqttField | ChirpStackField => (isMqtt(kind) ? mqtt : chirpStack);
 
-  async function makeTarget({ kind, strategy, expects }: Case): Promise<Target> {
+  async function createTarget({ kind, strategy, expects }: Case): Promise<Target> {
     const id = newId().replaceAll('-', '');
-    const clientDeviceId = onMqtt(kind) ? `valve-${id}` : id.slice(-16);
-    if (!onMqtt(kind)) chirpStack.server.addDevice(clientDeviceId);
-    const sent = { directPayload: '{"id": "{{execution.id}}"}', fPort: onMqtt(kind) ? undefined : 10, confirmed: kind === 'chirpstack_confirmed' };
-    const target = await room.target({ connectionId: connections.get(kind) ?? '', clientDeviceId, levelPath: fieldOf(kind).levelPath, expects, command: sent });
-    const queryCommandId = strategy === 'query_after_ack' ? await room.addCommand(target.deviceId, sent) : undefined;
+    const clientDeviceId = isMqtt(kind) ? `valve-${id}` : id.slice(-16);
+    if (!isMqtt(kind)) chirpStack.server.addDevice(clientDeviceId);
+    const sent = {
+      directPayload: '{"id": "{{execution.id}}"}',
+      fPort: isMqtt(kind) ? undefined : 10,
+      confirmed: kind === 'chirpstack_confirmed',
+    };
+    const target = await fixture.target({
+      connectionId: connections.get(kind) ?? '',
+      clientDeviceId,
+      levelPath: getField(kind).levelPath,
+      expects,
+      command: sent,
+    });
+    const queryCommandId = strategy === 'query_after_ack' ? await fixture.addCommand(target.deviceId, sent) : undefined;
     const expectedSensorStates = expects ? [{ sensorId: target.sensorId, valueTemplate: '21' }] : [];
-    return { ...target, commandId: await room.addCommand(target.deviceId, { ...sent, verificationStrategy: STRATEGIES[strategy], queryCommandId, expectedSensorStates }) };
+    return {
+      ...target,
+      commandId: await fixture.addCommand(target.deviceId, {
+        ...sent,
+        verificationStrategy: STRATEGIES[strategy],
+        queryCommandId,
+        expectedSensorStates,
+      }),
+    };
   }
 
-  async function ended(executionId: string): Promise<readonly unknown[]> {
-    await untilFinal(room.executions, executionId);
-    const { state, detail, evidence } = (await room.executions.service.get('org-1', executionId)).execution;
+  async function waitForEnd(executionId: string): Promise<readonly unknown[]> {
+    await untilFinal(fixture.executions, executionId);
+    const { state, detail, evidence } = (await fixture.executions.service.get('org-1', executionId)).execution;
     return evidence === undefined ? [state, detail] : [state, detail, evidence];
   }
 
-  /** Lets time pass until it has ended. */
-  async function endedInTime(executionId: string): Promise<readonly unknown[]> {
-    while (!isFinal((await room.executions.service.get('org-1', executionId)).execution.state)) {
-      room.clock.advance(600_000);
-      await room.executions.sweep();
+  /** Advances the clock until the execution has ended. */
+  async function advanceUntilEnd(executionId: string): Promise<readonly unknown[]> {
+    while (!isFinal((await fixture.executions.service.get('org-1', executionId)).execution.state)) {
+      fixture.clock.advance(600_000);
+      await fixture.executions.deadlines.sweep();
     }
-    return await ended(executionId);
+    return await waitForEnd(executionId);
   }
 
-  it.each(cases)('$kind $strategy expecting $expects: all is shown', async (one) => {
-    const field = fieldOf(one.kind);
-    const target = await makeTarget(one);
+  it.each(CASES)('$kind $strategy expecting $expects: all evidence arrives', async (one) => {
+    const field = getField(one.kind);
+    const target = await createTarget(one);
     const { clientDeviceId } = target;
-    const { executionId } = await room.execute(target);
-    const carryOut = async (count: number, level: number): Promise<void> => {
+    const { executionId } = await fixture.execute(target);
+    const executeOnDevice = async (count: number, level: number): Promise<void> => {
       const command = await field.command(clientDeviceId, count);
-      room.clock.advance(1000);
+      fixture.clock.advance(1000);
       await field.deliver(command);
-      room.clock.advance(1000);
-      if (answers(one.kind)) await field.answer(command, true, { level });
+      fixture.clock.advance(1000);
+      if (hasAnswers(one.kind)) await field.answer(command, true, { level });
     };
-    const asks = one.strategy === 'query_after_ack';
-    await carryOut(1, asks ? 20 : 21);
-    if (asks) await carryOut(2, 21);
-    if (one.strategy !== 'no_verification') await field.show(clientDeviceId, { level: 21 });
-    expect(await ended(executionId)).toEqual(shownEnd(one));
+    const isQueried = one.strategy === 'query_after_ack';
+    await executeOnDevice(1, isQueried ? 20 : 21);
+    if (isQueried) await executeOnDevice(2, 21);
+    if (one.strategy !== 'no_verification') await field.publishUplink(clientDeviceId, { level: 21 });
+    expect(await waitForEnd(executionId)).toEqual(getConfirmedEnd(one));
   });
 
-  it.each(cases)('$kind $strategy expecting $expects: delivered, then silence', async (one) => {
+  it.each(CASES)('$kind $strategy expecting $expects: delivered, then silence', async (one) => {
     const { executionId } = await delivered(one);
-    expect(await endedInTime(executionId)).toEqual(silentEnd(one));
+    expect(await advanceUntilEnd(executionId)).toEqual(getSilentEnd(one));
   });
 
-  it.each(cases.filter(({ kind }) => answers(kind)))('$kind $strategy expecting $expects: the answer is no', async (one) => {
-    const { executionId, command } = await delivered(one);
-    room.clock.advance(1000);
-    await fieldOf(one.kind).answer(command, false, { level: 20 });
-    await untilEvent(room.executions, executionId, onMqtt(one.kind) ? 'negative' : 'no_answer');
-    const end = refusedEnd(one);
-    // The uplink of the same frame may still be on its way: no time passes before it.
-    expect(end.includes('l4_mismatch') ? await ended(executionId) : await endedInTime(executionId)).toEqual(end);
-  });
+  it.each(CASES.filter(({ kind }) => hasAnswers(kind)))(
+    '$kind $strategy expecting $expects: the command is rejected',
+    async (one) => {
+      const { executionId, command } = await delivered(one);
+      fixture.clock.advance(1000);
+      await getField(one.kind).answer(command, false, { level: 20 });
+      await untilEvent(fixture.executions, executionId, isMqtt(one.kind) ? 'negative' : 'no_answer');
+      const end = getRejectedEnd(one);
+      // The uplink of the same frame may still be on its way, so the clock does not advance before it arrives.
+      expect(
+        end.includes('verification_mismatch') ? await waitForEnd(executionId) : await advanceUntilEnd(executionId),
+      ).toEqual(end);
+    },
+  );
 
-  it.each(cases)('$kind $strategy expecting $expects: no sign of delivery', async (one) => {
-    const target = await makeTarget(one);
-    if (onMqtt(one.kind)) broker.hold('/command');
-    const { executionId } = await room.execute(target);
-    await room.until(executionId, 'in_transit');
-    if (onMqtt(one.kind)) await broker.untilHeld(1);
-    else await chirpStack.server.until(() => chirpStack.server.queueOf(target.clientDeviceId).length > 0);
-    expect(await endedInTime(executionId)).toEqual(['unconfirmed', 'delivery_unknown']);
+  it.each(CASES)('$kind $strategy expecting $expects: no sign of delivery', async (one) => {
+    const target = await createTarget(one);
+    if (isMqtt(one.kind)) broker.hold('/command');
+    const { executionId } = await fixture.execute(target);
+    await fixture.until(executionId, 'in_transit');
+    if (isMqtt(one.kind)) await broker.untilHeld(1);
+    else await chirpStack.server.until(() => chirpStack.server.getQueue(target.clientDeviceId).length > 0);
+    expect(await advanceUntilEnd(executionId)).toEqual(['unconfirmed', 'delivery_unconfirmed']);
     broker.release();
   });
 
-  it.each(cases.filter(({ kind }) => !onMqtt(kind)))('$kind $strategy expecting $expects: the device sends only when it is too late', async (one) => {
-    const target = await makeTarget(one);
-    const { executionId, deadlineAt } = await executed(target);
-    await chirpStack.server.until(() => chirpStack.server.queueOf(target.clientDeviceId).length > 0);
-    room.clock.advance((deadlineAt ?? 0) - room.clock.now());
-    await chirpStack.show(target.clientDeviceId, { level: 20 });
-    expect(await ended(executionId)).toEqual(['transport_unreachable', 'expired']);
-  });
+  it.each(CASES.filter(({ kind }) => !isMqtt(kind)))(
+    '$kind $strategy expecting $expects: the device sends only after the deadline',
+    async (one) => {
+      const target = await createTarget(one);
+      const { executionId, deadlineAt } = await executed(target);
+      await chirpStack.server.until(() => chirpStack.server.getQueue(target.clientDeviceId).length > 0);
+      fixture.clock.advance((deadlineAt ?? 0) - fixture.clock.now());
+      await chirpStack.publishUplink(target.clientDeviceId, { level: 20 });
+      expect(await waitForEnd(executionId)).toEqual(['transport_unreachable', 'expired']);
+    },
+  );
 
   async function delivered(one: Case): Promise<{ executionId: string; command: FieldCommand }> {
-    const target = await makeTarget(one);
-    const { executionId } = await room.execute(target);
-    const command = await fieldOf(one.kind).command(target.clientDeviceId, 1);
-    room.clock.advance(1000);
-    await fieldOf(one.kind).deliver(command);
-    await untilEvent(room.executions, executionId, 'transport_ok');
+    const target = await createTarget(one);
+    const { executionId } = await fixture.execute(target);
+    const command = await getField(one.kind).command(target.clientDeviceId, 1);
+    fixture.clock.advance(1000);
+    await getField(one.kind).deliver(command);
+    await untilEvent(fixture.executions, executionId, 'transport_ok');
     return { executionId, command };
   }
 
   async function executed(target: Target): Promise<{ executionId: string; deadlineAt: number | undefined }> {
-    const { executionId } = await room.execute(target);
-    const execution: Execution = await room.until(executionId, 'in_transit');
-    expect(nameOf(execution.state)).toBe('in_transit');
-    return { executionId, deadlineAt: (await room.executions.service.get('org-1', executionId)).execution.tDelivery };
+    const { executionId } = await fixture.execute(target);
+    const execution: Execution = await fixture.until(executionId, 'in_transit');
+    expect(getName(execution.state)).toBe('in_transit');
+    return {
+      executionId,
+      deadlineAt: (await fixture.executions.service.get('org-1', executionId)).execution.tDelivery,
+    };
   }
 });

@@ -4,9 +4,9 @@ import type { FieldCommand } from './mqttField';
 
 export const APPLICATION_ID = '3f2504e0-4f89-41d3-9a0c-0305e82c3301';
 
-/** The devices of a site behind a ChirpStack: a test says what they do. */
+/** Simulates the devices of a site behind a ChirpStack server; each test controls them. */
 export class ChirpStackField {
-  /** Where the uplinks hold the level. */
+  /** The path of the level in the uplinks. */
   readonly levelPath = 'object.level';
 
   private constructor(readonly server: ChirpStackServer) {}
@@ -18,30 +18,42 @@ export class ChirpStackField {
   }
 
   get commands(): FieldCommand[] {
-    return this.server.commands.map(({ id, devEui, object }) => ({ executionId: id, clientDeviceId: devEui, payload: object ?? {} }));
+    return this.server.commands.map(({ id, devEui, object }) => ({
+      executionId: id,
+      clientDeviceId: devEui,
+      payload: object ?? {},
+    }));
   }
 
-  /** The n-th command (from 1) that came into the queue of a device; waits for it. */
+  /** Waits for the n-th command (from 1) in the queue of a device and returns it. */
   async command(clientDeviceId: string, count: number): Promise<FieldCommand> {
-    const found = (): FieldCommand | undefined => this.commands.filter((one) => one.clientDeviceId === clientDeviceId)[count - 1];
+    const found = (): FieldCommand | undefined =>
+      this.commands.filter((one) => one.clientDeviceId === clientDeviceId)[count - 1];
     await this.server.until(() => found() !== undefined);
     return found() as FieldCommand;
   }
 
-  /** The device of a command sends without saying anything, which opens its receive window, and a gateway sends the command. */
+  /**
+   * Sends an uplink without data from the device of a command, which opens its receive window, and has a gateway send
+   * the command.
+   */
   async deliver({ clientDeviceId }: FieldCommand): Promise<void> {
     await this.server.uplink(clientDeviceId, { object: { hello: true } });
     await this.server.txAck(clientDeviceId);
   }
 
-  /** A device shows something. Resolves when the broker has it. */
-  async show(clientDeviceId: string, object: Readonly<Record<string, unknown>>): Promise<void> {
+  /** Sends an uplink of a device. Resolves when the broker has it. */
+  async publishUplink(clientDeviceId: string, object: Readonly<Record<string, unknown>>): Promise<void> {
     await this.server.uplink(clientDeviceId, { object });
   }
 
-  /** A device acknowledges a confirmed command with its next frame, or does not; the frame shows this. */
-  async answer({ clientDeviceId }: FieldCommand, isOk: boolean, shown: Readonly<Record<string, unknown>>): Promise<void> {
-    await this.server.uplink(clientDeviceId, { object: shown, acknowledges: isOk });
+  /** Sends the next frame of a device with this data, with or without the acknowledgement of a confirmed command. */
+  async answer(
+    { clientDeviceId }: FieldCommand,
+    isOk: boolean,
+    data: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    await this.server.uplink(clientDeviceId, { object: data, acknowledges: isOk });
   }
 
   async stop(): Promise<void> {
@@ -49,7 +61,10 @@ export class ChirpStackField {
   }
 }
 
-/** What a connection to such a network server is configured with. */
-export function chirpStackConfiguration(url: string, encoding: 'json' | 'protobuf' = 'json'): Readonly<Record<string, unknown>> {
+/** Returns the configuration of a connection to such a network server. */
+export function chirpStackConfiguration(
+  url: string,
+  encoding: 'json' | 'protobuf' = 'json',
+): Readonly<Record<string, unknown>> {
   return { url, protocol: '3.1.1', applicationId: APPLICATION_ID, encoding };
 }

@@ -1,16 +1,16 @@
-import { steadyClock } from '../../../src/kernel/clock';
+import { createSteadyClock } from '../../../src/kernel/clock';
 import { TestClock } from '../../support/testClock';
 
-/** The server's clock on a machine whose wall clock somebody puts forward or back. */
+/** A server clock on a machine whose system clock can be moved forward or back. */
 export class JumpClock extends TestClock {
   private offset = 0;
-  private readonly steady = steadyClock({ now: () => super.now() + this.offset, monotonic: () => super.now() });
+  private readonly steady = createSteadyClock({ now: () => super.now() + this.offset, monotonic: () => super.now() });
 
   override now(): number {
     return this.steady.now();
   }
 
-  /** Somebody sets the machine's clock; no time passes. Milliseconds. */
+  /** Sets the system clock without letting time pass; milliseconds. */
   jump(milliseconds: number): void {
     this.offset += milliseconds;
   }

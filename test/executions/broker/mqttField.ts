@@ -1,26 +1,30 @@
 import { connectAsync, type MqttClient } from 'mqtt';
 
-/** A command as a device got it. */
+/** A command as a device received it. */
 export interface FieldCommand {
   readonly executionId: string;
   readonly clientDeviceId: string;
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
-/** The devices of a site on an MQTT broker: a test says what they do. */
+/** Simulates the devices of a site on an MQTT broker; each test controls them. */
 export class MqttField {
   readonly commands: FieldCommand[] = [];
-  /** Where the uplinks hold the level. */
+  /** The path of the level in the uplinks. */
   readonly levelPath = 'level';
-  private readonly looking = new Set<() => void>();
+  private readonly waiting = new Set<() => void>();
 
   private constructor(private readonly client: MqttClient) {
-    client.on('error', () => {}); // the broker went away
+    client.on('error', () => {}); // The broker is not available.
     client.on('message', (topic, payload) => {
-      const told = JSON.parse(payload.toString()) as { readonly id: string };
-      this.commands.push({ executionId: told.id, clientDeviceId: topic.split('/')[1] ?? '', payload: { ...told } });
-      for (const look of this.looking) look();
-      this.looking.clear();
+      const message = JSON.parse(payload.toString()) as { readonly id: string };
+      this.commands.push({
+        executionId: message.id,
+        clientDeviceId: topic.split('/')[1] ?? '',
+        payload: { ...message },
+      });
+      for (const resolve of this.waiting) resolve();
+      this.waiting.clear();
     });
   }
 
@@ -30,26 +34,34 @@ export class MqttField {
     return new MqttField(client);
   }
 
-  /** The n-th command (from 1) that came to a device; waits for it. */
+  /** Waits for the n-th command (from 1) for a device and returns it. */
   async command(clientDeviceId: string, count: number): Promise<FieldCommand> {
     for (;;) {
       const command = this.commands.filter((one) => one.clientDeviceId === clientDeviceId)[count - 1];
       if (command) return command;
-      await new Promise<void>((resolve) => this.looking.add(resolve));
+      await new Promise<void>((resolve) => this.waiting.add(resolve));
     }
   }
 
-  /** The transport brings a command to its device: the broker has done so. */
+  /** Reports that the transport delivered a command to its device, as the broker would. */
   async deliver(_command: FieldCommand): Promise<void> {}
 
-  /** A device shows a level. Resolves when the broker has it. */
-  async show(clientDeviceId: string, payload: Readonly<Record<string, unknown>>, options: { readonly retain?: boolean } = {}): Promise<void> {
+  /** Publishes a level of a device. Resolves when the broker has it. */
+  async publishUplink(
+    clientDeviceId: string,
+    payload: Readonly<Record<string, unknown>>,
+    options: { readonly retain?: boolean } = {},
+  ): Promise<void> {
     await this.client.publishAsync(`plant/${clientDeviceId}/up`, JSON.stringify(payload), { qos: 1, ...options });
   }
 
-  /** A device answers a command. */
-  async answer({ executionId, clientDeviceId }: FieldCommand, isOk: boolean, _shown: object): Promise<void> {
-    await this.client.publishAsync(`plant/${clientDeviceId}/answer`, JSON.stringify({ id: executionId, status: isOk ? 'ok' : 'jammed', message: isOk ? '' : 'it does not move' }), { qos: 1 });
+  /** Publishes the answer of a device to a command. */
+  async answer({ executionId, clientDeviceId }: FieldCommand, isOk: boolean, _data: object): Promise<void> {
+    await this.client.publishAsync(
+      `plant/${clientDeviceId}/answer`,
+      JSON.stringify({ id: executionId, status: isOk ? 'ok' : 'jammed', message: isOk ? '' : 'it does not move' }),
+      { qos: 1 },
+    );
   }
 
   async stop(): Promise<void> {
@@ -57,8 +69,21 @@ export class MqttField {
   }
 }
 
-/** What a connection to such a broker is configured with. */
+/** Returns the configuration of a connection to such a broker. */
 export function mqttConfiguration(url: string, answers: boolean): Readonly<Record<string, unknown>> {
-  const answer = { kind: 'topic', answerTopic: 'plant/{clientDeviceId}/answer', correlationPath: 'id', statusPath: 'status', okValues: ['ok'], messagePath: 'message' };
-  return { url, protocol: '3.1.1', uplinkTopic: 'plant/{clientDeviceId}/up', downlinkTopic: 'plant/{clientDeviceId}/command', ...(answers && { answer }) };
+  const answer = {
+    kind: 'topic',
+    answerTopic: 'plant/{clientDeviceId}/answer',
+    correlationPath: 'id',
+    statusPath: 'status',
+    okValues: ['ok'],
+    messagePath: 'message',
+  };
+  return {
+    url,
+    protocol: '3.1.1',
+    uplinkTopic: 'plant/{clientDeviceId}/up',
+    downlinkTopic: 'plant/{clientDeviceId}/command',
+    ...(answers && { answer }),
+  };
 }

@@ -3,14 +3,14 @@ import { Aedes, type PublishPacket } from 'aedes';
 
 type Done = (error?: Error | null) => void;
 
-/** The MQTT broker of a site, in this process: it speaks 3.1.1. It can go away and come back with all its sessions, and be slow. */
+/** An in-process MQTT 3.1.1 broker of a site. It can stop, return with all its sessions, and respond slowly. */
 export class SiteBroker {
   private server: Server | undefined;
   private readonly sockets = new Set<Socket>();
   private port = 0;
   private held: (() => void)[] | undefined;
   private isHeld: (topic: string) => boolean = () => false;
-  private readonly looking = new Set<() => void>();
+  private readonly waitingForHeld = new Set<() => void>();
 
   private constructor(private readonly aedes: Aedes) {}
 
@@ -18,7 +18,7 @@ export class SiteBroker {
     const aedes = await Aedes.createBroker();
     const broker = new SiteBroker(aedes);
     aedes.authorizePublish = (_client, packet: PublishPacket, done: Done) => broker.admit(packet, done);
-    await broker.comeBack();
+    await broker.startListening();
     return broker;
   }
 
@@ -26,20 +26,20 @@ export class SiteBroker {
     return `mqtt://127.0.0.1:${this.port}`;
   }
 
-  /** How many messages it keeps its acknowledgement back of. */
+  /** The number of messages whose acknowledgement is held back. */
   get waiting(): number {
     return this.held?.length ?? 0;
   }
 
-  /** Every link breaks, and nobody can connect. */
-  async goAway(): Promise<void> {
+  /** Closes every connection and rejects new ones. */
+  async stopListening(): Promise<void> {
     const { server } = this;
     for (const socket of this.sockets) socket.destroy();
     await new Promise((resolve) => server?.close(resolve));
   }
 
-  /** Listens again where it did before. */
-  async comeBack(): Promise<void> {
+  /** Listens again on the same port as before. */
+  async startListening(): Promise<void> {
     const server = createServer((socket) => {
       this.sockets.add(socket);
       socket.once('close', () => this.sockets.delete(socket));
@@ -50,34 +50,34 @@ export class SiteBroker {
     this.server = server;
   }
 
-  /** From now on it neither acknowledges nor forwards messages on topics that end so. */
+  /** Stops acknowledging and forwarding messages on topics with this ending. */
   hold(ending: string): void {
     this.held = [];
     this.isHeld = (topic) => topic.endsWith(ending);
   }
 
-  /** It does both with what it held. */
+  /** Acknowledges and forwards the messages that were held back. */
   release(): void {
     const held = this.held ?? [];
     this.held = undefined;
     this.isHeld = () => false;
-    for (const go of held) go();
+    for (const finish of held) finish();
   }
 
-  /** Resolves when it holds so many messages. */
+  /** Resolves when this number of messages is held back. */
   async untilHeld(count: number): Promise<void> {
-    while (this.waiting < count) await new Promise<void>((resolve) => this.looking.add(resolve));
+    while (this.waiting < count) await new Promise<void>((resolve) => this.waitingForHeld.add(resolve));
   }
 
   async stop(): Promise<void> {
-    await this.goAway();
+    await this.stopListening();
     await new Promise<void>((resolve) => this.aedes.close(resolve));
   }
 
   private admit(packet: PublishPacket, done: Done): void {
     if (!this.held || !this.isHeld(packet.topic)) return done(null);
     this.held.push(() => done(null));
-    for (const look of this.looking) look();
-    this.looking.clear();
+    for (const resolve of this.waitingForHeld) resolve();
+    this.waitingForHeld.clear();
   }
 }

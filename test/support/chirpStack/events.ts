@@ -1,19 +1,19 @@
 import type { LogCodeMap } from '@chirpstack/chirpstack-api/integration/integration_pb';
 
-/** How the MQTT integration of the stand-in writes and reads. */
+/** The encoding of the simulated MQTT integration. */
 export type Encoding = 'json' | 'protobuf';
 
 /** The classes of LoRaWAN devices, as ChirpStack's JSON names them. */
 export type ClassName = 'CLASS_A' | 'CLASS_B' | 'CLASS_C';
 
-/** Which device an event is about. */
+/** The device of an event. */
 export interface InfoOfDevice {
   readonly applicationId: string;
   readonly devEui: string;
   readonly deviceClassEnabled: ClassName;
 }
 
-/** An event in the words of ChirpStack's JSON; times are Unix milliseconds here. */
+/** An event with the field names of ChirpStack's JSON. Times are Unix milliseconds here. */
 export type Event =
   | {
       readonly kind: 'up';
@@ -21,6 +21,8 @@ export type Event =
       readonly time: number;
       readonly nsTime: number;
       readonly deviceInfo: InfoOfDevice;
+      /** The address of the session, by default the usual one. */
+      readonly devAddr?: string;
       readonly fCnt: number;
       readonly fPort: number;
       readonly data: Uint8Array;
@@ -28,14 +30,58 @@ export type Event =
       readonly rssi: number;
       readonly snr: number;
     }
-  | { readonly kind: 'join'; readonly deduplicationId: string; readonly time: number; readonly deviceInfo: InfoOfDevice; readonly devAddr: string }
-  | { readonly kind: 'ack'; readonly deduplicationId: string; readonly time: number; readonly deviceInfo: InfoOfDevice; readonly queueItemId: string; readonly acknowledged: boolean; readonly fCntDown: number }
-  | { readonly kind: 'txack'; readonly time: number; readonly deviceInfo: InfoOfDevice; readonly queueItemId: string; readonly fCntDown: number }
-  | { readonly kind: 'log'; readonly time: number; readonly deviceInfo: InfoOfDevice; readonly level: 'INFO' | 'WARNING' | 'ERROR'; readonly code: keyof LogCodeMap; readonly description: string; readonly context: Readonly<Record<string, string>> }
-  | { readonly kind: 'status'; readonly deduplicationId: string; readonly time: number; readonly deviceInfo: InfoOfDevice; readonly margin: number; readonly externalPowerSource: boolean; readonly batteryLevelUnavailable: boolean; readonly batteryLevel: number }
-  | { readonly kind: 'location'; readonly deduplicationId: string; readonly time: number; readonly deviceInfo: InfoOfDevice; readonly latitude: number; readonly longitude: number };
+  | {
+      readonly kind: 'join';
+      readonly deduplicationId: string;
+      readonly time: number;
+      readonly deviceInfo: InfoOfDevice;
+      readonly devAddr: string;
+    }
+  | {
+      readonly kind: 'ack';
+      readonly deduplicationId: string;
+      readonly time: number;
+      readonly deviceInfo: InfoOfDevice;
+      readonly queueItemId: string;
+      readonly acknowledged: boolean;
+      readonly fCntDown: number;
+    }
+  | {
+      readonly kind: 'txack';
+      readonly time: number;
+      readonly deviceInfo: InfoOfDevice;
+      readonly queueItemId: string;
+      readonly fCntDown: number;
+    }
+  | {
+      readonly kind: 'log';
+      readonly time: number;
+      readonly deviceInfo: InfoOfDevice;
+      readonly level: 'INFO' | 'WARNING' | 'ERROR';
+      readonly code: keyof LogCodeMap;
+      readonly description: string;
+      readonly context: Readonly<Record<string, string>>;
+    }
+  | {
+      readonly kind: 'status';
+      readonly deduplicationId: string;
+      readonly time: number;
+      readonly deviceInfo: InfoOfDevice;
+      readonly margin: number;
+      readonly externalPowerSource: boolean;
+      readonly batteryLevelUnavailable: boolean;
+      readonly batteryLevel: number;
+    }
+  | {
+      readonly kind: 'location';
+      readonly deduplicationId: string;
+      readonly time: number;
+      readonly deviceInfo: InfoOfDevice;
+      readonly latitude: number;
+      readonly longitude: number;
+    };
 
-/** A down command as the stand-in read it. `expiresAt`: Unix milliseconds. */
+/** A parsed down command. `expiresAt` is in Unix milliseconds. */
 export interface DownCommand {
   readonly id: string;
   readonly devEui: string;
@@ -46,5 +92,15 @@ export interface DownCommand {
   readonly expiresAt: number | undefined;
 }
 
-/** Names that nobody reads. */
-export const NAMES = { tenantId: '52f14cd4-c6f1-4fbd-8f87-4025e1d49242', tenantName: 'Site', applicationName: 'Plant', deviceProfileId: '14855bf7-d10d-4aee-b618-ebfcb64dc7ad', deviceProfileName: 'Valve', deviceName: 'Valve' };
+/** The address of a device that never joined again. */
+export const FIRST_DEV_ADDR = '00189440';
+
+/** Names that no test reads. */
+export const NAMES = {
+  tenantId: '52f14cd4-c6f1-4fbd-8f87-4025e1d49242',
+  tenantName: 'Site',
+  applicationName: 'Plant',
+  deviceProfileId: '14855bf7-d10d-4aee-b618-ebfcb64dc7ad',
+  deviceProfileName: 'Valve',
+  deviceName: 'Valve',
+};

@@ -1,4 +1,4 @@
-// What the stand-in uses of google-protobuf, which brings no types of its own.
+// The part of google-protobuf that the simulated server uses. The package has no types.
 declare module 'google-protobuf' {
   export class Message {
     serializeBinary(): Uint8Array;

@@ -3,9 +3,9 @@ import * as gw from '@chirpstack/chirpstack-api/gw/gw_pb';
 import * as integration from '@chirpstack/chirpstack-api/integration/integration_pb';
 import { Struct } from 'google-protobuf/google/protobuf/struct_pb';
 import { Timestamp } from 'google-protobuf/google/protobuf/timestamp_pb';
-import { NAMES, type DownCommand, type Event, type InfoOfDevice } from './events';
+import { FIRST_DEV_ADDR, NAMES, type DownCommand, type Event, type InfoOfDevice } from './events';
 
-/** A down command as ChirpStack decodes it. Throws for bytes that are none. */
+/** Decodes a down command as ChirpStack does. Throws for invalid bytes. */
 export function commandOfMessage(bytes: Uint8Array): DownCommand {
   const command = integration.DownlinkCommand.deserializeBinary(bytes);
   const expiresAt = command.getExpiresAt();
@@ -27,7 +27,7 @@ function timestamp(milliseconds: number): Timestamp {
   return message;
 }
 
-function infoOf({ applicationId, devEui, deviceClassEnabled }: InfoOfDevice): integration.DeviceInfo {
+function getInfo({ applicationId, devEui, deviceClassEnabled }: InfoOfDevice): integration.DeviceInfo {
   const info = new integration.DeviceInfo();
   info.setTenantId(NAMES.tenantId);
   info.setTenantName(NAMES.tenantName);
@@ -42,8 +42,8 @@ function infoOf({ applicationId, devEui, deviceClassEnabled }: InfoOfDevice): in
   return info;
 }
 
-/** An event as ChirpStack encodes it. */
-export function messageOf(event: Event): { serializeBinary(): Uint8Array } {
+/** Encodes an event as ChirpStack does. */
+export function toMessage(event: Event): { serializeBinary(): Uint8Array } {
   return (WRITERS[event.kind] as (event: Event) => { serializeBinary(): Uint8Array })(event);
 }
 
@@ -108,14 +108,14 @@ interface Headed {
 
 function headed<M extends Headed>(message: M, event: Event): M {
   message.setTime(timestamp(event.time));
-  message.setDeviceInfo(infoOf(event.deviceInfo));
+  message.setDeviceInfo(getInfo(event.deviceInfo));
   return message;
 }
 
 function upMessage(event: Of<'up'>): integration.UplinkEvent {
   const message = headed(new integration.UplinkEvent(), event);
   message.setDeduplicationId(event.deduplicationId);
-  message.setDevAddr('00189440');
+  message.setDevAddr(event.devAddr ?? FIRST_DEV_ADDR);
   message.setAdr(true);
   message.setDr(5);
   message.setFCnt(event.fCnt);

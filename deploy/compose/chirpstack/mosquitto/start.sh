@@ -1,4 +1,4 @@
-# Writes the passwords of the environment as Mosquitto keeps them, then becomes the broker.
+# Writes the password file of Mosquitto from the environment, then starts the broker.
 set -eu
 umask 077
 passwords=/mosquitto/data/passwords

@@ -1,67 +1,84 @@
 import { newId } from '../../../kernel/ids';
+import type { JsonObject, JsonValue } from '../../../kernel/jsonValue';
 
-type Command = Readonly<Record<string, unknown>>;
-
-/** A downlink that waits at the network server. */
+/** A downlink in the queue of the network server. */
 export interface QueueItem {
   readonly id: string;
   readonly confirmed: boolean;
   readonly fPort: number;
-  /** What the device gets: bytes, or the object that the network server's codec would turn into bytes. */
-  readonly payload: Uint8Array | Readonly<Record<string, unknown>>;
+  /** The payload for the device: bytes, or the object that the codec of the network server would encode. */
+  readonly payload: Uint8Array | JsonObject;
   /** Unix milliseconds; undefined: never. */
   readonly expiresAt: number | undefined;
 }
 
-/** The queue of one device: first in, first out, no limit, and no way to take one item back. */
+/** The queue of one device: first in, first out, without a limit and without removal of single items. */
 export class DownlinkQueue {
   private items: QueueItem[] = [];
 
-  /** False: an item with this id waits already. */
+  /** Adds an item. Returns false if an item with this id is already queued. */
   add(item: QueueItem): boolean {
     if (this.items.some(({ id }) => id === item.id)) return false;
     this.items.push(item);
     return true;
   }
 
-  /** The next item, which leaves the queue; `expired` left it without being sent. */
-  take(now: number): { readonly item: QueueItem | undefined; readonly expired: readonly QueueItem[] } {
-    const isLate = ({ expiresAt }: QueueItem): boolean => expiresAt !== undefined && expiresAt <= now;
-    const expired = this.items.filter(isLate);
-    const [item, ...rest] = this.items.filter((candidate) => !isLate(candidate));
+  /** Removes and returns the next item. `expired`: the items that were removed without being sent. */
+  takeNext(now: number): { readonly item: QueueItem | undefined; readonly expired: readonly QueueItem[] } {
+    const isExpired = ({ expiresAt }: QueueItem): boolean => expiresAt !== undefined && expiresAt <= now;
+    const expired = this.items.filter(isExpired);
+    const [item, ...rest] = this.items.filter((candidate) => !isExpired(candidate));
     this.items = rest;
     return { item, expired };
   }
 
-  /** Drops all; how many. */
+  /** Removes all items. Returns their number. */
   flush(): number {
     return this.items.splice(0).length;
   }
 }
 
-/** Reads what came to `command/down`. A text says why it is none; ChirpStack writes such a reason into its own log only. */
-export function queueItemOf(payload: Buffer, devEui: string): QueueItem | string {
-  const command = objectOf(payload);
-  if (!command) return 'it is not an object of JSON';
-  const { fPort, confirmed } = command;
-  if (textOf(command['devEui']).toLowerCase() !== devEui) return 'its devEui is not that of the topic';
-  if (typeof fPort !== 'number' || !Number.isInteger(fPort) || fPort < 1 || fPort > 255) return 'its fPort must be from 1 to 255';
-  const expiresAt = textOf(command['expiresAt']);
-  return { id: textOf(command['id']) || newId(), confirmed: confirmed === true, fPort, payload: payloadOf(command), expiresAt: expiresAt === '' ? undefined : Date.parse(expiresAt) };
+/**
+ * Parses a message on `command/down`, which asks ChirpStack to send a downlink to a device. Returns the reason as a
+ * text if the message is invalid; ChirpStack only writes such a reason to its own log.
+ */
+export function parseQueueItem(messageBytes: Buffer, devEui: string): QueueItem | string {
+  const message = parseObject(messageBytes);
+  if (!message) return 'the command is not a JSON object';
+  const { fPort, confirmed } = message;
+  if (getText(message['devEui']).toLowerCase() !== devEui) return 'devEui differs from the topic';
+  if (typeof fPort !== 'number' || !Number.isInteger(fPort) || fPort < 1 || fPort > 255)
+    return 'fPort must be from 1 to 255';
+  const expiresAt = getText(message['expiresAt']);
+  return {
+    id: getText(message['id']) || newId(),
+    confirmed: confirmed === true,
+    fPort,
+    payload: getPayload(message),
+    expiresAt: expiresAt === '' ? undefined : Date.parse(expiresAt),
+  };
 }
 
-function payloadOf({ object, data }: Command): QueueItem['payload'] {
-  return typeof object === 'object' && object !== null ? (object as Command) : new Uint8Array(Buffer.from(textOf(data), 'base64'));
+/**
+ * Returns the payload that a message contains: its field `object`, which the codec of the network server would encode,
+ * or else the bytes in its field `data` (base64). As in ChirpStack, `object` takes precedence.
+ */
+function getPayload({ object, data }: JsonObject): QueueItem['payload'] {
+  return typeof object === 'object' && object !== null
+    ? (object as JsonObject)
+    : new Uint8Array(Buffer.from(getText(data), 'base64'));
 }
 
-function textOf(value: unknown): string {
+/** Returns a field value that is a string; empty for any other value. */
+function getText(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-function objectOf(payload: Buffer): Command | undefined {
+/** Parses JSON; undefined if it is invalid or a scalar. (An array has none of the required fields.) */
+function parseObject(messageBytes: Buffer): JsonObject | undefined {
   try {
-    const value = JSON.parse(payload.toString()) as unknown;
-    return typeof value === 'object' && value !== null ? (value as Command) : undefined;
+    const value = JSON.parse(messageBytes.toString()) as JsonValue;
+    return typeof value === 'object' && value !== null ? (value as JsonObject) : undefined;
   } catch {
     return undefined;
   }

@@ -1,31 +1,33 @@
+import { UUID } from '../../../kernel/ids';
 import { UsageError } from '../../exit';
-import { brokerTargetOf, type BrokerFlags } from '../broker/brokerFlags';
-import { answerOf, play, type PlayFlags } from '../playing';
-import { USUAL_DEVICES } from '../simulatedDevices';
-import { lorawanDevices } from './lorawanDevices';
+import { getBrokerTarget, type BrokerFlags } from '../broker/brokerFlags';
+import { toAnswer, simulate, type SimulationFlags } from '../simulation';
+import { DEFAULT_DEVICES } from '../simulatedDevices';
+import { createLorawanDevices } from './lorawanDevices';
 import { runNetworkServer } from './networkServer';
 
-/** What `plantroom simulate chirpstack` is given; times in milliseconds. */
-export interface ChirpStackFlags extends PlayFlags, BrokerFlags {
+/** The flags of `plantroom simulate chirpstack`; times in milliseconds. */
+export interface ChirpStackFlags extends SimulationFlags, BrokerFlags {
   readonly application: string;
   readonly join?: number;
-  readonly raw?: boolean;
+  readonly binaryPayload?: boolean;
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/** `plantroom simulate chirpstack`: until SIGINT, SIGTERM or the end of --for. */
+/** Runs `plantroom simulate chirpstack` until SIGINT, SIGTERM or the end of --duration. */
 export async function simulateChirpStack(flags: ChirpStackFlags): Promise<void> {
-  if (!UUID.test(flags.application)) throw new UsageError(`--application ${JSON.stringify(flags.application)} must be a UUID in lower case, as ChirpStack shows it`);
+  if (!UUID.test(flags.application))
+    throw new UsageError(
+      `--application ${JSON.stringify(flags.application)} must be a lower-case UUID, as shown in ChirpStack`,
+    );
   const options = {
-    broker: brokerTargetOf(flags),
+    broker: getBrokerTarget(flags),
     applicationId: flags.application,
-    devices: lorawanDevices(flags.devices ?? USUAL_DEVICES),
+    devices: createLorawanDevices(flags.devices ?? DEFAULT_DEVICES),
     uplinkIntervalMs: flags.interval,
     answerDelayMs: flags.delay,
-    answer: answerOf(flags),
+    answer: toAnswer(flags),
     joinEveryMs: flags.join,
-    raw: flags.raw === true,
+    binaryPayload: flags.binaryPayload === true,
   };
-  await play(flags, async (signal, onEvent) => await runNetworkServer(options, signal, onEvent));
+  await simulate(flags, async (signal, onEvent) => await runNetworkServer(options, signal, onEvent));
 }

@@ -1,43 +1,52 @@
 import { newId } from '../../../kernel/ids';
-import { targetOf, type TargetFlags } from '../../call/target';
+import { getTarget, type TargetFlags } from '../../call/target';
 import { UsageError } from '../../exit';
-import { answerOf, play, type PlayFlags } from '../playing';
-import { simulatedDevices, USUAL_DEVICES } from '../simulatedDevices';
-import { LONGEST_DELAY_MS, runSimulator } from './simulator';
-import { simulatorStore } from './simulatorStore';
+import { toAnswer, simulate, type SimulationFlags } from '../simulation';
+import { createSimulatedDevices, DEFAULT_DEVICES } from '../simulatedDevices';
+import { MAX_DELAY_MS, runSimulator } from './simulator';
+import { createSimulatorStore } from './simulatorStore';
 
-/** What `plantroom simulate gateway` is given; times in milliseconds. */
-export interface GatewayFlags extends TargetFlags, PlayFlags {
+/** The flags of `plantroom simulate gateway`; times in milliseconds. */
+export interface GatewayFlags extends TargetFlags, SimulationFlags {
   readonly json?: boolean;
   readonly connection: string;
   readonly gatewayId?: string;
-  readonly dropReceived?: boolean;
+  /** False with --no-receipts. */
+  readonly receipts: boolean;
   readonly volatile?: boolean;
-  readonly raw?: boolean;
+  readonly binaryPayload?: boolean;
   readonly store?: string;
 }
 
-/** `plantroom simulate gateway`: until SIGINT, SIGTERM or the end of --for. */
+/** Runs `plantroom simulate gateway` until SIGINT, SIGTERM or the end of --duration. */
 export async function simulateGateway(flags: GatewayFlags): Promise<void> {
-  const answer = answerOf(flags);
-  const target = targetOf(flags);
-  if (target.key === '') throw new UsageError('the gateway needs an API key with the scope gateways:write; give --key, --key-file or PLANTROOM_API_KEY');
-  if (target.organizationId === '') throw new UsageError('give the organization of the key: --organization, or PLANTROOM_ORGANIZATION_ID');
-  if (!/^[\x21-\x7e]+$/.test(target.key)) throw new UsageError('the API key holds white space or a character that no key has; give it as it was shown when it was made: --key, --key-file or PLANTROOM_API_KEY');
-  if (flags.delay > LONGEST_DELAY_MS) throw new UsageError(`--delay must be at most ${Math.floor(LONGEST_DELAY_MS / 86_400_000)}d`);
+  const answer = toAnswer(flags);
+  const target = getTarget(flags);
+  if (target.key === '')
+    throw new UsageError(
+      'the gateway requires an API key with the scope gateways:write: set --key, --key-file or PLANTROOM_API_KEY',
+    );
+  if (target.organizationId === '')
+    throw new UsageError('the organization of the key is required: set --organization or PLANTROOM_ORGANIZATION_ID');
+  if (!/^[\x21-\x7e]+$/.test(target.key))
+    throw new UsageError(
+      'the API key contains white space or an invalid character: set the key exactly as it was shown at its creation, with --key, --key-file or PLANTROOM_API_KEY',
+    );
+  if (flags.delay > MAX_DELAY_MS)
+    throw new UsageError(`--delay must be at most ${Math.floor(MAX_DELAY_MS / 86_400_000)}d`);
   const { gatewayId, store } = flags;
   const options = {
     ...target,
     connectionId: flags.connection,
-    // With a store it is the one that the store keeps.
+    // Undefined with a store: the id in the store is used.
     gatewayId: gatewayId ?? (store === undefined ? `simulator-${newId()}` : undefined),
-    devices: simulatedDevices(flags.devices ?? USUAL_DEVICES),
-    store: simulatorStore(store, flags.volatile === true),
+    devices: createSimulatedDevices(flags.devices ?? DEFAULT_DEVICES),
+    store: createSimulatorStore(store, flags.volatile === true),
     uplinkIntervalMs: flags.interval,
     answerDelayMs: flags.delay,
     answer,
-    dropReceived: flags.dropReceived === true,
-    raw: flags.raw === true,
+    sendReceipts: flags.receipts,
+    binaryPayload: flags.binaryPayload === true,
   } as const;
-  await play(flags, async (signal, onEvent) => await runSimulator(options, signal, onEvent));
+  await simulate(flags, async (signal, onEvent) => await runSimulator(options, signal, onEvent));
 }

@@ -2,20 +2,50 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeliveredCommand, DeliveryResult } from '../../../client/gateway';
 import type { SimulatorOptions } from './simulatorOptions';
 
-/** Has a device do a command, after a delay. `withdrawn` aborts while nothing was done yet: then nothing will be. `stop`: the whole gateway stops. */
-export async function deliverToDevice(options: SimulatorOptions, command: DeliveredCommand, withdrawn: AbortSignal, stop: AbortSignal): Promise<DeliveryResult> {
-  if (options.answerDelayMs > 0) await sleep(options.answerDelayMs, undefined, { signal: withdrawn }).catch(() => {}); // aborted: said below
-  if (stop.aborted) return { result: 'unreachable', code: 'gateway_stopped', message: 'the gateway stopped before it was done' };
-  if (withdrawn.aborted) return { result: 'unreachable', code: 'withdrawn', message: 'withdrawn before it was done' };
-  return answerOfDevice(options, command);
+/**
+ * Executes a command on a device, after a delay. If `withdrawn` aborts before that, the command is not executed.
+ * `stop`: aborts when the gateway stops.
+ */
+export async function deliverToDevice(
+  options: SimulatorOptions,
+  command: DeliveredCommand,
+  withdrawn: AbortSignal,
+  stop: AbortSignal,
+): Promise<DeliveryResult> {
+  // The error of an aborted wait is ignored, because the signals are checked below.
+  if (options.answerDelayMs > 0) await sleep(options.answerDelayMs, undefined, { signal: withdrawn }).catch(() => {});
+  if (stop.aborted)
+    return {
+      result: 'unreachable',
+      code: 'gateway_stopped',
+      message: 'the gateway stopped before the command was executed',
+    };
+  if (withdrawn.aborted)
+    return { result: 'unreachable', code: 'withdrawn', message: 'the command was withdrawn before it was executed' };
+  return executeCommand(options, command);
 }
 
-function answerOfDevice({ devices, answer }: SimulatorOptions, { clientDeviceId, payload }: DeliveredCommand): DeliveryResult {
+/** Executes a command on its device, or fails as the options say. */
+function executeCommand(
+  { devices, answer }: SimulatorOptions,
+  { clientDeviceId, payload }: DeliveredCommand,
+): DeliveryResult {
   const device = devices.find((candidate) => candidate.clientDeviceId === clientDeviceId);
-  if (!device) return { result: 'unreachable', code: 'unknown_device', message: `this gateway has no device ${clientDeviceId}` };
-  if (answer === 'reject') return { result: 'rejected', code: 'rejected_on_request', message: 'the simulator was told to reject commands' };
-  if (answer === 'no_answer') return { result: 'no_answer', code: 'silent_on_request', message: 'the simulator was told not to let devices answer' };
-  const answered = device.act(payload.kind === 'json' ? payload.value : payload.bytes);
-  if (!answered.ok) return { result: 'rejected', code: answered.code, message: answered.message };
-  return { result: 'accepted', message: answered.message };
+  if (!device)
+    return { result: 'unreachable', code: 'unknown_device', message: `this gateway has no device ${clientDeviceId}` };
+  if (answer === 'reject')
+    return {
+      result: 'rejected',
+      code: 'simulated_rejection',
+      message: 'the simulator is configured to reject commands',
+    };
+  if (answer === 'no_answer')
+    return {
+      result: 'no_answer',
+      code: 'simulated_no_response',
+      message: 'the simulator is configured not to respond to commands',
+    };
+  const response = device.act(payload.kind === 'json' ? payload.value : payload.bytes);
+  if (!response.ok) return { result: 'rejected', code: response.code, message: response.message };
+  return { result: 'accepted', message: response.message };
 }

@@ -1,23 +1,34 @@
-import { type Gateway, GatewayError, type GatewayEvent, type GatewayOptions, startGateway } from '../../../client/gateway';
+import {
+  type Gateway,
+  GatewayError,
+  type GatewayEvent,
+  type GatewayOptions,
+  startGateway,
+} from '../../../client/gateway';
 import { PlantroomError } from '../../../client';
 import { DomainError } from '../../../kernel/errors';
-import { programVersion } from '../../../kernel/programVersion';
+import { getProgramVersion } from '../../../kernel/programVersion';
 import { UsageError } from '../../exit';
 import { deliverToDevice } from './simulatedDelivery';
-import { MOST_UPLINKS, SimulatedUplinks } from './simulatedUplinks';
+import { MAX_UPLINKS, SimulatedUplinks } from './simulatedUplinks';
 import type { Report, SimulatorEvent, SimulatorOptions } from './simulatorOptions';
-import { messageOf, tell } from './simulatorTelling';
+import { formatMessage, reportEvent } from './eventReporter';
 
 const DELIVERY_TIMEOUT_MS = 60_000;
 
-/** The greatest `answerDelayMs`: the library gives up a delivery that takes longer than a timer of Node can be. */
-export const LONGEST_DELAY_MS = 2 ** 31 - 1 - DELIVERY_TIMEOUT_MS;
+/** The maximum `answerDelayMs`: the delivery timeout of the library must not exceed the maximum of a Node.js timer. */
+export const MAX_DELAY_MS = 2 ** 31 - 1 - DELIVERY_TIMEOUT_MS;
 
 /**
- * Plays a gateway with its devices on the gateway library: attaches, does commands, sends uplinks, reconnects, until `signal` aborts.
- * Rejects with `simulator_refused` when the server will never take it (key, connection, a rule broken), with GatewayError when its store cannot be used.
+ * Simulates a gateway with its devices, based on the gateway library: attaches, executes commands, sends uplinks and
+ * reconnects until `signal` aborts. Rejects with `connection_refused` if the server rejects it permanently (key,
+ * connection, invalid message), with GatewayError if its store cannot be used.
  */
-export async function runSimulator(options: SimulatorOptions, signal: AbortSignal, onEvent: (event: SimulatorEvent) => void): Promise<void> {
+export async function runSimulator(
+  options: SimulatorOptions,
+  signal: AbortSignal,
+  onEvent: (event: SimulatorEvent) => void,
+): Promise<void> {
   const simulated = new SimulatedGateway(options, signal, onEvent);
   await simulated.run();
 }
@@ -25,8 +36,8 @@ export async function runSimulator(options: SimulatorOptions, signal: AbortSigna
 class SimulatedGateway {
   private readonly gateway: Gateway;
   private readonly uplinks: SimulatedUplinks;
-  /** The devices of commands that are being done. */
-  private readonly devices = new Map<string, string>();
+  /** The devices of commands in progress. */
+  private readonly deviceIdByExecutionId = new Map<string, string>();
 
   constructor(
     private readonly options: SimulatorOptions,
@@ -34,11 +45,12 @@ class SimulatedGateway {
     private readonly onEvent: (event: SimulatorEvent) => void,
   ) {
     const report: Report = (event, fields) => this.report(event, fields);
-    // The library calls back while it starts; it sends nothing before it is there.
+    // The library calls back during its start, but sends nothing before `gateway` is set.
     this.uplinks = new SimulatedUplinks(options, { send: async (uplink) => await this.gateway.send(uplink) }, report);
-    this.gateway = started(this.libraryOptions());
+    this.gateway = startLibraryGateway(this.createLibraryOptions());
   }
 
+  /** Sends uplinks until the signal aborts or the server rejects the gateway. */
   async run(): Promise<void> {
     const stop = (): void => void this.stop();
     this.signal.addEventListener('abort', stop, { once: true });
@@ -47,7 +59,7 @@ class SimulatedGateway {
     try {
       await this.gateway.ended;
     } catch (error) {
-      throw error instanceof PlantroomError ? refused(error, this.options.address) : error;
+      throw error instanceof PlantroomError ? toConnectionRefused(error, this.options.address) : error;
     } finally {
       this.uplinks.stop();
       this.signal.removeEventListener('abort', stop);
@@ -56,11 +68,24 @@ class SimulatedGateway {
 
   private async stop(): Promise<void> {
     this.uplinks.stop();
-    await this.gateway.stop(0);
+    await this.gateway.stop(0); // without waiting for running deliveries
   }
 
-  private libraryOptions(): GatewayOptions {
-    const { address, security, key, organizationId, connectionId, gatewayId, store, devices, answerDelayMs, dropReceived, backoffMs } = this.options;
+  /** Creates the options of the gateway library. */
+  private createLibraryOptions(): GatewayOptions {
+    const {
+      address,
+      security,
+      key,
+      organizationId,
+      connectionId,
+      gatewayId,
+      store,
+      devices,
+      answerDelayMs,
+      sendReceipts,
+      backoffMs,
+    } = this.options;
     return {
       address,
       ...security,
@@ -68,35 +93,37 @@ class SimulatedGateway {
       organizationId,
       connectionId,
       ...(gatewayId !== undefined && { gatewayId }),
-      software: `plantroom simulate ${programVersion().version}`,
+      software: `plantroom simulate ${getProgramVersion().version}`,
       store,
       deliver: async (command, { signal }) => {
-        this.devices.set(command.executionId, command.clientDeviceId);
+        this.deviceIdByExecutionId.set(command.executionId, command.clientDeviceId);
         return await deliverToDevice(this.options, command, signal, this.signal);
       },
-      onEvent: (event) => this.take(event),
-      deliveriesAtOnce: Math.max(1, devices.length), // no device waits for another one
+      onEvent: (event) => this.handleEvent(event),
+      maxConcurrentDeliveries: Math.max(1, devices.length), // no device waits for another one
       deliveryTimeoutMs: answerDelayMs + DELIVERY_TIMEOUT_MS,
-      mostUplinks: MOST_UPLINKS,
-      whenRefused: 'stop',
-      withoutReceipts: dropReceived,
+      maxUplinks: MAX_UPLINKS,
+      onRejected: 'stop',
+      sendReceipts,
       ...(backoffMs && { backoffMs }),
     };
   }
 
-  private take(event: GatewayEvent): void {
-    if (event.event === 'uplink_sent') return this.uplinks.sent(event.uplinkId, event.clientDeviceId);
-    if (event.event === 'uplink_acknowledged') return this.uplinks.acknowledged(event.uplinkId, event.outcome, event.reason);
-    if (event.event === 'detached' && this.signal.aborted) return; // it was told to
-    tell(event, (name, fields) => this.report(name, fields), this.options.address);
-    if (event.event === 'command_answered') this.done(event.executionId, event.result);
+  /** Reports an event of the library. After a command, the device also sends its new state. */
+  private handleEvent(event: GatewayEvent): void {
+    if (event.event === 'uplink_sent') return this.uplinks.reportSent(event.uplinkId, event.clientDeviceId);
+    if (event.event === 'uplink_acknowledged')
+      return this.uplinks.reportAcknowledged(event.uplinkId, event.outcome, event.reason);
+    if (event.event === 'detached' && this.signal.aborted) return; // the simulation is stopping
+    reportEvent(event, (name, fields) => this.report(name, fields), this.options.address);
+    if (event.event === 'command_answered') this.reportNewState(event.executionId, event.result);
   }
 
-  /** A device shows what it did. */
-  private done(executionId: string, result: string): void {
-    const device = this.devices.get(executionId);
-    this.devices.delete(executionId);
-    if (device !== undefined && result === 'accepted') this.uplinks.measure(device);
+  /** Sends the new state of the device after a command. */
+  private reportNewState(executionId: string, result: string): void {
+    const deviceId = this.deviceIdByExecutionId.get(executionId);
+    this.deviceIdByExecutionId.delete(executionId);
+    if (deviceId !== undefined && result === 'accepted') this.uplinks.sendReading(deviceId);
   }
 
   private report(event: SimulatorEvent['event'], fields: SimulatorEvent['fields']): void {
@@ -104,17 +131,26 @@ class SimulatedGateway {
   }
 }
 
-/** A gateway of the library. Throws UsageError for what the command line gave wrongly, GatewayError where the store cannot be used. */
-function started(options: GatewayOptions): Gateway {
+/**
+ * Starts a gateway of the library. Throws UsageError for invalid command-line values, GatewayError if the store cannot
+ * be used.
+ */
+function startLibraryGateway(options: GatewayOptions): Gateway {
   try {
     return startGateway(options);
   } catch (error) {
-    if (error instanceof GatewayError && error.reason === 'options_invalid') throw new UsageError(error.message, { cause: error });
+    if (error instanceof GatewayError && error.reason === 'options_invalid')
+      throw new UsageError(error.message, { cause: error });
     throw error;
   }
 }
 
-function refused(error: PlantroomError, address: string): DomainError {
+function toConnectionRefused(error: PlantroomError, address: string): DomainError {
   const { status, reason } = error;
-  return new DomainError('conflict', 'simulator_refused', `the server refused the gateway: ${status}${reason && ` ${reason}`}: ${messageOf(error, address)}`, { metadata: { reason } });
+  return new DomainError(
+    'conflict',
+    'connection_refused',
+    `the server rejected the gateway: ${status}${reason && ` ${reason}`}: ${formatMessage(error, address)}`,
+    { metadata: { reason } },
+  );
 }

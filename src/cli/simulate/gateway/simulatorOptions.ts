@@ -1,39 +1,40 @@
 import type { GatewayStore } from '../../../client/gateway';
 import type { Target } from '../../call/target';
-import type { Answer, PlayedEvent } from '../playing';
+import type { Answer, SimulationEvent } from '../simulation';
 import type { SimulatedDevice } from '../simulatedDevices';
 
-/** What the simulator plays. All times are milliseconds. */
+/** The options of the gateway simulator. All times are milliseconds. */
 export interface SimulatorOptions extends Omit<Target, 'credentials'> {
   readonly connectionId: string;
-  /** The same over the starts of one gateway; undefined: the one that the store keeps. */
+  /** Constant over all starts of one gateway; undefined: use the id in the store. */
   readonly gatewayId: string | undefined;
   readonly devices: readonly SimulatedDevice[];
-  /** Of commands and uplinks. */
+  /** Stores commands and uplinks. */
   readonly store: GatewayStore;
   /** Between two uplinks of a device; 0: only after a command. */
   readonly uplinkIntervalMs: number;
-  /** From a command to the device's answer. */
+  /** From a command to the response of the device. */
   readonly answerDelayMs: number;
   readonly answer: Answer;
-  /** Does not say command_received, only the result. */
-  readonly dropReceived: boolean;
-  /** Sends the readings as bytes, as devices do whose gateway decodes nothing. */
-  readonly raw?: boolean;
-  /** Pause before the attempt that follows this many failed ones; that of the library unless said. */
+  /** Whether it sends command_received before the result. */
+  readonly sendReceipts: boolean;
+  /** Sends the readings as bytes, like a gateway that does not decode them. */
+  readonly binaryPayload?: boolean;
+  /** Returns the delay before the next attempt after this number of failed ones; default: that of the library. */
   readonly backoffMs?: (failures: number) => number;
 }
 
-/** What the simulated gateway did or saw. */
-export interface SimulatorEvent extends PlayedEvent {
+/** An event of the simulated gateway. */
+export interface SimulatorEvent extends SimulationEvent {
   readonly event:
     | 'gateway.attached'
     | 'gateway.detached'
     | 'command.taken'
     | 'command.repeated'
-    | 'command.withdrawn'
+    | 'command.cancelled'
     | 'command.answered'
     | 'command.acknowledged'
+    | 'message.rejected'
     | 'uplink.sent'
     | 'uplink.dropped'
     | 'uplink.acknowledged'
@@ -41,5 +42,5 @@ export interface SimulatorEvent extends PlayedEvent {
     | 'store.recovered';
 }
 
-/** Takes what happens, in the order in which it happens. */
+/** Receives the events in order. */
 export type Report = (event: SimulatorEvent['event'], fields: SimulatorEvent['fields']) => void;

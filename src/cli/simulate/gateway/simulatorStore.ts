@@ -1,30 +1,37 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type GatewayStore, memoryStore, sqliteStore } from '../../../client/gateway';
-import { loadEngine, removeOldEngines } from '../../../database';
+import { loadNativeModule, removeOldNativeModules } from '../../../database';
 
-/** Where the simulator keeps commands and uplinks: in a SQLite file, or in memory where none is given. `isVolatile`: it says that a restart forgets them, whether it does or not. */
-export function simulatorStore(file: string | undefined, isVolatile: boolean): GatewayStore {
+/**
+ * Creates the store for commands and uplinks: a SQLite file, or in memory if no file is set. `reportsVolatile`: the
+ * file reports itself as volatile too, so that the server sees a gateway that loses its commands when it restarts.
+ */
+export function createSimulatorStore(file: string | undefined, reportsVolatile: boolean): GatewayStore {
   if (file === undefined) return memoryStore();
-  const store = sqliteStore({ file, ...engineIn(dirname(file)) });
-  return isVolatile ? calledVolatile(store) : store;
+  const store = sqliteStore({ file, ...loadNativeSqlite(dirname(file)) });
+  return reportsVolatile ? asVolatile(store) : store;
 }
 
-/** The single binary lays its machine code in the folder, in the place of what earlier versions laid there; that there is no such folder is for the store to say. */
-function engineIn(folder: string): { nativeBinding?: object } {
+/**
+ * Loads the native SQLite module. The single binary extracts it into the folder and removes those of earlier versions.
+ * If the folder does not exist, the store reports the error.
+ */
+function loadNativeSqlite(folder: string): { nativeBinding?: object } {
   if (!existsSync(folder)) return {};
-  const nativeBinding = loadEngine(folder);
-  removeOldEngines();
+  const nativeBinding = loadNativeModule(folder);
+  removeOldNativeModules();
   return { nativeBinding };
 }
 
-function calledVolatile(store: GatewayStore): GatewayStore {
+/** Wraps a store so that it reports itself as volatile. */
+function asVolatile(store: GatewayStore): GatewayStore {
   return {
     isDurable: false,
     open: (identity) => store.open(identity),
     openCommands: () => store.openCommands(),
     findCommand: (executionId) => store.findCommand(executionId),
-    uplinksAfter: (position, most) => store.uplinksAfter(position, most),
+    uplinksAfter: (position, max) => store.uplinksAfter(position, max),
     get uplinkCount() {
       return store.uplinkCount;
     },

@@ -1,26 +1,35 @@
 import type { BrokerTarget } from '../broker/brokerFlags';
-import { PlayedLink, type LinkTimes, type PlayedMessage } from '../broker/playedLink';
-import type { Answer, OnPlayed } from '../playing';
+import { SimulatedBrokerConnection, type LinkTimes, type SimulatedMessage } from '../broker/simulatedBrokerConnection';
+import type { Answer, OnSimulatedEvent } from '../simulation';
 import type { DeviceAnswer, SimulatedDevice } from '../simulatedDevices';
 
-/** What the devices do. All times are milliseconds, all topics templates with `{clientDeviceId}`. */
+/**
+ * The options of the simulated MQTT devices. All times are milliseconds, all topics templates with `{clientDeviceId}`.
+ */
 export interface MqttDevicesOptions {
   readonly broker: BrokerTarget;
   readonly devices: readonly SimulatedDevice[];
   readonly uplinkTopic: string;
   readonly commandTopic: string;
-  /** Where commands are answered that have an `id` and no response topic. */
+  /** The topic for responses to commands with an `id` and without a response topic. */
   readonly answerTopic: string;
   /** Between two uplinks of a device; 0: only after a command. */
   readonly uplinkIntervalMs: number;
-  /** From a command to the device's answer. */
+  /** From a command to the response of the device. */
   readonly answerDelayMs: number;
   readonly answer: Answer;
   readonly times?: LinkTimes;
 }
 
-/** Plays devices that speak MQTT with a broker, until `signal` aborts. Rejects with `simulator_refused` when the broker will never let them in. */
-export async function runMqttDevices(options: MqttDevicesOptions, signal: AbortSignal, onEvent: OnPlayed): Promise<void> {
+/**
+ * Simulates MQTT devices on a broker until `signal` aborts. Rejects with `connection_refused` if the broker rejects
+ * them permanently.
+ */
+export async function runMqttDevices(
+  options: MqttDevicesOptions,
+  signal: AbortSignal,
+  onEvent: OnSimulatedEvent,
+): Promise<void> {
   const devices = new MqttDevices(options, onEvent);
   try {
     await devices.run(signal);
@@ -32,23 +41,27 @@ export async function runMqttDevices(options: MqttDevicesOptions, signal: AbortS
 interface Command {
   readonly device: SimulatedDevice;
   readonly payload: unknown;
-  /** The `id` of its JSON; undefined: none. */
+  /** The `id` field of its JSON; undefined if there is none. */
   readonly id: unknown;
-  readonly message: PlayedMessage;
+  readonly message: SimulatedMessage;
 }
 
 class MqttDevices {
-  private readonly link: PlayedLink;
-  private readonly byTopic: ReadonlyMap<string, SimulatedDevice>;
+  private readonly link: SimulatedBrokerConnection;
+  private readonly deviceByTopic: ReadonlyMap<string, SimulatedDevice>;
   private readonly timers = new Set<NodeJS.Timeout>();
 
   constructor(
     private readonly options: MqttDevicesOptions,
-    private readonly onEvent: OnPlayed,
+    private readonly onEvent: OnSimulatedEvent,
   ) {
-    this.byTopic = new Map(options.devices.map((device) => [topicOf(options.commandTopic, device), device]));
-    const use = { filters: [...this.byTopic.keys()], message: (message: PlayedMessage) => this.take(message), up: () => this.startMeasuring() };
-    this.link = new PlayedLink(options.broker, use, onEvent, options.times);
+    this.deviceByTopic = new Map(options.devices.map((device) => [getTopic(options.commandTopic, device), device]));
+    const handlers = {
+      filters: [...this.deviceByTopic.keys()],
+      onMessage: (message: SimulatedMessage) => this.handleCommand(message),
+      onConnected: () => this.startSending(),
+    };
+    this.link = new SimulatedBrokerConnection(options.broker, handlers, onEvent, options.times);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -59,49 +72,69 @@ class MqttDevices {
     for (const timer of this.timers) clearTimeout(timer);
   }
 
-  private startMeasuring(): void {
+  /**
+   * Sends a reading of each device after every connect. The intervals are started once, and continue while the link is
+   * down.
+   */
+  private startSending(): void {
     const { devices, uplinkIntervalMs } = this.options;
     if (uplinkIntervalMs === 0) return;
-    for (const device of devices) this.measure(device);
-    if (this.timers.size > 0) return; // the link came back
-    for (const device of devices) this.timers.add(setInterval(() => this.measure(device), uplinkIntervalMs));
+    for (const device of devices) this.sendReading(device);
+    if (this.timers.size > 0) return; // already started: the link was reconnected
+    for (const device of devices) this.timers.add(setInterval(() => this.sendReading(device), uplinkIntervalMs));
   }
 
-  private take(message: PlayedMessage): void {
-    const device = this.byTopic.get(message.topic);
+  /** Reports a command, and executes it after the delay. */
+  private handleCommand(message: SimulatedMessage): void {
+    const device = this.deviceByTopic.get(message.topic);
     if (!device) return;
-    const { id, payload } = contentOf(message.payload);
-    const shown = payload instanceof Uint8Array ? Buffer.from(payload).toString('hex') : payload;
-    this.report('command.taken', { device: device.clientDeviceId, topic: message.topic, payload: shown, ...(id !== undefined && { id }) });
+    const { id, payload } = parseCommand(message.payload);
+    const formattedPayload = payload instanceof Uint8Array ? Buffer.from(payload).toString('hex') : payload;
+    this.report('command.taken', {
+      device: device.clientDeviceId,
+      topic: message.topic,
+      payload: formattedPayload,
+      ...(id !== undefined && { id }),
+    });
     const timer = setTimeout(() => {
       this.timers.delete(timer);
-      this.act({ device, payload, id, message });
+      this.executeCommand({ device, payload, id, message });
     }, this.options.answerDelayMs);
     this.timers.add(timer);
   }
 
-  private act(command: Command): void {
+  /** Executes a command on its device, responds, and sends the new state. */
+  private executeCommand(command: Command): void {
     const { device, payload } = command;
     if (this.options.answer === 'no_answer') return this.report('command.ignored', { device: device.clientDeviceId });
-    const refused: DeviceAnswer = { ok: false, code: 'rejected_on_request', message: 'the simulator was told to reject commands' };
-    const answer = this.options.answer === 'reject' ? refused : device.act(payload);
+    const rejection: DeviceAnswer = {
+      ok: false,
+      code: 'simulated_rejection',
+      message: 'the simulator is configured to reject commands',
+    };
+    const answer = this.options.answer === 'reject' ? rejection : device.act(payload);
     this.reply(command, answer);
-    if (answer.ok) this.measure(device);
+    if (answer.ok) this.sendReading(device);
   }
 
-  /** By the response topic of the command, else by the answer topic if it has an id, else not at all. */
+  /** Responds on the response topic of the command, or on the answer topic if the command has an id, or not at all. */
   private reply({ device, id, message }: Command, answer: DeviceAnswer): void {
-    const words = { status: answer.ok ? 'ok' : answer.code, message: answer.message };
+    const content = { status: answer.ok ? 'ok' : answer.code, message: answer.message };
     const { responseTopic, correlationData } = message;
-    const to = responseTopic ?? (id === undefined ? undefined : topicOf(this.options.answerTopic, device));
-    this.report('command.answered', { device: device.clientDeviceId, ...words, ...(to !== undefined && { topic: to }) });
-    if (responseTopic !== undefined) this.link.publish(responseTopic, JSON.stringify(words), correlationData && { correlationData });
-    else if (to !== undefined) this.link.publish(to, JSON.stringify({ id, ...words }));
+    const answerTopic = responseTopic ?? (id === undefined ? undefined : getTopic(this.options.answerTopic, device));
+    this.report('command.answered', {
+      device: device.clientDeviceId,
+      ...content,
+      ...(answerTopic !== undefined && { topic: answerTopic }),
+    });
+    if (responseTopic !== undefined)
+      this.link.publish(responseTopic, JSON.stringify(content), correlationData && { correlationData });
+    else if (answerTopic !== undefined) this.link.publish(answerTopic, JSON.stringify({ id, ...content }));
   }
 
-  private measure(device: SimulatedDevice): void {
+  private sendReading(device: SimulatedDevice): void {
     const values = device.read();
-    const topic = topicOf(this.options.uplinkTopic, device);
+    const topic = getTopic(this.options.uplinkTopic, device);
     const isSent = this.link.publish(topic, JSON.stringify(values));
     this.report(isSent ? 'uplink.sent' : 'uplink.dropped', { device: device.clientDeviceId, topic, values });
   }
@@ -111,15 +144,16 @@ class MqttDevices {
   }
 }
 
-function topicOf(template: string, { clientDeviceId }: SimulatedDevice): string {
+function getTopic(template: string, { clientDeviceId }: SimulatedDevice): string {
   return template.replaceAll('{clientDeviceId}', clientDeviceId);
 }
 
-/** An object of JSON, less its `id`; anything else is bytes. */
-function contentOf(bytes: Buffer): { readonly id: unknown; readonly payload: unknown } {
+/** Parses a command: a JSON object, from which its `id` is separated; any other payload is bytes. */
+function parseCommand(bytes: Buffer): { readonly id: unknown; readonly payload: unknown } {
   try {
     const value = JSON.parse(bytes.toString()) as unknown;
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return { id: undefined, payload: new Uint8Array(bytes) };
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return { id: undefined, payload: new Uint8Array(bytes) };
     const { id, ...payload } = value as Readonly<Record<string, unknown>>;
     return { id, payload };
   } catch {

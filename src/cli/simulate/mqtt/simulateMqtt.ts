@@ -1,32 +1,34 @@
 import { UsageError } from '../../exit';
-import { brokerTargetOf, type BrokerFlags } from '../broker/brokerFlags';
-import { answerOf, play, type PlayFlags } from '../playing';
-import { simulatedDevices, USUAL_DEVICES } from '../simulatedDevices';
+import { getBrokerTarget, type BrokerFlags } from '../broker/brokerFlags';
+import { toAnswer, simulate, type SimulationFlags } from '../simulation';
+import { createSimulatedDevices, DEFAULT_DEVICES } from '../simulatedDevices';
 import { runMqttDevices } from './mqttDevices';
 
-/** What `plantroom simulate mqtt` is given; times in milliseconds. */
-export interface MqttFlags extends PlayFlags, BrokerFlags {
+/** The flags of `plantroom simulate mqtt`; times in milliseconds. */
+export interface MqttFlags extends SimulationFlags, BrokerFlags {
   readonly uplinkTopic: string;
   readonly commandTopic: string;
   readonly answerTopic: string;
 }
 
-/** `plantroom simulate mqtt`: until SIGINT, SIGTERM or the end of --for. */
+/** Runs `plantroom simulate mqtt` until SIGINT, SIGTERM or the end of --duration. */
 export async function simulateMqtt(flags: MqttFlags): Promise<void> {
   const options = {
-    broker: brokerTargetOf(flags),
-    devices: simulatedDevices(flags.devices ?? USUAL_DEVICES),
-    uplinkTopic: checked(flags.uplinkTopic, '--uplink-topic'),
-    commandTopic: checked(flags.commandTopic, '--command-topic'),
-    answerTopic: checked(flags.answerTopic, '--answer-topic'),
+    broker: getBrokerTarget(flags),
+    devices: createSimulatedDevices(flags.devices ?? DEFAULT_DEVICES),
+    uplinkTopic: checkTemplate(flags.uplinkTopic, '--uplink-topic'),
+    commandTopic: checkTemplate(flags.commandTopic, '--command-topic'),
+    answerTopic: checkTemplate(flags.answerTopic, '--answer-topic'),
     uplinkIntervalMs: flags.interval,
     answerDelayMs: flags.delay,
-    answer: answerOf(flags),
+    answer: toAnswer(flags),
   };
-  await play(flags, async (signal, onEvent) => await runMqttDevices(options, signal, onEvent));
+  await simulate(flags, async (signal, onEvent) => await runMqttDevices(options, signal, onEvent));
 }
 
-function checked(template: string, option: string): string {
+function checkTemplate(template: string, option: string): string {
   if (template.includes('{clientDeviceId}') && !/[+#]/.test(template)) return template;
-  throw new UsageError(`${option} ${JSON.stringify(template)} must hold {clientDeviceId} and no wildcard, for example plantroom/{clientDeviceId}/up`);
+  throw new UsageError(
+    `${option} ${JSON.stringify(template)} must contain {clientDeviceId} and no wildcard, for example plantroom/{clientDeviceId}/up`,
+  );
 }

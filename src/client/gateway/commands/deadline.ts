@@ -1,31 +1,43 @@
 import type { Command } from '../../gen/gateway/v1/gateway_service';
 import type { MachineClock } from '../machineClock';
-import type { KeptCommand } from '../store/gatewayStore';
+import type { StoredCommand } from '../store/gatewayStore';
 import type { ServerClock } from './serverClock';
 
 /**
- * Until when a command that comes now may be begun, by the clock of the machine, in milliseconds: until its `deadline` by the clock of the server, and
- * no longer than `expiresIn` from now. A command with neither may not be begun at all. The time of day of this machine has no say.
+ * Returns the time until which a command that arrives now may be started, by the clock of the machine, in milliseconds.
+ * It is the earlier one of its `deadline` (by the clock of the server) and `expiresIn` from now, because each of them
+ * may be too late: the deadline if the estimate of the server clock is wrong, `expiresIn` if the message was delayed. A
+ * command with neither returns 0 and must not be started. The system time of this machine has no influence.
  */
-export function expiryOf(command: Command, clock: MachineClock, server: ServerClock): number {
+export function computeExpiry(command: Command, clock: MachineClock, server: ServerClock): number {
   const now = clock.earliest();
-  const validMs = findValidMs(command);
+  const expiresInMs = getExpiresInMs(command);
   const deadline = command.deadline?.getTime();
-  if (deadline !== undefined && validMs !== undefined) server.saw(deadline - validMs, now);
-  const expiry = Math.min(now + (validMs ?? Number.POSITIVE_INFINITY), deadline === undefined ? Number.POSITIVE_INFINITY : server.toMachine(deadline));
+  // Both end at the same moment, so the server sent the command `expiresIn` before the deadline.
+  if (deadline !== undefined && expiresInMs !== undefined) server.observe(deadline - expiresInMs, now);
+  const expiry = Math.min(
+    now + (expiresInMs ?? Number.POSITIVE_INFINITY),
+    deadline === undefined ? Number.POSITIVE_INFINITY : server.toMachineTime(deadline),
+  );
   return Number.isFinite(expiry) ? expiry : 0;
 }
 
-/** Whether a command may no longer be begun; true as well where that cannot be known, after a restart of the machine. */
-export function isExpired({ expiresAtUptimeMs, machineStart }: KeptCommand, clock: MachineClock): boolean {
+/**
+ * Returns whether a command must not be started any more; also true if that is unknown, after a restart of the machine.
+ */
+export function isExpired({ expiresAtUptimeMs, machineStart }: StoredCommand, clock: MachineClock): boolean {
   return machineStart !== clock.machineStart || clock.latest() >= expiresAtUptimeMs;
 }
 
-/** Whether more of a command's time is left than it came with: then the clock was set back, and counts from another start. */
-export function isFromOtherStart({ expiresAtUptimeMs }: KeptCommand, command: Command, clock: MachineClock): boolean {
-  return expiresAtUptimeMs - clock.latest() > (findValidMs(command) ?? Number.POSITIVE_INFINITY);
+/**
+ * Returns whether more time is left than the command had on arrival. That is only possible if the uptime was reset
+ * since then, so that the stored deadline counts from another start of the machine or container.
+ */
+export function isFromOtherStart({ expiresAtUptimeMs }: StoredCommand, command: Command, clock: MachineClock): boolean {
+  return expiresAtUptimeMs - clock.latest() > (getExpiresInMs(command) ?? Number.POSITIVE_INFINITY);
 }
 
-function findValidMs({ expiresIn }: Command): number | undefined {
+/** Returns `expiresIn` in milliseconds; undefined: the command has none. */
+function getExpiresInMs({ expiresIn }: Command): number | undefined {
   return expiresIn && expiresIn.seconds * 1000 + expiresIn.nanos / 1e6;
 }

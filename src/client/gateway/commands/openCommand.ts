@@ -1,49 +1,79 @@
-import type { KeptCommand } from '../store/gatewayStore';
+import type { StoredCommand } from '../store/gatewayStore';
 
 /** A command whose result the server has not acknowledged. */
 export interface OpenCommand {
-  /** As it is kept, without its message: that is read from the store when its turn comes. Of one that is not kept yet all of it, as it is to be kept. */
-  kept: KeptCommand;
+  /**
+   * The stored command without its message, which is read from the store when the delivery starts. If the command is
+   * not stored yet: the whole command to store.
+   */
+  stored: StoredCommand;
   readonly clientDeviceId: string;
-  /** Where it is not kept, the server is told that nothing was done, and it is forgotten with the acknowledgement. */
-  isKept: boolean;
-  /** Whether its result may leave: it is kept, or a restart would not do what the result says was not done. */
-  isTellable: boolean;
-  /** When its result was last told on this stream, in ticks; undefined: it was not. */
-  toldAt: number | undefined;
-  /** The server does not want it any more. */
+  /**
+   * Whether the command is in the store. For a command that is not, the gateway reports to the server that nothing was
+   * executed, and forgets it when the server acknowledges that.
+   */
+  isStored: boolean;
+  /** Whether its result may be sent: the result is stored, or would be the same after a restart. */
+  isSendable: boolean;
+  /** The tick at which its result was last sent on this stream; undefined: not yet. */
+  sentAtTick: number | undefined;
+  /** The server has withdrawn the command. */
   isWithdrawn: boolean;
-  /** Its turn came, which decides what becomes of it. */
+  /** Its delivery is starting: only the delivery settles the command from now on. */
   isStarting: boolean;
-  /** Where its turn did not come at once: that it is being kept until then. */
-  keeping: Promise<void> | undefined;
-  /** Ends its wait at its deadline. */
+  /** The pending write of a command whose delivery did not start immediately. */
+  storing: Promise<void> | undefined;
+  /** The timer for its deadline. */
   timer: NodeJS.Timeout | undefined;
 }
 
 const NOTHING = new Uint8Array(0);
 
-/** A command that came now, without what it says. */
-export function emptyCommand(executionId: string): KeptCommand {
-  return { executionId, stage: 'received', message: NOTHING, expiresAtUptimeMs: 0, machineStart: '', time: Date.now(), result: 0, code: '', text: '' };
+/** Creates the record of a command that has just been received. The caller sets its message and deadline. */
+export function createReceivedCommand(executionId: string): StoredCommand {
+  return {
+    executionId,
+    stage: 'received',
+    message: NOTHING,
+    expiresAtUptimeMs: 0,
+    machineStart: '',
+    time: Date.now(),
+    result: 0,
+    code: '',
+    text: '',
+  };
 }
 
-/** A command that came and is not kept yet. */
-export function newCommand(kept: KeptCommand, clientDeviceId: string): OpenCommand {
-  return { kept, clientDeviceId, isKept: false, isTellable: false, toldAt: undefined, isWithdrawn: false, isStarting: false, keeping: undefined, timer: undefined };
+/** Creates an open command that is not stored yet. */
+export function createOpenCommand(stored: StoredCommand, clientDeviceId: string): OpenCommand {
+  return {
+    stored,
+    clientDeviceId,
+    isStored: false,
+    isSendable: false,
+    sentAtTick: undefined,
+    isWithdrawn: false,
+    isStarting: false,
+    storing: undefined,
+    timer: undefined,
+  };
 }
 
-/** A command as it was kept before a restart. */
-export function keptCommand(kept: KeptCommand, clientDeviceId: string): OpenCommand {
-  return { ...newCommand(withoutMessage(kept), clientDeviceId), isKept: true, isTellable: kept.stage === 'ended' };
+/** Creates an open command that was stored before a restart. */
+export function restoreOpenCommand(stored: StoredCommand, clientDeviceId: string): OpenCommand {
+  return {
+    ...createOpenCommand(withoutMessage(stored), clientDeviceId),
+    isStored: true,
+    isSendable: stored.stage === 'ended',
+  };
 }
 
-/** The same without its message. */
-export function withoutMessage(kept: KeptCommand): KeptCommand {
-  return { ...kept, message: NOTHING };
+/** Returns the stored command without its message. */
+export function withoutMessage(stored: StoredCommand): StoredCommand {
+  return { ...stored, message: NOTHING };
 }
 
-/** Whether it waits for its turn: its delivery has not begun and is not about to. */
-export function isWaiting({ kept, isStarting }: OpenCommand): boolean {
-  return kept.stage === 'received' && !isStarting;
+/** Returns whether the command is waiting: its delivery has not started and is not starting. */
+export function isWaiting({ stored, isStarting }: OpenCommand): boolean {
+  return stored.stage === 'received' && !isStarting;
 }

@@ -2,12 +2,12 @@ import { types } from 'node:util';
 import { CommandResultCode } from '../../gen/gateway/v1/gateway_service';
 import type { DeliveryResult } from '../options';
 
-/** How a command ended, as it is kept and told. */
+/** The result of a command, as it is stored and sent. */
 export interface Outcome {
   readonly result: CommandResultCode;
   readonly code: string;
   readonly text: string;
-  /** Unix milliseconds, by the gateway's clock. */
+  /** Unix milliseconds by the clock of the gateway. */
   readonly time: number;
 }
 
@@ -20,53 +20,66 @@ const RESULTS: Readonly<Record<DeliveryResult['result'], CommandResultCode>> = {
   refused: CommandResultCode.COMMAND_RESULT_CODE_REFUSED,
 };
 
-/** What the server takes of a code and of a message, in characters. */
-const LONGEST_CODE = 128;
-const LONGEST_TEXT = 2000;
-// The years 1 to 9999.
-const FIRST_TIME = -62_135_596_800_000;
-const LAST_TIME = 253_402_300_799_999;
+/** The maximum lengths of a code and a message on the server, in characters. */
+const MAX_CODE_LENGTH = 128;
+const MAX_TEXT_LENGTH = 2000;
+// The times that a protobuf Timestamp allows: the years 1 to 9999.
+const MIN_TIME = -62_135_596_800_000;
+const MAX_TIME = 253_402_300_799_999;
 
-/** An outcome of now. */
-export function outcome(result: DeliveryResult['result'], code: string, text: string): Outcome {
+/** Creates an outcome with the current time. */
+export function createOutcome(result: DeliveryResult['result'], code: string, text: string): Outcome {
   return { result: RESULTS[result], code, text, time: Date.now() };
 }
 
-/** It was not begun in time: nothing reached the device. */
-export function expired(text: string): Outcome {
+/** Creates the outcome of a command that was not started in time. Nothing reached the device. */
+export function createExpiredOutcome(text: string): Outcome {
   return { result: CommandResultCode.COMMAND_RESULT_CODE_EXPIRED, code: 'expired', text, time: Date.now() };
 }
 
-/** What a delivery answered, as the server takes it: what is too long is cut, and what is no result at all is `no_answer`. */
-export function outcomeOf(given: unknown): Outcome {
-  const { result, code, message, time } = (given ?? {}) as Partial<Record<keyof DeliveryResult, unknown>>;
+/**
+ * Converts the return value of `deliver`. Texts that are too long are truncated. An invalid result becomes `no_answer`.
+ */
+export function parseOutcome(returnValue: unknown): Outcome {
+  const { result, code, message, time } = (returnValue ?? {}) as Partial<Record<keyof DeliveryResult, unknown>>;
   if (typeof result !== 'string' || !Object.hasOwn(RESULTS, result)) {
-    return outcome('no_answer', 'result_unknown', `deliver answered ${shown(result)}, which is no result; give one of ${Object.keys(RESULTS).join(', ')}`);
+    return createOutcome(
+      'no_answer',
+      'result_unknown',
+      `deliver returned the unknown result ${describeValue(result)}; use one of ${Object.keys(RESULTS).join(', ')}`,
+    );
   }
-  return { result: RESULTS[result as DeliveryResult['result']], code: textOf(code, LONGEST_CODE), text: textOf(message, LONGEST_TEXT), time: timeOf(time) };
+  return {
+    result: RESULTS[result as DeliveryResult['result']],
+    code: toText(code, MAX_CODE_LENGTH),
+    text: toText(message, MAX_TEXT_LENGTH),
+    time: toTime(time),
+  };
 }
 
-/** What a delivery threw: nobody knows what reached the device. */
-export function outcomeOfError(error: unknown): Outcome {
+/** Converts an error of `deliver`. It is unknown what reached the device. */
+export function toErrorOutcome(error: unknown): Outcome {
   const text = error instanceof Error ? error.message : String(error);
-  return outcome('no_answer', 'delivery_failed', textOf(text, LONGEST_TEXT));
+  return createOutcome('no_answer', 'delivery_failed', toText(text, MAX_TEXT_LENGTH));
 }
 
-/** The name of a result in events: `accepted`, `expired`, … */
-export function nameOf(result: number): string {
+/** Returns the name of a result in events, for example `accepted` or `expired`. */
+export function getResultName(result: number): string {
   return (CommandResultCode[result] ?? 'unknown').replace('COMMAND_RESULT_CODE_', '').toLowerCase();
 }
 
-function textOf(value: unknown, longest: number): string {
+/** Returns a text or a number as text, at most `maxLength` characters; empty for anything else. */
+function toText(value: unknown, maxLength: number): string {
   const text = typeof value === 'number' ? String(value) : value;
-  return typeof text === 'string' ? text.slice(0, longest) : '';
+  return typeof text === 'string' ? text.slice(0, maxLength) : '';
 }
 
-function shown(value: unknown): string {
+function describeValue(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : typeof value;
 }
 
-function timeOf(time: unknown): number {
-  const given = types.isDate(time) ? time.getTime() : Number.NaN;
-  return given >= FIRST_TIME && given <= LAST_TIME ? given : Date.now();
+/** Returns the time of a Date between the years 1 and 9999; the current time for anything else. */
+function toTime(time: unknown): number {
+  const milliseconds = types.isDate(time) ? time.getTime() : Number.NaN;
+  return milliseconds >= MIN_TIME && milliseconds <= MAX_TIME ? milliseconds : Date.now();
 }

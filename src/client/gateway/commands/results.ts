@@ -2,114 +2,133 @@ import { type AttachRequest, CommandResultCode } from '../../gen/gateway/v1/gate
 import type { GatewayEvent } from '../events';
 import type { StoreChange } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
-import type { ChangesUnderWay } from './changesUnderWay';
-import { answerShown, resultMessage } from './commandMessages';
+import type { PendingWrites } from './pendingWrites';
+import { toResultSummary, buildResultMessage } from './commandMessages';
 import { type OpenCommand, withoutMessage } from './openCommand';
 import type { Outcome } from './outcome';
 
-/** Where something is said to the server. */
+/** The sending side of the stream to the server. */
 export interface Stream {
   send(message: NonNullable<AttachRequest['message']>): void;
-  /** False: enough waits for the network. */
-  readonly hasRoom: boolean;
+  /** False: enough messages are waiting for the network. */
+  readonly isWritable: boolean;
 }
 
-/** What telling results needs. */
+/** Dependencies of Results. */
 export interface ResultsOptions {
   readonly writer: StoreWriter;
-  readonly changes: ChangesUnderWay;
+  readonly pendingWrites: PendingWrites;
   /** Every command whose result the server has not acknowledged. */
-  readonly open: ReadonlyMap<string, OpenCommand>;
+  readonly openCommands: ReadonlyMap<string, OpenCommand>;
   readonly report: (event: GatewayEvent) => void;
 }
 
 const TICK_MS = 10_000;
-// What was not acknowledged for so many ticks is told again.
-const PATIENCE_TICKS = 3;
+// A result without an acknowledgement is sent again after this number of ticks.
+const RESEND_AFTER_TICKS = 3;
 
 /**
- * Keeps results and tells them. A result leaves when it is kept. Where the store fails, that of a command that was begun leaves all the same, for after
- * a restart it would be `no_answer` and never done again; one that says that nothing was done waits, for after a restart it could be done.
+ * Stores results and sends them. A result is sent after it is stored. If the store fails, the result of a started
+ * command is sent anyway, because after a restart it would be `no_answer` and never executed again. A result that says
+ * that nothing was executed waits for the store (except `expired`), because after a restart the command could still be
+ * executed. A command is settled when its result is set. A tick is a step of 10 s, by which the age of sent results is counted.
  */
 export class Results {
   private stream: Stream | undefined;
   private tick = 0;
   private timer: NodeJS.Timeout | undefined;
-  /** There may be some to tell as soon as there is room. */
-  private hasDue = false;
+  /** Whether results wait until the stream accepts messages again. */
+  private hasWaitingResults = false;
 
   constructor(private readonly options: ResultsOptions) {}
 
-  /** The server welcomed the gateway: each result is told, and after half a minute again. */
+  /** Called after the welcome of the server: sends each result, and again after 30 s without an acknowledgement. */
   attach(stream: Stream): void {
     this.stream = stream;
-    for (const command of this.options.open.values()) command.toldAt = undefined;
+    for (const command of this.options.openCommands.values()) command.sentAtTick = undefined;
     this.timer = setInterval(() => {
       this.tick += 1;
-      this.tellDue();
+      this.sendDueResults();
     }, TICK_MS);
-    this.tellDue();
+    this.sendDueResults();
   }
 
-  /** The stream ended. */
+  /** Called when the stream has ended. */
   detach(): void {
     this.stream = undefined;
     clearInterval(this.timer);
   }
 
-  /** There is room on the stream. */
-  roomMade(): void {
-    if (this.hasDue) this.tellDue();
+  /** Called when the stream accepts messages again. */
+  onWritable(): void {
+    if (this.hasWaitingResults) this.sendDueResults();
   }
 
-  /** The command came to its end. */
+  /**
+   * Sets the result of a command, stores it, and sends it when it is stored. The result of a started or expired command
+   * is sent even if the store fails.
+   */
   settle(command: OpenCommand, { result, code, text, time }: Outcome): void {
     clearTimeout(command.timer);
-    // After a restart it would be told as no_answer, or expire again.
-    const isSafe = command.kept.stage === 'started' || result === CommandResultCode.COMMAND_RESULT_CODE_EXPIRED;
-    command.kept = { ...withoutMessage(command.kept), stage: 'ended', result, code, text, time };
-    void this.options.changes.begin(async () => await this.keep(command, isSafe));
+    // A started command is never executed again, and an expired one expires again: so their results stay true after a
+    // restart, even if they are not stored.
+    const canSendUnstored =
+      command.stored.stage === 'started' || result === CommandResultCode.COMMAND_RESULT_CODE_EXPIRED;
+    command.stored = { ...withoutMessage(command.stored), stage: 'ended', result, code, text, time };
+    void this.options.pendingWrites.run(async () => await this.storeResult(command, canSendUnstored));
   }
 
-  /** A command that is not kept came to its end. It is told until it is acknowledged. */
-  tellUnkept(command: OpenCommand, { result, code, text, time }: Outcome): void {
-    command.kept = { ...withoutMessage(command.kept), stage: 'ended', result, code, text, time };
-    this.release(command);
+  /** Sets the result of a command that is not stored. It is sent until it is acknowledged. */
+  settleUnstored(command: OpenCommand, { result, code, text, time }: Outcome): void {
+    command.stored = { ...withoutMessage(command.stored), stage: 'ended', result, code, text, time };
+    this.reportAndSend(command);
   }
 
-  /** Tells the result of a command that has one, if it may leave. */
-  tell(command: OpenCommand): void {
-    if (!command.isTellable || !this.stream) return;
-    command.toldAt = this.tick;
-    this.stream.send({ $case: 'commandResult', value: resultMessage(command.kept) });
+  /** Sends the result of a command if it has one that may be sent. */
+  send(command: OpenCommand): void {
+    if (!command.isSendable || !this.stream) return;
+    command.sentAtTick = this.tick;
+    this.stream.send({ $case: 'commandResult', value: buildResultMessage(command.stored) });
   }
 
-  private tellDue(): void {
-    for (const command of this.options.open.values()) {
-      if (command.toldAt !== undefined && this.tick - command.toldAt < PATIENCE_TICKS) continue;
-      this.hasDue = this.stream?.hasRoom !== true;
-      if (this.hasDue) return;
-      this.tell(command);
+  /**
+   * Sends all results that were not sent on this stream, or not acknowledged for 30 s, until the stream accepts no
+   * more.
+   */
+  private sendDueResults(): void {
+    for (const command of this.options.openCommands.values()) {
+      if (command.sentAtTick !== undefined && this.tick - command.sentAtTick < RESEND_AFTER_TICKS) continue;
+      this.hasWaitingResults = this.stream?.isWritable !== true;
+      if (this.hasWaitingResults) return;
+      this.send(command);
     }
-    this.hasDue = false;
+    this.hasWaitingResults = false;
   }
 
-  private async keep(command: OpenCommand, mayLeaveAnyway: boolean): Promise<void> {
-    const change: StoreChange = { kind: 'command', command: command.kept };
+  /**
+   * Stores the result. If the write fails, it is retried until it succeeds, and `canSendUnstored` decides whether the
+   * result waits for that.
+   */
+  private async storeResult(command: OpenCommand, canSendUnstored: boolean): Promise<void> {
+    const change: StoreChange = { kind: 'command', command: command.stored };
     try {
       await this.options.writer.write(change);
     } catch {
-      // The writer says that the store fails, and tries until it is in.
-      if (!mayLeaveAnyway) return this.options.writer.writeLater(change, () => this.release(command));
+      // The writer reports that the store fails, and retries until the change is stored.
+      if (!canSendUnstored) {
+        this.options.writer.writeLater(change, () => this.reportAndSend(command));
+        return;
+      }
       this.options.writer.writeLater(change);
     }
-    command.isKept = true; // or will be: one that expired as it came was not kept before
-    this.release(command);
+    command.isStored = true; // It is or will be stored. A command that expired on arrival was not stored before.
+    this.reportAndSend(command);
   }
 
-  private release(command: OpenCommand): void {
-    command.isTellable = true;
-    this.options.report({ event: 'command_answered', ...answerShown(command.kept) });
-    this.tell(command);
+  /** Reports the result, and sends it now and after each reconnect until it is acknowledged. */
+  private reportAndSend(command: OpenCommand): void {
+    command.isSendable = true;
+    this.options.report({ event: 'command_answered', ...toResultSummary(command.stored) });
+    this.send(command);
   }
 }

@@ -1,24 +1,29 @@
-// Clocks of machines differ by less than this: half a millisecond in a second.
-const MOST_DRIFT = 0.0005;
+// The maximum drift between two machines: half a millisecond per second.
+const MAX_DRIFT = 0.0005;
 
 /**
- * The clock of the server, as it is known from what it sent: that came not before it left. It tells when a moment of the server is by the clock of the
- * machine, at the latest; so what lay unread, in the network or because this process stood still, does not pass for new.
+ * Estimates the clock of the server from the times in its messages. A message cannot arrive before it is sent, so each
+ * message gives an upper limit of how far the machine clock is ahead of the server clock; the message with the least
+ * delay gives the best limit. A server time that is converted with this limit is too late by at most that delay.
  */
 export class ServerClock {
-  /** How far the clock of the machine is ahead of that of the server, at the most, in milliseconds. */
-  private ahead = Number.POSITIVE_INFINITY;
-  private seenAt = 0;
+  /** The maximum lead of the machine clock over the server clock, in milliseconds. */
+  private maxLeadMs = Number.POSITIVE_INFINITY;
+  private observedAt = 0;
 
-  /** Something came now, by the clock of the machine, that left at this moment of the server. What came with the least delay counts, for as long as the clocks may have kept together. */
-  saw(leftAt: number, now: number): void {
-    const drift = Number.isFinite(this.ahead) ? Math.max(0, now - this.seenAt) * MOST_DRIFT : 0;
-    this.ahead = Math.min(this.ahead + drift, now - leftAt);
-    this.seenAt = now;
+  /**
+   * Records a message that was sent at `sentAt` by the server clock and arrived at `arrivedAt` by the machine clock, in
+   * milliseconds. The limit is the smaller one of the lead that this message shows, and the limit so far plus the drift
+   * that was possible since the last message.
+   */
+  observe(sentAt: number, arrivedAt: number): void {
+    const drift = Number.isFinite(this.maxLeadMs) ? Math.max(0, arrivedAt - this.observedAt) * MAX_DRIFT : 0;
+    this.maxLeadMs = Math.min(this.maxLeadMs + drift, arrivedAt - sentAt);
+    this.observedAt = arrivedAt;
   }
 
-  /** A moment of the server by the clock of the machine; infinite: nothing is known. */
-  toMachine(moment: number): number {
-    return moment + this.ahead;
+  /** Converts a server time to the clock of the machine; infinite if no message arrived yet. */
+  toMachineTime(serverTime: number): number {
+    return serverTime + this.maxLeadMs;
   }
 }

@@ -1,31 +1,31 @@
 import { Client, Metadata } from '@grpc/grpc-js';
-import { credentialsOf, keyOf } from '../../calls/credentials';
+import { getCredentials, getKey } from '../../calls/credentials';
 import type { AttachResponse, Hello } from '../../gen/gateway/v1/gateway_service';
 import type { ServerOptions } from '../../options';
 import { PlantroomError } from '../../plantroomError';
 import type { GatewayEvent } from '../events';
-import { pause } from '../pause';
+import { delay } from '../../delay';
 import { Attachment } from './attachment';
-import { givenBackoff, isRefusal, pauseAfter } from './endings';
+import { getBackoff, isPermanentRejection, getPauseAfter } from './reconnectPolicy';
 
-type Came = NonNullable<AttachResponse['message']>;
+type ServerMessage = NonNullable<AttachResponse['message']>;
 
-/** What staying attached needs. */
+/** Dependencies of Attaching. */
 export interface AttachingOptions {
   readonly server: ServerOptions;
   readonly backoffMs: (failures: number) => number;
-  readonly whenRefused: 'retry' | 'stop';
+  readonly onRejected: 'retry' | 'stop';
   readonly report: (event: GatewayEvent) => void;
-  /** What a stream begins with. */
-  readonly hello: () => Promise<Hello>;
-  readonly onMessage: (attachment: Attachment, message: Came) => void;
-  readonly onRoom: () => void;
+  /** Creates the first message of a stream. */
+  readonly createHello: () => Promise<Hello>;
+  readonly onMessage: (attachment: Attachment, message: ServerMessage) => void;
+  readonly onWritable: () => void;
   readonly onDetached: () => void;
 }
 
-const WELCOME_WITHIN_MS = 60_000;
-// A connection of its own for each attempt: the pauses are those of the gateway, and a name is looked up anew.
-const CHANNEL = {
+const WELCOME_TIMEOUT_MS = 60_000;
+// Each attempt uses its own connection: the gateway controls the pauses, and the name is resolved again.
+const CHANNEL_OPTIONS = {
   'grpc.use_local_subchannel_pool': 1,
   'grpc.enable_retries': 0,
   'grpc.keepalive_time_ms': 20_000,
@@ -42,19 +42,22 @@ export class Attaching {
 
   constructor(private readonly options: AttachingOptions) {}
 
-  /** Resolves when it was stopped. Rejects with PlantroomError where the server refused the gateway and it is to stop then. */
+  /**
+   * Resolves when it was stopped. Rejects with PlantroomError if the server rejected the gateway permanently and
+   * `onRejected` is `stop`.
+   */
   async run(): Promise<void> {
     for (let failures = 0; ; failures += 1) {
       this.isWelcomed = false;
       const error = await this.attachOnce();
-      if (this.isWelcomed) failures = 0;
+      if (this.isWelcomed) failures = 0; // the attempt succeeded, even if the stream ended later
       if (this.isStopped()) return;
       await this.waitAfter(error, failures);
       if (this.isStopped()) return;
     }
   }
 
-  /** Ends the stream in peace, and opens no other. */
+  /** Closes the stream gracefully and opens no other. */
   async stop(): Promise<void> {
     this.stopped.abort();
     await this.attachment?.close();
@@ -64,20 +67,20 @@ export class Attaching {
     return this.stopped.signal.aborted;
   }
 
-  /** One stream from Hello to its end. */
+  /** Runs one stream from Hello to its end. Returns the error that ended it; undefined if it ended normally. */
   private async attachOnce(): Promise<PlantroomError | undefined> {
     const { server } = this.options;
-    const hello = await this.options.hello();
+    const hello = await this.options.createHello();
     if (this.isStopped()) return undefined;
-    const client = new Client(server.address, credentialsOf(server), CHANNEL);
+    const client = new Client(server.address, getCredentials(server), CHANNEL_OPTIONS);
     try {
       const attachment: Attachment = new Attachment({
         client,
-        metadata: metadataOf(server),
+        metadata: getMetadata(server),
         hello,
         address: server.address,
-        welcomeWithinMs: WELCOME_WITHIN_MS,
-        onRoom: this.options.onRoom,
+        welcomeTimeoutMs: WELCOME_TIMEOUT_MS,
+        onWritable: this.options.onWritable,
         onMessage: (message) => {
           if (message.$case === 'welcome') this.isWelcomed = true;
           this.options.onMessage(attachment, message);
@@ -86,7 +89,7 @@ export class Attaching {
       this.attachment = attachment;
       return await attachment.ended;
     } catch (error) {
-      return errorOf(error);
+      return toError(error);
     } finally {
       this.attachment = undefined;
       this.options.onDetached();
@@ -94,26 +97,38 @@ export class Attaching {
     }
   }
 
+  /**
+   * Reports why the stream ended, and waits before the next attempt. Throws the error of a permanent rejection if
+   * `onRejected` is `stop`.
+   */
   private async waitAfter(error: PlantroomError | undefined, failures: number): Promise<void> {
-    const { backoffMs, whenRefused, report } = this.options;
-    const retryInMs = pauseAfter(error, givenBackoff(backoffMs, failures));
-    if (error && isRefusal(error)) {
-      report({ event: 'refused', error, retryInMs: whenRefused === 'stop' ? undefined : retryInMs });
-      if (whenRefused === 'stop') throw error;
+    const { backoffMs, onRejected, report } = this.options;
+    const retryInMs = getPauseAfter(error, getBackoff(backoffMs, failures));
+    if (error && isPermanentRejection(error)) {
+      report({ event: 'refused', error, retryInMs: onRejected === 'stop' ? undefined : retryInMs });
+      if (onRejected === 'stop') throw error;
     } else report({ event: 'detached', error, retryInMs });
-    await pause(retryInMs, this.stopped.signal);
+    await delay(retryInMs, this.stopped.signal);
   }
 }
 
-function metadataOf(server: ServerOptions): Metadata {
+/** Creates the metadata of a stream. Throws what the `apiKey` function throws. */
+function getMetadata(server: ServerOptions): Metadata {
   const metadata = new Metadata();
-  metadata.set('x-api-key', keyOf(server.apiKey));
+  metadata.set('x-api-key', getKey(server.apiKey));
   metadata.set('x-organization-id', server.organizationId);
   return metadata;
 }
 
-/** The function that gives the key may throw: it is asked again. Its message may hold anything, so it is not passed on. */
-function errorOf(error: unknown): PlantroomError {
+/**
+ * Wraps an error of the `apiKey` function, which is called again for the next attempt. The message of that error may
+ * contain secrets, so it is not copied.
+ */
+function toError(error: unknown): PlantroomError {
   if (error instanceof PlantroomError) return error;
-  return new PlantroomError('the attachment could not be begun, for apiKey threw; see the cause', { status: 'UNAVAILABLE' }, { cause: error });
+  return new PlantroomError(
+    'the gateway could not connect, because the apiKey function threw; see the cause',
+    { status: 'UNAVAILABLE' },
+    { cause: error },
+  );
 }

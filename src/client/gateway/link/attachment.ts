@@ -1,55 +1,61 @@
 import type { Client, ClientDuplexStream, Metadata, ServiceError } from '@grpc/grpc-js';
 import { AttachRequest, AttachResponse, type Hello } from '../../gen/gateway/v1/gateway_service';
 import { PlantroomError } from '../../plantroomError';
-import { uplinkFrame } from './uplinkFrame';
+import { buildUplinkFrame } from './uplinkFrame';
 
-type Sent = NonNullable<AttachRequest['message']>;
-type Came = NonNullable<AttachResponse['message']>;
+type GatewayMessage = NonNullable<AttachRequest['message']>;
+type ServerMessage = NonNullable<AttachResponse['message']>;
 
-/** What one stream is opened with. */
+/** The options of one stream. */
 export interface AttachmentOptions {
   readonly client: Client;
   readonly metadata: Metadata;
   readonly hello: Hello;
-  /** `host:port`, to name it in errors. */
+  /** `host:port`, for error messages. */
   readonly address: string;
-  /** How long the server may take to welcome, in milliseconds. */
-  readonly welcomeWithinMs: number;
-  readonly onMessage: (message: Came) => void;
-  /** There is room for uplinks again. */
-  readonly onRoom: () => void;
+  /** How long the server may take to send its welcome, in milliseconds. */
+  readonly welcomeTimeoutMs: number;
+  readonly onMessage: (message: ServerMessage) => void;
+  /** Called when uplinks can be sent again. */
+  readonly onWritable: () => void;
 }
 
 const PATH = '/gateway.v1.GatewayService/Attach';
-// So many messages may wait for the network to take them: enough to keep it busy, little to be sent twice after a cut.
-const MOST_WAITING = 256;
-// A server that was told that nothing more comes has this long to end the stream.
-const CLOSE_WITHIN_MS = 2000;
+// The maximum number of messages that wait for the network: enough to keep it busy, few enough to repeat after an
+// interruption.
+const MAX_PENDING_MESSAGES = 256;
+// How long the server may take to end the stream after the gateway closed its side.
+const CLOSE_TIMEOUT_MS = 2000;
 
 /** One stream, from Hello to its end. */
 export class Attachment {
-  /** How it ended; undefined: in peace. Never rejects. */
+  /** Resolves with the error that ended the stream; undefined if it ended normally. Never rejects. */
   readonly ended: Promise<PlantroomError | undefined>;
   private readonly call: ClientDuplexStream<Buffer, AttachResponse>;
   private error: PlantroomError | undefined;
-  private isOver = false;
+  private hasEnded = false;
   private isClosing = false;
 
   constructor(private readonly options: AttachmentOptions) {
-    this.call = options.client.makeBidiStreamRequest(PATH, same, (bytes) => AttachResponse.decode(bytes), options.metadata);
-    const patience = setTimeout(() => this.cut(neverWelcomed(options)), options.welcomeWithinMs);
+    this.call = options.client.makeBidiStreamRequest(
+      PATH,
+      passThrough,
+      (bytes) => AttachResponse.decode(bytes),
+      options.metadata,
+    );
+    const welcomeTimer = setTimeout(() => this.cancel(createWelcomeTimeoutError(options)), options.welcomeTimeoutMs);
     this.call.on('data', ({ message }: AttachResponse) => {
-      if (message?.$case === 'welcome') clearTimeout(patience);
-      if (message && !this.isOver) options.onMessage(message); // none: a newer server says what this one does not know
+      if (message?.$case === 'welcome') clearTimeout(welcomeTimer);
+      if (message && !this.hasEnded) options.onMessage(message); // Undefined: a message type of a newer server.
     });
-    this.call.on('drain', options.onRoom);
-    this.call.on('error', (error: ServiceError) => this.failed(error));
+    this.call.on('drain', options.onWritable);
+    this.call.on('error', (error: ServiceError) => this.handleError(error));
     this.ended = new Promise((resolve) => {
       this.call.on('status', () => {
-        clearTimeout(patience);
-        // What came before the end is still handed over.
+        clearTimeout(welcomeTimer);
+        // Messages that arrived before the end are still delivered.
         setImmediate(() => {
-          this.isOver = true;
+          this.hasEnded = true;
           resolve(this.error);
         });
       });
@@ -57,47 +63,52 @@ export class Attachment {
     this.send({ $case: 'hello', value: options.hello });
   }
 
-  /** Whether an uplink may be sent now; `onRoom` says when again. */
-  get hasRoom(): boolean {
-    return this.call.writable && this.call.writableLength < MOST_WAITING;
+  /** Whether an uplink may be sent now. If not, `onWritable` is called later. */
+  get isWritable(): boolean {
+    return this.call.writable && this.call.writableLength < MAX_PENDING_MESSAGES;
   }
 
-  /** Sends an `Uplink` message. */
+  /** Sends an encoded `Uplink` message. */
   sendUplink(message: Uint8Array): void {
-    if (this.call.writable) this.call.write(uplinkFrame(message));
+    if (this.call.writable) this.call.write(buildUplinkFrame(message));
   }
 
-  /** What cannot leave any more is told in the next Hello. */
-  send(message: Sent): void {
-    if (this.call.writable) this.call.write(bufferOf(AttachRequest.encode({ message }).finish()));
+  /** Sends a message. If the stream has ended, the next Hello contains the information. */
+  send(message: GatewayMessage): void {
+    if (this.call.writable) this.call.write(toBuffer(AttachRequest.encode({ message }).finish()));
   }
 
-  /** Says that nothing more comes, and waits for the server to end the stream; cuts it if that takes longer than 2 s. */
+  /** Closes the sending side and waits for the server to end the stream; cancels it after 2 s. */
   async close(): Promise<void> {
     this.isClosing = true;
-    const timer = setTimeout(() => this.call.cancel(), CLOSE_WITHIN_MS);
+    const timer = setTimeout(() => this.call.cancel(), CLOSE_TIMEOUT_MS);
     this.call.end();
     await this.ended;
     clearTimeout(timer);
   }
 
-  /** Ends it at once. */
-  cut(error: PlantroomError): void {
+  /** Cancels the stream with this error. */
+  cancel(error: PlantroomError): void {
     this.error ??= error;
     this.call.cancel();
   }
 
-  private failed(error: ServiceError): void {
+  /** Records the error that ended the stream, unless the gateway itself closed it. */
+  private handleError(error: ServiceError): void {
     if (!this.isClosing) this.error ??= PlantroomError.from(error, this.options.address);
   }
 }
 
-function neverWelcomed({ welcomeWithinMs }: AttachmentOptions): PlantroomError {
-  return new PlantroomError(`the server did not welcome the gateway within ${welcomeWithinMs / 1000} s`, { status: 'DEADLINE_EXCEEDED', reason: 'welcome_missing' });
+/** Creates the error of a stream on which the server did not send its welcome in time. */
+function createWelcomeTimeoutError({ welcomeTimeoutMs }: AttachmentOptions): PlantroomError {
+  return new PlantroomError(`the server did not send its welcome within ${welcomeTimeoutMs / 1000} s`, {
+    status: 'DEADLINE_EXCEEDED',
+    reason: 'welcome_missing',
+  });
 }
 
-const same = (bytes: Buffer): Buffer => bytes;
+const passThrough = (bytes: Buffer): Buffer => bytes;
 
-function bufferOf(bytes: Uint8Array): Buffer {
+function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,16 +1,20 @@
-// Field 4 of AttachRequest, length-delimited.
+// The tag of field 4 of AttachRequest, length-delimited.
 const UPLINK_TAG = (4 << 3) | 2;
-// Of a length below 4 GiB.
-const LONGEST_VARINT = 5;
+// The varint size of a length below 4 GiB.
+const MAX_VARINT_BYTES = 5;
 
-/** The AttachRequest that holds an `Uplink` message, without encoding that anew: what leaves is what is stored. */
-export function uplinkFrame(message: Uint8Array): Buffer {
-  const frame = Buffer.allocUnsafe(1 + LONGEST_VARINT + message.length);
+/**
+ * Wraps an encoded `Uplink` message in an AttachRequest without encoding it again, so that exactly the stored bytes are
+ * sent.
+ */
+export function buildUplinkFrame(message: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(1 + MAX_VARINT_BYTES + message.length);
   frame[0] = UPLINK_TAG;
-  let at = 1;
+  let offset = 1;
   let rest = message.length;
-  for (; rest > 127; rest >>>= 7) frame[at++] = (rest & 127) | 128;
-  frame[at++] = rest;
-  frame.set(message, at);
-  return frame.subarray(0, at + message.length);
+  // A varint has seven bits per byte, the lowest first. The highest bit says that more bytes follow.
+  for (; rest > 127; rest >>>= 7) frame[offset++] = (rest & 127) | 128;
+  frame[offset++] = rest;
+  frame.set(message, offset);
+  return frame.subarray(0, offset + message.length);
 }

@@ -1,96 +1,131 @@
-/** How far a command came on this gateway; it only goes on, never back. */
+/** The stage of a command on this gateway. It only moves forward. */
 export type CommandStage =
-  /** Kept; its delivery has not begun. */
+  /** Stored; its delivery has not started. */
   | 'received'
-  /** Its delivery began: from here on nobody can say that nothing reached the device, unless the delivery says so. */
+  /**
+   * Its delivery has started. From here on, it is unknown whether the device received it, unless the delivery returns a
+   * result.
+   */
   | 'started'
   /** Its result is known. */
   | 'ended'
-  /** The server has the result; the id and the result are kept, without the message and the text, so that it is not done again. */
+  /**
+   * The server has the result. The id and the result are stored without the message and the text, so that the command
+   * is never executed again.
+   */
   | 'acknowledged';
 
-/** A command as it is kept. */
-export interface KeptCommand {
+/** A stored command. */
+export interface StoredCommand {
   readonly executionId: string;
   readonly stage: CommandStage;
-  /** The `Command` message as it came; empty for an acknowledged one. */
+  /** The received `Command` message; empty for an acknowledged command. */
   readonly message: Uint8Array;
-  /** Until when it may be begun, on the clock of the machine that counts from its start (sleep included), in milliseconds; 0 for an acknowledged one. */
+  /**
+   * The time until which its delivery may start, in milliseconds since the start of the machine (including sleep); 0
+   * for an acknowledged command.
+   */
   readonly expiresAtUptimeMs: number;
-  /** Of which start of the machine that is; empty for an acknowledged one. */
+  /** Identifies the start of the machine that `expiresAtUptimeMs` counts from; empty for an acknowledged command. */
   readonly machineStart: string;
-  /** When it came to its stage, Unix milliseconds by the gateway's clock; of an acknowledged one, when it ended. A whole number. */
+  /**
+   * When it reached its stage, Unix milliseconds by the clock of the gateway, a whole number; for an acknowledged
+   * command, when it ended.
+   */
   readonly time: number;
-  /** As in CommandResultCode; 0: not ended. */
+  /** A value of CommandResultCode; 0: not ended. */
   readonly result: number;
+  /** The code of the result; empty: none. */
   readonly code: string;
-  /** What the device or gateway said; empty for an acknowledged one. */
+  /** The message of the device or the gateway; empty for an acknowledged command. */
   readonly text: string;
 }
 
-/** An uplink as it is kept: the `Uplink` message as it leaves. */
-export interface KeptUplink {
+/** A stored uplink: the encoded `Uplink` message as it is sent. */
+export interface StoredUplink {
   readonly uplinkId: string;
   readonly message: Uint8Array;
 }
 
-/** A kept uplink and its place in the row. */
-export interface QueuedUplink extends KeptUplink {
-  /** Grows from uplink to uplink, with gaps; never used twice while the store is open. */
+/** A stored uplink with its position in the queue. */
+export interface QueuedUplink extends StoredUplink {
+  /** Increases from uplink to uplink, possibly with gaps; never reused while the store is open. */
   readonly position: number;
 }
 
-/** One change; changes that come together are on disk together. */
+/** A change of the store. Changes of one call of `apply` are written together. */
 export type StoreChange =
-  /** Keeps it, or what is new of it. Does nothing where it came as far already. Never with the stage `acknowledged`. */
-  | { readonly kind: 'command'; readonly command: KeptCommand }
-  /** Forgets all but its id and result. Does nothing where it is not known. */
+  /**
+   * Stores or updates a command. Has no effect if the stored command has already reached this stage. The stage is never
+   * `acknowledged`.
+   */
+  | { readonly kind: 'command'; readonly command: StoredCommand }
+  /** Removes everything except the id and the result. Has no effect for an unknown command. */
   | { readonly kind: 'command_acknowledged'; readonly executionId: string }
-  /** Keeps it at the end of the row. Does nothing where one of this id is kept. */
-  | { readonly kind: 'uplink'; readonly uplink: KeptUplink }
-  /** Forgets it. Does nothing where it is not kept. */
+  /** Adds an uplink at the end of the queue. Has no effect if an uplink with this id is stored. */
+  | { readonly kind: 'uplink'; readonly uplink: StoredUplink }
+  /** Removes an uplink. Has no effect if it is not stored. */
   | { readonly kind: 'uplink_acknowledged'; readonly uplinkId: string };
 
-/** How large the message of a change is. */
-export function bytesOf(change: StoreChange): number {
+/** Returns the size of the message of a change in bytes. */
+export function getMessageSize(change: StoreChange): number {
   if (change.kind === 'uplink') return change.uplink.message.length;
   return change.kind === 'command' ? change.command.message.length : 0;
 }
 
 /**
- * How many acknowledged commands are remembered, the newest. A command can only come again while the server has not stored its result; a server that
- * acknowledged it has. What remains are messages that were on their way then, at most 10,000 of one stream, and a server that was set back to a backup.
+ * The number of acknowledged commands that are remembered, the newest. The server sends a command again only as long as
+ * it has not stored the result, so an acknowledged command can only arrive again if it was already on its way (at most
+ * 10,000 commands of one stream) or if the server was restored from a backup.
  */
 export const REMEMBERED_COMMANDS = 100_000;
 
-/** `uplinksAfter` ends where it has this many bytes of messages, so that a long row of large ones fits into memory. */
+/** `uplinksAfter` returns at most about this many bytes of messages, so that many large uplinks fit into memory. */
 export const PAGE_BYTES = 4 * 1024 * 1024;
 
-/** Whose store it is. */
+/** The gateway that a store belongs to. */
 export interface StoreIdentity {
   readonly connectionId: string;
-  /** Undefined: the one that is kept; one is made where there is none. */
+  /** Undefined: use the stored id, or create one if there is none. */
   readonly gatewayId: string | undefined;
 }
 
-/** What a gateway must not forget: commands until their result is acknowledged, their ids for long after, uplinks until they are acknowledged. */
+/**
+ * The persistent state of a gateway: commands until their result is acknowledged, their ids for a long time after that,
+ * and uplinks until they are acknowledged.
+ */
 export interface GatewayStore {
-  /** Whether it survives a restart of the process and a power cut. */
+  /** Whether the store survives a restart of the process and a power failure. */
   readonly isDurable: boolean;
-  /** Opens it for a gateway of a connection; the identity is kept. Throws GatewayError: `store_in_use`, `store_damaged`, `store_of_another`, `store_unusable`, `store_full` where a new one finds no room. */
+  /**
+   * Opens the store for a gateway of a connection; the identity is stored. Throws GatewayError: `store_in_use`,
+   * `store_corrupt`, `store_of_another`, `store_unusable`, and `store_full` if there is no space for a new store.
+   */
   open(identity: StoreIdentity): { readonly gatewayId: string };
-  /** Every command that is not acknowledged, in the order in which they came. Throws GatewayError `store_failed`, `store_damaged`. */
-  openCommands(): KeptCommand[];
-  /** A command by its id, also an acknowledged one; undefined: it never came, or so long ago that it is forgotten. Throws as `openCommands`. */
-  findCommand(executionId: string): KeptCommand | undefined;
-  /** Uplinks that are not acknowledged, in the order in which they came, after this position (0: from the first); at most `most`, and about 4 MiB. Throws as `openCommands`. */
-  uplinksAfter(position: number, most: number): QueuedUplink[];
-  /** How many uplinks are not acknowledged. */
+  /**
+   * Lists all commands that are not acknowledged, in the order of their arrival. Throws GatewayError `store_failed`,
+   * `store_corrupt`.
+   */
+  openCommands(): StoredCommand[];
+  /**
+   * Finds a command by id, including acknowledged ones; undefined if it never arrived or is no longer remembered.
+   * Throws like `openCommands`.
+   */
+  findCommand(executionId: string): StoredCommand | undefined;
+  /**
+   * Lists uplinks that are not acknowledged, in the order of their arrival, after a position (0: from the first); at
+   * most `max`, and about 4 MiB. Throws like `openCommands`.
+   */
+  uplinksAfter(position: number, max: number): QueuedUplink[];
+  /** The number of uplinks that are not acknowledged. */
   readonly uplinkCount: number;
-  /** How many bytes the messages of these have. */
+  /** The total size of their messages in bytes. */
   readonly uplinkBytes: number;
-  /** Makes all of the changes or none. They are durable when it returns. Throws GatewayError `store_full`, `store_failed`, `store_damaged`. */
+  /**
+   * Applies all changes or none. They are durable when it returns, if the store is durable. Throws GatewayError
+   * `store_full`, `store_failed`, `store_corrupt`.
+   */
   apply(changes: readonly StoreChange[]): void;
-  /** Closes it; it can be opened again. */
+  /** Closes the store. It can be opened again. */
   close(): void;
 }

@@ -1,14 +1,24 @@
 import { GatewayError } from '../gatewayError';
-import { type CommandStage, type GatewayStore, type KeptCommand, type QueuedUplink, REMEMBERED_COMMANDS, type StoreChange, type StoreIdentity } from './gatewayStore';
-import { type KeptIdentity, newIdentity, requireSame } from './storeIdentity';
-import { UplinkRow } from './uplinkRow';
+import {
+  type CommandStage,
+  type GatewayStore,
+  type StoredCommand,
+  type QueuedUplink,
+  REMEMBERED_COMMANDS,
+  type StoreChange,
+  type StoreIdentity,
+} from './gatewayStore';
+import { type StoredIdentity, createIdentity, assertSameIdentity } from './storeIdentity';
+import { UplinkList } from './uplinkList';
 
-const NOTHING = new Uint8Array(0);
+const EMPTY_MESSAGE = new Uint8Array(0);
+// In the order in which a command passes them.
 const STAGES: readonly CommandStage[] = ['received', 'started', 'ended', 'acknowledged'];
 
 /**
- * A store that is lost with the process: the server is told so, and ends what was under way as `unconfirmed` after a restart. What a stopped gateway
- * left in it is there for the next one that is started with it in the same process.
+ * Creates a store in memory, which is lost when the process ends. The server is informed of that and finishes running
+ * commands as `unconfirmed` after a restart. The contents remain for the next gateway that is started with the same
+ * store in the same process.
  */
 export function memoryStore(): GatewayStore {
   return new MemoryStore();
@@ -16,30 +26,36 @@ export function memoryStore(): GatewayStore {
 
 class MemoryStore implements GatewayStore {
   readonly isDurable = false;
-  private identity: KeptIdentity | undefined;
+  private identity: StoredIdentity | undefined;
   private isOpen = false;
-  private readonly commands = new Map<string, KeptCommand>();
-  private readonly acknowledged = new Map<string, KeptCommand>();
-  private readonly uplinks = new UplinkRow();
+  private readonly commands = new Map<string, StoredCommand>();
+  private readonly acknowledged = new Map<string, StoredCommand>();
+  private readonly uplinks = new UplinkList();
 
+  /** Marks the store as used and compares its identity. Throws `store_in_use`, `store_of_another`. */
   open(identity: StoreIdentity): { readonly gatewayId: string } {
-    if (this.isOpen) throw new GatewayError('store_in_use', 'this memory store is used by another gateway of this process; give each gateway a store of its own');
-    if (this.identity) requireSame('this memory store', this.identity, identity);
-    else this.identity = newIdentity(identity);
+    if (this.isOpen) {
+      throw new GatewayError(
+        'store_in_use',
+        'this memory store is used by another gateway of this process; use a separate store for each gateway',
+      );
+    }
+    if (this.identity) assertSameIdentity('this memory store', this.identity, identity);
+    else this.identity = createIdentity(identity);
     this.isOpen = true;
     return { gatewayId: this.identity.gatewayId };
   }
 
-  openCommands(): KeptCommand[] {
+  openCommands(): StoredCommand[] {
     return [...this.commands.values()];
   }
 
-  findCommand(executionId: string): KeptCommand | undefined {
+  findCommand(executionId: string): StoredCommand | undefined {
     return this.commands.get(executionId) ?? this.acknowledged.get(executionId);
   }
 
-  uplinksAfter(position: number, most: number): QueuedUplink[] {
-    return this.uplinks.after(position, most);
+  uplinksAfter(position: number, max: number): QueuedUplink[] {
+    return this.uplinks.listAfter(position, max);
   }
 
   get uplinkCount(): number {
@@ -52,36 +68,52 @@ class MemoryStore implements GatewayStore {
 
   apply(changes: readonly StoreChange[]): void {
     if (!this.isOpen) throw new GatewayError('store_failed', 'the store is closed');
-    for (const change of changes) this.make(change);
+    for (const change of changes) this.applyChange(change);
   }
 
   close(): void {
     this.isOpen = false;
   }
 
-  private make(change: StoreChange): void {
+  private applyChange(change: StoreChange): void {
     switch (change.kind) {
       case 'command':
-        return this.keep(change.command);
+        this.storeCommand(change.command);
+        break;
       case 'command_acknowledged':
-        return this.acknowledge(change.executionId);
+        this.acknowledge(change.executionId);
+        break;
       case 'uplink':
-        return this.uplinks.add(change.uplink.uplinkId, change.uplink.message);
+        this.uplinks.add(change.uplink.uplinkId, change.uplink.message);
+        break;
       case 'uplink_acknowledged':
-        return this.uplinks.remove(change.uplinkId);
+        this.uplinks.remove(change.uplinkId);
+        break;
     }
   }
 
-  private keep(command: KeptCommand): void {
+  /** Stores a command, unless the stored one is at the same or a later stage. */
+  private storeCommand(command: StoredCommand): void {
     const known = this.findCommand(command.executionId);
-    if (!known || STAGES.indexOf(command.stage) > STAGES.indexOf(known.stage)) this.commands.set(command.executionId, command);
+    if (!known || STAGES.indexOf(command.stage) > STAGES.indexOf(known.stage))
+      this.commands.set(command.executionId, command);
   }
 
+  /** Keeps only the id and the result of a command, for the newest REMEMBERED_COMMANDS. */
   private acknowledge(executionId: string): void {
     const command = this.commands.get(executionId);
     if (!command) return;
     this.commands.delete(executionId);
-    this.acknowledged.set(executionId, { ...command, stage: 'acknowledged', message: NOTHING, expiresAtUptimeMs: 0, machineStart: '', text: '' });
-    if (this.acknowledged.size > REMEMBERED_COMMANDS) this.acknowledged.delete(this.acknowledged.keys().next().value as string);
+    this.acknowledged.set(executionId, {
+      ...command,
+      stage: 'acknowledged',
+      message: EMPTY_MESSAGE,
+      expiresAtUptimeMs: 0,
+      machineStart: '',
+      text: '',
+    });
+    if (this.acknowledged.size <= REMEMBERED_COMMANDS) return;
+    const [oldestId] = this.acknowledged.keys();
+    this.acknowledged.delete(oldestId as string);
   }
 }

@@ -3,164 +3,257 @@ import { dirname } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import { GatewayError } from '../gatewayError';
 import type { StoreIdentity } from './gatewayStore';
-import { codeOf, damaged, messageOf, storeFailure } from './sqliteErrors';
+import { getErrorCode, createCorruptionError, getErrorMessage, toStoreError } from './sqliteErrors';
 import type { SqliteFileOptions } from './sqliteOptions';
-import { APPLICATION_ID, bringUp, SQL, STORE_VERSION } from './sqliteSchema';
-import { type KeptIdentity, newIdentity, requireSame } from './storeIdentity';
+import { APPLICATION_ID, migrateStore, SQL, STORE_VERSION } from './sqliteSchema';
+import { type StoredIdentity, createIdentity, assertSameIdentity } from './storeIdentity';
 
-/** The log keeps no more than this on disk once what it holds is in the file. */
-const LOG_BYTES = 8 * 1024 * 1024;
-/** A file up to this size is read whole when it is opened, to see whether it is damaged; of a larger one all but the uplinks. */
-const CHECKED_BYTES = 64 * 1024 * 1024;
+/** The maximum size of the log file on disk after a checkpoint. */
+const MAX_LOG_BYTES = 8 * 1024 * 1024;
+/**
+ * A file up to this size is checked completely when it is opened; in a larger file, everything but the uplinks is
+ * checked.
+ */
+const MAX_FULL_CHECK_BYTES = 64 * 1024 * 1024;
 
-/** Opens a store's file, made where there is none, for this process alone. Throws GatewayError as `GatewayStore.open` says. */
-export function openStoreFile(options: SqliteFileOptions, asked: StoreIdentity): { readonly database: BetterSqlite3.Database; readonly identity: KeptIdentity } {
+/**
+ * Opens the file of a store for this process alone and creates it if it does not exist. Throws the errors of
+ * `GatewayStore.open`.
+ */
+export function openStoreFile(
+  options: SqliteFileOptions,
+  requested: StoreIdentity,
+): { readonly database: BetterSqlite3.Database; readonly identity: StoredIdentity } {
   const { file } = options;
   const SQLite = loadSqlite();
-  makeFile(file);
+  createFileIfMissing(file);
   const database = connect(SQLite, options);
   try {
-    return { database, identity: prepare(file, database, asked) };
+    return { database, identity: prepareStore(file, database, requested) };
   } catch (error) {
     database.close();
-    throw openingFailure(file, error);
+    throw toOpenError(file, error);
   }
 }
 
+/**
+ * Loads the optional package better-sqlite3. Throws GatewayError `store_unusable` if it is missing or needs a newer
+ * Node.
+ */
 function loadSqlite(): typeof BetterSqlite3 {
-  let needed: PackageFacts;
+  let packageInfo: PackageInfo;
   let SQLite: typeof BetterSqlite3;
   try {
-    // Here and not above: who keeps nothing on disk need not have it.
-    needed = require('better-sqlite3/package.json') as PackageFacts;
+    // Loaded on use, because the package is optional for gateways without a store on disk.
+    packageInfo = require('better-sqlite3/package.json') as PackageInfo;
     SQLite = require('better-sqlite3') as typeof BetterSqlite3;
   } catch (error) {
-    throw new GatewayError('store_unusable', 'sqliteStore needs the package better-sqlite3, which cannot be loaded: npm install better-sqlite3', { cause: error });
+    throw new GatewayError(
+      'store_unusable',
+      'sqliteStore needs the package better-sqlite3, which cannot be loaded: npm install better-sqlite3',
+      { cause: error },
+    );
   }
-  requireNode(needed);
+  assertNodeVersion(packageInfo);
   return SQLite;
 }
 
-/** Of its package.json. */
-interface PackageFacts {
+/** The fields of its package.json. */
+interface PackageInfo {
   readonly version: string;
   readonly engines?: { readonly node?: string };
 }
 
-/** On a Node that is older than it says, its machine code ends the process when it is loaded, without a word. */
-function requireNode({ version, engines }: PackageFacts): void {
-  const oldest = Number(/^>=\s*(\d+)/.exec(engines?.node ?? '')?.[1] ?? 0);
-  if (Number.parseInt(process.versions.node, 10) >= oldest) return;
-  throw new GatewayError('store_unusable', `better-sqlite3 ${version} needs Node ${oldest}, and this is Node ${process.versions.node}: take that Node, or better-sqlite3 12`);
+/** Checks the Node version first, because on an older Node the native addon crashes the process without a message. */
+function assertNodeVersion({ version, engines }: PackageInfo): void {
+  const minVersion = Number(/^>=\s*(\d+)/.exec(engines?.node ?? '')?.[1] ?? 0); // `>=20.0.0` requires 20
+  const majorVersion = Number.parseInt(process.versions.node, 10);
+  if (majorVersion >= minVersion) return;
+  throw new GatewayError(
+    'store_unusable',
+    `better-sqlite3 ${version} requires Node ${minVersion} or later (this is Node ${process.versions.node}): upgrade Node, or use better-sqlite3 12`,
+  );
 }
 
+/**
+ * Opens the file. Throws the errors of `GatewayStore.open`, and `store_unusable` if the native addon cannot be loaded.
+ */
 function connect(SQLite: typeof BetterSqlite3, { file, nativeBinding }: SqliteFileOptions): BetterSqlite3.Database {
   try {
-    return new SQLite(file, { timeout: 0, ...(nativeBinding !== undefined && { nativeBinding: nativeBinding as string }) }); // the types know a path only
+    return new SQLite(file, {
+      timeout: 0, // fail immediately if another process has locked the file
+      ...(nativeBinding !== undefined && { nativeBinding: nativeBinding as string }),
+    }); // The type definitions only allow a path.
   } catch (error) {
-    if (codeOf(error).startsWith('SQLITE_')) throw openingFailure(file, error);
-    throw new GatewayError('store_unusable', `the machine code of better-sqlite3 cannot be loaded (${messageOf(error).split('\n', 1)[0]}); npm rebuild better-sqlite3 on this machine, or name its .node file as nativeBinding`, { cause: error });
+    if (getErrorCode(error).startsWith('SQLITE_')) throw toOpenError(file, error);
+    throw new GatewayError(
+      'store_unusable',
+      `the native addon of better-sqlite3 cannot be loaded (${getErrorMessage(error).split('\n', 1)[0]}); run npm rebuild better-sqlite3 on this machine, or set nativeBinding to its .node file`,
+      { cause: error },
+    );
   }
 }
 
-/** An empty file that only this user can read, where there is none. SQLite gives its log the same mode. */
-function makeFile(file: string): void {
-  const isThere = requirePlace(file);
+/**
+ * Creates an empty file that only this user can read, if it does not exist. SQLite creates its log with the same mode.
+ */
+function createFileIfMissing(file: string): void {
+  const exists = checkFileExists(file);
   try {
-    // Only a new file is opened here: to close one that is in use would take SQLite's locks from it.
-    if (!isThere) closeSync(openSync(file, 'wx', 0o600));
+    // Only a new file is opened here: closing a file that is in use would release SQLite's locks on it.
+    if (!exists) closeSync(openSync(file, 'wx', 0o600));
     accessSync(file, constants.R_OK | constants.W_OK);
   } catch (error) {
-    throw openingFailure(file, error);
+    throw toOpenError(file, error);
   }
 }
 
-/** Whether the file is there. Throws GatewayError where it cannot be, or where only its log is. */
-function requirePlace(file: string): boolean {
-  if (!statOf(dirname(file))?.isDirectory()) throw new GatewayError('store_unusable', `the folder of the store ${file} does not exist; make it, or give another path`);
-  const stats = statOf(file);
-  if (stats && !stats.isFile()) throw new GatewayError('store_unusable', `the store ${file} is no file; give the path of one`);
-  // SQLite would take a log without its file for left over, and remove it.
-  if (!stats?.size && statOf(`${file}-wal`)?.size) throw damaged(file, `it is ${stats ? 'empty' : 'gone'}, and its log ${file}-wal is there`);
+/** Returns whether the file exists. Throws GatewayError if it cannot be created, or if only its log exists. */
+function checkFileExists(file: string): boolean {
+  if (!findStat(dirname(file))?.isDirectory()) {
+    throw new GatewayError(
+      'store_unusable',
+      `the folder of the store ${file} does not exist; create it, or use another path`,
+    );
+  }
+  const stats = findStat(file);
+  if (stats && !stats.isFile())
+    throw new GatewayError('store_unusable', `the store ${file} is not a file; use the path of a file`);
+  // SQLite would delete a log without its file as left over.
+  const isMissingOrEmpty = !stats?.size;
+  if (isMissingOrEmpty && findStat(`${file}-wal`)?.size)
+    throw createCorruptionError(file, `it is ${stats ? 'empty' : 'missing'}, but its log ${file}-wal exists`);
   return stats !== undefined;
 }
 
-function prepare(file: string, database: BetterSqlite3.Database, asked: StoreIdentity): KeptIdentity {
+/**
+ * Locks the file, checks it for corruption, migrates it, and returns its identity. The exclusive lock of the
+ * transaction stays until the file is closed, because of the locking mode.
+ */
+function prepareStore(file: string, database: BetterSqlite3.Database, requested: StoreIdentity): StoredIdentity {
   database.pragma('locking_mode = EXCLUSIVE');
   const isNew = database.pragma('page_count', { simple: true }) === 0;
-  if (isNew) database.pragma('auto_vacuum = INCREMENTAL'); // so that the disk gets back what a long outage took
+  if (isNew) database.pragma('auto_vacuum = INCREMENTAL'); // Space that a long outage used can be released.
   database.exec('begin exclusive');
-  const version = versionOf(file, database);
-  if (version > 0) check(file, database);
-  bringUp(database, version);
-  const identity = identityOf(file, database, asked);
+  const version = readVersion(file, database);
+  if (version > 0) checkIntegrity(file, database);
+  migrateStore(database, version);
+  const identity = loadIdentity(file, database, requested);
   database.exec('commit');
-  setUp(file, database);
+  configure(file, database);
   return identity;
 }
 
-/** 0: an empty file. */
-function versionOf(file: string, database: BetterSqlite3.Database): number {
+/** Returns the version of the store; 0 for an empty file. */
+function readVersion(file: string, database: BetterSqlite3.Database): number {
   const version = database.pragma('user_version', { simple: true }) as number;
   const applicationId = database.pragma('application_id', { simple: true }) as number;
   const isEmpty = database.prepare('select 1 from sqlite_schema limit 1').get() === undefined;
   if (isEmpty && applicationId === 0) return 0;
-  if (applicationId !== APPLICATION_ID) throw new GatewayError('store_of_another', `the file ${file} is a database of another program; give the store a path of its own`);
-  if (version < 1) throw damaged(file, `it says that it is of version ${version}`);
-  if (version > STORE_VERSION) throw new GatewayError('store_unusable', `the store ${file} is of version ${version}, and this plantroom-client knows ${STORE_VERSION} at most; install the newer one again`);
+  if (applicationId !== APPLICATION_ID) {
+    throw new GatewayError(
+      'store_of_another',
+      `the file ${file} is a database of another program; use another path for the store`,
+    );
+  }
+  if (version < 1) throw createCorruptionError(file, `its version is ${version}`);
+  if (version > STORE_VERSION) {
+    throw new GatewayError(
+      'store_unusable',
+      `the store ${file} has version ${version}, but this plantroom-client supports at most ${STORE_VERSION}; install the newer plantroom-client again`,
+    );
+  }
   return version;
 }
 
-/** What was written is not read again for days: a damage is better known now than when a command is looked for. */
-function check(file: string, database: BetterSqlite3.Database): void {
-  const bytes = (database.pragma('page_count', { simple: true }) as number) * (database.pragma('page_size', { simple: true }) as number);
-  const parts = bytes <= CHECKED_BYTES ? [''] : ['(identity)', '(commands)', '(acknowledged_commands)'];
-  for (const part of parts) {
-    const found = database.pragma(`integrity_check${part}`, { simple: true }) as string;
-    if (found !== 'ok') throw damaged(file, found.replaceAll('\n', ' '));
+/**
+ * Throws GatewayError `store_corrupt` if the file is corrupt. Stored data may not be read for days, so corruption must
+ * be detected at the start and not only when a command is looked up.
+ */
+function checkIntegrity(file: string, database: BetterSqlite3.Database): void {
+  const bytes =
+    (database.pragma('page_count', { simple: true }) as number) *
+    (database.pragma('page_size', { simple: true }) as number);
+  // The argument of the pragma is the table to check; without an argument it checks the whole file.
+  const pragmaArguments =
+    bytes <= MAX_FULL_CHECK_BYTES ? [''] : ['(identity)', '(commands)', '(acknowledged_commands)'];
+  for (const argument of pragmaArguments) {
+    const result = database.pragma(`integrity_check${argument}`, { simple: true }) as string;
+    if (result !== 'ok') throw createCorruptionError(file, result.replaceAll('\n', ' '));
   }
 }
 
-function identityOf(file: string, database: BetterSqlite3.Database, asked: StoreIdentity): KeptIdentity {
-  const kept = database.prepare(SQL.identity).get() as KeptIdentity | undefined;
-  if (kept) {
-    requireSame(`the store ${file}`, kept, asked);
-    return kept;
+/** Returns the stored identity after comparing it with the requested one; stores the identity of a new store. */
+function loadIdentity(file: string, database: BetterSqlite3.Database, requested: StoreIdentity): StoredIdentity {
+  const stored = database.prepare(SQL.identity).get() as StoredIdentity | undefined;
+  if (stored) {
+    assertSameIdentity(`the store ${file}`, stored, requested);
+    return stored;
   }
-  const identity = newIdentity(asked);
-  database.prepare(SQL.setIdentity).run(identity.connectionId, identity.gatewayId);
+  const identity = createIdentity(requested);
+  database.prepare(SQL.insertIdentity).run(identity.connectionId, identity.gatewayId);
   return identity;
 }
 
-function setUp(file: string, database: BetterSqlite3.Database): void {
+/** Sets durable commits with a write-ahead log. */
+function configure(file: string, database: BetterSqlite3.Database): void {
   const mode = database.pragma('journal_mode = WAL', { simple: true });
-  if (mode !== 'wal') throw new GatewayError('store_unusable', `the store ${file} cannot have a write-ahead log on this disk; give it a path on a local one`);
+  if (mode !== 'wal') {
+    throw new GatewayError(
+      'store_unusable',
+      `the store ${file} cannot use a write-ahead log on this disk; use a path on a local disk`,
+    );
+  }
   database.pragma('synchronous = FULL');
-  database.pragma('fullfsync = ON'); // what macOS calls fsync does not wait for the disk
+  database.pragma('fullfsync = ON'); // On macOS, fsync does not wait for the disk.
   database.pragma('checkpoint_fullfsync = ON');
   database.pragma('cell_size_check = ON');
-  database.pragma(`journal_size_limit = ${LOG_BYTES}`);
+  database.pragma(`journal_size_limit = ${MAX_LOG_BYTES}`);
 }
 
-function openingFailure(file: string, error: unknown): GatewayError {
-  const code = codeOf(error);
-  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return new GatewayError('store_in_use', `the store ${file} is used by another gateway; stop it, or give this one a store of its own`, { cause: error });
-  if (code === 'SQLITE_NOTADB') return notSqlite(file, error);
-  const failure = storeFailure(file, error);
-  return failure.reason === 'store_failed' ? new GatewayError('store_unusable', failure.message, { cause: error }) : failure;
-}
-
-function notSqlite(file: string, cause: unknown): GatewayError {
-  const begin = Buffer.alloc(16);
-  const opened = openSync(file, 'r'); // nobody has a lock on what is no database
-  readSync(opened, begin, 0, begin.length, 0);
-  closeSync(opened);
-  if (/^\s*[[{]/.test(begin.toString('latin1'))) {
-    return new GatewayError('store_of_another', `the file ${file} is JSON, as the simulator kept it before 0.2.0, and no store of a gateway; move it away, or give the store another path. What was under way in it ends as unconfirmed on the server`, { cause });
+/** Converts an error of opening the file to a GatewayError. */
+function toOpenError(file: string, error: unknown): GatewayError {
+  const code = getErrorCode(error);
+  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) {
+    return new GatewayError(
+      'store_in_use',
+      `the store ${file} is used by another gateway; stop it, or use a separate store for this one`,
+      { cause: error },
+    );
   }
-  return begin.toString('latin1').startsWith('SQLite format') ? damaged(file, 'its beginning is destroyed', cause) : new GatewayError('store_of_another', `the file ${file} is no store of a gateway, or its beginning is destroyed; give the store a path of its own`, { cause });
+  if (code === 'SQLITE_NOTADB') return createNotSqliteError(file, error);
+  const failure = toStoreError(file, error);
+  return failure.reason === 'store_failed'
+    ? new GatewayError('store_unusable', failure.message, { cause: error })
+    : failure;
 }
 
-function statOf(path: string): Stats | undefined {
+/**
+ * Creates the error for a file that is not a SQLite database: says whether it is a file of an old simulator, a corrupt
+ * store, or a file of another program.
+ */
+function createNotSqliteError(file: string, cause: unknown): GatewayError {
+  const header = Buffer.alloc(16);
+  const descriptor = openSync(file, 'r'); // It is not a database, so there are no locks on it.
+  readSync(descriptor, header, 0, header.length, 0);
+  closeSync(descriptor);
+  if (/^\s*[[{]/.test(header.toString('latin1'))) {
+    return new GatewayError(
+      'store_of_another',
+      `the file ${file} is a JSON file of the simulator before 0.2.0, not a store of a gateway; move it away, or use another path for the store. Commands that were running in it finish as unconfirmed on the server`,
+      { cause },
+    );
+  }
+  return header.toString('latin1').startsWith('SQLite format')
+    ? createCorruptionError(file, 'its header is corrupt', cause)
+    : new GatewayError(
+        'store_of_another',
+        `the file ${file} is not a store of a gateway, or its header is corrupt; use another path for the store`,
+        { cause },
+      );
+}
+
+/** Returns the status of a file; undefined if it does not exist. */
+function findStat(path: string): Stats | undefined {
   return statSync(path, { throwIfNoEntry: false });
 }

@@ -1,7 +1,13 @@
-/** Where a store is kept. */
+/** The options of sqliteStore. */
 export interface SqliteFileOptions {
-  /** Its path. Beside it there is a second file while it is open, with `-wal` behind its name; the two belong together. */
+  /**
+   * The path of the file. While the store is open, there is a second file with the suffix `-wal`; the two belong
+   * together.
+   */
   readonly file: string;
-  /** The machine code of better-sqlite3 (a path of a `.node` file, or the loaded addon) where it cannot be found by itself, as in a bundle. */
+  /**
+   * The native addon of better-sqlite3 (the path of a `.node` file, or the loaded addon) if it cannot be found
+   * automatically, for example in a bundle.
+   */
   readonly nativeBinding?: string | object;
 }

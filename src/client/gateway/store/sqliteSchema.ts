@@ -1,10 +1,13 @@
 import type { Database } from 'better-sqlite3';
 
-/** "PlGw": by this a file is known as a store of a gateway. */
+/** The SQLite application id "PlGw", which marks a file as a store of a gateway. */
 export const APPLICATION_ID = 0x506c4777;
 
-/** What leads from each version of the store to the next, the first from an empty file. One that was released is never changed. */
-const STEPS: readonly string[] = [
+/**
+ * The migrations from each version of the store to the next, starting with an empty file. A released migration is never
+ * changed.
+ */
+const MIGRATIONS: readonly string[] = [
   `create table identity (one integer primary key check (one = 1), connection_id text not null, gateway_id text not null) strict;
    create table commands (
      position integer primary key, execution_id text not null unique, stage integer not null check (stage between 0 and 2), message blob not null, expires_at_uptime_ms real not null,
@@ -13,13 +16,13 @@ const STEPS: readonly string[] = [
    create table uplinks (position integer primary key, uplink_id text not null unique, message blob not null) strict;`,
 ];
 
-/** The version of a store that this package writes; a file of a higher one is of a later package. */
-export const STORE_VERSION = STEPS.length;
+/** The store version of this package. A file with a higher version is from a newer package. */
+export const STORE_VERSION = MIGRATIONS.length;
 
-/** Brings the tables from a version to the one of this package, within the transaction that is open. */
-export function bringUp(database: Database, version: number): void {
+/** Migrates the tables from a version to the current one, within the open transaction. */
+export function migrateStore(database: Database, version: number): void {
   if (version === STORE_VERSION) return;
-  for (const step of STEPS.slice(version)) database.exec(step);
+  for (const migration of MIGRATIONS.slice(version)) database.exec(migration);
   database.pragma(`application_id = ${APPLICATION_ID}`);
   database.pragma(`user_version = ${STORE_VERSION}`);
 }
@@ -27,11 +30,11 @@ export function bringUp(database: Database, version: number): void {
 /** The statements of the store. */
 export const SQL = {
   identity: 'select connection_id as connectionId, gateway_id as gatewayId from identity',
-  setIdentity: 'insert into identity (one, connection_id, gateway_id) values (1, ?, ?)',
+  insertIdentity: 'insert into identity (one, connection_id, gateway_id) values (1, ?, ?)',
   openCommands: 'select * from commands order by position',
   findCommand: 'select * from commands where execution_id = ?',
   findAcknowledged: 'select * from acknowledged_commands where execution_id = ?',
-  keepCommand: `insert into commands (position, execution_id, stage, message, expires_at_uptime_ms, machine_start, time, result, code, text)
+  upsertCommand: `insert into commands (position, execution_id, stage, message, expires_at_uptime_ms, machine_start, time, result, code, text)
     select $position, $executionId, $stage, $message, $expiresAtUptimeMs, $machineStart, $time, $result, $code, $text
     where not exists (select 1 from acknowledged_commands where execution_id = $executionId)
     on conflict (execution_id) do update set stage = excluded.stage, message = excluded.message, expires_at_uptime_ms = excluded.expires_at_uptime_ms,
@@ -41,9 +44,11 @@ export const SQL = {
     select ?, execution_id, result, code, time from commands where execution_id = ?`,
   removeCommand: 'delete from commands where execution_id = ?',
   forgetAcknowledged: 'delete from acknowledged_commands where position <= ?',
-  uplinksAfter: 'select position, uplink_id as uplinkId, message from uplinks where position > ? order by position limit ?',
-  keepUplink: 'insert into uplinks (position, uplink_id, message) values (?, ?, ?) on conflict (uplink_id) do nothing',
+  uplinksAfter:
+    'select position, uplink_id as uplinkId, message from uplinks where position > ? order by position limit ?',
+  insertUplink:
+    'insert into uplinks (position, uplink_id, message) values (?, ?, ?) on conflict (uplink_id) do nothing',
   removeUplink: 'delete from uplinks where uplink_id = ? returning length(message) as bytes',
-  counts: `select (select count(*) from uplinks) as uplinks, (select coalesce(sum(length(message)), 0) from uplinks) as uplinkBytes, (select coalesce(max(position), 0) from uplinks) as lastUplink,
-    (select coalesce(max(position), 0) from commands) as lastCommand, (select coalesce(max(position), 0) from acknowledged_commands) as lastAcknowledged`,
+  loadCounters: `select (select count(*) from uplinks) as uplinkCount, (select coalesce(sum(length(message)), 0) from uplinks) as uplinkBytes, (select coalesce(max(position), 0) from uplinks) as lastUplinkPosition,
+    (select coalesce(max(position), 0) from commands) as lastCommandPosition, (select coalesce(max(position), 0) from acknowledged_commands) as lastAcknowledgedPosition`,
 } as const;

@@ -2,23 +2,32 @@ import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../gatewayError';
 import type { StoreIdentity } from './gatewayStore';
 
-/** Whose store it is, as it is kept. */
-export interface KeptIdentity {
+/** The stored identity of a store. */
+export interface StoredIdentity {
   readonly connectionId: string;
   readonly gatewayId: string;
 }
 
-/** The identity of a new store. */
-export function newIdentity({ connectionId, gatewayId }: StoreIdentity): KeptIdentity {
+/** Creates the identity of a new store. */
+export function createIdentity({ connectionId, gatewayId }: StoreIdentity): StoredIdentity {
   return { connectionId, gatewayId: gatewayId ?? randomUUID() };
 }
 
-/** Throws GatewayError `store_of_another` where a store is not for this gateway of this connection. `name`: how to call the store in the message. */
-export function requireSame(name: string, kept: KeptIdentity, asked: StoreIdentity): void {
-  if (kept.connectionId !== asked.connectionId) {
-    throw new GatewayError('store_of_another', `${name} belongs to the connection ${kept.connectionId}, and the gateway was started for ${asked.connectionId}; give each connection a store of its own`);
+/**
+ * Throws GatewayError `store_of_another` if a store belongs to another gateway or connection. `name`: the name of the
+ * store in the message.
+ */
+export function assertSameIdentity(name: string, stored: StoredIdentity, requested: StoreIdentity): void {
+  if (stored.connectionId !== requested.connectionId) {
+    throw new GatewayError(
+      'store_of_another',
+      `${name} belongs to the connection ${stored.connectionId}, but the gateway was started for ${requested.connectionId}; use a separate store for each connection`,
+    );
   }
-  if (asked.gatewayId !== undefined && kept.gatewayId !== asked.gatewayId) {
-    throw new GatewayError('store_of_another', `${name} belongs to the gateway ${kept.gatewayId}, and the gateway was started as ${asked.gatewayId}; leave gatewayId out to go on as ${kept.gatewayId}, or give a new gateway a store of its own`);
+  if (requested.gatewayId !== undefined && stored.gatewayId !== requested.gatewayId) {
+    throw new GatewayError(
+      'store_of_another',
+      `${name} belongs to the gateway ${stored.gatewayId}, but the gateway was started as ${requested.gatewayId}; omit gatewayId to continue as ${stored.gatewayId}, or use a separate store for a new gateway`,
+    );
   }
 }

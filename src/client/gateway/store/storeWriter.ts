@@ -1,113 +1,131 @@
 import { GatewayError } from '../gatewayError';
-import { Gathering } from './gathering';
-import { bytesOf, type GatewayStore, type StoreChange } from './gatewayStore';
+import { WriteCoalescer } from './writeCoalescer';
+import { getMessageSize, type GatewayStore, type StoreChange } from './gatewayStore';
 
-/** What the writer stands on. */
+/** Dependencies of StoreWriter. */
 export interface StoreWriterOptions {
   readonly store: GatewayStore;
-  /** The store began to refuse what is to be kept. Told once, until it recovers; and once more where it turns out to be damaged. */
+  /** Called once when the store starts to reject writes, and once more if it turns out to be corrupt. */
   readonly onFailing: (error: GatewayError) => void;
-  /** It takes it in again. */
+  /** Called when the store accepts writes again. */
   readonly onRecovered: () => void;
-  /** How soon what can wait is written where nothing comes that it could ride with, and how soon it is tried again; 50 and 1,000 ms unless said. */
+  /** The maximum delay of `writeLater` changes, in milliseconds; default 50. */
   readonly waitMs?: number;
+  /** The retry interval after a failure, in milliseconds; default 1,000. */
   readonly retryMs?: number;
 }
 
-interface Waiting {
+/** A change of `write` that waits for its transaction, with the functions that settle the promise of its caller. */
+interface PendingChange {
   readonly change: StoreChange;
   readonly bytes: number;
   readonly resolve: () => void;
   readonly reject: (error: GatewayError) => void;
 }
 
-interface LaterChange {
+/** A change of `writeLater`. */
+interface DeferredChange {
   readonly change: StoreChange;
   readonly onWritten: () => void;
 }
 
-type Later = readonly [key: string, later: LaterChange];
+type DeferredEntry = readonly [key: string, deferred: DeferredChange];
 
-/** What goes into one transaction: so much that the wait for the disk is shared by many, so little that nothing else waits long. */
-const MOST_CHANGES = 1000;
-const MOST_BYTES = 4 * 1024 * 1024;
-const WAIT_MS = 50;
-const RETRY_MS = 1000;
-/** A store that refused uplinks, and none since for so many retries, is taken for recovered by anything that it takes. */
+/** Limits of one transaction: large enough to share one disk write, small enough that others do not wait long. */
+const MAX_BATCH_SIZE = 1000;
+const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+const DEFAULT_WAIT_MS = 50;
+const DEFAULT_RETRY_MS = 1000;
+/**
+ * A store that rejected uplinks is considered recovered after any successful write once this many retry intervals have
+ * passed without a rejection.
+ */
 const QUIET_RETRIES = 10;
 
 /**
- * Writes changes into the store, those that come together in one transaction, for the wait for the disk is the same for one and for a thousand.
- * What fails is told to who waits for it and is not tried again, but for what was given to `writeLater`.
+ * Writes changes to the store. Changes that arrive together share one transaction, because a disk write takes the same
+ * time for one as for a thousand. A failure is reported to the caller and not retried, except for `writeLater`.
  */
 export class StoreWriter {
-  private waiting: Waiting[] = [];
-  /** By what they are about; tried until they are in. */
-  private readonly later = new Map<string, LaterChange>();
-  private turn: NodeJS.Immediate | undefined;
+  private pending: PendingChange[] = [];
+  /** Changes of `writeLater` by key; retried until they are written. */
+  private readonly deferred = new Map<string, DeferredChange>();
+  /** The next attempt to write, in the next turn of the event loop. */
+  private immediate: NodeJS.Immediate | undefined;
+  /** The next write of deferred changes. */
   private timer: NodeJS.Timeout | undefined;
-  private readonly gathering = new Gathering();
+  private readonly coalescer = new WriteCoalescer();
   private isFailing = false;
-  private isDamaged = false;
-  private refusesUplinks = false;
+  private isCorrupt = false;
+  /** Whether the last failed batch contained uplinks. */
+  private rejectsUplinks = false;
   private failedAt = 0;
   private isClosed = false;
-  private uplinksWaiting = 0;
-  private uplinkBytesWaiting = 0;
+  private pendingUplinkCount = 0;
+  private pendingUplinkBytes = 0;
 
   constructor(private readonly options: StoreWriterOptions) {}
 
-  /** How many uplinks are kept or about to be. */
+  /** The number of uplinks that are stored or pending. */
   get uplinkCount(): number {
-    return this.options.store.uplinkCount + this.uplinksWaiting;
+    return this.options.store.uplinkCount + this.pendingUplinkCount;
   }
 
-  /** How many bytes the messages of these have. */
+  /** The total size of the messages of these uplinks, in bytes. */
   get uplinkBytes(): number {
-    return this.options.store.uplinkBytes + this.uplinkBytesWaiting;
+    return this.options.store.uplinkBytes + this.pendingUplinkBytes;
   }
 
-  /** Resolves when the change is durable. Rejects with GatewayError `store_full`, `store_failed`, `store_damaged`, and `stopped` after `close`. */
+  /**
+   * Writes a change. Resolves when it is durable. Rejects with GatewayError `store_full`, `store_failed`,
+   * `store_corrupt`, and `stopped` after `close`.
+   */
   async write(change: StoreChange): Promise<void> {
     if (this.isClosed) throw new GatewayError('stopped', 'the gateway has stopped');
-    this.countWaiting(change, 1);
+    this.countPending(change, 1);
     await new Promise<void>((resolve, reject) => {
-      this.waiting.push({ change, bytes: bytesOf(change), resolve, reject });
-      this.turn ??= setImmediate(this.onTurn);
+      this.pending.push({ change, bytes: getMessageSize(change), resolve, reject });
+      this.immediate ??= setImmediate(this.onImmediate);
     });
   }
 
   /**
-   * Writes what need not be durable at once (acknowledgements, and a result that could not be written): with the next change, or in a moment, and again
-   * until it is in. What is given twice waits once, so that no more wait than are kept. `onWritten` is called when it is in; where it was given twice, the last one's.
+   * Writes a change that need not be durable immediately (acknowledgements, and a result that could not be written):
+   * with the next change or after a short delay, retried until it is written. A later change with the same key replaces
+   * an earlier one, so the number of deferred changes is bounded. `onWritten` is called when the change is written; for
+   * a replaced change, only the last `onWritten` is called.
    */
   writeLater(change: StoreChange, onWritten: () => void = () => {}): void {
-    if (this.isClosed) return; // the store would be told the same again after the next start
-    const key = keyOf(change);
-    this.later.delete(key);
-    this.later.set(key, { change, onWritten });
-    if (this.later.size >= MOST_CHANGES && !this.isFailing) this.turn ??= setImmediate(this.onTurn);
-    else this.wakeIn(this.isFailing ? this.retryMs : (this.options.waitMs ?? WAIT_MS));
+    if (this.isClosed) return; // The same change is made again after the next start.
+    const key = getKey(change);
+    this.deferred.delete(key);
+    this.deferred.set(key, { change, onWritten });
+    if (this.deferred.size >= MAX_BATCH_SIZE && !this.isFailing) this.immediate ??= setImmediate(this.onImmediate);
+    else this.scheduleWrite(this.isFailing ? this.retryMs : (this.options.waitMs ?? DEFAULT_WAIT_MS));
   }
 
-  /** Writes all that waits, at once: before the store is read for what is not acknowledged. What fails is told as ever. */
+  /**
+   * Writes all pending and deferred changes immediately, so that the store can be read consistently. Failures are
+   * reported as usual.
+   */
   flush(): void {
-    while (this.waiting.length > 0) this.writeBatch();
-    if (this.later.size > 0) this.writeBatch();
+    while (this.pending.length > 0) this.writeBatch();
+    if (this.deferred.size > 0) this.writeBatch();
   }
 
-  /** Writes all that waits, and takes nothing any more. The store stays open. */
+  /** Writes all pending and deferred changes and accepts no more. The store stays open. */
   close(): void {
     this.flush();
     this.isClosed = true;
-    clearImmediate(this.turn);
+    clearImmediate(this.immediate);
     clearTimeout(this.timer);
   }
 
-  private readonly onTurn = (): void => {
-    this.turn = undefined;
-    if (!this.gathering.goesOn(this.waiting.length)) this.writeBatch();
-    if (this.waiting.length > 0) this.turn ??= setImmediate(this.onTurn);
+  /** Writes a batch of changes, unless more are arriving that can share its transaction. Repeats while any are pending. */
+  private readonly onImmediate = (): void => {
+    this.immediate = undefined;
+    if (!this.coalescer.shouldWait(this.pending.length)) this.writeBatch();
+    if (this.pending.length > 0) this.immediate ??= setImmediate(this.onImmediate);
   };
 
   private readonly onTimer = (): void => {
@@ -115,119 +133,158 @@ export class StoreWriter {
     this.writeBatch();
   };
 
+  /**
+   * Writes one batch of pending changes together with deferred ones, and settles them. Schedules the next attempt if
+   * deferred changes are left.
+   */
   private writeBatch(): void {
     const batch = this.takeBatch();
-    const later = this.firstLater();
-    if (batch.length === 0 && later.length === 0) return;
-    const began = performance.now();
-    const error = this.tryToApply([...later.map(([, { change }]) => change), ...batch.map(({ change }) => change)]);
-    this.gathering.took(performance.now() - began);
-    if (error === undefined) this.succeeded(batch, later);
-    else this.failed(batch, later, error);
-    if (this.later.size === 0) return;
-    if (error === undefined) this.turn ??= setImmediate(this.onTurn);
-    else this.wakeIn(this.retryMs);
+    const deferred = this.listFirstDeferred();
+    if (batch.length === 0 && deferred.length === 0) return;
+    const startedAt = performance.now();
+    const error = this.tryApply([...deferred.map(([, { change }]) => change), ...batch.map(({ change }) => change)]);
+    this.coalescer.recordWriteTime(performance.now() - startedAt);
+    if (error === undefined) this.handleSuccess(batch, deferred);
+    else this.handleFailure(batch, deferred, error);
+    if (this.deferred.size === 0) return;
+    if (error === undefined) this.immediate ??= setImmediate(this.onImmediate);
+    else this.scheduleWrite(this.retryMs);
   }
 
-  private takeBatch(): Waiting[] {
+  /** Removes the first pending changes from the queue, as many as fit into one transaction. */
+  private takeBatch(): PendingChange[] {
     let bytes = 0;
     let count = 0;
-    for (const { bytes: more } of this.waiting) {
-      if (count === MOST_CHANGES || (count > 0 && bytes + more > MOST_BYTES)) break;
+    for (const { bytes: size } of this.pending) {
+      if (count === MAX_BATCH_SIZE || (count > 0 && bytes + size > MAX_BATCH_BYTES)) break;
       count += 1;
-      bytes += more;
+      bytes += size;
     }
-    const batch = this.waiting.slice(0, count);
-    this.waiting = count === this.waiting.length ? [] : this.waiting.slice(count);
+    const batch = this.pending.slice(0, count);
+    this.pending = count === this.pending.length ? [] : this.pending.slice(count);
     return batch;
   }
 
-  /** More may wait than are worth copying for each batch. */
-  private firstLater(): Later[] {
-    const first: Later[] = [];
-    for (const entry of this.later) {
-      if (first.length === MOST_CHANGES) break;
+  /**
+   * Lists the first deferred changes, at most one batch, because copying all of them for each batch would be slow. They
+   * stay deferred until they are written.
+   */
+  private listFirstDeferred(): DeferredEntry[] {
+    const first: DeferredEntry[] = [];
+    for (const entry of this.deferred) {
+      if (first.length === MAX_BATCH_SIZE) break;
       first.push(entry);
     }
     return first;
   }
 
-  private tryToApply(changes: readonly StoreChange[]): GatewayError | undefined {
+  /** Applies changes in one transaction; returns the error, or undefined if they were written. */
+  private tryApply(changes: readonly StoreChange[]): GatewayError | undefined {
     try {
       this.options.store.apply(changes);
       return undefined;
     } catch (error) {
-      return error instanceof GatewayError ? error : new GatewayError('store_failed', `the store could not be written: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      return error instanceof GatewayError
+        ? error
+        : new GatewayError(
+            'store_failed',
+            `the store cannot be written: ${error instanceof Error ? error.message : String(error)}`,
+            { cause: error },
+          );
     }
   }
 
-  private succeeded(batch: readonly Waiting[], later: readonly Later[]): void {
-    this.forgetLater(later);
-    this.settle(batch);
+  /** Resolves the written changes, and reports that the store has recovered. */
+  private handleSuccess(batch: readonly PendingChange[], deferred: readonly DeferredEntry[]): void {
+    this.removeWritten(deferred);
+    this.settleChanges(batch);
     if (!this.isFailing) return;
-    // What makes room may get in where uplinks do not: that alone is no recovery, or it would be told again and again.
-    const isProof = !this.refusesUplinks || batch.some(({ change }) => change.kind === 'uplink') || performance.now() - this.failedAt > QUIET_RETRIES * this.retryMs;
-    if (!isProof) return;
+    // Changes that free space may succeed while uplinks fail. That alone is not a recovery; otherwise failure and
+    // recovery would be reported again and again.
+    const hasRecovered =
+      !this.rejectsUplinks ||
+      batch.some(({ change }) => change.kind === 'uplink') ||
+      performance.now() - this.failedAt > QUIET_RETRIES * this.retryMs;
+    if (!hasRecovered) return;
     this.isFailing = false;
-    this.isDamaged = false;
+    this.isCorrupt = false;
     this.options.onRecovered();
   }
 
-  /** Where there is no room for uplinks there may be for commands, which are small, and for what is forgotten: it makes room. */
-  private failed(batch: readonly Waiting[], later: readonly Later[], error: GatewayError): void {
-    const small = batch.filter(({ change }) => change.kind !== 'uplink');
-    const large = batch.filter(({ change }) => change.kind === 'uplink');
-    const hasRest = large.length > 0 && small.length + later.length > 0;
-    const ofRest = hasRest ? this.tryToApply([...later.map(([, { change }]) => change), ...small.map(({ change }) => change)]) : error;
-    const isIn = ofRest === undefined;
-    if (isIn) this.forgetLater(later);
+  /**
+   * Handles a failed batch. Uplinks may not fit on the disk while commands (which are small) and removals (which free
+   * space) still do, so these are retried without the uplinks. Changes that are not written are rejected; deferred ones
+   * stay for the next attempt.
+   */
+  private handleFailure(
+    batch: readonly PendingChange[],
+    deferred: readonly DeferredEntry[],
+    error: GatewayError,
+  ): void {
+    const otherChanges = batch.filter(({ change }) => change.kind !== 'uplink');
+    const uplinks = batch.filter(({ change }) => change.kind === 'uplink');
+    const hasOtherChanges = uplinks.length > 0 && otherChanges.length + deferred.length > 0;
+    const otherChangesError = hasOtherChanges
+      ? this.tryApply([...deferred.map(([, { change }]) => change), ...otherChanges.map(({ change }) => change)])
+      : error;
+    const areOtherChangesWritten = otherChangesError === undefined;
+    if (areOtherChangesWritten) this.removeWritten(deferred);
     this.failedAt = performance.now();
-    this.refusesUplinks = large.length > 0;
-    this.settle(isIn ? small : [], isIn ? large : batch, error);
-    this.tellFailing(ofRest?.reason === 'store_damaged' ? ofRest : error);
+    this.rejectsUplinks = uplinks.length > 0;
+    this.settleChanges(areOtherChangesWritten ? otherChanges : [], areOtherChangesWritten ? uplinks : batch, error);
+    this.reportFailing(otherChangesError?.reason === 'store_corrupt' ? otherChangesError : error);
   }
 
-  /** What is damaged does not come back by itself as a full disk does: that is told whatever was told before. */
-  private tellFailing(error: GatewayError): void {
-    const isDamaged = error.reason === 'store_damaged';
-    const isNews = !this.isFailing || (isDamaged && !this.isDamaged);
-    if (!isNews) return;
+  /** Reports a failure once. Corruption is always reported, because unlike a full disk it does not resolve itself. */
+  private reportFailing(error: GatewayError): void {
+    const isCorrupt = error.reason === 'store_corrupt';
+    const isNew = !this.isFailing || (isCorrupt && !this.isCorrupt);
+    if (!isNew) return;
     this.isFailing = true;
-    this.isDamaged = isDamaged;
+    this.isCorrupt = isCorrupt;
     this.options.onFailing(error);
   }
 
-  private forgetLater(written: readonly Later[]): void {
+  /** Removes written changes from the deferred ones, unless a later change has replaced them, and calls `onWritten`. */
+  private removeWritten(written: readonly DeferredEntry[]): void {
     for (const [key, entry] of written) {
-      if (this.later.get(key) === entry) this.later.delete(key);
+      if (this.deferred.get(key) === entry) this.deferred.delete(key);
       entry.onWritten();
     }
   }
 
-  private settle(written: readonly Waiting[], refused: readonly Waiting[] = [], error?: GatewayError): void {
-    for (const { change } of [...written, ...refused]) this.countWaiting(change, -1);
+  /** Resolves the callers of `written` changes and rejects the callers of `rejected` changes with `error`. */
+  private settleChanges(
+    written: readonly PendingChange[],
+    rejected: readonly PendingChange[] = [],
+    error?: GatewayError,
+  ): void {
+    for (const { change } of [...written, ...rejected]) this.countPending(change, -1);
     for (const { resolve } of written) resolve();
-    for (const { reject } of refused) reject(error as GatewayError);
+    for (const { reject } of rejected) reject(error as GatewayError);
   }
 
-  private countWaiting(change: StoreChange, sign: 1 | -1): void {
+  /** Counts the pending uplinks and their bytes: adds the change if it is an uplink (1), or subtracts it (-1). */
+  private countPending(change: StoreChange, sign: 1 | -1): void {
     if (change.kind !== 'uplink') return;
-    this.uplinksWaiting += sign;
-    this.uplinkBytesWaiting += sign * bytesOf(change);
+    this.pendingUplinkCount += sign;
+    this.pendingUplinkBytes += sign * getMessageSize(change);
   }
 
   private get retryMs(): number {
-    return this.options.retryMs ?? RETRY_MS;
+    return this.options.retryMs ?? DEFAULT_RETRY_MS;
   }
 
-  private wakeIn(ms: number): void {
+  private scheduleWrite(ms: number): void {
     this.timer ??= setTimeout(this.onTimer, ms).unref();
   }
 }
 
-/** Two changes of one kind about the same thing: the later one says all. */
-function keyOf(change: StoreChange): string {
+/** Returns the key of a change. A later change with the same key replaces an earlier one. */
+function getKey(change: StoreChange): string {
   if (change.kind === 'command') return `command ${change.command.executionId}`;
   if (change.kind === 'uplink') return `uplink ${change.uplink.uplinkId}`;
-  return change.kind === 'command_acknowledged' ? `${change.kind} ${change.executionId}` : `${change.kind} ${change.uplinkId}`;
+  return change.kind === 'command_acknowledged'
+    ? `${change.kind} ${change.executionId}`
+    : `${change.kind} ${change.uplinkId}`;
 }

@@ -1,182 +1,227 @@
 import { Uplink, type UplinkAck, UplinkOutcome } from '../../gen/gateway/v1/gateway_service';
 import type { GatewayEvent } from '../events';
-import { Fifo } from '../fifo';
+import { FifoQueue } from '../fifoQueue';
 import type { Attachment } from '../link/attachment';
 import type { GatewayStore, QueuedUplink } from '../store/gatewayStore';
 import type { StoreWriter } from '../store/storeWriter';
-import { clientDeviceIdOf } from './uplinkMessage';
+import { getClientDeviceId } from './uplinkMessage';
 
-/** What sending uplinks needs. */
+/** Dependencies of UplinkSender. */
 export interface UplinkSenderOptions {
   readonly store: GatewayStore;
   readonly writer: StoreWriter;
-  /** Undefined: nobody listens. */
+  /** Undefined: there is no listener. */
   readonly report: ((event: GatewayEvent) => void) | undefined;
-  /** What nobody reckoned with. */
+  /** Called for unexpected errors. */
   readonly fail: (error: unknown) => void;
 }
 
-interface InFlight {
+/** An uplink that was sent and not acknowledged yet. */
+interface UnacknowledgedUplink {
   readonly uplink: QueuedUplink;
-  /** The tick at which it was last sent. */
-  sentAt: number;
+  /** The tick of the last sending. */
+  sentAtTick: number;
 }
 
-type Shown = Extract<GatewayEvent, { event: 'uplink_acknowledged' }>['outcome'];
+type OutcomeName = Extract<GatewayEvent, { event: 'uplink_acknowledged' }>['outcome'];
 
-// What may be unacknowledged at a time.
-const MOST_IN_FLIGHT = 1000;
-const MOST_BYTES_IN_FLIGHT = 4 * 1024 * 1024;
-const PAGE = 256;
+// Limits of the uplinks in flight: those that were sent and are not acknowledged.
+const MAX_IN_FLIGHT = 1000;
+const MAX_BYTES_IN_FLIGHT = 4 * 1024 * 1024;
+const PAGE_SIZE = 256;
 const TICK_MS = 10_000;
-// What was not acknowledged for so many ticks is sent again.
-const PATIENCE_TICKS = 3;
+// An uplink without an acknowledgement is sent again after this number of ticks.
+const RESEND_AFTER_TICKS = 3;
 
-const OUTCOMES: Readonly<Partial<Record<UplinkOutcome, Shown>>> = {
+const OUTCOMES: Readonly<Partial<Record<UplinkOutcome, OutcomeName>>> = {
   [UplinkOutcome.UPLINK_OUTCOME_STORED]: 'stored',
   [UplinkOutcome.UPLINK_OUTCOME_DUPLICATE]: 'duplicate',
   [UplinkOutcome.UPLINK_OUTCOME_REJECTED]: 'rejected',
 };
 
-/** Sends what the store holds, in the order in which it came, at most a window of it unacknowledged; after a cut and after half a minute again. */
+/**
+ * Sends the stored uplinks in the order of their arrival, with a limited number of unacknowledged ones. Sends them
+ * again after a reconnect, and after 30 s without an acknowledgement.
+ */
 export class UplinkSender {
-  /** In the order in which they were first sent. */
-  private readonly inFlight = new Map<string, InFlight>();
+  /** In the order of their first sending. */
+  private readonly inFlight = new Map<string, UnacknowledgedUplink>();
   private bytesInFlight = 0;
-  /** Of those in flight the ones to send again. */
-  private readonly again = new Fifo<InFlight>();
-  /** Read from the store and not sent yet. */
-  private readonly fresh = new Fifo<QueuedUplink>();
-  /** Up to where the store was read. */
-  private position = 0;
-  private hasMore = true;
-  /** How many of an earlier start are still to be read from the store. */
-  private old: number;
+  /** The uplinks in flight that must be sent again. */
+  private readonly toResend = new FifoQueue<UnacknowledgedUplink>();
+  /** Uplinks that were read from the store and not sent yet. */
+  private readonly unsent = new FifoQueue<QueuedUplink>();
+  /** The position up to which the store was read. */
+  private lastReadPosition = 0;
+  private hasMoreInStore = true;
+  /** How many of the next uplinks in the store are of an earlier start, and must be checked when they are read. */
+  private uncheckedUplinkCount: number;
   private attachment: Attachment | undefined;
-  private turn: NodeJS.Immediate | undefined;
+  private immediate: NodeJS.Immediate | undefined;
   private tick = 0;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: UplinkSenderOptions) {
-    this.old = options.store.uplinkCount;
+    this.uncheckedUplinkCount = options.store.uplinkCount;
   }
 
-  /** The server welcomed the gateway: what is in flight is sent again, then the rest. */
+  /**
+   * Called after the welcome of the server: sends the uplinks in flight again, then the uplinks that were not sent yet.
+   */
   attach(attachment: Attachment): void {
     this.attachment = attachment;
-    this.again.replace([...this.inFlight.values()]);
+    this.toResend.replace([...this.inFlight.values()]);
     this.timer = setInterval(() => this.sendOverdue(), TICK_MS);
     this.send();
   }
 
-  /** The stream ended. */
+  /** Called when the stream has ended. */
   detach(): void {
     this.attachment = undefined;
     clearInterval(this.timer);
-    clearImmediate(this.turn);
-    this.turn = undefined;
+    clearImmediate(this.immediate);
+    this.immediate = undefined;
   }
 
-  /** There are new ones in the store. Those of one turn are sent together. */
-  added(): void {
-    this.hasMore = true;
+  /** Called after uplinks were stored. Uplinks of one event loop turn are sent together. */
+  onAdded(): void {
+    this.hasMoreInStore = true;
     this.sendSoon();
   }
 
-  /** There is room on the stream. */
-  roomMade(): void {
+  /** Called when the stream accepts messages again. */
+  onWritable(): void {
     this.send();
   }
 
-  /** The server has one, or will never take it. One that it does not say anything known of is kept, and so is one that was not sent; of one that was sent twice the first answer counts. */
+  /**
+   * Handles the acknowledgement of an uplink: the server has stored it or will never accept it. An unknown outcome, or
+   * an uplink that was not sent, is ignored, and the uplink stays in the store. For an uplink that was sent twice, the
+   * first acknowledgement counts.
+   */
   acknowledge({ uplinkId, outcome, reason }: UplinkAck): void {
-    const shown = OUTCOMES[outcome];
+    const outcomeName = OUTCOMES[outcome];
     const entry = this.inFlight.get(uplinkId);
-    if (shown === undefined || !entry) return;
+    if (outcomeName === undefined || !entry) return;
     this.inFlight.delete(uplinkId);
     this.bytesInFlight -= entry.uplink.message.length;
-    this.options.report?.({ event: 'uplink_acknowledged', uplinkId, outcome: shown, reason });
+    this.options.report?.({ event: 'uplink_acknowledged', uplinkId, outcome: outcomeName, reason });
     this.options.writer.writeLater({ kind: 'uplink_acknowledged', uplinkId });
     this.sendSoon();
   }
 
-  /** Whether everything that was kept is acknowledged. */
+  /** Whether all stored uplinks are acknowledged. */
   get isEmpty(): boolean {
-    return this.inFlight.size === 0 && this.fresh.size === 0 && !this.hasMore;
+    return this.inFlight.size === 0 && this.unsent.size === 0 && !this.hasMoreInStore;
   }
 
   private sendSoon(): void {
-    if (this.attachment) this.turn ??= setImmediate(this.onTurn);
+    if (this.attachment) this.immediate ??= setImmediate(this.onImmediate);
   }
 
-  private readonly onTurn = (): void => {
-    this.turn = undefined;
+  private readonly onImmediate = (): void => {
+    this.immediate = undefined;
     this.send();
   };
 
+  /** Sends uplinks until the stream accepts no more or none is left. */
   private send(): void {
     try {
-      while (this.attachment?.hasRoom && this.sendNext());
+      let mayHaveMore = true;
+      while (mayHaveMore && this.attachment?.isWritable) mayHaveMore = this.sendNext();
     } catch (error) {
-      this.options.fail(error); // the store could not be read
+      this.options.fail(error); // The store could not be read.
     }
   }
 
-  /** Answers whether there was one to send, and room for it in the window. */
+  /** Sends the next uplink. Returns false if there is none or the limit of unacknowledged uplinks is reached. */
   private sendNext(): boolean {
-    const repeated = this.again.take();
-    if (repeated) {
-      if (this.inFlight.get(repeated.uplink.uplinkId) === repeated) this.write(repeated);
+    const entryToResend = this.toResend.take();
+    if (entryToResend) {
+      // It may have been acknowledged since it was queued.
+      const isInFlight = this.inFlight.get(entryToResend.uplink.uplinkId) === entryToResend;
+      if (isInFlight) this.write(entryToResend);
       return true;
     }
-    while (this.fresh.size === 0 && this.hasMore) this.read();
-    const uplink = this.fresh.peek();
-    if (!uplink || !this.hasWindowFor(uplink)) return false;
-    this.fresh.take();
-    const entry = { uplink, sentAt: this.tick };
+    while (this.unsent.size === 0 && this.hasMoreInStore) this.readPage();
+    const uplink = this.unsent.peek();
+    if (!uplink || !this.fitsInFlight(uplink)) return false;
+    this.unsent.take();
+    const entry = { uplink, sentAtTick: this.tick };
     this.inFlight.set(uplink.uplinkId, entry);
     this.bytesInFlight += uplink.message.length;
     this.write(entry);
     return true;
   }
 
-  private hasWindowFor({ message }: QueuedUplink): boolean {
-    return this.inFlight.size === 0 || (this.inFlight.size < MOST_IN_FLIGHT && this.bytesInFlight + message.length <= MOST_BYTES_IN_FLIGHT);
+  /** Whether one more uplink may be unacknowledged. A single large one always may. */
+  private fitsInFlight({ message }: QueuedUplink): boolean {
+    return (
+      this.inFlight.size === 0 ||
+      (this.inFlight.size < MAX_IN_FLIGHT && this.bytesInFlight + message.length <= MAX_BYTES_IN_FLIGHT)
+    );
   }
 
-  private read(): void {
-    const page = this.options.store.uplinksAfter(this.position, PAGE);
-    this.hasMore = page.length > 0;
-    this.position = page.at(-1)?.position ?? this.position;
-    this.fresh.replace(page.filter((uplink) => this.isSound(uplink)));
+  /** Reads the next page of uplinks from the store. */
+  private readPage(): void {
+    const page = this.options.store.uplinksAfter(this.lastReadPosition, PAGE_SIZE);
+    this.hasMoreInStore = page.length > 0;
+    this.lastReadPosition = page.at(-1)?.position ?? this.lastReadPosition;
+    this.unsent.replace(this.removeCorruptUplinks(page));
   }
 
-  /** What an earlier start left is looked at, once: bytes that rotted on the disk would end every stream. They are forgotten. */
-  private isSound({ uplinkId, message }: QueuedUplink): boolean {
-    if (this.old === 0) return true;
-    this.old -= 1;
-    try {
-      Uplink.decode(message);
-      return true;
-    } catch {
-      this.options.report?.({ event: 'uplink_refused', clientDeviceId: '', message: `what the store kept of uplink ${uplinkId} cannot be read any more` });
-      this.options.writer.writeLater({ kind: 'uplink_acknowledged', uplinkId });
+  /**
+   * Returns the uplinks that can be sent. Those of an earlier start are checked, because the server would end every
+   * stream on which corrupt bytes are sent. Corrupt uplinks are reported and removed from the store.
+   */
+  private removeCorruptUplinks(page: readonly QueuedUplink[]): QueuedUplink[] {
+    return page.filter((uplink) => {
+      if (this.uncheckedUplinkCount === 0) return true;
+      this.uncheckedUplinkCount -= 1;
+      if (isDecodable(uplink)) return true;
+      this.deleteCorruptUplink(uplink);
       return false;
-    }
+    });
   }
 
-  private write(entry: InFlight): void {
+  /** Reports a corrupt uplink and removes it from the store, in the same way as an acknowledged one. */
+  private deleteCorruptUplink({ uplinkId }: QueuedUplink): void {
+    this.options.report?.({
+      event: 'uplink_rejected',
+      clientDeviceId: '',
+      message: `the stored uplink ${uplinkId} is unreadable`,
+    });
+    this.options.writer.writeLater({ kind: 'uplink_acknowledged', uplinkId });
+  }
+
+  /** Sends an uplink on the current stream and notes when. */
+  private write(entry: UnacknowledgedUplink): void {
     const { uplinkId, message } = entry.uplink;
-    entry.sentAt = this.tick;
-    this.options.report?.({ event: 'uplink_sent', uplinkId, clientDeviceId: clientDeviceIdOf(message) });
+    entry.sentAtTick = this.tick;
+    this.options.report?.({ event: 'uplink_sent', uplinkId, clientDeviceId: getClientDeviceId(message) });
     this.attachment?.sendUplink(message);
   }
 
-  /** Once all that was to be sent again has left, so that a server that does not read is not sent more and more. */
+  /**
+   * Counts a tick (10 s), and sends uplinks again that have not been acknowledged for 30 s, but only after all earlier
+   * repetitions were sent, so that a server that does not read is not flooded.
+   */
   private sendOverdue(): void {
     this.tick += 1;
-    if (this.again.size > 0) return;
-    this.again.replace([...this.inFlight.values()].filter(({ sentAt }) => this.tick - sentAt >= PATIENCE_TICKS));
+    if (this.toResend.size > 0) return;
+    this.toResend.replace(
+      [...this.inFlight.values()].filter(({ sentAtTick }) => this.tick - sentAtTick >= RESEND_AFTER_TICKS),
+    );
     this.send();
+  }
+}
+
+/** Whether the stored bytes of an uplink are a message. */
+function isDecodable({ message }: QueuedUplink): boolean {
+  try {
+    Uplink.decode(message);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -1,37 +1,44 @@
-/** How long to wait between attempts, in milliseconds. */
-export interface BackOffSettings {
-  /** After the first failure: 1 s. */
+/** The delays between connection attempts, in milliseconds. */
+interface BackOffSettings {
+  /** The delay after the first failure; default 1 s. */
   readonly firstMs: number;
-  /** Doubled up to: 60 s. */
-  readonly mostMs: number;
-  /** After a fault that somebody must mend: 60 s. */
+  /** The maximum of the doubled delay; default 5 s, because commands may be waiting. */
+  readonly maxMs: number;
+  /** The delay after a fault that a person must fix; default 60 s. */
   readonly fatalMs: number;
-  /** A session that lasted so long begins anew: 10 s. */
-  readonly calmMs: number;
-  /** From 0 to below 1; spreads those who wait for the same broker. */
+  /** A session that lasted at least this long resets the number of failures; default 10 s. */
+  readonly resetAfterMs: number;
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). It spreads the clients that reconnect to the same broker. */
   readonly random: () => number;
 }
 
-/** Absent ones are as usual. */
+/** Settings that override the defaults. */
 export type BrokerBackoff = Partial<BackOffSettings>;
 
-const USUAL: BackOffSettings = { firstMs: 1000, mostMs: 60_000, fatalMs: 60_000, calmMs: 10_000, random: Math.random };
+const DEFAULT_BACK_OFF: BackOffSettings = {
+  firstMs: 1000,
+  maxMs: 5000,
+  fatalMs: 60_000,
+  resetAfterMs: 10_000,
+  random: Math.random,
+};
 
-/** Doubles the wait with each failure, with jitter: between half of it and all of it. */
+/** Doubles the delay with each failure. A random jitter selects a delay between half of it and all of it. */
 export class BackOff {
   private readonly settings: BackOffSettings;
-  private failures = 0;
+  private failureCount = 0;
 
   constructor(settings: BrokerBackoff = {}) {
-    this.settings = { ...USUAL, ...settings };
+    this.settings = { ...DEFAULT_BACK_OFF, ...settings };
   }
 
-  /** How long to wait after an attempt that lived `livedMs`. */
-  next(isFatal: boolean, livedMs: number): number {
-    const { firstMs, mostMs, fatalMs, calmMs, random } = this.settings;
-    if (livedMs >= calmMs) this.failures = 0;
-    const whole = isFatal ? fatalMs : Math.min(mostMs, firstMs * 2 ** Math.min(this.failures, 30));
-    this.failures += 1;
-    return whole / 2 + (whole / 2) * random();
+  /** Returns the delay in milliseconds after an attempt that lasted `durationMs`. */
+  next(isFatal: boolean, durationMs: number): number {
+    const { firstMs, maxMs, fatalMs, resetAfterMs, random } = this.settings;
+    if (durationMs >= resetAfterMs) this.failureCount = 0;
+    // The exponent is limited so that the power remains a finite number; `maxMs` is reached much earlier.
+    const maxDelayMs = isFatal ? fatalMs : Math.min(maxMs, firstMs * 2 ** Math.min(this.failureCount, 30));
+    this.failureCount += 1;
+    return maxDelayMs / 2 + (maxDelayMs / 2) * random();
   }
 }

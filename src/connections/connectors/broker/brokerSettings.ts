@@ -1,84 +1,96 @@
 import { UniqueMessageIdProvider, type IClientOptions } from 'mqtt';
 
-/** The protocol versions that a link can speak. */
+/** The supported protocol versions. */
 export type MqttVersion = '5' | '3.1.1';
 
-/** How to reach a broker, and who we are there. */
+/** How to reach a broker, and the identity of this server there. */
 export interface BrokerSettings {
-  /** mqtt:, mqtts:, ws: or wss:, a host, and perhaps a port and a path; no user information. */
+  /** An mqtt:, mqtts:, ws: or wss: URL with a host, optionally a port and a path; without user information. */
   readonly url: string;
-  /** Absent: 5, and 3.1.1 where the broker does not speak it. */
+  /** Undefined: 5, or 3.1.1 if the broker does not support 5. */
   readonly protocol?: MqttVersion | undefined;
-  /** The same each time, for the session at the broker goes by it. */
+  /** It must never change, because it identifies the session at the broker. */
   readonly clientId: string;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
-  /** The certification authorities that are trusted, as PEM; absent: the usual ones. */
+  /** The trusted certification authorities, as PEM; undefined: the default ones. */
   readonly ca?: string | undefined;
-  /** Our certificate and its key, as PEM. */
+  /** The client certificate and its key, as PEM. */
   readonly certificate?: string | undefined;
   readonly privateKey?: string | undefined;
-  /** The name that the broker's certificate must have; absent: the host of the url. */
+  /** The name that the broker's certificate must contain; undefined: the host of the url. */
   readonly serverName?: string | undefined;
-  /** A link over which nothing came for one and a half times as long is lost. */
+  /** A connection without any incoming packet for 1.5 times this interval is considered lost. */
   readonly keepaliveSeconds: number;
-  /** How long the broker keeps what came while we were away; 3.1.1 cannot say it. */
+  /** How long the broker stores messages while this server is disconnected; MQTT 3.1.1 cannot express it. */
   readonly sessionExpirySeconds: number;
-  /** True: the broker keeps nothing, and forgets what it had. Absent: false. */
+  /** True: the broker deletes the stored session and stores nothing. Default: false. */
   readonly cleanSession?: boolean | undefined;
 }
 
-/** At most so many messages of QoS 1 are under way at once with MQTT 5. */
+/** The maximum number of QoS 1 messages in flight to this server, MQTT 5. */
 const RECEIVE_MAXIMUM = 200;
-/** Larger messages are refused with MQTT 5, in bytes. */
-export const LARGEST_MESSAGE = 1024 * 1024;
+/** The maximum message size in bytes that is announced with MQTT 5. */
+const MAX_MESSAGE_BYTES = 1024 * 1024;
+/** Larger packets close the connection, in bytes; MQTT 3.1.1 cannot announce a limit. */
+export const MAX_PACKET_BYTES = 16 * 1024 * 1024;
+const MAX_PACKET_HEAD_BYTES = 5;
 
-/** The library's options for one network connection, after which its client is thrown away. Throws for a url that is none. */
-export function clientOptionsOf(settings: BrokerSettings, version: MqttVersion, connectTimeoutMs: number): IClientOptions {
+/** Returns the library's options for one network connection; its client is not reused. Throws if the url is invalid. */
+export function getClientOptions(
+  settings: BrokerSettings,
+  version: MqttVersion,
+  connectTimeoutMs: number,
+): IClientOptions {
   const { clientId, keepaliveSeconds, sessionExpirySeconds, cleanSession = false } = settings;
   const isMqtt5 = version === '5';
   return {
-    ...addressOf(settings),
-    ...tlsOf(settings),
+    ...getAddress(settings),
+    ...getTls(settings),
     ...(settings.username !== undefined && { username: settings.username }),
     ...(settings.password !== undefined && { password: settings.password }),
     clientId,
     clean: cleanSession,
     keepalive: keepaliveSeconds,
     protocolId: 'MQTT',
-    protocolVersion: isMqtt5 ? 5 : 4,
-    ...(isMqtt5 && { properties: { sessionExpiryInterval: cleanSession ? 0 : sessionExpirySeconds, receiveMaximum: RECEIVE_MAXIMUM, maximumPacketSize: LARGEST_MESSAGE } }),
+    protocolVersion: isMqtt5 ? 5 : 4, // MQTT 3.1.1 has the protocol level 4
+    ...(isMqtt5 && {
+      properties: {
+        sessionExpiryInterval: cleanSession ? 0 : sessionExpirySeconds,
+        receiveMaximum: RECEIVE_MAXIMUM,
+        maximumPacketSize: MAX_MESSAGE_BYTES,
+      },
+    }),
     connectTimeout: connectTimeoutMs,
-    // Nothing is ever sent again by the library: each network connection has a client of its own.
+    // The library must never connect again or resend anything: each network connection has its own client.
     reconnectPeriod: 0,
     resubscribe: false,
     queueQoSZero: false,
-    // Its usual one gives identifiers out again that are still in use.
+    // The default provider reuses identifiers that are still in use.
     messageIdProvider: new UniqueMessageIdProvider(),
     timerVariant: 'native',
   };
 }
 
-function addressOf({ url, serverName }: BrokerSettings): IClientOptions {
+/** Returns the address of the broker, and the path of a WebSocket. */
+function getAddress({ url, serverName }: BrokerSettings): IClientOptions {
   const { protocol, hostname, port, pathname, search } = new URL(url);
   const scheme = protocol.slice(0, -1) as 'mqtt' | 'mqtts' | 'ws' | 'wss';
   const isWeb = scheme === 'ws' || scheme === 'wss';
+  // Sockets need IPv6 addresses without brackets, WebSocket URLs with them.
   const host = isWeb ? hostname : hostname.replace(/^\[(.*)\]$/, '$1');
   return {
     protocol: scheme,
     host,
     hostname: host,
-    port: port === '' ? defaultPort(scheme) : Number(port),
-    ...(isWeb && { path: `${pathname}${search}` }),
+    port: port === '' ? { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443 }[scheme] : Number(port),
+    ...(isWeb && { path: `${pathname}${search}`, wsOptions: { maxPayload: MAX_PACKET_BYTES + MAX_PACKET_HEAD_BYTES } }),
     ...(serverName !== undefined && { servername: serverName }),
   };
 }
 
-function defaultPort(scheme: 'mqtt' | 'mqtts' | 'ws' | 'wss'): number {
-  return { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443 }[scheme];
-}
-
-function tlsOf({ url, ca, certificate, privateKey, serverName }: BrokerSettings): IClientOptions {
+/** Returns the TLS options; empty for a url without TLS. WebSockets read them from `wsOptions`. */
+function getTls({ url, ca, certificate, privateKey, serverName }: BrokerSettings): IClientOptions {
   if (!url.startsWith('mqtts:') && !url.startsWith('wss:')) return {};
   const tls = {
     rejectUnauthorized: true,

@@ -1,27 +1,33 @@
 import type { UplinkIdentity } from '../../connector';
 
-/** A message that came from the broker. */
+/** A message from the broker. */
 export interface BrokerMessage {
   readonly topic: string;
   readonly payload: Buffer;
   readonly qos: 0 | 1 | 2;
-  /** The broker had kept it for new subscribers: never news. */
+  /** The broker stored it for new subscribers, so it is not a new message. */
   readonly retained: boolean;
-  /** It waited at the broker while we were away, nobody knows how long. */
+  /** It was buffered at the broker for an unknown time while this server was disconnected. */
   readonly isBuffered: boolean;
-  /** A stamp of Arrivals. */
+  /** The arrival time, from MonotonicTimestamps. */
   readonly receivedAt: number;
   readonly identity: UplinkIdentity;
   readonly correlationData: Buffer | undefined;
-  /** Aborts when the network connection that brought it is over: nobody can acknowledge it any more, and with QoS 1 it comes again. */
+  /**
+   * Aborts when the network connection of the message is closed, and with QoS 1 already when the connection is stopped:
+   * unless it is being stored, it is not acknowledged, and the broker sends it again.
+   */
   readonly signal: AbortSignal;
 }
 
-/** A message that is to be published with QoS 1, never retained. */
+/** A message to publish with QoS 1, never retained. */
 export interface BrokerPublication {
   readonly topic: string;
   readonly payload: Buffer;
-  /** Unix milliseconds; less than a second before it, it is not sent any more, and with MQTT 5 the broker drops it then. */
+  /**
+   * Unix milliseconds. The message is not sent later than one second before it; with MQTT 5 the broker discards it at
+   * the deadline.
+   */
   readonly deadline: number;
   /** MQTT 5 only. */
   readonly responseTopic?: string | undefined;
@@ -29,27 +35,41 @@ export interface BrokerPublication {
   readonly correlationData?: Buffer | undefined;
 }
 
-/** One network connection on which we are signed in and subscribed. */
+/** A network connection on which the broker accepted this server. */
 export interface BrokerSession {
-  /** Counts those of this server, over all links. */
+  /** A number that is unique over all broker connections of this server process. */
   readonly number: number;
-  /** False: 3.1.1, which knows no expiry and no reasons. */
+  /** False: 3.1.1, which has no message expiry and no reason codes. */
   readonly isMqtt5: boolean;
-  /** The broker grants some of the filters only with QoS 0: what comes while we are away, or as we are cut off, is lost. */
+}
+
+/** A session with active subscriptions. */
+export interface SubscribedSession extends BrokerSession {
+  /**
+   * The broker grants some filters only with QoS 0: messages that arrive while this server is disconnected, or as the
+   * connection is lost, are lost.
+   */
   readonly isAtMostOnce: boolean;
 }
 
-/** What a link tells. `up`, `ready` and `down` come one after another, never two at once. */
+/** The event handlers of MqttConnectionManager. `onUp`, `onReady` and `onDown` are never called concurrently. */
 export interface BrokerHandlers {
   /**
-   * A message came; called in order and not one after another. It is acknowledged when that resolves. Whoever cannot store it tries again
-   * inside until `signal` aborts, and rejects then. None comes before `up` has resolved.
+   * Called for each message, in order and concurrently. The message is acknowledged when this resolves. A handler that
+   * cannot store it retries until `signal` aborts, and then rejects. Not called before `onUp` has resolved.
    */
-  message(message: BrokerMessage): Promise<void>;
-  /** There is a session; nothing can be published before this has resolved. If it rejects, the session is ended and another one is tried later. */
-  up(session: BrokerSession): Promise<void>;
-  /** From now on `publish` works. */
-  ready(): void;
-  /** The session is over, or none came about; `up` is not called again before this has resolved. `error` is empty if the link was stopped. */
-  down(error: string, isFatal: boolean, code: string): Promise<void>;
+  onMessage(message: BrokerMessage): Promise<void>;
+  /**
+   * Called when the broker has accepted us, and has sent a message of a stored session or acknowledged the
+   * subscription. Nothing can be published before `onReady`. If it rejects, the session is closed and another one is
+   * tried later.
+   */
+  onUp(session: BrokerSession): Promise<void>;
+  /** Called when the subscriptions are active: from now on `publish` works. */
+  onReady(): void;
+  /**
+   * Called when the session is closed, or an attempt failed; `onUp` is not called again before this has resolved.
+   * `error` is empty if the connection was stopped.
+   */
+  onDown(error: string, isFatal: boolean, code: string): Promise<void>;
 }

@@ -1,35 +1,48 @@
-/** What became of a message that we published. */
+/** The outcome of a published message. */
 export type PublishOutcome =
   | { readonly kind: 'acknowledged' }
-  /** The broker took it and nobody was there to get it. */
+  /** The broker accepted the message, but no client was subscribed. */
   | { readonly kind: 'no_subscribers' }
-  /** `isTemporary`: it may be taken later. */
+  /** The broker rejected the message. `isTemporary`: the broker may accept it later. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string; readonly isTemporary: boolean };
 
-const CODES: Readonly<Record<number, readonly [string, string]>> = {
-  0x80: ['unspecified_error', 'the broker refuses it and does not say why'],
-  0x83: ['implementation_specific_error', 'the broker refuses it for a reason of its own'],
-  0x87: ['not_authorized', 'the broker does not let us publish on this topic; give the user of the connection the right to'],
+/** The code and message of a rejection, by the reason code of the PUBACK. */
+const REJECTIONS: Readonly<Record<number, readonly [code: string, message: string]>> = {
+  0x80: ['unspecified_error', 'the broker rejects the message without a reason'],
+  0x83: ['implementation_specific_error', 'the broker rejects the message for an implementation-specific reason'],
+  0x87: [
+    'not_authorized',
+    'the broker does not allow publishing on this topic; grant the user of the connection permission to publish',
+  ],
   0x90: ['topic_name_invalid', 'the broker does not allow this topic'],
-  0x91: ['packet_identifier_in_use', 'the broker holds the packet identifier for used'],
-  0x95: ['packet_too_large', 'it is larger than the broker takes'],
+  0x91: ['packet_identifier_in_use', 'the broker considers the packet identifier to be in use'],
+  0x95: ['packet_too_large', 'the message is larger than the broker allows'],
   0x97: ['quota_exceeded', 'a quota of the broker is exceeded'],
-  0x99: ['payload_format_invalid', 'the broker does not take the payload'],
+  0x99: ['payload_format_invalid', 'the broker does not accept the payload format'],
 };
+// Reason codes of an MQTT 5 PUBACK. Codes from FIRST_FAILURE on mean that the message was rejected.
 const NO_SUBSCRIBERS = 0x10;
 const FIRST_FAILURE = 0x80;
 const QUOTA_EXCEEDED = 0x97;
 const IDENTIFIER_IN_USE = 0x91;
 
-/** The outcome that a PUBACK's reason code tells. */
-export function outcomeOfReason(reason: number): PublishOutcome {
+/** Returns the outcome for the reason code of a PUBACK. */
+export function getReasonOutcome(reason: number): PublishOutcome {
   if (reason === NO_SUBSCRIBERS) return { kind: 'no_subscribers' };
   if (reason < FIRST_FAILURE) return { kind: 'acknowledged' };
-  const [code, message] = CODES[reason] ?? [`reason_${reason}`, `the broker refuses it with reason ${reason}`];
+  const [code, message] = REJECTIONS[reason] ?? [
+    `reason_${reason}`,
+    `the broker rejects the message with reason code ${reason}`,
+  ];
   return { kind: 'refused', code, message, isTemporary: reason === QUOTA_EXCEEDED || reason === IDENTIFIER_IN_USE };
 }
 
-/** It is larger than the broker said it takes. */
-export function tooLarge(bytes: number, most: number): PublishOutcome {
-  return { kind: 'refused', code: 'packet_too_large', message: `it is ${bytes} bytes, and the broker takes at most ${most}`, isTemporary: false };
+/** Returns the outcome of a message that exceeds the maximum packet size of the broker. */
+export function createTooLargeOutcome(bytes: number, max: number): PublishOutcome {
+  return {
+    kind: 'refused',
+    code: 'packet_too_large',
+    message: `the message has ${bytes} bytes, and the broker accepts at most ${max}`,
+    isTemporary: false,
+  };
 }

@@ -1,49 +1,56 @@
 import type { JsonObject } from '../../connectorType';
 
-/** The kinds of events that ChirpStack publishes about a device, as its topics name them. */
+/** The kinds of device events of ChirpStack, as in its topics. */
 export const EVENT_KINDS = ['up', 'join', 'ack', 'txack', 'log', 'status', 'location'] as const;
 
 /** One of EVENT_KINDS. */
 export type EventKind = (typeof EVENT_KINDS)[number];
 
-/** When a device of LoRaWAN listens: after it has sent (A), at agreed times as well (B), always (C). */
+/** When a LoRaWAN device listens: after it has sent (A), also at scheduled times (B), always (C). */
 export type DeviceClass = 'A' | 'B' | 'C';
 
-/** Which device an event is about. */
-export interface DeviceInfo {
-  /** UUID as it was written. */
+/** The device of an event. */
+interface DeviceInfo {
+  /** UUID, not normalized. */
   readonly applicationId: string;
-  /** DevEUI as it was written. */
+  /** DevEUI, not normalized. */
   readonly devEui: string;
   readonly deviceClass: DeviceClass;
 }
 
-/** An event as this server reads it. Times are Unix milliseconds by the network server's clock, undefined: not said. */
-export type ChirpStackEvent = { readonly device: DeviceInfo } & (UpEvent | JoinEvent | AckEvent | TxAckEvent | LogEvent | StatusEvent | LocationEvent);
+/** A parsed event. Times are Unix milliseconds on the clock of the network server; undefined if not reported. */
+export type ChirpStackEvent = { readonly device: DeviceInfo } & (
+  UpEvent | JoinEvent | AckEvent | TxAckEvent | LogEvent | StatusEvent | LocationEvent
+);
 
-/** A device sent a payload. */
+/** An uplink frame of a device. */
 export interface UpEvent {
   readonly kind: 'up';
-  /** One for each frame; an ack that the frame brought has the same. */
+  /** Unique per frame. An ack event that the frame contained has the same id. */
   readonly deduplicationId: string;
-  /** When a gateway received it: by the gateway's clock if that has the time of day, else by the network server's. */
+  /**
+   * When a gateway received it: on the clock of the gateway if that has the time of day, otherwise on that of the
+   * network server.
+   */
   readonly time: number | undefined;
   readonly dr: number;
   readonly fCnt: number;
+  /** The device address of its session; empty if not reported. */
+  readonly devAddr: string;
   readonly fPort: number;
   readonly data: Uint8Array;
-  /** What the network server's codec made of the data; undefined: it has none. */
+  /** The data decoded by the codec of the network server; undefined if it has none. */
   readonly object: JsonObject | undefined;
   readonly gateways: readonly Reception[];
 }
 
-/** How one gateway received an uplink. */
+/** The reception of an uplink by one gateway. */
 export interface Reception {
   /** In dBm. */
   readonly rssi: number;
   /** In dB. */
   readonly snr: number;
-  /** When the network server heard of it from this gateway. */
+  /** When the network server received it from this gateway. */
   readonly nsTime: number | undefined;
 }
 
@@ -52,46 +59,46 @@ interface JoinEvent {
   readonly devAddr: string;
 }
 
-/** A confirmed downlink was acknowledged, or no acknowledgement was seen. */
+/** A confirmed downlink was acknowledged, or its acknowledgement is missing. */
 export interface AckEvent {
   readonly kind: 'ack';
-  /** That of the uplink that brought it; empty: none did. */
+  /** The id of the uplink that contained it; empty if there is none. */
   readonly deduplicationId: string;
   readonly time: number | undefined;
   readonly queueItemId: string;
   readonly acknowledged: boolean;
 }
 
-/** A gateway took a downlink for sending. */
+/** A gateway accepted a downlink for transmission. */
 export interface TxAckEvent {
   readonly kind: 'txack';
   readonly time: number | undefined;
   readonly queueItemId: string;
 }
 
-/** Something about a device for people to read; a few codes tell what became of a downlink. */
+/** A log message about a device; a few codes report the outcome of a downlink. */
 export interface LogEvent {
   readonly kind: 'log';
   readonly time: number | undefined;
-  /** ChirpStack's own word, for example `EXPIRED`. */
+  /** The code of ChirpStack, for example `EXPIRED`. */
   readonly code: string;
   readonly description: string;
-  /** Empty: it is about none, or does not say about which. */
+  /** The downlink; empty if there is none or it is not reported. */
   readonly queueItemId: string;
 }
 
-/** A device answered how it is. */
+/** A device reported its status. */
 export interface StatusEvent {
   readonly kind: 'status';
   readonly deduplicationId: string;
   readonly time: number | undefined;
   /** In dB. */
   readonly margin: number;
-  /** In percent; undefined: the device does not know, or runs on the mains. */
+  /** In percent; undefined if unknown, or the device has an external power source. */
   readonly batteryLevel: number | undefined;
 }
 
-/** Where a device is, in degrees and metres. */
+/** The location of a device, in degrees and metres. */
 export interface LocationEvent {
   readonly kind: 'location';
   readonly deduplicationId: string;
@@ -107,13 +114,14 @@ export interface DownCommand {
   readonly devEui: string;
   readonly confirmed: boolean;
   readonly fPort: number;
-  readonly payload: { readonly kind: 'json'; readonly value: JsonObject } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
+  readonly payload:
+    { readonly kind: 'json'; readonly value: JsonObject } | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
   readonly expiresAt: number;
 }
 
-/** How events and commands are written: `json` as ChirpStack's `json=true`, else `protobuf`. */
+/** The encoding of events and commands: `json` as with ChirpStack's `json=true`, otherwise `protobuf`. */
 export interface ChirpStackCodec {
-  /** Reads an event of a kind. Throws for bytes that are none; what they contain is not judged beyond that. */
+  /** Decodes an event of this kind. Throws if the bytes are malformed; the content is not validated any further. */
   decode(kind: EventKind, bytes: Buffer): ChirpStackEvent;
   encode(command: DownCommand): Buffer;
 }

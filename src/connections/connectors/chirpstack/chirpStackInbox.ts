@@ -1,16 +1,25 @@
 import type { Clock } from '../../../kernel/clock';
+import { UUID } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
 import type { ConnectorEvents, Evidence, UplinkIdentity, UplinkMessage } from '../../connector';
-import { Storing } from '../broker/storing';
+import { RetryingWriter } from '../broker/retryingWriter';
+import { type Device, findCommand, isOlderThan, markEventsMissed } from './chirpStackDevice';
 import type { ChirpStackEvent } from './chirpStackEvent';
-import { evidenceOfAck, evidenceOfLog, evidenceOfTxAck, type Frame } from './chirpStackEvidence';
-import type { ChirpStackReader, Unread } from './chirpStackReader';
-import { receptionTime, uplinkOfLocation, uplinkOfStatus, uplinkOfUp, type Arrival } from './chirpStackUplinks';
-import { HeldFrame, HeldFrames, type HeldAck } from './heldFrame';
-import { type CommandFacts, SentCommand, WINDOW_MS } from './sentCommand';
-import { UnusedEvents } from './unusedEvents';
+import { toAckEvidence, toLogEvidence, toTxAckEvidence, type Frame } from './chirpStackEvidence';
+import type { ChirpStackReader, UnusedEvent } from './chirpStackReader';
+import {
+  isDecoded,
+  getReceptionTime,
+  toLocationMessage,
+  toStatusMessage,
+  toUplinkMessage,
+  type Arrival,
+} from './chirpStackUplinks';
+import { PendingUplink, PendingUplinkBuffer, type ReceivedAck } from './pendingUplink';
+import { type SentCommand, InFlightCommand, RECEIVE_WINDOW_MS } from './inFlightCommand';
+import { IgnoredEventLog } from './ignoredEventLog';
 
-/** A message of the broker, as the inbox takes it. */
+/** A message from the broker. */
 export interface EventMessage {
   readonly topic: string;
   readonly payload: Buffer;
@@ -18,272 +27,373 @@ export interface EventMessage {
   readonly isBuffered: boolean;
   readonly receivedAt: number;
   readonly identity: UplinkIdentity;
-  /** Aborts when nobody can acknowledge it any more. */
+  /** See BrokerMessage. */
   readonly signal: AbortSignal;
 }
 
-/** What taking events in needs. */
-export interface ChirpStackInboxOptions {
+/** The options of ChirpStackInbox. */
+interface ChirpStackInboxOptions {
   readonly organizationId: string;
   readonly connectionId: string;
   readonly reader: ChirpStackReader;
   readonly events: ConnectorEvents;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Told whenever something came that can never be used. */
+  /** Called when an event arrives that can never be used. */
   readonly onRejected: () => void;
-  /** Told whenever `isStalled` changed. */
+  /** Called when `isStalled` changes. */
   readonly onStalled: () => void;
-  /** How long an uplink waits for the acknowledgement that its frame may have brought; 5 s unless given. */
-  readonly holdMs?: number;
-  /** After a failure of the database; 1 s unless given. */
+  /** How long an uplink waits for an acknowledgement in the same frame, milliseconds; default 5 s. */
+  readonly ackWaitMs?: number;
+  /** The retry interval after a database failure, milliseconds; default 1 s. */
   readonly retryMs?: number;
 }
 
-interface Device {
-  /** Resolves when all that came of it so far is stored. */
-  tail: Promise<void>;
-  underWay: number;
-  frame: Frame | undefined;
-  /** When a frame came in last, by the monotonic clock. */
-  heardAt: number;
-  held: HeldFrame | undefined;
-  /** The command that was sent to it last, while events may tell of it. */
-  command: SentCommand | undefined;
-}
-
 const SOURCE = 'chirpstack';
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const HOLD_MS = 5000;
-const MOST_DEVICES = 20_000;
+const DEFAULT_ACK_WAIT_MS = 5000;
+const MAX_DEVICES = 20_000;
+/** The maximum number of commands per device that events are matched with; older ones have expired long ago. */
+const MAX_SENT_COMMANDS = 16;
 
 /**
- * Takes in the events of one connection: of each device one after another, of different ones side by side. Which commands are open is not
- * known after a restart: then no uplink waits for its acknowledgement, and the executions judge it when that comes.
+ * Processes the events of one connection: sequentially per device, concurrently for different devices. After a restart,
+ * it is unknown which commands are open: then uplinks are stored without waiting for an acknowledgement, and the
+ * executions module evaluates them again when it arrives.
  */
 export class ChirpStackInbox {
   private readonly devices = new Map<string, Device>();
-  /** The devices that executions were sent to, of which events may tell. */
-  private readonly commanded = new Map<string, Device>();
-  private readonly held = new HeldFrames();
-  private readonly unused: UnusedEvents;
-  private readonly storing: Storing;
-  /** Since when all events come, by the monotonic clock. */
-  private linkedAt: number;
+  /** The devices by the ids of the executions that were sent to them and that events may refer to. */
+  private readonly deviceByExecution = new Map<string, Device>();
+  private readonly pendingUplinks = new PendingUplinkBuffer();
+  private readonly ignoredLog: IgnoredEventLog;
+  private readonly writer: RetryingWriter;
+  /** When the current broker link was established, on the monotonic clock: no later event is missed. */
+  private connectedAt: number;
 
   constructor(private readonly options: ChirpStackInboxOptions) {
     const { clock, log, retryMs, onStalled } = options;
-    this.unused = new UnusedEvents(log, this.fields());
-    this.storing = new Storing({ clock, log, fields: this.fields(), component: 'chirpstack', retryMs, onStalled });
-    this.linkedAt = clock.monotonic();
+    this.ignoredLog = new IgnoredEventLog(log, this.getLogFields());
+    this.writer = new RetryingWriter({
+      clock,
+      log,
+      fields: this.getLogFields(),
+      component: 'chirpstack',
+      retryMs,
+      onStalled,
+    });
+    this.connectedAt = clock.monotonic();
   }
 
-  /** Whether something has waited for the database for some seconds. */
+  /** Whether an event has been waiting for the database for some seconds. */
   get isStalled(): boolean {
-    return this.storing.isStalled;
+    return this.writer.isStalled;
   }
 
-  /** There is a link again: what happened before it began may never be told. */
-  linked(): void {
-    this.linkedAt = this.options.clock.monotonic();
-    for (const { command } of this.devices.values()) command?.lostSight();
+  /** Reports a new broker link: events from before it may never arrive. */
+  markConnected(): void {
+    this.connectedAt = this.options.clock.monotonic();
+    for (const device of this.devices.values()) markEventsMissed(device);
   }
 
-  /** Resolves when what the message tells is on disk, or it was thrown away because it never can be. Rejects only if its signal aborted before that. */
-  async take(message: EventMessage): Promise<void> {
+  /**
+   * Processes a message. Resolves when its content is stored, or discarded because it can never be stored. Rejects only
+   * if its signal aborted first.
+   */
+  async handleMessage(message: EventMessage): Promise<void> {
     const read = this.options.reader.read(message.topic, message.payload);
-    if ('why' in read) return this.refuse(read, message.topic);
+    if ('why' in read) {
+      this.logUnused(read, message.topic);
+      return;
+    }
     const { devEui, event } = read;
     const { organizationId, connectionId } = this.options;
     this.options.log.debug({ connection_id: connectionId, dev_eui: devEui, event: event.kind }, 'chirpstack.event');
     const isBuffered = message.isBuffered || message.retained;
-    const arrival: Arrival = { organizationId, connectionId, devEui, deviceClass: event.device.deviceClass, receivedAt: message.receivedAt, isBuffered, identity: message.identity };
-    const device = this.device(devEui);
-    if (message.identity.kind === 'none') device.command?.lostSight(); // events of QoS 0 may get lost
-    await this.handle(device, arrival, event, message.signal);
+    const arrival: Arrival = {
+      organizationId,
+      connectionId,
+      devEui,
+      deviceClass: event.device.deviceClass,
+      receivedAt: message.receivedAt,
+      isBuffered,
+      identity: message.identity,
+    };
+    const device = this.findOrCreateDevice(devEui);
+    if (message.identity.kind === 'none') markEventsMissed(device); // events with QoS 0 may be lost
+    await this.handleEvent(device, arrival, event, message.signal);
   }
 
-  /** A command is being sent to a device. */
-  sending(command: CommandFacts): void {
-    const device = this.device(command.clientDeviceId);
-    if (device.command) this.forget(device.command.executionId); // it has one at a time
-    const quietSince = Math.max(device.heardAt, this.linkedAt);
-    device.command = new SentCommand(command, this.options.clock.monotonic() - quietSince < WINDOW_MS);
-    this.commanded.set(command.executionId, device);
+  /** Tracks a command that is being sent to a device. */
+  trackCommand(command: SentCommand): void {
+    const device = this.findOrCreateDevice(command.clientDeviceId);
+    const { clock } = this.options;
+    const lastPossibleFrameAt = Math.max(device.lastFrameAt, this.connectedAt);
+    // The receive windows of a recent frame, or of one that was missed before the connection, may still be open.
+    const mayHaveBeenTransmitted = clock.monotonic() - lastPossibleFrameAt < RECEIVE_WINDOW_MS;
+    device.commands.push(new InFlightCommand(command, clock.now(), mayHaveBeenTransmitted));
+    this.deviceByExecution.set(command.executionId, device);
+    const [oldest] = device.commands; // sorted by the time of sending
+    if (oldest && device.commands.length > MAX_SENT_COMMANDS) this.forget(oldest.executionId);
   }
 
-  /** A command came to its end: nothing more of it is waited for. */
+  /** Stops tracking a command that is final, or that no later event is matched with. */
   forget(executionId: string): void {
-    const device = this.commanded.get(executionId);
-    if (device) device.command = undefined;
-    this.commanded.delete(executionId);
+    const device = this.deviceByExecution.get(executionId);
+    if (device) device.commands = device.commands.filter((command) => command.executionId !== executionId);
+    this.deviceByExecution.delete(executionId);
   }
 
-  /** No uplink that is here waits for an acknowledgement any more. */
+  /** Stops all uplinks from waiting for acknowledgements. */
   release(): void {
-    this.held.releaseAll();
+    this.pendingUplinks.releaseAll();
   }
 
-  /** Releases, and resolves when all that came in is stored. */
-  async drained(): Promise<void> {
+  /** Releases all waiting uplinks. Resolves when everything received is stored. */
+  async waitUntilIdle(): Promise<void> {
     this.release();
     await Promise.allSettled([...this.devices.values()].map(async ({ tail }) => await tail));
   }
 
-  /** What became of a command on its way to the network server, in its turn. Rejects only if the signal aborted before it was on disk. */
-  async tell(devEui: string, executionId: string, evidence: Evidence, signal: AbortSignal): Promise<void> {
-    const device = this.device(devEui);
-    await this.add(device, signal, async () => await this.settle(executionId, evidence));
+  /**
+   * Stores evidence about a command on its way to the network server, in order with the events of its device. Rejects
+   * only if the signal aborted before it was stored.
+   */
+  async storeEvidence(devEui: string, executionId: string, evidence: Evidence, signal: AbortSignal): Promise<void> {
+    const device = this.findOrCreateDevice(devEui);
+    await this.runInOrder(device, signal, async () => await this.applyEvidence(executionId, evidence));
   }
 
-  private async handle(device: Device, arrival: Arrival, event: ChirpStackEvent, signal: AbortSignal): Promise<void> {
+  /** Processes an event of a device, in order with earlier ones. Rejects only if the signal aborted first. */
+  private async handleEvent(
+    device: Device,
+    arrival: Arrival,
+    event: ChirpStackEvent,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { devEui, receivedAt } = arrival;
     switch (event.kind) {
       case 'up':
-        return await this.takeUp(device, arrival, event, signal);
+        return await this.handleUplink(device, arrival, event, signal);
       case 'ack':
-        return await this.takeAck(device, arrival, { event, receivedAt }, signal);
+        return await this.handleAck(device, arrival, { event, receivedAt }, signal);
       case 'txack':
-        return await this.takeTxAck(device, arrival, event, signal);
+        return await this.handleTxAck(device, arrival, event, signal);
       case 'log':
-        return await this.takeLog(device, arrival, event, signal);
+        return await this.handleLog(device, arrival, event, signal);
       case 'status':
-        return await this.add(device, signal, async () => await this.store(uplinkOfStatus(arrival, event)));
+        return await this.runInOrder(
+          device,
+          signal,
+          async () => await this.storeUplink(toStatusMessage(arrival, event)),
+        );
       case 'location':
-        return await this.add(device, signal, async () => await this.store(uplinkOfLocation(arrival, event)));
+        return await this.runInOrder(
+          device,
+          signal,
+          async () => await this.storeUplink(toLocationMessage(arrival, event)),
+        );
       case 'join':
-        device.frame = undefined; // the frames are counted anew; the queue may be gone without a word
-        device.command?.lostSight();
-        this.options.log.info({ ...this.fields(), dev_eui: devEui }, 'chirpstack.joined');
+        device.frame = undefined; // the frame counter restarts
+        markEventsMissed(device); // the queue may have been cleared without an event
+        this.options.log.info({ ...this.getLogFields(), dev_eui: devEui }, 'chirpstack.joined');
         return;
     }
   }
 
-  private async takeUp(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'up' }, signal: AbortSignal): Promise<void> {
-    device.held?.release(); // the acknowledgement of the frame before would have come before this one
-    const frame: Frame = { deduplicationId: event.deduplicationId, receivedAt: arrival.receivedAt, time: receptionTime(event), fCnt: event.fCnt };
+  /** Stores an uplink; a possible acknowledgement in the same frame is stored before it. */
+  private async handleUplink(
+    device: Device,
+    arrival: Arrival,
+    event: ChirpStackEvent & { kind: 'up' },
+    signal: AbortSignal,
+  ): Promise<void> {
+    device.pendingUplink?.release(); // the acknowledgement of the previous frame would have arrived before this frame
+    const frame: Frame = {
+      deduplicationId: event.deduplicationId,
+      receivedAt: arrival.receivedAt,
+      time: getReceptionTime(event),
+      fCnt: event.fCnt,
+      devAddr: event.devAddr || undefined,
+      isDecoded: isDecoded(event),
+    };
+    // The broker delivers a message again if the PUBACK of this server did not reach it.
     const isRepeated = device.frame?.deduplicationId === frame.deduplicationId;
-    if (!isRepeated && !isOlder(frame, device.frame)) device.frame = frame;
-    device.heardAt = this.options.clock.monotonic();
-    device.command?.heard(frame.time);
-    const held = isRepeated ? undefined : this.hold(device, frame);
-    device.held = held;
-    await this.add(device, signal, async () => {
-      const ack = await held?.ack;
-      if (ack) await this.acknowledge(arrival, ack, frame); // first: the frame is newer than what it acknowledges
-      await this.store(uplinkOfUp(arrival, event));
+    if (!isRepeated && !isOlderThan(frame, device.frame)) device.frame = frame;
+    device.lastFrameAt = this.options.clock.monotonic();
+    for (const command of device.commands) command.frameReceived(frame.time);
+    const pendingUplink = isRepeated ? undefined : this.waitForAck(device, frame);
+    device.pendingUplink = pendingUplink;
+    await this.runInOrder(device, signal, async () => {
+      const ack = await pendingUplink?.ack;
+      // Stored first: the device sent this frame after it received the command, so the frame may show its effect.
+      if (ack) await this.acknowledge(arrival, ack, frame);
+      await this.storeUplink(toUplinkMessage(arrival, event));
     });
   }
 
-  /** Undefined: no acknowledgement can come with this frame. */
-  private hold({ command }: Device, { deduplicationId }: Frame): HeldFrame | undefined {
-    if (command?.confirmed !== true || !command.isTransmitted || deduplicationId === '') return undefined;
-    const held = new HeldFrame(deduplicationId, this.options.holdMs ?? HOLD_MS);
-    this.held.add(held);
-    return held;
+  /** Lets an uplink wait for an acknowledgement; undefined if none can arrive with this frame. */
+  private waitForAck({ commands }: Device, { deduplicationId }: Frame): PendingUplink | undefined {
+    const newest = commands.at(-1); // the only open command of the device
+    const mayBeAcknowledged = newest?.confirmed === true && newest.isTransmitted;
+    if (!mayBeAcknowledged || deduplicationId === '') return undefined;
+    const pendingUplink = new PendingUplink(deduplicationId, this.options.ackWaitMs ?? DEFAULT_ACK_WAIT_MS);
+    this.pendingUplinks.add(pendingUplink);
+    return pendingUplink;
   }
 
-  private async takeTxAck(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'txack' }, signal: AbortSignal): Promise<void> {
-    device.held?.release(); // the frame's acknowledgement would have come before
-    const { command } = device;
-    if (command?.executionId === event.queueItemId) {
+  /** Stores the evidence that a gateway accepted a downlink for transmission. */
+  private async handleTxAck(
+    device: Device,
+    arrival: Arrival,
+    event: ChirpStackEvent & { kind: 'txack' },
+    signal: AbortSignal,
+  ): Promise<void> {
+    // ChirpStack publishes the acknowledgement in a frame before it sends the next downlink, so none will arrive.
+    device.pendingUplink?.release();
+    const command = findCommand(device, event.queueItemId);
+    if (command) {
       command.isTransmitted = true;
-      if (!command.confirmed) this.forget(command.executionId); // it has left the queue, and the device will say nothing
+      // an unconfirmed command has left the queue of ChirpStack, and the device will not respond to it
+      if (!command.confirmed) this.forget(command.executionId);
     }
-    const evidence = evidenceOfTxAck(event, arrival.receivedAt, arrival.deviceClass, device.frame);
-    await this.add(device, signal, async () => await this.settle(event.queueItemId, evidence));
+    const evidence = toTxAckEvidence(event, arrival.receivedAt, arrival.deviceClass, device.frame);
+    await this.runInOrder(device, signal, async () => await this.applyEvidence(event.queueItemId, evidence));
   }
 
-  private async takeAck(device: Device, arrival: Arrival, ack: HeldAck, signal: AbortSignal): Promise<void> {
-    if (device.held?.take(ack)) return await device.tail;
+  /** Passes an acknowledgement to the uplink that waits for it, or stores it. */
+  private async handleAck(device: Device, arrival: Arrival, ack: ReceivedAck, signal: AbortSignal): Promise<void> {
+    // The job of the waiting uplink stores the acknowledgement: wait for it.
+    if (device.pendingUplink?.acceptAck(ack)) return await device.tail;
     const { frame } = device;
-    const isSame = frame !== undefined && ack.event.deduplicationId !== '' && frame.deduplicationId === ack.event.deduplicationId;
-    await this.add(device, signal, async () => await this.acknowledge(arrival, ack, isSame ? frame : undefined));
+    const isSameFrame =
+      frame !== undefined && ack.event.deduplicationId !== '' && frame.deduplicationId === ack.event.deduplicationId;
+    await this.runInOrder(
+      device,
+      signal,
+      async () => await this.acknowledge(arrival, ack, isSameFrame ? frame : undefined),
+    );
   }
 
-  private async acknowledge({ deviceClass }: Arrival, { event, receivedAt }: HeldAck, frame: Frame | undefined): Promise<void> {
-    await this.settle(event.queueItemId, evidenceOfAck(event, receivedAt, deviceClass, frame));
+  /** Stores the evidence of an acknowledgement. `frame`: the frame that contained it; undefined if unknown. */
+  private async acknowledge(
+    { deviceClass }: Arrival,
+    { event, receivedAt }: ReceivedAck,
+    frame: Frame | undefined,
+  ): Promise<void> {
+    await this.applyEvidence(event.queueItemId, toAckEvidence(event, receivedAt, deviceClass, frame));
   }
 
-  private async takeLog(device: Device, arrival: Arrival, event: ChirpStackEvent & { kind: 'log' }, signal: AbortSignal): Promise<void> {
+  /** Logs a log event, and stores the outcome of a downlink that it reports. */
+  private async handleLog(
+    device: Device,
+    arrival: Arrival,
+    event: ChirpStackEvent & { kind: 'log' },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { code, queueItemId } = event;
-    const { command } = device;
-    const isProvablyUnsent = arrival.deviceClass === 'A' && command?.executionId === queueItemId && command.isProvablyUnsent;
-    const evidence = evidenceOfLog(event, arrival.receivedAt, isProvablyUnsent);
-    this.options.log.info({ ...this.fields(), dev_eui: arrival.devEui, code, queue_item_id: queueItemId }, 'chirpstack.log_event');
+    const isProvablyUnsent = arrival.deviceClass === 'A' && findCommand(device, queueItemId)?.isProvablyUnsent === true;
+    const evidence = toLogEvidence(event, arrival.receivedAt, isProvablyUnsent);
+    this.options.log.info(
+      { ...this.getLogFields(), dev_eui: arrival.devEui, code, queue_item_id: queueItemId },
+      'chirpstack.log_event',
+    );
     if (!evidence) return;
-    device.held?.release(); // as for a txack: it tells of a downlink, and those come after acknowledgements
-    await this.add(device, signal, async () => {
-      if (code === 'DOWNLINK_GATEWAY') await this.settleOfDevice(arrival.devEui, evidence);
-      else await this.settle(queueItemId, evidence);
+    // As with a txack: the event is about a downlink, and ChirpStack sends those after acknowledgements.
+    device.pendingUplink?.release();
+    await this.runInOrder(device, signal, async () => {
+      if (code === 'DOWNLINK_GATEWAY') await this.applyEvidenceWithoutId(device, arrival.devEui, evidence);
+      else await this.applyEvidence(queueItemId, evidence);
     });
   }
 
-  private async settle(executionId: string, evidence: Evidence): Promise<void> {
-    if (!UUID.test(executionId)) return; // a downlink of somebody else, or of nobody knows whom
+  /** Stores evidence about the execution with this id; ignores ids that this server did not create. */
+  private async applyEvidence(executionId: string, evidence: Evidence): Promise<void> {
+    if (!UUID.test(executionId)) return; // it is empty, or the id of a downlink of another program
     const { organizationId, connectionId, events, log } = this.options;
     const outcome = await events.evidence(organizationId, connectionId, executionId, SOURCE, evidence);
+    // All other evidence says that the command is not in the queue of the network server (any more).
     if (evidence.kind !== 'transport_ok') this.forget(executionId);
-    if (outcome === 'unknown') log.debug({ ...this.fields(), execution_id: executionId, evidence: evidence.kind }, 'chirpstack.execution_unknown');
+    if (outcome === 'unknown')
+      log.debug(
+        { ...this.getLogFields(), execution_id: executionId, evidence: evidence.kind },
+        'chirpstack.execution_unknown',
+      );
   }
 
-  private async settleOfDevice(devEui: string, evidence: Evidence): Promise<void> {
+  /**
+   * Stores evidence from a log event without a queue item id: it applies to the command that the network server had at
+   * that time. The command stays tracked, because the network server will try to send it again and later events refer
+   * to it. Without a tracked command, for example after a restart, it applies to the execution that is in transit to
+   * the device.
+   */
+  private async applyEvidenceWithoutId({ commands }: Device, devEui: string, evidence: Evidence): Promise<void> {
     const { organizationId, connectionId, events } = this.options;
-    await events.deviceEvidence(organizationId, connectionId, devEui, SOURCE, evidence);
+    const reportedAt = evidence.time ?? Infinity;
+    // If the clock of the network server is behind, all commands can seem to be sent later. Only the newest is open.
+    const command = commands.findLast(({ sentAt }) => sentAt <= reportedAt) ?? commands.at(-1);
+    if (command) await events.evidence(organizationId, connectionId, command.executionId, SOURCE, evidence);
+    else await events.deviceEvidence(organizationId, connectionId, devEui, SOURCE, evidence);
   }
 
-  private async store(message: UplinkMessage): Promise<void> {
+  /** Stores an uplink. An uplink that can never be stored is only logged and reported. */
+  private async storeUplink(message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
     if (outcome.outcome !== 'rejected') return;
-    this.unused.add('rejected', 'uplink_rejected', { dev_eui: message.clientDeviceId, detail: outcome.reason });
+    this.ignoredLog.add('rejected', 'uplink_rejected', { dev_eui: message.clientDeviceId, detail: outcome.reason });
     this.options.onRejected();
   }
 
-  /** Does a job when all that came of the device before is stored. */
-  private async add(device: Device, signal: AbortSignal, job: () => Promise<void>): Promise<void> {
-    device.underWay += 1;
-    const done = device.tail.catch(() => {}).then(async () => await this.untilDone(signal, job));
+  /** Runs a job after all earlier jobs of the device, even if they failed. Rejects only if the signal aborted first. */
+  private async runInOrder(device: Device, signal: AbortSignal, job: () => Promise<void>): Promise<void> {
+    device.pendingJobs += 1;
+    const done = device.tail.catch(() => {}).then(async () => await this.runWithRetries(signal, job));
     device.tail = done;
     try {
       await done;
     } finally {
-      device.underWay -= 1;
+      device.pendingJobs -= 1;
     }
   }
 
-  /** What nothing can store is thrown away, so that it stops nothing that comes behind it. */
-  private async untilDone(signal: AbortSignal, job: () => Promise<void>): Promise<void> {
-    if ((await this.storing.run(signal, job)) === 'given_up') this.options.onRejected();
+  /** Runs a job with retries. A job that can never succeed is discarded, so that it does not block later ones. */
+  private async runWithRetries(signal: AbortSignal, job: () => Promise<void>): Promise<void> {
+    if ((await this.writer.run(signal, job)) === 'given_up') this.options.onRejected();
   }
 
-  private refuse({ kind, why, detail }: Unread, topic: string): void {
-    this.unused.add(kind, why, { detail, topic: topic.slice(0, 256) });
+  /** Logs an event that is not used, and reports it if it is invalid. */
+  private logUnused({ kind, why, detail }: UnusedEvent, topic: string): void {
+    this.ignoredLog.add(kind, why, { detail, topic: topic.slice(0, 256) });
     if (kind === 'rejected') this.options.onRejected();
   }
 
-  private device(devEui: string): Device {
-    const known = this.devices.get(devEui);
-    const device = known ?? { tail: Promise.resolve(), underWay: 0, frame: undefined, heardAt: Number.NEGATIVE_INFINITY, held: undefined, command: undefined };
-    this.devices.delete(devEui); // it becomes the youngest
-    if (!known && this.devices.size >= MOST_DEVICES) this.dropOldest();
+  /** Returns the device, and marks it as the most recently used one. */
+  private findOrCreateDevice(devEui: string): Device {
+    const existing = this.devices.get(devEui);
+    const device = existing ?? {
+      tail: Promise.resolve(),
+      pendingJobs: 0,
+      frame: undefined,
+      lastFrameAt: Number.NEGATIVE_INFINITY,
+      pendingUplink: undefined,
+      commands: [],
+    };
+    this.devices.delete(devEui); // re-inserted at the end: the order of the map is the order of use
+    if (!existing && this.devices.size >= MAX_DEVICES) this.evictOldest();
     this.devices.set(devEui, device);
     return device;
   }
 
-  private dropOldest(): void {
-    for (const [devEui, { underWay, command }] of this.devices) {
-      if (underWay > 0 || command) continue;
+  /** Forgets the least recently used device without pending jobs and tracked commands. */
+  private evictOldest(): void {
+    // the order of the map is the order of use
+    for (const [devEui, { pendingJobs, commands }] of this.devices) {
+      if (pendingJobs > 0 || commands.length > 0) continue;
       this.devices.delete(devEui);
       return;
     }
   }
 
-  private fields(): object {
+  private getLogFields(): object {
     return { organization_id: this.options.organizationId, connection_id: this.options.connectionId };
   }
-}
-
-/** Whether a frame was received before another one: it comes late, or again. */
-function isOlder(one: Frame, other: Frame | undefined): boolean {
-  return one.time !== undefined && other?.time !== undefined && one.time < other.time;
 }

@@ -1,29 +1,33 @@
-import { jsonProblem } from '../../../kernel/jsonValue';
+import { findJsonProblem } from '../../../kernel/jsonValue';
 import type { ChirpStackCodec, ChirpStackEvent } from './chirpStackEvent';
 import { type ChirpStackTopics, isEventKind } from './chirpStackTopics';
 import { findDevEui } from './devEui';
 
 /** An event of a device of the application. */
-export interface ReadEvent {
+interface ReadEvent {
   /** 16 lower-case hexadecimal digits. */
   readonly devEui: string;
   readonly event: ChirpStackEvent;
 }
 
-/** Why an event is not used. `ignored`: it is not for this connection; `rejected`: it is none, and would be none the next time either. */
-export interface Unread {
+/**
+ * The reason why an event is not used. `ignored`: it is not for this connection. `rejected`: it is invalid, and a
+ * repetition would be too.
+ */
+export interface UnusedEvent {
   readonly kind: 'ignored' | 'rejected';
-  /** One of few, snake_case. */
+  /** One of a few codes in snake_case. */
   readonly why: string;
-  /** More, for people; never what the payload held. */
+  /** A description; never contains the payload. */
   readonly detail: string;
 }
 
-const MOST_BYTES = 256 * 1024;
-const LARGEST_PORT = 255;
-const MOST_OBJECT_BYTES = 64 * 1024;
+/** The maximum size of an event, bytes. */
+export const MAX_EVENT_BYTES = 256 * 1024;
+const MAX_F_PORT = 255;
+const MAX_OBJECT_BYTES = 64 * 1024;
 
-/** Reads what comes under the topics of events. */
+/** Parses messages on event topics. */
 export class ChirpStackReader {
   constructor(
     private readonly topics: ChirpStackTopics,
@@ -31,38 +35,50 @@ export class ChirpStackReader {
     private readonly applicationId: string,
   ) {}
 
-  /** The event, or why it is not used. Never throws. */
-  read(topic: string, payload: Buffer): ReadEvent | Unread {
-    const found = this.topics.readEvent(topic);
-    if (!found) return { kind: 'ignored', why: 'other_topic', detail: 'the topic is not one of the application' };
-    if (!isEventKind(found.event)) return { kind: 'ignored', why: 'other_event', detail: 'an event of this name is not used' };
-    const devEui = findDevEui(found.devEui);
-    if (devEui === undefined) return rejected('dev_eui_invalid', 'the topic holds no DevEUI');
-    if (payload.length > MOST_BYTES) return rejected('event_too_large', `it has ${payload.length} bytes; ${MOST_BYTES} are read`);
+  /** Returns the event, or the reason why it is not used. Never throws. */
+  read(topic: string, payload: Buffer): ReadEvent | UnusedEvent {
+    const topicParts = this.topics.readEvent(topic);
+    if (!topicParts)
+      return { kind: 'ignored', why: 'other_topic', detail: 'the topic does not belong to the application' };
+    if (!isEventKind(topicParts.event))
+      return { kind: 'ignored', why: 'other_event', detail: 'events with this name are not used' };
+    const devEui = findDevEui(topicParts.devEui);
+    if (devEui === undefined) return rejected('dev_eui_invalid', 'the topic contains no DevEUI');
+    if (payload.length > MAX_EVENT_BYTES)
+      return rejected('event_too_large', `the event has ${payload.length} bytes; the maximum is ${MAX_EVENT_BYTES}`);
     try {
-      return this.judge(devEui, this.codec.decode(found.event, payload));
+      return this.checkEvent(devEui, this.codec.decode(topicParts.event, payload));
     } catch {
-      return rejected('event_unreadable', 'it cannot be decoded; see that `encoding` is what ChirpStack is set to');
+      return rejected(
+        'event_unreadable',
+        'the event cannot be decoded; check that `encoding` matches the configuration of ChirpStack',
+      );
     }
   }
 
-  private judge(devEui: string, event: ChirpStackEvent): ReadEvent | Unread {
+  /** Returns the event if it belongs to the application and the device of its topic; otherwise why it is not used. */
+  private checkEvent(devEui: string, event: ChirpStackEvent): ReadEvent | UnusedEvent {
     const { device } = event;
-    if (device.applicationId.toLowerCase() !== this.applicationId) return { kind: 'ignored', why: 'other_application', detail: 'it is of a device of another application' };
-    if (findDevEui(device.devEui) !== devEui) return rejected('dev_eui_differs', 'topic and payload name different devices');
+    if (device.applicationId.toLowerCase() !== this.applicationId)
+      return { kind: 'ignored', why: 'other_application', detail: 'the device belongs to another application' };
+    if (findDevEui(device.devEui) !== devEui)
+      return rejected('dev_eui_differs', 'topic and payload contain different devices');
     if (event.kind !== 'up') return { devEui, event };
-    if (event.fPort > LARGEST_PORT) return rejected('f_port_invalid', `the port is above ${LARGEST_PORT}`);
-    return (event.object && objectFault(event.object)) ?? { devEui, event };
+    if (event.fPort > MAX_F_PORT) return rejected('f_port_invalid', `the port is greater than ${MAX_F_PORT}`);
+    return (event.object && checkObject(event.object)) ?? { devEui, event };
   }
 }
 
-function objectFault(object: object): Unread | undefined {
-  const problem = jsonProblem({ object });
+/** Returns why the object that the network server decoded is not used; undefined if it is valid. */
+function checkObject(object: object): UnusedEvent | undefined {
+  const problem = findJsonProblem({ object });
   if (problem !== undefined) return rejected('object_invalid', `the decoded object ${problem}`);
   const bytes = Buffer.byteLength(JSON.stringify(object));
-  return bytes > MOST_OBJECT_BYTES ? rejected('object_too_large', `the decoded object has ${bytes} bytes; ${MOST_OBJECT_BYTES} are taken`) : undefined;
+  return bytes > MAX_OBJECT_BYTES
+    ? rejected('object_too_large', `the decoded object has ${bytes} bytes; the maximum is ${MAX_OBJECT_BYTES}`)
+    : undefined;
 }
 
-function rejected(why: string, detail: string): Unread {
+function rejected(why: string, detail: string): UnusedEvent {
   return { kind: 'rejected', why, detail };
 }

@@ -1,26 +1,27 @@
 import type { JsonObject } from '../../connectorType';
+import { readText } from '../broker/brokerConfiguration';
 import type { ChirpStackCodec } from './chirpStackEvent';
 import { JSON_CODEC } from './chirpStackJson';
-import { PROTOBUF } from './chirpStackMessages';
+import { PROTOBUF_CODEC } from './chirpStackMessages';
 import { ChirpStackReader } from './chirpStackReader';
 import { ChirpStackTopics, DEFAULT_TOPICS } from './chirpStackTopics';
 
-/** What a configuration makes of the network server's side; that of the broker is elsewhere. */
+/** The settings of the network server in a configuration; those of the broker are separate. */
 export interface ChirpStackSettings {
   readonly topics: ChirpStackTopics;
   readonly codec: ChirpStackCodec;
   readonly reader: ChirpStackReader;
 }
 
-/** Assumes a configuration that was checked. */
-export function chirpStackSettings(configuration: JsonObject): ChirpStackSettings {
+/** Reads a valid configuration. */
+export function getChirpStackSettings(configuration: JsonObject): ChirpStackSettings {
   const { eventTopic, commandTopic, encoding } = configuration;
   const applicationId = String(configuration['applicationId']).toLowerCase();
-  const codec = encoding === 'protobuf' ? PROTOBUF : JSON_CODEC;
-  const topics = new ChirpStackTopics(textOr(eventTopic, DEFAULT_TOPICS.eventTopic), textOr(commandTopic, DEFAULT_TOPICS.commandTopic), applicationId);
+  const codec = encoding === 'protobuf' ? PROTOBUF_CODEC : JSON_CODEC;
+  const topics = new ChirpStackTopics(
+    readText(eventTopic) ?? DEFAULT_TOPICS.eventTopic,
+    readText(commandTopic) ?? DEFAULT_TOPICS.commandTopic,
+    applicationId,
+  );
   return { topics, codec, reader: new ChirpStackReader(topics, codec, applicationId) };
-}
-
-function textOr(given: unknown, usual: string): string {
-  return typeof given === 'string' ? given : usual;
 }

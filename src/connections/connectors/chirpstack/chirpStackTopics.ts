@@ -1,22 +1,23 @@
 import { EVENT_KINDS, type EventKind } from './chirpStackEvent';
 
-/** Where ChirpStack publishes events and takes commands, unless its configuration says otherwise. */
+/** The default topics where ChirpStack publishes events and receives commands. */
 export const DEFAULT_TOPICS = {
   eventTopic: 'application/{applicationId}/device/{devEui}/event/{event}',
   commandTopic: 'application/{applicationId}/device/{devEui}/command/down',
 } as const;
 
-/** What the topic of an event says. */
-export interface EventTopic {
-  /** As it was written. */
+/** The content of an event topic. */
+interface EventTopic {
+  /** Not normalized. */
   readonly devEui: string;
-  /** The name of the event, also one that this server does not know. */
+  /** The name of the event, which may be unknown to this server. */
   readonly event: string;
 }
 
-const ILLEGAL = /[#+\p{Cc}\p{Cs}]/u;
+/** Wildcards, control characters and unpaired surrogates, which a topic must not contain. */
+const ILLEGAL_IN_TOPIC = /[#+\p{Cc}\p{Cs}]/u;
 
-/** The topics of one application: both templates with the application's id in place. */
+/** The topics of one application: both templates with the id of the application inserted. */
 export class ChirpStackTopics {
   private readonly levels: readonly string[];
 
@@ -28,58 +29,66 @@ export class ChirpStackTopics {
     this.levels = eventTopic.replaceAll('{applicationId}', applicationId).split('/');
   }
 
-  /** The subscription that brings every event of every device. */
+  /** The filter that matches every event of every device. */
   get filter(): string {
     return this.levels.map((level) => (isPlaceholder(level) ? '+' : level)).join('/');
   }
 
-  /** Undefined: it is none of these topics. */
+  /** Parses an event topic; undefined if it does not match the template. */
   readEvent(topic: string): EventTopic | undefined {
-    const given = topic.split('/');
-    if (given.length !== this.levels.length) return undefined;
-    const found: { devEui: string; event: string } = { devEui: '', event: '' };
-    for (const [at, level] of this.levels.entries()) {
-      if (level === '{devEui}') found.devEui = given[at] ?? '';
-      else if (level === '{event}') found.event = given[at] ?? '';
-      else if (level !== given[at]) return undefined;
+    const topicLevels = topic.split('/');
+    if (topicLevels.length !== this.levels.length) return undefined;
+    const result: { devEui: string; event: string } = { devEui: '', event: '' };
+    for (const [index, level] of this.levels.entries()) {
+      if (level === '{devEui}') result.devEui = topicLevels[index] ?? '';
+      else if (level === '{event}') result.event = topicLevels[index] ?? '';
+      else if (level !== topicLevels[index]) return undefined;
     }
-    return found;
+    return result;
   }
 
-  /** Where a command for a device goes. */
-  commandFor(devEui: string): string {
+  /** Returns the topic for commands to a device. */
+  getCommandTopic(devEui: string): string {
     return this.commandTopic.replaceAll('{applicationId}', this.applicationId).replaceAll('{devEui}', devEui);
   }
 }
 
-/** Whether a name is that of a known kind of event. */
+/** Returns whether this is a known kind of event. */
 export function isEventKind(name: string): name is EventKind {
   return (EVENT_KINDS as readonly string[]).includes(name);
 }
 
-/** What is wrong with a template for events, as the end of a sentence; undefined: nothing. */
-export function eventTopicFault(template: string): string | undefined {
+/** Validates an event topic template. Returns the error as the end of a sentence; undefined if it is valid. */
+export function checkEventTopic(template: string): string | undefined {
   const levels = template.split('/');
-  if (!['{devEui}', '{event}'].every((wanted) => levels.filter((level) => level === wanted).length === 1)) return 'must hold {devEui} and {event} once each, each as a level of its own';
-  const others = levels.filter((level) => !isPlaceholder(level)).join('/').replaceAll('{applicationId}', '');
-  if (/[{}]/.test(others)) return placeholderFault(template);
-  return topicFault(template);
+  const isCompleteLevelOnce = (placeholder: string): boolean =>
+    levels.filter((level) => level === placeholder).length === 1;
+  if (!['{devEui}', '{event}'].every(isCompleteLevelOnce))
+    return 'must contain {devEui} and {event} once each, each as a complete level';
+  const fixedLevels = levels
+    .filter((level) => !isPlaceholder(level))
+    .join('/')
+    .replaceAll('{applicationId}', '');
+  if (/[{}]/.test(fixedLevels)) return describePlaceholder(template);
+  return checkTopic(template);
 }
 
-/** The same for a template for commands. */
-export function commandTopicFault(template: string): string | undefined {
-  if (!template.includes('{devEui}')) return 'must hold {devEui}';
-  const unknown = template.replaceAll('{applicationId}', '').replaceAll('{devEui}', '');
-  return /[{}]/.test(unknown) ? placeholderFault(template) : topicFault(template);
+/** Validates a command topic template. Returns the error as the end of a sentence; undefined if it is valid. */
+export function checkCommandTopic(template: string): string | undefined {
+  if (!template.includes('{devEui}')) return 'must contain {devEui}';
+  const withoutPlaceholders = template.replaceAll('{applicationId}', '').replaceAll('{devEui}', '');
+  return /[{}]/.test(withoutPlaceholders) ? describePlaceholder(template) : checkTopic(template);
 }
 
-function topicFault(template: string): string | undefined {
-  if (template.startsWith('$')) return 'must not begin with `$`; ChirpStack neither publishes nor listens there, and brokers keep such topics to themselves';
-  return ILLEGAL.test(template) ? 'must hold no wildcard (`+` or `#`) and no control character' : undefined;
+/** Validates what both templates have in common. */
+function checkTopic(template: string): string | undefined {
+  if (template.startsWith('$'))
+    return 'must not start with `$`: brokers reserve such topics, and ChirpStack does not use them';
+  return ILLEGAL_IN_TOPIC.test(template) ? 'must not contain wildcards (`+` or `#`) or control characters' : undefined;
 }
 
-function placeholderFault(text: string): string {
-  return `holds a placeholder that is not known (${JSON.stringify(text)}); known are {applicationId}, {devEui} and for events {event}`;
+function describePlaceholder(text: string): string {
+  return `contains an unknown placeholder (${JSON.stringify(text)}): use {applicationId}, {devEui} and, for events, {event}`;
 }
 
 function isPlaceholder(level: string): boolean {

@@ -1,28 +1,58 @@
 import type { Violation } from '../../../kernel/errors';
 import { type ConnectorType, type JsonObject, type RoutedCommand, SCHEMA_DIALECT } from '../../connectorType';
 import { DEVICE_PROPERTIES } from '../../deviceConfiguration';
-import { BROKER_PLACE, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
-import { commandTopicFault, DEFAULT_TOPICS, eventTopicFault } from './chirpStackTopics';
+import { BROKER_TARGET, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
+import { checkCommandTopic, DEFAULT_TOPICS, checkEventTopic } from './chirpStackTopics';
 import { findDevEui } from './devEui';
 
-const LARGEST_PORT = 223;
+const MAX_F_PORT = 223;
 
-/** ChirpStack v4, the network server of LoRaWAN sites, over its MQTT integration. Commands expire there since ChirpStack 4.14.0. */
+/**
+ * ChirpStack v4, the network server of LoRaWAN sites, over its MQTT integration. Commands expire there since ChirpStack
+ * 4.14.0.
+ */
 export const CHIRPSTACK: ConnectorType = {
   id: 'chirpstack',
   type: 'lorawan',
   name: 'ChirpStack v4 over MQTT',
-  description: "The devices of one application of a ChirpStack v4 (4.14 or later, so that commands expire), over the broker of its MQTT integration. Set the integration's QoS to 1, else events get lost while this server is away.",
+  description:
+    'The devices of one ChirpStack v4 application (4.14 or later, so that commands expire), through the broker of its MQTT integration. Set the QoS of the integration to 1; otherwise events are lost while this server is disconnected.',
   capabilities: ['uplink', 'downlink', 'native_ack'],
   configurationSchema: {
     $schema: SCHEMA_DIALECT,
     type: 'object',
     properties: {
       ...BROKER_PROPERTIES,
-      applicationId: { type: 'string', format: 'uuid', title: 'Application', description: "The id of the application, from ChirpStack's web interface." },
-      encoding: { enum: ['json', 'protobuf'], default: 'json', title: 'Encoding', description: 'How the integration writes: `json=true` or `json=false` in its configuration.' },
-      eventTopic: { type: 'string', minLength: 1, maxLength: 512, default: DEFAULT_TOPICS.eventTopic, title: 'Event topic', description: "Where events come, as ChirpStack's event_topic; {applicationId}, {devEui} and {event} stand for what their names say." },
-      commandTopic: { type: 'string', minLength: 1, maxLength: 512, default: DEFAULT_TOPICS.commandTopic, title: 'Command topic', description: "Where downlinks go, as ChirpStack's command_topic with the command `down`." },
+      applicationId: {
+        type: 'string',
+        format: 'uuid',
+        title: 'Application',
+        description: "ID of the application, shown in ChirpStack's web interface.",
+      },
+      encoding: {
+        enum: ['json', 'protobuf'],
+        default: 'json',
+        title: 'Encoding',
+        description:
+          'Encoding of the integration: json for `json=true` in its configuration, protobuf for `json=false`.',
+      },
+      eventTopic: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 512,
+        default: DEFAULT_TOPICS.eventTopic,
+        title: 'Event topic',
+        description:
+          "Topic template of events, the same as ChirpStack's event_topic, with the placeholders {applicationId}, {devEui} and {event}.",
+      },
+      commandTopic: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 512,
+        default: DEFAULT_TOPICS.commandTopic,
+        title: 'Command topic',
+        description: "Topic template of downlinks, the same as ChirpStack's command_topic with the command `down`.",
+      },
     },
     required: ['url', 'applicationId'],
     additionalProperties: false,
@@ -31,31 +61,59 @@ export const CHIRPSTACK: ConnectorType = {
     $schema: SCHEMA_DIALECT,
     type: 'object',
     properties: {
-      deviceClass: { enum: ['A', 'B', 'C'], title: 'Class', description: 'When the device listens: after it has sent (A), at agreed times (B), always (C). Unless given, what ChirpStack says.' },
+      deviceClass: {
+        enum: ['A', 'B', 'C'],
+        title: 'Class',
+        description:
+          'When the device listens: after it has sent (A), at scheduled times (B), always (C). Default: the class that ChirpStack reports.',
+      },
       ...DEVICE_PROPERTIES,
     },
     additionalProperties: false,
   },
   secretFields: BROKER_SECRETS,
-  secretPlaceFields: BROKER_PLACE,
+  secretPlaceFields: BROKER_TARGET,
   checkConfiguration: (configuration) => [...checkBroker(configuration), ...checkTopics(configuration)],
   checkDeviceConfiguration: () => [],
-  kindOf: (_, confirmed) => (confirmed ? 'chirpstack_confirmed' : 'chirpstack'),
+  getKind: (_, confirmed) => (confirmed ? 'chirpstack_confirmed' : 'chirpstack'),
   checkCommand: (_, command) => checkCommand(command),
   findClientDeviceId: findDevEui,
-  clientDeviceIdForm: 'a DevEUI: 16 hexadecimal digits, parted by `:`, `-` or spaces or not at all',
+  clientDeviceIdForm: 'a DevEUI: 16 hexadecimal digits, optionally separated by `:`, `-` or spaces',
 };
 
+/** Validates the topic templates of a configuration. */
 function checkTopics({ eventTopic, commandTopic }: JsonObject): Violation[] {
-  const faults = { eventTopic: typeof eventTopic === 'string' ? eventTopicFault(eventTopic) : undefined, commandTopic: typeof commandTopic === 'string' ? commandTopicFault(commandTopic) : undefined };
-  return Object.entries(faults).flatMap(([name, description]) => (description === undefined ? [] : [{ field: `configuration.${name}`, description }]));
+  const problemByField = {
+    eventTopic: typeof eventTopic === 'string' ? checkEventTopic(eventTopic) : undefined,
+    commandTopic: typeof commandTopic === 'string' ? checkCommandTopic(commandTopic) : undefined,
+  };
+  return Object.entries(problemByField).flatMap(([name, description]) =>
+    description === undefined ? [] : [{ field: `configuration.${name}`, description }],
+  );
 }
 
-function checkCommand({ mode, fPort, topic }: RoutedCommand): Violation[] {
+/** Validates the port, the topic and the mode of a command. */
+function checkCommand({ mode, fPort, topic, networkCodec }: RoutedCommand): Violation[] {
   const violations: Violation[] = [];
-  // An encoder may return one: whether it does is seen when it has run.
-  if (fPort === undefined && mode === 'direct') violations.push({ field: 'command.fPort', description: `is missing; give the port of the device that takes the command, 1 to ${LARGEST_PORT}` });
-  if (fPort !== undefined && (fPort < 1 || fPort > LARGEST_PORT)) violations.push({ field: 'command.fPort', description: `must be 1 to ${LARGEST_PORT}` });
-  if (topic !== '') violations.push({ field: 'command.mqttTopic', description: 'has no place on a connection of the connector `chirpstack`, which gives the topic; leave it out' });
+  // ChirpStack logs no error in this case: it sends an empty frame.
+  if (mode === 'direct' && networkCodec === 'missing')
+    violations.push({
+      field: 'command.mode',
+      description:
+        'is `direct`, which requires a codec in ChirpStack, and there is none for this device: its uplinks arrive as bytes, or are decoded by a profile in Plantroom. Use `encoded` with an encoder or a profile, or add a codec to the device profile in ChirpStack',
+    });
+  // An encoder may return a port, which is only known after it has run.
+  if (fPort === undefined && mode === 'direct')
+    violations.push({
+      field: 'command.fPort',
+      description: `is required: set the port of the device that receives the command, 1 to ${MAX_F_PORT}`,
+    });
+  if (fPort !== undefined && (fPort < 1 || fPort > MAX_F_PORT))
+    violations.push({ field: 'command.fPort', description: `must be 1 to ${MAX_F_PORT}` });
+  if (topic !== '')
+    violations.push({
+      field: 'command.mqttTopic',
+      description: 'is not allowed on a `chirpstack` connection, which determines the topic: omit it',
+    });
   return violations;
 }

@@ -2,83 +2,123 @@ import type { JsonObject } from '../../connectorType';
 import type { UplinkIdentity, UplinkMessage } from '../../connector';
 import type { LocationEvent, Reception, StatusEvent, UpEvent, DeviceClass } from './chirpStackEvent';
 
-/** Whose clock the times of transmissions are of: that of the network server, which is one for all its devices. */
+/** Identifies the clock of the network server, which is the same for all its devices. */
 export const CLOCK = 'chirpstack';
 
-/** How an event came in. */
+/** How an event arrived. */
 export interface Arrival {
   readonly organizationId: string;
   readonly connectionId: string;
   /** 16 lower-case hexadecimal digits. */
   readonly devEui: string;
   readonly deviceClass: DeviceClass;
-  /** The stamp of its arrival. */
+  /** The arrival time, from MonotonicTimestamps. */
   readonly receivedAt: number;
-  /** It waited at the broker. */
+  /** It was buffered at the broker. */
   readonly isBuffered: boolean;
-  /** That of the broker's delivery. */
+  /** Identifies a repeated delivery of the broker; for an event without an id of its own. */
   readonly identity: UplinkIdentity;
 }
 
-const LONGEST_ID = 64;
+/** The maximum length of a deduplication id. ChirpStack sends UUIDs; a longer id is not used. */
+const MAX_ID_LENGTH = 64;
 
-/** A frame with a payload: `object` as the network server decoded it, else `data` in hexadecimal, and how it was received. */
-export function uplinkOfUp(arrival: Arrival, event: UpEvent): UplinkMessage {
-  const { fCnt, fPort, dr, object, data } = event;
-  const best = bestOf(event.gateways);
-  const nsTime = receptionTime(event);
+/**
+ * Converts an uplink frame: `object` as decoded by the network server, otherwise `data` in hexadecimal, and the
+ * reception.
+ */
+export function toUplinkMessage(arrival: Arrival, event: UpEvent): UplinkMessage {
+  const { fCnt, devAddr, fPort, dr, object, data } = event;
+  const bestReception = findBestReception(event.gateways);
+  const networkServerTime = getReceptionTime(event);
   const content = object ? { object } : { data: Buffer.from(data).toString('hex') };
   return {
-    ...messageOf(arrival, event.deduplicationId, '', { ...content, ...finite({ rssi: best?.rssi, snr: best?.snr }), fCnt, fPort, dr }),
-    time: nsTime ?? event.time,
-    clock: nsTime === undefined ? undefined : CLOCK, // the event's own time may be that of a gateway
+    ...createBaseMessage(arrival, event.deduplicationId, '', {
+      ...content,
+      ...omitNonFinite({ rssi: bestReception?.rssi, snr: bestReception?.snr }),
+      fCnt,
+      fPort,
+      dr,
+    }),
+    time: networkServerTime ?? event.time,
+    // The time of the event may be on the clock of a gateway.
+    clock: networkServerTime === undefined ? undefined : CLOCK,
     encoded: object ? undefined : data,
     fCnt,
+    devAddr: devAddr || undefined,
+    isDecodedByNetwork: isDecoded(event),
     fPort,
   };
 }
 
 /**
- * What a device said of its battery and its reception. It is no answer to a command: its frame is an uplink of its own, with a payload or
- * without, and must not count twice. So it proves nothing, as a buffered one.
+ * Converts a report of battery and reception. Its frame is also published as an uplink, with or without a payload, and
+ * must not count twice: so the report is no evidence about commands, like a buffered message. Evidence is an uplink
+ * that arrives live and may show that a device received a command.
  */
-export function uplinkOfStatus(arrival: Arrival, event: StatusEvent): UplinkMessage {
+export function toStatusMessage(arrival: Arrival, event: StatusEvent): UplinkMessage {
   const { margin, batteryLevel } = event;
-  return { ...messageOf(arrival, event.deduplicationId, 'status:', finite({ margin, batteryLevel })), time: event.time, isBuffered: true };
-}
-
-/** Where the network server believes a device to be; it proves nothing either. */
-export function uplinkOfLocation(arrival: Arrival, event: LocationEvent): UplinkMessage {
-  const { latitude, longitude, altitude } = event;
-  return { ...messageOf(arrival, event.deduplicationId, 'location:', { location: finite({ latitude, longitude, altitude }) }), time: event.time, isBuffered: true };
-}
-
-/** When the network server first heard of a frame; undefined: it does not say. */
-export function receptionTime({ gateways }: UpEvent): number | undefined {
-  let first: number | undefined;
-  for (const { nsTime } of gateways) if (nsTime !== undefined && (first === undefined || nsTime < first)) first = nsTime;
-  return first;
-}
-
-function messageOf({ devEui, identity, ...arrival }: Arrival, deduplicationId: string, prefix: string, value: JsonObject): UplinkMessage {
-  const isNamed = deduplicationId !== '' && deduplicationId.length <= LONGEST_ID;
   return {
-    ...arrival,
-    identity: isNamed ? { kind: 'id', uplinkId: prefix + deduplicationId } : identity,
-    clientDeviceId: devEui,
-    time: undefined,
+    ...createBaseMessage(arrival, event.deduplicationId, 'status:', omitNonFinite({ margin, batteryLevel })),
+    time: event.time,
     clock: undefined,
-    payload: { kind: 'json', value },
     fPort: undefined,
+    isBuffered: true, // so that it is no evidence
   };
 }
 
-/** The reception that ChirpStack itself would answer by: the clearest, and of those the strongest. */
-function bestOf(gateways: readonly Reception[]): Reception | undefined {
-  return gateways.toSorted((one, other) => other.snr - one.snr || other.rssi - one.rssi)[0];
+/** Converts the location of a device, as estimated by the network server; it is no evidence about commands. */
+export function toLocationMessage(arrival: Arrival, event: LocationEvent): UplinkMessage {
+  const { latitude, longitude, altitude } = event;
+  return {
+    ...createBaseMessage(arrival, event.deduplicationId, 'location:', {
+      location: omitNonFinite({ latitude, longitude, altitude }),
+    }),
+    time: event.time,
+    clock: undefined,
+    fPort: undefined,
+    isBuffered: true, // so that it is no evidence
+  };
 }
 
-/** Without what is not known: JSON has no NaN. */
-function finite(values: Readonly<Record<string, number | undefined>>): JsonObject {
+/** Returns whether the network server decoded the payload; undefined if the frame has none. */
+export function isDecoded({ object, data }: UpEvent): boolean | undefined {
+  if (object !== undefined) return true;
+  return data.length > 0 ? false : undefined;
+}
+
+/** Returns when the network server first received the frame; undefined if not reported. */
+export function getReceptionTime({ gateways }: UpEvent): number | undefined {
+  const times = gateways.flatMap(({ nsTime }) => nsTime ?? []);
+  return times.length > 0 ? Math.min(...times) : undefined;
+}
+
+/**
+ * Creates the part that the messages of all events have in common. A repeated event is recognized by its deduplication
+ * id, or by the delivery of the broker if the event has no usable id. A frame and the report of its status have the
+ * same id, so `prefix` (for example `status:`) distinguishes them.
+ */
+function createBaseMessage(
+  { devEui, identity, ...arrival }: Arrival,
+  deduplicationId: string,
+  prefix: string,
+  value: JsonObject,
+): Omit<UplinkMessage, 'time' | 'clock' | 'fPort'> {
+  const hasId = deduplicationId !== '' && deduplicationId.length <= MAX_ID_LENGTH;
+  return {
+    ...arrival,
+    identity: hasId ? { kind: 'id', uplinkId: prefix + deduplicationId } : identity,
+    clientDeviceId: devEui,
+    payload: { kind: 'json', value },
+  };
+}
+
+/** Returns the reception that ChirpStack would use for a downlink: the highest SNR, then the highest RSSI. */
+function findBestReception(gateways: readonly Reception[]): Reception | undefined {
+  return gateways.toSorted((a, b) => b.snr - a.snr || b.rssi - a.rssi)[0];
+}
+
+/** Omits unknown values, because JSON has no NaN. */
+function omitNonFinite(values: Readonly<Record<string, number | undefined>>): JsonObject {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => Number.isFinite(value)));
 }

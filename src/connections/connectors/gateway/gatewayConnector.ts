@@ -2,262 +2,384 @@ import type { AttachRequest, AttachResponse, Hello } from '../../../gen/gateway/
 import type { Clock } from '../../../kernel/clock';
 import { DomainError, notFound, validationFailed } from '../../../kernel/errors';
 import type { Logger } from '../../../kernel/logger';
-import type { CallContext } from '../../../rpc/callContext';
-import type { BidiStream } from '../../../rpc/handlers';
-import type { Arrivals } from '../../arrivals';
-import { effectivePolicy, type Connection } from '../../connection';
+import { withTimeout } from '../../../kernel/withTimeout';
+import type { CallContext } from '../../../api/pipeline/callContext';
+import type { BidiStream } from '../../../api/pipeline/handlers';
+import type { MonotonicTimestamps } from '../../monotonicTimestamps';
+import { applyPolicyDefaults, type Connection } from '../../connection';
 import type { ConnectionRepository } from '../../connectionRepository';
 import type { ConnectionStatuses } from '../../connectionStatuses';
-import type { ConnectionCheck, Connector, ConnectorEvents, Downlink, OpenConnection, Peer, SendResult } from '../../connector';
+import type {
+  ConnectionCheck,
+  Connector,
+  ConnectorEvents,
+  Downlink,
+  OpenConnection,
+  Peer,
+  SendResult,
+} from '../../connector';
+import { connectionDisabledError, helloRequiredError, notAGatewayError } from './gatewayErrors';
 import { GatewayInbox } from './gatewayInbox';
-import { attachmentFromHello, welcomeMessage } from './gatewayMessages';
-import { clockOf, GatewaySession, type GatewayIdentity } from './gatewaySession';
+import { toAttachment, createKnownResponses, createWelcome } from './gatewayMessages';
+import { getClockId, GatewaySession, type GatewayIdentity } from './gatewaySession';
 import { GATEWAY } from './gatewayType';
-import { commonVersion, shownSoftware } from './protocolVersions';
-import { Seat } from './seat';
+import { negotiateVersion, formatSoftware } from './protocolVersions';
+import { SessionSlot } from './sessionSlot';
 
-/** What the connector needs of the house. */
-export interface GatewayConnectorOptions {
+/** Dependencies of GatewayConnector. */
+interface GatewayConnectorOptions {
   readonly connections: ConnectionRepository;
   readonly statuses: ConnectionStatuses;
-  /** One for all connectors. */
-  readonly arrivals: Arrivals;
+  /** Shared by all connectors. */
+  readonly arrivals: MonotonicTimestamps;
   readonly clock: Clock;
   readonly log: Logger;
-  /** How long a stream may stay without its Hello, in milliseconds; 10 s where nothing is said. */
+  /** The maximum time until the Hello of a stream, milliseconds; default 10 s. */
   readonly helloTimeoutMs?: number;
 }
 
 type AttachStream = BidiStream<AttachRequest, AttachResponse>;
 type Requests = AsyncIterator<AttachRequest, unknown>;
 
-const HELLO_TIMEOUT = 10_000;
+/** A call of Attach after its Hello was read. `requests`: the messages after it. */
+interface AttachCall {
+  readonly hello: Hello;
+  readonly requests: Requests;
+  readonly context: CallContext;
+}
 
-/** Gateway software that attaches by `gateway.v1.GatewayService/Attach`. */
+const HELLO_TIMEOUT_MS = 10_000;
+
+/** Connects gateway software that attaches with `gateway.v1.GatewayService/Attach`. */
 export class GatewayConnector implements Connector {
   readonly id = GATEWAY.id;
-  private readonly seats = new Map<string, Seat>();
-  // One for all sessions: what one brought is compared with what the next brings.
-  private readonly arrivals: Arrivals;
-  private lastNumber = 0;
+  /** By connection id. */
+  private readonly slots = new Map<string, SessionSlot>();
+  // Shared by all sessions, because messages of consecutive sessions are compared.
+  private readonly arrivals: MonotonicTimestamps;
+  /** The number of the newest session. */
+  private lastSessionNumber = 0;
   private events: ConnectorEvents | undefined;
 
   constructor(private readonly options: GatewayConnectorOptions) {
     this.arrivals = options.arrivals;
   }
 
-  /** Hands the rooms above down. */
+  /** Passes the event handlers of the higher modules. */
   start(events: ConnectorEvents): void {
     this.events = events;
   }
 
-  /** Who is attached to a connection and has its welcome. */
+  /** Returns the gateway that is attached and has received its welcome. */
   peer(connectionId: string): Peer | undefined {
-    return this.sessionOf(connectionId)?.peer;
+    return this.findSession(connectionId)?.peer;
   }
 
-  /** Sends a command to one attachment and to no other. */
+  /** Sends a command to this attachment only. */
   async send(downlink: Downlink, session: number): Promise<SendResult> {
-    const current = this.sessionOf(downlink.connectionId);
+    const current = this.findSession(downlink.connectionId);
     return current?.number === session ? await current.send(downlink) : 'not_sent';
   }
 
-  /** Takes a command back that waits for the gateway to read. True: it provably never left. */
-  takeBack(connectionId: string, executionId: string): boolean {
-    const session = this.sessionOf(connectionId);
-    if (!session?.takeBack(executionId)) return false;
+  /** Cancels a command that waits for the gateway to read. True: provably no byte of it left the server. */
+  cancelUnsent(connectionId: string, executionId: string): boolean {
+    const session = this.findSession(connectionId);
+    if (!session?.cancelUnsent(executionId)) return false;
     this.events?.ready(session.identity.organizationId, connectionId);
     return true;
   }
 
-  /** Tells the attached gateway to drop a command that ended here; one that waits for its welcome is told after that. */
-  withdraw(connectionId: string, executionId: string): void {
-    const session = this.sessionOf(connectionId);
-    session?.withdraw(executionId);
+  /**
+   * Asks the attached gateway to cancel a command that is final here; before its welcome, the request is sent after the
+   * welcome.
+   */
+  cancelAtGateway(connectionId: string, executionId: string): void {
+    const session = this.findSession(connectionId);
+    session?.cancelAtGateway(executionId);
     if (session?.peer) this.events?.ready(session.identity.organizationId, connectionId);
   }
 
-  /** A connection was changed and the change is on disk. */
+  /** Applies a connection change after its commit. */
   connectionChanged({ connection }: OpenConnection): void {
-    const session = this.sessionOf(connection.id);
+    const session = this.findSession(connection.id);
     if (!session) return;
-    if (!connection.enabled) return session.end(connectionDisabled(connection.id));
-    session.setMaxInFlight(effectivePolicy(connection.policy).maxInFlight);
+    if (!connection.enabled) {
+      session.end(connectionDisabledError(connection.id));
+      return;
+    }
+    session.setMaxInFlight(applyPolicyDefaults(connection.policy).maxInFlight);
     this.events?.ready(connection.organizationId, connection.id);
   }
 
-  /** A connection was deleted and that is on disk. */
+  /** Stops a connection after its deletion was committed. */
   connectionDeleted(connectionId: string): void {
-    this.sessionOf(connectionId)?.end(notFound('connection', connectionId));
-    this.seats.delete(connectionId);
+    this.findSession(connectionId)?.end(notFound('connection', connectionId));
+    this.slots.delete(connectionId);
   }
 
-  /** Gateways come by themselves: there is nobody to call. */
+  /** Only reports whether a gateway is attached: gateways attach on their own, so the server cannot connect to one. */
   async test({ connection }: OpenConnection): Promise<readonly ConnectionCheck[]> {
-    const session = this.sessionOf(connection.id);
-    if (session?.peer) return [{ name: 'gateway', outcome: 'ok', message: `the gateway ${JSON.stringify(session.identity.gatewayId)} is attached` }];
-    const { lastError } = this.options.statuses.of(connection);
-    const message = lastError ? `no gateway is attached now: ${lastError}` : 'no gateway is attached now; start the gateway software with the id of this connection and a key that holds gateways:write for it';
+    const session = this.findSession(connection.id);
+    if (session?.peer)
+      return [
+        {
+          name: 'gateway',
+          outcome: 'ok',
+          message: `the gateway ${JSON.stringify(session.identity.gatewayId)} is attached`,
+        },
+      ];
+    const { lastError } = this.options.statuses.getStatus(connection);
+    const message = lastError
+      ? `no gateway is attached: ${lastError}`
+      : 'no gateway is attached: start the gateway software with the id of this connection and an API key with gateways:write for it';
     return [{ name: 'gateway', outcome: 'warning', message }];
   }
 
-  /** The streams end with the server that serves them. */
+  /** Does nothing: the streams are closed by the RPC server. */
   async stop(): Promise<void> {}
 
-  /** Serves one stream to its end. Resolves when the gateway has sent its last message; throws the reason of any other end. */
+  /**
+   * Serves one stream. Resolves when the gateway has sent its last message; throws the reason if the stream ends in
+   * another way.
+   */
   async attach(stream: AttachStream, context: CallContext): Promise<void> {
     const requests: Requests = stream.requests[Symbol.asyncIterator]();
-    const hello = await this.hello(requests);
-    const { organizationId } = await this.admit(hello.connectionId, context);
-    const identity = { organizationId, connectionId: hello.connectionId, gatewayId: hello.gatewayId, bootId: hello.bootId };
-    this.requireCommonVersion(hello, identity); // one that cannot talk with us must not take the seat of one that can
-    this.lastNumber += 1;
-    const session = new GatewaySession(identity, this.lastNumber, async (message) => await stream.send(message), this.options.clock);
-    const release = endWith(context.signal, session);
-    const previous = this.take(session);
+    const hello = await this.readHello(requests);
+    const { organizationId } = await this.authorizeConnection(hello.connectionId, context);
+    const identity = {
+      organizationId,
+      connectionId: hello.connectionId,
+      gatewayId: hello.gatewayId,
+      bootId: hello.bootId,
+    };
+    this.assertCommonVersion(hello, identity); // an incompatible gateway must not replace a compatible one
+    this.lastSessionNumber += 1;
+    const session = new GatewaySession(
+      identity,
+      this.lastSessionNumber,
+      async (message) => await stream.send(message),
+      this.options.clock,
+    );
+    const removeAbortListener = endOnAbort(context.signal, session);
+    const previous = this.activate(session);
     try {
-      await Promise.race([this.serve(session, hello, previous, requests, context), session.ended]);
-      this.leave(session, undefined);
+      await Promise.race([this.runSession(session, previous, { hello, requests, context }), session.failure]);
+      this.detach(session, undefined);
     } catch (error) {
-      this.leave(session, error);
+      this.detach(session, error);
       throw error;
     } finally {
-      release();
+      removeAbortListener();
     }
   }
 
-  private async serve(session: GatewaySession, hello: Hello, previous: GatewaySession | undefined, requests: Requests, context: CallContext): Promise<void> {
-    const events = this.started();
+  /**
+   * Runs an authorized session: applies the state of earlier attachments, sends the welcome, and processes messages
+   * until the gateway has sent its last one. `previous`: the session that this one replaced.
+   */
+  private async runSession(
+    session: GatewaySession,
+    previous: GatewaySession | undefined,
+    { hello, requests, context }: AttachCall,
+  ): Promise<void> {
+    const events = this.getEvents();
     const { organizationId, connectionId } = session.identity;
-    await session.settle(async () => {
-      await previous?.drained();
-      await this.seats.get(connectionId)?.departure;
-      if (!session.isEnded) await events.attached(attachmentFromHello(organizationId, hello, { receivedAt: this.arrivals.stamp(), clock: clockOf(session.identity) }));
+    let responses: AttachResponse[] = [];
+    // The state must be applied in the order of the attachments, so it waits for the previous ones.
+    await session.reconcile(async () => {
+      await previous?.waitUntilDrained();
+      await this.slots.get(connectionId)?.detaching;
+      if (session.isEnded) return;
+      const arrival = { receivedAt: this.arrivals.nextArrivalTime(), clock: getClockId(session.identity) };
+      const attachment = toAttachment(organizationId, hello, arrival);
+      responses = createKnownResponses(hello, attachment, await events.attached(attachment));
     });
-    const { policy } = await this.admit(connectionId, context); // it may have been switched off meanwhile
+    // The connection may have been disabled in the meantime.
+    const { policy } = await this.authorizeConnection(connectionId, context);
     if (session.isEnded) return;
-    const { maxInFlight } = effectivePolicy(policy);
-    const protocolVersion = commonVersion(hello);
-    session.welcome(welcomeMessage(this.options.clock.now(), maxInFlight, protocolVersion), maxInFlight);
-    const software = shownSoftware(hello.software);
-    this.options.statuses.attached(connectionId, software);
-    this.options.statuses.messageReceived(connectionId); // its Hello
-    this.options.log.info({ ...fieldsOf(session), known: hello.known.length, store: hello.store, protocol_version: protocolVersion, software }, 'gateway.attached');
+    const { maxInFlight } = applyPolicyDefaults(policy);
+    const protocolVersion = negotiateVersion(hello);
+    session.welcome(createWelcome(this.options.clock.now(), maxInFlight, protocolVersion), maxInFlight);
+    const software = formatSoftware(hello.software);
+    this.options.statuses.markAttached(connectionId, software);
+    this.options.statuses.markMessageReceived(connectionId); // the Hello
+    this.options.log.info(
+      {
+        ...getLogFields(session),
+        known: hello.known.length,
+        store: hello.store,
+        protocol_version: protocolVersion,
+        software,
+      },
+      'gateway.attached',
+    );
     events.ready(organizationId, connectionId);
-    await new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events }).readAll(requests);
-    await session.drained(); // its last messages are answered before the stream ends
+    const inbox = new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events });
+    // Concurrently, because a gateway may write before it reads.
+    await Promise.all([session.sendAll(responses), inbox.readAll(requests)]);
+    await session.waitUntilDrained(); // its last messages are acknowledged before the stream ends
   }
 
-  /** The first message. Throws `validation_failed` if it is another one, `hello_missing` if it does not come in time. */
-  private async hello(requests: Requests): Promise<Hello> {
-    const limit = this.options.helloTimeoutMs ?? HELLO_TIMEOUT;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(helloMissing(limit)), limit)));
-    try {
-      const first = await Promise.race([requests.next(), late]);
-      const message = first.done === true ? undefined : first.value.message;
-      if (message?.$case !== 'hello') throw validationFailed([{ field: 'hello', description: 'is missing; send it as the first message of the stream' }]);
-      return message.value;
-    } finally {
-      clearTimeout(timer);
-    }
+  /**
+   * Returns the first message. Throws `validation_failed` if it is not a Hello, `hello_required` if it does not arrive
+   * in time.
+   */
+  private async readHello(requests: Requests): Promise<Hello> {
+    const timeoutMs = this.options.helloTimeoutMs ?? HELLO_TIMEOUT_MS;
+    const first = await withTimeout(requests.next(), timeoutMs, () => {
+      throw helloRequiredError(timeoutMs);
+    });
+    const message = first.done === true ? undefined : first.value.message;
+    if (message?.$case !== 'hello')
+      throw validationFailed([
+        { field: 'hello', description: 'is required: send it as the first message of the stream' },
+      ]);
+    return message.value;
   }
 
-  /** The connection of a Hello. Throws `connection_not_found`, also for one that the key does not name, `not_a_gateway`, `connection_disabled`. */
-  private async admit(connectionId: string, { principal, organizationId }: CallContext): Promise<Connection> {
-    if (principal.connections !== 'all' && !principal.connections.has(connectionId)) throw notFound('connection', connectionId);
+  /**
+   * Returns the connection of a Hello. Throws `connection_not_found`, also if the key has no access to it,
+   * `not_a_gateway` or `connection_disabled`.
+   */
+  private async authorizeConnection(
+    connectionId: string,
+    { principal, organizationId }: CallContext,
+  ): Promise<Connection> {
+    if (principal.connections !== 'all' && !principal.connections.has(connectionId))
+      throw notFound('connection', connectionId);
     const connection = await this.options.connections.get(organizationId, connectionId);
-    if (connection.connectorId !== GATEWAY.id) throw notAGateway(connection);
-    if (!connection.enabled) throw connectionDisabled(connectionId);
+    if (connection.connectorId !== GATEWAY.id) throw notAGatewayError(connection);
+    if (!connection.enabled) throw connectionDisabledError(connectionId);
     return connection;
   }
 
-  /** Throws what commonVersion does. Whoever looks for old gateways finds one in the log, and in the status where no other one is attached. */
-  private requireCommonVersion(hello: Hello, { organizationId, connectionId, gatewayId, bootId }: GatewayIdentity): void {
+  /**
+   * Throws the errors of negotiateVersion. An incompatible gateway is also reported in the log, and in the status if no
+   * other one is attached.
+   */
+  private assertCommonVersion(
+    hello: Hello,
+    { organizationId, connectionId, gatewayId, bootId }: GatewayIdentity,
+  ): void {
     try {
-      commonVersion(hello);
+      negotiateVersion(hello);
     } catch (error) {
       if (error instanceof DomainError && error.reason === 'protocol_version_unsupported') {
-        const software = shownSoftware(hello.software);
-        this.options.log.warn({ organization_id: organizationId, connection_id: connectionId, gateway_id: gatewayId, boot_id: bootId, software, message: error.message }, 'gateway.version_refused');
-        if (!this.sessionOf(connectionId)) this.options.statuses.refused(connectionId, `${error.reason}: ${error.message}`);
+        const software = formatSoftware(hello.software);
+        this.options.log.warn(
+          {
+            organization_id: organizationId,
+            connection_id: connectionId,
+            gateway_id: gatewayId,
+            boot_id: bootId,
+            software,
+            message: error.message,
+          },
+          'gateway.version_rejected',
+        );
+        if (!this.findSession(connectionId))
+          this.options.statuses.markRefused(connectionId, `${error.reason}: ${error.message}`);
       }
       throw error;
     }
   }
 
-  private take(session: GatewaySession): GatewaySession | undefined {
+  /** Makes the session the active one of its connection. Returns the session that it replaced; undefined if none. */
+  private activate(session: GatewaySession): GatewaySession | undefined {
     const { connectionId } = session.identity;
-    const seat = this.seats.get(connectionId) ?? new Seat(this.options.clock, (rival) => this.contest(rival));
-    this.seats.set(connectionId, seat);
-    const previous = seat.take(session);
-    if (previous) this.options.log.info({ ...fieldsOf(session), replaced_gateway_id: previous.identity.gatewayId, replaced_session: previous.number }, 'gateway.replaced');
+    const slot =
+      this.slots.get(connectionId) ?? new SessionSlot(this.options.clock, (rival) => this.reportConflict(rival));
+    this.slots.set(connectionId, slot);
+    const previous = slot.activate(session);
+    if (previous)
+      this.options.log.info(
+        {
+          ...getLogFields(session),
+          replaced_gateway_id: previous.identity.gatewayId,
+          replaced_session: previous.number,
+        },
+        'gateway.replaced',
+      );
     return previous;
   }
 
-  private leave(session: GatewaySession, error: unknown): void {
+  /**
+   * Ends the session after its stream. Unless it was replaced, the status of the connection becomes detached. `error`:
+   * why the stream ended; undefined after its regular end.
+   */
+  private detach(session: GatewaySession, error: unknown): void {
     const { connectionId } = session.identity;
-    const reason = error instanceof DomainError ? error.reason : error === undefined ? undefined : 'internal';
-    session.end(new DomainError('cancelled', 'cancelled', 'the stream is over'));
-    this.options.log.info({ ...fieldsOf(session), reason }, 'gateway.detached');
-    const seat = this.seats.get(connectionId);
-    if (!seat?.leave(session)) return;
-    seat.departure = this.depart(session);
-    if (reason === 'connection_not_found') this.seats.delete(connectionId); // it was deleted while this one took its seat
-    this.options.statuses.detached(connectionId, reason && reason !== 'shutting_down' ? `${reason}: ${messageOf(error)}` : '');
+    const reason = error === undefined ? undefined : findReason(error);
+    session.end(new DomainError('cancelled', 'cancelled', 'the stream has ended'));
+    this.options.log.info({ ...getLogFields(session), reason }, 'gateway.detached');
+    const slot = this.slots.get(connectionId);
+    if (!slot?.deactivate(session)) return;
+    slot.detaching = this.reportDetached(session);
+    // The connection was deleted, or the key lost its access, while this session was attaching: the slot is not needed.
+    if (reason === 'connection_not_found') this.slots.delete(connectionId);
+    // After an orderly end, the status shows no error.
+    const isOrderly = reason === undefined || reason === 'shutting_down';
+    this.options.statuses.markDetached(connectionId, isOrderly ? '' : `${reason}: ${formatMessage(error)}`);
   }
 
-  /** What was on its way to a gateway that is gone: nobody knows. Whoever comes next waits for this. */
-  private async depart(session: GatewaySession): Promise<void> {
+  /** Reports a detached gateway: the outcome of commands in transit is unknown. The next attachment waits for this. */
+  private async reportDetached(session: GatewaySession): Promise<void> {
     const { organizationId, connectionId } = session.identity;
     try {
-      await session.drained(); // what it brought comes first
-      await this.started().detached(organizationId, connectionId);
+      await session.waitUntilDrained(); // store its received messages first
+      await this.getEvents().detached(organizationId, connectionId);
     } catch (err) {
-      this.options.log.error({ ...fieldsOf(session), err }, 'gateway.detach_failed'); // the next attachment settles it
+      // the next attachment completes what failed here
+      this.options.log.warn({ ...getLogFields(session), err }, 'gateway.detach_failed');
     }
   }
 
-  private contest({ organizationId, connectionId, gatewayId }: GatewayIdentity): void {
-    if (this.options.statuses.contested(connectionId)) this.options.log.error({ organization_id: organizationId, connection_id: connectionId, gateway_id: gatewayId }, 'gateway.contested');
+  /** Reports a replaced gateway that returned; logs only the start of a conflict. */
+  private reportConflict({ organizationId, connectionId, gatewayId }: GatewayIdentity): void {
+    if (this.options.statuses.markConflict(connectionId))
+      this.options.log.error(
+        { organization_id: organizationId, connection_id: connectionId, gateway_id: gatewayId },
+        'gateway.duplicate_attach',
+      );
   }
 
-  private sessionOf(connectionId: string): GatewaySession | undefined {
-    return this.seats.get(connectionId)?.current;
+  private findSession(connectionId: string): GatewaySession | undefined {
+    return this.slots.get(connectionId)?.current;
   }
 
-  private started(): ConnectorEvents {
-    if (!this.events) throw new Error('the gateway connector is not started; call start before anybody can attach');
+  /** Returns the event handlers. Throws if `start` was not called, which is a bug. */
+  private getEvents(): ConnectorEvents {
+    if (!this.events) throw new Error('the gateway connector is not started: call start before attach');
     return this.events;
   }
 }
 
-/** Ends the session when the edge ends its call; answers how to stop listening. */
-function endWith(signal: AbortSignal, session: GatewaySession): () => void {
-  const end = (): void => session.end(signal.reason as Error);
-  if (signal.aborted) end();
-  signal.addEventListener('abort', end, { once: true });
-  return () => signal.removeEventListener('abort', end);
+/** Ends the session when the call is aborted. Returns a function that removes the listener. */
+function endOnAbort(signal: AbortSignal, session: GatewaySession): () => void {
+  const endSession = (): void => session.end(signal.reason as Error);
+  if (signal.aborted) endSession();
+  signal.addEventListener('abort', endSession, { once: true });
+  return () => signal.removeEventListener('abort', endSession);
 }
 
-function fieldsOf(session: GatewaySession): object {
+/** Returns the fields that identify a session in log lines. */
+function getLogFields(session: GatewaySession): object {
   const { organizationId, connectionId, gatewayId, bootId } = session.identity;
-  return { organization_id: organizationId, connection_id: connectionId, gateway_id: gatewayId, boot_id: bootId, session: session.number };
+  return {
+    organization_id: organizationId,
+    connection_id: connectionId,
+    gateway_id: gatewayId,
+    boot_id: bootId,
+    session: session.number,
+  };
 }
 
-/** An unknown failure says nothing outside of the log. */
-function messageOf(error: unknown): string {
-  return error instanceof DomainError ? error.message : 'the log says why';
+/** Returns the reason of a domain error; `internal` for an unknown error. */
+function findReason(error: unknown): string {
+  return error instanceof DomainError ? error.reason : 'internal';
 }
 
-function connectionDisabled(connectionId: string): DomainError {
-  return new DomainError('conflict', 'connection_disabled', 'the connection is switched off; enable it, then attach again', { metadata: { connection_id: connectionId } });
-}
-
-function notAGateway({ id, connectorId }: Connection): DomainError {
-  return new DomainError('conflict', 'not_a_gateway', `the connection is of the connector \`${connectorId}\`; attach to one of the connector \`${GATEWAY.id}\``, { metadata: { connection_id: id } });
-}
-
-function helloMissing(limitMs: number): DomainError {
-  return new DomainError('deadline_exceeded', 'hello_missing', `no Hello came within ${limitMs / 1000} s; send it as the first message of the stream`);
+/** Returns the message of a domain error. Unknown errors are only described in the log. */
+function formatMessage(error: unknown): string {
+  return error instanceof DomainError ? error.message : 'see the log of the server';
 }

@@ -1,134 +1,240 @@
-import type { AttachRequest, CommandReceived, CommandResult, Uplink } from '../../../gen/gateway/v1/gateway_service';
+import type {
+  AttachRequest,
+  AttachResponse,
+  CommandReceived,
+  CommandResult,
+  Uplink,
+} from '../../../gen/gateway/v1/gateway_service';
 import { DomainError, validationFailed } from '../../../kernel/errors';
 import type { Logger } from '../../../kernel/logger';
-import type { Arrivals } from '../../arrivals';
+import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '../../connector';
 import type { ConnectionStatuses } from '../../connectionStatuses';
-import { evidenceOfReceipt, evidenceOfResult, resultAckMessage, uplinkAckMessage } from './gatewayMessages';
-import { clockOf, type GatewaySession } from './gatewaySession';
-import { HeldUplinks } from './heldUplinks';
+import {
+  toReceiptEvidence,
+  toResultEvidence,
+  createMessageRejection,
+  createResultAck,
+  createResultRejection,
+  createUplinkAck,
+} from './gatewayMessages';
+import { getClockId, type GatewaySession } from './gatewaySession';
+import { UplinkBackpressure } from './uplinkBackpressure';
+import { findRejection } from './invalidMessages';
 import { readUplink } from './uplinkReader';
 
-/** What taking messages in needs. */
-export interface GatewayInboxOptions {
+/** The options of GatewayInbox. */
+interface GatewayInboxOptions {
   readonly events: ConnectorEvents;
   readonly statuses: ConnectionStatuses;
-  readonly arrivals: Arrivals;
+  readonly arrivals: MonotonicTimestamps;
   readonly log: Logger;
 }
 
-/** Takes in what an attached gateway sends, and answers it once it is on disk. What a device is concerned with stays in order. */
+type CreateRejection = (executionId: string, reason: string) => AttachResponse;
+
+/** The maximum length of an execution id in a message. */
+const MAX_ID_LENGTH = 128;
+
+/**
+ * Processes the messages of an attached gateway, and acknowledges each one after it is stored. The messages of a device
+ * are processed in order.
+ */
 export class GatewayInbox {
-  private readonly held: HeldUplinks;
+  /** Stores uplinks. While the disk is full, it does not acknowledge them, so that the gateway keeps them. */
+  private readonly backpressure: UplinkBackpressure;
 
   constructor(
     private readonly session: GatewaySession,
     private readonly options: GatewayInboxOptions,
   ) {
-    this.held = new HeldUplinks(session, { log: options.log, fields: this.fields() });
+    this.backpressure = new UplinkBackpressure(session, { log: options.log, fields: this.getLogFields() });
   }
 
-  /** Reads until the gateway has sent its last message or the session ended. Throws `validation_failed` for what may not come here. */
+  /**
+   * Reads until the gateway has sent its last message or the session ended. Throws `validation_failed` for messages
+   * that are not allowed here.
+   */
   async readAll(requests: AsyncIterator<AttachRequest, unknown>): Promise<void> {
     for (let next = await requests.next(); next.done !== true && !this.session.isEnded; next = await requests.next()) {
-      this.options.statuses.messageReceived(this.session.identity.connectionId);
-      await this.take(next.value.message);
+      this.options.statuses.markMessageReceived(this.session.identity.connectionId);
+      await this.handleMessage(next.value.message);
     }
   }
 
-  private async take(message: AttachRequest['message']): Promise<void> {
+  /** Starts processing a message; waits only while too many are in progress. */
+  private async handleMessage(message: AttachRequest['message']): Promise<void> {
     switch (message?.$case) {
       case 'commandReceived':
-        return await this.takeReceipt(message.value);
+        return await this.handleReceipt(message.value);
       case 'commandResult':
-        return await this.takeResult(message.value);
+        return await this.handleResult(message.value);
       case 'uplink':
-        return await this.takeUplink(message.value);
+        return await this.handleUplink(message.value);
       case 'hello':
-        throw validationFailed([{ field: 'hello', description: 'came a second time; send it once, as the first message of the stream' }]);
+        throw validationFailed([
+          { field: 'hello', description: 'was sent twice: send it once, as the first message of the stream' },
+        ]);
       case undefined:
-        throw validationFailed([{ field: 'message', description: 'is none that this server knows; send a commandReceived, a commandResult or an uplink' }]);
+        throw validationFailed([
+          {
+            field: 'message',
+            description: 'is of an unknown kind: send a commandReceived, a commandResult or an uplink',
+          },
+        ]);
     }
   }
 
-  private async takeReceipt({ executionId, time }: CommandReceived): Promise<void> {
-    const lane = this.laneOf(executionId);
-    const receivedAt = this.options.arrivals.stamp(); // the job waits for its turn
-    this.options.log.debug({ connection_id: this.session.identity.connectionId, execution_id: executionId }, 'gateway.command_received');
-    this.makeRoom(executionId);
-    await this.add(lane, { execution_id: executionId }, async () => {
-      await this.apply(executionId, { ...evidenceOfReceipt(time), receivedAt, clock: clockOf(this.session.identity) });
+  /** Queues the evidence that the gateway received a command. */
+  private async handleReceipt(receipt: CommandReceived): Promise<void> {
+    const { executionId, time } = receipt;
+    const reason = findRejection(receipt);
+    if (reason !== undefined) return await this.rejectMessage(executionId, reason, createMessageRejection);
+    const queueKey = this.getExecutionQueueKey(executionId);
+    // The time must not depend on how long the job is queued.
+    const receivedAt = this.options.arrivals.nextArrivalTime();
+    this.options.log.debug(
+      { connection_id: this.session.identity.connectionId, execution_id: executionId },
+      'gateway.command_received',
+    );
+    this.markReceived(executionId);
+    await this.enqueue(queueKey, { execution_id: executionId }, async () => {
+      await this.storeEvidence(executionId, {
+        ...toReceiptEvidence(time),
+        receivedAt,
+        clock: getClockId(this.session.identity),
+      });
     });
   }
 
-  private async takeResult({ executionId, result, ...report }: CommandResult): Promise<void> {
-    const lane = this.laneOf(executionId);
-    const receivedAt = this.options.arrivals.stamp(); // the job waits for its turn
-    this.options.log.debug({ connection_id: this.session.identity.connectionId, execution_id: executionId, result }, 'gateway.command_result');
-    this.makeRoom(executionId);
-    await this.add(lane, { execution_id: executionId }, async () => {
-      const outcome = await this.apply(executionId, { ...evidenceOfResult(result, report), receivedAt, clock: clockOf(this.session.identity) });
+  /** Queues the result of a command, to be stored and acknowledged. */
+  private async handleResult(commandResult: CommandResult): Promise<void> {
+    const { executionId, result, ...report } = commandResult;
+    const reason = findRejection(commandResult);
+    if (reason !== undefined) return await this.rejectMessage(executionId, reason, createResultRejection);
+    const queueKey = this.getExecutionQueueKey(executionId);
+    // The time must not depend on how long the job is queued.
+    const receivedAt = this.options.arrivals.nextArrivalTime();
+    this.options.log.debug(
+      { connection_id: this.session.identity.connectionId, execution_id: executionId, result },
+      'gateway.command_result',
+    );
+    this.markReceived(executionId);
+    await this.enqueue(queueKey, { execution_id: executionId }, async () => {
+      const outcome = await this.storeEvidence(executionId, {
+        ...toResultEvidence(result, report),
+        receivedAt,
+        clock: getClockId(this.session.identity),
+      });
       this.session.forget(executionId);
-      await this.session.answer(resultAckMessage(executionId, outcome));
+      await this.session.sendResponse(createResultAck(executionId, outcome));
     });
   }
 
-  private async takeUplink(uplink: Uplink): Promise<void> {
-    const message = readUplink(this.session.identity, uplink, this.options.arrivals.stamp());
-    if ('reason' in message) return await this.reject(uplink.uplinkId, message.reason);
+  /** Queues an uplink to be stored and acknowledged, or rejects it if it is invalid. */
+  private async handleUplink(uplink: Uplink): Promise<void> {
+    const message = readUplink(this.session.identity, uplink, this.options.arrivals.nextArrivalTime());
+    if ('reason' in message) return await this.rejectUplink(uplink.uplinkId, message.reason);
     const { uplinkId } = uplink;
-    this.options.log.debug({ connection_id: message.connectionId, uplink_id: uplinkId, client_device_id: message.clientDeviceId }, 'gateway.uplink');
-    const lane = laneOfDevice(message.clientDeviceId);
-    await this.add(lane, { uplink_id: uplinkId, client_device_id: message.clientDeviceId }, async () => await this.held.store(lane, async () => await this.store(uplinkId, message)));
+    this.options.log.debug(
+      { connection_id: message.connectionId, uplink_id: uplinkId, client_device_id: message.clientDeviceId },
+      'gateway.uplink',
+    );
+    const queueKey = getDeviceQueueKey(message.clientDeviceId);
+    await this.enqueue(
+      queueKey,
+      { uplink_id: uplinkId, client_device_id: message.clientDeviceId },
+      async () => await this.backpressure.store(queueKey, async () => await this.storeUplink(uplinkId, message)),
+    );
   }
 
-  private async store(uplinkId: string, message: UplinkMessage): Promise<void> {
+  /** Stores a valid uplink and sends the outcome to the gateway. */
+  private async storeUplink(uplinkId: string, message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
-    if (outcome.outcome === 'rejected') return await this.reject(uplinkId, outcome.reason);
-    this.options.log.debug({ connection_id: message.connectionId, uplink_id: uplinkId, outcome: outcome.outcome }, 'gateway.uplink_taken');
-    await this.session.answer(uplinkAckMessage(uplinkId, outcome));
+    if (outcome.outcome === 'rejected') return await this.rejectUplink(uplinkId, outcome.reason);
+    this.options.log.debug(
+      { connection_id: message.connectionId, uplink_id: uplinkId, outcome: outcome.outcome },
+      'gateway.uplink_stored',
+    );
+    await this.session.sendResponse(createUplinkAck(uplinkId, outcome));
   }
 
-  private async reject(uplinkId: string, reason: string): Promise<void> {
-    this.options.log.warn({ ...this.fields(), uplink_id: uplinkId.slice(0, 64), reason }, 'gateway.uplink_rejected');
-    await this.session.answer(uplinkAckMessage(uplinkId, { outcome: 'rejected', reason }));
+  /** Logs an uplink that can never be stored, and tells the gateway so that it deletes the uplink. */
+  private async rejectUplink(uplinkId: string, reason: string): Promise<void> {
+    this.options.log.warn(
+      { ...this.getLogFields(), uplink_id: uplinkId.slice(0, 64), reason },
+      'gateway.uplink_rejected',
+    );
+    await this.session.sendResponse(createUplinkAck(uplinkId, { outcome: 'rejected', reason }));
   }
 
-  private async apply(executionId: string, evidence: Evidence): Promise<EvidenceOutcome> {
+  /**
+   * Rejects an invalid message about a command. The gateway has the command anyway, so it no longer counts as in
+   * flight.
+   */
+  private async rejectMessage(executionId: string, reason: string, createRejection: CreateRejection): Promise<void> {
+    const shownId = executionId.toWellFormed().slice(0, MAX_ID_LENGTH); // the id itself may be invalid
+    this.options.log.warn({ ...this.getLogFields(), execution_id: shownId, reason }, 'gateway.message_rejected');
+    this.markReceived(executionId);
+    await this.session.sendResponse(createRejection(shownId, reason));
+  }
+
+  /** Stores evidence about an execution. Returns the outcome, which is `unknown` if no execution has this id. */
+  private async storeEvidence(executionId: string, evidence: Evidence): Promise<EvidenceOutcome> {
     const { organizationId, connectionId, gatewayId } = this.session.identity;
-    const outcome = await this.options.events.evidence(organizationId, connectionId, executionId, `gateway:${gatewayId}`, evidence);
-    if (outcome === 'unknown') this.options.log.warn({ ...this.fields(), execution_id: executionId, evidence: evidence.kind }, 'gateway.execution_unknown');
+    const outcome = await this.options.events.evidence(
+      organizationId,
+      connectionId,
+      executionId,
+      `gateway:${gatewayId}`,
+      evidence,
+    );
+    if (outcome === 'unknown')
+      this.options.log.warn(
+        { ...this.getLogFields(), execution_id: executionId, evidence: evidence.kind },
+        'gateway.execution_unknown',
+      );
     return outcome;
   }
 
-  private makeRoom(executionId: string): void {
+  /** Marks a command as received by the gateway, so it is no longer in flight and another one may be sent. */
+  private markReceived(executionId: string): void {
     const { organizationId, connectionId } = this.session.identity;
-    if (this.session.received(executionId)) this.options.events.ready(organizationId, connectionId);
+    if (this.session.markReceived(executionId)) this.options.events.ready(organizationId, connectionId);
   }
 
-  /** What failed is not acknowledged. A failure with a reason (the database is away) ends the stream, so that the gateway comes back and sends it again; for uplinks on a full disk see HeldUplinks. */
-  private async add(lane: string, fields: object, job: () => Promise<void>): Promise<void> {
-    await this.session.work.add(lane, async () => {
+  /**
+   * Queues a job after earlier ones with the same queue key; waits only while too many are in progress. A failed
+   * message is not acknowledged. A failure with a reason (the database is unavailable) ends the stream, so that the
+   * gateway attaches again and repeats the message; for uplinks on a full disk see UplinkBackpressure.
+   */
+  private async enqueue(queueKey: string, fields: object, job: () => Promise<void>): Promise<void> {
+    await this.session.queue.add(queueKey, async () => {
       try {
         await job();
       } catch (err) {
-        this.options.log.error({ ...this.fields(), ...fields, err }, 'gateway.message_failed');
+        this.options.log.error({ ...this.getLogFields(), ...fields, err }, 'gateway.message_failed');
         if (err instanceof DomainError) this.session.end(err);
       }
     });
   }
 
-  private laneOf(executionId: string): string {
+  /**
+   * Returns the queue key of an execution: that of its device, or its own one if the device is unknown because another
+   * session sent it.
+   */
+  private getExecutionQueueKey(executionId: string): string {
     const device = this.session.findDevice(executionId);
-    return device === undefined ? `execution ${executionId}` : laneOfDevice(device);
+    return device === undefined ? `execution ${executionId}` : getDeviceQueueKey(device);
   }
 
-  private fields(): object {
+  /** Returns the fields of every log line. */
+  private getLogFields(): object {
     const { organizationId, connectionId, gatewayId } = this.session.identity;
     return { organization_id: organizationId, connection_id: connectionId, gateway_id: gatewayId };
   }
 }
 
-function laneOfDevice(clientDeviceId: string): string {
+function getDeviceQueueKey(clientDeviceId: string): string {
   return `device ${clientDeviceId}`;
 }

@@ -1,16 +1,30 @@
-import { type AttachResponse, type Command, CommandResultCode, GatewayStore, type Hello, type KnownCommand, KnownStatus, ResultOutcome, UplinkOutcome as WireOutcome } from '../../../gen/gateway/v1/gateway_service';
-import { programVersion } from '../../../kernel/programVersion';
+import {
+  type AttachResponse,
+  type Command,
+  CommandResultCode,
+  GatewayStore,
+  type Hello,
+  type CommandSnapshot,
+  CommandSnapshotStatus,
+  ResultOutcome,
+  UplinkOutcome as WireOutcome,
+} from '../../../gen/gateway/v1/gateway_service';
+import { getProgramVersion } from '../../../kernel/programVersion';
 import { fromTimestamp, toTimestamp, type TimestampMessage } from '../../../kernel/timestamps';
-import type { Attachment, Downlink, Evidence, EvidenceOutcome, UplinkOutcome } from '../../connector';
+import type { Attachment, Downlink, Evidence, EvidenceOutcome, KnownExecution, UplinkOutcome } from '../../connector';
+import { findRejection } from './invalidMessages';
 
-/** What a gateway says of the end of a command, wherever it says it. */
+/** The outcome of a command, as reported in any message of a gateway. */
 interface Report {
   readonly code: string;
   readonly message: string;
   readonly time: TimestampMessage | undefined;
 }
 
-const KIND_OF_RESULT: Readonly<Partial<Record<CommandResultCode, readonly [kind: Exclude<Evidence['kind'], 'transport_ok'>, code: string]>>> = {
+/** The kind of evidence and the default code of each result. */
+const RESULT_EVIDENCE: Readonly<
+  Partial<Record<CommandResultCode, readonly [kind: Exclude<Evidence['kind'], 'transport_ok'>, code: string]>>
+> = {
   [CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED]: ['ack', ''],
   [CommandResultCode.COMMAND_RESULT_CODE_REJECTED]: ['negative', 'rejected'],
   [CommandResultCode.COMMAND_RESULT_CODE_FAILED]: ['negative', 'failed'],
@@ -20,14 +34,15 @@ const KIND_OF_RESULT: Readonly<Partial<Record<CommandResultCode, readonly [kind:
   [CommandResultCode.COMMAND_RESULT_CODE_REFUSED]: ['refused', 'refused'],
 };
 
-const RESULT_OF_KNOWN: Readonly<Partial<Record<KnownStatus, CommandResultCode>>> = {
-  [KnownStatus.KNOWN_STATUS_ACCEPTED]: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED,
-  [KnownStatus.KNOWN_STATUS_REJECTED]: CommandResultCode.COMMAND_RESULT_CODE_REJECTED,
-  [KnownStatus.KNOWN_STATUS_FAILED]: CommandResultCode.COMMAND_RESULT_CODE_FAILED,
-  [KnownStatus.KNOWN_STATUS_NO_ANSWER]: CommandResultCode.COMMAND_RESULT_CODE_NO_ANSWER,
-  [KnownStatus.KNOWN_STATUS_UNREACHABLE]: CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE,
-  [KnownStatus.KNOWN_STATUS_EXPIRED]: CommandResultCode.COMMAND_RESULT_CODE_EXPIRED,
-  [KnownStatus.KNOWN_STATUS_REFUSED]: CommandResultCode.COMMAND_RESULT_CODE_REFUSED,
+/** The result of a command in a Hello. A status that is absent here means that the command was only received. */
+const SNAPSHOT_RESULT: Readonly<Partial<Record<CommandSnapshotStatus, CommandResultCode>>> = {
+  [CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_ACCEPTED]: CommandResultCode.COMMAND_RESULT_CODE_ACCEPTED,
+  [CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_REJECTED]: CommandResultCode.COMMAND_RESULT_CODE_REJECTED,
+  [CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_FAILED]: CommandResultCode.COMMAND_RESULT_CODE_FAILED,
+  [CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_NO_ANSWER]: CommandResultCode.COMMAND_RESULT_CODE_NO_ANSWER,
+  [CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_UNREACHABLE]: CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE,
+  [CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_EXPIRED]: CommandResultCode.COMMAND_RESULT_CODE_EXPIRED,
+  [CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_REFUSED]: CommandResultCode.COMMAND_RESULT_CODE_REFUSED,
 };
 
 const RESULT_OUTCOME: Readonly<Record<EvidenceOutcome, ResultOutcome>> = {
@@ -42,19 +57,32 @@ const UPLINK_OUTCOME: Readonly<Record<UplinkOutcome['outcome'], WireOutcome>> = 
   rejected: WireOutcome.UPLINK_OUTCOME_REJECTED,
 };
 
-/** What command_received says. */
-export function evidenceOfReceipt(time: TimestampMessage | undefined): Evidence {
+/** Converts a command_received message. */
+export function toReceiptEvidence(time: TimestampMessage | undefined): Evidence {
   return { kind: 'transport_ok', time: time && fromTimestamp(time) };
 }
 
-/** What command_result says; a code that the gateway left out is that of the result. */
-export function evidenceOfResult(result: CommandResultCode, report: Report): Evidence {
-  const [kind, code] = KIND_OF_RESULT[result] ?? ['no_answer', 'no_answer']; // the field rules let no other through
-  return { kind, code: report.code || code, message: report.message, time: report.time && fromTimestamp(report.time) };
+/** Converts a command_result message. The default of `code` depends on the result. */
+export function toResultEvidence(result: CommandResultCode, report: Report): Evidence {
+  // Field validation accepts no other value.
+  const [kind, defaultCode] = RESULT_EVIDENCE[result] ?? ['no_answer', 'no_answer'];
+  return {
+    kind,
+    code: report.code || defaultCode,
+    message: report.message,
+    time: report.time && fromTimestamp(report.time),
+  };
 }
 
-/** What a Hello says, with what the server knows of how that came. */
-export function attachmentFromHello(organizationId: string, hello: Hello, came: Pick<Evidence, 'receivedAt' | 'clock'>): Attachment {
+/**
+ * Converts a Hello. The valid entries of its `known` (commands that the gateway still has) become `known` of the
+ * attachment; of the invalid ones, only the ids are used. `arrival`: the arrival time and the clock of the Hello.
+ */
+export function toAttachment(
+  organizationId: string,
+  hello: Hello,
+  arrival: Pick<Evidence, 'receivedAt' | 'clock'>,
+): Attachment {
   return {
     organizationId,
     connectionId: hello.connectionId,
@@ -62,29 +90,72 @@ export function attachmentFromHello(organizationId: string, hello: Hello, came: 
     bootId: hello.bootId,
     source: `gateway:${hello.gatewayId}`,
     durable: hello.store === GatewayStore.GATEWAY_STORE_DURABLE,
-    known: hello.known.map((known) => ({ executionId: known.executionId, evidence: { ...evidenceOfKnown(known), ...came } })),
+    known: hello.known
+      .filter((entry) => findRejection(entry) === undefined)
+      .map((entry) => ({ executionId: entry.executionId, evidence: { ...toSnapshotEvidence(entry), ...arrival } })),
+    alsoHeld: hello.known.filter((entry) => findRejection(entry) !== undefined).map(({ executionId }) => executionId),
   };
 }
 
-function evidenceOfKnown(known: KnownCommand): Evidence {
-  const result = RESULT_OF_KNOWN[known.status];
-  return result === undefined ? evidenceOfReceipt(known.time) : evidenceOfResult(result, known);
+/**
+ * Creates the responses to `known` of a Hello, the commands that the gateway still has: first the acknowledgements of
+ * stored results, then the rejections of invalid entries.
+ */
+export function createKnownResponses(
+  hello: Hello,
+  attachment: Attachment,
+  outcomeByExecution: ReadonlyMap<KnownExecution, EvidenceOutcome>,
+): AttachResponse[] {
+  return [...acknowledgeResults(attachment.known, outcomeByExecution), ...rejectInvalidEntries(hello.known)];
 }
 
-/** The Hello was accepted. */
-export function welcomeMessage(now: number, maxInFlight: number, protocolVersion: number): AttachResponse {
-  return { message: { $case: 'welcome', value: { serverTime: toTimestamp(now), maxInFlight, protocolVersion, serverVersion: programVersion().version } } };
+/** Acknowledges the results that were stored. One without an outcome could not be stored, so the gateway keeps it. */
+function acknowledgeResults(
+  executions: readonly KnownExecution[],
+  outcomeByExecution: ReadonlyMap<KnownExecution, EvidenceOutcome>,
+): AttachResponse[] {
+  return executions.flatMap((execution) => {
+    const isReceipt = execution.evidence.kind === 'transport_ok'; // only received: there is nothing to acknowledge
+    const outcome = outcomeByExecution.get(execution);
+    return isReceipt || outcome === undefined ? [] : [createResultAck(execution.executionId, outcome)];
+  });
 }
 
-/** A command as it leaves at `now` (Unix milliseconds); undefined once it has expired. */
+/** Rejects the invalid entries of `known` in a Hello; the kind of rejection depends on whether it reports a result. */
+function rejectInvalidEntries(entries: readonly CommandSnapshot[]): AttachResponse[] {
+  return entries.flatMap((entry) => {
+    const reason = findRejection(entry);
+    if (reason === undefined) return [];
+    const isResult = SNAPSHOT_RESULT[entry.status] !== undefined;
+    return [(isResult ? createResultRejection : createMessageRejection)(entry.executionId, reason)];
+  });
+}
+
+/** Converts an entry of `known` in a Hello, which reports a result or only that the command was received. */
+function toSnapshotEvidence(entry: CommandSnapshot): Evidence {
+  const result = SNAPSHOT_RESULT[entry.status];
+  return result === undefined ? toReceiptEvidence(entry.time) : toResultEvidence(result, entry);
+}
+
+/** Creates the message for an accepted Hello. `now`: Unix milliseconds. */
+export function createWelcome(now: number, maxInFlight: number, protocolVersion: number): AttachResponse {
+  return {
+    message: {
+      $case: 'welcome',
+      value: { serverTime: toTimestamp(now), maxInFlight, protocolVersion, serverVersion: getProgramVersion().version },
+    },
+  };
+}
+
+/** Converts a command that is sent at `now` (Unix milliseconds); undefined if it has expired. */
 export function commandToMessage(downlink: Downlink, now: number): AttachResponse | undefined {
-  const remaining = downlink.deadline - now;
-  if (remaining <= 0) return undefined;
+  const remainingMs = downlink.deadline - now;
+  if (remainingMs <= 0) return undefined;
   const value: Command = {
     executionId: downlink.executionId,
     attempt: downlink.attempt,
     deadline: toTimestamp(downlink.deadline),
-    expiresIn: toTimestamp(remaining), // a Duration has the same two fields
+    expiresIn: toTimestamp(remainingMs), // a Duration has the same two fields as a Timestamp
     clientDeviceId: downlink.clientDeviceId,
     payload: payloadToMessage(downlink.payload),
     fPort: downlink.fPort,
@@ -99,13 +170,25 @@ function payloadToMessage(payload: Downlink['payload']): Command['payload'] {
   return { $case: 'bytes', value: Buffer.from(payload.bytes) };
 }
 
-/** A result was taken. */
-export function resultAckMessage(executionId: string, outcome: EvidenceOutcome): AttachResponse {
-  return { message: { $case: 'commandResultAck', value: { executionId, outcome: RESULT_OUTCOME[outcome] } } };
+/** Creates the acknowledgement of a result. */
+export function createResultAck(executionId: string, outcome: EvidenceOutcome): AttachResponse {
+  const value = { executionId, outcome: RESULT_OUTCOME[outcome], reason: '' };
+  return { message: { $case: 'commandResultAck', value } };
 }
 
-/** An uplink was taken. */
-export function uplinkAckMessage(uplinkId: string, outcome: UplinkOutcome): AttachResponse {
+/** Creates the rejection of an invalid result; the gateway may delete it. */
+export function createResultRejection(executionId: string, reason: string): AttachResponse {
+  const value = { executionId, outcome: ResultOutcome.RESULT_OUTCOME_REJECTED, reason };
+  return { message: { $case: 'commandResultAck', value } };
+}
+
+/** Creates the rejection of another invalid message about an execution. */
+export function createMessageRejection(executionId: string, reason: string): AttachResponse {
+  return { message: { $case: 'messageRejected', value: { executionId, reason } } };
+}
+
+/** Creates the acknowledgement of an uplink. */
+export function createUplinkAck(uplinkId: string, outcome: UplinkOutcome): AttachResponse {
   const reason = outcome.outcome === 'rejected' ? outcome.reason : '';
   return { message: { $case: 'uplinkAck', value: { uplinkId, outcome: UPLINK_OUTCOME[outcome.outcome], reason } } };
 }

@@ -3,10 +3,10 @@ import type { AttachResponse } from '../../../gen/gateway/v1/gateway_service';
 import type { Clock } from '../../../kernel/clock';
 import type { Downlink, Peer, SendResult } from '../../connector';
 import { commandToMessage } from './gatewayMessages';
-import { OrderedWork } from '../../orderedWork';
+import { KeyedQueue } from '../../keyedQueue';
 import { Outbox } from './outbox';
 
-/** Who attached, and to what. */
+/** The gateway of an attachment, and its connection. */
 export interface GatewayIdentity {
   readonly organizationId: string;
   readonly connectionId: string;
@@ -14,145 +14,195 @@ export interface GatewayIdentity {
   readonly bootId: string;
 }
 
-/** Whose clock the times of a gateway are of: only its own, over all its starts. */
-export function clockOf({ connectionId, gatewayId }: GatewayIdentity): string {
+/** Returns the identifier of the clock of a gateway, which is constant over all its starts. */
+export function getClockId({ connectionId, gatewayId }: GatewayIdentity): string {
   return `${connectionId}/${gatewayId}`;
 }
 
-const JOBS_AT_ONCE = 64;
-const MOST_WITHDRAWALS = 10_000;
+const MAX_CONCURRENT_JOBS = 64;
+const MAX_UNREAD_MESSAGES = 10_000;
+const RESPONSE_BATCH_SIZE = 64;
 
 /** One attachment of gateway software, from its Hello to the end of its stream. */
 export class GatewaySession {
-  /** What came in and is being stored, in order for each device. */
-  readonly work = new OrderedWork(JOBS_AT_ONCE);
-  /** Rejects with the reason when the session ends from this side or for want of the other; never resolves. */
-  readonly ended: Promise<never>;
+  /** The received messages that are being stored, in order per device. */
+  readonly queue = new KeyedQueue(MAX_CONCURRENT_JOBS);
+  /** Rejects with the reason when the session is ended by the server; never resolves. */
+  readonly failure: Promise<never>;
   private readonly outbox: Outbox<AttachResponse>;
+  /** The ids of the executions that were sent and not yet received by the gateway. */
   private readonly inFlight = new Set<string>();
-  private readonly deviceOf = new Map<string, string>();
-  /** The gateway may hold them from before, and nothing may come to it before its welcome. */
-  private readonly withdrawnEarly = new Set<string>();
-  private settling: Promise<void> = Promise.resolve();
-  private reason: Error | undefined;
-  private rejectEnded: (reason: Error) => void = () => {};
+  private readonly deviceByExecution = new Map<string, string>();
+  /**
+   * The ids of executions to cancel after the welcome: the gateway may have them from an earlier attachment, and
+   * nothing may be sent before its welcome.
+   */
+  private readonly pendingCancellations = new Set<string>();
+  /** Resolves when the state from earlier attachments is applied. */
+  private reconciling: Promise<void> = Promise.resolve();
+  /** Why the session was ended. */
+  private endReason: Error | undefined;
+  private rejectFailure: (reason: Error) => void = () => {};
+  /** 0 before the welcome. */
   private maxInFlight = 0;
 
   constructor(
     readonly identity: GatewayIdentity,
-    /** Counts the attachments of this server. */
+    /** A number that is unique over all attachments of this server process. */
     readonly number: number,
     write: (message: AttachResponse) => Promise<void>,
     private readonly clock: Clock,
   ) {
     this.outbox = new Outbox(write);
-    this.ended = new Promise<never>((_, reject) => (this.rejectEnded = reject));
-    this.ended.catch(() => {}); // it may end before or after somebody looks
+    this.failure = new Promise<never>((_, reject) => (this.rejectFailure = reject));
+    this.failure.catch(() => {}); // avoids an unhandled rejection if nothing awaits it
   }
 
-  /** Whether it was told to end. */
+  /** Whether the session was ended. */
   get isEnded(): boolean {
-    return this.reason !== undefined;
+    return this.endReason !== undefined;
   }
 
-  /** What the rooms above see of it; undefined before its welcome and after its end. */
+  /** The peer for the higher modules; undefined before the welcome and after the end. */
   get peer(): Peer | undefined {
-    if (this.isEnded || this.maxInFlight === 0) return undefined;
-    return { peerId: this.identity.gatewayId, bootId: this.identity.bootId, session: this.number, capacity: this.capacity };
+    if (this.isEnded || !this.isWelcomed) return undefined;
+    return {
+      peerId: this.identity.gatewayId,
+      bootId: this.identity.bootId,
+      session: this.number,
+      capacity: this.capacity,
+    };
   }
 
-  /** Settles what is known from before; nothing else of this connection is settled until that is done. */
-  async settle(job: () => Promise<void>): Promise<void> {
-    const settling = job();
-    this.settling = settling.catch(() => {}); // whoever waits for the end of it does not care how it ended
-    await settling;
+  /** Runs the job that applies the state from earlier attachments; `waitUntilDrained` waits for it. */
+  async reconcile(job: () => Promise<void>): Promise<void> {
+    const reconciling = job();
+    // `waitUntilDrained` only waits for the end of the job, whatever its outcome.
+    this.reconciling = reconciling.catch(() => {});
+    await reconciling;
   }
 
-  /** From now on commands may follow the welcome; first what was withdrawn meanwhile. */
+  /** Sends the welcome, and then the cancellations that were requested before it. From now on commands may be sent. */
   welcome(message: AttachResponse, maxInFlight: number): void {
     this.maxInFlight = maxInFlight;
     void this.outbox.post(() => message);
-    for (const executionId of this.withdrawnEarly) this.withdraw(executionId);
-    this.withdrawnEarly.clear();
+    for (const executionId of this.pendingCancellations) this.cancelAtGateway(executionId);
+    this.pendingCancellations.clear();
   }
 
-  /** A changed policy; what is under way stays. */
+  /** Applies a changed policy. Commands in flight are not affected. */
   setMaxInFlight(maxInFlight: number): void {
-    if (this.maxInFlight > 0) this.maxInFlight = maxInFlight;
+    if (this.isWelcomed) this.maxInFlight = maxInFlight; // otherwise `welcome` sets it
   }
 
-  /** Sends a command if there is room for it and it has not expired when its turn comes. */
+  /** Sends a command if the in-flight limit allows it and it has not expired when it is written. */
   async send(downlink: Downlink): Promise<SendResult> {
     const { executionId } = downlink;
     if (this.isEnded || this.capacity === 0 || this.inFlight.has(executionId)) return 'not_sent';
     this.inFlight.add(executionId);
-    this.deviceOf.set(executionId, downlink.clientDeviceId);
-    const sent = await this.outbox.post(() => commandToMessage(downlink, this.clock.now()), executionId, sizeOf(downlink.payload));
+    this.deviceByExecution.set(executionId, downlink.clientDeviceId);
+    const sent = await this.outbox.post(
+      () => commandToMessage(downlink, this.clock.now()),
+      executionId,
+      estimateSize(downlink.payload),
+    );
     if (!sent) this.forget(executionId);
     return sent ? 'sent' : 'not_sent';
   }
 
-  /** Sends an answer; resolves when it was handed to the transport or the session is over. */
-  async answer(message: AttachResponse): Promise<void> {
+  /** Sends a response; resolves when it is passed to the transport or the session has ended. */
+  async sendResponse(message: AttachResponse): Promise<void> {
     await this.outbox.post(() => message);
   }
 
-  /** Takes a command back: out of the outbox if it is still there, else by telling the gateway, once it has its welcome. */
-  withdraw(executionId: string): void {
-    if (this.maxInFlight === 0) return void this.withdrawnEarly.add(executionId);
-    if (this.takeBack(executionId)) return;
-    this.forget(executionId);
-    if (this.outbox.size >= MOST_WITHDRAWALS) return this.end(tooSlow());
-    void this.outbox.post(() => ({ message: { $case: 'withdraw', value: { executionId } } }));
+  /** Sends many responses in batches, so that other messages in between do not wait for all of them. */
+  async sendAll(messages: readonly AttachResponse[]): Promise<void> {
+    for (let start = 0; start < messages.length; start += RESPONSE_BATCH_SIZE) {
+      const batch = messages.slice(start, start + RESPONSE_BATCH_SIZE);
+      await Promise.all(batch.map(async (message) => await this.sendResponse(message)));
+    }
   }
 
-  /** Takes a command back that is still in the outbox. True: not one byte of it was handed to the transport, and none will be. */
-  takeBack(executionId: string): boolean {
-    const isUnsent = this.outbox.drop(executionId);
+  /**
+   * Cancels a command: removes it from the outbox if it is still there, otherwise sends a cancellation to the gateway,
+   * after its welcome.
+   */
+  cancelAtGateway(executionId: string): void {
+    if (!this.isWelcomed) {
+      this.pendingCancellations.add(executionId);
+      return;
+    }
+    if (this.cancelUnsent(executionId)) return;
+    this.forget(executionId);
+    if (this.outbox.size >= MAX_UNREAD_MESSAGES) {
+      this.end(tooSlowError());
+      return;
+    }
+    void this.outbox.post(() => ({ message: { $case: 'cancelCommand', value: { executionId } } }));
+  }
+
+  /**
+   * Removes a command from the outbox. True: the command was there, so no byte of it was passed to the transport, and
+   * none will be.
+   */
+  cancelUnsent(executionId: string): boolean {
+    const isUnsent = this.outbox.remove(executionId);
     if (isUnsent) this.forget(executionId);
     return isUnsent;
   }
 
-  /** The gateway holds the command: it is not in flight any more. Answers whether that made room. */
-  received(executionId: string): boolean {
+  /**
+   * Marks a command as received by the gateway, so it no longer counts as in flight. Returns whether it was in flight.
+   */
+  markReceived(executionId: string): boolean {
     return this.inFlight.delete(executionId);
   }
 
-  /** The device that a command of this session went to; undefined for others and for ended ones. */
+  /** Returns the device of a command of this session; undefined for other or final commands. */
   findDevice(executionId: string): string | undefined {
-    return this.deviceOf.get(executionId);
+    return this.deviceByExecution.get(executionId);
   }
 
-  /** The command is over. */
+  /** Forgets a command that is final. */
   forget(executionId: string): void {
     this.inFlight.delete(executionId);
-    this.deviceOf.delete(executionId);
+    this.deviceByExecution.delete(executionId);
   }
 
-  /** Ends the session: nothing leaves any more, nothing more is taken in. The first reason stays. */
+  /** Ends the session: nothing more is sent or received. Only the first reason counts. */
   end(reason: Error): void {
-    if (this.reason) return;
-    this.reason = reason;
+    if (this.endReason) return;
+    this.endReason = reason;
     this.outbox.close();
-    this.rejectEnded(reason);
+    this.rejectFailure(reason);
   }
 
-  /** Resolves when everything that came in before the end is stored. */
-  async drained(): Promise<void> {
-    await this.settling;
-    await this.work.idle();
+  /** Resolves when everything received before the end is stored. */
+  async waitUntilDrained(): Promise<void> {
+    await this.reconciling;
+    await this.queue.waitUntilIdle();
   }
 
+  private get isWelcomed(): boolean {
+    return this.maxInFlight > 0;
+  }
+
+  /** How many more commands may be sent now. */
   private get capacity(): number {
     return Math.max(0, this.maxInFlight - this.inFlight.size);
   }
 }
 
-/** About how many bytes it has on the wire. */
-function sizeOf(payload: Downlink['payload']): number {
+/** Returns the approximate size on the wire, bytes. */
+function estimateSize(payload: Downlink['payload']): number {
   return payload.kind === 'bytes' ? payload.bytes.length : JSON.stringify(payload.value).length;
 }
 
-function tooSlow(): DomainError {
-  return new DomainError('exhausted', 'gateway_too_slow', `the gateway left ${MOST_WITHDRAWALS} messages unread; read the stream faster, then attach again`);
+/** The error that ends the session of a gateway that does not read its messages. */
+function tooSlowError(): DomainError {
+  return new DomainError(
+    'exhausted',
+    'gateway_too_slow',
+    `the gateway has ${MAX_UNREAD_MESSAGES} unread messages: read the stream faster, then attach again`,
+  );
 }

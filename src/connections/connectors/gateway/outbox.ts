@@ -1,83 +1,94 @@
-/** A message that is made at the moment when it leaves; undefined: it shall not leave any more. */
-type Make<Message> = () => Message | undefined;
+/** Creates a message at the time it is sent; undefined if it must no longer be sent. */
+type CreateMessage<Message> = () => Message | undefined;
 
+/** A waiting message. `resolve` reports whether it was passed to the transport. */
 interface Entry<Message> {
   readonly key: string | undefined;
-  readonly make: Make<Message>;
+  readonly createMessage: CreateMessage<Message>;
   readonly bytes: number;
-  readonly settle: (sent: boolean) => void;
+  readonly resolve: (sent: boolean) => void;
 }
 
-// A message that is handed over cannot be taken back, so it is not much at a time; but to wait for each alone would cost a turn of the event loop.
-const MOST_AT_ONCE = 64;
-const BYTES_AT_ONCE = 16 * 1024;
+// A message that is passed on cannot be cancelled, so batches are small; but waiting for each message alone would cost
+// a turn of the event loop.
+const MAX_BATCH_SIZE = 64;
+const WRITE_BATCH_BYTES = 16 * 1024;
 
-/** What waits to be written to one stream: in order, what has gathered at a time, when the reader has room for it. */
+/** The queue of messages to one stream. They are written in order, in batches, when the reader accepts more. */
 export class Outbox<Message> {
   private entries: Entry<Message>[] = [];
-  private isPumping = false;
+  private isWriting = false;
   private isClosed = false;
 
-  /** `write` hands one message to the transport and resolves when the reader has room for more; it rejects only when the stream is over. */
+  /**
+   * `write` passes one message to the transport and resolves when the reader accepts more; it rejects only when the
+   * stream has ended.
+   */
   constructor(private readonly write: (message: Message) => Promise<void>) {}
 
-  /** How many messages wait. */
+  /** The number of waiting messages. */
   get size(): number {
     return this.entries.length;
   }
 
   /**
-   * Queues a message. True: it was handed to the transport, whatever became of it there. False: provably no byte of it left,
-   * for the outbox was closed, the message was dropped, or `make` did not want it any more. `bytes`: about how many it has; those of a
-   * small message need not be counted.
+   * Queues a message. True: it was passed to the transport, with unknown outcome. False: provably no byte of it was
+   * sent, because the outbox was closed, the message was removed, or `createMessage` returned undefined. `key`:
+   * identifies the message for `remove`. `bytes`: its approximate size; may be omitted for small messages.
    */
-  async post(make: Make<Message>, key?: string, bytes = 0): Promise<boolean> {
-    return await new Promise<boolean>((settle) => {
-      if (this.isClosed) return settle(false);
-      this.entries.push({ key, make, bytes, settle });
-      if (!this.isPumping) void this.pump();
+  async post(createMessage: CreateMessage<Message>, key?: string, bytes = 0): Promise<boolean> {
+    return await new Promise<boolean>((resolve) => {
+      if (this.isClosed) {
+        resolve(false);
+        return;
+      }
+      this.entries.push({ key, createMessage, bytes, resolve });
+      if (!this.isWriting) void this.writeAll();
     });
   }
 
-  /** Drops the message that waits under this key. Answers whether there was one. */
-  drop(key: string): boolean {
-    const at = this.entries.findIndex((entry) => entry.key === key);
-    if (at < 0) return false;
-    this.entries.splice(at, 1)[0]?.settle(false);
+  /** Removes the waiting message with this key. Returns whether there was one. */
+  remove(key: string): boolean {
+    const index = this.entries.findIndex((entry) => entry.key === key);
+    if (index < 0) return false;
+    this.entries.splice(index, 1)[0]?.resolve(false);
     return true;
   }
 
-  /** Nothing leaves any more. */
+  /** Stops sending; all waiting messages are discarded. */
   close(): void {
     this.isClosed = true;
-    for (const entry of this.entries) entry.settle(false);
+    for (const entry of this.entries) entry.resolve(false);
     this.entries = [];
   }
 
-  private async pump(): Promise<void> {
-    this.isPumping = true;
-    while (this.entries.length > 0) await this.handOver(this.portion());
-    this.isPumping = false;
+  /** Writes batches until no message is waiting. */
+  private async writeAll(): Promise<void> {
+    this.isWriting = true;
+    while (this.entries.length > 0) await this.writeBatch(this.takeBatch());
+    this.isWriting = false;
   }
 
-  /** The next message, and those behind it that are not much together with it. */
-  private portion(): Entry<Message>[] {
+  /**
+   * Removes and returns the next batch: the next message whatever its size, and following ones up to the batch limits.
+   */
+  private takeBatch(): Entry<Message>[] {
     let count = 0;
-    for (let bytes = 0; count < Math.min(this.entries.length, MOST_AT_ONCE); count++) {
-      bytes += this.entries[count]?.bytes ?? 0;
-      if (count > 0 && bytes > BYTES_AT_ONCE) break;
+    for (let totalBytes = 0; count < Math.min(this.entries.length, MAX_BATCH_SIZE); count++) {
+      totalBytes += this.entries[count]?.bytes ?? 0;
+      if (count > 0 && totalBytes > WRITE_BATCH_BYTES) break;
     }
     return this.entries.splice(0, count);
   }
 
-  /** Hands these over, and waits until the reader has room for more. */
-  private async handOver(entries: readonly Entry<Message>[]): Promise<void> {
+  /** Writes a batch, and waits until the reader accepts more. */
+  private async writeBatch(entries: readonly Entry<Message>[]): Promise<void> {
     const written: Promise<void>[] = [];
-    for (const { make, settle } of entries) {
-      const message = this.isClosed ? undefined : make();
+    for (const { createMessage, resolve } of entries) {
+      const message = this.isClosed ? undefined : createMessage();
       if (message !== undefined) written.push(this.write(message));
-      settle(message !== undefined);
+      resolve(message !== undefined);
     }
-    await Promise.all(written).catch(() => this.close()); // the stream is over, and its handler says why
+    await Promise.all(written).catch(() => this.close()); // the stream has ended, and its handler reports why
   }
 }

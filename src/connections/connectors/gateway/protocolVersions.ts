@@ -1,36 +1,50 @@
 import type { Hello } from '../../../gen/gateway/v1/gateway_service';
 import { DomainError, validationFailed } from '../../../kernel/errors';
 
-/** The lowest and the highest version of the Attach protocol that this server speaks. */
-export const SERVER_SPEAKS = { lowest: 1, highest: 1 } as const;
+/** The lowest and highest version of the Attach protocol that this server supports. */
+const SUPPORTED_PROTOCOL_VERSIONS = { lowest: 1, highest: 1 } as const;
 
-const LONGEST_SOFTWARE = 128;
+const MAX_SOFTWARE_LENGTH = 128;
 
 /**
- * The version that is spoken with a gateway: the highest that both sides speak. What the gateway leaves out (0) is 1, which is all that there was before versions had a name.
- * Throws `validation_failed` for a range that is none, `protocol_version_unsupported` where no version is common.
+ * Returns the protocol version to use with a gateway: the highest that both sides support. An omitted version (0) means
+ * 1, the only version before versions were introduced. Throws `validation_failed` for an invalid range,
+ * `protocol_version_unsupported` if there is no common version.
  */
-export function commonVersion(hello: Pick<Hello, 'lowestProtocolVersion' | 'highestProtocolVersion'>): number {
+export function negotiateVersion(hello: Pick<Hello, 'lowestProtocolVersion' | 'highestProtocolVersion'>): number {
   const lowest = hello.lowestProtocolVersion || 1;
   const highest = hello.highestProtocolVersion || 1;
-  if (lowest > highest) throw validationFailed([{ field: 'hello.lowestProtocolVersion', description: `is ${lowest}, above the highest, ${highest}; give the lowest and the highest version that the gateway speaks` }]);
-  if (highest < SERVER_SPEAKS.lowest || lowest > SERVER_SPEAKS.highest) throw unsupported(lowest, highest);
-  return Math.min(highest, SERVER_SPEAKS.highest);
+  if (lowest > highest)
+    throw validationFailed([
+      {
+        field: 'hello.lowestProtocolVersion',
+        description: `must not be greater than highestProtocolVersion (got ${lowest} and ${highest}): set the lowest and highest version that the gateway supports`,
+      },
+    ]);
+  if (highest < SUPPORTED_PROTOCOL_VERSIONS.lowest || lowest > SUPPORTED_PROTOCOL_VERSIONS.highest)
+    throw unsupportedVersionError(lowest, highest);
+  return Math.min(highest, SUPPORTED_PROTOCOL_VERSIONS.highest);
 }
 
-/** What people are shown of the gateway's software: one line, whatever the gateway sent. */
-export function shownSoftware(software: string): string {
+/** Formats the software name of the gateway for display: one line of printable text. */
+export function formatSoftware(software: string): string {
   const line = software.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ').trim();
-  return Array.from(line).slice(0, LONGEST_SOFTWARE).join(''); // code points, as the rule of Hello counts
+  return Array.from(line).slice(0, MAX_SOFTWARE_LENGTH).join(''); // code points, as in the field rule of Hello
 }
 
-function unsupported(lowest: number, highest: number): DomainError {
-  const server = SERVER_SPEAKS;
-  const help = highest < server.lowest ? 'update the gateway software' : 'update the server, or take an older version of the gateway software';
-  const message = `the gateway speaks ${versions(lowest, highest)} of the protocol and the server ${versions(server.lowest, server.highest)}; ${help}`;
-  return new DomainError('conflict', 'protocol_version_unsupported', message, { metadata: { lowest: String(server.lowest), highest: String(server.highest) } });
+/** The error for a gateway whose versions, `lowest` to `highest`, the server does not support. */
+function unsupportedVersionError(lowest: number, highest: number): DomainError {
+  const server = SUPPORTED_PROTOCOL_VERSIONS;
+  const help =
+    highest < server.lowest
+      ? 'update the gateway software'
+      : 'update the server, or use an older version of the gateway software';
+  const message = `the gateway supports ${formatVersions(lowest, highest)} of the protocol and the server ${formatVersions(server.lowest, server.highest)}: ${help}`;
+  return new DomainError('conflict', 'protocol_version_unsupported', message, {
+    metadata: { lowest: String(server.lowest), highest: String(server.highest) },
+  });
 }
 
-function versions(lowest: number, highest: number): string {
+function formatVersions(lowest: number, highest: number): string {
   return lowest === highest ? `version ${lowest}` : `versions ${lowest} to ${highest}`;
 }

@@ -3,83 +3,127 @@ import { fromTimestamp, type TimestampMessage } from '../../../kernel/timestamps
 import type { JsonObject } from '../../connectorType';
 import type { UplinkMessage } from '../../connector';
 import { GATEWAY } from './gatewayType';
-import { clockOf, type GatewayIdentity } from './gatewaySession';
+import { getClockId, type GatewayIdentity } from './gatewaySession';
 
-/** Why an uplink can never be stored: a code, and what would be right. */
-export interface Unusable {
+/** The reason why an uplink can never be stored: a code and the valid value. */
+interface InvalidUplink {
   readonly reason: string;
 }
 
-/** Stands for JSON that holds the key `__proto__`. */
+/** The object that gatewayDefinition sets for JSON with the key `__proto__`; recognized by its identity. */
 export const REFUSED_KEY: JsonObject = {};
 
-const LONGEST_ID = 64;
-const MOST_BYTES = 64 * 1024;
-const DEEPEST = 32;
-const LARGEST_PORT = 255;
+const MAX_ID_LENGTH = 64;
+const MAX_BYTES = 64 * 1024;
+const MAX_DEPTH = 32;
+const MAX_F_PORT = 255;
 const UNUSABLE_IN_ID = /[\p{Cc}\p{Cs}]/u;
-// The years 1 to 9999, as google.protobuf.Timestamp has them.
+// The range of google.protobuf.Timestamp: the years 1 to 9999.
 const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
 
-/** The uplink as the rooms above take it, or why it cannot be one. */
-export function readUplink(identity: GatewayIdentity, uplink: Uplink, receivedAt: number): UplinkMessage | Unusable {
+/** Converts an uplink for the higher modules, or returns why it is invalid. `receivedAt`: its arrival time. */
+export function readUplink(
+  identity: GatewayIdentity,
+  uplink: Uplink,
+  receivedAt: number,
+): UplinkMessage | InvalidUplink {
   const clientDeviceId = GATEWAY.findClientDeviceId(uplink.clientDeviceId);
-  if (!isUplinkId(uplink.uplinkId)) return unusable('uplink_id_invalid', `give 1 to ${LONGEST_ID} characters, none of them a control character`);
-  if (clientDeviceId === undefined) return unusable('client_device_id_invalid', `give ${GATEWAY.clientDeviceIdForm}`);
-  const payload = findNumberFault(uplink) ?? readPayload(uplink.payload);
+  if (!isValidUplinkId(uplink.uplinkId))
+    return invalid('uplink_id_invalid', `use 1 to ${MAX_ID_LENGTH} characters without control characters`);
+  if (clientDeviceId === undefined) return invalid('client_device_id_invalid', `use ${GATEWAY.clientDeviceIdForm}`);
+  const payload = findTimeOrPortError(uplink) ?? readPayload(uplink.payload);
   if ('reason' in payload) return payload;
   const { organizationId, connectionId } = identity;
   const { uplinkId, time, fPort } = uplink;
-  return { organizationId, connectionId, identity: { kind: 'id', uplinkId }, clientDeviceId, receivedAt, time: time && fromTimestamp(time), clock: clockOf(identity), payload, fPort };
+  return {
+    organizationId,
+    connectionId,
+    identity: { kind: 'id', uplinkId },
+    clientDeviceId,
+    receivedAt,
+    time: time && fromTimestamp(time),
+    clock: getClockId(identity),
+    payload,
+    fPort,
+  };
 }
 
-function isUplinkId(text: string): boolean {
-  return text !== '' && text.length <= 2 * LONGEST_ID && Array.from(text).length <= LONGEST_ID && !UNUSABLE_IN_ID.test(text);
+/**
+ * Returns whether a text is a valid uplink id. The first length check avoids splitting a very long text: a character
+ * has at most 2 UTF-16 code units.
+ */
+function isValidUplinkId(text: string): boolean {
+  return (
+    text !== '' &&
+    text.length <= 2 * MAX_ID_LENGTH &&
+    Array.from(text).length <= MAX_ID_LENGTH &&
+    !UNUSABLE_IN_ID.test(text)
+  );
 }
 
-function findNumberFault({ time, fPort }: Uplink): Unusable | undefined {
-  if (time && !isTime(time)) return unusable('time_invalid', 'give a time between the years 1 and 9999, or none');
-  if (fPort !== undefined && (fPort < 0 || fPort > LARGEST_PORT)) return unusable('f_port_invalid', `give 0 to ${LARGEST_PORT}, or none`);
+/** Returns why the time or the port is invalid; undefined if both are valid. */
+function findTimeOrPortError({ time, fPort }: Uplink): InvalidUplink | undefined {
+  if (time && !isValidTimestamp(time))
+    return invalid('time_invalid', 'set a time between the years 1 and 9999, or none');
+  if (fPort !== undefined && (fPort < 0 || fPort > MAX_F_PORT))
+    return invalid('f_port_invalid', `use 0 to ${MAX_F_PORT}, or none`);
   return undefined;
 }
 
-function isTime({ seconds, nanos }: TimestampMessage): boolean {
+function isValidTimestamp({ seconds, nanos }: TimestampMessage): boolean {
   return seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999;
 }
 
-function readPayload(payload: Uplink['payload']): UplinkMessage['payload'] | Unusable {
-  if (payload === undefined) return unusable('payload_missing', 'give json or bytes');
-  if (payload.value === undefined) return unusable('payload_unreadable', `give JSON of at most ${DEEPEST} levels`); // see gatewayDefinition
-  if (payload.value === REFUSED_KEY) return unusable('payload_key_refused', 'name no member `__proto__`');
+/** Converts the payload, or returns why it is invalid. */
+function readPayload(payload: Uplink['payload']): UplinkMessage['payload'] | InvalidUplink {
+  if (payload === undefined) return invalid('payload_missing', 'set json or bytes');
+  // The deserializer sets no value for JSON that is nested too deeply.
+  if (payload.value === undefined) return invalid('payload_unreadable', `use JSON with at most ${MAX_DEPTH} levels`);
+  // The deserializer sets this object for JSON with the key.
+  if (payload.value === REFUSED_KEY) return invalid('payload_key_refused', 'omit the member `__proto__`');
   if (payload.$case === 'json') return readJson(payload.value);
   const { length } = payload.value;
-  return length > MOST_BYTES ? tooLarge(length) : { kind: 'bytes', bytes: payload.value };
+  return length > MAX_BYTES ? tooLarge(length) : { kind: 'bytes', bytes: payload.value };
 }
 
-function readJson(value: JsonObject): UplinkMessage['payload'] | Unusable {
-  const fault = findFault(value);
-  if (fault) return fault;
+/** Returns the JSON payload, or why it is invalid or too large. */
+function readJson(value: JsonObject): UplinkMessage['payload'] | InvalidUplink {
+  const error = findJsonError(value);
+  if (error) return error;
   const bytes = Buffer.byteLength(JSON.stringify(value));
-  return bytes > MOST_BYTES ? tooLarge(bytes) : { kind: 'json', value };
+  return bytes > MAX_BYTES ? tooLarge(bytes) : { kind: 'json', value };
 }
 
-/** What makes a decoded value no JSON; looks at each value once and never recurses. */
-function findFault(root: unknown): Unusable | undefined {
-  const open: { readonly value: unknown; readonly depth: number }[] = [{ value: root, depth: 1 }];
-  for (let node = open.pop(); node; node = open.pop()) {
+/** Returns why a decoded value is not valid JSON; undefined if it is. Visits each value once, without recursion. */
+function findJsonError(root: unknown): InvalidUplink | undefined {
+  const pending: { readonly value: unknown; readonly depth: number }[] = [{ value: root, depth: 1 }];
+  for (let node = pending.pop(); node; node = pending.pop()) {
     const { value, depth } = node;
-    if (depth > DEEPEST) return unusable('payload_too_deep', `nest at most ${DEEPEST} levels`);
-    if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) return unusable('payload_invalid', 'give values that JSON has: null, finite numbers, strings, booleans, lists and objects of them');
-    if (typeof value === 'object' && value !== null) open.push(...Object.values(value).map((inner: unknown) => ({ value: inner, depth: depth + 1 })));
+    if (depth > MAX_DEPTH) return invalid('payload_too_deep', `nest at most ${MAX_DEPTH} levels`);
+    const error = findValueError(value);
+    if (error !== undefined) return invalid('payload_invalid', error);
+    if (typeof value === 'object' && value !== null)
+      pending.push(...Object.values(value).map((inner: unknown) => ({ value: inner, depth: depth + 1 })));
   }
   return undefined;
 }
 
-function tooLarge(bytes: number): Unusable {
-  return unusable('payload_too_large', `it is ${bytes} bytes; send at most ${MOST_BYTES}`);
+/** Validates one value without its inner values; of an object, its keys. Returns how to correct it, or undefined. */
+function findValueError(value: unknown): string | undefined {
+  if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) {
+    return 'use only JSON values: null, finite numbers, strings, booleans, and lists and objects of them';
+  }
+  const texts = typeof value === 'object' && value !== null ? Object.keys(value) : [value];
+  // Invalid UTF-8 was decoded to lone surrogates.
+  const isUtf8 = texts.every((text) => typeof text !== 'string' || text.isWellFormed());
+  return isUtf8 ? undefined : 'use text in UTF-8';
 }
 
-function unusable(code: string, right: string): Unusable {
-  return { reason: `${code}: ${right}` };
+function tooLarge(bytes: number): InvalidUplink {
+  return invalid('payload_too_large', `the payload has ${bytes} bytes; send at most ${MAX_BYTES}`);
+}
+
+function invalid(code: string, expected: string): InvalidUplink {
+  return { reason: `${code}: ${expected}` };
 }

@@ -1,8 +1,12 @@
-import { type JsonValue, valueAt } from '../../../kernel/jsonValue';
+import { type JsonValue, getValueAtPath } from '../../../kernel/jsonValue';
 
+/** One segment of a path: captures the name of a member, or the index of a list item in brackets. */
 const SEGMENT = /([^.[\]]+)|\[(0|[1-9]\d*)\]/g;
 
-/** What a path as connector keys have them (`data.relays[0]`) leads to; undefined: nothing is there. */
-export function valueAtPath(payload: unknown, path: string): unknown {
-  return valueAt(payload as JsonValue, [...path.matchAll(SEGMENT)].map(([, member, index]) => member ?? Number(index)));
+/** Returns the value at a path in the form of connector keys (`data.relays[0]`); undefined if there is none. */
+export function getConnectorKeyValue(payload: unknown, path: string): unknown {
+  return getValueAtPath(
+    payload as JsonValue,
+    [...path.matchAll(SEGMENT)].map(([, member, index]) => member ?? Number(index)),
+  );
 }

@@ -1,70 +1,95 @@
-import { jsonProblem } from '../../../kernel/jsonValue';
+import { UUID } from '../../../kernel/ids';
+import { findJsonProblem } from '../../../kernel/jsonValue';
 import type { Evidence } from '../../connector';
 import type { BrokerMessage } from '../broker/brokerTraffic';
-import { valueAtPath } from './jsonPath';
-import { parse } from './mqttReader';
+import { getConnectorKeyValue } from './jsonPath';
+import { parseJson } from './mqttReader';
 import type { AnswerMapping, AnswerStatus } from './mqttSettings';
-import { filterOfTemplate, TopicReader } from './topicTemplate';
+import { toFilter, TopicReader } from './topicTemplate';
 
-/** What a device answered to a command. */
-export interface MqttAnswer {
+/** The response of a device to a command. */
+interface MqttAnswer {
   readonly executionId: string;
   readonly evidence: Evidence;
 }
 
-const MOST_BYTES = 64 * 1024;
-const EXECUTION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const LONGEST_CODE = 64;
-const LONGEST_MESSAGE = 1000;
+const MAX_BYTES = 64 * 1024;
+const MAX_CODE_LENGTH = 64;
+const MAX_MESSAGE_LENGTH = 1000;
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]/gu;
 
-/** Reads the answers of devices to commands. */
+/** Reads the responses of devices to commands. */
 export class MqttAnswers {
-  /** What to subscribe to. */
+  /** The filter to subscribe to. */
   readonly filter: string;
   private readonly topics: TopicReader;
 
-  /** `usualTopic`: where the mapping names no response topic. */
+  /** `defaultTopic`: used if the mapping has no response topic. */
   constructor(
     private readonly mapping: AnswerMapping,
-    usualTopic: string,
+    defaultTopic: string,
   ) {
-    const template = mapping.kind === 'topic' ? mapping.answerTopic : (mapping.responseTopic ?? usualTopic);
-    this.filter = filterOfTemplate(template);
+    const template = mapping.kind === 'topic' ? mapping.answerTopic : (mapping.responseTopic ?? defaultTopic);
+    this.filter = toFilter(template);
     this.topics = new TopicReader(template);
   }
 
-  /** Where a command asks for its answer, with MQTT 5; undefined: the device knows. */
+  /** The MQTT 5 response topic of commands; undefined if devices know where to respond. */
   get responseTopic(): string | undefined {
     return this.mapping.kind === 'response_topic' ? this.filter : undefined;
   }
 
-  /** Whether a message came where answers come. */
-  isFor(topic: string): boolean {
-    return this.topics.read(topic) !== undefined;
+  /** Returns whether the topic is one of responses. */
+  isResponseTopic(topic: string): boolean {
+    return this.topics.matches(topic);
   }
 
-  /** Undefined: it names no execution, or cannot be read, which does not mean that it is a negative one. */
+  /** Reads a response. Undefined if it names no execution or is invalid, which does not count as a rejection. */
   read({ topic, payload, correlationData, receivedAt }: BrokerMessage): MqttAnswer | undefined {
-    const parsed = payload.length > MOST_BYTES ? undefined : parse(payload);
-    if (parsed ? jsonProblem(parsed.value) !== undefined : this.mapping.status.statusPath !== undefined) return undefined;
+    const parsed = payload.length > MAX_BYTES ? undefined : parseJson(payload);
+    // A payload that is not JSON is only valid if no status is read from it.
+    const isInvalid = parsed
+      ? findJsonProblem(parsed.value) !== undefined
+      : this.mapping.status.statusPath !== undefined;
+    if (isInvalid) return undefined;
     const json = parsed?.value;
-    const id = this.mapping.kind === 'topic' ? valueAtPath(json, this.mapping.correlationPath) : correlationData?.toString();
-    if (typeof id !== 'string' || !EXECUTION_ID.test(id)) return undefined;
-    return { executionId: id, evidence: { ...evidenceOf(this.mapping.status, json), receivedAt, clientDeviceId: this.topics.read(topic) || undefined } };
+    const executionId =
+      this.mapping.kind === 'topic'
+        ? getConnectorKeyValue(json, this.mapping.correlationPath)
+        : correlationData?.toString();
+    if (typeof executionId !== 'string' || !UUID.test(executionId)) return undefined;
+    return {
+      executionId,
+      evidence: {
+        ...toEvidence(this.mapping.status, json),
+        receivedAt,
+        clientDeviceId: this.topics.findDeviceId(topic) || undefined, // empty: the topic names no device
+      },
+    };
   }
 }
 
-function evidenceOf({ statusPath, okValues, messagePath }: AnswerStatus, json: unknown): Evidence {
-  const message = messagePath === undefined ? '' : textOf(valueAtPath(json, messagePath), LONGEST_MESSAGE);
+/** Converts a response to evidence: success if no status is configured, or if the status is one of `okValues`. */
+function toEvidence({ statusPath, okValues, messagePath }: AnswerStatus, json: unknown): Evidence {
+  const message =
+    messagePath === undefined ? '' : formatText(getConnectorKeyValue(json, messagePath), MAX_MESSAGE_LENGTH);
   if (statusPath === undefined) return { kind: 'ack', message };
-  const status = valueAtPath(json, statusPath);
-  const code = textOf(status, LONGEST_CODE);
+  const status = getConnectorKeyValue(json, statusPath);
+  const code = formatText(status, MAX_CODE_LENGTH);
   if (okValues.includes(status)) return { kind: 'ack', code, message };
-  return { kind: 'negative', code: code || 'no_status', message: message || (status === undefined ? `the answer has no ${statusPath}` : 'the device answered negatively') };
+  return {
+    kind: 'negative',
+    code: code || 'no_status',
+    message:
+      message || (status === undefined ? `the response has no ${statusPath}` : 'the device rejected the command'),
+  };
 }
 
-function textOf(value: unknown, most: number): string {
+/** Formats a value as text without control characters, at most `maxLength` characters; JSON unless it is a text. */
+function formatText(value: unknown, maxLength: number): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-  return Array.from(text.slice(0, 2 * most).replace(UNPRINTABLE, '?')).slice(0, most).join('');
+  // Cut first to avoid splitting a very long text: a character has at most 2 UTF-16 code units.
+  return Array.from(text.slice(0, 2 * maxLength).replace(UNPRINTABLE, '?'))
+    .slice(0, maxLength)
+    .join('');
 }

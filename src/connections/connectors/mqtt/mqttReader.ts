@@ -1,24 +1,25 @@
 import { createHash } from 'node:crypto';
-import { jsonProblem } from '../../../kernel/jsonValue';
+import { findJsonProblem, isObject } from '../../../kernel/jsonValue';
 import type { UplinkIdentity, UplinkMessage } from '../../connector';
 import type { BrokerMessage } from '../broker/brokerTraffic';
-import { valueAtPath } from './jsonPath';
+import { getConnectorKeyValue } from './jsonPath';
 import type { MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
 import { TopicReader } from './topicTemplate';
 
-/** What a device published, less whose it is; or why it can never be stored. */
-export type ReadUplink = Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'time'> | { readonly reason: string };
+/** A message of a device without its organization and connection; or the reason why it can never be stored. */
+type ReadUplink =
+  Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'time'> | { readonly reason: string };
 
-const MOST_BYTES = 64 * 1024;
-/** Larger numbers are milliseconds: as seconds they would be later than the year 5000. */
-const MOST_SECONDS = 100_000_000_000;
+const MAX_BYTES = 64 * 1024;
+const MAX_TIME_SECONDS = 100_000_000_000;
+/** Captures the date, the time and the offset. */
 const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?) ?(z|[+-]\d\d:\d\d)?)?$/i;
 const BYTE_ORDER_MARK = /^\uFEFF/;
-const EARLIEST_TIME = Date.UTC(1, 0, 1);
-const LATEST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+const MIN_TIME_MS = Date.UTC(1, 0, 1);
+const MAX_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-/** Reads what devices publish. */
+/** Reads the messages of devices. */
 export class MqttReader {
   private readonly topics: TopicReader;
 
@@ -26,65 +27,91 @@ export class MqttReader {
     this.topics = new TopicReader(settings.uplinkTopic);
   }
 
-  /** Whether a message would come where uplinks come. */
-  isFor(topic: string): boolean {
-    return this.topics.read(topic) !== undefined;
+  /** Returns whether the topic is one of uplinks. */
+  isUplinkTopic(topic: string): boolean {
+    return this.topics.matches(topic);
   }
 
-  /** Undefined: the topic is not one of uplinks. */
+  /** Reads an uplink, or the reason why it can never be stored; undefined if the topic is not one of uplinks. */
   read(message: BrokerMessage): ReadUplink | undefined {
-    const named = this.topics.read(message.topic);
-    if (named === undefined) return undefined;
-    const clientDeviceId = MQTT.findClientDeviceId(named);
-    if (clientDeviceId === undefined) return { reason: `client_device_id_invalid: the topic names a device whose id is none; an id has ${MQTT.clientDeviceIdForm}` };
+    const deviceText = this.topics.findDeviceId(message.topic);
+    if (deviceText === undefined) return undefined;
+    const clientDeviceId = MQTT.findClientDeviceId(deviceText);
+    if (clientDeviceId === undefined)
+      return {
+        reason: `client_device_id_invalid: the device id in the topic is invalid; an id has ${MQTT.clientDeviceIdForm}`,
+      };
     const content = readPayload(message.payload);
     if ('reason' in content) return content;
     const { payload } = content;
     const { timePath, uplinkIdPath } = this.settings;
     const json = payload.kind === 'json' ? payload.value : {};
-    const time = timePath === undefined ? undefined : timeOf(valueAtPath(json, timePath));
-    const id = uplinkIdPath === undefined ? undefined : identityOf(clientDeviceId, valueAtPath(json, uplinkIdPath));
-    return { clientDeviceId, identity: id ?? message.identity, ...content, time };
+    const time = timePath === undefined ? undefined : parseTime(getConnectorKeyValue(json, timePath));
+    const identity =
+      uplinkIdPath === undefined ? undefined : createIdentity(clientDeviceId, getConnectorKeyValue(json, uplinkIdPath));
+    return { clientDeviceId, identity: identity ?? message.identity, ...content, time };
   }
 }
 
-/** JSON that is no object becomes `{"value": …}`, beside the bytes: those of a device that sends such may look like digits. What is no JSON is taken as bytes. */
+/**
+ * Reads a payload. JSON that is not an object becomes `{"value": …}` and also keeps the bytes, because raw bytes of a
+ * device may look like digits. Everything else is kept as bytes.
+ */
 function readPayload(bytes: Buffer): Pick<UplinkMessage, 'payload' | 'encoded'> | { readonly reason: string } {
-  if (bytes.length > MOST_BYTES) return { reason: `payload_too_large: it is ${bytes.length} bytes; send at most ${MOST_BYTES}` };
-  const parsed = parse(bytes);
+  if (bytes.length > MAX_BYTES)
+    return { reason: `payload_too_large: the payload has ${bytes.length} bytes; send at most ${MAX_BYTES}` };
+  const parsed = parseJson(bytes);
   if (!parsed) return { payload: { kind: 'bytes', bytes } };
   const value = isObject(parsed.value) ? parsed.value : { value: parsed.value };
-  const problem = jsonProblem(value);
-  if (problem !== undefined) return { reason: `payload_invalid: it ${problem}` };
+  const problem = findJsonProblem(value);
+  if (problem !== undefined) return { reason: `payload_invalid: the payload ${problem}` };
   return { payload: { kind: 'json', value }, ...(value !== parsed.value && { encoded: bytes }) };
 }
 
-/** Parsed JSON, with a byte order mark or without; undefined: it is none. */
-export function parse(bytes: Buffer): { readonly value: unknown } | undefined {
+/** Parses JSON, with or without a byte order mark; undefined if it is invalid. `value` may itself be null. */
+export function parseJson(bytes: Buffer): { readonly value: unknown } | undefined {
   try {
     return { value: JSON.parse(bytes.toString().replace(BYTE_ORDER_MARK, '')) as unknown };
   } catch {
-    return undefined; // devices send all sorts of things
+    return undefined; // devices may send any bytes
   }
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/**
+ * Parses a time, as text or as a number of seconds or milliseconds. Returns Unix milliseconds; undefined if the value
+ * is not a valid time. A time without an offset is UTC, independent of the time zone of this machine.
+ */
+function parseTime(value: unknown): number | undefined {
+  const time = toMilliseconds(value);
+  return time >= MIN_TIME_MS && time <= MAX_TIME_MS ? time : undefined;
 }
 
-/** Unix milliseconds; undefined for what is no time. Without an offset it is UTC, not what the clock of this machine happens to show. */
-function timeOf(value: unknown): number | undefined {
-  const time = typeof value === 'number' ? Math.floor(Math.abs(value) < MOST_SECONDS ? value * 1000 : value) : typeof value === 'string' ? textTimeOf(value) : Number.NaN;
-  return time >= EARLIEST_TIME && time <= LATEST_TIME ? time : undefined;
+/** Converts a text, or a number of seconds or milliseconds, to Unix milliseconds; NaN if the value is no time. */
+function toMilliseconds(value: unknown): number {
+  if (typeof value === 'string') return parseTextTime(value);
+  if (typeof value !== 'number') return Number.NaN;
+  // Larger numbers are milliseconds: as seconds they would be after the year 5000.
+  const isInSeconds = Math.abs(value) < MAX_TIME_SECONDS;
+  return Math.floor(isInSeconds ? value * 1000 : value);
 }
 
-function textTimeOf(text: string): number {
+/** Parses a date or time in ISO 8601 to Unix milliseconds; NaN for any other text. Without an offset, it is UTC. */
+function parseTextTime(text: string): number {
   const [, date = '', time, offset = 'Z'] = ISO_TIME.exec(text) ?? [];
   return Date.parse(time === undefined ? date : `${date}T${time.replace(',', '.')}${offset.toUpperCase()}`);
 }
 
-/** Devices number their messages each for itself, and the number may be long. */
-function identityOf(clientDeviceId: string, id: unknown): UplinkIdentity | undefined {
-  if ((typeof id !== 'string' && typeof id !== 'number') || id === '') return undefined;
-  return { kind: 'id', uplinkId: createHash('sha256').update(JSON.stringify([clientDeviceId, id])).digest('base64url') };
+/**
+ * Creates the identity of a message from the id in its payload. Ids are only unique per device, so the identity
+ * includes the device. It is a hash, because ids may be long. Undefined if the id is empty, or neither a text nor a
+ * number.
+ */
+function createIdentity(clientDeviceId: string, messageId: unknown): UplinkIdentity | undefined {
+  if ((typeof messageId !== 'string' && typeof messageId !== 'number') || messageId === '') return undefined;
+  return {
+    kind: 'id',
+    uplinkId: createHash('sha256')
+      .update(JSON.stringify([clientDeviceId, messageId]))
+      .digest('base64url'),
+  };
 }

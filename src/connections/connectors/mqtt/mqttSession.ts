@@ -1,70 +1,77 @@
 import type { Clock } from '../../../kernel/clock';
 import { newId } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
-import type { Arrivals } from '../../arrivals';
-import { effectivePolicy } from '../../connection';
+import type { MonotonicTimestamps } from '../../monotonicTimestamps';
+import { applyPolicyDefaults } from '../../connection';
 import type { ConnectionStatuses } from '../../connectionStatuses';
 import type { ConnectorEvents, Downlink, Evidence, OpenConnection, Peer, SendResult } from '../../connector';
-import { OrderedWork } from '../../orderedWork';
-import { brokerSettingsOf } from '../broker/brokerConfiguration';
+import { KeyedQueue } from '../../keyedQueue';
+import { getBrokerSettings } from '../broker/brokerConfiguration';
 import type { BrokerBackoff } from '../broker/backOff';
-import { BrokerLink } from '../broker/brokerLink';
+import { MqttConnectionManager } from '../broker/mqttConnectionManager';
 import type { BrokerMessage, BrokerSession } from '../broker/brokerTraffic';
 import type { BrokerSettings } from '../broker/brokerSettings';
 import type { PublishOutcome } from '../broker/publishOutcome';
-import { Rivalry } from '../broker/rivalry';
-import { Storing, type StoringOutcome } from '../broker/storing';
+import { ClientIdConflictDetector } from '../broker/clientIdConflictDetector';
+import { RetryingWriter, type WriteOutcome } from '../broker/retryingWriter';
 import { MqttAnswers } from './mqttAnswers';
 import { MqttReader } from './mqttReader';
-import { mqttSettingsOf, type MqttSettings } from './mqttSettings';
+import { getMqttSettings, type MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
-import { Rejections } from './rejections';
-import { fillTopic, filterOfTemplate, isPublishable } from './topicTemplate';
+import { RejectionLog } from './rejectionLog';
+import { fillTopic, toFilter, isPublishable } from './topicTemplate';
 
-/** What a session needs of the house. */
+/** Dependencies of MqttSession. */
 export interface MqttSessionOptions {
   readonly statuses: ConnectionStatuses;
-  /** One for all connectors. */
-  readonly arrivals: Arrivals;
+  /** Shared by all connectors. */
+  readonly arrivals: MonotonicTimestamps;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Of the link to the broker; its own where nothing is said. */
+  /** The reconnect delays of the broker link; default: those of BackOff. */
   readonly backoff?: BrokerBackoff;
-  /** Between two attempts to store something, milliseconds; 1 s unless given. */
+  /** The interval between two attempts to store a message, milliseconds; default 1 s. */
   readonly retryMs?: number;
-  /** See BrokerLink; 10 s unless given. */
+  /** See MqttConnectionManagerOptions; default 10 s. */
   readonly connectTimeoutMs?: number;
-  /** How long what a broker said of commands is still tried to be stored when the link is lost; 5 s unless given. */
-  readonly drainMs?: number;
 }
 
 const SOURCE = 'mqtt';
+/** How long storing the outcomes of commands is retried after the link is lost. */
 const DRAIN_MS = 5000;
-const CANNOT_BE_STORED = 'cannot_be_stored: the log of the server says why, in the line before this one';
+const CANNOT_BE_STORED = 'cannot_be_stored: see the previous line in the log of the server for the reason';
 
-/** A connection at work with one configuration: its link to the broker, and all that comes and goes over it. */
+/** A running connection with one configuration: its broker link and its message handling. */
 export class MqttSession {
-  /** Where the broker keeps our session, and by which name. */
-  readonly place: { readonly url: string; readonly clientId: string };
-  /** What it is subscribed to. */
+  /** The broker that stores our session, and its client id there. */
+  readonly brokerSession: { readonly url: string; readonly clientId: string };
+  /** The filters that it subscribes to. */
   readonly filters: readonly string[];
   private readonly settings: MqttSettings;
-  private readonly link: BrokerLink;
+  private readonly link: MqttConnectionManager;
   private readonly reader: MqttReader;
-  private readonly answers: MqttAnswers | undefined;
-  private readonly rejections: Rejections;
-  /** Filters are wider than templates, such as `+/up` for `dev-{clientDeviceId}/up`; it may also be a template that no device has. */
-  private readonly unread: Rejections;
-  private readonly storing: Storing;
-  /** What came in and is being stored, in order for each device; the link bounds how much. */
-  private readonly work = new OrderedWork(Number.POSITIVE_INFINITY);
+  /** Reads responses to commands; undefined if devices do not respond. */
+  private readonly responses: MqttAnswers | undefined;
+  private readonly rejections: RejectionLog;
+  /**
+   * Messages on topics that match a filter but no template: filters are wider, such as `+/up` for
+   * `dev-{clientDeviceId}/up`, or no device uses the template.
+   */
+  private readonly unmatchedTopics: RejectionLog;
+  private readonly writer: RetryingWriter;
+  /** The messages that are being stored, in order per device; the link limits their number. */
+  private readonly queue = new KeyedQueue(Number.POSITIVE_INFINITY);
   private readonly organizationId: string;
   private readonly connectionId: string;
-  /** Its signal aborts when it is over and what the broker said in it had its time to be stored. */
-  private attachment: { readonly isMqtt5: boolean; readonly over: AbortController } | undefined;
-  private ready: { readonly number: number; readonly bootId: string } | undefined;
+  /**
+   * The current attachment. Its signal aborts after it is detached and the time to store its command outcomes has
+   * passed.
+   */
+  private attachment: { readonly isMqtt5: boolean; readonly closeController: AbortController } | undefined;
+  /** The session on which commands can be sent. */
+  private readySession: { readonly number: number; readonly bootId: string } | undefined;
   private bootId = '';
-  private readonly rivalry: Rivalry;
+  private readonly conflictDetector: ClientIdConflictDetector;
   private maxInFlight: number;
 
   constructor(
@@ -75,211 +82,318 @@ export class MqttSession {
     const { id, organizationId, policy } = open.connection;
     this.connectionId = id;
     this.organizationId = organizationId;
-    this.maxInFlight = effectivePolicy(policy).maxInFlight;
-    this.settings = mqttSettingsOf(open.settings);
+    this.maxInFlight = applyPolicyDefaults(policy).maxInFlight;
+    this.settings = getMqttSettings(open.settings);
     this.reader = new MqttReader(this.settings);
-    const settings = brokerSettingsOf(open.settings, `plantroom-${id}`);
-    this.answers = answersOf(this.settings, settings);
-    this.rejections = new Rejections(options.log, this.fields);
-    this.unread = new Rejections(options.log, this.fields, 'mqtt.topic_unread');
-    this.rivalry = new Rivalry(options.clock);
-    this.storing = new Storing({ clock: options.clock, log: options.log, fields: this.fields, component: SOURCE, retryMs: options.retryMs, onStalled: () => this.warn() });
-    this.place = { url: settings.url, clientId: settings.clientId };
-    this.filters = [...new Set([filterOfTemplate(this.settings.uplinkTopic), ...(this.answers ? [this.answers.filter] : [])])];
-    this.link = new BrokerLink({ ...options, settings, filters: this.filters, fields: this.fields, handlers: this.handlers() });
+    const brokerSettings = getBrokerSettings(open.settings, `plantroom-${id}`);
+    this.responses = createResponseReader(this.settings, brokerSettings);
+    this.rejections = new RejectionLog(options.log, this.logFields);
+    this.unmatchedTopics = new RejectionLog(options.log, this.logFields, 'mqtt.topic_unmatched');
+    this.conflictDetector = new ClientIdConflictDetector(options.clock);
+    this.writer = new RetryingWriter({
+      clock: options.clock,
+      log: options.log,
+      fields: this.logFields,
+      component: SOURCE,
+      retryMs: options.retryMs,
+      onStalled: () => this.updateWarnings(),
+    });
+    this.brokerSession = brokerSettings;
+    this.filters = [
+      ...new Set([toFilter(this.settings.uplinkTopic), ...(this.responses ? [this.responses.filter] : [])]),
+    ];
+    this.link = new MqttConnectionManager({
+      ...options,
+      settings: brokerSettings,
+      filters: this.filters,
+      fields: this.logFields,
+      handlers: this.createHandlers(),
+    });
   }
 
-  /** Begins to connect; returns at once. */
+  /** Starts to connect; returns immediately. */
   start(): void {
-    this.options.statuses.connecting(this.connectionId);
+    this.options.statuses.markConnecting(this.connectionId);
     this.link.start();
   }
 
-  /** Resolves when the link is closed and all that came over it is stored or left to come again. */
-  async stop(): Promise<void> {
-    await this.link.stop();
-    this.rejections.end();
-    this.unread.end();
+  /** Resolves when the link is closed and every message is stored or left to be sent again. */
+  async stop(keepsSession: boolean): Promise<void> {
+    await this.link.stop(keepsSession);
+    this.rejections.flush();
+    this.unmatchedTopics.flush();
   }
 
-  /** Makes the broker forget us. Call it after `stop`. */
-  async forget(): Promise<void> {
+  /** Deletes the session at the broker. Call it after `stop`. */
+  async deleteAtBroker(): Promise<void> {
     await this.link.forget();
   }
 
-  /** Who is there to take commands. */
+  /** The peer that accepts commands. */
   get peer(): Peer | undefined {
-    const { ready } = this;
-    if (!ready || this.link.session?.number !== ready.number) return undefined;
-    return { peerId: SOURCE, bootId: ready.bootId, session: ready.number, capacity: this.link.capacity(this.maxInFlight) };
+    const { readySession } = this;
+    if (!readySession || this.link.session?.number !== readySession.number) return undefined;
+    return {
+      peerId: SOURCE,
+      bootId: readySession.bootId,
+      session: readySession.number,
+      capacity: this.link.capacity(this.maxInFlight),
+    };
   }
 
-  /** A changed policy; what is under way stays. */
+  /** Applies a changed policy. Commands in flight are not affected. */
   setMaxInFlight(maxInFlight: number): void {
     this.maxInFlight = maxInFlight;
     if (this.peer) this.events.ready(this.organizationId, this.connectionId);
   }
 
-  /** Publishes a command. */
+  /** Publishes a command on this session only. */
   send(downlink: Downlink, session: number): SendResult {
     const { peer, attachment } = this;
     if (peer?.session !== session || peer.capacity === 0 || !attachment) return 'not_sent';
-    const topic = this.topicOf(downlink);
+    const topic = this.findTopic(downlink);
     if (topic === undefined) return 'not_sent';
     const { executionId, clientDeviceId, deadline, payload } = downlink;
-    const responseTopic = this.answers?.responseTopic;
+    const responseTopic = this.responses?.responseTopic;
     const message = {
       topic,
       payload: payload.kind === 'json' ? Buffer.from(JSON.stringify(payload.value)) : Buffer.from(payload.bytes),
       deadline,
       ...(responseTopic !== undefined && { responseTopic, correlationData: Buffer.from(executionId) }),
     };
-    return this.link.publish(message, (outcome) => this.settle(executionId, clientDeviceId, outcome, attachment.over.signal));
+    return this.link.publish(message, (outcome) =>
+      this.storeOutcome(executionId, clientDeviceId, outcome, attachment.closeController.signal),
+    );
   }
 
-  /** Undefined: the connection was changed since the command was admitted, and has none for it; or the broker would send it back to us. */
-  private topicOf({ topic: named, clientDeviceId }: Downlink): string | undefined {
-    const template = named === '' ? this.settings.downlinkTopic : named;
+  /**
+   * Returns the topic for a command. Undefined if the connection was changed after the command was accepted and has no
+   * topic for the command, or if the broker would send the command back to this server.
+   */
+  private findTopic({ topic: commandTopic, clientDeviceId }: Downlink): string | undefined {
+    const template = commandTopic === '' ? this.settings.downlinkTopic : commandTopic;
     if (template === undefined || MQTT.findClientDeviceId(clientDeviceId) === undefined) return undefined;
     const topic = fillTopic(template, clientDeviceId);
-    const isReadBack = this.reader.isFor(topic) || this.answers?.isFor(topic) === true;
-    return isPublishable(topic) && !isReadBack ? topic : undefined;
+    const wouldComeBack = this.reader.isUplinkTopic(topic) || this.responses?.isResponseTopic(topic) === true;
+    return isPublishable(topic) && !wouldComeBack ? topic : undefined;
   }
 
-  private handlers(): ConstructorParameters<typeof BrokerLink>[0]['handlers'] {
+  /** Creates the handlers for the events of the broker link. */
+  private createHandlers(): ConstructorParameters<typeof MqttConnectionManager>[0]['handlers'] {
     return {
-      up: async (session) => await this.up(session),
-      ready: () => this.becomeReady(),
-      message: async (message) => await this.take(message),
-      down: async (error, isFatal, code) => await this.down(error, isFatal, code),
+      onUp: async (session) => await this.onUp(session),
+      onReady: () => this.onReady(),
+      onMessage: async (message) => await this.handleMessage(message),
+      onDown: async (error, isFatal, code) => await this.onDown(error, isFatal, code),
     };
   }
 
-  private async up({ isMqtt5 }: BrokerSession): Promise<void> {
+  /** Tells the server about the new peer before the first message. The status becomes attached in `onReady`. */
+  private async onUp({ isMqtt5 }: BrokerSession): Promise<void> {
     const { organizationId, connectionId } = this;
-    this.rivalry.up();
-    this.attachment = { isMqtt5, over: new AbortController() };
+    this.conflictDetector.sessionStarted();
+    this.attachment = { isMqtt5, closeController: new AbortController() };
     this.bootId = newId();
-    await this.events.attached({ organizationId, connectionId, peerId: SOURCE, bootId: this.bootId, source: SOURCE, durable: false, known: [] });
+    await this.events.attached({
+      organizationId,
+      connectionId,
+      peerId: SOURCE,
+      bootId: this.bootId,
+      source: SOURCE,
+      durable: false, // received commands do not survive a restart of the peer
+      known: [], // a broker does not report earlier commands
+    });
   }
 
-  private becomeReady(): void {
+  /** Reports that commands can be sent now. */
+  private onReady(): void {
     const { session } = this.link;
     if (!session) return;
-    this.ready = { number: session.number, bootId: this.bootId };
-    this.options.statuses.attached(this.connectionId);
-    this.warn();
+    this.readySession = { number: session.number, bootId: this.bootId };
+    this.options.statuses.markAttached(this.connectionId);
+    this.updateWarnings();
     this.events.ready(this.organizationId, this.connectionId);
   }
 
-  private async down(error: string, isFatal: boolean, code: string): Promise<void> {
+  /** Reports the end of a session after its messages are stored, and detects client id conflicts. */
+  private async onDown(error: string, isFatal: boolean, code: string): Promise<void> {
     const { statuses } = this.options;
     const { attachment } = this;
-    this.ready = undefined;
+    this.readySession = undefined;
     this.attachment = undefined;
-    if (this.rivalry.ended(code) && statuses.contested(this.connectionId)) this.options.log.error(this.fields, 'mqtt.contested');
-    if (isFatal) statuses.failed(this.connectionId, error);
-    else statuses.detached(this.connectionId, error);
-    const timer = setTimeout(() => attachment?.over.abort(), this.options.drainMs ?? DRAIN_MS);
-    await this.work.idle(); // what it brought comes first, and what the broker said of commands
+    if (this.conflictDetector.sessionEnded(code) && statuses.markConflict(this.connectionId))
+      this.options.log.error(this.logFields, 'mqtt.client_id_conflict');
+    if (isFatal) statuses.markFailed(this.connectionId, error);
+    else statuses.markDetached(this.connectionId, error);
+    const timer = setTimeout(() => attachment?.closeController.abort(), DRAIN_MS);
+    await this.queue.waitUntilIdle(); // wait until the received messages and command outcomes are stored
     clearTimeout(timer);
     if (attachment) await this.events.detached(this.organizationId, this.connectionId);
   }
 
-  private async take(message: BrokerMessage): Promise<void> {
-    if (message.retained) return this.options.log.debug({ ...this.fields, topic: message.topic }, 'mqtt.retained_ignored'); // it is no news
-    this.options.statuses.messageReceived(this.connectionId);
-    if (!this.reader.isFor(message.topic) && this.answers?.isFor(message.topic) !== true) return this.unread.add(message.topic, 'topic_unread: it is neither one of uplinks nor one of answers');
+  /**
+   * Stores a message: its topic may be one of uplinks, of responses, or of both. A message that can never be stored is
+   * rejected, and is acknowledged like a stored one. Throws only if the signal of the message aborted first.
+   */
+  private async handleMessage(message: BrokerMessage): Promise<void> {
+    if (message.retained) {
+      // retained messages may be old
+      this.options.log.debug({ ...this.logFields, topic: message.topic }, 'mqtt.retained_ignored');
+      return;
+    }
+    this.options.statuses.markMessageReceived(this.connectionId);
+    if (!this.reader.isUplinkTopic(message.topic) && this.responses?.isResponseTopic(message.topic) !== true) {
+      this.unmatchedTopics.add(message.topic, 'topic_unread: the topic is neither one of uplinks nor one of responses');
+      return;
+    }
     try {
-      await Promise.all([this.takeAnswer(message), this.takeUplink(message)]);
+      await Promise.all([this.handleResponse(message), this.handleUplink(message)]);
     } catch (err) {
-      if (message.signal.aborted) throw err; // it comes again
-      this.options.log.error({ ...this.fields, topic: message.topic, err }, 'mqtt.message_failed');
+      if (message.signal.aborted) throw err; // the broker sends it again
+      this.options.log.error({ ...this.logFields, topic: message.topic, err }, 'mqtt.message_failed');
       this.reject(message.topic, CANNOT_BE_STORED);
     }
   }
 
-  private async takeAnswer(message: BrokerMessage): Promise<void> {
-    if (this.answers?.isFor(message.topic) !== true) return;
-    const answer = this.answers.read(message);
-    if (!answer) return this.options.log.warn({ ...this.fields, topic: message.topic }, 'mqtt.answer_unreadable');
-    const outcome = await this.add(`execution ${answer.executionId}`, message.signal, async () => await this.apply(answer.executionId, answer.evidence));
+  /** Stores the response to a command, if the topic is one of responses. */
+  private async handleResponse(message: BrokerMessage): Promise<void> {
+    if (this.responses?.isResponseTopic(message.topic) !== true) return;
+    const response = this.responses.read(message);
+    if (!response) {
+      this.options.log.warn({ ...this.logFields, topic: message.topic }, 'mqtt.response_invalid');
+      return;
+    }
+    const outcome = await this.storeInOrder(
+      `execution ${response.executionId}`,
+      message.signal,
+      async () => await this.storeEvidence(response.executionId, response.evidence),
+    );
     if (outcome === 'given_up') this.reject(message.topic, CANNOT_BE_STORED);
   }
 
-  private async takeUplink(message: BrokerMessage): Promise<void> {
+  /** Stores an uplink, if the topic is one of uplinks. */
+  private async handleUplink(message: BrokerMessage): Promise<void> {
     const read = this.reader.read(message);
     if (!read) return;
-    if ('reason' in read) return this.reject(message.topic, read.reason);
+    if ('reason' in read) {
+      this.reject(message.topic, read.reason);
+      return;
+    }
     const { organizationId, connectionId } = this;
     const { receivedAt, isBuffered, topic, signal } = message;
-    const uplink = { ...read, organizationId, connectionId, receivedAt, isBuffered, clock: undefined, fPort: undefined };
-    const outcome = await this.add(laneOf(read.clientDeviceId), signal, async () => {
+    const uplink = {
+      ...read,
+      organizationId,
+      connectionId,
+      receivedAt,
+      isBuffered,
+      clock: undefined,
+      fPort: undefined,
+    };
+    const outcome = await this.storeInOrder(getQueueKey(read.clientDeviceId), signal, async () => {
       const stored = await this.events.uplink(uplink);
       if (stored.outcome === 'rejected') this.reject(topic, stored.reason);
     });
     if (outcome === 'given_up') this.reject(topic, CANNOT_BE_STORED);
   }
 
+  /** Counts a message that can never be stored, and logs it. */
   private reject(topic: string, reason: string): void {
     this.rejections.add(topic, reason);
-    this.warn();
+    this.updateWarnings();
   }
 
-  /** What the broker took counts as delivered from when all has come that it held for us before: a sample among that is older than the command. */
-  private settle(executionId: string, clientDeviceId: string, outcome: PublishOutcome, signal: AbortSignal): void {
-    const caughtUp = outcome.kind === 'acknowledged' ? this.link.caughtUp() : undefined;
+  /**
+   * Stores the outcome of a published command. An acknowledged command counts as delivered after all messages have
+   * arrived that were at the broker before: samples in those messages are older than the command. The wait has its own
+   * queue key, so that it does not delay the messages of the device; the outcome is then stored in order with them.
+   */
+  private storeOutcome(
+    executionId: string,
+    clientDeviceId: string,
+    outcome: PublishOutcome,
+    signal: AbortSignal,
+  ): void {
+    const backlogReceived = outcome.kind === 'acknowledged' ? this.link.waitForBacklog() : undefined;
     this.events.ready(this.organizationId, this.connectionId);
-    void this.work.add(`outcome of ${executionId}`, async () => {
-      await caughtUp;
-      const evidence = { ...evidenceOf(outcome), receivedAt: this.options.arrivals.stamp() };
+    void this.queue.add(`outcome of ${executionId}`, async () => {
+      await backlogReceived;
+      const evidence = { ...toEvidence(outcome), receivedAt: this.options.arrivals.nextArrivalTime() };
       try {
-        await this.add(laneOf(clientDeviceId), signal, async () => await this.apply(executionId, evidence));
+        await this.storeInOrder(
+          getQueueKey(clientDeviceId),
+          signal,
+          async () => await this.storeEvidence(executionId, evidence),
+        );
       } catch (err) {
-        this.options.log.warn({ ...this.fields, execution_id: executionId, err }, 'mqtt.evidence_lost'); // its deadline decides
+        // the outcome is lost, so the command ends at its deadline
+        this.options.log.warn({ ...this.logFields, execution_id: executionId, err }, 'mqtt.result_dropped');
       }
     });
   }
 
-  private async apply(executionId: string, evidence: Evidence): Promise<void> {
+  /** Stores evidence about an execution. */
+  private async storeEvidence(executionId: string, evidence: Evidence): Promise<void> {
     const outcome = await this.events.evidence(this.organizationId, this.connectionId, executionId, SOURCE, evidence);
-    if (outcome === 'unknown') this.options.log.warn({ ...this.fields, execution_id: executionId, evidence: evidence.kind }, 'mqtt.execution_unknown');
+    if (outcome === 'unknown')
+      this.options.log.warn(
+        { ...this.logFields, execution_id: executionId, evidence: evidence.kind },
+        'mqtt.execution_unknown',
+      );
   }
 
-  /** Resolves when the job is done or given up, and rejects if the signal aborts before that: what is not stored is not acknowledged. */
-  private async add(lane: string, signal: AbortSignal, job: () => Promise<void>): Promise<StoringOutcome> {
-    return await new Promise((resolve, reject) => void this.work.add(lane, async () => await this.storing.run(signal, job).then(resolve, reject)));
+  /**
+   * Queues a job after earlier ones with the same queue key. Resolves when it is done or given up; rejects if the
+   * signal aborts first, because a message that is not stored must not be acknowledged.
+   */
+  private async storeInOrder(queueKey: string, signal: AbortSignal, job: () => Promise<void>): Promise<WriteOutcome> {
+    return await new Promise(
+      (resolve, reject) =>
+        void this.queue.add(queueKey, async () => await this.writer.run(signal, job).then(resolve, reject)),
+    );
   }
 
-  private warn(): void {
-    const isOld = this.attachment?.isMqtt5 === false;
+  /** Passes the current warnings to the status of the connection. */
+  private updateWarnings(): void {
+    const isMqtt3 = this.attachment?.isMqtt5 === false;
     const isAtMostOnce = this.link.session?.isAtMostOnce === true;
     const warnings: readonly (readonly [boolean, string])[] = [
-      [this.storing.isStalled, 'storing_stalled'],
+      [this.writer.isStalled, 'write_stalled'],
       [isAtMostOnce, 'subscribed_at_most_once'],
-      [isOld, 'no_message_expiry'],
-      [isOld && this.answers?.responseTopic !== undefined, 'answers_need_mqtt_5'],
+      [isMqtt3, 'no_message_expiry'],
+      [isMqtt3 && this.responses?.responseTopic !== undefined, 'responses_need_mqtt_5'],
       [this.rejections.count > 0, 'uplinks_rejected'],
     ];
-    this.options.statuses.warn(this.connectionId, warnings.filter(([isSo]) => isSo).map(([, warning]) => warning));
+    this.options.statuses.setWarnings(
+      this.connectionId,
+      warnings.filter(([isActive]) => isActive).map(([, warning]) => warning),
+    );
   }
 
-  private get fields(): object {
+  /** The fields of every log line. */
+  private get logFields(): object {
     return { organization_id: this.organizationId, connection_id: this.connectionId };
   }
 }
 
-function answersOf({ answer }: MqttSettings, { clientId }: BrokerSettings): MqttAnswers | undefined {
+/** Creates the reader of responses; undefined if the configuration has none. */
+function createResponseReader({ answer }: MqttSettings, { clientId }: BrokerSettings): MqttAnswers | undefined {
   return answer && new MqttAnswers(answer, `plantroom/${clientId.replace(/[+#/]/g, '_')}/answers`);
 }
 
-function laneOf(clientDeviceId: string): string {
+function getQueueKey(clientDeviceId: string): string {
   return `device ${clientDeviceId}`;
 }
 
-function evidenceOf(outcome: PublishOutcome): Evidence {
+/** Converts the outcome of a publish to evidence about the command. */
+function toEvidence(outcome: PublishOutcome): Evidence {
   if (outcome.kind === 'acknowledged') return { kind: 'transport_ok' };
-  if (outcome.kind === 'no_subscribers') return { kind: 'known_undelivered', code: 'no_subscribers', message: 'nobody is subscribed to the topic at the broker' };
+  if (outcome.kind === 'no_subscribers')
+    return {
+      kind: 'known_undelivered',
+      code: 'no_subscribers',
+      message: 'no client is subscribed to the topic at the broker',
+    };
   const { code, message, isTemporary } = outcome;
   return { kind: isTemporary ? 'known_undelivered' : 'refused', code, message };
 }

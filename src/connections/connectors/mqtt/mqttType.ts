@@ -1,157 +1,313 @@
 import type { Violation } from '../../../kernel/errors';
 import { type ConnectorType, type JsonObject, type RoutedCommand, SCHEMA_DIALECT } from '../../connectorType';
 import { DEVICE_PROPERTIES } from '../../deviceConfiguration';
-import { BROKER_PLACE, BROKER_PROPERTIES, BROKER_SECRETS, checkBroker } from '../broker/brokerConfiguration';
-import { mqttSettingsOf, type MqttSettings } from './mqttSettings';
-import { countDevices, DEVICE, doTemplatesOverlap, fillTopic, fitsFilter, isPublishable, UNUSABLE_IN_TOPIC } from './topicTemplate';
+import {
+  BROKER_TARGET,
+  BROKER_PROPERTIES,
+  BROKER_SECRETS,
+  checkBroker,
+  createViolation,
+} from '../broker/brokerConfiguration';
+import { getMqttSettings, type MqttSettings } from './mqttSettings';
+import {
+  countDevicePlaceholders,
+  DEVICE,
+  doTemplatesOverlap,
+  fillTopic,
+  matchesFilter,
+  isPublishable,
+  UNUSABLE_IN_TOPIC,
+} from './topicTemplate';
 
-const LONGEST_ID = 255;
+const MAX_ID_LENGTH = 255;
 const UNUSABLE_IN_ID = /[+#/]/;
-const topic = (title: string, description: string): JsonObject => ({ type: 'string', minLength: 1, maxLength: 1024, title, description });
-const path = (title: string, description: string): JsonObject => ({ type: 'string', minLength: 1, maxLength: 512, pattern: '^[^.\\[\\]]+(?:\\.[^.\\[\\]]+|\\[\\d+\\])*$', title, description });
+const topicSchema = (title: string, description: string): JsonObject => ({
+  type: 'string',
+  minLength: 1,
+  maxLength: 1024,
+  title,
+  description,
+});
+const pathSchema = (title: string, description: string): JsonObject => ({
+  type: 'string',
+  minLength: 1,
+  maxLength: 512,
+  pattern: '^[^.\\[\\]]+(?:\\.[^.\\[\\]]+|\\[\\d+\\])*$',
+  title,
+  description,
+});
 
-const STATUS = {
-  statusPath: path('Status', 'Where the answer says whether it worked, for example status; without it every answer is a good one.'),
-  okValues: { type: 'array', minItems: 1, maxItems: 32, items: { type: ['string', 'number', 'boolean', 'null'] }, title: 'Good statuses', description: 'The statuses of a good answer; any other is a negative one.' },
-  messagePath: path('Message', 'Where the answer says in words what happened.'),
+/** The properties that say how a response reports success, for both kinds of responses. */
+const STATUS_PROPERTIES = {
+  statusPath: pathSchema(
+    'Status',
+    'Path of the status in the response, for example status; without it every response is a success.',
+  ),
+  okValues: {
+    type: 'array',
+    minItems: 1,
+    maxItems: 32,
+    items: { type: ['string', 'number', 'boolean', 'null'] },
+    title: 'Success statuses',
+    description: 'Status values that mean success; any other status is a rejection.',
+  },
+  messagePath: pathSchema('Message', 'Path of a message for people in the response.'),
 };
-const NEEDS_STATUS = { statusPath: ['okValues'], okValues: ['statusPath'] };
+/** Each of these two properties requires the other one. */
+const STATUS_DEPENDENCIES = { statusPath: ['okValues'], okValues: ['statusPath'] };
 
-const ANSWER: JsonObject = {
+/** The schema of the property `answer`. */
+const ANSWER_SCHEMA: JsonObject = {
   type: 'object',
-  title: 'Answers',
-  description: 'How devices answer commands; leave it out where they do not.',
+  title: 'Responses',
+  description: 'How devices respond to commands; omit it if they do not.',
   discriminator: { propertyName: 'kind' },
   required: ['kind'],
   oneOf: [
     {
-      properties: { kind: { const: 'response_topic' }, responseTopic: topic('Response topic', 'Where answers are sent, MQTT 5 only; unless given, a topic made of the client id.'), ...STATUS },
-      dependentRequired: NEEDS_STATUS,
+      properties: {
+        kind: { const: 'response_topic' },
+        responseTopic: topicSchema(
+          'Response topic',
+          'Topic for responses, MQTT 5 only. Default: a topic derived from the client id.',
+        ),
+        ...STATUS_PROPERTIES,
+      },
+      dependentRequired: STATUS_DEPENDENCIES,
       additionalProperties: false,
     },
     {
       properties: {
         kind: { const: 'topic' },
-        answerTopic: topic('Answer topic', `Where devices publish answers; may hold ${DEVICE} once and + levels.`),
-        correlationPath: path('Execution', 'Where the answer repeats the id of the execution that the command gave it with {{execution.id}}.'),
-        ...STATUS,
+        answerTopic: topicSchema(
+          'Response topic',
+          `Topic where devices publish responses; may contain ${DEVICE} once and + levels.`,
+        ),
+        correlationPath: pathSchema(
+          'Execution',
+          'Path of the execution id in the response; the command sends it with {{execution.id}}.',
+        ),
+        ...STATUS_PROPERTIES,
       },
       required: ['answerTopic', 'correlationPath'],
-      dependentRequired: NEEDS_STATUS,
+      dependentRequired: STATUS_DEPENDENCIES,
       additionalProperties: false,
     },
   ],
 };
 
-/** Devices behind an MQTT broker. */
+/** The connector type for devices behind an MQTT broker. */
 export const MQTT: ConnectorType = {
   id: 'mqtt',
   type: 'mqtt',
   name: 'MQTT broker',
-  description: 'Devices that publish to an MQTT broker of the site (5 or 3.1.1): their messages come in by a topic template, commands go out with QoS 1, and answers come back where an answer mapping is configured.',
+  description:
+    'Devices that publish to an MQTT broker of the site (5 or 3.1.1). Messages are received by a topic template, commands are published with QoS 1, and responses are received if `answer` is configured.',
   capabilities: ['uplink', 'downlink', 'native_ack'],
   configurationSchema: {
     $schema: SCHEMA_DIALECT,
     type: 'object',
     properties: {
       ...BROKER_PROPERTIES,
-      uplinkTopic: topic('Uplink topic', `Where devices publish, for example site/${DEVICE}/up: holds ${DEVICE} once, may hold + levels, and # as the last one.`),
-      downlinkTopic: topic('Downlink topic', `Where commands are published that name no topic of their own, for example site/${DEVICE}/down.`),
-      allowedCommandTopics: { type: 'array', maxItems: 64, items: topic('Topic', `May hold ${DEVICE}, + levels, and # as the last one.`), title: 'Topics of commands', description: `The topics that a command may name; unless given, those that hold ${DEVICE}.` },
-      timePath: path('Time', 'Where a message says when it was taken: ISO 8601, in UTC where it names no offset, or Unix seconds or milliseconds.'),
-      uplinkIdPath: path('Message id', 'Where a message has an id that is unique for its device for 7 days, so that one that comes twice is stored once.'),
-      answer: ANSWER,
+      uplinkTopic: topicSchema(
+        'Uplink topic',
+        `Topic where devices publish, for example site/${DEVICE}/up. Must contain ${DEVICE} once; may contain + levels, and # as the last level.`,
+      ),
+      downlinkTopic: topicSchema(
+        'Downlink topic',
+        `Topic for commands that do not specify one, for example site/${DEVICE}/down.`,
+      ),
+      allowedCommandTopics: {
+        type: 'array',
+        maxItems: 64,
+        items: topicSchema('Topic', `May contain ${DEVICE}, + levels, and # as the last level.`),
+        title: 'Command topics',
+        description: `Topics that a command may specify. Default: topics that contain ${DEVICE}.`,
+      },
+      timePath: pathSchema(
+        'Time',
+        'Path of the sample time in a message: ISO 8601 (UTC if it has no offset), or Unix seconds or milliseconds.',
+      ),
+      uplinkIdPath: pathSchema(
+        'Message id',
+        'Path of a message id that is unique per device for 7 days. A message that arrives twice is stored once.',
+      ),
+      answer: ANSWER_SCHEMA,
     },
     required: ['url', 'uplinkTopic'],
     additionalProperties: false,
   },
   deviceConfigurationSchema: { $schema: SCHEMA_DIALECT, type: 'object', properties: DEVICE_PROPERTIES },
   secretFields: BROKER_SECRETS,
-  secretPlaceFields: BROKER_PLACE,
+  secretPlaceFields: BROKER_TARGET,
   checkConfiguration,
   checkDeviceConfiguration: () => [],
-  kindOf: (configuration) => (configuration['answer'] === undefined ? 'mqtt' : 'mqtt_answer'),
+  getKind: (configuration) => (configuration['answer'] === undefined ? 'mqtt' : 'mqtt_answer'),
   checkCommand,
   findClientDeviceId: (text) => (isClientDeviceId(text) ? text : undefined),
-  clientDeviceIdForm: `1 to ${LONGEST_ID} characters without white space around them, none of them +, #, / or a control character, and ${DEVICE} not among them`,
+  clientDeviceIdForm: `1 to ${MAX_ID_LENGTH} characters without leading or trailing white space, +, #, /, control characters and the text ${DEVICE}`,
 };
 
+/** Returns whether a text can be the id of a device, which must be usable inside one level of a topic. */
 function isClientDeviceId(text: string): boolean {
-  return text !== '' && Array.from(text).length <= LONGEST_ID && !UNUSABLE_IN_ID.test(text) && !UNUSABLE_IN_TOPIC.test(text) && text.trim() === text && !text.includes(DEVICE);
+  return (
+    text !== '' &&
+    Array.from(text).length <= MAX_ID_LENGTH &&
+    !UNUSABLE_IN_ID.test(text) &&
+    !UNUSABLE_IN_TOPIC.test(text) &&
+    text.trim() === text &&
+    !text.includes(DEVICE)
+  );
 }
 
+/** Validates the topics of a configuration and the broker properties. */
 function checkConfiguration(configuration: JsonObject): Violation[] {
-  const settings = mqttSettingsOf(configuration);
+  const settings = getMqttSettings(configuration);
   const { uplinkTopic, allowedCommandTopics, answer } = settings;
   return [
     ...checkBroker(configuration),
-    ...(countDevices(uplinkTopic) === 1 ? [] : [violation('uplinkTopic', `must hold ${DEVICE} exactly once, for it says which device a message is of`)]),
+    ...(countDevicePlaceholders(uplinkTopic) === 1
+      ? []
+      : [
+          createViolation(
+            'uplinkTopic',
+            `must contain ${DEVICE} exactly once, because it identifies the device of a message`,
+          ),
+        ]),
     ...checkFilter('uplinkTopic', uplinkTopic),
     ...checkDownlinkTopic(settings),
-    ...allowedCommandTopics.flatMap((filter, at) => checkFilter(`allowedCommandTopics[${at}]`, filter)),
+    ...allowedCommandTopics.flatMap((filter, index) => checkFilter(`allowedCommandTopics[${index}]`, filter)),
     ...checkAnswer(answer, configuration['protocol'] === '3.1.1'),
   ];
 }
 
-function checkAnswer(answer: ReturnType<typeof mqttSettingsOf>['answer'], isOld: boolean): Violation[] {
-  if (answer?.kind === 'topic') return [...checkFilter('answer.answerTopic', answer.answerTopic), ...(countDevices(answer.answerTopic) > 1 ? [violation('answer.answerTopic', `may hold ${DEVICE} once`)] : [])];
+/** Validates how devices respond. `isMqtt3`: the configuration requires MQTT 3.1.1, which has no response topics. */
+function checkAnswer(answer: MqttSettings['answer'], isMqtt3: boolean): Violation[] {
+  if (answer?.kind === 'topic')
+    return [
+      ...checkFilter('answer.answerTopic', answer.answerTopic),
+      ...(countDevicePlaceholders(answer.answerTopic) > 1
+        ? [createViolation('answer.answerTopic', `may contain ${DEVICE} only once`)]
+        : []),
+    ];
   const { responseTopic } = answer ?? {};
   return [
-    ...(responseTopic !== undefined && (/[{}]/.test(responseTopic) || !isPublishable(responseTopic)) ? [violation('answer.responseTopic', 'may hold no +, #, {, } or control characters, and may not begin with $; it is one topic for all devices')] : []),
-    ...(answer && isOld ? [violation('answer.kind', 'needs MQTT 5; choose another protocol, or the kind `topic`')] : []),
+    ...(responseTopic !== undefined && (/[{}]/.test(responseTopic) || !isPublishable(responseTopic))
+      ? [
+          createViolation(
+            'answer.responseTopic',
+            'must not contain +, #, {, } or control characters, and must not start with $: it is one topic for all devices',
+          ),
+        ]
+      : []),
+    ...(answer && isMqtt3
+      ? [createViolation('answer.kind', 'requires MQTT 5: choose another protocol, or the kind `topic`')]
+      : []),
   ];
 }
 
-/** Where it fits what we read, the broker would send us our own commands, and what we wished for would pass for what the device says. */
+/**
+ * Validates the downlink topic. If it matched a subscribed topic, the broker would send our own commands back to us,
+ * and they would be taken for messages of the device.
+ */
 function checkDownlinkTopic({ downlinkTopic, uplinkTopic, answer }: MqttSettings): Violation[] {
   if (downlinkTopic === undefined) return [];
-  const isRight = countDevices(downlinkTopic) >= 1 && isPublishable(downlinkTopic);
-  if (!isRight) return [violation('downlinkTopic', `must hold ${DEVICE}, and no +, # or control characters, and may not begin with $`)];
-  const answerTopic = answerTopicOf(answer);
-  if (doTemplatesOverlap(downlinkTopic, uplinkTopic)) return [violation('downlinkTopic', comesBack('uplinkTopic'))];
-  return answerTopic !== undefined && doTemplatesOverlap(downlinkTopic, answerTopic) ? [violation('downlinkTopic', comesBack('topic of the answers'))] : [];
+  const isValid = countDevicePlaceholders(downlinkTopic) >= 1 && isPublishable(downlinkTopic);
+  if (!isValid)
+    return [
+      createViolation(
+        'downlinkTopic',
+        `must contain ${DEVICE}, must not contain +, # or control characters, and must not start with $`,
+      ),
+    ];
+  if (doTemplatesOverlap(downlinkTopic, uplinkTopic))
+    return [createViolation('downlinkTopic', describeLoop('uplinkTopic'))];
+  const answerTopic = findAnswerTopic(answer);
+  return answerTopic !== undefined && doTemplatesOverlap(downlinkTopic, answerTopic)
+    ? [createViolation('downlinkTopic', describeLoop('topic of the responses'))]
+    : [];
 }
 
-function comesBack(name: string): string {
-  return `may not fit the ${name}, for commands would come back as if the devices had sent them; make one of the two narrower`;
+/** Describes the violation of a downlink topic whose commands the broker would send back to this server. */
+function describeLoop(name: string): string {
+  return `must not match the ${name}, because commands would come back as if the devices had sent them; make one of the two narrower`;
 }
 
-function answerTopicOf(answer: MqttSettings['answer']): string | undefined {
+/** Returns the topic of responses in the configuration; undefined if it is the default or there are no responses. */
+function findAnswerTopic(answer: MqttSettings['answer']): string | undefined {
   return answer?.kind === 'topic' ? answer.answerTopic : answer?.responseTopic;
 }
 
-/** Wildcards are whole levels, `#` the last one. */
+/** Validates a filter: wildcards are complete levels, and `#` is only the last level. */
 function checkFilter(name: string, filter: string): Violation[] {
   const levels = filter.split('/');
-  const isRight = levels.every((level, at) => level === '+' || (level === '#' && at === levels.length - 1) || !/[+#]/.test(level)) && !UNUSABLE_IN_TOPIC.test(filter) && !filter.startsWith('$');
-  return isRight ? [] : [violation(name, 'may hold + only as a whole level, # only as the last level, and no control characters, and may not begin with $')];
+  const areWildcardsValid = levels.every((level, index) => {
+    const isLast = index === levels.length - 1;
+    return level === '+' || (level === '#' && isLast) || !/[+#]/.test(level);
+  });
+  const isValid = areWildcardsValid && !UNUSABLE_IN_TOPIC.test(filter) && !filter.startsWith('$');
+  return isValid
+    ? []
+    : [
+        createViolation(
+          name,
+          'may contain + only as a complete level and # only as the last level, must not contain control characters, and must not start with $',
+        ),
+      ];
 }
 
+/** Validates the topic of a command, which is its own or the one of the connection. */
 function checkCommand(configuration: JsonObject, command: RoutedCommand): Violation[] {
-  const { clientDeviceId, topic: named } = command;
-  const settings = mqttSettingsOf(configuration);
-  const template = named === '' ? settings.downlinkTopic : named;
-  if (template === undefined) return [commandViolation('is missing, and the connection has no downlinkTopic; give one of them')];
+  const { clientDeviceId, topic: commandTopic } = command;
+  const settings = getMqttSettings(configuration);
+  const template = commandTopic === '' ? settings.downlinkTopic : commandTopic;
+  if (template === undefined)
+    return [createCommandViolation('is required because the connection has no downlinkTopic: set one of them')];
   const topic = fillTopic(template, clientDeviceId);
-  if (!isPublishable(topic)) return [commandViolation('may hold no +, # and control characters, and may not begin with $, also not with the id of the device in it; give one topic')];
-  if (isReadBack(settings, topic)) return [commandViolation('is one that the connection reads uplinks or answers from, so the command would come back as if the device had sent it; give another, or make the uplinkTopic narrower')];
-  return named === '' ? [] : checkAllowed(settings, clientDeviceId, named);
+  if (!isPublishable(topic))
+    return [
+      createCommandViolation(
+        'must not contain +, # or control characters, and must not start with $, also after the id of the device is inserted: set one topic',
+      ),
+    ];
+  if (wouldComeBack(settings, topic))
+    return [
+      createCommandViolation(
+        'is a topic from which the connection reads uplinks or responses, so the command would come back as if the device had sent it: set another topic, or make the uplinkTopic narrower',
+      ),
+    ];
+  return commandTopic === '' ? [] : checkAllowedTopic(settings, clientDeviceId, commandTopic);
 }
 
-function checkAllowed({ allowedCommandTopics }: MqttSettings, clientDeviceId: string, named: string): Violation[] {
-  if (allowedCommandTopics.length === 0) return named.includes(DEVICE) ? [] : [commandViolation(`must hold ${DEVICE}, for the connection has no allowedCommandTopics`)];
-  const isAllowed = allowedCommandTopics.some((filter) => fitsFilter(fillTopic(named, clientDeviceId), fillTopic(filter, clientDeviceId)));
-  return isAllowed ? [] : [commandViolation('is none of the allowedCommandTopics of the connection; give one that is, or allow it there')];
+/** Validates that the connection allows the topic that a command specifies. */
+function checkAllowedTopic(
+  { allowedCommandTopics }: MqttSettings,
+  clientDeviceId: string,
+  commandTopic: string,
+): Violation[] {
+  if (allowedCommandTopics.length === 0)
+    return commandTopic.includes(DEVICE)
+      ? []
+      : [createCommandViolation(`must contain ${DEVICE}, because the connection has no allowedCommandTopics`)];
+  const isAllowed = allowedCommandTopics.some((filter) =>
+    matchesFilter(fillTopic(commandTopic, clientDeviceId), fillTopic(filter, clientDeviceId)),
+  );
+  return isAllowed
+    ? []
+    : [
+        createCommandViolation(
+          'does not match the allowedCommandTopics of the connection: use a topic that does, or add it there',
+        ),
+      ];
 }
 
-function isReadBack({ uplinkTopic, answer }: MqttSettings, topic: string): boolean {
-  return [uplinkTopic, answerTopicOf(answer)].some((template) => template !== undefined && fitsFilter(topic, template));
+/** Returns whether the connection would receive messages on this topic as uplinks or responses. */
+function wouldComeBack({ uplinkTopic, answer }: MqttSettings, topic: string): boolean {
+  return [uplinkTopic, findAnswerTopic(answer)].some(
+    (template) => template !== undefined && matchesFilter(topic, template),
+  );
 }
 
-function violation(name: string, description: string): Violation {
-  return { field: `configuration.${name}`, description };
-}
-
-function commandViolation(description: string): Violation {
+function createCommandViolation(description: string): Violation {
   return { field: 'command.mqttTopic', description };
 }

@@ -1,87 +1,115 @@
-/** Stands for the id of a device in a topic. */
+/** The placeholder for the id of a device in a topic. */
 export const DEVICE = '{clientDeviceId}';
 
-/** Brokers end a connection on which a topic with one of these comes. */
+/** Characters that brokers do not accept in topics: they close the connection. */
 export const UNUSABLE_IN_TOPIC = /[\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]/u;
 
-const MOST_BYTES = 65_535;
-const SPECIAL = /[.*+?^${}()|[\]\\]/g;
+const MAX_BYTES = 65_535;
+/** The characters with a meaning in regular expressions. */
+const REGEXP_SYNTAX = /[.*+?^${}()|[\]\\]/g;
 
-/** How often the device's placeholder stands in a text. */
-export function countDevices(template: string): number {
+/** Counts the placeholders of the device in a template. */
+export function countDevicePlaceholders(template: string): number {
   return template.split(DEVICE).length - 1;
 }
 
-/** A topic for one device. */
+/** Returns the topic of one device. */
 export function fillTopic(template: string, clientDeviceId: string): string {
   return template.replaceAll(DEVICE, clientDeviceId);
 }
 
-/** Whether something may be published on a topic; those that begin with `$` are the broker's own. */
+/** Returns whether publishing on a topic is possible. Topics that start with `$` are reserved for the broker. */
 export function isPublishable(topic: string): boolean {
-  return topic !== '' && !topic.startsWith('$') && !/[+#]/.test(topic) && !UNUSABLE_IN_TOPIC.test(topic) && Buffer.byteLength(topic) <= MOST_BYTES;
+  return (
+    topic !== '' &&
+    !topic.startsWith('$') &&
+    !/[+#]/.test(topic) &&
+    !UNUSABLE_IN_TOPIC.test(topic) &&
+    Buffer.byteLength(topic) <= MAX_BYTES
+  );
 }
 
-/** Whether some topic may fit both templates, whichever devices they name. */
-export function doTemplatesOverlap(one: string, other: string): boolean {
-  const levels = one.split('/');
-  const others = other.split('/');
-  for (let at = 0; ; at++) {
-    const [level, another] = [levels[at], others[at]];
-    if (level === '#' || another === '#') return true; // `a/#` is also `a`
-    if (level === undefined || another === undefined) return level === another;
-    if (!doLevelsOverlap(level, another)) return false;
+/** Returns whether a topic exists that matches both templates, for any devices. */
+export function doTemplatesOverlap(templateA: string, templateB: string): boolean {
+  const levelsA = templateA.split('/');
+  const levelsB = templateB.split('/');
+  for (let index = 0; ; index++) {
+    const levelA = levelsA[index];
+    const levelB = levelsB[index];
+    if (levelA === '#' || levelB === '#') return true; // `a/#` also matches `a`
+    if (levelA === undefined || levelB === undefined) return levelA === levelB;
+    if (!doLevelsOverlap(levelA, levelB)) return false;
   }
 }
 
-function doLevelsOverlap(one: string, other: string): boolean {
-  if (one === '+' || other === '+') return true;
-  if (!one.includes(DEVICE)) return fitsFilter(one, other);
-  if (!other.includes(DEVICE)) return fitsFilter(other, one);
-  const [mine, theirs] = [edgesOf(one), edgesOf(other)];
-  return areNested(mine.before, theirs.before, (text, part) => text.startsWith(part)) && areNested(mine.after, theirs.after, (text, part) => text.endsWith(part));
+/**
+ * Returns whether a text matches both levels of templates. Two levels with a placeholder overlap if one of their fixed
+ * starts begins with the other, and one of their fixed ends ends with the other: `a-{clientDeviceId}` overlaps with
+ * `{clientDeviceId}-b`.
+ */
+function doLevelsOverlap(levelA: string, levelB: string): boolean {
+  if (levelA === '+' || levelB === '+') return true;
+  if (!levelA.includes(DEVICE)) return matchesFilter(levelA, levelB);
+  if (!levelB.includes(DEVICE)) return matchesFilter(levelB, levelA);
+  const edgesA = getEdges(levelA);
+  const edgesB = getEdges(levelB);
+  const doStartsMatch = edgesA.before.startsWith(edgesB.before) || edgesB.before.startsWith(edgesA.before);
+  const doEndsMatch = edgesA.after.endsWith(edgesB.after) || edgesB.after.endsWith(edgesA.after);
+  return doStartsMatch && doEndsMatch;
 }
 
-/** What surely stands before and behind the devices. */
-function edgesOf(level: string): { readonly before: string; readonly after: string } {
-  return { before: level.slice(0, level.indexOf(DEVICE)), after: level.slice(level.lastIndexOf(DEVICE) + DEVICE.length) };
+/** Returns the fixed text before the first and after the last placeholder. */
+function getEdges(level: string): { readonly before: string; readonly after: string } {
+  return {
+    before: level.slice(0, level.indexOf(DEVICE)),
+    after: level.slice(level.lastIndexOf(DEVICE) + DEVICE.length),
+  };
 }
 
-function areNested(one: string, other: string, holds: (text: string, part: string) => boolean): boolean {
-  return holds(one, other) || holds(other, one);
-}
-
-/** The filter to subscribe with: the level that holds the device becomes `+`. */
-export function filterOfTemplate(template: string): string {
+/** Returns the filter to subscribe to: the level with the placeholder becomes `+`. */
+export function toFilter(template: string): string {
   return template
     .split('/')
     .map((level) => (level.includes(DEVICE) ? '+' : level))
     .join('/');
 }
 
-/** Reads topics by a template that may hold `{clientDeviceId}` once, `+` as whole levels, and `#` as the last one. */
+/**
+ * Matches topics against a template that may contain `{clientDeviceId}` once, `+` as complete levels, and `#` as the
+ * last level.
+ */
 export class TopicReader {
   private readonly pattern: RegExp;
 
   constructor(template: string) {
-    this.pattern = new RegExp(`^${template.split('/').map(patternOfLevel).join('')}$`, 's');
+    this.pattern = new RegExp(`^${template.split('/').map(toLevelPattern).join('')}$`, 's');
   }
 
-  /** The device that a topic names, empty if the template names none; undefined: the topic does not fit. */
-  read(topic: string): string | undefined {
-    const match = this.pattern.exec(`/${topic}`);
+  /** Returns whether a topic matches the template. */
+  matches(topic: string): boolean {
+    return this.findDeviceId(topic) !== undefined;
+  }
+
+  /**
+   * Returns the device id in a topic, empty if the template has no placeholder; undefined if the topic does not match.
+   */
+  findDeviceId(topic: string): string | undefined {
+    const match = this.pattern.exec(`/${topic}`); // toLevelPattern expects a `/` before each level
     return match ? (match[1] ?? '') : undefined;
   }
 }
 
-/** Whether a topic fits a filter. */
-export function fitsFilter(topic: string, filter: string): boolean {
-  return new TopicReader(filter).read(topic) !== undefined;
+/** Returns whether a topic matches a filter. */
+export function matchesFilter(topic: string, filter: string): boolean {
+  return new TopicReader(filter).matches(topic);
 }
 
-/** Each with the `/` before it, for `a/#` is also `a`. */
-function patternOfLevel(level: string): string {
+/** Returns the pattern of a level with the `/` before it: `#` includes its `/`, because `a/#` also matches `a`. */
+function toLevelPattern(level: string): string {
   if (level === '#') return '(?:/.*)?';
   if (level === '+') return '/[^/]*';
-  return `/${level.split(DEVICE).map((text) => text.replace(SPECIAL, '\\$&')).join('([^/]+)')}`;
+  return `/${level
+    .split(DEVICE)
+    .map((text) => text.replace(REGEXP_SYNTAX, '\\$&'))
+    .join('([^/]+)')}`;
 }

@@ -1,0 +1,1 @@
+export { createScopeQueries, ResourceAccessGuard } from './resourceAccessGuard';

@@ -1,0 +1,13 @@
+import { constants, type ServerHttp2Stream } from 'node:http2';
+
+/**
+ * Closes an HTTP/2 stream if the client reads none of its pending bytes for `afterMs` milliseconds. A stream without
+ * pending bytes stays open.
+ */
+export function closeUnread(stream: ServerHttp2Stream, afterMs: number): void {
+  // Node.js restarts the timeout with every byte that is sent, even within one large write.
+  stream.setTimeout(afterMs);
+  stream.on('timeout', () =>
+    stream.writableLength > 0 ? stream.close(constants.NGHTTP2_CANCEL) : stream.setTimeout(afterMs),
+  );
+}

@@ -1,0 +1,76 @@
+import { getReasonOutcome, type PublishOutcome } from './publishOutcome';
+
+/** A published message that the broker has not acknowledged. */
+interface Publish {
+  readonly onOutcome: (outcome: PublishOutcome) => void;
+  /** Unix milliseconds; undefined for a barrier message (MessageBarrier): only commands have a deadline. */
+  readonly deadline: number | undefined;
+}
+
+/** The time after a deadline within which a healthy broker responds, in milliseconds. */
+const GRACE_PERIOD_MS = 10_000;
+
+/**
+ * The messages that were published on one connection and that the broker has not acknowledged: commands, and barrier
+ * messages that this server sends to itself.
+ */
+export class InFlightPublishes {
+  /** By packet identifier. */
+  private readonly publishByMessageId = new Map<number, Publish>();
+  private unacknowledgedCommandCount = 0;
+  /** No command is overdue before this time, Unix milliseconds, because reading was paused. */
+  private excusedUntil = Number.NEGATIVE_INFINITY;
+
+  /** The number of all unacknowledged messages. */
+  get count(): number {
+    return this.publishByMessageId.size;
+  }
+
+  /** The number of unacknowledged commands, that is, without barrier messages. */
+  get commandCount(): number {
+    return this.unacknowledgedCommandCount;
+  }
+
+  /** Adds a published message. `deadline`: Unix milliseconds; undefined for a barrier message. */
+  add(messageId: number, onOutcome: (outcome: PublishOutcome) => void, deadline: number | undefined): void {
+    const publish = { onOutcome, deadline };
+    this.publishByMessageId.set(messageId, publish);
+    if (isCommand(publish)) this.unacknowledgedCommandCount += 1;
+  }
+
+  /** Reports the outcome of a PUBACK to the publisher of the message. `reasonCode`: that of the PUBACK. */
+  resolve(messageId: number, reasonCode: number): void {
+    const publish = this.publishByMessageId.get(messageId);
+    if (!publish) return;
+    this.publishByMessageId.delete(messageId);
+    if (isCommand(publish)) this.unacknowledgedCommandCount -= 1;
+    publish.onOutcome(getReasonOutcome(reasonCode));
+  }
+
+  /** Forgets all messages: no more acknowledgements will arrive. */
+  clear(): void {
+    this.publishByMessageId.clear();
+    this.unacknowledgedCommandCount = 0;
+  }
+
+  /**
+   * Call it while reading is paused: until 10 s after the last call no command is overdue, because acknowledgements
+   * cannot arrive.
+   */
+  excuseDelay(now: number): void {
+    this.excusedUntil = now + GRACE_PERIOD_MS;
+  }
+
+  /** Returns whether a command is unacknowledged 10 s past its deadline, and that is not excused. */
+  hasOverdueCommand(now: number): boolean {
+    if (now < this.excusedUntil) return false;
+    return [...this.publishByMessageId.values()].some(
+      ({ deadline }) => deadline !== undefined && now >= deadline + GRACE_PERIOD_MS,
+    );
+  }
+}
+
+/** Returns whether a message is a command: only commands have a deadline. */
+function isCommand({ deadline }: Publish): boolean {
+  return deadline !== undefined;
+}

@@ -1,0 +1,108 @@
+import type { Clock } from '../../../kernel/clock';
+import { DomainError } from '../../../kernel/errors';
+import type { GatewayIdentity, GatewaySession } from './gatewaySession';
+
+/** How long a replaced gateway must wait while another one is attached, milliseconds. */
+const RIVAL_WAIT_MS = 30_000;
+/** How long a replacement is remembered, milliseconds. */
+const REMEMBER_MS = 5 * 60_000;
+const MAX_REMEMBERED_GATEWAYS = 16;
+
+/**
+ * The place for the attached gateway of one connection: only one at a time, and a new one replaces it. A gateway that
+ * was replaced by another one (or by another start of itself) and returns while that one is attached is a rival: it
+ * must wait 30 s, and then replaces the current one again.
+ */
+export class SessionSlot {
+  /** The attached session; undefined if none is attached. */
+  current: GatewaySession | undefined;
+  /** Resolves when the last detachment without a replacement is processed. */
+  detaching: Promise<void> = Promise.resolve();
+  /** When each gateway was replaced, by the key of its start (getStartKey), on the monotonic clock; oldest first. */
+  private readonly replacedAtByStartKey = new Map<string, number>();
+
+  /** `onRival` is called each time a replaced gateway returns. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly onRival: (identity: GatewayIdentity) => void,
+  ) {}
+
+  /**
+   * Makes a session the current one, and ends and returns the previous one. Throws `gateway_replaced` for a rival that
+   * must wait.
+   */
+  activate(session: GatewaySession): GatewaySession | undefined {
+    const previous = this.current;
+    const startKey = getStartKey(session.identity);
+    // The same start of a gateway may attach again without being a rival of itself.
+    if (previous && getStartKey(previous.identity) !== startKey) {
+      this.checkRival(session.identity, startKey);
+      this.rememberReplaced(getStartKey(previous.identity));
+    }
+    this.replacedAtByStartKey.delete(startKey);
+    this.current = session;
+    previous?.end(replacedError(session.identity));
+    return previous;
+  }
+
+  /** Removes the session if it is the current one. Returns whether it was. */
+  deactivate(session: GatewaySession): boolean {
+    if (this.current !== session) return false;
+    this.current = undefined;
+    return true;
+  }
+
+  /**
+   * Reports a gateway that was replaced in the last 5 minutes as a rival. Throws `gateway_replaced` if it was replaced
+   * less than 30 s ago.
+   */
+  private checkRival(identity: GatewayIdentity, startKey: string): void {
+    const now = this.clock.monotonic();
+    const replacedAt = this.replacedAtByStartKey.get(startKey);
+    if (replacedAt === undefined || now - replacedAt >= REMEMBER_MS) return;
+    this.onRival(identity);
+    const elapsedMs = now - replacedAt;
+    if (elapsedMs < RIVAL_WAIT_MS) throw mustWaitError(RIVAL_WAIT_MS - elapsedMs);
+  }
+
+  /** Records that a gateway was replaced now; forgets the oldest one if there are too many. */
+  private rememberReplaced(startKey: string): void {
+    this.replacedAtByStartKey.delete(startKey);
+    this.replacedAtByStartKey.set(startKey, this.clock.monotonic());
+    const [oldest] = this.replacedAtByStartKey.keys(); // a map keeps the order of insertion
+    if (this.replacedAtByStartKey.size > MAX_REMEMBERED_GATEWAYS && oldest !== undefined)
+      this.replacedAtByStartKey.delete(oldest);
+  }
+}
+
+/** Returns a text that identifies one start of a gateway. */
+function getStartKey({ gatewayId, bootId }: GatewayIdentity): string {
+  return JSON.stringify([gatewayId, bootId]);
+}
+
+/** The error that ends a session because another gateway attached. */
+function replacedError({ gatewayId, connectionId }: GatewayIdentity): DomainError {
+  return gatewayReplaced(
+    connectionId,
+    `gateway ${JSON.stringify(gatewayId)} attached to the same connection: attach again in 30 s, or use a separate connection for each gateway`,
+    RIVAL_WAIT_MS,
+  );
+}
+
+/** The error for a rival that attaches too early. */
+function mustWaitError(remainingMs: number): DomainError {
+  const seconds = Math.ceil(remainingMs / 1000);
+  return gatewayReplaced(
+    undefined,
+    `this gateway was replaced by another one that is attached: attach again in ${seconds} s, or use a separate connection for each gateway`,
+    remainingMs,
+  );
+}
+
+/** Creates the error `gateway_replaced`. */
+function gatewayReplaced(connectionId: string | undefined, message: string, retryAfterMs: number): DomainError {
+  return new DomainError('version_conflict', 'gateway_replaced', message, {
+    retryAfterMs,
+    ...(connectionId !== undefined && { metadata: { connection_id: connectionId } }),
+  });
+}

@@ -1,0 +1,194 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import type { Database } from '../../database';
+import type { Clock } from '../../kernel/clock';
+import { DomainError } from '../../kernel/errors';
+import type { Logger } from '../../kernel/logger';
+import { DeadlineTimer } from './deadlineTimer';
+import { DeadlineRepository, type DueExecution } from '../store/deadlineRepository';
+import type { Dispatcher } from '../dispatch/dispatcher';
+import type { Execution } from '../execution';
+import type { ExecutionEvent, Timer } from '../machine/executionEvent';
+import { findExpiredTimer } from '../machine/executionTimes';
+import type { ExecutionStore } from '../ledger/executionStore';
+import { EXECUTION_BATCH_SIZE } from '../store/openStatements';
+
+/** The number of due executions that one query returns. They are processed in smaller batches. */
+const DUE_PAGE_SIZE = 1000;
+/**
+ * How long brokers and gateways have after a start to deliver buffered messages, before deadlines that expired during
+ * the downtime are processed.
+ */
+const GRACE_MS = 60_000;
+/** How often to look for deadlines that another process stored. */
+const CHECK_INTERVAL_MS = 5000;
+
+interface DeadlineSchedulerOptions {
+  readonly database: Database;
+  readonly ledger: ExecutionStore;
+  readonly dispatcher: Dispatcher;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Finishes executions at their deadline. There is one index over all deadlines with absolute times, so a restart loses
+ * none.
+ */
+export class DeadlineScheduler {
+  private readonly timer: DeadlineTimer;
+  private startedAt = 0;
+  private running: Promise<void> | undefined;
+  private stopped = true;
+
+  constructor(private readonly options: DeadlineSchedulerOptions) {
+    this.timer = new DeadlineTimer(options.clock, () => this.startSweep());
+  }
+
+  /** Starts processing deadlines. */
+  start(): void {
+    this.stopped = false;
+    this.startedAt = this.options.clock.now();
+    this.timer.set(this.startedAt);
+  }
+
+  /** Resolves when no sweep is running. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    this.timer.clear();
+    await this.running;
+  }
+
+  /** Reports a new deadline, Unix milliseconds; undefined: none. */
+  addDeadline(deadline: number | undefined): void {
+    if (deadline !== undefined && !this.stopped) this.timer.set(deadline);
+  }
+
+  /**
+   * Processes what is due now, except deadlines that wait for the end of the grace period. Resolves after the commit
+   * with the time (Unix milliseconds) up to which deadlines are processed. An execution that fails is logged and left
+   * for the next sweep; it does not block others.
+   */
+  async sweep(): Promise<number> {
+    const skippedIds = new Set<string>();
+    for (;;) {
+      const now = this.options.clock.now();
+      // A processed execution may have another expired deadline, so the sweep is repeated until nothing is due.
+      if ((await this.runPass(now, skippedIds)) === 0) return now;
+    }
+  }
+
+  /**
+   * Makes one pass over everything that is due and returns how many executions were processed. `skippedIds`: the ids of
+   * organizations and executions that are skipped.
+   */
+  private async runPass(now: number, skippedIds: Set<string>): Promise<number> {
+    // During the grace period, deadlines that expired while the server was down wait, unless the command never left the
+    // server.
+    const isInGracePeriod = now < this.startedAt + GRACE_MS;
+    const downtimeEnd = isInGracePeriod ? this.startedAt : -1; // -1 is before all deadlines, so that none waits
+    const deadlines = new DeadlineRepository(this.options.database.db);
+    let processedCount = 0;
+    for (let failedCount = 0; ;) {
+      // Executions that failed are still due and come first, so they are skipped.
+      const due = await deadlines.listDue(now, downtimeEnd, DUE_PAGE_SIZE, failedCount);
+      if (due.length === 0) return processedCount;
+      let pageCount = 0;
+      for (const [organizationId, executions] of Map.groupBy(due, (execution) => execution.organizationId)) {
+        pageCount += await this.processOrganization(organizationId, executions, now, skippedIds);
+      }
+      processedCount += pageCount;
+      failedCount += due.length - pageCount;
+    }
+  }
+
+  /** Processes the due executions of one organization in batches. Returns how many were processed. */
+  private async processOrganization(
+    organizationId: string,
+    due: readonly DueExecution[],
+    now: number,
+    skippedIds: Set<string>,
+  ): Promise<number> {
+    let processedCount = 0;
+    for (let start = 0; start < due.length && !skippedIds.has(organizationId); start += EXECUTION_BATCH_SIZE) {
+      const ids = due
+        .slice(start, start + EXECUTION_BATCH_SIZE)
+        .map(({ id }) => id)
+        .filter((id) => !skippedIds.has(id));
+      if (ids.length > 0) processedCount += await this.processBatch(organizationId, ids, now, skippedIds);
+      await yieldToEventLoop();
+    }
+    return processedCount;
+  }
+
+  /** Processes a batch. If one execution makes it fail, processes them one by one. Returns how many were processed. */
+  private async processBatch(
+    organizationId: string,
+    ids: readonly string[],
+    now: number,
+    skippedIds: Set<string>,
+  ): Promise<number> {
+    try {
+      return await this.applyExpiredTimers(organizationId, ids, now);
+    } catch (error) {
+      // A database error is temporary and affects the whole organization; any other error may be caused by one
+      // execution.
+      const isTemporary = error instanceof DomainError;
+      if (isTemporary || ids.length === 1) {
+        skippedIds.add(isTemporary ? organizationId : (ids[0] ?? organizationId));
+        const logLevel = isTemporary ? 'warn' : 'error';
+        this.options.log[logLevel](
+          { organization_id: organizationId, execution_ids: ids, error },
+          'executions.deadline_failed',
+        );
+        return 0;
+      }
+      let processedCount = 0;
+      for (const id of ids) processedCount += await this.processBatch(organizationId, [id], now, skippedIds);
+      if (processedCount === 0) skippedIds.add(organizationId); // probably every execution of the organization fails
+      return processedCount;
+    }
+  }
+
+  /**
+   * Finishes or changes the executions by their expired timers, in one transaction. Also counts those that changed
+   * concurrently.
+   */
+  private async applyExpiredTimers(organizationId: string, ids: readonly string[], now: number): Promise<number> {
+    const { database, ledger } = this.options;
+    const executions = await new DeadlineRepository(database.db).listForDeadlines(organizationId, ids);
+    const changes = executions.flatMap((execution) => {
+      const timer = findExpiredTimer(execution, now);
+      return (timer && ledger.planAll(execution, this.listEvents(execution, timer), { source: 'sweeper' })) ?? [];
+    });
+    if (changes.length > 0) await database.transaction(async (db) => await ledger.store(db, organizationId, changes));
+    return changes.length;
+  }
+
+  /**
+   * Returns the events of an expired timer. If the delivery timer expired and the command never left the server, the
+   * event that it was not delivered comes first.
+   */
+  private listEvents(execution: Execution, timer: Timer): ExecutionEvent[] {
+    const expiry: ExecutionEvent = { kind: 'timer', timer };
+    return timer === 'delivery' ? this.options.dispatcher.cancelBefore(expiry, execution) : [expiry];
+  }
+
+  /** Starts a sweep of all expired deadlines, unless one is running. The timer starts the next one. */
+  private startSweep(): void {
+    if (this.stopped || this.running) return;
+    this.running = this.runSweep().finally(() => {
+      this.running = undefined;
+      this.addDeadline(this.options.clock.now() + CHECK_INTERVAL_MS);
+    });
+  }
+
+  /** Processes all expired deadlines and sets the timer to the next one. */
+  private async runSweep(): Promise<void> {
+    try {
+      const processedUntil = await this.sweep();
+      this.addDeadline(await new DeadlineRepository(this.options.database.db).findNextDeadline(processedUntil));
+    } catch (error) {
+      this.options.log.warn({ error }, 'executions.sweep_failed'); // the next sweep retries
+    }
+  }
+}

@@ -1,0 +1,2 @@
+export { OrganizationRemoval } from './organizationRemoval';
+export { createRemovalSteps, type RemovalStep } from './removalSteps';

@@ -1,0 +1,107 @@
+import { MonotonicTimestamps, ConnectionStatuses, type Connection, type Downlink } from '../../src/connections';
+import type { ConnectionCheck } from '../../src/connections/connector';
+import type { JsonObject } from '../../src/connections/connectorType';
+import { MqttConnector } from '../../src/connections/connectors/mqtt/mqttConnector';
+import { newId } from '../../src/kernel/ids';
+import { MemoryLog } from '../support/edge';
+import { TestClock } from '../support/testClock';
+import { FakeEvents } from './fakeEvents';
+
+export const TOPICS = { uplinkTopic: 'site/{clientDeviceId}/up', downlinkTopic: 'site/{clientDeviceId}/down' };
+
+/** The MQTT connector with one connection and recorded events. */
+export class MqttFixture {
+  readonly clock = new TestClock();
+  readonly log = new MemoryLog();
+  readonly events = new FakeEvents();
+  readonly statuses = new ConnectionStatuses(this.clock);
+  readonly connectionId = newId();
+  readonly connector: MqttConnector;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(private readonly settings: JsonObject) {
+    const { clock, log, statuses } = this;
+    this.connector = new MqttConnector({
+      clock,
+      log,
+      statuses,
+      arrivals: new MonotonicTimestamps(clock),
+      backoff: { firstMs: 5, maxMs: 5, fatalMs: 5 },
+      retryMs: 5,
+      connectTimeoutMs: 2000,
+    });
+    this.connector.start(this.events);
+    statuses.watch(() => this.waiting.splice(0).forEach((resolve) => resolve()));
+  }
+
+  /** Passes the connection to the connector, optionally with other settings or fields. */
+  open(settings: JsonObject = {}, changes: Partial<Connection> = {}): void {
+    this.connector.connectionChanged({
+      connection: this.connection(changes),
+      settings: { ...this.settings, ...settings },
+    });
+  }
+
+  /** Resolves when the connection has accepted commands more often than `before` times. */
+  async attached(before = 0): Promise<void> {
+    await this.events.until(() => this.events.attachments.length > before);
+    await this.events.until(() => this.connector.peer(this.connectionId) !== undefined);
+  }
+
+  /** Resolves with the status when it is in this state. */
+  async state(state: string) {
+    while (this.status.state !== state) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    return this.status;
+  }
+
+  get status() {
+    return this.statuses.getStatus({ id: this.connectionId, enabled: true });
+  }
+
+  /** Sends a command as the dispatcher does. */
+  async send(more: Partial<Downlink> = {}): Promise<{ executionId: string; result: string }> {
+    const executionId = newId();
+    const downlink: Downlink = {
+      organizationId: 'org-1',
+      connectionId: this.connectionId,
+      executionId,
+      attempt: 1,
+      clientDeviceId: 'valve-1',
+      deadline: this.clock.now() + 60_000,
+      payload: { kind: 'json', value: { open: true } },
+      fPort: undefined,
+      confirmed: false,
+      topic: '',
+      ...more,
+    };
+    return {
+      executionId,
+      result: await this.connector.send(downlink, this.connector.peer(this.connectionId)?.session ?? 0),
+    };
+  }
+
+  async test(settings: JsonObject = {}): Promise<readonly ConnectionCheck[]> {
+    return await this.connector.test(
+      { connection: this.connection({ id: '' }), settings: { ...this.settings, ...settings } },
+      new AbortController().signal,
+    );
+  }
+
+  private connection(changes: Partial<Connection>): Connection {
+    return {
+      id: this.connectionId,
+      organizationId: 'org-1',
+      connectorId: 'mqtt',
+      name: 'Field',
+      description: '',
+      enabled: true,
+      configuration: {},
+      encryptedSecrets: {},
+      policy: {},
+      createdAt: 1,
+      updatedAt: 1,
+      revision: 1,
+      ...changes,
+    };
+  }
+}
