@@ -1,6 +1,10 @@
 // The node environment, and a worker that compiles each file once: jest compiles all of node_modules and src again for every test file.
+// It also fails a test file that leaves a handle open, and ends one that hangs (test/support/openHandles.cjs, fileTimeLimit.cjs).
 const vm = require('node:vm');
+const { relative } = require('node:path');
 const { TestEnvironment } = require('jest-environment-node');
+const { startFileTimeLimit } = require('./test/support/fileTimeLimit.cjs');
+const { listHandles, closeOpenHandles } = require('./test/support/openHandles.cjs');
 
 const { compileFunction, createContext } = vm;
 const scripts = new Map();
@@ -21,13 +25,33 @@ vm.compileFunction = (source, params, options) => {
 
 /** The environment of a test file, with a plain global object. Tests themselves use the function of Node.js. */
 module.exports = class extends TestEnvironment {
-  constructor(...options) {
+  constructor(config, context) {
     // Jest passes a Proxy as the global object; through it every use of a global (`Number`, `Math`) is slow.
     vm.createContext = () => createContext(vm.constants.DONT_CONTEXTIFY);
     try {
-      super(...options);
+      super(config, context);
     } finally {
       vm.createContext = createContext;
     }
+    this.file = relative(config.projectConfig.rootDir, context.testPath);
+  }
+
+  async setup() {
+    await super.setup();
+    this.endTimeLimit = startFileTimeLimit(this.file);
+    this.handlesBefore = listHandles();
+  }
+
+  async teardown() {
+    await super.teardown();
+    const open = await closeOpenHandles(this.handlesBefore);
+    this.endTimeLimit();
+    if (open.length > 0)
+      throw Object.assign(
+        new Error(
+          `${this.file} left open: ${open.join(', ')}. Close it in the helper that opened it; npm test -- --detectOpenHandles ${this.file} shows where that was.`,
+        ),
+        { stack: '' }, // it would show this file
+      );
   }
 };

@@ -5,5 +5,4 @@ module.exports = {
   testMatch: ['**/test/brokers/**/*.test.ts'],
   globalSetup: '<rootDir>/test/support/mosquitto.globalSetup.ts',
   globalTeardown: undefined,
-  testTimeout: 60_000,
 };

@@ -4,11 +4,19 @@ module.exports = {
   testEnvironmentOptions: { globalsCleanup: 'off' }, // a worker ends after the run; nothing has to be collected before
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
-  testPathIgnorePatterns: ['/node_modules/', '/test/brokers/', '/test/binary/', '/test/postgres/'], // they need a real broker, a binary, or PostgreSQL's tools: jest.{brokers,binary,postgres}.config.cjs
+  // Other commands run these: they need a real broker, a binary or PostgreSQL's tools (jest.{brokers,binary,postgres}.config.cjs),
+  // or take long (jest.slow.config.cjs).
+  testPathIgnorePatterns: [
+    '/node_modules/',
+    '/test/brokers/',
+    '/test/binary/',
+    '/test/postgres/',
+    '\\.slow\\.test\\.ts$',
+  ],
   transform: { '^.+\\.[cm]?[jt]s$': '<rootDir>/jest-esbuild.cjs' },
   globalSetup: '<rootDir>/test/support/postgres.globalSetup.cjs',
   globalTeardown: '<rootDir>/test/support/postgres.globalTeardown.cjs',
   maxWorkers: '100%', // of the cores; a larger percentage counts as a number of workers
   workerIdleMemoryLimit: '1GB', // modules of finished files stay in memory
-  testTimeout: 60_000,
+  testTimeout: 180_000, // ends a test that hangs, also on a machine that is five times slower
 };

@@ -31,6 +31,8 @@ interface DiskMonitorOptions {
   readonly checkIntervalMs?: number;
   /** The free bytes on the disk; asks the file system by default. */
   readonly getFreeBytes?: () => number;
+  /** A time in milliseconds that never goes back; `performance.now()` by default. */
+  readonly monotonic?: () => number;
 }
 
 const CHECK_INTERVAL_MS = 1000;
@@ -81,7 +83,7 @@ export class DiskMonitor {
    * is space again.
    */
   private isPostgres = false;
-  /** When changes were accepted again last. This and `nextTryAt` are times of `performance.now()`. */
+  /** When changes were accepted again last. This and `nextTryAt` are monotonic times. */
   private recoveredAt = -Infinity;
   /** How many checks the last wait took. */
   private waitChecks = 0;
@@ -173,9 +175,13 @@ export class DiskMonitor {
    */
   private extendWait(): void {
     const intervalMs = this.checkIntervalMs;
-    const wasTooEarly = performance.now() - this.recoveredAt < MAX_WAIT_CHECKS * intervalMs;
+    const wasTooEarly = this.now() - this.recoveredAt < MAX_WAIT_CHECKS * intervalMs;
     this.waitChecks = wasTooEarly ? Math.min(Math.max(1, this.waitChecks * 2), MAX_WAIT_CHECKS) : 0;
-    this.nextTryAt = performance.now() + this.waitChecks * intervalMs;
+    this.nextTryAt = this.now() + this.waitChecks * intervalMs;
+  }
+
+  private now(): number {
+    return this.options.monotonic?.() ?? performance.now();
   }
 
   private get checkIntervalMs(): number {
@@ -226,7 +232,7 @@ export class DiskMonitor {
       if (this.reserve.currentBytes() < bytes && freeBytes >= 2 * bytes) await this.reserve.create();
       return;
     }
-    if (performance.now() < this.nextTryAt) return;
+    if (this.now() < this.nextTryAt) return;
     // A PostgreSQL database may be on another disk, so only a test write shows whether it is full.
     if (this.isPostgres || this.current === 'read_only') {
       if (this.isPostgres || this.probeDisk() === 'ok') await this.probeDatabase();
@@ -257,12 +263,12 @@ export class DiskMonitor {
       this.markRecovered();
       return;
     }
-    this.nextTryAt = performance.now() + RETRY_CHECKS * this.checkIntervalMs;
+    this.nextTryAt = this.now() + RETRY_CHECKS * this.checkIntervalMs;
   }
 
   /** Accepts changes again. */
   private markRecovered(): void {
-    this.recoveredAt = performance.now();
+    this.recoveredAt = this.now();
     const previous = this.current;
     this.current = 'ok';
     this.options.log.warn(

@@ -154,10 +154,8 @@ describe('TLS', () => {
     const cut = new Promise((resolve) => silent.once('close', resolve));
     await new Promise((resolve) => silent.once('connect', resolve));
     (await shown(address)).socket.destroy(); // the port has accepted the earlier connection by now
-    const began = performance.now();
-    await services.stop(60_000, [server]);
+    await services.stop(600_000, [server]); // longer than the time limit of the test
     await cut;
-    expect(performance.now() - began).toBeLessThan(5000);
   });
 
   it('closes only connections that do not finish their handshake or send nothing after it', async () => {

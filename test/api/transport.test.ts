@@ -82,7 +82,7 @@ describe('the gRPC transport', () => {
     path: string,
     bytes: Buffer,
     metadata: Metadata = headers(FIELDS),
-    deadline = Date.now() + 20_000,
+    deadline = Date.now() + 150_000,
   ): Promise<GrpcErrorInfo | 'ok'> =>
     new Promise((resolve) => {
       client.makeUnaryRequest(path, raw, raw, bytes, metadata, { deadline }, (error: ServiceError | null) =>

@@ -68,7 +68,7 @@ describe.each(sqliteOnly())('the page size of every list, on $name', (engine) =>
     records = { deviceId, connectionId };
     await Promise.all(Array.from({ length: COUNT }, async (_, n) => await createItems(n)));
     await insertRows();
-  }, 120_000);
+  });
   afterAll(async () => {
     http.close();
     await app.stop();

@@ -5,13 +5,13 @@ import { credentials } from '@grpc/grpc-js';
 import { CommandResultCode, GatewayServiceClient } from '../../src/gen/gateway/v1/gateway_service';
 import { ConnectionRepository, ConnectionSecrets, SecretCipher, SecretKey } from '../../src/connections';
 import { silentLogger } from '../../src/kernel/logger';
-import { sleep } from '../../src/kernel/sleep';
 import { unpackBackup } from '../../src/backup';
 import { GatewayClient } from '../connections/gatewayClient';
 import { PopulatedSite } from '../backup/populatedSite';
 import { plantroom } from '../support/commandLine';
 import { HttpClient, type JsonObject } from '../support/http';
 import { as } from '../support/testApp';
+import { waitUntil } from '../support/waitUntil';
 import {
   drillEnv,
   type DrillServer,
@@ -23,7 +23,6 @@ import {
   type Tables,
 } from './drillServer';
 
-const NEVER = new AbortController().signal;
 const PASSWORD = 'correct horse battery staple';
 const PASSPHRASE = 'a passphrase of the site';
 const { COMMAND_RESULT_CODE_ACCEPTED: ACCEPTED } = CommandResultCode;
@@ -114,12 +113,7 @@ async function executed(
 }
 
 async function untilState(http: HttpClient, executionId: string, state: string): Promise<void> {
-  for (let attempt = 0; attempt < 200; attempt++) {
-    const { json } = await http.get(`/api/v2/actuator-executions/${executionId}`);
-    if (json['state'] === state) return;
-    await sleep(25, NEVER);
-  }
-  throw new Error(`execution ${executionId} did not become ${state}`);
+  await waitUntil(async () => (await http.get(`/api/v2/actuator-executions/${executionId}`)).json['state'] === state);
 }
 
 describe('the drill: a server is killed and restored from its backup', () => {
@@ -208,7 +202,7 @@ describe('the drill: a server is killed and restored from its backup', () => {
     if (restored.code !== 0) throw new Error(restored.stderr);
     report = JSON.parse(restored.stdout) as JsonObject;
     after = await reading(newDir, readTables);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     for (const { process } of servers)

@@ -27,7 +27,7 @@ describe('bytes written as text', () => {
   ])('%j', (text, bytes) => expect(parseBytes(text)).toEqual(bytes));
 
   it('rejects a long invalid text without taking longer', () => {
-    const before = performance.now();
+    // Parsing that takes quadratic time would not end within the time limit.
     for (const text of [
       '01'.repeat(500_000) + '?',
       '01 '.repeat(300_000) + '?',
@@ -35,7 +35,6 @@ describe('bytes written as text', () => {
       ' '.repeat(1_000_000) + '!',
     ])
       expect(parseBytes(text)).toBeUndefined();
-    expect(performance.now() - before).toBeLessThan(2000);
   });
 });
 

@@ -157,7 +157,7 @@ describe('plantroom serve', () => {
       const main = join(__dirname, '..', '..', 'dist', 'main.js');
       const refused = spawnSync(process.execPath, [main, 'serve'], {
         env: { ...env, PLANTROOM_DATA_DIR: '/proc/foo/bar' },
-        timeout: 20_000,
+        timeout: 150_000,
         killSignal: 'SIGKILL',
         encoding: 'utf8',
       });

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ResultOutcome, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
+import { waitUntil } from '../support/waitUntil';
 import { COMMANDS, DEVICES, getId, getReason, type Site, startSite } from './site';
 import { canMount, SmallDisk } from './smallDisk';
 
@@ -21,13 +22,7 @@ const MIB = 1024 * 1024;
   });
 
   const reserve = (): number => statSync(join(dataDir, '.reserve'), { throwIfNoEntry: false })?.blocks ?? 0;
-  const reserveIs = async (bytes: number): Promise<void> => {
-    const end = Date.now() + 10_000;
-    while (reserve() * 512 !== bytes) {
-      if (Date.now() > end) throw new Error(`the reserve keeps ${reserve() * 512} bytes, not ${bytes}`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  };
+  const reserveIs = async (bytes: number): Promise<void> => await waitUntil(() => reserve() * 512 === bytes);
   const create = async (name: string) => await site.call(`${DEVICES}/CreateDigitalDevice`, { name });
   const execution = async (executionId: string) => (await site.call(`${COMMANDS}/GetExecution`, { executionId })).json;
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { engines } from '../support/engines';
+import { waitUntil } from '../support/waitUntil';
 import { DEVICES, getId, getReason, startSite } from './site';
 
 const postgres = engines().find(({ name }) => name === 'postgres');
@@ -31,8 +32,7 @@ const postgres = engines().find(({ name }) => name === 'postgres');
         "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and application_name like 'plantroom server %'",
         [name],
       );
-      for (const end = Date.now() + 5000; getReason(await create()) !== 'storage_read_only';)
-        if (Date.now() > end) throw new Error(JSON.stringify(await create()));
+      await waitUntil(async () => getReason(await create()) === 'storage_read_only');
       expect((await site.call(`${DEVICES}/GetDigitalDevice`, { id })).status).toBe(200);
       expect(await page('readyz')).toContain('storage_read_only');
       expect(await page('metrics')).toContain('plantroom_storage_state{state="read_only"} 1');

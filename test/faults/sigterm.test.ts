@@ -17,6 +17,7 @@ import { GatewayClient } from '../connections/gatewayClient';
 import { plantroomServe } from '../support/commandLine';
 import { headers, parseError, type GrpcErrorInfo } from '../support/edge';
 import { HttpClient } from '../support/http';
+import { waitUntil } from '../support/waitUntil';
 import { DEVICES, getId, getReason } from './site';
 
 const WRITERS = 4;
@@ -119,12 +120,7 @@ describe('SIGTERM under load', () => {
         ),
         uplinks(),
       ];
-      for (
-        const end = Date.now() + 20_000;
-        report.stored.size < MIN_STORED || acked.size < 5;
-        await new Promise((resolve) => setTimeout(resolve, 5))
-      )
-        if (Date.now() > end) throw new Error('the load does not start');
+      await waitUntil(() => report.stored.size >= MIN_STORED && acked.size >= 5);
 
       expect(await server.stop()).toBe(0);
       ending.abort();

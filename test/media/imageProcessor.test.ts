@@ -15,7 +15,7 @@ describe('the image processor', () => {
   let reader: ImageProcessor;
   beforeAll(async () => {
     folder = await temporaryFolder();
-    reader = new ImageProcessor({ log, decodeTimeoutMs: 5000 });
+    reader = new ImageProcessor({ log, decodeTimeoutMs: 150_000 });
   });
   afterAll(async () => {
     await reader.stop();

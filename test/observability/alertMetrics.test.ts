@@ -3,8 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CommandResultCode } from '../../src/gen/gateway/v1/gateway_service';
 import { COMMANDS, DEVICES, getId, type Site, startSite, type Target } from '../faults/site';
+import { waitUntil } from '../support/waitUntil';
 
 const MINUTES_20 = 1_200_000;
+
+/** Returns the number of completed executions, which the server counts after it has answered. */
+function countCompleted(metrics: ReadonlyMap<string, number>): number {
+  const series = [...metrics].filter(([name]) => name.startsWith('plantroom_executions_completed_total{'));
+  return series.reduce((sum, [, count]) => sum + count, 0);
+}
 
 /** Triggers the alerts on a real server and checks the metrics that their rules read. */
 describe('the metrics of the alerts', () => {
@@ -31,7 +38,7 @@ describe('the metrics of the alerts', () => {
     );
     await loseExecution(await site.createTarget());
     await createUnreachableExecutions();
-    numbers = await getMetrics();
+    await waitUntil(async () => countCompleted((numbers = await getMetrics())) === 4);
   });
   afterAll(async () => {
     await site.stop();

