@@ -1,6 +1,6 @@
 // Runs one proof with its time limit, in a process group of its own.
 import { spawn } from 'node:child_process';
-import { createWriteStream, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PROOF_PATH } from './requirements.mjs';
@@ -18,15 +18,15 @@ export function killRunningProofs() {
  * start with SKIPPED, or `failed`), the reason of a failure, and what was skipped.
  */
 export async function runProof({ command, limitMinutes }, outputFile) {
-  const output = createWriteStream(outputFile);
+  // The proof writes to the file itself: a pipe stays open as long as any program that the proof left behind.
+  const output = openSync(outputFile, 'w');
   const child = spawn('bash', ['-c', command], {
     env: { ...process.env, PATH: PROOF_PATH },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', output, output],
     detached: true,
   });
+  closeSync(output);
   running.add(child.pid);
-  child.stdout.pipe(output, { end: false });
-  child.stderr.pipe(output, { end: false });
   const ended = once(child, 'exit');
   const limit = new AbortController();
   const timedOut = pause(limitMinutes * 60_000, 'timeout', { signal: limit.signal }).catch(() => undefined);
@@ -37,8 +37,6 @@ export async function runProof({ command, limitMinutes }, outputFile) {
   killGroup(child.pid, 'SIGKILL'); // also what it left behind
   const [code, signal] = await ended;
   running.delete(child.pid);
-  output.end();
-  await once(output, 'finish');
   const skipped = readFileSync(outputFile, 'utf8')
     .split('\n')
     .filter((line) => /\bSKIPPED\b/.test(line));

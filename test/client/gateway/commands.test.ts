@@ -1,6 +1,7 @@
 import { CommandResultCode, GatewayStore, CommandSnapshotStatus } from '../../../src/gen/gateway/v1/gateway_service';
 import { status } from '@grpc/grpc-js';
 import { memoryStore } from '../../../src/client/gateway/index';
+import { waitUntil } from '../../support/waitUntil';
 import { GatewayFixture, HeldDeliveries, ShakyStore } from './gatewayFixture';
 
 describe('gateway commands', () => {
@@ -80,7 +81,7 @@ describe('gateway commands', () => {
     stream.command('e1', { attempt: 3 });
     expect(await stream.next('commandResult', messagesSoFar)).toMatchObject({ executionId: 'e1', code: 'busy' });
     stream.ackResult('e1');
-    while (store.findCommand('e1')?.stage !== 'acknowledged') await new Promise((later) => setTimeout(later, 5));
+    await waitUntil(() => store.findCommand('e1')?.stage === 'acknowledged');
     messagesSoFar = stream.messages.length;
     stream.command('e1', { attempt: 4 });
     expect(await stream.next('commandResult', messagesSoFar)).toMatchObject({

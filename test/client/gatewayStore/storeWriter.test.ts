@@ -1,5 +1,6 @@
 import { GatewayError, type GatewayStore, memoryStore, type StoreChange } from '../../../src/client/gateway';
 import { StoreWriter } from '../../../src/client/gateway/store/storeWriter';
+import { waitUntil } from '../../support/waitUntil';
 import { acknowledgeCommand, forgetUplinks, IDENTITY, storeCommand, storeUplink } from './stores';
 
 /** Creates a memory store that counts transactions and can be told to fail. */
@@ -56,10 +57,6 @@ function countEntriesRead(work: () => void): number {
     iteration.mockRestore();
   }
   return count;
-}
-
-async function waitUntil(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((done) => setTimeout(done, 1));
 }
 
 describe('the writer of a store', () => {
