@@ -42,11 +42,16 @@ module.exports = class extends TestEnvironment {
     this.handlesBefore = listHandles();
   }
 
+  handleTestEvent({ name, test }) {
+    if (name === 'test_done' && test.errors.length > 0) this.hasFailed = true;
+  }
+
   async teardown() {
     await super.teardown();
     const open = await closeOpenHandles(this.handlesBefore);
     this.endTimeLimit();
-    if (open.length > 0)
+    // A test that failed may leave things open, and its own error must be shown.
+    if (open.length > 0 && !this.hasFailed)
       throw Object.assign(
         new Error(
           `${this.file} left open: ${open.join(', ')}. Close it in the helper that opened it; npm test -- --detectOpenHandles ${this.file} shows where that was.`,

@@ -36,7 +36,7 @@ describe('a script that hangs', () => {
   it('costs only its own thread: other scripts continue, and a new thread replaces it', async () => {
     // Script threads have a low priority: where other processes use all cores, one may get less than 100 ms of CPU time
     // in a second.
-    await withSandbox({ workers: 2, timeoutMs: 30, hardTimeoutMs: 1000 }, async ({ encode, bytes, events }) => {
+    await withSandbox({ workers: 2, timeoutMs: 30, hardTimeoutMs: 2000 }, async ({ encode, bytes, events }) => {
       await Promise.all([bytes(GOOD), bytes(GOOD)]);
       let ended = false;
       const hangingRun = encode(NATIVE_LOOP, { owner: 'org-2' }).finally(() => (ended = true));
@@ -44,7 +44,7 @@ describe('a script that hangs', () => {
       expect(ended).toBe(false);
       expect((await hangingRun).error).toMatchObject({
         code: 'timeout',
-        message: expect.stringContaining('1000 ms') as string,
+        message: expect.stringContaining('2000 ms') as string,
       });
       expect(events).toEqual([{ event: 'codec.worker_restarted', fields: { reason: 'timed_out', owner: 'org-2' } }]);
       // More scripts hang at once than there are threads, so that each thread is replaced.

@@ -13,8 +13,8 @@ module.exports.listHandles = () => {
 };
 
 /**
- * Waits until the process has only the handles that it had before the test file. Describes the others, and lets the
- * process end without them.
+ * Waits until the process has only the handles that it had before the test file. Describes the others, closes them,
+ * and lets the process end without them.
  */
 module.exports.closeOpenHandles = async ({ handles, counts }) => {
   const end = performance.now() + GRACE_MS;
@@ -22,8 +22,9 @@ module.exports.closeOpenHandles = async ({ handles, counts }) => {
   const types = listNewTypes(counts);
   if (types.length === 0) return [];
   const left = process._getActiveHandles().filter((handle) => !handles.has(handle));
-  for (const handle of left) handle.unref?.();
-  return [...types, ...left.map(describe).filter(Boolean)];
+  const described = left.map(describe).filter(Boolean);
+  for (const handle of left) close(handle);
+  return [...types, ...described];
 };
 
 function countResources() {
@@ -37,8 +38,16 @@ function listNewTypes(before) {
   return [...countResources()].filter(([type, count]) => count > (before.get(type) ?? 0)).map(([type]) => type);
 }
 
+function close(handle) {
+  handle.unref?.();
+  if (handle.spawnargs) handle.kill('SIGKILL');
+  else if (handle.destroy) handle.destroy();
+  else handle.close?.();
+}
+
 function describe(handle) {
   if (handle.spawnargs) return `process ${handle.spawnargs.join(' ').slice(0, 200)}`;
   if (handle.remotePort) return `socket from port ${handle.localPort} to ${handle.remotePort}`;
-  return typeof handle.address === 'function' ? `server on ${JSON.stringify(handle.address())}` : undefined;
+  const address = handle.listening && handle.address();
+  return address ? `server on ${JSON.stringify(address)}` : undefined;
 }
