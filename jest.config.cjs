@@ -1,3 +1,5 @@
+const { availableParallelism } = require('node:os');
+
 /** CommonJS output by esbuild: a transformer of our own, no Babel, no TypeScript API. */
 module.exports = {
   testEnvironment: '<rootDir>/jest-environment.cjs',
@@ -16,7 +18,7 @@ module.exports = {
   transform: { '^.+\\.[cm]?[jt]s$': '<rootDir>/jest-esbuild.cjs' },
   globalSetup: '<rootDir>/test/support/postgres.globalSetup.cjs',
   globalTeardown: '<rootDir>/test/support/postgres.globalTeardown.cjs',
-  maxWorkers: '100%', // of the cores; a larger percentage counts as a number of workers
+  maxWorkers: Math.ceil(availableParallelism() * 1.5), // many tests wait for a real time limit or another process
   workerIdleMemoryLimit: '1GB', // modules of finished files stay in memory
   testTimeout: 180_000, // ends a test that hangs, also on a machine that is five times slower
 };
