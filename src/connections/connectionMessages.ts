@@ -5,6 +5,7 @@ import {
   type ConnectionPolicy as PolicyMessage,
   type ConnectionStatus as StatusMessage,
   type CreateConnectionRequest,
+  type DataWarning as DataWarningMessage,
   type TestConnectionRequest,
   type TestConnectionResponse,
   type UpdateConnectionRequest,
@@ -15,6 +16,7 @@ import { getEtag } from '../kernel/etags';
 import { optionalTimestamp, toTimestamp } from '../kernel/timestamps';
 import { checkConfiguration } from './configurationCheck';
 import type { ConnectionPolicy } from './connection';
+import { DATA_WARNING_MESSAGES, type DataWarning } from './dataWarning';
 import type { ConnectionChange, ConnectionView, NewConnection } from './connectionService';
 import type { ConnectionState, ConnectionStatus } from './connectionStatuses';
 import type { ConnectionTest } from './connectionTester';
@@ -65,6 +67,7 @@ function statusToMessage({
   lastError,
   lastMessageAt,
   warnings,
+  dataWarnings,
   software,
 }: ConnectionStatus): StatusMessage {
   return {
@@ -74,7 +77,14 @@ function statusToMessage({
     lastMessageAt: optionalTimestamp(lastMessageAt),
     warnings: [...warnings],
     software,
+    dataWarnings: dataWarnings.map(dataWarningToMessage),
   };
+}
+
+function dataWarningToMessage(warning: DataWarning): DataWarningMessage {
+  const { code, count, lastAt, topic = '', clientDeviceId = '', reason, example } = warning;
+  const message = DATA_WARNING_MESSAGES[code];
+  return { code, message, count, lastTime: toTimestamp(lastAt), topic, clientDeviceId, reason, example };
 }
 
 /** Reads the connection to create from a request. */

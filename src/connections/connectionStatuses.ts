@@ -1,5 +1,14 @@
 import type { Clock } from '../kernel/clock';
+import { Counter } from '../kernel/counter';
 import type { Connection } from './connection';
+import { CONNECTORS } from './connectors';
+import {
+  DATA_WARNING_CODES,
+  makePrintable,
+  type DataWarning,
+  type DataWarningCause,
+  type DataWarningCode,
+} from './dataWarning';
 import { TombstoneCache } from './tombstoneCache';
 
 /** The state of a connection. */
@@ -13,9 +22,12 @@ export interface ConnectionStatus {
   readonly lastError: string;
   readonly lastMessageAt: number | undefined;
   /**
-   * `contested`: two gateways keep replacing each other. Otherwise codes of the connector. Empty while it is disabled.
+   * `contested`: two gateways keep replacing each other. Otherwise codes of the connector, then those of
+   * `dataWarnings`. Empty while it is disabled.
    */
   readonly warnings: readonly string[];
+  /** Received data that could not be read or stored, by code. Empty while it is disabled. */
+  readonly dataWarnings: readonly DataWarning[];
   /** The name and version that the attached gateway software reports; empty if none is attached or it reports none. */
   readonly software: string;
 }
@@ -32,6 +44,7 @@ interface LiveStatus {
   contested: { readonly since: number; readonly until: number } | undefined;
   /** The warning codes of the connector. */
   warnings: readonly string[];
+  readonly dataWarnings: Map<DataWarningCode, DataWarning>;
   /** When the first warning appeared or the last one disappeared. */
   warnedAt: number;
   /** When the listeners were last called. */
@@ -40,6 +53,7 @@ interface LiveStatus {
 
 /** A conflict between two gateways ends when neither replaced the other for this time. */
 const CONFLICT_QUIET_MS = 5 * 60_000;
+/** The minimum interval between two notifications about messages. */
 const MESSAGE_NOTIFY_INTERVAL_MS = 1000;
 /** The fields of a status about which nothing is known. */
 const UNKNOWN_STATUS = {
@@ -47,6 +61,7 @@ const UNKNOWN_STATUS = {
   lastError: '',
   lastMessageAt: undefined,
   warnings: [],
+  dataWarnings: [],
   software: '',
 } as const;
 
@@ -59,6 +74,10 @@ export class ConnectionStatuses {
   private readonly liveStatuses = new Map<string, LiveStatus>();
   private readonly deleted = new TombstoneCache();
   private readonly listeners = new Set<(connectionId: string) => void>();
+  /** The number of causes of data warnings by connector type and code (`mqtt uplinks_rejected`), of all connections. */
+  readonly dataWarningCounts = new Counter(
+    CONNECTORS.flatMap(({ id }) => DATA_WARNING_CODES.map((code) => `${id} ${code}`)),
+  );
 
   constructor(private readonly clock: Clock) {}
 
@@ -70,8 +89,8 @@ export class ConnectionStatuses {
     if (!live) return { ...UNKNOWN_STATUS, state: 'disconnected' };
     const { link, since, lastError, lastMessageAt, software } = live;
     const isContested = live.contested !== undefined && this.clock.now() < live.contested.until;
-    const warnings = [...(isContested ? ['contested'] : []), ...live.warnings];
-    const status = { lastError, lastMessageAt, warnings, software };
+    const warnings = [...(isContested ? ['contested'] : []), ...live.warnings, ...live.dataWarnings.keys()];
+    const status = { lastError, lastMessageAt, warnings, dataWarnings: [...live.dataWarnings.values()], software };
     if (link === 'connecting') return { ...status, state: 'connecting', since };
     if (link === 'away') return { ...status, state: 'disconnected', since };
     if (link === 'failed') return { ...status, state: 'error', since };
@@ -80,9 +99,10 @@ export class ConnectionStatuses {
 
   /**
    * Reports the first connection attempt since the server started, the connection was enabled or its settings changed;
-   * not called for later attempts.
+   * not called for later attempts. Clears the data warnings.
    */
   markConnecting(connectionId: string): void {
+    this.clearDataWarnings(connectionId);
     this.setLink(connectionId, 'connecting', '');
   }
 
@@ -123,10 +143,33 @@ export class ConnectionStatuses {
   setWarnings(connectionId: string, warnings: readonly string[]): void {
     const live = this.liveStatuses.get(connectionId);
     if (!live || live.warnings.join() === warnings.join()) return;
-    const hasFirstAppearedOrLastGone = (live.warnings.length === 0) !== (warnings.length === 0);
-    if (hasFirstAppearedOrLastGone) live.warnedAt = this.clock.now();
-    live.warnings = [...warnings];
-    this.notifyChanged(connectionId);
+    this.changeWarnings(connectionId, live, () => (live.warnings = [...warnings]));
+  }
+
+  /**
+   * Counts a received message that could not be read or stored, and shows it as the last example of the data warning.
+   * Listeners are called for a new warning immediately, otherwise like for a message.
+   */
+  addDataWarning(
+    { id, connectorId }: Pick<Connection, 'id' | 'connectorId'>,
+    code: DataWarningCode,
+    cause: DataWarningCause,
+  ): void {
+    this.dataWarningCounts.add(`${connectorId} ${code}`);
+    const live = this.getOrCreate(id);
+    if (!live) return;
+    const { count = 0 } = live.dataWarnings.get(code) ?? {};
+    const now = this.clock.now();
+    const warning = { ...makePrintable(cause), code, count: count + 1, lastAt: now };
+    if (count === 0) this.changeWarnings(id, live, () => live.dataWarnings.set(code, warning));
+    else live.dataWarnings.set(code, warning);
+    if (now - live.notifiedAt >= MESSAGE_NOTIFY_INTERVAL_MS) this.notifyChanged(id);
+  }
+
+  /** Clears the data warnings of a connection, because it was changed. */
+  clearDataWarnings(connectionId: string): void {
+    const live = this.liveStatuses.get(connectionId);
+    if (live && live.dataWarnings.size > 0) this.changeWarnings(connectionId, live, () => live.dataWarnings.clear());
   }
 
   /** Reports that the connection was enabled or disabled, which restarts `since` and clears the last error. */
@@ -184,6 +227,14 @@ export class ConnectionStatuses {
     return () => this.listeners.delete(listener);
   }
 
+  /** Changes the warnings, and records when the first one appears or the last one disappears. */
+  private changeWarnings(connectionId: string, live: LiveStatus, change: () => void): void {
+    const hadWarnings = hasWarnings(live);
+    change();
+    if (hasWarnings(live) !== hadWarnings) live.warnedAt = this.clock.now();
+    this.notifyChanged(connectionId);
+  }
+
   /** Sets the state of the link. A repeated failure retains the time of the first one. */
   private setLink(connectionId: string, link: LiveStatus['link'], error: string): void {
     const live = this.getOrCreate(connectionId);
@@ -210,12 +261,18 @@ export class ConnectionStatuses {
       software: '',
       contested: undefined,
       warnings: [],
+      dataWarnings: new Map(),
       warnedAt: now,
       notifiedAt: now,
     };
     this.liveStatuses.set(connectionId, live);
     return live;
   }
+}
+
+/** Whether there is a warning other than a conflict of gateways. */
+function hasWarnings({ warnings, dataWarnings }: LiveStatus): boolean {
+  return warnings.length > 0 || dataWarnings.size > 0;
 }
 
 /**
@@ -228,12 +285,9 @@ function toAttachedStatus(
   isContested: boolean,
   status: Omit<ConnectionStatus, 'state' | 'since'>,
 ): ConnectionStatus {
-  const { since, contested, warnings, warnedAt } = live;
-  if (!isContested && warnings.length === 0)
+  const { since, contested, warnedAt } = live;
+  if (!isContested && !hasWarnings(live))
     return { ...status, state: 'connected', since: Math.max(since, contested?.until ?? since, warnedAt) };
-  const causeTimes = [
-    ...(isContested && contested ? [contested.since] : []),
-    ...(warnings.length > 0 ? [warnedAt] : []),
-  ];
+  const causeTimes = [...(isContested && contested ? [contested.since] : []), ...(hasWarnings(live) ? [warnedAt] : [])];
   return { ...status, state: 'degraded', since: Math.max(since, Math.min(...causeTimes)) };
 }

@@ -21,9 +21,10 @@ interface ConnectionWatchOptions {
 /** What was last sent to one reader about one connection. */
 interface SentStatus {
   readonly enabled: boolean;
-  /** The status without the time of the last message, as text for comparison. */
+  /** The status without what can change with every message, as text for comparison. */
   readonly comparableText: string;
-  readonly lastMessageAt: number | undefined;
+  /** What can change with every message, as text for comparison. */
+  readonly messageText: string;
   /** When it was sent, on the monotonic clock. */
   readonly sentAt: number;
 }
@@ -38,7 +39,7 @@ interface SentStatuses {
 const PAGE_SIZE = 200;
 // Some changes depend only on time: two competing gateways that became quiet, or the last of many messages.
 const CHECK_INTERVAL_MS = 2000;
-// A change of only the last message is sent at most at this interval.
+// A change of only what changes with messages is sent at most at this interval.
 const MESSAGE_INTERVAL_MS = 1000;
 
 /** Streams the status of connections as it changes. A slow reader receives the latest status of each. */
@@ -119,18 +120,18 @@ export class ConnectionWatch {
       sentById.set(connectionId, {
         enabled: connection.enabled,
         comparableText: toComparableText(status),
-        lastMessageAt: status.lastMessageAt,
+        messageText: toMessageText(status),
         sentAt: this.options.clock.monotonic(),
       });
       yield { kind: 'status', connectionId, status };
     }
   }
 
-  /** Returns whether the status differs from what was last sent; the time of the last message at most once a second. */
+  /** Returns whether the status differs from what was last sent; what changes with messages at most once a second. */
   private mustSend(status: ConnectionStatus, lastSent: SentStatus | undefined): boolean {
     if (lastSent?.comparableText !== toComparableText(status)) return true;
     return (
-      lastSent.lastMessageAt !== status.lastMessageAt &&
+      lastSent.messageText !== toMessageText(status) &&
       this.options.clock.monotonic() - lastSent.sentAt >= MESSAGE_INTERVAL_MS
     );
   }
@@ -180,9 +181,14 @@ function* splitIntoPages(ids: readonly string[]): Generator<readonly string[]> {
   for (let start = 0; start < ids.length; start += PAGE_SIZE) yield ids.slice(start, start + PAGE_SIZE);
 }
 
-/** Returns the status as text, without the time of the last message. */
+/** Returns the status as text, without what can change with every message. */
 function toComparableText(status: ConnectionStatus): string {
-  return JSON.stringify({ ...status, lastMessageAt: undefined });
+  return JSON.stringify({ ...status, lastMessageAt: undefined, dataWarnings: undefined });
+}
+
+/** Returns what can change with every message as text: the time of the last one, and the number of data warnings. */
+function toMessageText({ lastMessageAt, dataWarnings }: ConnectionStatus): string {
+  return JSON.stringify([lastMessageAt, dataWarnings.map(({ code, count }) => [code, count])]);
 }
 
 /** The connections that changed, each once. */

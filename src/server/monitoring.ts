@@ -17,6 +17,7 @@ type MonitoredComponents = Pick<
   | 'getCertificateNotAfter'
   | 'executions'
   | 'connections'
+  | 'dataWarnings'
   | 'uplinks'
   | 'undecoded'
   | 'sandbox'

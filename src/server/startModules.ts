@@ -55,6 +55,7 @@ async function registerMetrics({ monitoring, database, clock }: Foundation, modu
     uplinks: telemetry.uplinks,
     undecoded: telemetry.decoder.failureCounts,
     connections: connectors.readMetrics,
+    dataWarnings: connectors.statuses.dataWarningCounts,
     sandbox,
     media: media.service,
     getCertificateNotAfter: () => tls.notAfter,

@@ -168,11 +168,24 @@ describe.each(['json', 'protobuf'] as const)('the ChirpStack connector with %s',
     await fixture.server.uplink(DEV_EUI);
     await uplinks(1);
     expect(fixture.events.uplinks).toHaveLength(1);
-    expect(fixture.log.of('chirpstack.event_rejected').map(({ reason }) => reason)).toEqual([
-      'event_unreadable',
-      'dev_eui_invalid',
+    expect(fixture.status()).toMatchObject({
+      state: 'degraded',
+      warnings: ['uplinks_rejected'],
+      dataWarnings: [
+        {
+          count: 2,
+          topic: `application/${APPLICATION}/device/valve 1/event/up`,
+          reason: 'dev_eui_invalid: the topic contains no DevEUI',
+          example: '{}',
+        },
+      ],
+    });
+    expect(fixture.log.of('chirpstack.uplink_rejected')).toMatchObject([
+      {
+        total: 1,
+        reasons: [{ client_device_id: DEV_EUI, reason: expect.stringMatching(/^event_unreadable: /) as string }],
+      },
     ]);
-    expect(fixture.status()).toMatchObject({ state: 'degraded', warnings: ['uplinks_rejected'] });
   });
 
   it('ignores a command that another client put into the queue', async () => {

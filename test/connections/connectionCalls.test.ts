@@ -76,6 +76,7 @@ describe('the connection service API', () => {
       lastMessageAt: undefined,
       warnings: [],
       software: '',
+      dataWarnings: [],
     });
     expect(
       await call<{ id: string; organizationId: string }, Connection>(

@@ -43,6 +43,7 @@ describe.each(engines())('connections on $name', (engine) => {
         lastError: '',
         lastMessageAt: undefined,
         warnings: [],
+        dataWarnings: [],
         software: '',
       },
       deviceCount: 0,

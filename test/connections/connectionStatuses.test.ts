@@ -20,6 +20,7 @@ describe('connection statuses', () => {
       lastError: '',
       lastMessageAt: undefined,
       warnings: [],
+      dataWarnings: [],
       software: '',
     });
     expect(status(false)).toMatchObject({ state: 'disabled', since: undefined });
@@ -99,6 +100,7 @@ describe('connection statuses', () => {
     statuses.remove('c');
     statuses.markDetached('c', 'gone');
     statuses.setWarnings('c', ['x']);
+    statuses.addDataWarning({ id: 'c', connectorId: 'mqtt' }, 'uplinks_rejected', { reason: 'x', example: '' });
     statuses.markMessageReceived('c');
     statuses.markConnecting('c');
     statuses.markAttached('c');
@@ -106,6 +108,45 @@ describe('connection statuses', () => {
     statuses.markToggled('c');
     expect(statuses.markConflict('c')).toBe(false);
     expect(status()).toMatchObject({ state: 'disconnected', since: undefined, lastError: '' });
+  });
+
+  it('count what could not be read, with the last example, until the connection is changed', () => {
+    const connection = { id: 'c', connectorId: 'mqtt' };
+    statuses.markAttached('c');
+    clock.advance(10);
+    const start = clock.now();
+    for (const n of [1, 2, 3]) {
+      const reason = `broken: in line\n${n}`;
+      statuses.addDataWarning(connection, 'uplinks_unreadable', { topic: `a/${n}\u202e`, reason, example: `{${n}` });
+      clock.advance(10);
+    }
+    statuses.addDataWarning(connection, 'uplinks_rejected', { clientDeviceId: 'd', reason: 'x: y', example: '' });
+    expect(status()).toMatchObject({
+      state: 'degraded',
+      since: start,
+      warnings: ['uplinks_unreadable', 'uplinks_rejected'],
+      dataWarnings: [
+        {
+          code: 'uplinks_unreadable',
+          count: 3,
+          lastAt: start + 20,
+          topic: 'a/3\\u202e',
+          clientDeviceId: undefined,
+          reason: 'broken: in line\\u000a3',
+          example: '{3',
+        },
+        { code: 'uplinks_rejected', count: 1, topic: undefined, clientDeviceId: 'd' },
+      ],
+    });
+    expect(notifiedIds).toEqual(['c', 'c', 'c']); // attached, and each new warning
+    expect(status(false)).toMatchObject({ warnings: [], dataWarnings: [] });
+    statuses.markConnecting('c');
+    expect(status()).toMatchObject({ warnings: [], dataWarnings: [] });
+    expect(Object.fromEntries(statuses.dataWarningCounts.entries())).toMatchObject({
+      'mqtt uplinks_unreadable': 3,
+      'mqtt uplinks_rejected': 1,
+      'gateway uplinks_rejected': 0,
+    });
   });
 
   it('notify their listeners of each change, and of messages once a second', () => {

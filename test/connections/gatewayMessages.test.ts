@@ -9,6 +9,7 @@ import {
   type Uplink,
   UplinkOutcome,
 } from '../../src/gen/gateway/v1/gateway_service';
+import { ConnectionState } from '../../src/gen/connection/connection_service';
 import type { EvidenceOutcome, UplinkOutcome as Stored } from '../../src/connections';
 import { DomainError } from '../../src/kernel/errors';
 import { openAttachFixture, type AttachFixture } from './attachFixture';
@@ -110,6 +111,11 @@ describe('messages of an attached gateway', () => {
         reason: expect.stringContaining(`${reason}: `),
       });
       expect(fixture.events.uplinks).toEqual([]);
+      expect(await fixture.status()).toMatchObject({
+        state: ConnectionState.CONNECTION_STATE_DEGRADED,
+        warnings: ['uplinks_rejected'],
+        dataWarnings: [{ count: 1, topic: '', reason: expect.stringContaining(`${reason}: `) as string }],
+      });
       gateway.uplink('good', { payload: { $case: 'json', value: nested(32) } });
       expect(await gateway.next('uplinkAck')).toMatchObject({
         uplinkId: 'good',

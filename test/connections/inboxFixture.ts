@@ -3,6 +3,7 @@ import { JSON_CODEC } from '../../src/connections/connectors/chirpstack/chirpSta
 import { ChirpStackReader } from '../../src/connections/connectors/chirpstack/chirpStackReader';
 import { ChirpStackTopics, DEFAULT_TOPICS } from '../../src/connections/connectors/chirpstack/chirpStackTopics';
 import { MonotonicTimestamps } from '../../src/connections/monotonicTimestamps';
+import type { DataWarningCause } from '../../src/connections/dataWarning';
 import type { Event } from '../support/chirpStack/events';
 import { write } from '../support/chirpStack/wire';
 import { MemoryLog } from '../support/edge';
@@ -56,7 +57,7 @@ export function log(
 export class InboxFixture {
   readonly log = new MemoryLog();
   readonly events = new FakeEvents();
-  rejections = 0;
+  readonly rejections: DataWarningCause[] = [];
   readonly clock = new TestClock();
   private readonly arrivals = new MonotonicTimestamps(this.clock);
   readonly inbox: ChirpStackInbox;
@@ -72,7 +73,7 @@ export class InboxFixture {
       events: this.events,
       clock: this.clock,
       log: this.log,
-      onRejected: () => (this.rejections += 1),
+      dataWarnings: { report: (_code, cause) => this.rejections.push(cause) },
       onStalled: () => {},
       ackWaitMs,
       retryMs: 1,

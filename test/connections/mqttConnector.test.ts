@@ -155,9 +155,7 @@ describe('uplinks', () => {
     broker.publish('site/other/up', '{"n":1}');
     broker.publish('site/dev-1/up', '{"n":2}');
     await broker.until(() => broker.acknowledged.length === 2);
-    expect(fixture.log.of('mqtt.topic_unmatched')).toMatchObject([
-      { rejected: 1, reasons: [{ topic: 'site/other/up' }] },
-    ]);
+    expect(fixture.log.of('mqtt.topic_unmatched')).toMatchObject([{ total: 1, reasons: [{ topic: 'site/other/up' }] }]);
     expect(fixture.events.uplinks.map(({ clientDeviceId }) => clientDeviceId)).toEqual(['1']);
     expect(fixture.status.state).toBe('connected');
   });
@@ -203,7 +201,19 @@ describe('uplinks', () => {
     broker.publish('site/meter-1/up', text);
     await broker.until(() => broker.acknowledged.length === 1);
     expect(fixture.events.uplinks).toEqual([]);
-    expect(fixture.status).toMatchObject({ state: 'degraded', warnings: ['uplinks_rejected'] });
+    expect(fixture.status).toMatchObject({
+      state: 'degraded',
+      warnings: ['uplinks_rejected'],
+      dataWarnings: [
+        {
+          count: 1,
+          topic: 'site/meter-1/up',
+          clientDeviceId: 'meter-1',
+          reason: expect.stringMatching(/^payload_(invalid|too_large): /) as string,
+          example: expect.stringContaining(text.slice(0, 10)) as string,
+        },
+      ],
+    });
   });
 
   it('use the time and id at the configured paths', async () => {

@@ -1,5 +1,6 @@
 import type { ConnectionMetric, ConnectionState } from '../../connections';
 import type { Clock } from '../../kernel/clock';
+import type { Counter } from '../../kernel/counter';
 import type { MetricFamily } from './metricFamily';
 import { memoizeFor } from './memoizeFor';
 
@@ -18,9 +19,12 @@ const UP_STATES: ReadonlySet<ConnectionState> = new Set(['connected', 'degraded'
  */
 export function createConnectionFamilies({
   connections,
+  dataWarnings,
   clock,
 }: {
   readonly connections: () => Promise<readonly ConnectionMetric[]>;
+  /** By connector and code of the warning, such as `mqtt uplinks_rejected`. */
+  readonly dataWarnings: Pick<Counter, 'entries'>;
   readonly clock: Clock;
 }): MetricFamily[] {
   const readConnections = memoizeFor(CACHE_MS, async () => await connections());
@@ -56,6 +60,13 @@ export function createConnectionFamilies({
           }));
         return down.toSorted((a, b) => b.value - a.value).slice(0, MAX_LABELLED_CONNECTIONS);
       },
+    },
+    {
+      name: 'plantroom_data_warnings_total',
+      help: 'Received messages that could not be read or stored completely, by connector and warning of the connection (`uplinks_rejected`, `uplinks_unreadable`, `sample_times_unreadable`).',
+      type: 'counter',
+      labels: ['connector', 'code'],
+      samples: () => Array.from(dataWarnings.entries(), ([key, value]) => ({ labels: key.split(' '), value })),
     },
   ];
 }

@@ -22,6 +22,8 @@ export interface MetricsSources extends DatabaseSource, WorkSource, IdentitySour
   readonly calls: CallMetrics;
   readonly executions: Pick<Executions, 'counts' | 'readActiveStats'>;
   readonly connections: () => Promise<readonly ConnectionMetric[]>;
+  /** Messages that could not be read or stored completely, by connector and code. */
+  readonly dataWarnings: Pick<Counter, 'entries'>;
   readonly uplinks: Pick<UplinkPipeline, 'counts'>;
   /** Undecoded uplinks, by the code of the reason. */
   readonly undecoded: Pick<Counter, 'entries'>;

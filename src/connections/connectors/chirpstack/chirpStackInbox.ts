@@ -1,7 +1,10 @@
 import type { Clock } from '../../../kernel/clock';
 import { UUID } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
+import { truncate } from '../../../kernel/truncate';
 import type { ConnectorEvents, Evidence, UplinkIdentity, UplinkMessage } from '../../connector';
+import { formatBytesExample } from '../../dataWarning';
+import type { DataWarningReporter } from '../../dataWarningReporter';
 import { RetryingWriter } from '../broker/retryingWriter';
 import { type Device, findCommand, isOlderThan, markEventsMissed } from './chirpStackDevice';
 import type { ChirpStackEvent } from './chirpStackEvent';
@@ -17,7 +20,6 @@ import {
 } from './chirpStackUplinks';
 import { PendingUplink, PendingUplinkBuffer, type ReceivedAck } from './pendingUplink';
 import { type SentCommand, InFlightCommand, RECEIVE_WINDOW_MS } from './inFlightCommand';
-import { IgnoredEventLog } from './ignoredEventLog';
 
 /** A message from the broker. */
 export interface EventMessage {
@@ -39,8 +41,8 @@ interface ChirpStackInboxOptions {
   readonly events: ConnectorEvents;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called when an event arrives that can never be used. */
-  readonly onRejected: () => void;
+  /** Receives events that can never be used. */
+  readonly dataWarnings: Pick<DataWarningReporter, 'report'>;
   /** Called when `isStalled` changes. */
   readonly onStalled: () => void;
   /** How long an uplink waits for an acknowledgement in the same frame, milliseconds; default 5 s. */
@@ -49,8 +51,14 @@ interface ChirpStackInboxOptions {
   readonly retryMs?: number;
 }
 
+/** The part of a message that its jobs need. `topic` and `payload` are undefined for a job without a message. */
+type Delivery = Pick<EventMessage, 'signal'> & Partial<Pick<EventMessage, 'topic' | 'payload'>>;
+
 const SOURCE = 'chirpstack';
+const CANNOT_BE_STORED = 'cannot_be_stored: see chirpstack.write_failed in the log of the server for the reason';
 const DEFAULT_ACK_WAIT_MS = 5000;
+const MAX_LOGGED_TOPIC_LENGTH = 255;
+const NO_BYTES = Buffer.alloc(0);
 const MAX_DEVICES = 20_000;
 /** The maximum number of commands per device that events are matched with; older ones have expired long ago. */
 const MAX_SENT_COMMANDS = 16;
@@ -65,14 +73,12 @@ export class ChirpStackInbox {
   /** The devices by the ids of the executions that were sent to them and that events may refer to. */
   private readonly deviceByExecution = new Map<string, Device>();
   private readonly pendingUplinks = new PendingUplinkBuffer();
-  private readonly ignoredLog: IgnoredEventLog;
   private readonly writer: RetryingWriter;
   /** When the current broker link was established, on the monotonic clock: no later event is missed. */
   private connectedAt: number;
 
   constructor(private readonly options: ChirpStackInboxOptions) {
     const { clock, log, retryMs, onStalled } = options;
-    this.ignoredLog = new IgnoredEventLog(log, this.getLogFields());
     this.writer = new RetryingWriter({
       clock,
       log,
@@ -102,7 +108,7 @@ export class ChirpStackInbox {
   async handleMessage(message: EventMessage): Promise<void> {
     const read = this.options.reader.read(message.topic, message.payload);
     if ('why' in read) {
-      this.logUnused(read, message.topic);
+      this.logUnused(read, message);
       return;
     }
     const { devEui, event } = read;
@@ -120,7 +126,7 @@ export class ChirpStackInbox {
     };
     const device = this.findOrCreateDevice(devEui);
     if (message.identity.kind === 'none') markEventsMissed(device); // events with QoS 0 may be lost
-    await this.handleEvent(device, arrival, event, message.signal);
+    await this.handleEvent(device, arrival, event, message);
   }
 
   /** Tracks a command that is being sent to a device. */
@@ -160,7 +166,7 @@ export class ChirpStackInbox {
    */
   async storeEvidence(devEui: string, executionId: string, evidence: Evidence, signal: AbortSignal): Promise<void> {
     const device = this.findOrCreateDevice(devEui);
-    await this.runInOrder(device, signal, async () => await this.applyEvidence(executionId, evidence));
+    await this.runInOrder(device, { signal }, async () => await this.applyEvidence(executionId, evidence));
   }
 
   /** Processes an event of a device, in order with earlier ones. Rejects only if the signal aborted first. */
@@ -168,29 +174,29 @@ export class ChirpStackInbox {
     device: Device,
     arrival: Arrival,
     event: ChirpStackEvent,
-    signal: AbortSignal,
+    message: Delivery,
   ): Promise<void> {
     const { devEui, receivedAt } = arrival;
     switch (event.kind) {
       case 'up':
-        return await this.handleUplink(device, arrival, event, signal);
+        return await this.handleUplink(device, arrival, event, message);
       case 'ack':
-        return await this.handleAck(device, arrival, { event, receivedAt }, signal);
+        return await this.handleAck(device, arrival, { event, receivedAt }, message);
       case 'txack':
-        return await this.handleTxAck(device, arrival, event, signal);
+        return await this.handleTxAck(device, arrival, event, message);
       case 'log':
-        return await this.handleLog(device, arrival, event, signal);
+        return await this.handleLog(device, arrival, event, message);
       case 'status':
         return await this.runInOrder(
           device,
-          signal,
-          async () => await this.storeUplink(toStatusMessage(arrival, event)),
+          message,
+          async () => await this.storeUplink(toStatusMessage(arrival, event), message),
         );
       case 'location':
         return await this.runInOrder(
           device,
-          signal,
-          async () => await this.storeUplink(toLocationMessage(arrival, event)),
+          message,
+          async () => await this.storeUplink(toLocationMessage(arrival, event), message),
         );
       case 'join':
         device.frame = undefined; // the frame counter restarts
@@ -205,7 +211,7 @@ export class ChirpStackInbox {
     device: Device,
     arrival: Arrival,
     event: ChirpStackEvent & { kind: 'up' },
-    signal: AbortSignal,
+    message: Delivery,
   ): Promise<void> {
     device.pendingUplink?.release(); // the acknowledgement of the previous frame would have arrived before this frame
     const frame: Frame = {
@@ -223,11 +229,11 @@ export class ChirpStackInbox {
     for (const command of device.commands) command.frameReceived(frame.time);
     const pendingUplink = isRepeated ? undefined : this.waitForAck(device, frame);
     device.pendingUplink = pendingUplink;
-    await this.runInOrder(device, signal, async () => {
+    await this.runInOrder(device, message, async () => {
       const ack = await pendingUplink?.ack;
       // Stored first: the device sent this frame after it received the command, so the frame may show its effect.
       if (ack) await this.acknowledge(arrival, ack, frame);
-      await this.storeUplink(toUplinkMessage(arrival, event));
+      await this.storeUplink(toUplinkMessage(arrival, event), message);
     });
   }
 
@@ -246,7 +252,7 @@ export class ChirpStackInbox {
     device: Device,
     arrival: Arrival,
     event: ChirpStackEvent & { kind: 'txack' },
-    signal: AbortSignal,
+    message: Delivery,
   ): Promise<void> {
     // ChirpStack publishes the acknowledgement in a frame before it sends the next downlink, so none will arrive.
     device.pendingUplink?.release();
@@ -257,11 +263,11 @@ export class ChirpStackInbox {
       if (!command.confirmed) this.forget(command.executionId);
     }
     const evidence = toTxAckEvidence(event, arrival.receivedAt, arrival.deviceClass, device.frame);
-    await this.runInOrder(device, signal, async () => await this.applyEvidence(event.queueItemId, evidence));
+    await this.runInOrder(device, message, async () => await this.applyEvidence(event.queueItemId, evidence));
   }
 
   /** Passes an acknowledgement to the uplink that waits for it, or stores it. */
-  private async handleAck(device: Device, arrival: Arrival, ack: ReceivedAck, signal: AbortSignal): Promise<void> {
+  private async handleAck(device: Device, arrival: Arrival, ack: ReceivedAck, message: Delivery): Promise<void> {
     // The job of the waiting uplink stores the acknowledgement: wait for it.
     if (device.pendingUplink?.acceptAck(ack)) return await device.tail;
     const { frame } = device;
@@ -269,7 +275,7 @@ export class ChirpStackInbox {
       frame !== undefined && ack.event.deduplicationId !== '' && frame.deduplicationId === ack.event.deduplicationId;
     await this.runInOrder(
       device,
-      signal,
+      message,
       async () => await this.acknowledge(arrival, ack, isSameFrame ? frame : undefined),
     );
   }
@@ -288,7 +294,7 @@ export class ChirpStackInbox {
     device: Device,
     arrival: Arrival,
     event: ChirpStackEvent & { kind: 'log' },
-    signal: AbortSignal,
+    message: Delivery,
   ): Promise<void> {
     const { code, queueItemId } = event;
     const isProvablyUnsent = arrival.deviceClass === 'A' && findCommand(device, queueItemId)?.isProvablyUnsent === true;
@@ -300,7 +306,7 @@ export class ChirpStackInbox {
     if (!evidence) return;
     // As with a txack: the event is about a downlink, and ChirpStack sends those after acknowledgements.
     device.pendingUplink?.release();
-    await this.runInOrder(device, signal, async () => {
+    await this.runInOrder(device, message, async () => {
       if (code === 'DOWNLINK_GATEWAY') await this.applyEvidenceWithoutId(device, arrival.devEui, evidence);
       else await this.applyEvidence(queueItemId, evidence);
     });
@@ -335,18 +341,16 @@ export class ChirpStackInbox {
     else await events.deviceEvidence(organizationId, connectionId, devEui, SOURCE, evidence);
   }
 
-  /** Stores an uplink. An uplink that can never be stored is only logged and reported. */
-  private async storeUplink(message: UplinkMessage): Promise<void> {
-    const outcome = await this.options.events.uplink(message);
-    if (outcome.outcome !== 'rejected') return;
-    this.ignoredLog.add('rejected', 'uplink_rejected', { dev_eui: message.clientDeviceId, detail: outcome.reason });
-    this.options.onRejected();
+  /** Stores an uplink. An uplink that can never be stored is only reported. */
+  private async storeUplink(uplink: UplinkMessage, message: Delivery): Promise<void> {
+    const outcome = await this.options.events.uplink(uplink);
+    if (outcome.outcome === 'rejected') this.reportRejected(message, outcome.reason);
   }
 
   /** Runs a job after all earlier jobs of the device, even if they failed. Rejects only if the signal aborted first. */
-  private async runInOrder(device: Device, signal: AbortSignal, job: () => Promise<void>): Promise<void> {
+  private async runInOrder(device: Device, message: Delivery, job: () => Promise<void>): Promise<void> {
     device.pendingJobs += 1;
-    const done = device.tail.catch(() => {}).then(async () => await this.runWithRetries(signal, job));
+    const done = device.tail.catch(() => {}).then(async () => await this.runWithRetries(message, job));
     device.tail = done;
     try {
       await done;
@@ -356,14 +360,22 @@ export class ChirpStackInbox {
   }
 
   /** Runs a job with retries. A job that can never succeed is discarded, so that it does not block later ones. */
-  private async runWithRetries(signal: AbortSignal, job: () => Promise<void>): Promise<void> {
-    if ((await this.writer.run(signal, job)) === 'given_up') this.options.onRejected();
+  private async runWithRetries(message: Delivery, job: () => Promise<void>): Promise<void> {
+    if ((await this.writer.run(message.signal, job)) === 'given_up') this.reportRejected(message, CANNOT_BE_STORED);
   }
 
-  /** Logs an event that is not used, and reports it if it is invalid. */
-  private logUnused({ kind, why, detail }: UnusedEvent, topic: string): void {
-    this.ignoredLog.add(kind, why, { detail, topic: topic.slice(0, 256) });
-    if (kind === 'rejected') this.options.onRejected();
+  /** Logs an event that is not for this connection, and reports an invalid one. */
+  private logUnused({ kind, why, detail }: UnusedEvent, message: EventMessage): void {
+    if (kind === 'rejected') return this.reportRejected(message, `${why}: ${detail}`);
+    const topic = truncate(message.topic, MAX_LOGGED_TOPIC_LENGTH);
+    this.options.log.debug({ ...this.getLogFields(), reason: why, detail, topic }, 'chirpstack.event_ignored');
+  }
+
+  /** Reports a message that can never be used. */
+  private reportRejected({ topic, payload = NO_BYTES }: Delivery, reason: string): void {
+    const clientDeviceId = topic === undefined ? undefined : this.options.reader.findDevEui(topic);
+    const example = formatBytesExample(payload);
+    this.options.dataWarnings.report('uplinks_rejected', { topic, clientDeviceId, reason, example });
   }
 
   /** Returns the device, and marks it as the most recently used one. */

@@ -35,6 +35,12 @@ export class ChirpStackReader {
     private readonly applicationId: string,
   ) {}
 
+  /** Returns the device in a topic of events; undefined if the topic is another one. */
+  findDevEui(topic: string): string | undefined {
+    const topicParts = this.topics.readEvent(topic);
+    return topicParts && findDevEui(topicParts.devEui);
+  }
+
   /** Returns the event, or the reason why it is not used. Never throws. */
   read(topic: string, payload: Buffer): ReadEvent | UnusedEvent {
     const topicParts = this.topics.readEvent(topic);

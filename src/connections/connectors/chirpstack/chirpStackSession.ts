@@ -5,6 +5,7 @@ import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import { applyPolicyDefaults, type Connection } from '../../connection';
 import type { ConnectionStatuses } from '../../connectionStatuses';
 import type { ConnectorEvents, Downlink, Evidence, OpenConnection, Peer, SendResult } from '../../connector';
+import { DataWarningReporter } from '../../dataWarningReporter';
 import type { BrokerBackoff } from '../broker/backOff';
 import { getBrokerSettings } from '../broker/brokerConfiguration';
 import { MqttConnectionManager } from '../broker/mqttConnectionManager';
@@ -32,8 +33,6 @@ const SOURCE = 'chirpstack';
 const QOS_0_WARNING = 'integration_qos_0';
 /** A warning: events are not acknowledged, because they cannot be stored in the database. */
 const STALLED_WARNING = 'write_stalled';
-/** A warning: an event arrived that can never be stored; see the log. */
-const REJECTED_WARNING = 'uplinks_rejected';
 
 /** A connection with its current configuration: its broker link, and the traffic of the network server behind it. */
 export class ChirpStackSession {
@@ -49,7 +48,7 @@ export class ChirpStackSession {
   /** Identifies the current attachment; empty while the broker is not attached. */
   private bootId = '';
   private lastEventQos: number | undefined;
-  private hasRejected = false;
+  private readonly dataWarnings: DataWarningReporter;
   private readonly conflictDetector: ClientIdConflictDetector;
 
   constructor(
@@ -63,6 +62,11 @@ export class ChirpStackSession {
     this.settings = getChirpStackSettings(open.settings);
     const { reader, topics } = this.settings;
     this.conflictDetector = new ClientIdConflictDetector(clock);
+    this.dataWarnings = new DataWarningReporter({
+      ...options,
+      connection: open.connection,
+      fields: this.getLogFields(),
+    });
     this.inbox = new ChirpStackInbox({
       organizationId,
       connectionId,
@@ -70,7 +74,7 @@ export class ChirpStackSession {
       events,
       clock,
       log,
-      onRejected: () => this.markRejected(),
+      dataWarnings: this.dataWarnings,
       onStalled: () => this.updateWarnings(),
       ...(ackWaitMs !== undefined && { ackWaitMs }),
     });
@@ -105,6 +109,7 @@ export class ChirpStackSession {
     this.stopping.abort();
     this.inbox.release(); // the link waits until its messages are processed
     await this.link.stop(keepsSession);
+    this.dataWarnings.flush();
   }
 
   /** Deletes the session at the broker, if it can be reached. Call it after `stop`. */
@@ -199,19 +204,12 @@ export class ChirpStackSession {
     await this.events.detached(organizationId, connectionId);
   }
 
-  /** Records that an event could not be used, which the status shows as a warning. */
-  private markRejected(): void {
-    this.hasRejected = true;
-    this.updateWarnings();
-  }
-
   /** Passes the current warnings to the status of the connection. */
   private updateWarnings(): void {
     this.options.statuses.setWarnings(this.connection.id, [
       ...(this.inbox.isStalled ? [STALLED_WARNING] : []),
       ...(this.link.session?.isAtMostOnce === true ? ['subscribed_at_most_once'] : []),
       ...(this.lastEventQos === 0 ? [QOS_0_WARNING] : []),
-      ...(this.hasRejected ? [REJECTED_WARNING] : []),
     ]);
   }
 

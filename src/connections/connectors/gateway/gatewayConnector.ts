@@ -101,6 +101,7 @@ export class GatewayConnector implements Connector {
 
   /** Applies a connection change after its commit. */
   connectionChanged({ connection }: OpenConnection): void {
+    this.options.statuses.clearDataWarnings(connection.id);
     const session = this.findSession(connection.id);
     if (!session) return;
     if (!connection.enabled) {
@@ -215,9 +216,13 @@ export class GatewayConnector implements Connector {
     );
     events.ready(organizationId, connectionId);
     const inbox = new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events });
-    // Concurrently, because a gateway may write before it reads.
-    await Promise.all([session.sendAll(responses), inbox.readAll(requests)]);
-    await session.waitUntilDrained(); // its last messages are acknowledged before the stream ends
+    try {
+      // Concurrently, because a gateway may write before it reads.
+      await Promise.all([session.sendAll(responses), inbox.readAll(requests)]);
+      await session.waitUntilDrained(); // its last messages are acknowledged before the stream ends
+    } finally {
+      inbox.flushLog();
+    }
   }
 
   /**

@@ -10,6 +10,8 @@ import type { Logger } from '../../../kernel/logger';
 import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '../../connector';
 import type { ConnectionStatuses } from '../../connectionStatuses';
+import { formatBytesExample, formatJsonExample } from '../../dataWarning';
+import { DataWarningReporter } from '../../dataWarningReporter';
 import {
   toReceiptEvidence,
   toResultEvidence,
@@ -19,6 +21,7 @@ import {
   createUplinkAck,
 } from './gatewayMessages';
 import { getClockId, type GatewaySession } from './gatewaySession';
+import { GATEWAY } from './gatewayType';
 import { UplinkBackpressure } from './uplinkBackpressure';
 import { findRejection } from './invalidMessages';
 import { readUplink } from './uplinkReader';
@@ -43,12 +46,17 @@ const MAX_ID_LENGTH = 128;
 export class GatewayInbox {
   /** Stores uplinks. While the disk is full, it does not acknowledge them, so that the gateway keeps them. */
   private readonly backpressure: UplinkBackpressure;
+  private readonly dataWarnings: DataWarningReporter;
 
   constructor(
     private readonly session: GatewaySession,
     private readonly options: GatewayInboxOptions,
   ) {
-    this.backpressure = new UplinkBackpressure(session, { log: options.log, fields: this.getLogFields() });
+    const { log, statuses } = options;
+    const fields = this.getLogFields();
+    this.backpressure = new UplinkBackpressure(session, { log, fields });
+    const connection = { id: session.identity.connectionId, connectorId: GATEWAY.id };
+    this.dataWarnings = new DataWarningReporter({ connection, statuses, log, fields });
   }
 
   /**
@@ -60,6 +68,11 @@ export class GatewayInbox {
       this.options.statuses.markMessageReceived(this.session.identity.connectionId);
       await this.handleMessage(next.value.message);
     }
+  }
+
+  /** Logs what is not logged yet. Call it when all messages are processed. */
+  flushLog(): void {
+    this.dataWarnings.flush();
   }
 
   /** Starts processing a message; waits only while too many are in progress. */
@@ -134,7 +147,7 @@ export class GatewayInbox {
   /** Queues an uplink to be stored and acknowledged, or rejects it if it is invalid. */
   private async handleUplink(uplink: Uplink): Promise<void> {
     const message = readUplink(this.session.identity, uplink, this.options.arrivals.nextArrivalTime());
-    if ('reason' in message) return await this.rejectUplink(uplink.uplinkId, message.reason);
+    if ('reason' in message) return await this.rejectUplink(uplink, message.reason);
     const { uplinkId } = uplink;
     this.options.log.debug(
       { connection_id: message.connectionId, uplink_id: uplinkId, client_device_id: message.clientDeviceId },
@@ -144,14 +157,15 @@ export class GatewayInbox {
     await this.enqueue(
       queueKey,
       { uplink_id: uplinkId, client_device_id: message.clientDeviceId },
-      async () => await this.backpressure.store(queueKey, async () => await this.storeUplink(uplinkId, message)),
+      async () => await this.backpressure.store(queueKey, async () => await this.storeUplink(uplink, message)),
     );
   }
 
   /** Stores a valid uplink and sends the outcome to the gateway. */
-  private async storeUplink(uplinkId: string, message: UplinkMessage): Promise<void> {
+  private async storeUplink(uplink: Uplink, message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
-    if (outcome.outcome === 'rejected') return await this.rejectUplink(uplinkId, outcome.reason);
+    if (outcome.outcome === 'rejected') return await this.rejectUplink(uplink, outcome.reason);
+    const { uplinkId } = uplink;
     this.options.log.debug(
       { connection_id: message.connectionId, uplink_id: uplinkId, outcome: outcome.outcome },
       'gateway.uplink_stored',
@@ -159,12 +173,10 @@ export class GatewayInbox {
     await this.session.sendResponse(createUplinkAck(uplinkId, outcome));
   }
 
-  /** Logs an uplink that can never be stored, and tells the gateway so that it deletes the uplink. */
-  private async rejectUplink(uplinkId: string, reason: string): Promise<void> {
-    this.options.log.warn(
-      { ...this.getLogFields(), uplink_id: uplinkId.slice(0, 64), reason },
-      'gateway.uplink_rejected',
-    );
+  /** Reports an uplink that can never be stored, and tells the gateway so that it deletes the uplink. */
+  private async rejectUplink({ uplinkId, clientDeviceId, payload }: Uplink, reason: string): Promise<void> {
+    const example = payload?.$case === 'bytes' ? formatBytesExample(payload.value) : formatJsonExample(payload?.value);
+    this.dataWarnings.report('uplinks_rejected', { clientDeviceId, reason, example });
     await this.session.sendResponse(createUplinkAck(uplinkId, { outcome: 'rejected', reason }));
   }
 

@@ -32,6 +32,11 @@ export class MqttReader {
     return this.topics.matches(topic);
   }
 
+  /** Returns the device id in a topic of uplinks; undefined if the topic is another one. */
+  findDeviceId(topic: string): string | undefined {
+    return this.topics.findDeviceId(topic);
+  }
+
   /** Reads an uplink, or the reason why it can never be stored; undefined if the topic is not one of uplinks. */
   read(message: BrokerMessage): ReadUplink | undefined {
     const deviceText = this.topics.findDeviceId(message.topic);

@@ -5,6 +5,9 @@ import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import { applyPolicyDefaults } from '../../connection';
 import type { ConnectionStatuses } from '../../connectionStatuses';
 import type { ConnectorEvents, Downlink, Evidence, OpenConnection, Peer, SendResult } from '../../connector';
+import { formatBytesExample, type DataWarningCode } from '../../dataWarning';
+import { DataWarningReporter } from '../../dataWarningReporter';
+import { GroupedLog } from '../../groupedLog';
 import { KeyedQueue } from '../../keyedQueue';
 import { getBrokerSettings } from '../broker/brokerConfiguration';
 import type { BrokerBackoff } from '../broker/backOff';
@@ -18,7 +21,6 @@ import { MqttAnswers } from './mqttAnswers';
 import { MqttReader } from './mqttReader';
 import { getMqttSettings, type MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
-import { RejectionLog } from './rejectionLog';
 import { fillTopic, toFilter, isPublishable } from './topicTemplate';
 
 /** Dependencies of MqttSession. */
@@ -52,12 +54,12 @@ export class MqttSession {
   private readonly reader: MqttReader;
   /** Reads responses to commands; undefined if devices do not respond. */
   private readonly responses: MqttAnswers | undefined;
-  private readonly rejections: RejectionLog;
+  private readonly dataWarnings: DataWarningReporter;
   /**
    * Messages on topics that match a filter but no template: filters are wider, such as `+/up` for
    * `dev-{clientDeviceId}/up`, or no device uses the template.
    */
-  private readonly unmatchedTopics: RejectionLog;
+  private readonly unmatchedTopics: GroupedLog;
   private readonly writer: RetryingWriter;
   /** The messages that are being stored, in order per device; the link limits their number. */
   private readonly queue = new KeyedQueue(Number.POSITIVE_INFINITY);
@@ -87,8 +89,8 @@ export class MqttSession {
     this.reader = new MqttReader(this.settings);
     const brokerSettings = getBrokerSettings(open.settings, `plantroom-${id}`);
     this.responses = createResponseReader(this.settings, brokerSettings);
-    this.rejections = new RejectionLog(options.log, this.logFields);
-    this.unmatchedTopics = new RejectionLog(options.log, this.logFields, 'mqtt.topic_unmatched');
+    this.dataWarnings = new DataWarningReporter({ ...options, connection: open.connection, fields: this.logFields });
+    this.unmatchedTopics = new GroupedLog(options.log, this.logFields, 'mqtt.topic_unmatched');
     this.conflictDetector = new ClientIdConflictDetector(options.clock);
     this.writer = new RetryingWriter({
       clock: options.clock,
@@ -120,7 +122,7 @@ export class MqttSession {
   /** Resolves when the link is closed and every message is stored or left to be sent again. */
   async stop(keepsSession: boolean): Promise<void> {
     await this.link.stop(keepsSession);
-    this.rejections.flush();
+    this.dataWarnings.flush();
     this.unmatchedTopics.flush();
   }
 
@@ -243,7 +245,8 @@ export class MqttSession {
     }
     this.options.statuses.markMessageReceived(this.connectionId);
     if (!this.reader.isUplinkTopic(message.topic) && this.responses?.isResponseTopic(message.topic) !== true) {
-      this.unmatchedTopics.add(message.topic, 'topic_unread: the topic is neither one of uplinks nor one of responses');
+      const reason = 'topic_unread: the topic is neither one of uplinks nor one of responses';
+      this.unmatchedTopics.add({ topic: message.topic, reason });
       return;
     }
     try {
@@ -251,7 +254,7 @@ export class MqttSession {
     } catch (err) {
       if (message.signal.aborted) throw err; // the broker sends it again
       this.options.log.error({ ...this.logFields, topic: message.topic, err }, 'mqtt.message_failed');
-      this.reject(message.topic, CANNOT_BE_STORED);
+      this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
     }
   }
 
@@ -268,7 +271,7 @@ export class MqttSession {
       message.signal,
       async () => await this.storeEvidence(response.executionId, response.evidence),
     );
-    if (outcome === 'given_up') this.reject(message.topic, CANNOT_BE_STORED);
+    if (outcome === 'given_up') this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
   }
 
   /** Stores an uplink, if the topic is one of uplinks. */
@@ -276,11 +279,11 @@ export class MqttSession {
     const read = this.reader.read(message);
     if (!read) return;
     if ('reason' in read) {
-      this.reject(message.topic, read.reason);
+      this.reportUplink('uplinks_rejected', message, read.reason);
       return;
     }
     const { organizationId, connectionId } = this;
-    const { receivedAt, isBuffered, topic, signal } = message;
+    const { receivedAt, isBuffered, signal } = message;
     const uplink = {
       ...read,
       organizationId,
@@ -292,15 +295,15 @@ export class MqttSession {
     };
     const outcome = await this.storeInOrder(getQueueKey(read.clientDeviceId), signal, async () => {
       const stored = await this.events.uplink(uplink);
-      if (stored.outcome === 'rejected') this.reject(topic, stored.reason);
+      if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
     });
-    if (outcome === 'given_up') this.reject(topic, CANNOT_BE_STORED);
+    if (outcome === 'given_up') this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
   }
 
-  /** Counts a message that can never be stored, and logs it. */
-  private reject(topic: string, reason: string): void {
-    this.rejections.add(topic, reason);
-    this.updateWarnings();
+  /** Reports a message that could not be read or stored. */
+  private reportUplink(code: DataWarningCode, { topic, payload }: BrokerMessage, reason: string): void {
+    const clientDeviceId = this.reader.findDeviceId(topic);
+    this.dataWarnings.report(code, { topic, clientDeviceId, reason, example: formatBytesExample(payload) });
   }
 
   /**
@@ -362,7 +365,6 @@ export class MqttSession {
       [isAtMostOnce, 'subscribed_at_most_once'],
       [isMqtt3, 'no_message_expiry'],
       [isMqtt3 && this.responses?.responseTopic !== undefined, 'responses_need_mqtt_5'],
-      [this.rejections.count > 0, 'uplinks_rejected'],
     ];
     this.options.statuses.setWarnings(
       this.connectionId,
