@@ -29,6 +29,8 @@ const response: DigitalDevice = {
     })),
     createdAt: now,
     updatedAt: now,
+    lastUplinkFailure: undefined,
+    lastDecoderWarnings: undefined,
   },
   sensors: [1, 2, 3].map(() => ({ id, sensorTemplateId: id, createdAt: now, updatedAt: now })),
   images: [],

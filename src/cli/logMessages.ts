@@ -173,6 +173,7 @@ export const LOG_MESSAGES: Readonly<Record<string, string>> = {
   'server.stopped_immediately': 'Server stopped immediately',
   'server.stopping': 'Server is stopping',
   'telemetry.cleanup_failed': 'Cleanup of telemetry failed',
+  'telemetry.decoder_reported': 'Decoder returned warnings or errors',
   'telemetry.decode_failed': 'Uplink could not be decoded',
   'telemetry.paths_dropped': 'Payload has more paths than are recorded',
   'telemetry.unassigned_dropped': 'Discovered device not recorded because the list is full',

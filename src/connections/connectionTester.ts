@@ -3,9 +3,11 @@ import { DomainError, throwIfAny } from '../kernel/errors';
 import { checkConfiguration } from './configurationCheck';
 import type { Connection } from './connection';
 import { connectionRepositories } from './connectionRepositories';
+import type { ConnectionStatuses } from './connectionStatuses';
 import type { ConnectionCheck, OpenConnection } from './connector';
 import type { ConnectorHub } from './connectorHub';
 import type { JsonObject } from './connectorType';
+import { DATA_WARNING_MESSAGES, type DataWarning } from './dataWarning';
 import type { ConnectionSecrets } from './secrets/connectionSecrets';
 import { withoutNullSecrets, withoutSecrets } from './secrets/secretFields';
 
@@ -19,6 +21,7 @@ interface ConnectionTesterOptions {
   readonly database: Database;
   readonly hub: ConnectorHub;
   readonly secrets: ConnectionSecrets;
+  readonly statuses: ConnectionStatuses;
   /** The time limit of a test, milliseconds; default 20 s. */
   readonly timeoutMs?: number;
 }
@@ -38,7 +41,7 @@ export class ConnectionTester {
   constructor(private readonly options: ConnectionTesterOptions) {}
 
   /**
-   * Tests a connection. A test that exceeds its time limit results in one failed check. Throws `connection_not_found`,
+   * Tests a connection, and adds a check for each data warning of a stored one. A test that exceeds its time limit results in one failed check. Throws `connection_not_found`,
    * `validation_failed`, `secrets_unreadable`, `connection_corrupt`, `rate_limited`, and the signal's reason once it
    * aborts.
    */
@@ -56,7 +59,9 @@ export class ConnectionTester {
     try {
       const result = await Promise.race([checks, waitForAbort(signal), waitForAbort(timeout.signal)]);
       signal.throwIfAborted();
-      return result ?? [createTimeoutCheck(timeoutMs)]; // undefined: the time limit came first
+      const { dataWarnings } = this.options.statuses.getStatus(opened.connection);
+      // An undefined result: the time limit came first.
+      return [...(result ?? [createTimeoutCheck(timeoutMs)]), ...dataWarnings.map(toCheck)];
     } finally {
       clearTimeout(timer);
     }
@@ -98,6 +103,13 @@ export class ConnectionTester {
     if (remaining > 0) this.runningTests.set(organizationId, remaining);
     else this.runningTests.delete(organizationId);
   }
+}
+
+/** Converts a data warning to a check. */
+function toCheck({ code, count, lastAt, topic, clientDeviceId, reason, example }: DataWarning): ConnectionCheck {
+  const origin = topic === undefined ? `from the device ${clientDeviceId ?? ''}` : `on the topic ${topic}`;
+  const last = `last at ${new Date(lastAt).toISOString()} ${origin}: ${reason}; it starts with ${JSON.stringify(example)}`;
+  return { name: code, outcome: 'warning', message: `${DATA_WARNING_MESSAGES[code]} (${count} times; ${last})` };
 }
 
 /** Creates the connection for a configuration that is not stored; its id is empty. */

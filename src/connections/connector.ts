@@ -192,9 +192,15 @@ export interface UplinkMessage {
   readonly isDecodedByNetwork?: boolean | undefined;
   /** LoRaWAN: the current class of the device. */
   readonly deviceClass?: 'A' | 'B' | 'C' | undefined;
+  /** A number that JSON cannot hold as it was sent is an InexactNumber. */
   readonly payload:
     | { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> }
     | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
+  /**
+   * Why bytes that look like JSON could not be read: a code, a colon and a description. Undefined for bytes that do not
+   * look like it.
+   */
+  readonly unreadable?: string | undefined;
   /**
    * The raw bytes of the device if they are not decoded, in addition to JSON that only describes them, or that they
    * match by chance.
@@ -220,9 +226,14 @@ export type UplinkIdentity =
     }
   | { readonly kind: 'none' };
 
-/** The outcome of an uplink. A `rejected` one can never be stored. */
+/**
+ * The outcome of an uplink. `unreadable`: why its payload was stored as bytes, although the device is expected to send
+ * JSON. A `rejected` one can never be stored.
+ */
 export type UplinkOutcome =
-  { readonly outcome: 'stored' | 'duplicate' } | { readonly outcome: 'rejected'; readonly reason: string };
+  | { readonly outcome: 'stored'; readonly unreadable?: string | undefined }
+  | { readonly outcome: 'duplicate' }
+  | { readonly outcome: 'rejected'; readonly reason: string };
 
 /**
  * The event handlers that connectors call, implemented by higher modules and passed by the composition root (server).

@@ -1,6 +1,7 @@
 import { DomainError, validationFailed, type Violation } from '../kernel/errors';
 import { truncateForDisplay } from '../kernel/truncate';
 import type { DeviceImage } from '../media';
+import type { DecoderWarnings, UplinkFailureRecord } from './uplinkReport';
 import { formatSourcePath, MAX_SOURCE_PATH_LENGTH, parseSourcePath, SOURCE_PATH_FORM } from './sourcePath';
 
 const HOUR_MS = 3_600_000;
@@ -43,6 +44,10 @@ export interface PhysicalDevice {
   readonly reportedClass: string | undefined;
   /** LoRaWAN: whether the network server decoded its last payload; undefined before the first payload. */
   readonly networkDecodes: boolean | undefined;
+  /** The last uplink that could not be read or decoded; undefined if there was none. */
+  readonly lastUplinkFailure: UplinkFailureRecord | undefined;
+  /** The last warnings of its decoder; undefined if there were none. */
+  readonly lastDecoderWarnings: DecoderWarnings | undefined;
   /**
    * The uplink interval of the device's profile in seconds; undefined if there is no profile or the profile has none.
    */

@@ -78,6 +78,7 @@ function imageToMessage(image: DeviceImage, { url, thumbnailUrl }: ReturnType<Im
 }
 
 function physicalDeviceToMessage(physicalDevice: PhysicalDevice): PhysicalDeviceMessage {
+  const { lastUplinkFailure: failure, lastDecoderWarnings: warnings } = physicalDevice;
   return {
     id: physicalDevice.id,
     clientDeviceId: physicalDevice.clientDeviceId,
@@ -92,6 +93,15 @@ function physicalDeviceToMessage(physicalDevice: PhysicalDevice): PhysicalDevice
     })),
     createdAt: toTimestamp(physicalDevice.createdAt),
     updatedAt: toTimestamp(physicalDevice.updatedAt),
+    lastUplinkFailure: failure && {
+      time: toTimestamp(Math.floor(failure.receivedAt)),
+      reason: failure.reason,
+      resolved: failure.isResolved,
+    },
+    lastDecoderWarnings: warnings && {
+      time: toTimestamp(Math.floor(warnings.receivedAt)),
+      warnings: [...warnings.warnings],
+    },
   };
 }
 
@@ -114,6 +124,8 @@ function listedDeviceToMessage(device: ListedDevice): DigitalDevice {
       sensorMappings: [],
       createdAt: undefined,
       updatedAt: undefined,
+      lastUplinkFailure: undefined,
+      lastDecoderWarnings: undefined,
     },
     sensors: device.sensors.map((sensor) => ({
       id: sensor.id,

@@ -11,6 +11,7 @@ import {
   type SensorMapping,
 } from './device';
 import { ALL_DEVICES, getBoundCounterName, DeviceCounterRepository } from './deviceCounterRepository';
+import { parseDecoderWarnings, parseFailure } from './uplinkReport';
 
 /** What a device has when it is created. */
 type DeviceRecord = Pick<Device, 'id' | 'name' | 'createdAt'>;
@@ -33,6 +34,9 @@ interface DeviceRow {
   readonly uplink_gaps: string;
   readonly reported_class: string | null;
   readonly network_decodes: number | null;
+  /** JSON: UplinkFailureRecord and DecoderWarnings. */
+  readonly uplink_failure: string | null;
+  readonly decoder_warnings: string | null;
   readonly profile_interval: number | null;
   readonly bound_at: number;
   readonly binding_updated_at: number;
@@ -47,7 +51,7 @@ const GET: PreparedStatement = {
   name: 'devices.get',
   sql: (dialect) => `
     select d.id, d.organization_id, d.name, d.last_seen_at, d.interval_unit, d.interval_value, d.revision, d.created_at, d.updated_at,
-      p.id as physical_id, p.client_device_id, p.connection_id, p.configuration, p.uplink_gaps, p.reported_class, p.network_decodes, p.created_at as bound_at, p.updated_at as binding_updated_at,
+      p.id as physical_id, p.client_device_id, p.connection_id, p.configuration, p.uplink_gaps, p.reported_class, p.network_decodes, p.uplink_failure, p.decoder_warnings, p.created_at as bound_at, p.updated_at as binding_updated_at,
       f.uplink_interval as profile_interval,
       ${getSensorsSql(dialect)} as sensors, ${getMappingsSql(dialect)} as mappings, ${getDeviceImagesSql(dialect)} as images
     from digital_devices d left join physical_devices p on p.device_id = d.id left join device_profiles f on f.id = p.profile_id
@@ -221,6 +225,8 @@ function physicalDeviceFromRow(row: DeviceRow, id: string): Device['physicalDevi
     uplinkGaps: JSON.parse(row.uplink_gaps) as number[],
     reportedClass: row.reported_class ?? undefined,
     networkDecodes: row.network_decodes === null ? undefined : row.network_decodes === 1,
+    lastUplinkFailure: parseFailure(row.uplink_failure),
+    lastDecoderWarnings: parseDecoderWarnings(row.decoder_warnings),
     profileInterval: row.profile_interval ?? undefined,
     createdAt: row.bound_at,
     updatedAt: row.binding_updated_at,

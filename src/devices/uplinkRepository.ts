@@ -3,6 +3,7 @@ import type { Db, PreparedStatement } from '../database';
 import type { ValueType } from '../sensorTemplates';
 import { computeSeenHour } from './device';
 import { type UplinkHistory, type UplinkTimes, addUplink } from './uplinkGaps';
+import { formatDecoderWarnings, formatFailure, parseFailure, type UplinkFailureRecord } from './uplinkReport';
 
 /** The digital device that a physical device is bound to, and the sensors that its values go to. */
 export interface Binding {
@@ -13,6 +14,8 @@ export interface Binding {
   readonly reportedClass: string | undefined;
   /** LoRaWAN: whether the network server decoded its last payload; undefined before the first payload. */
   readonly networkDecodes: boolean | undefined;
+  /** The last uplink that could not be read or decoded. */
+  readonly failure: UplinkFailureRecord | undefined;
   /** In the order of the device's mappings. */
   readonly mapped: readonly MappedSensor[];
 }
@@ -34,6 +37,10 @@ interface ReceivedUplink extends UplinkTimes {
   readonly deviceClass: string | undefined;
   /** LoRaWAN: whether the network server decoded the payload; undefined if there is no payload. */
   readonly isDecodedByNetwork: boolean | undefined;
+  /** Why it could not be read or decoded; undefined if it could. */
+  readonly failure: string | undefined;
+  /** What its decoder warned about. */
+  readonly decoderWarnings: readonly string[];
 }
 
 interface BindingRow {
@@ -45,6 +52,8 @@ interface BindingRow {
   readonly uplinkGaps: string;
   readonly reportedClass: string | null;
   readonly networkDecodes: number | null;
+  /** JSON: UplinkFailureRecord. */
+  readonly failure: string | null;
   /** JSON array of MappedSensor. */
   readonly mapped: string;
 }
@@ -69,7 +78,7 @@ const MAPPED =
 const FIND_BINDING: PreparedStatement = {
   name: 'uplinks.findBinding',
   sql: (dialect) => `
-    select p.device_id as "deviceId", p.id as "physicalDeviceId", p.last_uplink as "lastUplink", p.uplink_gaps as "uplinkGaps", p.reported_class as "reportedClass", p.network_decodes as "networkDecodes",
+    select p.device_id as "deviceId", p.id as "physicalDeviceId", p.last_uplink as "lastUplink", p.uplink_gaps as "uplinkGaps", p.reported_class as "reportedClass", p.network_decodes as "networkDecodes", p.uplink_failure as failure,
       ${dialect.jsonArray(dialect.jsonObject({ sensorId: 'm.sensor_id', sourcePath: 'm.source_path', valueType: 't.value_type' }), MAPPED, 'm.position')} as mapped
     from physical_devices p where p.organization_id = ? and p.connection_id = ? and p.client_device_id = ?`,
 };
@@ -98,6 +107,16 @@ const UPDATE_UPLINK_STATE: PreparedStatement = {
   name: 'uplinks.updateState',
   sql: () =>
     'update physical_devices set last_uplink = ?, uplink_gaps = ?, reported_class = ?, network_decodes = ? where organization_id = ? and id = ?',
+};
+
+const UPDATE_FAILURE: PreparedStatement = {
+  name: 'uplinks.updateFailure',
+  sql: () => 'update physical_devices set uplink_failure = ? where organization_id = ? and id = ?',
+};
+
+const UPDATE_DECODER_WARNINGS: PreparedStatement = {
+  name: 'uplinks.updateDecoderWarnings',
+  sql: () => 'update physical_devices set decoder_warnings = ? where organization_id = ? and id = ?',
 };
 
 const FIND_NETWORK_DECODES: PreparedStatement = {
@@ -148,19 +167,17 @@ export class UplinkRepository {
   }
 
   /**
-   * Updates the last-seen time (never backwards), the gap to the last uplink and the device class, without a new
-   * revision. Call only inside a transaction.
+   * Updates the last-seen time (never backwards), the gap to the last uplink, the device class, and what was wrong with
+   * the uplink, without a new revision. Call only inside a transaction.
    */
-  async recordUplink(
-    organizationId: string,
-    { deviceId, physicalDeviceId, uplinkHistory, reportedClass, networkDecodes }: Binding,
-    uplink: ReceivedUplink,
-  ): Promise<void> {
+  async recordUplink(organizationId: string, binding: Binding, uplink: ReceivedUplink): Promise<void> {
+    const { deviceId, physicalDeviceId, uplinkHistory, reportedClass, networkDecodes } = binding;
     // The class and the decoding stay as they were if this uplink does not report them.
     const { ownTime, clock, deviceClass = reportedClass, isDecodedByNetwork: decodes = networkDecodes } = uplink;
     const seenAt = Math.floor(uplink.receivedAt);
     // Lock the device first, in the same order as a deletion does.
     await this.updateLastSeen(organizationId, deviceId, seenAt);
+    await this.updateReport(organizationId, binding, uplink);
     const next = uplink.isBuffered ? undefined : addUplink(uplinkHistory, { ownTime, clock, receivedAt: seenAt });
     if (!next && deviceClass === reportedClass && decodes === networkDecodes) return;
     const { last, gaps } = next ?? uplinkHistory;
@@ -171,6 +188,26 @@ export class UplinkRepository {
       numberOrNull(decodes),
     ];
     await this.db.all(UPDATE_UPLINK_STATE, [...values, organizationId, physicalDeviceId]);
+  }
+
+  /**
+   * Stores why the uplink could not be read, or that it could although the last one could not, and the warnings of its
+   * decoder. Runs no statement for an uplink with which nothing is wrong, after another one.
+   */
+  private async updateReport(
+    organizationId: string,
+    { physicalDeviceId, failure: lastFailure }: Binding,
+    { receivedAt, failure: reason, decoderWarnings: warnings }: ReceivedUplink,
+  ): Promise<void> {
+    const resolved = lastFailure?.isResolved === false ? { ...lastFailure, isResolved: true } : undefined;
+    const failure = reason === undefined ? resolved : { receivedAt, reason, isResolved: false };
+    if (failure) await this.db.all(UPDATE_FAILURE, [formatFailure(failure), organizationId, physicalDeviceId]);
+    if (warnings.length > 0)
+      await this.db.all(UPDATE_DECODER_WARNINGS, [
+        formatDecoderWarnings({ receivedAt, warnings }),
+        organizationId,
+        physicalDeviceId,
+      ]);
   }
 
   /**
@@ -194,6 +231,7 @@ function bindingFromRow({
   uplinkGaps,
   reportedClass,
   networkDecodes,
+  failure,
   mapped,
   ...ids
 }: BindingRow): Binding {
@@ -205,6 +243,7 @@ function bindingFromRow({
     uplinkHistory,
     reportedClass: reportedClass ?? undefined,
     networkDecodes: decodes,
+    failure: parseFailure(failure),
     mapped: JSON.parse(mapped) as MappedSensor[],
   };
 }

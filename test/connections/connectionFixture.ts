@@ -96,7 +96,7 @@ export async function openFixture(
   });
   const events = new FakeEvents();
   hub.start(events);
-  const trials = new ConnectionTester({ database, hub, secrets });
+  const trials = new ConnectionTester({ database, hub, secrets, statuses });
   const watch = new ConnectionWatch({ database, statuses, clock });
   return { test, clock, log, service, hub, opener, gateway, fake, statuses, secrets, trials, watch, events, devices };
 }

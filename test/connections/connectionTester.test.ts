@@ -182,6 +182,7 @@ describe('connection tests', () => {
       database: fixture.test.database,
       hub: fixture.hub,
       secrets: fixture.secrets,
+      statuses: fixture.statuses,
       timeoutMs: 5,
     });
     const checks = await trials.test(

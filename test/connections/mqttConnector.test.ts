@@ -191,30 +191,28 @@ describe('uplinks', () => {
     },
   );
 
-  it.each([
-    '{"__proto__":{"a":1}}',
-    '{"t":1e400}',
-    `${'['.repeat(40)}${']'.repeat(40)}`,
-    JSON.stringify('x'.repeat(70_000)),
-  ])('that can never be stored are acknowledged and counted: %.20s', async (text) => {
-    await openConnection();
-    broker.publish('site/meter-1/up', text);
-    await broker.until(() => broker.acknowledged.length === 1);
-    expect(fixture.events.uplinks).toEqual([]);
-    expect(fixture.status).toMatchObject({
-      state: 'degraded',
-      warnings: ['uplinks_rejected'],
-      dataWarnings: [
-        {
-          count: 1,
-          topic: 'site/meter-1/up',
-          clientDeviceId: 'meter-1',
-          reason: expect.stringMatching(/^payload_(invalid|too_large): /) as string,
-          example: expect.stringContaining(text.slice(0, 10)) as string,
-        },
-      ],
-    });
-  });
+  it.each(['{"__proto__":{"a":1}}', `${'['.repeat(40)}${']'.repeat(40)}`, JSON.stringify('x'.repeat(70_000))])(
+    'that can never be stored are acknowledged and counted: %.20s',
+    async (text) => {
+      await openConnection();
+      broker.publish('site/meter-1/up', text);
+      await broker.until(() => broker.acknowledged.length === 1);
+      expect(fixture.events.uplinks).toEqual([]);
+      expect(fixture.status).toMatchObject({
+        state: 'degraded',
+        warnings: ['uplinks_rejected'],
+        dataWarnings: [
+          {
+            count: 1,
+            topic: 'site/meter-1/up',
+            clientDeviceId: 'meter-1',
+            reason: expect.stringMatching(/^payload_(invalid|too_large): /) as string,
+            example: expect.stringContaining(text.slice(0, 10)) as string,
+          },
+        ],
+      });
+    },
+  );
 
   it('use the time and id at the configured paths', async () => {
     await openConnection({ timePath: 'meta.at', uplinkIdPath: 'meta.seq' });

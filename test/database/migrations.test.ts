@@ -580,7 +580,13 @@ function withNewColumns(rows: Rows): Rows {
     sensor_templates: add('sensor_templates', { revision: 1 }),
     connections: add('connections', { secrets: '' }),
     digital_devices: rows.digital_devices.map((row) => ({ ...row, seen_hour: row['id'] === 'seen' ? 8 : 5 })),
-    physical_devices: add('physical_devices', { reported_class: null, profile_id: null, network_decodes: null }),
+    physical_devices: add('physical_devices', {
+      reported_class: null,
+      profile_id: null,
+      network_decodes: null,
+      uplink_failure: null,
+      decoder_warnings: null,
+    }),
     latest_readings: add('latest_readings', { buffered: 0, f_cnt: null, dev_addr: null }),
     executions: rows.executions.map(({ trigger_key: _key, trigger_hash: _hash, ...row }) => ({
       ...row,

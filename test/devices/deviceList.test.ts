@@ -281,6 +281,8 @@ describe.each(engines())('the device list on $name', (engine) => {
             isBuffered: true,
             deviceClass: undefined,
             isDecodedByNetwork: undefined,
+            failure: undefined,
+            decoderWarnings: [],
           });
           return (await indexedUpdates(db)) - before;
         });

@@ -36,6 +36,8 @@ function computePolicy(
     reportedClass,
     profileInterval,
     networkDecodes: undefined,
+    lastUplinkFailure: undefined,
+    lastDecoderWarnings: undefined,
     createdAt: 0,
     updatedAt: 0,
   };

@@ -158,7 +158,10 @@ describe.each(sqliteOnly())('uplinks with bytes on $name', (engine) => {
       await still.handle(uplink(clientDeviceId, { organizationId: 'org-2', connectionId: fixture.connections[1] })),
     ).toEqual({ outcome: 'stored' });
     await fixture.api.update({ id, physicalDevice: { configuration: {} } });
-    expect(await still.handle(uplink(clientDeviceId))).toEqual({ outcome: 'stored' });
+    expect(await still.handle(uplink(clientDeviceId))).toEqual({
+      outcome: 'stored',
+      unreadable: expect.stringMatching(/^not_json: .* no profile that decodes bytes$/) as string,
+    });
   });
 
   it.each([

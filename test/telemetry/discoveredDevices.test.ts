@@ -144,6 +144,7 @@ describe.each(engines())('discovered devices on $name', (engine) => {
         uplinks: 1,
         lastPayload: '{"v":1}',
         truncated: false,
+        lastFailure: '',
       },
       {
         clientDeviceId: 'one',
@@ -152,6 +153,7 @@ describe.each(engines())('discovered devices on $name', (engine) => {
         uplinks: 3,
         lastPayload: '{"bytes":"01ff","fPort":3}',
         truncated: false,
+        lastFailure: '',
       },
     ]);
   });

@@ -11,6 +11,7 @@ import * as idempotencyKeys from './0009_idempotency_keys';
 import * as keysOfOwners from './0010_keys_of_owners';
 import * as lorawanSessions from './0011_lorawan_sessions';
 import * as executionDetails from './0012_execution_details';
+import * as uplinkFailures from './0013_uplink_failures';
 
 /** One change of the schema. Never edited once it has been released. */
 export interface Migration {
@@ -34,6 +35,7 @@ export const MIGRATIONS: readonly Migration[] = [
   keysOfOwners,
   lorawanSessions,
   executionDetails,
+  uplinkFailures,
 ];
 
 /** The name of the schema that this program brings a database to. */

@@ -58,7 +58,7 @@ export function createConnections(
     service,
     connectionHandlers: createConnectionHandlers({
       connections: service,
-      tester: new ConnectionTester({ database, hub, secrets }),
+      tester: new ConnectionTester({ database, hub, secrets, statuses }),
       watch: new ConnectionWatch({ database, statuses, clock }),
     }),
     connectorHandlers: createConnectorHandlers(cursors),

@@ -30,6 +30,13 @@ interface UplinkDecoderOptions {
 export type Decoded =
   { readonly object: JsonObject } | { readonly decodeError: string } | Readonly<Record<string, never>>;
 
+/** The result of a decoder for an uplink. */
+export interface DecodedUplink {
+  readonly decoded: Decoded;
+  /** The warnings that the decoder returned (TS013), for people; none if nothing is decoded. */
+  readonly warnings: readonly string[];
+}
+
 /** One uplink to decode, with the inputs of its decoder. */
 interface Job extends DecoderRun {
   readonly message: UplinkMessage;
@@ -42,8 +49,8 @@ interface Job extends DecoderRun {
 
 /** The outcome for an uplink. `already_stored`: it was stored in the meantime, so that it need not be decoded. */
 type Outcome =
-  | { readonly kind: 'decoded'; readonly object: JsonObject }
-  | { readonly kind: 'failed'; readonly failure: DecodeFailure }
+  | { readonly kind: 'decoded'; readonly object: JsonObject; readonly warnings: readonly string[] }
+  | { readonly kind: 'failed'; readonly failure: DecodeFailure; readonly warnings: readonly string[] }
   | { readonly kind: 'already_stored' };
 
 /** A run that was stopped because the machine was too busy, not because of the script (`isServerFault`). */
@@ -59,6 +66,7 @@ const RETRY_MS = 100;
 const MAX_ERROR_LENGTH = 500;
 /** The field of the stored payload that contains the decoded data. */
 const RESULT_FIELD = 'object';
+const NOT_DECODED: DecodedUplink = { decoded: {}, warnings: [] };
 
 /** Decodes the bytes of uplinks with the decoder of the device's profile. */
 export class UplinkDecoder {
@@ -86,20 +94,22 @@ export class UplinkDecoder {
    * uplink is already stored. May take seconds, so call it outside of transactions. Throws `database_unavailable`, and
    * `shutting_down` when the server shuts down; the caller may decode the uplink again after the restart.
    */
-  async decode(message: UplinkMessage): Promise<Decoded> {
+  async decode(message: UplinkMessage): Promise<DecodedUplink> {
     // A JSON payload may come with the raw bytes of the device (`encoded`).
     const bytes = message.payload.kind === 'bytes' ? message.payload.bytes : message.encoded;
-    if (bytes === undefined || bytes.length === 0) return {};
+    if (bytes === undefined || bytes.length === 0) return NOT_DECODED;
     const { organizationId, connectionId, clientDeviceId } = message;
     const decoder = await this.devices.findDecoder(organizationId, connectionId, clientDeviceId);
-    if (!decoder) return {};
+    if (!decoder) return NOT_DECODED;
     const script = await this.scripts.find(decoder);
-    if (script === undefined) return {};
+    if (script === undefined) return NOT_DECODED;
     const outcome = await this.runWithRetries(this.toJob(message, decoder, script, bytes));
-    if (outcome.kind === 'already_stored') return {};
-    if (outcome.kind === 'decoded') return { [RESULT_FIELD]: outcome.object };
+    if (outcome.kind === 'already_stored') return NOT_DECODED;
+    const { warnings } = outcome;
+    if (outcome.kind === 'decoded') return { decoded: { [RESULT_FIELD]: outcome.object }, warnings };
     this.failures.add(message, decoder.codecId, outcome.failure);
-    return { decodeError: truncate(`${outcome.failure.code}: ${outcome.failure.message}`, MAX_ERROR_LENGTH) };
+    const decodeError = truncate(`${outcome.failure.code}: ${outcome.failure.message}`, MAX_ERROR_LENGTH);
+    return { decoded: { decodeError }, warnings };
   }
 
   /**
@@ -213,16 +223,16 @@ function getUplinkKey(identity: UplinkIdentity): Pick<DecoderRun, 'uplink' | 'ma
 }
 
 /** Converts the result of a decoder. A result that cannot be stored as JSON is a failure. */
-function toOutcome({ data, error }: DecodeResult): Outcome {
-  if (data === undefined) return createFailure(error?.code ?? 'bad_output', formatError(error));
+function toOutcome({ data, error, warnings }: DecodeResult): Outcome {
+  if (data === undefined) return createFailure(error?.code ?? 'bad_output', formatError(error), warnings);
   const problem = findJsonProblem({ [RESULT_FIELD]: data });
   return problem === undefined
-    ? { kind: 'decoded', object: data }
-    : createFailure('bad_output', `the result of the decoder ${problem}`);
+    ? { kind: 'decoded', object: data, warnings }
+    : createFailure('bad_output', `the result of the decoder ${problem}`, warnings);
 }
 
-function createFailure(code: string, message: string): Outcome {
-  return { kind: 'failed', failure: { code, message } };
+function createFailure(code: string, message: string, warnings: readonly string[] = []): Outcome {
+  return { kind: 'failed', failure: { code, message }, warnings };
 }
 
 function formatError(error: CodecError | undefined): string {

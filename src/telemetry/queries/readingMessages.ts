@@ -67,7 +67,7 @@ export function readingToMessage({ sensorId, time, position, valueType, value }:
 }
 
 /** Converts the latest reading of a sensor, with the statistics of its refused values. */
-export function latestToMessage({ sensorId, deviceId, last, refused }: LatestReading): LatestMessage {
+export function latestToMessage({ sensorId, deviceId, last, refused, noValue }: LatestReading): LatestMessage {
   return {
     sensorId,
     deviceId,
@@ -78,6 +78,7 @@ export function latestToMessage({ sensorId, deviceId, last, refused }: LatestRea
       lastValue: refused.lastValue,
       sourcePath: refused.sourcePath,
     },
+    noValue: noValue && { time: toTimestamp(Math.floor(noValue.receivedAt)), reason: noValue.reason },
   };
 }
 

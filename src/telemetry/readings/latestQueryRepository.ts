@@ -1,5 +1,6 @@
 import type { Db } from '../../database';
 import type { JsonValue } from '../../kernel/jsonValue';
+import { parseFailure, type UplinkFailureRecord } from '../../devices';
 import { notFound } from '../../kernel/errors';
 import type { ValueType } from '../../sensorTemplates';
 
@@ -9,6 +10,10 @@ export interface SensorLatest {
   readonly deviceId: string;
   /** Undefined for a sensor without values. */
   readonly last: LastValue | undefined;
+  /**
+   * The last uplink of its device, if it had no value for this sensor because it could not be read or decoded.
+   */
+  readonly noValue: Pick<UplinkFailureRecord, 'receivedAt' | 'reason'> | undefined;
 }
 
 /** The latest value of a sensor. */
@@ -31,6 +36,8 @@ interface LatestRow {
   readonly value: string | null;
   readonly deviceTime: number | null;
   readonly receivedAt: number | null;
+  /** JSON: UplinkFailureRecord. Null if there is none, or if the sensor has no mapping. */
+  readonly failure: string | null;
 }
 
 /** Reads the latest values of sensors. */
@@ -73,13 +80,16 @@ export class LatestQueryRepository {
 
   /**
    * Builds the query for the sensors of an organization with their latest readings; sensors without a reading have null
-   * columns. Callers add the condition for the sensors: the aliases are `s` (sensor), `t` (template), `l` (reading).
+   * columns, and those without a mapping a null failure. Callers add the condition for the sensors: the aliases are `s`
+   * (sensor), `t` (template), `l` (reading).
    */
   private querySensors(organizationId: string) {
     return this.db
       .knex('sensors as s')
       .innerJoin('sensor_templates as t', 't.id', 's.sensor_template_id')
       .leftJoin('latest_readings as l', 'l.sensor_id', 's.id')
+      .leftJoin('sensor_mappings as m', (join) => join.on('m.device_id', 's.device_id').andOn('m.sensor_id', 's.id'))
+      .leftJoin('physical_devices as p', 'p.device_id', 'm.device_id')
       .where('s.organization_id', organizationId)
       .select({
         sensorId: 's.id',
@@ -88,13 +98,17 @@ export class LatestQueryRepository {
         value: 'l.value',
         deviceTime: 'l.own_time',
         receivedAt: 'l.received_at',
+        failure: 'p.uplink_failure',
       });
   }
 }
 
 /** Converts a row; `last` is undefined if the sensor has no reading. */
 function toSensorLatest({ sensorId, deviceId, ...row }: LatestRow): SensorLatest {
-  if (row.value === null) return { sensorId, deviceId, last: undefined };
+  const failure = parseFailure(row.failure);
+  const isOfLastUplink = failure?.isResolved === false && (row.receivedAt ?? 0) < failure.receivedAt;
+  const noValue = isOfLastUplink ? failure : undefined;
+  if (row.value === null) return { sensorId, deviceId, last: undefined, noValue };
   const value = JSON.parse(row.value) as JsonValue;
   return {
     sensorId,
@@ -105,6 +119,7 @@ function toSensorLatest({ sensorId, deviceId, ...row }: LatestRow): SensorLatest
       deviceTime: row.deviceTime ?? undefined,
       receivedAt: row.receivedAt ?? 0,
     },
+    noValue,
   };
 }
 

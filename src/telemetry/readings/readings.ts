@@ -1,5 +1,6 @@
 import { type MappedSensor, parseSourcePath } from '../../devices';
 import type { SampleTimes } from '../../executions';
+import { InexactNumber } from '../../kernel/inexactNumber';
 import { type JsonValue, getValueAtPath } from '../../kernel/jsonValue';
 import { convertToType } from '../../sensorTemplates';
 
@@ -8,12 +9,20 @@ export interface SensorValue extends MappedSensor {
   readonly value: JsonValue;
 }
 
+/** A value of an uplink that its sensor cannot have. */
+export interface RefusedValue extends MappedSensor {
+  /** JSON, or an InexactNumber. */
+  readonly value: unknown;
+}
+
 /** The sensor values of an uplink. */
 interface Readings {
   /** Values with the type of their sensor. */
   readonly accepted: readonly SensorValue[];
-  /** Values with the wrong type for their sensor. They are not stored. */
-  readonly refused: readonly SensorValue[];
+  /**
+   * Values with the wrong type for their sensor, and numbers that it cannot hold as they were sent. They are not stored.
+   */
+  readonly refused: readonly RefusedValue[];
 }
 
 // A device time before 2000 comes from a clock that was never set.
@@ -21,19 +30,40 @@ const MIN_DEVICE_TIME_MS = Date.UTC(2000, 0, 1);
 
 /**
  * Applies the mappings of a device to a payload and converts the values to the types of their sensors. Skips sensors
- * whose path is not in the payload. null counts as absent, except for sensors of type json.
+ * whose path is not in the payload. null counts as absent, except for sensors of type json. A number that is not finite
+ * is refused; if it is inside the value of a sensor of type json, that value is accepted too, with null in its place.
  */
 export function getReadings(payload: Readonly<Record<string, unknown>>, mapped: readonly MappedSensor[]): Readings {
   const accepted: SensorValue[] = [];
-  const refused: SensorValue[] = [];
+  const refused: RefusedValue[] = [];
   for (const sensor of mapped) {
-    const found = getValueAtPath(payload as JsonValue, parseSourcePath(sensor.sourcePath) ?? []);
+    const found: unknown = getValueAtPath(payload as JsonValue, parseSourcePath(sensor.sourcePath) ?? []);
     if (found === undefined || (found === null && sensor.valueType !== 'json')) continue;
-    const value = convertToType(sensor.valueType, found);
-    if (value === undefined) refused.push({ ...sensor, value: found });
-    else accepted.push({ ...sensor, value });
+    const nonFinite = findNonFinite(found);
+    const value = found === nonFinite ? undefined : convertToType(sensor.valueType, toJsonNumbers(found));
+    if (value !== undefined) accepted.push({ ...sensor, value });
+    if (value === undefined || nonFinite) refused.push({ ...sensor, value: nonFinite ?? found });
   }
   return { accepted, refused };
+}
+
+/** Returns the first number in a value that is not finite. */
+function findNonFinite(value: unknown): InexactNumber | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (value instanceof InexactNumber) return Number.isFinite(value.nearest) ? undefined : value;
+  for (const inner of Object.values(value)) {
+    const nonFinite = findNonFinite(inner);
+    if (nonFinite) return nonFinite;
+  }
+  return undefined;
+}
+
+/** Returns a value with numbers that JSON has: the nearest ones, and null for those that are not finite. */
+function toJsonNumbers(value: unknown): JsonValue {
+  if (typeof value !== 'object' || value === null) return value as JsonValue;
+  if (value instanceof InexactNumber) return Number.isFinite(value.nearest) ? value.nearest : null;
+  if (Array.isArray(value)) return value.map(toJsonNumbers);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, toJsonNumbers(inner)]));
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Db, PreparedStatement } from '../../database';
+import { formatValueAsSent } from '../../kernel/inexactNumber';
 import { truncate } from '../../kernel/truncate';
 
 /** Statistics about the values of a sensor that were refused because of their type. */
@@ -8,7 +9,7 @@ export interface RefusedValues {
   readonly count: number;
   /** The time of the last refused value, Unix milliseconds. */
   readonly lastAt: number;
-  /** The last refused value as JSON text, truncated to 200 characters. */
+  /** The last refused value as JSON text, truncated to 200 characters; a number that JSON cannot hold as it was sent. */
   readonly lastValue: string;
   /** The source path of the last refused value. */
   readonly sourcePath: string;
@@ -40,7 +41,7 @@ export class RefusedValueRepository {
   ): Promise<void> {
     await this.db.all(ADD, [
       receivedAt,
-      truncate(JSON.stringify(value), MAX_VALUE_LENGTH),
+      truncate(formatValueAsSent(value), MAX_VALUE_LENGTH),
       sourcePath,
       organizationId,
       sensorId,

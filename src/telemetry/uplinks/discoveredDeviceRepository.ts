@@ -13,6 +13,8 @@ export interface DiscoveredDevice {
   /** JSON text, truncated to MAX_PAYLOAD_LENGTH characters. */
   readonly lastPayload: string;
   readonly truncated: boolean;
+  /** Why the last payload could not be read, a code, a colon and a description; empty if it could. */
+  readonly lastFailure: string;
 }
 
 /**
@@ -39,9 +41,9 @@ const TRUNCATION_MARK = '…';
 const UPSERT: PreparedStatement = {
   name: 'discoveredDevices.seen',
   sql: () => `
-    insert into discovered_devices (connection_id, client_device_id, organization_id, first_seen, last_seen, uplinks, last_payload)
-    select c.id, cast(? as text), c.organization_id, cast(? as bigint), cast(? as bigint), 1, cast(? as text) from connections c where c.organization_id = ? and c.id = ?
-    on conflict (connection_id, client_device_id) do update set uplinks = discovered_devices.uplinks + 1, last_payload = excluded.last_payload,
+    insert into discovered_devices (connection_id, client_device_id, organization_id, first_seen, last_seen, uplinks, last_payload, uplink_failure)
+    select c.id, cast(? as text), c.organization_id, cast(? as bigint), cast(? as bigint), 1, cast(? as text), cast(? as text) from connections c where c.organization_id = ? and c.id = ?
+    on conflict (connection_id, client_device_id) do update set uplinks = discovered_devices.uplinks + 1, last_payload = excluded.last_payload, uplink_failure = excluded.uplink_failure,
       last_seen = case when excluded.last_seen > discovered_devices.last_seen then excluded.last_seen else discovered_devices.last_seen end
     returning uplinks`,
 };
@@ -49,7 +51,7 @@ const UPSERT: PreparedStatement = {
 const LIST: PreparedStatement = {
   name: 'discoveredDevices.list',
   sql: () => `
-    select d.client_device_id as "clientDeviceId", d.first_seen as "firstSeen", d.last_seen as "lastSeen", d.uplinks, d.last_payload as "lastPayload" from discovered_devices d
+    select d.client_device_id as "clientDeviceId", d.first_seen as "firstSeen", d.last_seen as "lastSeen", d.uplinks, d.last_payload as "lastPayload", coalesce(d.uplink_failure, '') as "lastFailure" from discovered_devices d
     where d.organization_id = ? and d.connection_id = ? and (d.first_seen, d.client_device_id) < (?, ?)
       and not exists (select 1 from physical_devices p where p.connection_id = d.connection_id and p.client_device_id = d.client_device_id)
     order by d.first_seen desc, d.client_device_id desc limit ?`,
@@ -95,20 +97,22 @@ export class DiscoveredDeviceRepository {
   constructor(private readonly db: Db) {}
 
   /**
-   * Records an uplink of an unbound device at `seenAt`, Unix milliseconds. Returns whether the device is new. Must run
+   * Records an uplink of an unbound device at `seenAt`, Unix milliseconds. `failure`: why its payload could not be read;
+   * undefined if it could. Returns whether the device is new. Must run
    * inside a transaction.
    */
   async addUplink(
     organizationId: string,
     { connectionId, clientDeviceId }: Source,
     seenAt: number,
-    payload: Readonly<Record<string, unknown>>,
+    { payload, failure }: { readonly payload: Readonly<Record<string, unknown>>; readonly failure: string | undefined },
   ): Promise<boolean> {
     const [row] = await this.db.all<{ uplinks: number }>(UPSERT, [
       clientDeviceId,
       seenAt,
       seenAt,
       formatPayload(payload),
+      failure ?? null,
       organizationId,
       connectionId,
     ]);

@@ -4,12 +4,12 @@ import { CommitOutcomeUnknownError, UnitOfWork, type Database, type Db } from '.
 import { UplinkRepository } from '../../devices';
 import type { UplinkSample } from '../../executions';
 import type { Logger } from '../../kernel/logger';
-import type { Decoded, UplinkDecoder } from '../decoding/uplinkDecoder';
+import type { DecodedUplink, UplinkDecoder } from '../decoding/uplinkDecoder';
 import { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
 import { LatestReadingRepository } from '../readings/latestReadingRepository';
 import type { ReadingSequence } from '../readings/readingSequence';
 import { ReadingRepository } from '../readings/readingRepository';
-import type { SensorValue } from '../readings/readings';
+import type { RefusedValue } from '../readings/readings';
 import { RefusedValueRepository } from '../readings/refusedValueRepository';
 import type { SeriesIdCache } from '../readings/seriesIdCache';
 import { SeriesRepository } from '../readings/seriesRepository';
@@ -97,7 +97,7 @@ export class UplinkPipeline {
     const startedAt = performance.now();
     this.options.database.disk.assertDiskSpace();
     // Decoding runs before the transaction and before the position is opened, so that no lock is held during a script.
-    const decoded = (await this.options.decoder?.decode(message)) ?? {};
+    const decoded = (await this.options.decoder?.decode(message)) ?? { decoded: {}, warnings: [] };
     const { outcome, state } = await this.store(message, decoded);
     if (outcome.outcome !== 'stored') return outcome;
     this.counts.addStored(state, performance.now() - startedAt);
@@ -159,13 +159,15 @@ export class UplinkPipeline {
   /** Stores an uplink in one transaction, then passes its readings to the listeners. */
   private async store(
     message: UplinkMessage,
-    decoded: Decoded,
+    { decoded, warnings: decoderWarnings }: DecodedUplink,
   ): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
     const { positions } = this.options;
     // Opened before the transaction, so that no reader goes beyond the position before its readings are stored.
     const position = positions.open(message.organizationId);
     try {
-      const result = await this.work.transaction((repos) => this.runSteps({ message, decoded, position }, repos));
+      const result = await this.work.transaction((repos) =>
+        this.runSteps({ message, decoded, decoderWarnings, position }, repos),
+      );
       positions.close(message.organizationId, position);
       if (result.state.stored.length > 0) positions.publish(message.organizationId, result.state.stored);
       return result;
@@ -179,7 +181,7 @@ export class UplinkPipeline {
 
   /** Runs the steps in order until one stops. Returns the outcome and the state that the steps have built. */
   private async runSteps(
-    uplink: Pick<UplinkState, 'message' | 'decoded' | 'position'>,
+    uplink: Pick<UplinkState, 'message' | 'decoded' | 'decoderWarnings' | 'position'>,
     repos: UplinkRepositories,
   ): Promise<{ outcome: UplinkOutcome; state: UplinkState }> {
     const state: UplinkState = {
@@ -188,6 +190,7 @@ export class UplinkPipeline {
       samples: [],
       isComplete: true,
       binding: undefined,
+      failure: undefined,
       isDiscovery: false,
       accepted: [],
       refused: [],
@@ -201,11 +204,20 @@ export class UplinkPipeline {
       this.logStop(name, state.message, outcome.stop);
       return { outcome: outcome.stop, state };
     }
-    return { outcome: { outcome: 'stored' }, state };
+    return { outcome: { outcome: 'stored', ...findUnreadable(state) }, state };
   }
 
-  /** Logs what was omitted from a stored uplink: source paths beyond the limit, and values with the wrong type. */
-  private logOmissions({ message, isComplete, samples, refused }: UplinkState): void {
+  /**
+   * Logs what was omitted from a stored uplink: source paths beyond the limit, and values with the wrong type; also what
+   * its decoder reported.
+   */
+  private logOmissions({ message, isComplete, samples, refused, decoded, decoderWarnings }: UplinkState): void {
+    const { decodeError } = decoded as { readonly decodeError?: string };
+    if (decoderWarnings.length > 0 || decodeError !== undefined)
+      this.options.log.debug(
+        { ...getLogFields(message), warnings: decoderWarnings, error: decodeError },
+        'telemetry.decoder_reported',
+      );
     if (!isComplete)
       this.options.log.debug({ ...getLogFields(message), kept_paths: samples.length }, 'telemetry.paths_dropped');
     if (refused.length > 0)
@@ -223,8 +235,13 @@ export class UplinkPipeline {
   }
 }
 
+/** Returns why the connector must report a stored uplink; an empty object if it need not. */
+function findUnreadable({ failure, message }: UplinkState): Pick<UplinkOutcome & { outcome: 'stored' }, 'unreadable'> {
+  return message.payload.kind === 'bytes' && failure?.kind === 'unreadable' ? { unreadable: failure.reason } : {};
+}
+
 /** Describes only the first refused value, because a device has up to 500. */
-function describeFirstRefused([first]: readonly SensorValue[]): object {
+function describeFirstRefused([first]: readonly RefusedValue[]): object {
   return { first_sensor_id: first?.sensorId, first_path: first?.sourcePath, first_value_type: first?.valueType };
 }
 

@@ -5,13 +5,14 @@ import type { Decoded } from '../decoding/uplinkDecoder';
 import type { ConnectorKeyRepository } from '../keys/connectorKeyRepository';
 import type { LatestReadingRepository } from '../readings/latestReadingRepository';
 import type { NewReading, ReadingRepository } from '../readings/readingRepository';
-import { type SensorValue, getReadings, getReadingTime } from '../readings/readings';
+import { type RefusedValue, type SensorValue, getReadings, getReadingTime } from '../readings/readings';
 import type { RefusedValueRepository } from '../readings/refusedValueRepository';
 import type { Series } from '../readings/seriesRepository';
 import type { StoredReading } from '../readings/storedReading';
 import type { DiscoveredDeviceRepository } from './discoveredDeviceRepository';
 import { flatten, type Sample } from './flatten';
 import type { SeenUplinkRepository } from './seenUplinkRepository';
+import { findUplinkFailure, type UplinkFailure } from './uplinkFailure';
 
 /** The repositories that the steps use, in the transaction of the uplink. */
 export interface UplinkRepositories {
@@ -34,6 +35,8 @@ export interface UplinkState {
   readonly message: UplinkMessage;
   /** Fields that are added to the payload. */
   readonly decoded: Decoded;
+  /** What the decoder warned about. */
+  readonly decoderWarnings: readonly string[];
   /** The position of its readings (see ReadingSequence). */
   readonly position: number;
   /** The payload as an object, with the fields of `decoded`. */
@@ -43,12 +46,14 @@ export interface UplinkState {
   isComplete: boolean;
   /** The bound digital device; undefined for an unbound physical device. */
   binding: Binding | undefined;
+  /** Why the uplink has no values for sensors; undefined if it could be read. */
+  failure: UplinkFailure | undefined;
   /** Whether this is the first uplink of an unbound device. */
   isDiscovery: boolean;
   /** The values with the type of their sensor. */
   accepted: readonly SensorValue[];
-  /** The values with the wrong type for their sensor. */
-  refused: readonly SensorValue[];
+  /** The values that their sensors cannot have. */
+  refused: readonly RefusedValue[];
   /** The readings that are on disk after the commit. */
   stored: readonly StoredReading[];
 }
@@ -111,12 +116,13 @@ async function rememberUplink({ message }: UplinkState, repos: UplinkRepositorie
 }
 
 /**
- * Finds the bound digital device. An unbound device continues, because its connector keys are used to preview a
+ * Finds the bound digital device, and whether the uplink is what that device is expected to send. An unbound device continues, because its connector keys are used to preview a
  * binding.
  */
 async function findDevice(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { organizationId, connectionId, clientDeviceId } = state.message;
   state.binding = await repos.devices.findBinding(organizationId, connectionId, clientDeviceId);
+  state.failure = findUplinkFailure(state);
   return 'continue';
 }
 
@@ -137,13 +143,13 @@ async function storeConnectorKeys({ message, samples }: UplinkState, repos: Upli
  * are whole milliseconds; the fraction of `receivedAt` only orders uplinks.
  */
 async function recordUnboundDevice(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  const { message, binding, values } = state;
+  const { message, binding, values, failure } = state;
   if (!binding)
     state.isDiscovery = await repos.discovered.addUplink(
       message.organizationId,
       message,
       Math.floor(message.receivedAt),
-      values,
+      { payload: values, failure: failure?.reason },
     );
   return 'continue';
 }
@@ -153,7 +159,8 @@ async function recordUnboundDevice(state: UplinkState, repos: UplinkRepositories
  * locks the row only if the time changes. Connectors deliver the uplinks of a device one after the other; if two were
  * processed concurrently, one measured interval between uplinks could be lost.
  */
-async function touchLastSeen({ message, binding }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+async function touchLastSeen(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  const { message, binding, failure, decoderWarnings } = state;
   if (!binding) return 'continue';
   const { deviceTime, timeSource } = getTimes(message);
   await repos.devices.recordUplink(message.organizationId, binding, {
@@ -163,6 +170,8 @@ async function touchLastSeen({ message, binding }: UplinkState, repos: UplinkRep
     isBuffered: message.isBuffered === true,
     deviceClass: message.deviceClass,
     isDecodedByNetwork: message.isDecodedByNetwork,
+    failure: failure?.reason,
+    decoderWarnings,
   });
   return 'continue';
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../connectorType';
+import { readReceivedJson } from '../../receivedJson';
 import type { ChirpStackCodec, ChirpStackEvent, DownCommand, EventKind } from './chirpStackEvent';
 
 const text = z
@@ -88,13 +89,20 @@ const location = z.object({
  * missing.
  */
 export const JSON_CODEC: ChirpStackCodec = {
-  decode: (kind, payload) => READERS[kind](JSON.parse(payload.toString('utf8'))),
+  decode: (kind, payload) => READERS[kind](parseEvent(payload)),
   encode: ({ payload, expiresAt, ...command }: DownCommand) => {
     const content =
       payload.kind === 'json' ? { object: payload.value } : { data: Buffer.from(payload.bytes).toString('base64') };
     return Buffer.from(JSON.stringify({ ...command, ...content, expiresAt: new Date(expiresAt).toISOString() }));
   },
 };
+
+/** Parses the JSON of an event. Throws if it cannot be read. */
+function parseEvent(payload: Buffer): unknown {
+  const read = readReceivedJson(payload);
+  if ('reason' in read) throw new Error(read.reason);
+  return read.value;
+}
 
 /** Converts the JSON of each kind of event. Throws if a field is invalid. */
 const READERS: Readonly<Record<EventKind, (value: unknown) => ChirpStackEvent>> = {

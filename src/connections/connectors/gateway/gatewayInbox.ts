@@ -10,7 +10,7 @@ import type { Logger } from '../../../kernel/logger';
 import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '../../connector';
 import type { ConnectionStatuses } from '../../connectionStatuses';
-import { formatBytesExample, formatJsonExample } from '../../dataWarning';
+import { formatBytesExample, formatJsonExample, type DataWarningCode } from '../../dataWarning';
 import { DataWarningReporter } from '../../dataWarningReporter';
 import {
   toReceiptEvidence,
@@ -165,6 +165,8 @@ export class GatewayInbox {
   private async storeUplink(uplink: Uplink, message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
     if (outcome.outcome === 'rejected') return await this.rejectUplink(uplink, outcome.reason);
+    if (outcome.outcome === 'stored' && outcome.unreadable !== undefined)
+      this.reportUplink('uplinks_unreadable', uplink, outcome.unreadable);
     const { uplinkId } = uplink;
     this.options.log.debug(
       { connection_id: message.connectionId, uplink_id: uplinkId, outcome: outcome.outcome },
@@ -174,10 +176,15 @@ export class GatewayInbox {
   }
 
   /** Reports an uplink that can never be stored, and tells the gateway so that it deletes the uplink. */
-  private async rejectUplink({ uplinkId, clientDeviceId, payload }: Uplink, reason: string): Promise<void> {
+  private async rejectUplink(uplink: Uplink, reason: string): Promise<void> {
+    this.reportUplink('uplinks_rejected', uplink, reason);
+    await this.session.sendResponse(createUplinkAck(uplink.uplinkId, { outcome: 'rejected', reason }));
+  }
+
+  /** Reports an uplink that could not be read or stored. */
+  private reportUplink(code: DataWarningCode, { clientDeviceId, payload }: Uplink, reason: string): void {
     const example = payload?.$case === 'bytes' ? formatBytesExample(payload.value) : formatJsonExample(payload?.value);
-    this.dataWarnings.report('uplinks_rejected', { clientDeviceId, reason, example });
-    await this.session.sendResponse(createUplinkAck(uplinkId, { outcome: 'rejected', reason }));
+    this.dataWarnings.report(code, { clientDeviceId, reason, example });
   }
 
   /**

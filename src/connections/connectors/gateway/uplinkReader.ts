@@ -1,4 +1,5 @@
 import type { Uplink } from '../../../gen/gateway/v1/gateway_service';
+import { replaceNonFinite } from '../../../kernel/inexactNumber';
 import { fromTimestamp, type TimestampMessage } from '../../../kernel/timestamps';
 import type { JsonObject } from '../../connectorType';
 import type { UplinkMessage } from '../../connector';
@@ -92,7 +93,7 @@ function readJson(value: JsonObject): UplinkMessage['payload'] | InvalidUplink {
   const error = findJsonError(value);
   if (error) return error;
   const bytes = Buffer.byteLength(JSON.stringify(value));
-  return bytes > MAX_BYTES ? tooLarge(bytes) : { kind: 'json', value };
+  return bytes > MAX_BYTES ? tooLarge(bytes) : { kind: 'json', value: replaceNonFinite(value) as JsonObject };
 }
 
 /** Returns why a decoded value is not valid JSON; undefined if it is. Visits each value once, without recursion. */
@@ -111,9 +112,8 @@ function findJsonError(root: unknown): InvalidUplink | undefined {
 
 /** Validates one value without its inner values; of an object, its keys. Returns how to correct it, or undefined. */
 function findValueError(value: unknown): string | undefined {
-  if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) {
-    return 'use only JSON values: null, finite numbers, strings, booleans, and lists and objects of them';
-  }
+  if (value === undefined)
+    return 'use only JSON values: null, numbers, strings, booleans, and lists and objects of them';
   const texts = typeof value === 'object' && value !== null ? Object.keys(value) : [value];
   // Invalid UTF-8 was decoded to lone surrogates.
   const isUtf8 = texts.every((text) => typeof text !== 'string' || text.isWellFormed());

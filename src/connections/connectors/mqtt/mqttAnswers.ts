@@ -3,7 +3,7 @@ import { findJsonProblem } from '../../../kernel/jsonValue';
 import type { Evidence } from '../../connector';
 import type { BrokerMessage } from '../broker/brokerTraffic';
 import { getConnectorKeyValue } from './jsonPath';
-import { parseJson } from './mqttReader';
+import { readReceivedJson } from '../../receivedJson';
 import type { AnswerMapping, AnswerStatus } from './mqttSettings';
 import { toFilter, TopicReader } from './topicTemplate';
 
@@ -46,7 +46,7 @@ export class MqttAnswers {
 
   /** Reads a response. Undefined if it names no execution or is invalid, which does not count as a rejection. */
   read({ topic, payload, correlationData, receivedAt }: BrokerMessage): MqttAnswer | undefined {
-    const parsed = payload.length > MAX_BYTES ? undefined : parseJson(payload);
+    const parsed = payload.length > MAX_BYTES ? undefined : findReceivedValue(payload);
     // A payload that is not JSON is only valid if no status is read from it.
     const isInvalid = parsed
       ? findJsonProblem(parsed.value) !== undefined
@@ -83,6 +83,12 @@ function toEvidence({ statusPath, okValues, messagePath }: AnswerStatus, json: u
     message:
       message || (status === undefined ? `the response has no ${statusPath}` : 'the device rejected the command'),
   };
+}
+
+/** Returns the value of a JSON response; undefined if it cannot be read. The value may itself be null. */
+function findReceivedValue(payload: Buffer): { readonly value: unknown } | undefined {
+  const read = readReceivedJson(payload);
+  return 'reason' in read ? undefined : read;
 }
 
 /** Formats a value as text without control characters, at most `maxLength` characters; JSON unless it is a text. */

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import { InexactNumber } from '../../../kernel/inexactNumber';
 import { findJsonProblem, isObject } from '../../../kernel/jsonValue';
 import type { UplinkIdentity, UplinkMessage } from '../../connector';
+import { looksLikeJson, readReceivedJson } from '../../receivedJson';
 import type { BrokerMessage } from '../broker/brokerTraffic';
 import { getConnectorKeyValue } from './jsonPath';
 import type { MqttSettings } from './mqttSettings';
@@ -9,13 +11,13 @@ import { TopicReader } from './topicTemplate';
 
 /** A message of a device without its organization and connection; or the reason why it can never be stored. */
 type ReadUplink =
-  Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'time'> | { readonly reason: string };
+  | Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'unreadable' | 'time'>
+  | { readonly reason: string };
 
 const MAX_BYTES = 64 * 1024;
 const MAX_TIME_SECONDS = 100_000_000_000;
 /** Captures the date, the time and the offset. */
 const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?) ?(z|[+-]\d\d:\d\d)?)?$/i;
-const BYTE_ORDER_MARK = /^\uFEFF/;
 const MIN_TIME_MS = Date.UTC(1, 0, 1);
 const MAX_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
@@ -51,7 +53,7 @@ export class MqttReader {
     const { payload } = content;
     const { timePath, uplinkIdPath } = this.settings;
     const json = payload.kind === 'json' ? payload.value : {};
-    const time = timePath === undefined ? undefined : parseTime(getConnectorKeyValue(json, timePath));
+    const time = timePath === undefined ? undefined : parseTime(toNumber(getConnectorKeyValue(json, timePath)));
     const identity =
       uplinkIdPath === undefined ? undefined : createIdentity(clientDeviceId, getConnectorKeyValue(json, uplinkIdPath));
     return { clientDeviceId, identity: identity ?? message.identity, ...content, time };
@@ -60,26 +62,26 @@ export class MqttReader {
 
 /**
  * Reads a payload. JSON that is not an object becomes `{"value": …}` and also keeps the bytes, because raw bytes of a
- * device may look like digits. Everything else is kept as bytes.
+ * device may look like digits. Everything else is kept as bytes, with the reason if it looks like JSON.
  */
-function readPayload(bytes: Buffer): Pick<UplinkMessage, 'payload' | 'encoded'> | { readonly reason: string } {
+function readPayload(
+  bytes: Buffer,
+): Pick<UplinkMessage, 'payload' | 'encoded' | 'unreadable'> | { readonly reason: string } {
   if (bytes.length > MAX_BYTES)
     return { reason: `payload_too_large: the payload has ${bytes.length} bytes; send at most ${MAX_BYTES}` };
-  const parsed = parseJson(bytes);
-  if (!parsed) return { payload: { kind: 'bytes', bytes } };
-  const value = isObject(parsed.value) ? parsed.value : { value: parsed.value };
+  const parsed = readReceivedJson(bytes);
+  if ('reason' in parsed)
+    return { payload: { kind: 'bytes', bytes }, unreadable: looksLikeJson(bytes) ? parsed.reason : undefined };
+  const isPayload = isObject(parsed.value) && !(parsed.value instanceof InexactNumber);
+  const value = isPayload ? parsed.value : { value: parsed.value };
   const problem = findJsonProblem(value);
   if (problem !== undefined) return { reason: `payload_invalid: the payload ${problem}` };
   return { payload: { kind: 'json', value }, ...(value !== parsed.value && { encoded: bytes }) };
 }
 
-/** Parses JSON, with or without a byte order mark; undefined if it is invalid. `value` may itself be null. */
-export function parseJson(bytes: Buffer): { readonly value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(bytes.toString().replace(BYTE_ORDER_MARK, '')) as unknown };
-  } catch {
-    return undefined; // devices may send any bytes
-  }
+/** Returns the nearest number of an InexactNumber; other values are returned unchanged. */
+function toNumber(value: unknown): unknown {
+  return value instanceof InexactNumber ? value.nearest : value;
 }
 
 /**
@@ -111,7 +113,9 @@ function parseTextTime(text: string): number {
  * includes the device. It is a hash, because ids may be long. Undefined if the id is empty, or neither a text nor a
  * number.
  */
-function createIdentity(clientDeviceId: string, messageId: unknown): UplinkIdentity | undefined {
+function createIdentity(clientDeviceId: string, value: unknown): UplinkIdentity | undefined {
+  // Large ids must not be rounded: two of them would become the same.
+  const messageId = value instanceof InexactNumber ? value.text : value;
   if ((typeof messageId !== 'string' && typeof messageId !== 'number') || messageId === '') return undefined;
   return {
     kind: 'id',

@@ -296,6 +296,8 @@ export class MqttSession {
     const outcome = await this.storeInOrder(getQueueKey(read.clientDeviceId), signal, async () => {
       const stored = await this.events.uplink(uplink);
       if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
+      if (stored.outcome === 'stored' && stored.unreadable !== undefined)
+        this.reportUplink('uplinks_unreadable', message, stored.unreadable);
     });
     if (outcome === 'given_up') this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
   }
