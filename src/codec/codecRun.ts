@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../kernel/jsonValue';
+import type { NonFiniteNumber } from './sandboxProtocol';
 
 /** Why a script returned no usable result. Part of the API: never rename a code. */
 export type CodecErrorCode =
@@ -91,4 +92,9 @@ export interface EncodeResult extends RunReport {
 export interface DecodeResult extends RunReport {
   /** JSON that can be stored and sent unchanged (see findJsonProblem); at most 64 KiB and 32 levels deep. */
   readonly data: JsonObject | undefined;
+  /**
+   * The first numbers that the script returned and JSON does not have, some 200; `data` has null in their places. Undefined
+   * without `data`.
+   */
+  readonly nonFinite?: readonly NonFiniteNumber[] | undefined;
 }

@@ -79,7 +79,7 @@ export class Sandbox {
    * aborts, a waiting script is dropped and the signal's reason is thrown; a running script continues.
    */
   async encode(request: EncodeRequest, signal?: AbortSignal): Promise<EncodeResult> {
-    const { answer, ...report } = await this.run(request.owner, createEncoderJob(request), signal);
+    const { answer, nonFinite: _none, ...report } = await this.run(request.owner, createEncoderJob(request), signal);
     return { output: answer && decodeOutput(answer as unknown as EncoderAnswer), ...report };
   }
 

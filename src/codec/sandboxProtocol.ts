@@ -45,6 +45,15 @@ export interface GuestResult {
   readonly errors?: readonly string[];
   readonly problem?: GuestProblem;
   readonly warnings: readonly string[];
+  /** The first numbers of the answer that JSON does not have; the answer has null in their places. */
+  readonly nonFinite?: readonly NonFiniteNumber[];
+}
+
+/** A number that JSON does not have, in the result of a script. */
+export interface NonFiniteNumber {
+  /** The keys that lead to it from the outermost object; indexes of lists are texts too. */
+  readonly path: readonly string[];
+  readonly text: 'NaN' | 'Infinity' | '-Infinity';
 }
 
 /** Why the returned value is not usable. */

@@ -16,13 +16,13 @@ const JSON_START = /^\s*(?:\{\s*["'}\w]|\[\s*["'{[\]\w+-])/;
 const NOT_TEXT = /(?![\t\n\r])\p{Cc}|\uFFFD/u;
 
 const WHITE_SPACE = /[ \t\n\r]*/y;
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\.)*"/y;
+const STRING = /"(?:[^"\\]|\\.)*"/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])/y;
 const WORD = /[+-]?[a-z]+(?:\([a-z0-9_]*\))?(?![\w.])/iy;
 /** What C and Python print for a number that is none, such as `nan`, `-nan(ind)` and `-Infinity`. */
 const NOT_A_NUMBER = /^([+-]?)(?:(nan)(?:\([a-z0-9_]*\))?|inf(?:inity)?)$/i;
 /** What remains of a text that ends within a token: nothing, a part of a constant or number, or an open string. */
-const INCOMPLETE_TOKEN = /^(?:[\w.+-]*|"(?:[^"\\\u0000-\u001f]|\\.)*\\?)$/;
+const INCOMPLETE_TOKEN = /^(?:[\w.+-]*|"(?:[^"\\]|\\.)*\\?)$/;
 const CONSTANTS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ['true', true],
   ['false', false],
@@ -112,7 +112,9 @@ class TolerantReader {
       // Unlike an assignment, this defines `__proto__` too, which is rejected later.
       Object.defineProperty(object, this.parseString(key), {
         value: this.readValue(depth + 1),
-        ...{ configurable: true, enumerable: true, writable: true },
+        configurable: true,
+        enumerable: true,
+        writable: true,
       });
       this.skipComma('}');
     }
@@ -154,7 +156,9 @@ class TolerantReader {
     try {
       return JSON.parse(token) as string;
     } catch {
-      throw new Unreadable(`json_invalid: an invalid escape in the text before character ${this.position + 1}`);
+      throw new Unreadable(
+        `json_invalid: an invalid escape or a control character in the text before character ${this.position + 1}`,
+      );
     }
   }
 

@@ -41,18 +41,12 @@ export function toExactOrInexact(text: string, nearest: number): number | Inexac
 }
 
 /**
- * Returns a decoded value with an InexactNumber in place of each number that is not finite. Values without such numbers
- * are returned as they are, and so are those deeper than MAX_DEPTH.
+ * Returns a copy of a decoded value with an InexactNumber in place of each number that is not finite. Values deeper than
+ * MAX_DEPTH are not changed.
  */
 export function replaceNonFinite(value: unknown, depthLeft: number = MAX_DEPTH): unknown {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : new InexactNumber(String(value), value);
+  if (typeof value === 'number' && !Number.isFinite(value)) return new InexactNumber(String(value), value);
   if (typeof value !== 'object' || value === null || depthLeft === 0) return value;
-  let copy: Record<string, unknown> | undefined;
-  for (const [key, inner] of Object.entries(value)) {
-    const replaced = replaceNonFinite(inner, depthLeft - 1);
-    if (replaced === inner) continue;
-    copy ??= (Array.isArray(value) ? [...(value as unknown[])] : { ...value }) as Record<string, unknown>;
-    copy[key] = replaced;
-  }
-  return copy ?? value;
+  if (Array.isArray(value)) return value.map((item) => replaceNonFinite(item, depthLeft - 1));
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, replaceNonFinite(inner, depthLeft - 1)]));
 }

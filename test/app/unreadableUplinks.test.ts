@@ -17,9 +17,9 @@ interface BoundDevice {
   readonly id: string;
   readonly clientDeviceId: string;
   /** Returns the sensors as QueryLatest shows them, by source path. */
-  latest(): Promise<Record<string, LatestReading>>;
+  readonly latest: () => Promise<Record<string, LatestReading>>;
   /** Returns the physical device of GetDigitalDevice. */
-  physical(): Promise<JsonObject>;
+  readonly physical: () => Promise<JsonObject>;
 }
 
 interface LatestReading {
@@ -334,6 +334,19 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       await network.stop();
     },
   );
+
+  it('a number of a decoder that is not finite is refused, and the rest is stored', async () => {
+    const decoder = 'function decodeUplink() { return { data: { list: [{ t: NaN }, -1 / 0], humidity: 40 } }; }';
+    const profileId = await importDecoder(server.database.database, new TestClock(), decoder, `m-${newId()}`);
+    const paths = ['object.list[0].t', 'object.list[1]', 'object.humidity'];
+    const mappings = Object.fromEntries(paths.map((path) => [path, 'number'] as const));
+    const device = await bind(mqttId, mappings, { profileId });
+    await publish(device, Buffer.from([1]));
+    expect(await until(device.latest, (found) => found['object.humidity']?.reading?.number === 40)).toMatchObject({
+      'object.list[0].t': { refused: { count: 1, lastValue: 'NaN', sourcePath: 'object.list[0].t' } },
+      'object.list[1]': { refused: { count: 1, lastValue: '-Infinity' } },
+    });
+  });
 
   it('the warnings and errors of a decoder are shown with the device', async () => {
     const decoder = `function decodeUplink({ bytes }) {

@@ -217,6 +217,18 @@ describe('a decoder', () => {
     });
   });
 
+  it('returns the numbers that JSON does not have, with the keys that lead to them', async () => {
+    const { data, nonFinite } = await fixture.decode(
+      'function decodeUplink() { return { data: { "a.b": [1, { c: NaN }], d: -Infinity, f: 1e308 * 10, e: 0 } }; }',
+    );
+    expect(data).toEqual({ 'a.b': [1, { c: null }], d: null, f: null, e: 0 });
+    expect(nonFinite).toEqual([
+      { path: ['a.b', '1', 'c'], text: 'NaN' },
+      { path: ['d'], text: '-Infinity' },
+      { path: ['f'], text: 'Infinity' },
+    ]);
+  });
+
   it('returns warnings, logs and its duration with the data', async () => {
     const result = await fixture.decode(
       'function decodeUplink() { console.log("a", 1); return { data: { b: 2 }, warnings: ["low", 5] }; }',
@@ -224,6 +236,7 @@ describe('a decoder', () => {
     expect(result).toEqual({
       data: { b: 2 },
       warnings: ['low', '5'],
+      nonFinite: [],
       logs: ['a 1'],
       executionTimeMs: expect.any(Number) as number,
       error: undefined,

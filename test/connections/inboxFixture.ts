@@ -1,7 +1,8 @@
-import { ChirpStackInbox, type EventMessage } from '../../src/connections/connectors/chirpstack/chirpStackInbox';
+import { ChirpStackInbox } from '../../src/connections/connectors/chirpstack/chirpStackInbox';
 import { JSON_CODEC } from '../../src/connections/connectors/chirpstack/chirpStackJson';
 import { ChirpStackReader } from '../../src/connections/connectors/chirpstack/chirpStackReader';
 import { ChirpStackTopics, DEFAULT_TOPICS } from '../../src/connections/connectors/chirpstack/chirpStackTopics';
+import type { EventMessage } from '../../src/connections/connectors/chirpstack/eventMessage';
 import { MonotonicTimestamps } from '../../src/connections/monotonicTimestamps';
 import type { DataWarningCause } from '../../src/connections/dataWarning';
 import type { Event } from '../support/chirpStack/events';

@@ -43,7 +43,7 @@ export const formatUnusableLegacyResult = (found: string): string =>
 
 /** Returns the JSON text of the GuestResult for the decoded data. */
 function formatData(data: object, warningsJson: string): string {
-  const { text, problem } = writeJson(data);
+  const { text, nonFinite, problem } = writeJson(data);
   if (problem) return formatProblem(problem.code, warningsJson, problem.message);
   // A value with toJSON, such as a Date, may not be an object in JSON.
   if (text === undefined || truncate(text, 1) !== '{')
@@ -53,7 +53,7 @@ function formatData(data: object, warningsJson: string): string {
       text === undefined ? 'nothing' : truncate(text, 40),
       EXPECTED_DATA,
     );
-  return formatAnswer(text, warningsJson);
+  return formatAnswer(text, warningsJson, nonFinite);
 }
 
 const isObject = (value: unknown): value is object =>

@@ -7,9 +7,11 @@ const MAX_LINE_LENGTH = 1000;
 const MAX_LISTED_KEYS = 5;
 const MAX_KEY_LENGTH = 40;
 
-/** Formats a GuestResult with an answer. `answer` and `warnings` are JSON text already, here and below. */
-export const formatAnswer = (answer: string, warnings: string): string =>
-  concat('{"answer":', answer, ',"warnings":', warnings, '}');
+/**
+ * Formats a GuestResult with an answer. `answer`, `warnings` and `nonFinite` are JSON text already, here and below.
+ */
+export const formatAnswer = (answer: string, warnings: string, nonFinite = '[]'): string =>
+  concat('{"answer":', answer, ',"warnings":', warnings, ',"nonFinite":', nonFinite, '}');
 
 /** Formats a GuestResult with the errors that the script reports. */
 export const formatErrors = (errors: string, warnings: string): string =>

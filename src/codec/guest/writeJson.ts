@@ -1,16 +1,20 @@
 import type { GuestProblem } from '../sandboxProtocol';
-import { concat, isArray, stringify } from './intrinsics';
+import { concat, isArray, stringify, toText } from './intrinsics';
 import { describeValue, formatValue } from './formatValue';
 
 // Compared with the number of characters: each takes at least one byte. The host checks the exact number of bytes.
 const MAX_BYTES = 65_536;
 const MAX_DEPTH = 32;
+/** The maximum length of the JSON text of all NonFiniteNumbers, before the last one. */
+const MAX_NON_FINITE_LENGTH = 10_000;
 const TOO_LARGE: GuestProblem = { code: 'too_large', message: 'data is larger than 65536 bytes as JSON; return less' };
 const TOO_DEEP: GuestProblem = { code: 'bad_output', message: 'data is nested deeper than 32 levels; make it flatter' };
 
 /** The JSON text (undefined if JSON.stringify returns undefined), or why the value cannot be written. */
 export interface JsonOrProblem {
   readonly text: string | undefined;
+  /** JSON text: the first NonFiniteNumbers of the value, which JSON.stringify writes as null. */
+  readonly nonFinite: string;
   readonly problem: GuestProblem | undefined;
 }
 
@@ -33,6 +37,7 @@ export function writeJson(data: object): JsonOrProblem {
   let container: Container | undefined;
   let remainingCharacters = MAX_BYTES;
   let problem: GuestProblem | undefined;
+  let nonFinite = '';
 
   /**
    * The replacer of JSON.stringify, which calls it for each value before it writes it. `this` is the object or list
@@ -44,16 +49,18 @@ export function writeJson(data: object): JsonOrProblem {
     remainingCharacters -= getMinLength(key, value, container);
     problem = remainingCharacters < 0 ? TOO_LARGE : findProblem(key, value, container);
     if (problem) throw problem; // stops JSON.stringify; caught below
+    if (isNonFinite(value)) nonFinite = appendNonFinite(nonFinite, key, value, container);
     if (typeof value === 'object' && value !== null)
       container = { value, isList: isArray(value), key, depth: getDepth(container), parent: container };
     return value;
   }
 
   try {
-    return { text: stringify(data, checkBeforeWriting), problem };
+    const text = stringify(data, checkBeforeWriting);
+    return { text, nonFinite: concat('[', nonFinite, ']'), problem };
   } catch (thrown) {
     if (problem === undefined) throw thrown;
-    return { text: undefined, problem };
+    return { text: undefined, nonFinite: '[]', problem };
   }
 }
 
@@ -97,6 +104,25 @@ function getMinLength(key: string, value: unknown, container: Container | undefi
 function isCircular(value: object, container: Container | undefined): boolean {
   for (let outer = container; outer !== undefined; outer = outer.parent) if (outer.value === value) return true;
   return false;
+}
+
+/** Whether a value is a number that JSON does not have. The subtraction is 0 for every finite number. */
+function isNonFinite(value: unknown): value is number {
+  return typeof value === 'number' && value - value !== 0;
+}
+
+/** Appends a NonFiniteNumber to the JSON text of earlier ones, unless that is too long already. */
+function appendNonFinite(earlier: string, key: string, value: number, container: Container | undefined): string {
+  if (earlier.length > MAX_NON_FINITE_LENGTH) return earlier;
+  const comma = earlier === '' ? '' : ',';
+  return concat(earlier, comma, '{"path":[', formatSteps(key, container), '],"text":"', toText(value), '"}');
+}
+
+/** Formats the keys that lead to a value as JSON texts, without the empty key of the outermost value. */
+function formatSteps(key: string, container: Container | undefined): string {
+  if (container === undefined) return '';
+  const outer = formatSteps(container.key, container.parent);
+  return concat(outer, outer === '' ? '' : ',', stringify(key));
 }
 
 /** Formats the position of a value, for example `data.readings[3].name`. */

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../kernel/jsonValue';
 import type { RunReport } from '../codecRun';
 import type { Role } from '../roles';
+import type { NonFiniteNumber } from '../sandboxProtocol';
 import type { RunLimits } from '../runLimits';
 import type { BootstrapScripts } from './sandboxPool';
 
@@ -23,6 +24,8 @@ export interface ScriptJob {
 export interface ScriptResult extends RunReport {
   /** See GuestResult. */
   readonly answer: JsonObject | undefined;
+  /** See GuestResult; undefined without an answer. */
+  readonly nonFinite?: readonly NonFiniteNumber[] | undefined;
 }
 
 /** Sent by the thread: once when it has started, and after each job. */

@@ -30,7 +30,7 @@ interface RunEnvironment {
   readonly limits: RunLimits;
 }
 
-type Outcome = Pick<ScriptResult, 'answer' | 'warnings' | 'error'>;
+type Outcome = Pick<ScriptResult, 'answer' | 'nonFinite' | 'warnings' | 'error'>;
 
 /** Runs a script in a sandbox whose memory is restored. Never throws for anything that a script does. */
 export function runScript(environment: RunEnvironment, job: ScriptJob): RunOutcome {
@@ -118,7 +118,7 @@ function toOutcome({ answer, errors, ...result }: GuestResult, rules: RoleRules)
       }),
       warnings,
     };
-  return { answer, warnings, error: undefined };
+  return { answer, nonFinite: result.nonFinite, warnings, error: undefined };
 }
 
 /** Limits the number and size of lines that a script returns, in the same way as the lines of its log. */

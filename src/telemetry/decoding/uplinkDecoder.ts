@@ -4,6 +4,7 @@ import type { Database } from '../../database';
 import { UplinkRepository, type DeviceDecoder } from '../../devices';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
+import { InexactNumber } from '../../kernel/inexactNumber';
 import { type JsonObject, findJsonProblem } from '../../kernel/jsonValue';
 import type { Logger } from '../../kernel/logger';
 import { truncate } from '../../kernel/truncate';
@@ -26,7 +27,10 @@ interface UplinkDecoderOptions {
   readonly retryMs?: number;
 }
 
-/** Fields that are added to the received payload: the decoded data, or the decode error; none if nothing is decoded. */
+/**
+ * Fields that are added to the received payload: the decoded data (numbers that JSON does not have are InexactNumber), or
+ * the decode error; none if nothing is decoded.
+ */
 export type Decoded =
   { readonly object: JsonObject } | { readonly decodeError: string } | Readonly<Record<string, never>>;
 
@@ -223,12 +227,34 @@ function getUplinkKey(identity: UplinkIdentity): Pick<DecoderRun, 'uplink' | 'ma
 }
 
 /** Converts the result of a decoder. A result that cannot be stored as JSON is a failure. */
-function toOutcome({ data, error, warnings }: DecodeResult): Outcome {
+function toOutcome({ data, error, warnings, nonFinite = [] }: DecodeResult): Outcome {
   if (data === undefined) return createFailure(error?.code ?? 'bad_output', formatError(error), warnings);
   const problem = findJsonProblem({ [RESULT_FIELD]: data });
   return problem === undefined
-    ? { kind: 'decoded', object: data, warnings }
+    ? { kind: 'decoded', object: insertNonFinite(data, nonFinite), warnings }
     : createFailure('bad_output', `the result of the decoder ${problem}`, warnings);
+}
+
+/** Puts the numbers that JSON does not have in the places where the decoder returned them. */
+function insertNonFinite(data: JsonObject, numbers: NonNullable<DecodeResult['nonFinite']>): JsonObject {
+  if (numbers.length === 0) return data;
+  const copy = structuredClone(data) as Record<string, unknown>;
+  for (const { path, text } of numbers) {
+    const parent = getValueAtKeys(copy, path.slice(0, -1));
+    const key = path.at(-1) ?? '';
+    if (parent?.[key] === null) parent[key] = new InexactNumber(text, Number(text));
+  }
+  return copy as JsonObject;
+}
+
+/** Returns the object or list at these keys; undefined if there is none. */
+function getValueAtKeys(root: unknown, keys: readonly string[]): Record<string, unknown> | undefined {
+  let value = root;
+  for (const key of keys) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Record<string, unknown>)[key];
+  }
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
 }
 
 function createFailure(code: string, message: string, warnings: readonly string[] = []): Outcome {

@@ -38,13 +38,18 @@ export function getReadings(payload: Readonly<Record<string, unknown>>, mapped: 
   const refused: RefusedValue[] = [];
   for (const sensor of mapped) {
     const found: unknown = getValueAtPath(payload as JsonValue, parseSourcePath(sensor.sourcePath) ?? []);
-    if (found === undefined || (found === null && sensor.valueType !== 'json')) continue;
+    if (isAbsent(found, sensor)) continue;
     const nonFinite = findNonFinite(found);
     const value = found === nonFinite ? undefined : convertToType(sensor.valueType, toJsonNumbers(found));
     if (value !== undefined) accepted.push({ ...sensor, value });
     if (value === undefined || nonFinite) refused.push({ ...sensor, value: nonFinite ?? found });
   }
   return { accepted, refused };
+}
+
+/** Whether a sensor has no value in the payload. */
+function isAbsent(found: unknown, { valueType }: MappedSensor): boolean {
+  return found === undefined || (found === null && valueType !== 'json');
 }
 
 /** Returns the first number in a value that is not finite. */

@@ -1,4 +1,6 @@
-import type { UplinkState } from './uplinkSteps';
+import type { UplinkMessage } from '../../connections';
+import type { Binding } from '../../devices';
+import type { Decoded } from '../decoding/uplinkDecoder';
 
 /**
  * Why an uplink that is stored has no values for sensors. `unreadable`: the device is expected to send JSON, but its
@@ -21,7 +23,12 @@ export function findUplinkFailure({
   message,
   binding,
   decoded,
-}: Pick<UplinkState, 'message' | 'binding' | 'decoded'>): UplinkFailure | undefined {
+}: {
+  readonly message: UplinkMessage;
+  /** Undefined for an unbound device. */
+  readonly binding: Binding | undefined;
+  readonly decoded: Decoded;
+}): UplinkFailure | undefined {
   const { payload, unreadable } = message;
   if ('decodeError' in decoded) return { kind: 'undecoded', reason: decoded.decodeError };
   if (payload.kind !== 'bytes' || payload.bytes.length === 0 || 'object' in decoded) return undefined;

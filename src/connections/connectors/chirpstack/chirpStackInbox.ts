@@ -2,7 +2,7 @@ import type { Clock } from '../../../kernel/clock';
 import { UUID } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
 import { truncate } from '../../../kernel/truncate';
-import type { ConnectorEvents, Evidence, UplinkIdentity, UplinkMessage } from '../../connector';
+import type { ConnectorEvents, Evidence, UplinkMessage } from '../../connector';
 import { formatBytesExample } from '../../dataWarning';
 import type { DataWarningReporter } from '../../dataWarningReporter';
 import { RetryingWriter } from '../broker/retryingWriter';
@@ -18,20 +18,9 @@ import {
   toUplinkMessage,
   type Arrival,
 } from './chirpStackUplinks';
+import type { Delivery, EventMessage } from './eventMessage';
 import { PendingUplink, PendingUplinkBuffer, type ReceivedAck } from './pendingUplink';
 import { type SentCommand, InFlightCommand, RECEIVE_WINDOW_MS } from './inFlightCommand';
-
-/** A message from the broker. */
-export interface EventMessage {
-  readonly topic: string;
-  readonly payload: Buffer;
-  readonly retained: boolean;
-  readonly isBuffered: boolean;
-  readonly receivedAt: number;
-  readonly identity: UplinkIdentity;
-  /** See BrokerMessage. */
-  readonly signal: AbortSignal;
-}
 
 /** The options of ChirpStackInbox. */
 interface ChirpStackInboxOptions {
@@ -50,9 +39,6 @@ interface ChirpStackInboxOptions {
   /** The retry interval after a database failure, milliseconds; default 1 s. */
   readonly retryMs?: number;
 }
-
-/** The part of a message that its jobs need. `topic` and `payload` are undefined for a job without a message. */
-type Delivery = Pick<EventMessage, 'signal'> & Partial<Pick<EventMessage, 'topic' | 'payload'>>;
 
 const SOURCE = 'chirpstack';
 const CANNOT_BE_STORED = 'cannot_be_stored: see chirpstack.write_failed in the log of the server for the reason';

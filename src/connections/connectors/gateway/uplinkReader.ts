@@ -92,8 +92,11 @@ function readPayload(payload: Uplink['payload']): UplinkMessage['payload'] | Inv
 function readJson(value: JsonObject): UplinkMessage['payload'] | InvalidUplink {
   const error = findJsonError(value);
   if (error) return error;
-  const bytes = Buffer.byteLength(JSON.stringify(value));
-  return bytes > MAX_BYTES ? tooLarge(bytes) : { kind: 'json', value: replaceNonFinite(value) as JsonObject };
+  const text = JSON.stringify(value);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > MAX_BYTES) return tooLarge(bytes);
+  const mayHaveNonFinite = text.includes('null'); // JSON.stringify writes these numbers as null
+  return { kind: 'json', value: mayHaveNonFinite ? (replaceNonFinite(value) as JsonObject) : value };
 }
 
 /** Returns why a decoded value is not valid JSON; undefined if it is. Visits each value once, without recursion. */

@@ -18,6 +18,7 @@ import type { PublishOutcome } from '../broker/publishOutcome';
 import { ClientIdConflictDetector } from '../broker/clientIdConflictDetector';
 import { RetryingWriter, type WriteOutcome } from '../broker/retryingWriter';
 import { MqttAnswers } from './mqttAnswers';
+import { toEvidence } from './mqttEvidence';
 import { MqttReader } from './mqttReader';
 import { getMqttSettings, type MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
@@ -387,17 +388,4 @@ function createResponseReader({ answer }: MqttSettings, { clientId }: BrokerSett
 
 function getQueueKey(clientDeviceId: string): string {
   return `device ${clientDeviceId}`;
-}
-
-/** Converts the outcome of a publish to evidence about the command. */
-function toEvidence(outcome: PublishOutcome): Evidence {
-  if (outcome.kind === 'acknowledged') return { kind: 'transport_ok' };
-  if (outcome.kind === 'no_subscribers')
-    return {
-      kind: 'known_undelivered',
-      code: 'no_subscribers',
-      message: 'no client is subscribed to the topic at the broker',
-    };
-  const { code, message, isTemporary } = outcome;
-  return { kind: isTemporary ? 'known_undelivered' : 'refused', code, message };
 }
