@@ -139,6 +139,23 @@ describe('the ChirpStack connector with an MQTT 5 broker', () => {
     expect(events.evidences[0]).toMatchObject({ source: 'chirpstack', evidence: { kind, code } });
   });
 
+  it('rejects commands at a broker that accepts only QoS 0, unless the connection allows that', async () => {
+    broker.properties = { maximumQoS: 0 };
+    await ready();
+    expect(await send()).toBe('sent');
+    await events.until(() => events.evidences.length === 1);
+    expect(events.evidences[0]?.evidence).toMatchObject({ kind: 'refused', code: 'qos_not_supported' });
+    expect(statuses.getStatus(connection)).toMatchObject({ warnings: ['qos_not_supported'] });
+    connection = { ...connection, configuration: { ...connection.configuration, commandQos: 0 } };
+    open();
+    await events.until(() => events.attachments.length === 2 && connector.peer(connection.id) !== undefined);
+    expect(await send()).toBe('sent');
+    await broker.until(() => broker.published.length === 1);
+    expect(broker.published).toMatchObject([{ qos: 0 }]);
+    expect(events.evidences).toHaveLength(1);
+    expect(broker.violations).toEqual([]);
+  });
+
   it('respects the limit of unacknowledged commands, and reports an unknown outcome when the link is lost', async () => {
     broker.onPublish = () => undefined;
     open({ policy: { maxInFlight: 1 } });

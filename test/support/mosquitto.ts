@@ -18,6 +18,8 @@ export interface MosquittoOptions {
   readonly webSocket?: boolean;
   /** Additional lines of mosquitto.conf. */
   readonly lines?: readonly string[];
+  /** Additional lines of mosquitto.conf about the port. */
+  readonly listenerLines?: readonly string[];
 }
 
 // The shell waits on a pipe from the test: when the test ends in any way, even by kill -9, the broker stops and its
@@ -153,7 +155,7 @@ function writeFiles(folder: string, port: number, webSocketPort: number | undefi
     if (user) chownSync(file, user.uid, user.gid);
     return file;
   };
-  const { users, acl, tls, lines = [] } = options;
+  const { users, acl, tls, lines = [], listenerLines = [] } = options;
   const all = [
     'persistence true',
     `persistence_location ${folder}/`,
@@ -170,7 +172,7 @@ function writeFiles(folder: string, port: number, webSocketPort: number | undefi
       )}`,
     );
   if (acl) all.push(`acl_file ${write('acl', acl)}`);
-  all.push(`listener ${port} 127.0.0.1`);
+  all.push(`listener ${port} 127.0.0.1`, ...listenerLines);
   if (tls) all.push(`certfile ${write('cert.pem', [tls.cert])}`, `keyfile ${write('key.pem', [tls.key])}`);
   if (tls?.clientCa) all.push(`cafile ${write('clients.pem', [tls.clientCa])}`, 'require_certificate true');
   if (webSocketPort !== undefined) all.push(`listener ${webSocketPort} 127.0.0.1`, 'protocol websockets');

@@ -29,6 +29,8 @@ export class Mqtt5Broker {
   /** Packet identifiers that were acknowledged by clients. */
   readonly acknowledged: number[] = [];
   readonly farewells: string[] = [];
+  /** The reason codes of the disconnects of clients that exceeded a property of the CONNACK. */
+  readonly violations: number[] = [];
   /** The number of received pings. */
   pings = 0;
   /** Returns the reason code of a CONNACK. 0 accepts the client. */
@@ -48,7 +50,10 @@ export class Mqtt5Broker {
   isForgetful = false;
   /** Accepts everything and answers nothing. */
   isMute = false;
-  /** The properties of the CONNACK. */
+  /**
+   * The properties of the CONNACK. The broker disconnects clients that exceed `maximumQoS`, `maximumPacketSize` or
+   * `wildcardSubscriptionAvailable`, as real brokers do.
+   */
   properties: Readonly<Record<string, unknown>> = {};
   private readonly sessions = new Map<string, Session>();
   private readonly sockets = new Set<Socket>();
@@ -143,8 +148,25 @@ export class Mqtt5Broker {
   private receive(socket: Socket, name: { clientId: string }, packet: Packet): void {
     if (packet.cmd === 'connect') name.clientId = this.greet(socket, packet);
     const session = this.sessions.get(name.clientId);
-    if (session) this.answer(session, packet, name.clientId);
+    const violation = this.findViolation(packet);
+    if (session && violation !== undefined) this.reject(session, violation);
+    else if (session) this.answer(session, packet, name.clientId);
     this.notifyWaiters();
+  }
+
+  /** Returns the reason code for a packet that exceeds what the CONNACK announced. */
+  private findViolation(packet: Packet): number | undefined {
+    const { maximumQoS, maximumPacketSize, wildcardSubscriptionAvailable } = this.properties;
+    if (packet.cmd === 'publish' && typeof maximumQoS === 'number' && packet.qos > maximumQoS) return 0x9b;
+    const size = packet.cmd === 'connect' ? 0 : generate(packet, { protocolVersion: 5 }).length;
+    if (typeof maximumPacketSize === 'number' && size > maximumPacketSize) return 0x95;
+    const hasWildcard = packet.cmd === 'subscribe' && packet.subscriptions.some(({ topic }) => /[+#]/.test(topic));
+    return hasWildcard && wildcardSubscriptionAvailable === false ? 0xa2 : undefined;
+  }
+
+  private reject(session: Session, reasonCode: number): void {
+    this.violations.push(reasonCode);
+    session.socket?.end(generate({ cmd: 'disconnect', reasonCode }, { protocolVersion: 5 }));
   }
 
   private greet(socket: Socket, packet: IConnectPacket): string {
@@ -213,7 +235,7 @@ export class Mqtt5Broker {
     this.published.push(packet);
     const reasonCode = this.onPublish(packet);
     if (reasonCode === undefined) return;
-    this.send(session, { cmd: 'puback', messageId: packet.messageId ?? 0, reasonCode });
+    if (packet.qos === 1) this.send(session, { cmd: 'puback', messageId: packet.messageId ?? 0, reasonCode });
     if (reasonCode < 128) this.publish(packet.topic, packet.payload);
   }
 

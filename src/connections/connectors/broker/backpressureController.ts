@@ -5,9 +5,9 @@ interface BackpressureOptions {
   readonly maxBytes: number;
   /** Called when reading must pause, and when it may continue. */
   readonly onReadingPaused: (isPaused: boolean) => void;
-  /** Called every `keepaliveIntervalMs` while reading is paused. */
+  /** Called every `getKeepaliveIntervalMs()` while reading is paused. */
   readonly sendKeepalive: () => void;
-  readonly keepaliveIntervalMs: number;
+  readonly getKeepaliveIntervalMs: () => number;
 }
 
 /**
@@ -65,7 +65,7 @@ export class BackpressureController {
 
   /** Pauses reading. Keepalives are sent meanwhile, because the library sees no responses of the broker. */
   private pauseReading(): void {
-    this.keepaliveTimer = setInterval(this.options.sendKeepalive, this.options.keepaliveIntervalMs);
+    this.keepaliveTimer = setInterval(this.options.sendKeepalive, this.options.getKeepaliveIntervalMs());
     this.options.onReadingPaused(true);
   }
 

@@ -71,6 +71,13 @@ export const BROKER_PROPERTIES: JsonObject = {
     title: 'Session',
     description: 'How long the broker stores messages while this server is disconnected, in seconds (MQTT 5).',
   },
+  commandQos: {
+    enum: [1, 0],
+    default: 1,
+    title: 'QoS of commands',
+    description:
+      'QoS with which commands are published. Set 0 only if the broker does not support QoS 1: then no command becomes delivered, a lost one is not detected, and only a response of the device or a sensor confirms it.',
+  },
 };
 
 /** The write-only properties. */
@@ -84,7 +91,7 @@ export const BROKER_TARGET = ['url', 'serverName', 'caCertificate'] as const;
 
 /** Reads the broker settings from a valid configuration with its secret fields. */
 export function getBrokerSettings(configuration: JsonObject, defaultClientId: string): BrokerSettings {
-  const { protocol, keepaliveSeconds, sessionExpirySeconds } = configuration;
+  const { protocol, keepaliveSeconds, sessionExpirySeconds, commandQos } = configuration;
   return {
     url: String(configuration['url']),
     protocol: protocol === '5' || protocol === '3.1.1' ? (protocol satisfies MqttVersion) : undefined,
@@ -98,6 +105,7 @@ export function getBrokerSettings(configuration: JsonObject, defaultClientId: st
     keepaliveSeconds: typeof keepaliveSeconds === 'number' ? keepaliveSeconds : DEFAULT_KEEPALIVE_SECONDS,
     sessionExpirySeconds:
       typeof sessionExpirySeconds === 'number' ? sessionExpirySeconds : DEFAULT_SESSION_EXPIRY_SECONDS,
+    commandQos: commandQos === 0 ? 0 : 1,
   };
 }
 

@@ -43,6 +43,14 @@ const TAKEN_OVER: FaultRow = [
   false,
 ];
 
+const USE_ANOTHER_SERVER: FaultRow = [
+  'use_another_server',
+  'the broker asks its clients to use another broker; set the url of that broker',
+  true,
+];
+const WILDCARD_NOT_SUPPORTED =
+  'the broker does not support subscriptions with wildcards, which the topics of the connection need; use a broker that supports them';
+
 /** By the return code of an MQTT 3.1.1 CONNACK. */
 const CONNACK_FAULTS: Readonly<Record<number, FaultRow>> = {
   1: VERSION,
@@ -55,6 +63,14 @@ const CONNACK_FAULTS: Readonly<Record<number, FaultRow>> = {
 const REASON_FAULTS: Readonly<Record<number, FaultRow>> = {
   0: ['broker_stopping', 'the broker closed the connection normally, as brokers do when they stop', false],
   1: VERSION, // brokers that only support 3.1.1 use its code
+  0x80: ['unspecified_error', 'the broker closed the connection because of an error that it does not name', false],
+  0x81: ['malformed_packet', 'the broker reports a malformed packet of this server; check its log', false],
+  0x82: ['protocol_error', 'the broker reports a violation of the MQTT protocol by this server; check its log', false],
+  0x83: [
+    'implementation_specific_error',
+    'the broker closed the connection for an implementation-specific reason; check its log',
+    false,
+  ],
   0x84: VERSION,
   0x85: CLIENT_ID,
   0x86: SIGN_IN,
@@ -70,10 +86,33 @@ const REASON_FAULTS: Readonly<Record<number, FaultRow>> = {
   ],
   0x8d: ['keepalive_timeout', 'the broker received nothing from this server for too long', false],
   0x8e: TAKEN_OVER,
+  0x8f: ['topic_filter_invalid', 'the broker does not allow a topic filter of the connection; check its topics', true],
+  0x90: ['topic_name_invalid', 'the broker does not allow the topic of a message of this server', false],
+  0x93: [
+    'receive_maximum_exceeded',
+    'the broker reports more unacknowledged messages of this server than it accepts',
+    false,
+  ],
   0x95: ['packet_too_large', 'the broker rejects a message of this server as too large', false],
+  0x96: ['message_rate_too_high', 'the broker reports too many messages per second of this server', false],
   0x97: ['quota_exceeded', 'the broker reports that a quota is exceeded; raise the quota at the broker', false],
   0x98: ['administrative_action', 'an administrator closed the connection at the broker', false],
+  0x99: ['payload_format_invalid', 'the broker does not accept the payload of a message of this server', false],
+  0x9b: [
+    'qos_not_supported',
+    'the broker does not support the QoS of a message of this server; allow QoS 1 at the broker, or set commandQos to 0',
+    false,
+  ],
+  0x9c: USE_ANOTHER_SERVER,
+  0x9d: USE_ANOTHER_SERVER,
   0x9f: ['connection_rate_exceeded', 'the broker reports too many connections per second', false],
+  0xa0: [
+    'maximum_connect_time',
+    'the broker closed the connection because it lasted as long as the broker allows',
+    false,
+  ],
+  0xa1: ['subscription_ids_not_supported', 'the broker does not support subscription identifiers', false],
+  0xa2: ['subscription_wildcard_not_supported', WILDCARD_NOT_SUPPORTED, true],
 };
 
 /** By the error code of Node.js. */
@@ -288,6 +327,24 @@ export function unansweredSubscription(filters: readonly string[]): BrokerFault 
     code: 'subscription_unanswered',
     message: `the broker does not respond to the subscription to ${formatList(filters)}; check that the broker is healthy, and that the user of the connection has permission to subscribe to it`,
     isFatal: false,
+  };
+}
+
+/** Returns the fault of filters with wildcards at a broker that does not support those. */
+export function wildcardNotSupported(filters: readonly string[]): BrokerFault {
+  return {
+    code: 'subscription_wildcard_not_supported',
+    message: `${WILDCARD_NOT_SUPPORTED} (${formatList(filters)})`,
+    isFatal: true,
+  };
+}
+
+/** Returns the fault of a subscription that exceeds the maximum packet size of the broker. Sizes in bytes. */
+export function subscriptionTooLarge(bytes: number, max: number): BrokerFault {
+  return {
+    code: 'subscription_too_large',
+    message: `the subscription has ${bytes} bytes, and the broker accepts at most ${max}; raise the maximum packet size at the broker, or use shorter topics`,
+    isFatal: true,
   };
 }
 

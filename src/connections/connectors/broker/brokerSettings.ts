@@ -24,6 +24,11 @@ export interface BrokerSettings {
   readonly keepaliveSeconds: number;
   /** How long the broker stores messages while this server is disconnected; MQTT 3.1.1 cannot express it. */
   readonly sessionExpirySeconds: number;
+  /**
+   * The QoS with which commands are published. 0: nobody acknowledges them, so only a response or a sensor shows what
+   * became of a command. Default: 1.
+   */
+  readonly commandQos?: 0 | 1 | undefined;
   /** True: the broker deletes the stored session and stores nothing. Default: false. */
   readonly cleanSession?: boolean | undefined;
 }

@@ -51,17 +51,22 @@ export async function testBroker(settings: BrokerSettings, options: BrokerTestOp
   let fault: BrokerFault | undefined;
   for (const version of versions) {
     const result = await testWithVersion(testSettings, version, options);
-    if (result.kind === 'passed') return listPassedChecks(testSettings, version, result.atMostOnceFilters);
+    if (result.kind === 'passed') return listPassedChecks(testSettings, version, result);
     fault ??= result.fault; // that of the newest version
     if (!OLDER_VERSION_FAULTS.has(result.fault.code)) return listChecks(testSettings, version, result.fault);
   }
   return listChecks(testSettings, '5', fault); // no version works
 }
 
-/** The result of an attempt. `atMostOnceFilters`: the filters that the broker grants only with QoS 0. */
-type AttemptResult =
-  | { readonly kind: 'passed'; readonly atMostOnceFilters: readonly string[] }
-  | { readonly kind: 'failed'; readonly fault: BrokerFault };
+/** What an accepted attempt shows. `atMostOnceFilters`: the filters that the broker grants only with QoS 0. */
+interface PassedAttempt {
+  readonly kind: 'passed';
+  readonly atMostOnceFilters: readonly string[];
+  readonly supportsQos1: boolean;
+}
+
+/** The result of an attempt. */
+type AttemptResult = PassedAttempt | { readonly kind: 'failed'; readonly fault: BrokerFault };
 
 /** Tests with one version of MQTT. Resolves with the fault if the test failed. */
 async function testWithVersion(
@@ -83,7 +88,7 @@ async function testWithVersion(
     const atMostOnceFilters = await adapter.subscribe(filters, undefined);
     if (listener) await sleep(listener.listenMs, AbortSignal.any([doneListening.signal, adapter.signal]));
     await adapter.close(CLOSE_TIMEOUT_MS);
-    return { kind: 'passed', atMostOnceFilters };
+    return { kind: 'passed', atMostOnceFilters, supportsQos1: adapter.capabilities.supportsQos1 };
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;
     const isClosedAfterConnack = error.fault === CLOSED && adapter.isAnswered;
@@ -97,15 +102,41 @@ async function testWithVersion(
   }
 }
 
-/** Lists the checks of a test that passed, with a warning about filters that the broker grants only with QoS 0. */
+/**
+ * Lists the checks of a test that passed, with a warning about filters that the broker grants only with QoS 0, and
+ * whether commands can be published.
+ */
 function listPassedChecks(
   settings: BrokerSettings,
   version: MqttVersion,
-  atMostOnceFilters: readonly string[],
+  { atMostOnceFilters, supportsQos1 }: PassedAttempt,
 ): ConnectionCheck[] {
-  const checks = listChecks(settings, version, undefined);
+  const checks = [...listChecks(settings, version, undefined), checkCommandQos(settings, version, supportsQos1)];
   if (atMostOnceFilters.length === 0) return checks;
   return checks.map((check) => (check.name === 'subscribe' ? warnAtMostOnce(atMostOnceFilters) : check));
+}
+
+/** Reports whether the broker accepts commands with the configured QoS; MQTT 3.1.1 brokers do not say it. */
+function checkCommandQos({ commandQos }: BrokerSettings, version: MqttVersion, supportsQos1: boolean): ConnectionCheck {
+  const name = 'command_qos';
+  if (commandQos === 0)
+    return {
+      name,
+      outcome: 'warning',
+      message: supportsQos1
+        ? 'commands are published with QoS 0, so the broker does not acknowledge them; set commandQos to 1 if the broker supports it'
+        : 'commands are published with QoS 0, because the broker supports no other: it does not acknowledge them',
+    };
+  if (supportsQos1)
+    return version === '5'
+      ? { name, outcome: 'ok', message: 'the broker accepts commands with QoS 1' }
+      : { name, outcome: 'skipped', message: 'skipped: an MQTT 3.1.1 broker does not say whether it accepts QoS 1' };
+  return {
+    name,
+    outcome: 'failed',
+    message:
+      'qos_not_supported: the broker accepts only QoS 0, so commands are rejected; allow QoS 1 at the broker, or set commandQos to 0',
+  };
 }
 
 /**

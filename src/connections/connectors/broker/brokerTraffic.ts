@@ -20,7 +20,7 @@ export interface BrokerMessage {
   readonly signal: AbortSignal;
 }
 
-/** A message to publish with QoS 1, never retained. */
+/** A command to publish, never retained. */
 export interface BrokerPublication {
   readonly topic: string;
   readonly payload: Buffer;
@@ -46,10 +46,12 @@ export interface BrokerSession {
 /** A session with active subscriptions. */
 export interface SubscribedSession extends BrokerSession {
   /**
-   * The broker grants some filters only with QoS 0: messages that arrive while this server is disconnected, or as the
-   * connection is lost, are lost.
+   * What the broker limits, as warning codes of the status. `subscribed_at_most_once`: it grants some filters only with
+   * QoS 0, so messages that arrive while this server is disconnected, or as the connection is lost, are lost.
+   * `session_expiry_shortened`: it stores messages for less time than the connection asks for. `qos_not_supported`: it
+   * accepts only QoS 0, so commands are rejected.
    */
-  readonly isAtMostOnce: boolean;
+  readonly warnings: readonly string[];
 }
 
 /** The event handlers of MqttConnectionManager. `onUp`, `onReady` and `onDown` are never called concurrently. */

@@ -15,9 +15,11 @@ const GRACE_PERIOD_MS = 10_000;
  * messages that this server sends to itself.
  */
 export class InFlightPublishes {
-  /** By packet identifier. */
+  /** By packet identifier; messages with QoS 0 by a negative key. */
   private readonly publishByMessageId = new Map<number, Publish>();
   private unacknowledgedCommandCount = 0;
+  /** The last key of a message without a packet identifier; below all packet identifiers. */
+  private lastKeyWithoutId = 0;
   /** No command is overdue before this time, Unix milliseconds, because reading was paused. */
   private excusedUntil = Number.NEGATIVE_INFINITY;
 
@@ -38,13 +40,29 @@ export class InFlightPublishes {
     if (isCommand(publish)) this.unacknowledgedCommandCount += 1;
   }
 
+  /**
+   * Adds a message with QoS 0, which has no packet identifier and counts until it has left this process. Returns the
+   * function to call then.
+   */
+  addWithoutId(onOutcome: (outcome: PublishOutcome) => void, deadline: number | undefined): () => void {
+    this.lastKeyWithoutId -= 1;
+    const key = this.lastKeyWithoutId;
+    this.add(key, onOutcome, deadline);
+    return () => this.finish(key, { kind: 'not_acknowledged' });
+  }
+
   /** Reports the outcome of a PUBACK to the publisher of the message. `reasonCode`: that of the PUBACK. */
   resolve(messageId: number, reasonCode: number): void {
-    const publish = this.publishByMessageId.get(messageId);
+    this.finish(messageId, getReasonOutcome(reasonCode));
+  }
+
+  /** Removes a message and reports its outcome. Does nothing if it is unknown, for example after `clear`. */
+  private finish(key: number, outcome: PublishOutcome): void {
+    const publish = this.publishByMessageId.get(key);
     if (!publish) return;
-    this.publishByMessageId.delete(messageId);
+    this.publishByMessageId.delete(key);
     if (isCommand(publish)) this.unacknowledgedCommandCount -= 1;
-    publish.onOutcome(getReasonOutcome(reasonCode));
+    publish.onOutcome(outcome);
   }
 
   /** Forgets all messages: no more acknowledgements will arrive. */

@@ -51,7 +51,7 @@ interface InboundStateOptions {
  */
 export function createInboundState(options: InboundStateOptions): InboundState {
   const { adapter, session, clientId, isBarrierSupported, clock, onMissingIds, setUp } = options;
-  const subscriptionId = adapter.hasSubscriptionIds ? createSubscriptionId(clock.now()) : undefined;
+  const subscriptionId = adapter.capabilities.hasSubscriptionIds ? createSubscriptionId(clock.now()) : undefined;
   const barrier = new MessageBarrier(adapter, clientId, subscriptionId);
   const backlogDetector = new BacklogDetector(barrier, clock, adapter.signal);
   return {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IPublishPacket } from 'mqtt-packet';
 import type { UplinkIdentity } from '../../connector';
+import type { BrokerMessage } from './brokerTraffic';
 
 /** 22 characters of base64url are 132 bits, which is enough to distinguish messages. */
 const DIGEST_LENGTH = 22;
@@ -25,8 +26,23 @@ export function getIdentity(
   };
 }
 
+/** Converts a packet for the handlers. */
+export function toBrokerMessage(
+  packet: IPublishPacket,
+  about: Pick<BrokerMessage, 'identity' | 'isBuffered' | 'receivedAt' | 'signal'>,
+): BrokerMessage {
+  return {
+    ...about,
+    topic: packet.topic,
+    payload: toPayload(packet),
+    qos: about.identity.kind === 'none' ? packet.qos : 1, // the adapter presents QoS 1 messages as QoS 0
+    retained: packet.retain,
+    correlationData: packet.properties?.correlationData,
+  };
+}
+
 /** Returns the payload of a packet as bytes. */
-export function toPayload({ payload }: IPublishPacket): Buffer {
+function toPayload({ payload }: IPublishPacket): Buffer {
   return Buffer.isBuffer(payload) ? payload : Buffer.from(payload);
 }
 

@@ -1,6 +1,7 @@
 import type { MqttClient } from 'mqtt';
-import { generate, writeToStream, type IConnackPacket, type IPublishPacket, type Packet } from 'mqtt-packet';
+import { writeToStream, type IConnackPacket, type IPublishPacket, type Packet } from 'mqtt-packet';
 import { withTimeout } from '../../../kernel/withTimeout';
+import { BrokerCapabilities, shortenServerKeepalive } from './brokerCapabilities';
 import { openBrokerClient, type ConnectProgress } from './brokerClient';
 import {
   BrokerError,
@@ -17,7 +18,7 @@ import { BackpressureController } from './backpressureController';
 import { getProperties, type BrokerPublish } from './brokerPublish';
 import type { PacedStream } from './pacedStream';
 import { MqttPacketSizeScanner } from './mqttPacketSizeScanner';
-import { createTooLargeOutcome, type PublishOutcome } from './publishOutcome';
+import type { PublishOutcome } from './publishOutcome';
 import { requestSubscription, waitForSilence } from './subscribing';
 import { InFlightPublishes } from './inFlightPublishes';
 
@@ -51,8 +52,6 @@ const MAX_IN_PROGRESS = 500;
  * less than a second.
  */
 const MAX_BYTES_IN_PROGRESS = 4 * 1024 * 1024;
-/** Less than the number of packet identifiers, because subscriptions need some too. */
-const MAX_RECEIVE_MAXIMUM = 65_000;
 /** The time for the broker to close the connection after our DISCONNECT. */
 const DISCONNECT_TIMEOUT_MS = 500;
 
@@ -75,6 +74,8 @@ export class MqttClientAdapter {
   /** The packet identifiers of the QoS 1 messages that are presented to the library as QoS 0. */
   private messageIds = new WeakMap<IPublishPacket, number>();
   private connack: IConnackPacket | undefined;
+  /** What the broker supports; its defaults before the CONNACK. */
+  capabilities: BrokerCapabilities;
   /** Why the connection is being closed. */
   private fault: BrokerFault | undefined;
   /** How far the connection got before the first MQTT packet. */
@@ -83,7 +84,8 @@ export class MqttClientAdapter {
   /** The arrival time of the last message, on the monotonic clock. */
   private lastMessageAt = Number.NEGATIVE_INFINITY;
   private isClosing = false;
-  private readonly keepaliveIntervalMs: number;
+  /** Half of the keepalive interval, or of a shorter one that the broker requires. */
+  private keepaliveIntervalMs: number;
   /** When the last ping was sent, on the monotonic clock. */
   private keepaliveSentAt = performance.now();
   private resolveClosed: (fault: BrokerFault) => void = () => {};
@@ -93,12 +95,13 @@ export class MqttClientAdapter {
     this.closed = new Promise((resolve) => (this.resolveClosed = resolve));
     const { settings } = options;
     this.keepaliveIntervalMs = (settings.keepaliveSeconds * 1000) / 2;
+    this.capabilities = new BrokerCapabilities(options.version, undefined);
     this.backpressure = new BackpressureController({
       maxMessages: MAX_IN_PROGRESS,
       maxBytes: MAX_BYTES_IN_PROGRESS,
       onReadingPaused: (isPaused) => this.setReadingPaused(isPaused),
       sendKeepalive: () => this.sendKeepalive(),
-      keepaliveIntervalMs: this.keepaliveIntervalMs,
+      getKeepaliveIntervalMs: () => this.keepaliveIntervalMs,
     });
     try {
       const { client, stream } = openBrokerClient(
@@ -149,19 +152,6 @@ export class MqttClientAdapter {
     return this.connack?.sessionPresent === true;
   }
 
-  /** Whether messages contain the identifier of the subscription that matched. */
-  get hasSubscriptionIds(): boolean {
-    const { subscriptionIdentifiersAvailable } = (this.connack?.properties ?? {}) as {
-      readonly subscriptionIdentifiersAvailable?: boolean;
-    };
-    return this.options.version === '5' && subscriptionIdentifiersAvailable !== false;
-  }
-
-  /** The maximum number of our unacknowledged messages that the broker accepts. */
-  get receiveMaximum(): number {
-    return Math.min(this.connack?.properties?.receiveMaximum ?? MAX_RECEIVE_MAXIMUM, MAX_RECEIVE_MAXIMUM);
-  }
-
   /** The number of unacknowledged commands. */
   get inFlight(): number {
     return this.unacknowledged.commandCount;
@@ -169,17 +159,19 @@ export class MqttClientAdapter {
 
   /** The number of further messages that the broker accepts now. */
   get availableSlots(): number {
-    return this.isOpen ? Math.max(0, this.receiveMaximum - this.unacknowledged.count) : 0;
+    return this.isOpen ? Math.max(0, this.capabilities.receiveMaximum - this.unacknowledged.count) : 0;
   }
 
   /**
    * Subscribes with QoS 1, with MQTT 5 without retained messages. Returns the filters that the broker grants only with
-   * QoS 0. Rejects with a BrokerError if the broker rejects a filter, or does not respond in time. In a stored session,
-   * the SUBACK comes after all messages that waited there, so the time limit restarts with each message.
+   * QoS 0. Rejects with a BrokerError if the broker does not support or rejects a filter, or does not respond in time. In
+   * a stored session, the SUBACK comes after all messages that waited there, so the time limit restarts with each message.
    */
   async subscribe(filters: readonly string[], subscriptionId: number | undefined): Promise<string[]> {
     const { client } = this;
     if (filters.length === 0 || !client) return [];
+    const fault = this.capabilities.findSubscriptionFault(filters, subscriptionId);
+    if (fault) throw new BrokerError(fault);
     const suback = new AbortController(); // aborts the time limit when the outcome is known
     const subscribed = requestSubscription(client, { filters, isMqtt5: this.options.version === '5', subscriptionId });
     const failed = this.closed.then((fault) => Promise.reject(new BrokerError(fault)));
@@ -196,31 +188,32 @@ export class MqttClientAdapter {
   }
 
   /**
-   * Publishes with QoS 1, not retained. Returns false if no byte was sent. `onOutcome` is never called after the
-   * connection is closed.
+   * Publishes, not retained, with the QoS of the settings; a message that is not a command with QoS 0 if the broker
+   * supports no other. Returns false if no byte was sent. `onOutcome` is never called after the connection is closed.
    */
   publish(message: BrokerPublish, onOutcome: (outcome: PublishOutcome) => void): boolean {
     const { topic, payload, deadline } = message;
-    const reservedSlots = deadline === undefined ? 1 : 0; // a message that is not a command leaves capacity for one
+    const isCommand = deadline !== undefined;
+    const reservedSlots = isCommand ? 0 : 1; // a message that is not a command leaves capacity for one
     if (!this.client || this.availableSlots <= reservedSlots) return false;
     const properties = this.options.version === '5' ? getProperties(message) : undefined;
-    const excess = this.findSizeExcess({
-      cmd: 'publish',
-      topic,
-      payload,
-      qos: 1,
-      dup: false,
-      retain: false,
-      messageId: 1, // any value: the packet is only measured
-      ...(properties && { properties }),
-    });
-    if (excess) {
+    const { commandQos = 1 } = this.options.settings;
+    const qos = isCommand || this.capabilities.supportsQos1 ? commandQos : 0;
+    const options = { qos, ...(properties && { properties }) };
+    const packet = { cmd: 'publish', topic, payload, dup: false, retain: false, ...options } as const;
+    const rejection = this.capabilities.findRejection(packet);
+    if (rejection) {
       // The outcome is reported later, as for a sent message: the caller does not expect it during this call.
-      setImmediate(() => this.isOpen && onOutcome(createTooLargeOutcome(excess.size, excess.max)));
+      setImmediate(() => this.isOpen && onOutcome(rejection));
+      return true;
+    }
+    if (qos === 0) {
+      const finish = this.unacknowledged.addWithoutId(onOutcome, deadline);
+      this.client.publish(topic, payload, options, () => setImmediate(finish)); // never during this call
       return true;
     }
     // The callback of the library is not used, because the PUBACK contains the outcome.
-    this.client.publish(topic, payload, { qos: 1, ...(properties && { properties }) }, () => {});
+    this.client.publish(topic, payload, options, () => {});
     this.unacknowledged.add(this.client.getLastMessageId(), onOutcome, deadline);
     return true;
   }
@@ -285,8 +278,16 @@ export class MqttClientAdapter {
     this.sendKeepaliveIfDue();
     if (packet.cmd === 'publish') this.presentAsQos0(packet);
     else if (packet.cmd === 'puback') this.unacknowledged.resolve(packet.messageId ?? 0, packet.reasonCode ?? 0);
-    else if (packet.cmd === 'connack') this.connack = packet;
+    else if (packet.cmd === 'connack') this.handleConnack(packet);
     else if (packet.cmd === 'disconnect') this.fault ??= getReasonFault(packet.reasonCode ?? 0, true);
+  }
+
+  /** Records what the broker supports. */
+  private handleConnack(connack: IConnackPacket): void {
+    const { settings, version } = this.options;
+    this.connack = connack;
+    this.keepaliveIntervalMs = (shortenServerKeepalive(connack, settings.keepaliveSeconds) * 1000) / 2;
+    this.capabilities = new BrokerCapabilities(version, connack);
   }
 
   /** Presents a QoS 1 message to the library as one that needs no acknowledgement. */
@@ -377,14 +378,6 @@ export class MqttClientAdapter {
   private getConnackFault(): BrokerFault | undefined {
     const code = this.options.version === '5' ? this.connack?.reasonCode : this.connack?.returnCode;
     return code === undefined || code === 0 ? undefined : getReasonFault(code, this.options.version === '5');
-  }
-
-  /** Returns the size of a packet and the broker's limit, in bytes, if the packet is larger; otherwise undefined. */
-  private findSizeExcess(packet: IPublishPacket): { size: number; max: number } | undefined {
-    const max = this.connack?.properties?.maximumPacketSize;
-    if (max === undefined) return undefined;
-    const size = generate(packet, { protocolVersion: 5 }).length; // only MQTT 5 brokers announce a limit
-    return size > max ? { size, max } : undefined;
   }
 
   /** Records that the connection is closed, and why. Only the first call has an effect. */

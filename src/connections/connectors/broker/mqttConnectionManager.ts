@@ -3,20 +3,14 @@ import type { Clock } from '../../../kernel/clock';
 import type { Logger } from '../../../kernel/logger';
 import { sleep } from '../../../kernel/sleep';
 import type { MonotonicTimestamps } from '../../monotonicTimestamps';
-import type { SendResult, UplinkIdentity } from '../../connector';
+import type { SendResult } from '../../connector';
 import { BackOff, type BrokerBackoff } from './backOff';
 import { createInboundState, type InboundState } from './inboundState';
 import { MqttClientAdapter, type Incoming } from './mqttClientAdapter';
 import { BrokerError, CLOSED, closedBeforeSubscription, createClosedFault, type BrokerFault } from './brokerFaults';
 import type { BrokerSettings, MqttVersion } from './brokerSettings';
-import type {
-  BrokerHandlers,
-  BrokerMessage,
-  BrokerPublication,
-  BrokerSession,
-  SubscribedSession,
-} from './brokerTraffic';
-import { getIdentity, toPayload } from './messageIdentity';
+import type { BrokerHandlers, BrokerPublication, BrokerSession, SubscribedSession } from './brokerTraffic';
+import { getIdentity, toBrokerMessage } from './messageIdentity';
 import type { PublishOutcome } from './publishOutcome';
 
 /** The options of MqttConnectionManager. */
@@ -206,7 +200,8 @@ export class MqttConnectionManager {
       const atMostOnceFilters = await adapter.subscribe(this.options.filters, inbound.subscriptionId);
       inbound.bufferedMessageDetector.startDetection();
       await inbound.setup.run();
-      const fault = await this.runUntilClosed(accepted, atMostOnceFilters.length > 0);
+      const warnings = adapter.capabilities.listWarnings(this.options.settings, atMostOnceFilters);
+      const fault = await this.runUntilClosed(accepted, warnings);
       return this.explainClosedFault(fault, { isSubscribed: true });
     } catch (error) {
       return this.explainClosedFault(this.toFault(error), { isSubscribed: false });
@@ -218,19 +213,19 @@ export class MqttConnectionManager {
   }
 
   /**
-   * Announces the session to the handlers, and waits until it is closed. Returns why it was closed. `isAtMostOnce`: the
-   * broker grants some filters only with QoS 0.
+   * Announces the session to the handlers, and waits until it is closed. Returns why it was closed. `warnings`: see
+   * SubscribedSession.
    */
-  private async runUntilClosed(accepted: AcceptedSession, isAtMostOnce: boolean): Promise<BrokerFault> {
+  private async runUntilClosed(accepted: AcceptedSession, warnings: readonly string[]): Promise<BrokerFault> {
     const { handlers, log, fields } = this.options;
     const { adapter, inbound } = accepted;
-    const session = { ...inbound.session, isAtMostOnce };
+    const session = { ...inbound.session, warnings };
     log.info(
       {
         ...fields,
         session: session.number,
         is_mqtt_5: session.isMqtt5,
-        is_at_most_once: isAtMostOnce,
+        warnings,
         is_resumed: adapter.isSessionPresent,
       },
       'broker.connected',
@@ -346,7 +341,8 @@ export class MqttConnectionManager {
     if (barrier.handleIfBarrier(packet)) return;
     const isBuffered = bufferedMessageDetector.isBuffered(packet);
     const identity = getIdentity(packet, messageId, acknowledgedBefore);
-    const message = this.toBrokerMessage(packet, identity, isBuffered, signal);
+    const receivedAt = this.options.arrivals.nextArrivalTime();
+    const message = toBrokerMessage(packet, { identity, isBuffered, receivedAt, signal });
     if (messageId !== undefined) backlogDetector.trackMessage();
     try {
       if (!setup.isDone) await setup.run();
@@ -359,29 +355,6 @@ export class MqttConnectionManager {
     } finally {
       if (messageId !== undefined) backlogDetector.releaseMessage();
     }
-  }
-
-  /** Converts a packet for the handlers, with its arrival time. */
-  private toBrokerMessage(
-    packet: IPublishPacket,
-    identity: UplinkIdentity,
-    isBuffered: boolean,
-    signal: AbortSignal,
-  ): BrokerMessage {
-    const { topic, retain, properties } = packet;
-    const payload = toPayload(packet);
-    const receivedAt = this.options.arrivals.nextArrivalTime();
-    return {
-      topic,
-      payload,
-      qos: identity.kind === 'none' ? packet.qos : 1, // the adapter presents QoS 1 messages as QoS 0
-      retained: retain,
-      isBuffered,
-      receivedAt,
-      identity,
-      correlationData: properties?.correlationData,
-      signal,
-    };
   }
 
   /**

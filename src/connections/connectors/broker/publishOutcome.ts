@@ -1,6 +1,8 @@
 /** The outcome of a published message. */
 export type PublishOutcome =
   | { readonly kind: 'acknowledged' }
+  /** It was sent with QoS 0, which no broker acknowledges: whether it arrived is unknown. */
+  | { readonly kind: 'not_acknowledged' }
   /** The broker accepted the message, but no client was subscribed. */
   | { readonly kind: 'no_subscribers' }
   /** The broker rejected the message. `isTemporary`: the broker may accept it later. */
@@ -36,6 +38,15 @@ export function getReasonOutcome(reason: number): PublishOutcome {
   ];
   return { kind: 'refused', code, message, isTemporary: reason === QUOTA_EXCEEDED || reason === IDENTIFIER_IN_USE };
 }
+
+/** The outcome of a command with QoS 1 if the broker supports only QoS 0. */
+export const QOS_NOT_SUPPORTED: PublishOutcome = {
+  kind: 'refused',
+  code: 'qos_not_supported',
+  message:
+    'the broker accepts only QoS 0, and the connection publishes commands with QoS 1; allow QoS 1 at the broker, or set commandQos to 0',
+  isTemporary: false,
+};
 
 /** Returns the outcome of a message that exceeds the maximum packet size of the broker. */
 export function createTooLargeOutcome(bytes: number, max: number): PublishOutcome {

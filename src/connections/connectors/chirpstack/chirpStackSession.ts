@@ -208,7 +208,7 @@ export class ChirpStackSession {
   private updateWarnings(): void {
     this.options.statuses.setWarnings(this.connection.id, [
       ...(this.inbox.isStalled ? [STALLED_WARNING] : []),
-      ...(this.link.session?.isAtMostOnce === true ? ['subscribed_at_most_once'] : []),
+      ...(this.link.session?.warnings ?? []),
       ...(this.lastEventQos === 0 ? [QOS_0_WARNING] : []),
     ]);
   }
@@ -268,9 +268,9 @@ export class ChirpStackSession {
   }
 }
 
-/** Returns the evidence of the outcome of a publish; undefined for an acknowledgement. */
+/** Returns the evidence of the outcome of a publish; undefined if the broker took it, or does not acknowledge it. */
 function findEvidence(outcome: PublishOutcome): Evidence | undefined {
-  if (outcome.kind === 'acknowledged') return undefined;
+  if (outcome.kind === 'acknowledged' || outcome.kind === 'not_acknowledged') return undefined;
   if (outcome.kind === 'no_subscribers')
     return {
       kind: 'known_undelivered',

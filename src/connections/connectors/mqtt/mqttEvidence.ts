@@ -2,7 +2,7 @@ import type { Evidence } from '../../connector';
 import type { PublishOutcome } from '../broker/publishOutcome';
 
 /** Converts the outcome of a publish to evidence about the command. */
-export function toEvidence(outcome: PublishOutcome): Evidence {
+export function toEvidence(outcome: Exclude<PublishOutcome, { readonly kind: 'not_acknowledged' }>): Evidence {
   if (outcome.kind === 'acknowledged') return { kind: 'transport_ok' };
   if (outcome.kind === 'no_subscribers')
     return {

@@ -320,8 +320,9 @@ export class MqttSession {
     outcome: PublishOutcome,
     signal: AbortSignal,
   ): void {
-    const backlogReceived = outcome.kind === 'acknowledged' ? this.link.waitForBacklog() : undefined;
     this.events.ready(this.organizationId, this.connectionId);
+    if (outcome.kind === 'not_acknowledged') return; // no evidence: the command stays in transit
+    const backlogReceived = outcome.kind === 'acknowledged' ? this.link.waitForBacklog() : undefined;
     void this.queue.add(`outcome of ${executionId}`, async () => {
       await backlogReceived;
       const evidence = { ...toEvidence(outcome), receivedAt: this.options.arrivals.nextArrivalTime() };
@@ -362,17 +363,15 @@ export class MqttSession {
   /** Passes the current warnings to the status of the connection. */
   private updateWarnings(): void {
     const isMqtt3 = this.attachment?.isMqtt5 === false;
-    const isAtMostOnce = this.link.session?.isAtMostOnce === true;
     const warnings: readonly (readonly [boolean, string])[] = [
       [this.writer.isStalled, 'write_stalled'],
-      [isAtMostOnce, 'subscribed_at_most_once'],
       [isMqtt3, 'no_message_expiry'],
       [isMqtt3 && this.responses?.responseTopic !== undefined, 'responses_need_mqtt_5'],
     ];
-    this.options.statuses.setWarnings(
-      this.connectionId,
-      warnings.filter(([isActive]) => isActive).map(([, warning]) => warning),
-    );
+    this.options.statuses.setWarnings(this.connectionId, [
+      ...(this.link.session?.warnings ?? []),
+      ...warnings.filter(([isActive]) => isActive).map(([, warning]) => warning),
+    ]);
   }
 
   /** The fields of every log line. */
