@@ -69,6 +69,8 @@ export interface Connector {
    * Returns the peer that accepts commands; undefined if there is none, or it is not a connection of this connector.
    */
   peer(connectionId: string): Peer | undefined;
+  /** Reports that a command waits for a peer: a connector that dials out tries to connect soon. */
+  connectSoon(connectionId: string): void;
   /**
    * Sends a command to one attachment only; its intent is already committed. Resolves when the transport has it, not
    * when the peer received it.

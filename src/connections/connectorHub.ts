@@ -40,6 +40,12 @@ export class ConnectorHub {
     return this.findAttachedConnector(connectionId)?.peer(connectionId);
   }
 
+  /** Reports that a command waits: if no peer is attached, its connector tries to connect soon, if it dials out. */
+  connectSoon(connectionId: string): void {
+    if (this.findAttachedConnector(connectionId)) return;
+    for (const connector of this.connectors) connector.connectSoon(connectionId);
+  }
+
   /** Sends a command to one attachment only. Its intent is already committed. */
   async send(downlink: Downlink, session: number): Promise<SendResult> {
     return (await this.findAttachedConnector(downlink.connectionId)?.send(downlink, session)) ?? 'not_sent';

@@ -23,7 +23,7 @@ import { DeadlineScheduler } from './timers/deadlineScheduler';
 interface ExecutionsOptions {
   readonly database: Database;
   /** Sends commands to connections. */
-  readonly hub: Pick<ConnectorHub, 'peer' | 'send' | 'cancelUnsent' | 'cancelAtGateway'>;
+  readonly hub: Pick<ConnectorHub, 'peer' | 'connectSoon' | 'send' | 'cancelUnsent' | 'cancelAtGateway'>;
   /** Runs the encoders of commands. */
   readonly encoder: Encoder;
   /** Never goes backwards, see createSteadyClock. */
@@ -149,6 +149,7 @@ export class Executions {
       this.deadlines.addDeadline(getNextDeadline(after));
       if (after.connectionId === undefined || after.physicalDeviceId === undefined) continue;
       if (effects.includes('cancel_at_gateway')) this.options.hub.cancelAtGateway(after.connectionId, after.id);
+      if (after.state === 'enqueued') this.options.hub.connectSoon(after.connectionId);
       if (mayUnblockQueue(change))
         this.dispatcher.wake(after.organizationId, after.connectionId, after.physicalDeviceId);
     }

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { generate } from 'mqtt-packet';
 import { MonotonicTimestamps } from '../../src/connections/monotonicTimestamps';
-import { BackOff } from '../../src/connections/connectors/broker/backOff';
 import { MqttClientAdapter } from '../../src/connections/connectors/broker/mqttClientAdapter';
 import { MqttConnectionManager } from '../../src/connections/connectors/broker/mqttConnectionManager';
 import { silentLogger } from '../../src/kernel/logger';
@@ -225,10 +224,4 @@ it('yields to other work while a burst of small packets is read', async () => {
   expect(turns).toBeGreaterThan(100_000 / 1000);
   connection.destroy();
   server.close();
-});
-
-it('retries at least every 5 s, unless a person has to change something', () => {
-  const backOff = new BackOff({ random: () => 1 });
-  expect([1, 2, 3, 4, 5, 6].map(() => backOff.next(false, 0))).toEqual([1000, 2000, 4000, 5000, 5000, 5000]);
-  expect(backOff.next(true, 0)).toBe(60_000);
 });

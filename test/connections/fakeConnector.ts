@@ -86,6 +86,8 @@ export class FakeConnector implements Connector {
     return undefined;
   }
 
+  connectSoon(): void {}
+
   async send(): Promise<SendResult> {
     return 'not_sent';
   }

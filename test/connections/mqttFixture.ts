@@ -1,6 +1,7 @@
 import { MonotonicTimestamps, ConnectionStatuses, type Connection, type Downlink } from '../../src/connections';
 import type { ConnectionCheck } from '../../src/connections/connector';
 import type { JsonObject } from '../../src/connections/connectorType';
+import type { BrokerBackoff } from '../../src/connections/connectors/broker/backOff';
 import { MqttConnector } from '../../src/connections/connectors/mqtt/mqttConnector';
 import { newId } from '../../src/kernel/ids';
 import { MemoryLog } from '../support/edge';
@@ -19,14 +20,18 @@ export class MqttFixture {
   readonly connector: MqttConnector;
   private readonly waiting: (() => void)[] = [];
 
-  constructor(private readonly settings: JsonObject) {
+  /** `backoff`: overrides the reconnect delays of 5 ms. */
+  constructor(
+    private readonly settings: JsonObject,
+    backoff: BrokerBackoff = {},
+  ) {
     const { clock, log, statuses } = this;
     this.connector = new MqttConnector({
       clock,
       log,
       statuses,
       arrivals: new MonotonicTimestamps(clock),
-      backoff: { firstMs: 5, maxMs: 5, fatalMs: 5 },
+      backoff: { firstMs: 5, maxMs: 5, fatalMs: 5, ...backoff },
       retryMs: 5,
       connectTimeoutMs: 2000,
     });

@@ -12,6 +12,8 @@ class FakeHub {
   readonly sent: Downlink[] = [];
   readonly withdrawn: string[] = [];
   attached: Peer | undefined = { peerId: 'gw-1', bootId: 'b1', session: 1, capacity: 100 };
+  /** The connections for which a command waits. */
+  readonly soon: string[] = [];
   onSend: (downlink: Downlink) => Promise<SendResult> = async () => 'sent';
   private readonly waiting: { count: number; resolve: () => void }[] = [];
 
@@ -25,6 +27,10 @@ class FakeHub {
     this.sent.push(downlink);
     for (const one of this.waiting) if (this.sent.length >= one.count) one.resolve();
     return result;
+  }
+
+  connectSoon(connectionId: string): void {
+    this.soon.push(connectionId);
   }
 
   cancelUnsent(): boolean {
@@ -113,6 +119,12 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
     });
     const { outcome } = await editing;
     expect((await outcome).execution).toMatchObject({ state: 'enqueued', commandRevision: 7 });
+  });
+
+  it('asks the connector to connect soon when a command waits', async () => {
+    hub.attached = undefined;
+    await submit();
+    expect(hub.soon).toEqual([connectionId]);
   });
 
   it('stores the intent before it sends a byte', async () => {

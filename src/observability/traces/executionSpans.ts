@@ -12,7 +12,7 @@ interface OpenExecution {
 }
 
 /** The part of the connector hub that sends commands. */
-export type CommandHub = Pick<ConnectorHub, 'peer' | 'send' | 'cancelUnsent' | 'cancelAtGateway'>;
+export type CommandHub = Pick<ConnectorHub, 'peer' | 'connectSoon' | 'send' | 'cancelUnsent' | 'cancelAtGateway'>;
 
 const MAX_OPEN_SPANS = 10_000;
 
@@ -51,6 +51,7 @@ export class ExecutionSpans {
   traceHub(hub: CommandHub): CommandHub {
     return {
       peer: (connectionId) => hub.peer(connectionId),
+      connectSoon: (connectionId) => hub.connectSoon(connectionId),
       send: async (downlink, session) => await this.sendTraced(hub, downlink, session),
       cancelUnsent: (connectionId, executionId) => hub.cancelUnsent(connectionId, executionId),
       cancelAtGateway: (connectionId, executionId) => hub.cancelAtGateway(connectionId, executionId),

@@ -1,16 +1,16 @@
 import type { IPublishPacket } from 'mqtt-packet';
 import type { Clock } from '../../../kernel/clock';
 import type { Logger } from '../../../kernel/logger';
-import { sleep } from '../../../kernel/sleep';
 import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import type { SendResult } from '../../connector';
-import { BackOff, type BrokerBackoff } from './backOff';
+import type { BrokerBackoff } from './backOff';
 import { createInboundState, type InboundState } from './inboundState';
 import { MqttClientAdapter, type Incoming } from './mqttClientAdapter';
 import { BrokerError, CLOSED, closedBeforeSubscription, createClosedFault, type BrokerFault } from './brokerFaults';
 import type { BrokerSettings, MqttVersion } from './brokerSettings';
 import type { BrokerHandlers, BrokerPublication, BrokerSession, SubscribedSession } from './brokerTraffic';
 import { getIdentity, toBrokerMessage } from './messageIdentity';
+import { ReconnectDelay } from './reconnectDelay';
 import type { PublishOutcome } from './publishOutcome';
 
 /** The options of MqttConnectionManager. */
@@ -68,7 +68,7 @@ let lastSessionNumber = 0;
  */
 export class MqttConnectionManager {
   private readonly stopping = new AbortController();
-  private readonly backOff: BackOff;
+  private readonly reconnectDelay: ReconnectDelay;
   private running: Promise<void> | undefined;
   private adapter: MqttClientAdapter | undefined;
   /** The session whose subscriptions are active; undefined while there is none. */
@@ -81,7 +81,7 @@ export class MqttConnectionManager {
   private acknowledgedBefore = 0;
 
   constructor(private readonly options: MqttConnectionManagerOptions) {
-    this.backOff = new BackOff(options.backoff);
+    this.reconnectDelay = new ReconnectDelay(options.clock, options.backoff);
     this.confirmedVersion = options.settings.protocol;
   }
 
@@ -122,6 +122,11 @@ export class MqttConnectionManager {
     } finally {
       await adapter.close(this.options.drainMs ?? DEFAULT_DRAIN_MS);
     }
+  }
+
+  /** Reports that a command waits for a session: the next connection attempt starts at once, at most one a second. */
+  connectSoon(): void {
+    if (!this.session) this.reconnectDelay.endForCommand();
   }
 
   /** The session on which messages can be published; undefined if there is none. */
@@ -166,7 +171,7 @@ export class MqttConnectionManager {
   private async run(): Promise<void> {
     const { log, fields, handlers } = this.options;
     while (!this.stopping.signal.aborted) {
-      const startedAt = this.options.clock.monotonic();
+      this.reconnectDelay.attemptStarted();
       const fault = await this.runSession();
       const isStopped = this.stopping.signal.aborted;
       try {
@@ -175,9 +180,9 @@ export class MqttConnectionManager {
         log.error({ ...fields, err }, 'broker.disconnect_handler_failed');
       }
       if (isStopped) break;
-      const retryMs = this.backOff.next(fault.isFatal, this.options.clock.monotonic() - startedAt);
+      const retryMs = this.reconnectDelay.next(this.adapter?.isAnswered === true, fault.isFatal);
       log.warn({ ...fields, reason: fault.code, retry_ms: Math.round(retryMs) }, 'broker.disconnected');
-      await sleep(retryMs, this.stopping.signal);
+      await this.reconnectDelay.wait(retryMs, fault.isFatal, this.stopping.signal);
     }
   }
 

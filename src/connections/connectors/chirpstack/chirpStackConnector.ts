@@ -50,6 +50,11 @@ export class ChirpStackConnector implements Connector {
     return this.sessions.find(connectionId)?.peer;
   }
 
+  /** Connects to the broker at once, at most once a second, if it is not connected. */
+  connectSoon(connectionId: string): void {
+    this.sessions.find(connectionId)?.connectSoon();
+  }
+
   /** Publishes a command on this session only. */
   async send(downlink: Downlink, session: number): Promise<SendResult> {
     return this.sessions.find(downlink.connectionId)?.send(downlink, session) ?? 'not_sent';

@@ -75,6 +75,9 @@ export class GatewayConnector implements Connector {
     return this.findSession(connectionId)?.peer;
   }
 
+  /** Does nothing: gateways attach on their own. */
+  connectSoon(): void {}
+
   /** Sends a command to this attachment only. */
   async send(downlink: Downlink, session: number): Promise<SendResult> {
     const current = this.findSession(downlink.connectionId);

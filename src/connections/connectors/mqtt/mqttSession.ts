@@ -144,6 +144,11 @@ export class MqttSession {
     };
   }
 
+  /** Reports that a command waits for the broker. */
+  connectSoon(): void {
+    this.link.connectSoon();
+  }
+
   /** Applies a changed policy. Commands in flight are not affected. */
   setMaxInFlight(maxInFlight: number): void {
     this.maxInFlight = maxInFlight;
