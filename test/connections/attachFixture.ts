@@ -1,3 +1,4 @@
+import type { GrpcLimits } from '../../src/api/limits';
 import type { Connection as Stored, ConnectionPolicy, Downlink } from '../../src/connections';
 import {
   type Connection,
@@ -30,9 +31,10 @@ export const FIELDS = { 'x-api-key': 'key', 'x-organization-id': 'org-1' };
 export async function openAttachFixture(
   policy: ConnectionPolicy = {},
   helloTimeoutMs?: number,
+  limits: Partial<GrpcLimits> = {},
 ): Promise<AttachFixture> {
   const fixture = await openFixture(undefined, helloTimeoutMs);
-  const edge = await serveFixture(fixture);
+  const edge = await serveFixture(fixture, limits);
   edge.keys.add('key');
   const { connection } = await fixture.service.create('org-1', {
     connectorId: 'gateway',

@@ -19,6 +19,7 @@ import {
 import { ConnectionServiceService } from '../../src/gen/connection/connection_service';
 import { ConnectorServiceService } from '../../src/gen/connector/connector_service';
 import { Cursors } from '../../src/kernel/pages';
+import type { GrpcLimits } from '../../src/api/limits';
 import type { Services } from '../../src/api/services';
 import { discoveredDeviceHandlers, DiscoveredDeviceService } from '../../src/telemetry';
 import { engines, type TestDatabase, type TestEngine } from '../support/engines';
@@ -102,20 +103,23 @@ export async function openFixture(
 }
 
 /** Starts a server in front of the fixture. */
-export async function serveFixture(fixture: ConnectionFixture): Promise<TestEdge> {
-  return await startEdge((server: Services) => {
-    server.addService(
-      ConnectorServiceService,
-      createConnectorHandlers(new Cursors(Buffer.from('a secret of the test'))),
-    );
-    const discovered = new DiscoveredDeviceService({
-      database: fixture.test.database,
-      cursors: new Cursors(Buffer.from('a secret of the test')),
-    });
-    server.addService(ConnectionServiceService, {
-      ...createConnectionHandlers({ ...fixture, tester: fixture.trials, connections: fixture.service }),
-      ...discoveredDeviceHandlers(discovered),
-    });
-    server.addService(gatewayDefinition, gatewayHandlers(fixture.gateway));
-  });
+export async function serveFixture(fixture: ConnectionFixture, limits: Partial<GrpcLimits> = {}): Promise<TestEdge> {
+  return await startEdge(
+    (server: Services) => {
+      server.addService(
+        ConnectorServiceService,
+        createConnectorHandlers(new Cursors(Buffer.from('a secret of the test'))),
+      );
+      const discovered = new DiscoveredDeviceService({
+        database: fixture.test.database,
+        cursors: new Cursors(Buffer.from('a secret of the test')),
+      });
+      server.addService(ConnectionServiceService, {
+        ...createConnectionHandlers({ ...fixture, tester: fixture.trials, connections: fixture.service }),
+        ...discoveredDeviceHandlers(discovered),
+      });
+      server.addService(gatewayDefinition, gatewayHandlers(fixture.gateway));
+    },
+    { limits },
+  );
 }

@@ -1,15 +1,17 @@
 import { Metadata, ServerInterceptingCall, status, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
-import type { ServerHttp2Stream } from 'node:http2';
+import type { Http2Session, ServerHttp2Stream } from 'node:http2';
 import { logLateFailure, toClientError } from '../pipeline/callLog';
 import type { CallPipeline } from '../pipeline/callPipeline';
 import { createExchange } from '../pipeline/exchange';
 import type { Exchange, ServerCall } from '../pipeline/serverCall';
 import { requireKnown, type MethodHandler } from '../pipeline/methodHandler';
+import type { DomainError } from '../../kernel/errors';
 import { encodeDetails, truncateMessage, getRetryPushback } from '../errors/errorDetails';
 import type { WireError } from '../errors/errorTable';
 import { clientCancelled, deadlineExceeded, ActiveCall } from '../pipeline/activeCall';
 import { chooseRequestId } from '../pipeline/requestId';
 import type { CallTimeouts } from './callTimeouts';
+import { explainCallEnd } from './connectionEnd';
 import { toTransportError } from './transportErrors';
 
 /** The maximum number of unsent messages of a stream before its handler is asked for the next one. */
@@ -27,6 +29,8 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
   readonly context: ActiveCall;
   isFinished = false;
   private readonly stream: ServerHttp2Stream;
+  /** Undefined if the stream was closed before the call started. A closed stream has lost it. */
+  private readonly http2Session: Http2Session | undefined;
   private readonly deadline: number;
   /** The original `sendStatus` of grpc-js. */
   private readonly originalSendStatus: (status: Status) => void;
@@ -43,6 +47,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
   ) {
     super(grpcCall);
     this.stream = (grpcCall as unknown as { readonly stream: ServerHttp2Stream }).stream; // grpc-js does not expose it
+    this.http2Session = this.stream.session;
     this.originalSendStatus = grpcCall.sendStatus.bind(grpcCall);
     // grpc-js ends calls through this method too. It is replaced so that these ends are converted and logged as well.
     grpcCall.sendStatus = (grpcStatus) => this.endWithStatus(grpcStatus);
@@ -65,7 +70,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
 
   /** The HTTP/2 session of the call, which identifies the network connection. */
   get session(): object {
-    return this.stream.session ?? this.stream;
+    return this.http2Session ?? this.stream;
   }
 
   /** Called by grpc-js with the listener of its handler, which is ignored: this object receives the events. */
@@ -131,7 +136,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
     this.timeouts.closeLater(this.stream);
     if (this.isFinished) return;
     const isDeadlineExceeded = this.isDeadlineExceeded();
-    const error = isDeadlineExceeded ? deadlineExceeded() : clientCancelled();
+    const error = isDeadlineExceeded ? deadlineExceeded() : this.explainEnd();
     this.close(isDeadlineExceeded ? status.DEADLINE_EXCEEDED : status.CANCELLED, error.reason);
     this.abort(error);
   }
@@ -218,6 +223,11 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
     return this.deadline <= Date.now();
   }
 
+  /** Returns the error of a call that the client cancelled, or whose connection has ended. */
+  private explainEnd(): DomainError {
+    return explainCallEnd(this.stream, this.http2Session, this.timeouts.keepaliveTimeoutMs);
+  }
+
   /** Updates the response budget with the bytes that the client has not read. */
   private updateUnreadBytes(): void {
     this.pipeline.responses.setUnreadBytes(this, this.stream.writableLength);
@@ -240,7 +250,8 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
   private endWithStatus(grpcStatus: Status): void {
     // grpc-js has computed a deadline that is ignored, see computeDeadline.
     if (grpcStatus.code === status.DEADLINE_EXCEEDED && this.deadline === Infinity) return;
-    const error = toTransportError(grpcStatus);
+    const transportError = toTransportError(grpcStatus);
+    const error = transportError?.kind === 'cancelled' ? this.explainEnd() : transportError;
     if (error) this.fail(error);
     else if (!this.isFinished) {
       this.close(grpcStatus.code, undefined);

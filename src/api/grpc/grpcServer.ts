@@ -16,6 +16,7 @@ import type { ServerTls } from '../tls/serverTls';
 import { closeUnread } from '../unread';
 import { GrpcCall } from './grpcCall';
 import { CallTimeouts } from './callTimeouts';
+import { markUnread, observeConnection } from './connectionEnd';
 import { ReloadableCredentials } from './reloadableCredentials';
 import { withSafeSerialization } from './safeSerialization';
 import { Handshakes } from './handshakes';
@@ -81,7 +82,9 @@ export class GrpcServer implements ServerTransport {
    */
   private watchPort(port: Http2Server): void {
     this.handshakes.watch(port);
-    port.on('stream', (stream) => closeUnread(stream, this.limits.unreadMs));
+    const { unreadMs } = this.limits;
+    port.on('session', observeConnection);
+    port.on('stream', (stream) => closeUnread(stream, unreadMs, () => markUnread(stream, unreadMs)));
     this.scheduler.watch(port);
   }
 

@@ -33,7 +33,13 @@ export function toAuditedCall(call: ActiveCall, descriptor: MethodDescriptor, re
 const AUTHORIZATION_CODES = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
 // Reasons of rejected changes that are not recorded. While the disk is full or read-only, the audit trail cannot be
 // written either.
-const UNRECORDED_REASONS = new Set(['cancelled', 'shutting_down', 'storage_full', 'storage_read_only']);
+const UNRECORDED_REASONS = new Set([
+  'cancelled',
+  'connection_lost',
+  'shutting_down',
+  'storage_full',
+  'storage_read_only',
+]);
 
 /**
  * Whether the audit trail records a call that was refused before it began: every change, and other calls if the caller
