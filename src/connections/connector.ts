@@ -186,6 +186,11 @@ export interface UplinkMessage {
    * command.
    */
   readonly isBuffered?: boolean;
+  /**
+   * The broker had stored it for new subscribers (MQTT retained). It is stored only if `time`, which it must have, is
+   * later than the last sample of the device; otherwise it is a duplicate. The device counts as seen at `time`.
+   */
+  readonly isRetained?: boolean;
   /** LoRaWAN: the frame counter of the uplink. */
   readonly fCnt?: number | undefined;
   /** LoRaWAN: the device address of the session of `fCnt`. */

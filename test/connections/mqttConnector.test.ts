@@ -165,6 +165,35 @@ describe('uplinks', () => {
     broker.publish('site/meter-1/up', '{"n":1}', { retain: true });
     await broker.until(() => broker.acknowledged.length === 1);
     expect(fixture.events.uplinks).toEqual([]);
+    expect(broker.subscribes.at(-1)?.subscriptions).toMatchObject([{ rh: 2 }]);
+  });
+
+  it('that are retained are passed on as such if they have a time of their own, which is not in the future', async () => {
+    const now = fixture.clock.now();
+    broker.retained.set('site/meter-1/up', JSON.stringify({ t: now - 1000 }));
+    broker.retained.set('site/meter-2/up', JSON.stringify({ t: now + 60_000 }));
+    broker.retained.set('site/meter-3/up', JSON.stringify({ n: 1 }));
+    broker.retained.set('site/meter-4/up', JSON.stringify({ t: now - 2000 }));
+    await openConnection({ timePath: 't' });
+    await broker.until(() => broker.acknowledged.length === 4);
+    expect(fixture.events.uplinks).toMatchObject([
+      { clientDeviceId: 'meter-1', time: now - 1000, isRetained: true, isBuffered: true },
+      { clientDeviceId: 'meter-4', time: now - 2000, isRetained: true, isBuffered: true },
+    ]);
+    expect(fixture.status).toMatchObject({ lastMessageAt: undefined, warnings: [] });
+    broker.publish('site/meter-1/up', JSON.stringify({ t: now }));
+    await fixture.events.until(() => fixture.events.uplinks.length === 3);
+    expect(fixture.events.uplinks.at(-1)).toMatchObject({ isRetained: false, isBuffered: false });
+  });
+
+  it('that are retained on a response topic are no evidence', async () => {
+    const answerTopic = 'site/{clientDeviceId}/answer';
+    const executionId = newId();
+    broker.retained.set('site/valve-1/answer', JSON.stringify({ id: executionId, t: fixture.clock.now() }));
+    await openConnection({ timePath: 't', answer: { kind: 'topic', answerTopic, correlationPath: 'id' } });
+    await broker.until(() => broker.acknowledged.length === 1);
+    expect(fixture.events.evidences).toEqual([]);
+    expect(fixture.events.uplinks).toEqual([]);
   });
 
   it.each([

@@ -55,6 +55,8 @@ export class Mqtt5Broker {
    * `wildcardSubscriptionAvailable`, as real brokers do.
    */
   properties: Readonly<Record<string, unknown>> = {};
+  /** The retained messages by topic. They are sent at each subscription that does not exclude them. */
+  readonly retained = new Map<string, string>();
   private readonly sessions = new Map<string, Session>();
   private readonly sockets = new Set<Socket>();
   private waiting: (() => void)[] = [];
@@ -226,9 +228,23 @@ export class Mqtt5Broker {
       granted.push(reason);
       if (reason < 128) session.filters.set(topic, packet.properties?.subscriptionIdentifier);
     }
-    const answer = (): void => this.send(session, { cmd: 'suback', messageId: packet.messageId ?? 0, granted });
+    const answer = (): void => {
+      this.send(session, { cmd: 'suback', messageId: packet.messageId ?? 0, granted });
+      for (const { topic, rh = 0 } of packet.subscriptions) if (rh !== 2) this.sendRetained(session, topic);
+    };
     if (this.subackAllowed) void this.subackAllowed.then(answer);
     else answer();
+  }
+
+  private sendRetained(session: Session, filter: string): void {
+    for (const [topic, payload] of this.retained) {
+      if (!matchesFilter(topic, filter)) continue;
+      session.lastId += 1;
+      const messageId = session.lastId;
+      const packet = { cmd: 'publish', topic, payload, qos: 1, dup: false, retain: true, messageId } as const;
+      session.open.set(messageId, packet);
+      this.send(session, packet);
+    }
   }
 
   private receivePublish(session: Session, packet: IPublishPacket): void {

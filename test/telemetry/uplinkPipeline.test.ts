@@ -98,6 +98,59 @@ describe.each(engines())('uplinks on $name', (engine) => {
     expect((await keys(silent)).map(([name, value]) => [name, value])).toEqual([['bytes', '']]);
   });
 
+  it('stores a retained uplink once, if it was sampled after all others, and the device counts as seen then', async () => {
+    const device = await createBoundDevice();
+    const sampledAt = fixture.clock.now();
+    await fixture.pipeline.handle(uplink(device, { time: sampledAt }));
+    fixture.clock.advance(60_000);
+    const retained = (time: number): UplinkMessage =>
+      uplink(device, {
+        time,
+        identity: { kind: 'none' },
+        isRetained: true,
+        isBuffered: true,
+        payload: json({ data: { temperature: 30 } }),
+      });
+    expect(await fixture.pipeline.handle(retained(sampledAt))).toEqual({ outcome: 'duplicate' });
+    expect(await fixture.pipeline.handle(retained(sampledAt - 1))).toEqual({ outcome: 'duplicate' });
+    expect(await lastSeen(device)).toBe(sampledAt);
+    expect(await fixture.pipeline.handle(retained(sampledAt + 20_000))).toEqual({ outcome: 'stored' });
+    expect(await keys(device)).toEqual([['data.temperature', 30, sampledAt + 20_000]]);
+    expect(await lastSeen(device)).toBe(sampledAt + 20_000);
+    fixture.clock.advance(60_000);
+    expect(await fixture.pipeline.handle(retained(sampledAt + 20_000))).toEqual({ outcome: 'duplicate' });
+  });
+
+  it('does not store a retained uplink again that came live from a device whose clock is ahead', async () => {
+    const device = await createBoundDevice();
+    const time = fixture.clock.now() + 5000;
+    await fixture.pipeline.handle(uplink(device, { time }));
+    fixture.clock.advance(60_000);
+    const retained = uplink(device, { time, isRetained: true, isBuffered: true });
+    expect(await fixture.pipeline.handle(retained)).toEqual({ outcome: 'duplicate' });
+  });
+
+  it('does not remember the id of a retained uplink that it skips, because its queued copy may still come', async () => {
+    const device = await createBoundDevice();
+    const time = fixture.clock.now();
+    await fixture.pipeline.handle(uplink(device, { time }));
+    const late = uplink(device, { time: time - 10_000, payload: json({ other: 1 }) });
+    const retained = { ...late, isRetained: true, isBuffered: true };
+    expect(await fixture.pipeline.handle(retained)).toEqual({ outcome: 'duplicate' });
+    expect(await fixture.pipeline.handle(late)).toEqual({ outcome: 'stored' });
+  });
+
+  it('lists an unknown device with a retained uplink as seen when it was sampled', async () => {
+    const time = fixture.clock.now() - 3_600_000;
+    const device = { physicalDevice: { clientDeviceId: `away-${(next += 1)}` } } as DigitalDevice;
+    const retained = uplink(device, { time, isRetained: true, isBuffered: true });
+    expect(await fixture.pipeline.handle(retained)).toEqual({ outcome: 'stored' });
+    const [row] = await fixture.test.database.db
+      .knex('discovered_devices')
+      .where('client_device_id', device.physicalDevice?.clientDeviceId ?? '');
+    expect(row).toMatchObject({ first_seen: time, last_seen: time });
+  });
+
   it('accepts an uplink once: a repeated one changes nothing for 7 days', async () => {
     const device = await createBoundDevice();
     const first = uplink(device);

@@ -27,6 +27,8 @@ export interface Reading {
   readonly receivedAt: number;
   /** Whether the uplink waited at a broker for an unknown time while the server was down. */
   readonly isBuffered?: boolean;
+  /** Whether the uplink was a retained message of a broker; then it is also buffered. */
+  readonly isRetained?: boolean;
   /** LoRaWAN: the frame counter of its uplink. */
   readonly fCnt?: number | undefined;
   /** LoRaWAN: the device address of the session that `fCnt` counts in. */
@@ -34,7 +36,10 @@ export interface Reading {
 }
 
 /** The sample time and the arrival time. */
-export type SampleTimes = Pick<Reading, 'deviceTime' | 'timeSource' | 'receivedAt' | 'isBuffered' | 'fCnt' | 'devAddr'>;
+export type SampleTimes = Pick<
+  Reading,
+  'deviceTime' | 'timeSource' | 'receivedAt' | 'isBuffered' | 'isRetained' | 'fCnt' | 'devAddr'
+>;
 
 /**
  * Compares a value with the expected one by sensor type: a number within max(1e-9, 1e-6 × |expected|), an integer

@@ -63,6 +63,7 @@ export function readingToMessage({ sensorId, time, position, valueType, value }:
     receivedAt: toTimestamp(getReceivedAt(position)),
     value: valueToMessage(valueType, value),
     sequence: position,
+    retained: false,
   };
 }
 
@@ -104,6 +105,7 @@ function lastValueToMessage(sensorId: string, last: LastValue): ReadingMessage {
     receivedAt: toTimestamp(Math.floor(receivedAt)),
     value: valueToMessage(valueType, value),
     sequence: 0,
+    retained: last.isRetained,
   };
 }
 

@@ -3,6 +3,7 @@ import type { JsonValue } from '../../kernel/jsonValue';
 import { parseFailure, type UplinkFailureRecord } from '../../devices';
 import { notFound } from '../../kernel/errors';
 import type { ValueType } from '../../sensorTemplates';
+import { RETAINED } from './latestReadingRepository';
 
 /** A sensor with its latest value. */
 export interface SensorLatest {
@@ -27,6 +28,8 @@ export interface LastValue {
    * (MonotonicTimestamps).
    */
   readonly receivedAt: number;
+  /** Whether it came as a retained message of a broker. */
+  readonly isRetained: boolean;
 }
 
 interface LatestRow {
@@ -38,6 +41,7 @@ interface LatestRow {
   readonly receivedAt: number | null;
   /** JSON: UplinkFailureRecord. Null if there is none, or if the sensor has no mapping. */
   readonly failure: string | null;
+  readonly buffered: number | null;
 }
 
 /** Reads the latest values of sensors. */
@@ -99,6 +103,7 @@ export class LatestQueryRepository {
         deviceTime: 'l.own_time',
         receivedAt: 'l.received_at',
         failure: 'p.uplink_failure',
+        buffered: 'l.buffered',
       });
   }
 }
@@ -118,6 +123,7 @@ function toSensorLatest({ sensorId, deviceId, ...row }: LatestRow): SensorLatest
       value,
       deviceTime: row.deviceTime ?? undefined,
       receivedAt: row.receivedAt ?? 0,
+      isRetained: row.buffered === RETAINED,
     },
     noValue,
   };

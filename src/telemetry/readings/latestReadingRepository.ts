@@ -14,6 +14,9 @@ interface ReadingRow {
   readonly dev_addr: string | null;
 }
 
+/** The value of the column `buffered` for a reading of a retained message; otherwise it is 1 for a buffered one, or 0. */
+export const RETAINED = 2;
+
 /** The value of a sensor in an uplink. */
 type NewSensorValue = Pick<Reading, 'sensorId' | 'sourcePath' | 'value'>;
 
@@ -83,7 +86,7 @@ export class LatestReadingRepository {
   async store(
     organizationId: string,
     physicalDeviceId: string,
-    { deviceTime, timeSource, receivedAt, isBuffered, fCnt, devAddr }: SampleTimes,
+    { deviceTime, timeSource, receivedAt, isBuffered, isRetained, fCnt, devAddr }: SampleTimes,
     readings: readonly NewSensorValue[],
   ): Promise<void> {
     if (readings.length === 0) return;
@@ -103,7 +106,7 @@ export class LatestReadingRepository {
       deviceTime ?? null,
       timeSource ?? null,
       receivedAt,
-      isBuffered ? 1 : 0,
+      isRetained ? RETAINED : Number(isBuffered === true),
       fCnt ?? null,
       devAddr ?? null,
       organizationId,
@@ -122,7 +125,8 @@ function toReading(sensorId: string, row: ReadingRow): Reading {
     deviceTime: row.own_time ?? undefined,
     timeSource: row.clock ?? undefined,
     receivedAt,
-    ...(row.buffered === 1 && { isBuffered: true }),
+    ...(row.buffered !== 0 && { isBuffered: true }),
+    ...(row.buffered === RETAINED && { isRetained: true }),
     fCnt: row.f_cnt ?? undefined,
     devAddr: row.dev_addr ?? undefined,
   };

@@ -68,6 +68,7 @@ type UplinkStep = (state: UplinkState, repos: UplinkRepositories) => StepOutcome
 export const UPLINK_STEPS: readonly (readonly [name: string, step: UplinkStep])[] = [
   ['check_ids', checkIds],
   ['read_payload', readPayload],
+  ['skip_old_retained', skipOldRetained],
   ['remember_uplink', rememberUplink],
   ['find_device', findDevice],
   ['store_connector_keys', storeConnectorKeys],
@@ -100,6 +101,26 @@ function readPayload(state: UplinkState): StepOutcome {
 }
 
 /**
+ * Stops a retained uplink as a duplicate unless it was sampled after everything that is known of its device: the broker
+ * sends it again with each subscription. Runs before its id is stored, because the same uplink may still arrive from the
+ * queue of the broker.
+ */
+async function skipOldRetained({ message }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  if (message.isRetained !== true) return 'continue';
+  const { organizationId, connectionId, clientDeviceId, time = -Infinity } = message;
+  const binding = await repos.devices.findBinding(organizationId, connectionId, clientDeviceId);
+  const sensorIds = binding?.mapped.map(({ sensorId }) => sensorId) ?? [];
+  const latest = binding ? await repos.latest.find(organizationId, binding.physicalDeviceId, sensorIds) : undefined;
+  const knownTimes = [
+    await repos.keys.findLastSampleTime(organizationId, message),
+    // As the device reported it: of a device whose clock is ahead, other times are those of the receipt.
+    binding?.uplinkHistory.last?.ownTime,
+    ...[...(latest?.values() ?? [])].map(({ deviceTime }) => deviceTime),
+  ];
+  return knownTimes.every((known) => known === undefined || time > known) ? 'continue' : DUPLICATE;
+}
+
+/**
  * Stores the id of the uplink for 7 days and detects duplicates. Throws `connection_not_found`. `add` returns true for
  * every uplink without an identity, and false for a duplicate or a missing connection, so these cases are checked
  * further.
@@ -128,13 +149,7 @@ async function findDevice(state: UplinkState, repos: UplinkRepositories): Promis
 
 /** Stores the connector keys: the latest value of each source path, which users see when they map sensors. */
 async function storeConnectorKeys({ message, samples }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  await repos.keys.store(
-    message.organizationId,
-    message,
-    samples,
-    getSampleTime(message),
-    Math.floor(message.receivedAt),
-  );
+  await repos.keys.store(message.organizationId, message, samples, getSampleTime(message), getSeenAt(message));
   return 'continue';
 }
 
@@ -145,12 +160,10 @@ async function storeConnectorKeys({ message, samples }: UplinkState, repos: Upli
 async function recordUnboundDevice(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { message, binding, values, failure } = state;
   if (!binding)
-    state.isDiscovery = await repos.discovered.addUplink(
-      message.organizationId,
-      message,
-      Math.floor(message.receivedAt),
-      { payload: values, failure: failure?.reason },
-    );
+    state.isDiscovery = await repos.discovered.addUplink(message.organizationId, message, getSeenAt(message), {
+      payload: values,
+      failure: failure?.reason,
+    });
   return 'continue';
 }
 
@@ -166,7 +179,7 @@ async function touchLastSeen(state: UplinkState, repos: UplinkRepositories): Pro
   await repos.devices.recordUplink(message.organizationId, binding, {
     ownTime: deviceTime, // the stored history of uplinks (JSON) has the names `ownTime` and `clock`
     clock: timeSource,
-    receivedAt: message.receivedAt,
+    receivedAt: getSeenAt(message),
     isBuffered: message.isBuffered === true,
     deviceClass: message.deviceClass,
     isDecodedByNetwork: message.isDecodedByNetwork,
@@ -255,7 +268,8 @@ function getValues({ payload, fPort }: UplinkMessage): Readonly<Record<string, u
 }
 
 /** Returns the times of an uplink. A device time that is not a finite number is omitted, and so is its time source. */
-function getTimes({ time, clock, receivedAt, isBuffered = false, fCnt, devAddr }: UplinkMessage): SampleTimes {
+function getTimes(message: UplinkMessage): SampleTimes {
+  const { time, clock, receivedAt, isBuffered = false, isRetained = false, fCnt, devAddr } = message;
   const isTime = time !== undefined && Number.isFinite(time);
   return {
     receivedAt,
@@ -264,7 +278,13 @@ function getTimes({ time, clock, receivedAt, isBuffered = false, fCnt, devAddr }
     fCnt,
     devAddr,
     ...(isBuffered && { isBuffered }),
+    ...(isRetained && { isRetained }),
   };
+}
+
+/** Returns when the device was certainly there, Unix milliseconds: a retained uplink may have been sent long ago. */
+function getSeenAt(message: UplinkMessage): number {
+  return message.isRetained === true ? getSampleTime(message) : Math.floor(message.receivedAt);
 }
 
 /**

@@ -163,17 +163,22 @@ export class MqttClientAdapter {
   }
 
   /**
-   * Subscribes with QoS 1, with MQTT 5 without retained messages. Returns the filters that the broker grants only with
+   * Subscribes with QoS 1, with MQTT 5 without retained messages unless they are wanted. Returns the filters that the broker grants only with
    * QoS 0. Rejects with a BrokerError if the broker does not support or rejects a filter, or does not respond in time. In
    * a stored session, the SUBACK comes after all messages that waited there, so the time limit restarts with each message.
    */
-  async subscribe(filters: readonly string[], subscriptionId: number | undefined): Promise<string[]> {
+  async subscribe(
+    filters: readonly string[],
+    subscriptionId: number | undefined,
+    wantsRetained = false,
+  ): Promise<string[]> {
     const { client } = this;
     if (filters.length === 0 || !client) return [];
     const fault = this.capabilities.findSubscriptionFault(filters, subscriptionId);
     if (fault) throw new BrokerError(fault);
     const suback = new AbortController(); // aborts the time limit when the outcome is known
-    const subscribed = requestSubscription(client, { filters, isMqtt5: this.options.version === '5', subscriptionId });
+    const isMqtt5 = this.options.version === '5';
+    const subscribed = requestSubscription(client, { filters, isMqtt5, subscriptionId, wantsRetained });
     const failed = this.closed.then((fault) => Promise.reject(new BrokerError(fault)));
     const timedOut = waitForSilence(this.options.connectTimeoutMs, () => this.lastActivityAt, suback.signal);
     try {

@@ -18,6 +18,8 @@ interface MqttConnectionManagerOptions {
   readonly settings: BrokerSettings;
   /** The topic filters to subscribe to, with QoS 1. */
   readonly filters: readonly string[];
+  /** Whether the broker should send retained messages at each subscription; over MQTT 3.1.1 it always does. */
+  readonly wantsRetained?: boolean;
   /** Creates the arrival times of messages. */
   readonly arrivals: MonotonicTimestamps;
   readonly clock: Clock;
@@ -202,7 +204,11 @@ export class MqttConnectionManager {
     try {
       accepted = await this.connect();
       const { adapter, inbound } = accepted;
-      const atMostOnceFilters = await adapter.subscribe(this.options.filters, inbound.subscriptionId);
+      const atMostOnceFilters = await adapter.subscribe(
+        this.options.filters,
+        inbound.subscriptionId,
+        this.options.wantsRetained,
+      );
       inbound.bufferedMessageDetector.startDetection();
       await inbound.setup.run();
       const warnings = adapter.capabilities.listWarnings(this.options.settings, atMostOnceFilters);

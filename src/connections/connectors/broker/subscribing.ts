@@ -8,20 +8,22 @@ interface Subscription {
   readonly isMqtt5: boolean;
   /** MQTT 5 only. */
   readonly subscriptionId: number | undefined;
+  /** Whether the broker sends retained messages now. MQTT 5 only: with 3.1.1 it always does. */
+  readonly wantsRetained: boolean;
 }
 
 /**
- * Subscribes with QoS 1, with MQTT 5 without retained messages. Resolves with the filters that the broker grants only
+ * Subscribes with QoS 1. Resolves with the filters that the broker grants only
  * with QoS 0. Rejects with a BrokerError if the broker rejects a filter. Stays pending if the connection is closed
  * before the SUBACK.
  */
 export async function requestSubscription(
   client: MqttClient,
-  { filters, isMqtt5, subscriptionId }: Subscription,
+  { filters, isMqtt5, subscriptionId, wantsRetained }: Subscription,
 ): Promise<string[]> {
   const options = {
     qos: 1 as const,
-    ...(isMqtt5 && { rh: 2 }), // retain handling: no retained messages
+    ...(isMqtt5 && { rh: wantsRetained ? 0 : 2 }), // retain handling: at each subscription, or never
     ...(isMqtt5 && subscriptionId !== undefined && { properties: { subscriptionIdentifier: subscriptionId } }),
   };
   return await new Promise((resolve, reject) => {

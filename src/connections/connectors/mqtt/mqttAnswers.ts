@@ -4,7 +4,7 @@ import type { Evidence } from '../../connector';
 import type { BrokerMessage } from '../broker/brokerTraffic';
 import { getConnectorKeyValue } from './jsonPath';
 import { readReceivedJson } from '../../receivedJson';
-import type { AnswerMapping, AnswerStatus } from './mqttSettings';
+import type { AnswerMapping, AnswerStatus, MqttSettings } from './mqttSettings';
 import { toFilter, TopicReader } from './topicTemplate';
 
 /** The response of a device to a command. */
@@ -67,6 +67,11 @@ export class MqttAnswers {
       },
     };
   }
+}
+
+/** Creates the reader of responses; undefined if the configuration has none. `clientId`: that of the connection. */
+export function createResponseReader({ answer }: MqttSettings, clientId: string): MqttAnswers | undefined {
+  return answer && new MqttAnswers(answer, `plantroom/${clientId.replace(/[+#/]/g, '_')}/answers`);
 }
 
 /** Converts a response to evidence: success if no status is configured, or if the status is one of `okValues`. */

@@ -9,10 +9,14 @@ import type { MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
 import { TopicReader } from './topicTemplate';
 
-/** A message of a device without its organization and connection; or the reason why it can never be stored. */
-type ReadUplink =
-  | Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'unreadable' | 'time'>
-  | { readonly reason: string };
+/** A message of a device, or the reason why it can never be stored. */
+type ReadUplink = DeviceUplink | { readonly reason: string };
+
+/** A message of a device without its organization and connection. */
+export type DeviceUplink = Pick<
+  UplinkMessage,
+  'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'unreadable' | 'time'
+>;
 
 const MAX_BYTES = 64 * 1024;
 const MAX_TIME_SECONDS = 100_000_000_000;
@@ -57,6 +61,13 @@ export class MqttReader {
     const identity =
       uplinkIdPath === undefined ? undefined : createIdentity(clientDeviceId, getConnectorKeyValue(json, uplinkIdPath));
     return { clientDeviceId, identity: identity ?? message.identity, ...content, time };
+  }
+
+  /** Reads a retained uplink. Undefined if it is no valid uplink, or its own time does not show how old it is. */
+  readRetained(message: BrokerMessage): DeviceUplink | undefined {
+    const read = this.read(message);
+    if (!read || 'reason' in read || read.time === undefined || read.time > message.receivedAt) return undefined;
+    return read;
   }
 }
 

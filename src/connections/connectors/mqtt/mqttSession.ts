@@ -13,13 +13,12 @@ import { getBrokerSettings } from '../broker/brokerConfiguration';
 import type { BrokerBackoff } from '../broker/backOff';
 import { MqttConnectionManager } from '../broker/mqttConnectionManager';
 import type { BrokerMessage, BrokerSession } from '../broker/brokerTraffic';
-import type { BrokerSettings } from '../broker/brokerSettings';
 import type { PublishOutcome } from '../broker/publishOutcome';
 import { ClientIdConflictDetector } from '../broker/clientIdConflictDetector';
 import { RetryingWriter, type WriteOutcome } from '../broker/retryingWriter';
-import { MqttAnswers } from './mqttAnswers';
+import { createResponseReader, type MqttAnswers } from './mqttAnswers';
 import { toEvidence } from './mqttEvidence';
-import { MqttReader } from './mqttReader';
+import { MqttReader, type DeviceUplink } from './mqttReader';
 import { getMqttSettings, type MqttSettings } from './mqttSettings';
 import { MQTT } from './mqttType';
 import { fillTopic, toFilter, isPublishable } from './topicTemplate';
@@ -89,7 +88,7 @@ export class MqttSession {
     this.settings = getMqttSettings(open.settings);
     this.reader = new MqttReader(this.settings);
     const brokerSettings = getBrokerSettings(open.settings, `plantroom-${id}`);
-    this.responses = createResponseReader(this.settings, brokerSettings);
+    this.responses = createResponseReader(this.settings, brokerSettings.clientId);
     this.dataWarnings = new DataWarningReporter({ ...options, connection: open.connection, fields: this.logFields });
     this.unmatchedTopics = new GroupedLog(options.log, this.logFields, 'mqtt.topic_unmatched');
     this.conflictDetector = new ClientIdConflictDetector(options.clock);
@@ -109,6 +108,8 @@ export class MqttSession {
       ...options,
       settings: brokerSettings,
       filters: this.filters,
+      // Without a time of its own, a retained message may be of any age.
+      wantsRetained: this.settings.timePath !== undefined,
       fields: this.logFields,
       handlers: this.createHandlers(),
     });
@@ -244,19 +245,17 @@ export class MqttSession {
    * rejected, and is acknowledged like a stored one. Throws only if the signal of the message aborted first.
    */
   private async handleMessage(message: BrokerMessage): Promise<void> {
-    if (message.retained) {
-      // retained messages may be old
-      this.options.log.debug({ ...this.logFields, topic: message.topic }, 'mqtt.retained_ignored');
-      return;
-    }
-    this.options.statuses.markMessageReceived(this.connectionId);
-    if (!this.reader.isUplinkTopic(message.topic) && this.responses?.isResponseTopic(message.topic) !== true) {
+    if (!message.retained) this.options.statuses.markMessageReceived(this.connectionId);
+    const isExpected =
+      this.reader.isUplinkTopic(message.topic) || this.responses?.isResponseTopic(message.topic) === true;
+    if (!isExpected && !message.retained) {
       const reason = 'topic_unread: the topic is neither one of uplinks nor one of responses';
       this.unmatchedTopics.add({ topic: message.topic, reason });
       return;
     }
     try {
-      await Promise.all([this.handleResponse(message), this.handleUplink(message)]);
+      if (message.retained) await this.handleRetained(message);
+      else await Promise.all([this.handleResponse(message), this.handleUplink(message)]);
     } catch (err) {
       if (message.signal.aborted) throw err; // the broker sends it again
       this.options.log.error({ ...this.logFields, topic: message.topic, err }, 'mqtt.message_failed');
@@ -288,14 +287,27 @@ export class MqttSession {
       this.reportUplink('uplinks_rejected', message, read.reason);
       return;
     }
+    await this.storeUplink(message, read);
+  }
+
+  /** Stores a retained uplink if its own time shows that it is newer than the last one; ignores any other message. */
+  private async handleRetained(message: BrokerMessage): Promise<void> {
+    const read = this.reader.readRetained(message);
+    if (read) await this.storeUplink(message, read);
+    else this.options.log.debug({ ...this.logFields, topic: message.topic }, 'mqtt.retained_ignored');
+  }
+
+  /** Stores an uplink after earlier ones of its device. */
+  private async storeUplink(message: BrokerMessage, read: DeviceUplink): Promise<void> {
     const { organizationId, connectionId } = this;
-    const { receivedAt, isBuffered, signal } = message;
+    const { receivedAt, isBuffered, retained, signal } = message;
     const uplink = {
       ...read,
       organizationId,
       connectionId,
       receivedAt,
-      isBuffered,
+      isBuffered: isBuffered || retained,
+      isRetained: retained,
       clock: undefined,
       fPort: undefined,
     };
@@ -383,11 +395,6 @@ export class MqttSession {
   private get logFields(): object {
     return { organization_id: this.organizationId, connection_id: this.connectionId };
   }
-}
-
-/** Creates the reader of responses; undefined if the configuration has none. */
-function createResponseReader({ answer }: MqttSettings, { clientId }: BrokerSettings): MqttAnswers | undefined {
-  return answer && new MqttAnswers(answer, `plantroom/${clientId.replace(/[+#/]/g, '_')}/answers`);
 }
 
 function getQueueKey(clientDeviceId: string): string {
