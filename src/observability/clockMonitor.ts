@@ -14,6 +14,8 @@ const CLOCK_TRUST_DELAY_MS = 7 * DAY_MS;
 const MAX_CLOCK_LAG_MS = DAY_MS;
 /** A clock that moves back by more than this makes the server restart. */
 const MAX_CLOCK_STEP_BACK_MS = 3_600_000;
+/** A lead of the server's time over the clock that is reported. */
+const MIN_REPORTED_LEAD_MS = 5000;
 const WRITE_INTERVAL_MS = 3_600_000;
 const CHECK_INTERVAL_MS = 5000;
 /**
@@ -52,8 +54,8 @@ interface ClockMonitorOptions {
   readonly clock: Clock;
   readonly log: Logger;
   /**
-   * Called once, when the clock moved back by over an hour. The server's own time stays ahead until a restart, so the
-   * caller must restart it.
+   * Called once, when the clock moved back by over an hour. The server's own time would stay ahead for hours, so
+   * the caller must restart it.
    */
   readonly onMovedBackwards?: (error: DomainError) => void;
   /** The interval between two checks of the clock, in milliseconds; 5 s by default. */
@@ -74,6 +76,11 @@ export class ClockMonitor {
   readonly steadyClock: Clock;
   /** The time used to remove expired data. */
   readonly retentionClock: Clock;
+  /**
+   * Whether the server's time may run slower, to let the machine's clock catch up after it was set back. Set by the
+   * server once it knows whether a deadline is pending.
+   */
+  mayRunSlower: () => boolean = () => false;
   private readonly file: string;
   private readonly isBehind: boolean;
   private trustedTime: number;
@@ -84,6 +91,8 @@ export class ClockMonitor {
   private lastUpdateAt: number;
   private timer: NodeJS.Timeout | undefined;
   private hasMovedBackwards = false;
+  /** Whether the lead of the server's time over the machine's clock was reported. */
+  private isLeadReported = false;
   private lastWriteAt = -Infinity;
   private pendingWrite = Promise.resolve();
 
@@ -105,7 +114,10 @@ export class ClockMonitor {
         'clock.behind',
       );
     }
-    this.steadyClock = createSteadyClock(clock, this.isBehind ? lastTrustedTime : undefined);
+    this.steadyClock = createSteadyClock(clock, {
+      notBefore: this.isBehind ? lastTrustedTime : undefined,
+      mayRunSlower: () => !this.isBehind && this.mayRunSlower(),
+    });
     // A clock that is behind by less than a day is right.
     this.trustedTime = Math.min(lastTrustedTime, this.steadyClock.now());
     this.serverRunMsWhileAhead = heldMs;
@@ -206,17 +218,34 @@ export class ClockMonitor {
   }
 
   /**
-   * Reports once that the machine's clock moved back. The server's time never moves back while it runs, so that no
-   * deadline occurs twice.
+   * Reports once that the machine's clock moved back by over an hour, and any smaller lead of the server's time. The
+   * server's time never moves back while it runs, so that no deadline occurs twice and readings keep their order.
    */
   private reportBackwardsMove(): void {
     const aheadMs = this.steadyClock.now() - this.options.clock.now();
     // With `isBehind`, the server's time is ahead since the start, which is logged already.
-    if (this.hasMovedBackwards || this.isBehind || aheadMs <= MAX_CLOCK_STEP_BACK_MS) return;
+    if (this.hasMovedBackwards || this.isBehind) return;
+    if (aheadMs <= MAX_CLOCK_STEP_BACK_MS) {
+      this.reportLead(aheadMs);
+      return;
+    }
     this.hasMovedBackwards = true;
     const error = clockMovedBackwards(aheadMs);
     this.options.log.error({ ahead_ms: Math.round(aheadMs), message: error.message }, 'clock.moved_backwards');
     this.options.onMovedBackwards?.(error);
+  }
+
+  /** Reports when the server's time gets ahead of the machine's clock, and when the clock has caught up. */
+  private reportLead(aheadMs: number): void {
+    if (!this.isLeadReported && aheadMs >= MIN_REPORTED_LEAD_MS) {
+      this.isLeadReported = true;
+      const seconds = Math.round(aheadMs / 1000);
+      const message = `the clock of this machine was set back, and the time of the server is ${seconds} s ahead of it: while no execution has a deadline, the server runs at half speed until they agree; restart the server to correct its time at once`;
+      this.options.log.warn({ ahead_ms: aheadMs, message }, 'clock.ahead');
+    } else if (this.isLeadReported && aheadMs <= 0) {
+      this.isLeadReported = false;
+      this.options.log.info({}, 'clock.caught_up');
+    }
   }
 }
 

@@ -97,6 +97,7 @@ async function runStartSteps(
   };
   const modules = await createModules(foundation);
   await startModules(foundation, modules);
+  clockMonitor.mayRunSlower = () => !modules.executions.deadlines.hasPendingDeadline;
   const ports = await openPorts(foundation, modules);
 
   // Last, when the start can no longer fail: a created key is shown only once.

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { ClockMonitor } from '../../src/observability';
 import type { DomainError } from '../../src/kernel/errors';
 import { MemoryLog } from '../support/edge';
-import { DEVICES, getReason, startSite } from './site';
+import { waitUntil } from '../support/waitUntil';
+import { COMMANDS, DEVICES, getReason, startSite } from './site';
 
 const [HOUR, DAY] = [3_600_000, 86_400_000];
 const THEN = Date.UTC(2026, 10, 22);
@@ -44,6 +45,49 @@ describe('a clock that jumps', () => {
     machine = { wall: machine.wall + 2 * DAY, running: 0 };
     expect(boot().retentionClock.now()).toBe(machine.wall);
     expect(log.lines).toEqual([]);
+  });
+
+  it('ahead by an hour and back again is reported and followed, and readings keep their order', async () => {
+    const site = await startSite(dataDir, { clock });
+    const target = await site.createTarget();
+    const gateway = site.openGateway();
+    const times: number[] = [];
+    const sendUplink = async (): Promise<void> => {
+      gateway.uplink(`u${times.length}`);
+      await gateway.next('uplinkAck');
+      const { json } = await site.call(`${DEVICES}/GetDigitalDevice`, { id: target.deviceId });
+      times.push(Date.parse(String(json['lastSeen'])));
+    };
+    await gateway.attach({ connectionId: target.connectionId });
+    await sendUplink();
+    machine.wall += HOUR;
+    await sendUplink();
+    machine.wall -= HOUR;
+    await site.log.until('clock.ahead');
+    expect(site.log.of('clock.ahead')).toMatchObject([
+      { message: expect.stringContaining('3600 s ahead of it') as string },
+    ]);
+    const { json } = await site.call(`${COMMANDS}/ExecuteCommand`, {
+      id: target.deviceId,
+      commandId: target.commandId,
+    });
+    await gateway.next('command');
+    pass(59_000); // a deadline is pending, so the time of the server keeps its speed
+    await sendUplink();
+    pass(1000);
+    await site.log.until('executions.completed');
+    await gateway.next('cancelCommand');
+    const execution = await site.call(`${COMMANDS}/GetExecution`, { executionId: json['executionId'] });
+    expect(execution.json).toMatchObject({ state: 'unconfirmed', detail: 'delivery_unconfirmed' });
+    await waitUntil(() => {
+      pass(60_000);
+      return site.log.of('clock.caught_up').length > 0;
+    });
+    await sendUplink();
+    expect(times).toEqual([THEN, THEN + HOUR, THEN + HOUR + 59_000, machine.wall]);
+    expect(site.log.of('clock.moved_backwards')).toEqual([]);
+    gateway.end();
+    await site.stop();
   });
 
   it.each(['at the start', 'while it runs'])(

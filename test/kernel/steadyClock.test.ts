@@ -2,7 +2,11 @@ import { createSteadyClock } from '../../src/kernel/clock';
 
 describe('the steady clock', () => {
   const machine = { wall: 1_000_000, monotonic: 50 };
-  const clock = createSteadyClock({ now: () => machine.wall, monotonic: () => machine.monotonic });
+  let mayRunSlower = false;
+  const clock = createSteadyClock(
+    { now: () => machine.wall, monotonic: () => machine.monotonic },
+    { mayRunSlower: () => mayRunSlower },
+  );
   function pass(wall: number, monotonic: number): number {
     machine.wall += wall;
     machine.monotonic += monotonic;
@@ -17,5 +21,17 @@ describe('the steady clock', () => {
     expect(pass(-7_200_000, 0)).toBe(4_600_520);
     expect(pass(20_000_000, 1)).toBe(machine.wall);
     expect(clock.monotonic()).toBe(machine.monotonic);
+  });
+
+  it('lets a wall clock that was set back catch up while it may run slower', () => {
+    mayRunSlower = true;
+    const start = pass(0, 0);
+    expect(pass(-1000, 0)).toBe(start);
+    expect(pass(1000, 1000)).toBe(start + 500);
+    mayRunSlower = false;
+    expect(pass(100, 100)).toBe(start + 600);
+    mayRunSlower = true;
+    expect(pass(1000, 1000)).toBe(machine.wall);
+    expect(pass(1000, 1000)).toBe(machine.wall);
   });
 });

@@ -39,6 +39,9 @@ export class DeadlineScheduler {
   private startedAt = 0;
   private running: Promise<void> | undefined;
   private stopped = true;
+  /** How many deadlines were added since the start. */
+  private addedCount = 0;
+  private isPending = true;
 
   constructor(private readonly options: DeadlineSchedulerOptions) {
     this.timer = new DeadlineTimer(options.clock, () => this.startSweep());
@@ -58,9 +61,22 @@ export class DeadlineScheduler {
     await this.running;
   }
 
+  /** Whether an execution may have a pending deadline: true until a sweep has found none. */
+  get hasPendingDeadline(): boolean {
+    return this.isPending;
+  }
+
   /** Reports a new deadline, Unix milliseconds; undefined: none. */
   addDeadline(deadline: number | undefined): void {
-    if (deadline !== undefined && !this.stopped) this.timer.set(deadline);
+    if (deadline === undefined) return;
+    this.addedCount += 1;
+    this.isPending = true;
+    this.setTimer(deadline);
+  }
+
+  /** Starts a sweep at this time, Unix milliseconds, unless one starts earlier. */
+  private setTimer(time: number): void {
+    if (!this.stopped) this.timer.set(time);
   }
 
   /**
@@ -178,7 +194,7 @@ export class DeadlineScheduler {
     if (this.stopped || this.running) return;
     this.running = this.runSweep().finally(() => {
       this.running = undefined;
-      this.addDeadline(this.options.clock.now() + CHECK_INTERVAL_MS);
+      this.setTimer(this.options.clock.now() + CHECK_INTERVAL_MS);
     });
   }
 
@@ -186,7 +202,10 @@ export class DeadlineScheduler {
   private async runSweep(): Promise<void> {
     try {
       const processedUntil = await this.sweep();
-      this.addDeadline(await new DeadlineRepository(this.options.database.db).findNextDeadline(processedUntil));
+      const { addedCount } = this;
+      const next = await new DeadlineRepository(this.options.database.db).findNextDeadline(processedUntil);
+      if (next !== undefined) this.addDeadline(next);
+      else if (addedCount === this.addedCount) this.isPending = false;
     } catch (error) {
       this.options.log.warn({ error }, 'executions.sweep_failed'); // the next sweep retries
     }
