@@ -164,6 +164,9 @@ export interface KnownExecution {
   readonly evidence: Evidence;
 }
 
+/** Who reported the time of a sample: the device itself, its gateway, or its network server. */
+export type TimeSource = 'device' | 'gateway' | 'network';
+
 /** A message from a device. */
 export interface UplinkMessage {
   readonly organizationId: string;
@@ -175,6 +178,8 @@ export interface UplinkMessage {
   readonly receivedAt: number;
   /** When the device sent it, on the peer's clock; undefined if not reported. */
   readonly time: number | undefined;
+  /** Who reported `time`; undefined if not known. */
+  readonly timeSource?: TimeSource | undefined;
   /**
    * Identifies the clock of `time`: constant for one clock over all its restarts, and different for any two clocks. A
    * connector with one clock uses a constant. Undefined: deliveries are never reported on that clock, so `time` only

@@ -20,6 +20,7 @@ export type {
   KnownExecution,
   Peer,
   SendResult,
+  TimeSource,
   UplinkIdentity,
   UplinkMessage,
   UplinkOutcome,

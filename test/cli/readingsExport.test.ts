@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { toColumns } from '../../src/telemetry/readings/storedReading';
+import { toColumns, toTimeSourceColumn } from '../../src/telemetry/readings/storedReading';
 import { openDatabase } from '../../src/database';
 import { silentLogger } from '../../src/kernel/logger';
 import { plantroomHere } from '../support/commandInProcess';
@@ -94,6 +94,7 @@ describe('plantroom readings export', () => {
         time: START + i,
         position: i,
         ...toColumns(type, value),
+        time_source: sensor === device.sensors[0] ? toTimeSourceColumn('device') : null,
       }));
       for (let at = 0; at < rows.length; at += 100) await database.db.knex('readings').insert(rows.slice(at, at + 100));
     }
@@ -110,15 +111,15 @@ describe('plantroom readings export', () => {
     const start = (sensor: number) => `${device.id},"'=cmd|calc, ""x""",${device.sensors[sensor]?.id},temperature,°C`;
     expect(stdout).toBe(
       [
-        'device_id,device_name,sensor_id,key,unit,time,value',
-        `${start(0)},2026-01-31T00:00:00.000Z,-21.5`,
-        `${start(0)},2026-01-31T00:00:00.001Z,0`,
-        `${start(1)},2026-01-31T00:00:00.000Z,'@SUM(A1)`,
-        `${start(1)},2026-01-31T00:00:00.001Z,"two\nlines"`,
-        `${start(1)},2026-01-31T00:00:00.002Z,plain`,
-        `${start(2)},2026-01-31T00:00:00.000Z,"{""a"":[1,null]}"`,
-        `${start(2)},2026-01-31T00:00:00.001Z,null`,
-        `${start(3)},2026-01-31T00:00:00.000Z,false`,
+        'device_id,device_name,sensor_id,key,unit,time,value,time_source',
+        `${start(0)},2026-01-31T00:00:00.000Z,-21.5,device`,
+        `${start(0)},2026-01-31T00:00:00.001Z,0,device`,
+        `${start(1)},2026-01-31T00:00:00.000Z,'@SUM(A1),`,
+        `${start(1)},2026-01-31T00:00:00.001Z,"two\nlines",`,
+        `${start(1)},2026-01-31T00:00:00.002Z,plain,`,
+        `${start(2)},2026-01-31T00:00:00.000Z,"{""a"":[1,null]}",`,
+        `${start(2)},2026-01-31T00:00:00.001Z,null,`,
+        `${start(3)},2026-01-31T00:00:00.000Z,false,`,
         '',
       ].join('\r\n'),
     );
@@ -146,6 +147,7 @@ describe('plantroom readings export', () => {
       time: '2026-01-31T00:00:00.000Z',
       receivedAt: '1970-01-01T00:00:00.000Z',
     });
+    expect(lines[0]).not.toHaveProperty('timeSource');
   });
 
   it('writes all devices to a file, page by page, and prints a summary', async () => {
@@ -162,7 +164,7 @@ describe('plantroom readings export', () => {
     });
     const rows = readFileSync(output, 'utf8').trim().split('\r\n');
     expect(rows).toHaveLength(10_509);
-    expect(rows.filter((row) => row.startsWith(other.id)).map((row) => Number(row.split(',').at(-1)))).toEqual(
+    expect(rows.filter((row) => row.startsWith(other.id)).map((row) => Number(row.split(',').at(-2)))).toEqual(
       Array.from({ length: 10_500 }, (_, i) => i),
     );
     expect(readdirSync(folder).filter((name) => name.includes('.part'))).toEqual([]);
@@ -201,7 +203,9 @@ describe('plantroom readings export', () => {
       stderr: 'plantroom: --to must be after --from\n',
     });
     expect(await runExport(...FROM, '--json')).toMatchObject({ code: 2, stderr: expect.stringContaining('--output') });
-    expect((await runExport('--from', '1h')).stdout).toBe('device_id,device_name,sensor_id,key,unit,time,value\r\n');
+    expect((await runExport('--from', '1h')).stdout).toBe(
+      'device_id,device_name,sensor_id,key,unit,time,value,time_source\r\n',
+    );
   });
 
   it('rejects an invalid output file before it calls the server', async () => {
@@ -260,7 +264,7 @@ describe('plantroom readings export', () => {
     expect(await runExport('--from', '1h', '--output', link)).toMatchObject({ code: 0 });
     expect([lstatSync(link).isSymbolicLink(), readFileSync(output, 'utf8')]).toEqual([
       true,
-      'device_id,device_name,sensor_id,key,unit,time,value\r\n',
+      'device_id,device_name,sensor_id,key,unit,time,value,time_source\r\n',
     ]);
   });
 });

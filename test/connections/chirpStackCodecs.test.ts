@@ -217,6 +217,13 @@ describe('ChirpStack events in JSON', () => {
     expect(decodeJson('ack', { deviceInfo: {}, queueItemId: QUEUE_ITEM })).toMatchObject({ acknowledged: false });
   });
 
+  it('may have a time that cannot be read', () => {
+    expect(decodeJson('up', { deviceInfo: {}, time: 'yesterday' })).toMatchObject({
+      time: undefined,
+      timeProblem: { reason: expect.stringMatching(/^time_unreadable: /), example: '"yesterday"' },
+    });
+  });
+
   it.each([
     [null],
     [[]],
@@ -228,7 +235,6 @@ describe('ChirpStack events in JSON', () => {
     [{ deviceInfo: {}, fCnt: -1 }],
     [{ deviceInfo: {}, fCnt: 4_294_967_296 }],
     [{ deviceInfo: {}, dr: 0.5 }],
-    [{ deviceInfo: {}, time: 'yesterday' }],
     [{ deviceInfo: {}, data: '!' }],
     [{ deviceInfo: {}, object: [] }],
   ])('cause an exception for %j', (value) => {

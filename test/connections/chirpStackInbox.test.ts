@@ -30,6 +30,7 @@ describe('the ChirpStack inbox with one device', () => {
         clientDeviceId: DEV_EUI,
         receivedAt: expect.any(Number) as number,
         time: TIME,
+        timeSource: 'network',
         clock: 'chirpstack',
         isBuffered: false,
         fCnt: 7,

@@ -587,7 +587,7 @@ function withNewColumns(rows: Rows): Rows {
       uplink_failure: null,
       decoder_warnings: null,
     }),
-    latest_readings: add('latest_readings', { buffered: 0, f_cnt: null, dev_addr: null }),
+    latest_readings: add('latest_readings', { buffered: 0, f_cnt: null, dev_addr: null, time_source: null }),
     executions: rows.executions.map(({ trigger_key: _key, trigger_hash: _hash, ...row }) => ({
       ...row,
       delivered_f_cnt: null,

@@ -96,7 +96,7 @@ describe.each(engines())('a large amount of work on $name', ({ createDatabase })
       deviceId,
       physicalDeviceId,
       deviceTime: undefined,
-      timeSource: undefined,
+      clock: undefined,
       receivedAt: fixture.clock.now(),
       readings: [],
       findLatest: async () => new Map(),

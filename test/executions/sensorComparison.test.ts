@@ -51,18 +51,18 @@ describe('whether a sample is newer than the command', () => {
     ['later on another clock', 1001, 50_001, 'gw-2', false],
     ['buffered since before', 9000, 49_999, 'gw-1', false],
     ['at the same time', 9000, 50_000, 'gw-1', false],
-  ])('%s', (_name, receivedAt, deviceTime, timeSource, expected) => {
-    expect(isAfterDelivery(x, { receivedAt, deviceTime, timeSource })).toBe(expected);
+  ])('%s', (_name, receivedAt, deviceTime, clock, expected) => {
+    expect(isAfterDelivery(x, { receivedAt, deviceTime, clock })).toBe(expected);
   });
 
   it('does not trust a time of the sample when the delivery has none', () => {
     const withoutTime = { ...x, deliveredArrival: 1000, peerDeliveredAt: undefined, peerDeliveredBy: undefined };
-    expect(isAfterDelivery(withoutTime, { receivedAt: 1001, deviceTime: 5, timeSource: 'gw-1' })).toBe(false);
-    expect(isAfterDelivery(withoutTime, { receivedAt: 1001, deviceTime: undefined, timeSource: undefined })).toBe(true);
+    expect(isAfterDelivery(withoutTime, { receivedAt: 1001, deviceTime: 5, clock: 'gw-1' })).toBe(false);
+    expect(isAfterDelivery(withoutTime, { receivedAt: 1001, deviceTime: undefined, clock: undefined })).toBe(true);
     expect(
       isAfterDelivery(
         { ...withoutTime, deliveredArrival: undefined },
-        { receivedAt: 1001, deviceTime: undefined, timeSource: undefined },
+        { receivedAt: 1001, deviceTime: undefined, clock: undefined },
       ),
     ).toBe(false);
   });
@@ -71,7 +71,7 @@ describe('whether a sample is newer than the command', () => {
     ['in the same whole second', 9_000, true],
     ['later', 10_400, true],
     ['before', 8_999, false],
-  ])('compares a time on a timeSource without a delivery to that of the server: %s', (_name, deviceTime, expected) => {
+  ])('compares a time on a clock without a delivery to that of the server: %s', (_name, deviceTime, expected) => {
     const delivered = {
       ...x,
       deliveredAt: 9_900,
@@ -79,17 +79,17 @@ describe('whether a sample is newer than the command', () => {
       peerDeliveredAt: undefined,
       peerDeliveredBy: undefined,
     };
-    expect(isAfterDelivery(delivered, { receivedAt: 9_901, deviceTime, timeSource: undefined })).toBe(expected);
+    expect(isAfterDelivery(delivered, { receivedAt: 9_901, deviceTime, clock: undefined })).toBe(expected);
     expect(
       isNewerThanDispatch(
         { kind: 'gateway', dispatchedAt: 9_900 },
-        { receivedAt: 9_901, deviceTime, timeSource: undefined },
+        { receivedAt: 9_901, deviceTime, clock: undefined },
       ),
     ).toBe(expected);
   });
 
   it('never counts buffered samples', () => {
-    const sample = { receivedAt: 2000, deviceTime: undefined, timeSource: undefined, isBuffered: true };
+    const sample = { receivedAt: 2000, deviceTime: undefined, clock: undefined, isBuffered: true };
     expect(isAfterDelivery(x, sample)).toBe(false);
     expect(isNewerThanDispatch({ kind: 'gateway', dispatchedAt: 10 }, sample)).toBe(false);
   });
@@ -105,7 +105,7 @@ describe('whether a sample is newer than the command', () => {
     expect(
       isAfterDelivery(
         { ...x, deliveredFCnt, policy: { ...policy, classA } },
-        { receivedAt: 2000, deviceTime: undefined, timeSource: undefined, fCnt },
+        { receivedAt: 2000, deviceTime: undefined, clock: undefined, fCnt },
       ),
     ).toBe(expected);
   });
@@ -120,12 +120,12 @@ describe('whether a sample is newer than the command', () => {
     ['an unknown session', 3, undefined, undefined, false],
   ])('compares frames of class A within one session: %s', (_name, fCnt, devAddr, deviceTime, expected) => {
     const delivered = { ...x, deliveredFCnt: 7, deliveredDevAddr: 'session-1', policy: { ...policy, classA: true } };
-    const timeSource = deviceTime === undefined ? undefined : 'gw-1';
-    expect(isAfterDelivery(delivered, { receivedAt: 2000, deviceTime, timeSource, fCnt, devAddr })).toBe(expected);
+    const clock = deviceTime === undefined ? undefined : 'gw-1';
+    expect(isAfterDelivery(delivered, { receivedAt: 2000, deviceTime, clock, fCnt, devAddr })).toBe(expected);
   });
 
-  it('makes no claim about the dispatch with another timeSource', () => {
-    const withoutOwnTime = { deviceTime: undefined, timeSource: undefined };
+  it('makes no claim about the dispatch with another clock', () => {
+    const withoutOwnTime = { deviceTime: undefined, clock: undefined };
     expect(isNewerThanDispatch({ kind: 'gateway', dispatchedAt: 10 }, { receivedAt: 11, ...withoutOwnTime })).toBe(
       true,
     );
@@ -133,21 +133,18 @@ describe('whether a sample is newer than the command', () => {
       false,
     );
     expect(
-      isNewerThanDispatch(
-        { kind: 'gateway', dispatchedAt: 10 },
-        { receivedAt: 11, deviceTime: 99, timeSource: 'gw-1' },
-      ),
+      isNewerThanDispatch({ kind: 'gateway', dispatchedAt: 10 }, { receivedAt: 11, deviceTime: 99, clock: 'gw-1' }),
     ).toBe(false);
     expect(
       isNewerThanDispatch(
         { kind: 'chirpstack', dispatchedAt: 10_500 },
-        { receivedAt: 10_501, deviceTime: 10_000, timeSource: 'chirpstack' },
+        { receivedAt: 10_501, deviceTime: 10_000, clock: 'chirpstack' },
       ),
     ).toBe(true);
     expect(
       isNewerThanDispatch(
         { kind: 'chirpstack', dispatchedAt: 10_500 },
-        { receivedAt: 10_501, deviceTime: 9_999, timeSource: 'chirpstack' },
+        { receivedAt: 10_501, deviceTime: 9_999, clock: 'chirpstack' },
       ),
     ).toBe(false);
     expect(
@@ -166,18 +163,12 @@ describe('which reading is the last', () => {
     ['came later, one without a time', [200, undefined], [100, 50], true],
     ['came earlier, one without a time', [90, 10], [100, undefined], false],
     ['the stored one is in the future', [200, 60], [100, 999], true],
-  ])(
-    'is decided by time: %s',
-    (_name, [receivedAt, deviceTime, timeSource = 'gw-1'], [storedAt, storedTime], expected) => {
-      expect(
-        replaces(
-          { receivedAt, deviceTime, timeSource },
-          { receivedAt: storedAt, deviceTime: storedTime, timeSource: 'gw-1' },
-        ),
-      ).toBe(expected);
-    },
-  );
+  ])('is decided by time: %s', (_name, [receivedAt, deviceTime, clock = 'gw-1'], [storedAt, storedTime], expected) => {
+    expect(
+      replaces({ receivedAt, deviceTime, clock }, { receivedAt: storedAt, deviceTime: storedTime, clock: 'gw-1' }),
+    ).toBe(expected);
+  });
 
   it('accepts any reading when none is stored', () =>
-    expect(replaces({ receivedAt: 1, deviceTime: 1, timeSource: 'gw-1' }, undefined)).toBe(true));
+    expect(replaces({ receivedAt: 1, deviceTime: 1, clock: 'gw-1' }, undefined)).toBe(true));
 });

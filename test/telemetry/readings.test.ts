@@ -109,10 +109,10 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     const { deviceId, clientDeviceId, sensors } = await createSensingDevice();
     await fixture.pipeline.handle(uplink(clientDeviceId, { a: 1, b: { c: '2.5' } }, { time: 77.5 }));
     const receivedAt = fixture.clock.now();
-    const first = { sensorId: sensors[0], sourcePath: 'a', value: 1, deviceTime: 77, timeSource: 'gw-1', receivedAt };
+    const first = { sensorId: sensors[0], sourcePath: 'a', value: 1, deviceTime: 77, clock: 'gw-1', receivedAt };
     expect([...(await latest(sensors)).values()]).toEqual([
       first,
-      { sensorId: sensors[1], sourcePath: 'b.c', value: 2.5, deviceTime: 77, timeSource: 'gw-1', receivedAt },
+      { sensorId: sensors[1], sourcePath: 'b.c', value: 2.5, deviceTime: 77, clock: 'gw-1', receivedAt },
     ]);
     fixture.clock.advance(10);
     fixture.judged.splice(0);
@@ -171,7 +171,7 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     const repository = new LatestReadingRepository(fixture.test.database.db);
     const time = fc.record({
       deviceTime: fc.option(fc.integer({ min: 0, max: 6 }), { nil: undefined }),
-      timeSource: fc.constantFrom('gw-1', 'gw-2', undefined),
+      clock: fc.constantFrom('gw-1', 'gw-2', undefined),
       receivedAt: fc.integer({ min: 0, max: 48 }).map((eighths) => eighths / 8),
     });
     const rule = async (times: readonly SampleTimes[]): Promise<void> => {
@@ -221,11 +221,11 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     const { sensors } = await createSensingDevice();
     const repository = new LatestReadingRepository(fixture.test.database.db);
     const bound = await findPhysicalDevice(sensors);
-    await repository.store('org-2', bound, { deviceTime: undefined, timeSource: undefined, receivedAt: 1 }, [
+    await repository.store('org-2', bound, { deviceTime: undefined, clock: undefined, receivedAt: 1 }, [
       { sensorId: sensors[0], sourcePath: 'a', value: 1 },
     ]);
     expect(await latest(sensors)).toEqual(new Map());
-    await repository.store('org-1', bound, { deviceTime: undefined, timeSource: undefined, receivedAt: 1 }, [
+    await repository.store('org-1', bound, { deviceTime: undefined, clock: undefined, receivedAt: 1 }, [
       { sensorId: sensors[0], sourcePath: 'a', value: 1 },
     ]);
     expect(await repository.find('org-2', bound, sensors)).toEqual(new Map());

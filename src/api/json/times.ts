@@ -1,3 +1,5 @@
+import { getStartOfDay } from '../../kernel/calendarDay';
+
 /** A google.protobuf.Timestamp or Duration as ts-proto represents it. */
 export interface SecondsAndNanos {
   readonly seconds: number;
@@ -22,21 +24,12 @@ export function parseTimestamp(text: string): SecondsAndNanos | undefined {
   const match = RFC_3339.exec(text);
   if (!match) return undefined;
   const [, year, month, day, hour, minute, second, fraction, offsetSign, offsetHours, offsetMinutes] = match;
-  const startOfDay = parseDay(year, month, day);
+  const startOfDay = getStartOfDay(Number(year), Number(month), Number(day));
   const timeOfDay = parseSeconds(hour, minute, second);
   const offset = parseSeconds(offsetHours, offsetMinutes);
   if (startOfDay === undefined || timeOfDay === undefined || offset === undefined) return undefined;
-  const seconds = startOfDay + timeOfDay + (offsetSign === '-' ? offset : -offset);
+  const seconds = startOfDay / 1000 + timeOfDay + (offsetSign === '-' ? offset : -offset);
   return seconds < FIRST_SECOND || seconds > LAST_SECOND ? undefined : { seconds, nanos: parseNanos(fraction) };
-}
-
-/** Returns the seconds from 1970 to the start of a day in UTC; undefined if the date does not exist. */
-function parseDay(year = '', month = '', day = ''): number | undefined {
-  const date = new Date(0);
-  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
-  // For a day that does not exist, such as February 30, the Date is another day.
-  const exists = date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day);
-  return exists ? date.getTime() / 1000 : undefined;
 }
 
 /** Returns a time of day or an offset in seconds; undefined if a part is out of range. A missing part counts as 0. */

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { parseIsoTime } from '../isoTime';
 import { addDataCommand } from '../options';
 import type * as exportModule from './exportAudit';
 import type * as listModule from './listAudit';
@@ -61,7 +62,7 @@ function addList(group: Command): void {
     )
     .option('--resource <path>', 'Only this resource and the resources below it, for example devices/<id>')
     .addOption(new Option('--outcome <outcome>', 'Only this outcome').choices(OUTCOMES))
-    .option('--request <id>', 'Only this request')
+    .option('--request <request-id>', 'Only this request')
     .option('--limit <number>', 'Maximum number of events', parsePositiveInteger, 50)
     .action((flags: listModule.ListFlags) => loadList().runList(flags));
 }
@@ -75,7 +76,7 @@ function parsePositiveInteger(text: string): number {
 function parseTime(text: string): number {
   // Date.parse alone accepts much more, for example times without a zone.
   const milliseconds = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.test(text)
-    ? Date.parse(text)
+    ? parseIsoTime(text)
     : NaN;
   if (Number.isNaN(milliseconds))
     throw new InvalidArgumentError(

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { withTarget } from '../call/command';
+import { parseIsoTime } from '../isoTime';
 import { parseCommaList, parseDuration, withJson } from '../options';
 import type * as exportReadings from './exportReadings';
 import type { ExportFlags } from './exportReadings';
@@ -51,7 +52,7 @@ const MIN_TIME = 0;
 /** Parses a day, a time or a time ago. Returns Unix milliseconds. */
 function parseTime(text: string): number {
   if (!ISO_TIME.test(text)) return Date.now() - parseTimeAgo(text);
-  const time = Date.parse(text);
+  const time = parseIsoTime(text);
   if (Number.isNaN(time)) throw new InvalidArgumentError('this day or time does not exist');
   return time;
 }

@@ -20,7 +20,7 @@ export interface RowFormat {
 }
 
 const VALUE_FIELDS = ['number', 'integer', 'boolean', 'text', 'json'] as const;
-const COLUMNS = ['device_id', 'device_name', 'sensor_id', 'key', 'unit', 'time', 'value'];
+const COLUMNS = ['device_id', 'device_name', 'sensor_id', 'key', 'unit', 'time', 'value', 'time_source'];
 /** The start of a text that a spreadsheet would run as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 const NEEDS_QUOTES = /[",\r\n]/;
@@ -32,7 +32,7 @@ export const csv: RowFormat = {
     const value = getValue(reading);
     const cell = typeof value === 'string' ? formatText(value) : quote(JSON.stringify(value));
     const texts = [sensor.deviceId, sensor.deviceName, sensor.sensorId, sensor.key, sensor.unit].map(formatText);
-    return `${texts.join(',')},${String(reading['time'])},${cell}\r\n`;
+    return `${texts.join(',')},${String(reading['time'])},${cell},${getTimeSource(reading) ?? ''}\r\n`;
   },
 };
 
@@ -40,13 +40,19 @@ export const csv: RowFormat = {
 export const jsonl: RowFormat = {
   header: '',
   formatRow: (sensor, reading) =>
-    `${JSON.stringify({ ...sensor, time: reading['time'], receivedAt: reading['receivedAt'], value: getValue(reading) })}\n`,
+    `${JSON.stringify({ ...sensor, time: reading['time'], timeSource: getTimeSource(reading), receivedAt: reading['receivedAt'], value: getValue(reading) })}\n`,
 };
 
 /** Returns the value of a reading, which is in the field of its type; null if there is none. */
 function getValue(reading: Json): unknown {
   const name = VALUE_FIELDS.find((field) => field in reading);
   return name === undefined ? null : reading[name];
+}
+
+/** Returns who reported the time, for example `device`; undefined if that is not known. */
+function getTimeSource(reading: Json): string | undefined {
+  const source = reading['timeSource'];
+  return source === undefined ? undefined : String(source);
 }
 
 function formatText(text: string): string {

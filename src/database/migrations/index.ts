@@ -12,6 +12,7 @@ import * as keysOfOwners from './0010_keys_of_owners';
 import * as lorawanSessions from './0011_lorawan_sessions';
 import * as executionDetails from './0012_execution_details';
 import * as uplinkFailures from './0013_uplink_failures';
+import * as timeSources from './0014_time_sources';
 
 /** One change of the schema. Never edited once it has been released. */
 export interface Migration {
@@ -36,6 +37,7 @@ export const MIGRATIONS: readonly Migration[] = [
   lorawanSessions,
   executionDetails,
   uplinkFailures,
+  timeSources,
 ];
 
 /** The name of the schema that this program brings a database to. */

@@ -1,4 +1,4 @@
-import { isLorawan } from '../../connections';
+import { isLorawan, type TimeSource } from '../../connections';
 import { isJsonEqual } from '../../kernel/canonicalJson';
 import type { JsonValue } from '../../kernel/jsonValue';
 import { convertToType } from '../../sensorTemplates';
@@ -18,11 +18,13 @@ export interface Reading {
    * not reported.
    */
   readonly deviceTime: number | undefined;
+  /** Who reported `deviceTime`; undefined if not known. */
+  readonly timeSource?: TimeSource | undefined;
   /**
    * Identifies the clock of `deviceTime`, for example by the id of a gateway. Undefined if not reported, or if no
    * delivery is ever reported on that clock.
    */
-  readonly timeSource: string | undefined;
+  readonly clock: string | undefined;
   /** The arrival time at the server: Unix milliseconds, with a fraction that only defines an order. */
   readonly receivedAt: number;
   /** Whether the uplink waited at a broker for an unknown time while the server was down. */
@@ -38,7 +40,7 @@ export interface Reading {
 /** The sample time and the arrival time. */
 export type SampleTimes = Pick<
   Reading,
-  'deviceTime' | 'timeSource' | 'receivedAt' | 'isBuffered' | 'isRetained' | 'fCnt' | 'devAddr'
+  'deviceTime' | 'timeSource' | 'clock' | 'receivedAt' | 'isBuffered' | 'isRetained' | 'fCnt' | 'devAddr'
 >;
 
 /**
@@ -85,12 +87,12 @@ type DeliveryFields = Pick<
  * count.
  */
 export function isAfterDelivery(execution: DeliveryFields, sample: SampleTimes): boolean {
-  const { deviceTime, timeSource, receivedAt, isBuffered } = sample;
+  const { deviceTime, clock, receivedAt, isBuffered } = sample;
   const arrivedLater = execution.deliveredArrival !== undefined && receivedAt > execution.deliveredArrival;
   if (isBuffered || !arrivedLater || isOfEarlierFrame(execution, sample)) return false;
   if (deviceTime === undefined) return true;
-  if (timeSource === undefined) return isInOrAfterSecond(deviceTime, execution.deliveredAt);
-  return execution.peerDeliveredBy === timeSource && isLater(deviceTime, execution.peerDeliveredAt);
+  if (clock === undefined) return isInOrAfterSecond(deviceTime, execution.deliveredAt);
+  return execution.peerDeliveredBy === clock && isLater(deviceTime, execution.peerDeliveredAt);
 }
 
 /**
@@ -98,13 +100,13 @@ export function isAfterDelivery(execution: DeliveryFields, sample: SampleTimes):
  * session, so that it cannot show an effect. A new session and a reset counter start at 0. Within a session without
  * reset, a network server accepts no smaller counter, so a sample that it received later is not of an earlier frame.
  */
-function isOfEarlierFrame(execution: DeliveryFields, { fCnt, devAddr, deviceTime, timeSource }: SampleTimes): boolean {
+function isOfEarlierFrame(execution: DeliveryFields, { fCnt, devAddr, deviceTime, clock }: SampleTimes): boolean {
   const { policy, deliveredFCnt, deliveredDevAddr } = execution;
   if (!policy.classA || fCnt === undefined || deliveredFCnt === undefined || fCnt > deliveredFCnt) return false;
   if (isOtherSession(devAddr, deliveredDevAddr)) return false;
   if (fCnt === deliveredFCnt) return true;
   // With a smaller counter, only a later time on the same clock shows that the counter was reset.
-  const isProvablyLater = timeSource === execution.peerDeliveredBy && isLater(deviceTime, execution.peerDeliveredAt);
+  const isProvablyLater = clock === execution.peerDeliveredBy && isLater(deviceTime, execution.peerDeliveredAt);
   return !isProvablyLater;
 }
 
@@ -123,12 +125,12 @@ function isLater(time: number | undefined, moment: number | undefined): boolean 
  */
 export function isNewerThanDispatch(
   execution: Pick<Execution, 'dispatchedAt' | 'kind'>,
-  { deviceTime, timeSource, receivedAt, isBuffered }: SampleTimes,
+  { deviceTime, clock, receivedAt, isBuffered }: SampleTimes,
 ): boolean {
   if (isBuffered || execution.dispatchedAt === undefined || Math.floor(receivedAt) <= execution.dispatchedAt)
     return false;
   if (deviceTime === undefined) return true;
-  const isGatewayClock = timeSource !== undefined && !isLorawan(execution.kind);
+  const isGatewayClock = clock !== undefined && !isLorawan(execution.kind);
   return !isGatewayClock && isInOrAfterSecond(deviceTime, execution.dispatchedAt);
 }
 
@@ -150,8 +152,8 @@ export function replaces(reading: SampleTimes, stored: SampleTimes | undefined):
   const canCompareDeviceTimes =
     reading.deviceTime !== undefined &&
     stored.deviceTime !== undefined &&
-    reading.timeSource !== undefined &&
-    reading.timeSource === stored.timeSource &&
+    reading.clock !== undefined &&
+    reading.clock === stored.clock &&
     stored.deviceTime <= stored.receivedAt;
   return canCompareDeviceTimes ? reading.deviceTime >= stored.deviceTime : reading.receivedAt >= stored.receivedAt;
 }

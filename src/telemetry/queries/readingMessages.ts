@@ -6,6 +6,7 @@ import {
   ReadingOrder,
   type StreamReadingsRequest,
   type StreamReadingsResponse,
+  TimeSource,
 } from '../../gen/sensorquery/v1/sensor_query_service';
 import type { Violation } from '../../kernel/errors';
 import type { JsonValue } from '../../kernel/jsonValue';
@@ -13,10 +14,18 @@ import { fromTimestamp, type TimestampMessage, toTimestamp } from '../../kernel/
 import type { ValueType } from '../../sensorTemplates';
 import type { LastValue } from '../readings/latestQueryRepository';
 import { getReadingTime } from '../readings/readings';
-import { getReceivedAt, type StoredReading } from '../readings/storedReading';
+import { getReceivedAt, type ReadingTimeSource, type StoredReading } from '../readings/storedReading';
 import type { LatestReading } from './latestReadings';
 import type { RangeQuery } from './readingRanges';
 import type { StreamItem, StreamQuery } from './readingStreams';
+
+/** The wire value of each time source. */
+const TIME_SOURCES: Readonly<Record<ReadingTimeSource, TimeSource>> = {
+  device: TimeSource.TIME_SOURCE_DEVICE,
+  gateway: TimeSource.TIME_SOURCE_GATEWAY,
+  network: TimeSource.TIME_SOURCE_NETWORK,
+  received: TimeSource.TIME_SOURCE_RECEIVED,
+};
 
 /** Checks that a request names at least one sensor or device. */
 export function checkLatest({ sensorIds, deviceIds }: QueryLatestRequest): Violation[] {
@@ -56,7 +65,14 @@ export function streamFromMessage({ sensorIds, deviceIds, resumeToken }: StreamR
 }
 
 /** Converts a reading. */
-export function readingToMessage({ sensorId, time, position, valueType, value }: StoredReading): ReadingMessage {
+export function readingToMessage({
+  sensorId,
+  time,
+  timeSource,
+  position,
+  valueType,
+  value,
+}: StoredReading): ReadingMessage {
   return {
     sensorId,
     time: toTimestamp(time),
@@ -64,6 +80,7 @@ export function readingToMessage({ sensorId, time, position, valueType, value }:
     value: valueToMessage(valueType, value),
     sequence: position,
     retained: false,
+    timeSource: timeSourceToMessage(timeSource),
   };
 }
 
@@ -99,14 +116,20 @@ export function getTime(message: TimestampMessage | undefined): number {
  */
 function lastValueToMessage(sensorId: string, last: LastValue): ReadingMessage {
   const { valueType, value, receivedAt } = last;
+  const { time, timeSource } = getReadingTime(last);
   return {
     sensorId,
-    time: toTimestamp(getReadingTime(last)),
+    time: toTimestamp(time),
     receivedAt: toTimestamp(Math.floor(receivedAt)),
     value: valueToMessage(valueType, value),
     sequence: 0,
     retained: last.isRetained,
+    timeSource: timeSourceToMessage(timeSource),
   };
+}
+
+function timeSourceToMessage(timeSource: ReadingTimeSource | undefined): TimeSource {
+  return timeSource === undefined ? TimeSource.TIME_SOURCE_UNSPECIFIED : TIME_SOURCES[timeSource];
 }
 
 /** Selects the field of the message by the value type; strings of any type are sent as text. */

@@ -4,6 +4,7 @@ import { parseFailure, type UplinkFailureRecord } from '../../devices';
 import { notFound } from '../../kernel/errors';
 import type { ValueType } from '../../sensorTemplates';
 import { RETAINED } from './latestReadingRepository';
+import { getTimeSource, type ReadingTimeSource } from './storedReading';
 
 /** A sensor with its latest value. */
 export interface SensorLatest {
@@ -23,6 +24,8 @@ export interface LastValue {
   readonly value: JsonValue;
   /** The time that the device sent with the value, integer Unix milliseconds; undefined if it sent none. */
   readonly deviceTime: number | undefined;
+  /** Who reported `deviceTime`; undefined if not known. */
+  readonly timeSource: ReadingTimeSource | undefined;
   /**
    * Unix milliseconds, may have a fraction, because arrival times define an order even within a millisecond
    * (MonotonicTimestamps).
@@ -38,6 +41,7 @@ interface LatestRow {
   readonly valueType: ValueType;
   readonly value: string | null;
   readonly deviceTime: number | null;
+  readonly timeSource: number | null;
   readonly receivedAt: number | null;
   /** JSON: UplinkFailureRecord. Null if there is none, or if the sensor has no mapping. */
   readonly failure: string | null;
@@ -101,6 +105,7 @@ export class LatestQueryRepository {
         valueType: 't.value_type',
         value: 'l.value',
         deviceTime: 'l.own_time',
+        timeSource: 'l.time_source',
         receivedAt: 'l.received_at',
         failure: 'p.uplink_failure',
         buffered: 'l.buffered',
@@ -122,6 +127,7 @@ function toSensorLatest({ sensorId, deviceId, ...row }: LatestRow): SensorLatest
       valueType: getValueType(row.valueType, value),
       value,
       deviceTime: row.deviceTime ?? undefined,
+      timeSource: getTimeSource(row.timeSource),
       receivedAt: row.receivedAt ?? 0,
       isRetained: row.buffered === RETAINED,
     },

@@ -1,6 +1,7 @@
 import type { Db, PreparedStatement, SqlValue } from '../../database';
 import type { Reading, SampleTimes } from '../../executions';
 import type { JsonValue } from '../../kernel/jsonValue';
+import { toTimeSourceColumn } from './storedReading';
 
 interface ReadingRow {
   readonly sensor_id: string;
@@ -45,11 +46,11 @@ function buildStoreStatement(rowCount: number): PreparedStatement {
     // order rule of `LatestReadingRepository.store`. A null sensor id of an unused row joins no sensor.
     sql: () => `
       with sample (sensor_id, source_path, value) as (values ${Array.from({ length: rowCount }, () => placeholders).join(', ')})
-      insert into latest_readings (sensor_id, organization_id, physical_device_id, source_path, value, own_time, clock, received_at, buffered, f_cnt, dev_addr)
-      select s.id, s.organization_id, cast(? as text), sample.source_path, sample.value, cast(? as bigint), cast(? as text), cast(? as double precision), cast(? as smallint), cast(? as bigint), cast(? as text)
+      insert into latest_readings (sensor_id, organization_id, physical_device_id, source_path, value, own_time, time_source, clock, received_at, buffered, f_cnt, dev_addr)
+      select s.id, s.organization_id, cast(? as text), sample.source_path, sample.value, cast(? as bigint), cast(? as smallint), cast(? as text), cast(? as double precision), cast(? as smallint), cast(? as bigint), cast(? as text)
       from sample cross join sensors s where s.id = sample.sensor_id and s.organization_id = ?
       on conflict (sensor_id) do update set physical_device_id = excluded.physical_device_id, source_path = excluded.source_path, value = excluded.value,
-        own_time = excluded.own_time, clock = excluded.clock, received_at = excluded.received_at, buffered = excluded.buffered, f_cnt = excluded.f_cnt, dev_addr = excluded.dev_addr
+        own_time = excluded.own_time, time_source = excluded.time_source, clock = excluded.clock, received_at = excluded.received_at, buffered = excluded.buffered, f_cnt = excluded.f_cnt, dev_addr = excluded.dev_addr
       where latest_readings.physical_device_id <> excluded.physical_device_id or latest_readings.source_path <> excluded.source_path
         or case when latest_readings.own_time <= latest_readings.received_at and excluded.own_time is not null and excluded.clock = latest_readings.clock
         then excluded.own_time >= latest_readings.own_time else excluded.received_at >= latest_readings.received_at end`,
@@ -79,14 +80,14 @@ export class LatestReadingRepository {
 
   /**
    * Stores the readings of one uplink: at most 512, of different sensors. A reading replaces the stored one of its
-   * sensor if it is newer. If both have a device time from the same time source, the later device time is newer, unless
+   * sensor if it is newer. If both have a device time from the same clock, the later device time is newer, unless
    * the stored device time was in the future when it arrived. In all other cases the later arrival is newer. A stored
    * reading of another physical device or source path is always replaced. Must run inside a transaction.
    */
   async store(
     organizationId: string,
     physicalDeviceId: string,
-    { deviceTime, timeSource, receivedAt, isBuffered, isRetained, fCnt, devAddr }: SampleTimes,
+    { deviceTime, timeSource, clock, receivedAt, isBuffered, isRetained, fCnt, devAddr }: SampleTimes,
     readings: readonly NewSensorValue[],
   ): Promise<void> {
     if (readings.length === 0) return;
@@ -104,7 +105,8 @@ export class LatestReadingRepository {
       ...values,
       physicalDeviceId,
       deviceTime ?? null,
-      timeSource ?? null,
+      toTimeSourceColumn(timeSource),
+      clock ?? null,
       receivedAt,
       isRetained ? RETAINED : Number(isBuffered === true),
       fCnt ?? null,
@@ -123,7 +125,7 @@ function toReading(sensorId: string, row: ReadingRow): Reading {
     sourcePath,
     value,
     deviceTime: row.own_time ?? undefined,
-    timeSource: row.clock ?? undefined,
+    clock: row.clock ?? undefined,
     receivedAt,
     ...(row.buffered !== 0 && { isBuffered: true }),
     ...(row.buffered === RETAINED && { isRetained: true }),

@@ -6,6 +6,7 @@ import {
   LATE_POSITIONS,
   POSITIONS_PER_MS,
   getReceivedAt,
+  getTimeSource,
   getValue,
   type StoredReading,
   type ValueColumns,
@@ -48,6 +49,8 @@ export interface NumberSample extends ReadingKey {
 /** A reading without its text, which can be as long as an uplink. `loadReadings` adds the text. */
 export interface ReadingHead extends ReadingKey, Omit<ValueColumns, 'txt'> {
   readonly series: number;
+  /** The column `time_source`. */
+  readonly timeSource: number | null;
   /** The size of its text in bytes; null for a reading without a text. */
   readonly size: number | null;
 }
@@ -63,7 +66,7 @@ interface TextRow extends ReadingKey, ValueColumns {
 
 // The columns of a reading, with and without its text.
 const ROW = 'r.series, r.time, r.position, r.kind, r.num, r.txt';
-const HEAD = 'r.series, r.time, r.position, r.kind, r.num, octet_length(r.txt) as size';
+const HEAD = 'r.series, r.time, r.position, r.kind, r.num, r.time_source as "timeSource", octet_length(r.txt) as size';
 const SERIES = Array.from({ length: SERIES_BATCH_SIZE }, () => '?').join(', ');
 const KEY_ROWS = Array.from(
   { length: TEXT_BATCH_SIZE },
@@ -114,7 +117,7 @@ export const readingQueryStatements = {
     name: 'readings.stored',
     // The partial index readings_late contains exactly the late readings. All others are found by their time.
     sql: () => `
-      select r.series, r.time, r.position, r.kind, r.num, r.size from (
+      select r.series, r.time, r.position, r.kind, r.num, r."timeSource", r.size from (
         select ${HEAD} from readings r where r.series in (${SERIES}) and r.time >= ? and r.time <= ? and r.position >= ? and r.position <= ? and not (${IS_LATE})
         union all
         select ${HEAD} from readings r where r.series in (${SERIES}) and r.position >= ? and r.position <= ? and ${IS_LATE}
@@ -256,9 +259,11 @@ export class ReadingQueryRepository {
     const rowByKey = new Map(rows.map((row) => [formatKey(row), row]));
     return heads.flatMap((head) => {
       const columns = head.size === null ? { ...head, txt: null } : rowByKey.get(formatKey(head));
-      return columns
-        ? [{ sensorId: getSensorId(head.series), time: head.time, position: head.position, ...getValue(columns) }]
-        : [];
+      if (!columns) return [];
+      const { series, time, position, timeSource } = head;
+      return [
+        { sensorId: getSensorId(series), time, timeSource: getTimeSource(timeSource), position, ...getValue(columns) },
+      ];
     });
   }
 

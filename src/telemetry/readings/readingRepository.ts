@@ -1,7 +1,7 @@
 import type { Db, PreparedStatement, SqlValue } from '../../database';
 import { toHour } from './hourSummary';
 import type { Series } from './seriesRepository';
-import { toColumns, type StoredReading } from './storedReading';
+import { toColumns, toTimeSourceColumn, type StoredReading } from './storedReading';
 
 /** A reading to store and its series. */
 export interface NewReading {
@@ -25,8 +25,9 @@ function buildInsertStatement(rowCount: number): PreparedStatement {
     name: `readings.insert${rowCount}`,
     sql: () => `
       with new_readings (series, time, position, kind, num, txt) as (values ${Array.from({ length: rowCount }, () => placeholders).join(', ')})
-      insert into readings (series, time, position, kind, num, txt) select series, time, position, kind, num, txt from new_readings where series is not null
-      on conflict (series, time, position) do update set kind = excluded.kind, num = excluded.num, txt = excluded.txt`,
+      insert into readings (series, time, position, kind, num, txt, time_source)
+      select series, time, position, kind, num, txt, cast(? as smallint) from new_readings where series is not null
+      on conflict (series, time, position) do update set kind = excluded.kind, num = excluded.num, txt = excluded.txt, time_source = excluded.time_source`,
   };
 }
 
@@ -48,7 +49,7 @@ export class ReadingRepository {
   constructor(private readonly db: Db) {}
 
   /**
-   * Stores the readings of one uplink, at most 512. A reading replaces an earlier one with the same series, time and
+   * Stores the readings of one uplink, at most 512, whose times all have the same source. A reading replaces an earlier one with the same series, time and
    * position (its place in the order of storage). Marks hours that already have a summary as stale, so that it is
    * calculated again. Must run inside a transaction.
    */
@@ -62,7 +63,7 @@ export class ReadingRepository {
     const sorted = readings.toSorted((left, right) => left.series.number - right.series.number);
     const values = sorted.flatMap(listValues);
     for (let row = sorted.length; row < rowCount; row++) values.push(...EMPTY_ROW);
-    await this.db.all(statement, values);
+    await this.db.all(statement, [...values, toTimeSourceColumn(readings[0]?.reading.timeSource)]);
     for (const { series, reading } of sorted) {
       if (reading.time < series.summedUntil) await this.db.all(MARK_STALE, [series.number, toHour(reading.time)]);
     }

@@ -3,6 +3,7 @@ import type { SampleTimes } from '../../executions';
 import { InexactNumber } from '../../kernel/inexactNumber';
 import { type JsonValue, getValueAtPath } from '../../kernel/jsonValue';
 import { convertToType } from '../../sensorTemplates';
+import type { StoredReading } from './storedReading';
 
 /** A value of an uplink and its sensor. */
 export interface SensorValue extends MappedSensor {
@@ -72,11 +73,18 @@ function toJsonNumbers(value: unknown): JsonValue {
 }
 
 /**
- * Returns the time under which readings are stored: the device time if it is plausible (not before 2000 and not in the
- * future), otherwise the receive time. Unix milliseconds, integer.
+ * Returns the time under which readings are stored, Unix milliseconds, integer, and its source: the device time if it
+ * is plausible (not before 2000 and not in the future), otherwise the receive time.
  */
-export function getReadingTime({ deviceTime, receivedAt }: Pick<SampleTimes, 'deviceTime' | 'receivedAt'>): number {
+export function getReadingTime({
+  deviceTime,
+  timeSource,
+  receivedAt,
+}: Pick<SampleTimes, 'deviceTime' | 'receivedAt'> & Pick<StoredReading, 'timeSource'>): Pick<
+  StoredReading,
+  'time' | 'timeSource'
+> {
   return deviceTime !== undefined && deviceTime >= MIN_DEVICE_TIME_MS && deviceTime <= receivedAt
-    ? deviceTime
-    : Math.floor(receivedAt);
+    ? { time: deviceTime, timeSource }
+    : { time: Math.floor(receivedAt), timeSource: 'received' };
 }

@@ -1,5 +1,9 @@
+import type { TimeSource } from '../../connections';
 import type { JsonValue } from '../../kernel/jsonValue';
 import type { ValueType } from '../../sensorTemplates';
+
+/** Who reported the time of a reading; `received`: nobody, it is the time of receipt. */
+export type ReadingTimeSource = TimeSource | 'received';
 
 /** A stored reading. */
 export interface StoredReading {
@@ -9,6 +13,8 @@ export interface StoredReading {
   readonly value: JsonValue;
   /** The time of the measurement, Unix milliseconds. */
   readonly time: number;
+  /** Who reported `time`; `received`: it is the time of receipt. Undefined if not known (stored by an older version). */
+  readonly timeSource?: ReadingTimeSource | undefined;
   /** Its position in the order in which readings are stored (see ReadingSequence). */
   readonly position: number;
 }
@@ -34,6 +40,11 @@ export const LATE_POSITIONS = 60_000 * POSITIONS_PER_MS;
 
 /** The stored numbers of the value types, which must never change. */
 const KINDS: Readonly<Record<ValueType, number>> = { number: 1, integer: 2, boolean: 3, string: 4, json: 5 };
+/** The stored numbers of the time sources, which must never change. SQLite stores 0 and 1 without a byte of their own. */
+const TIME_SOURCES: Readonly<Record<ReadingTimeSource, number>> = { received: 0, device: 1, gateway: 2, network: 3 };
+const TIME_SOURCES_BY_NUMBER = new Map(
+  Object.entries(TIME_SOURCES).map(([source, number]) => [number, source as ReadingTimeSource]),
+);
 // A string with a NUL or an unpaired surrogate is stored as JSON, because not every database engine can store it.
 const ESCAPED_STRING = 6;
 const UNSTORABLE = /[\0\p{Cs}]/u;
@@ -60,6 +71,16 @@ export function getValue({ kind, num, txt }: ValueColumns): Pick<StoredReading, 
   if (valueType === 'json') return { valueType, value: JSON.parse(txt ?? 'null') as JsonValue };
   if (valueType === 'string') return { valueType, value: txt ?? '' };
   return { valueType, value: valueType === 'boolean' ? num === 1 : (num ?? 0) };
+}
+
+/** Converts a time source to the column of the tables; null if it is not known. */
+export function toTimeSourceColumn(source: ReadingTimeSource | undefined): number | null {
+  return source === undefined ? null : TIME_SOURCES[source];
+}
+
+/** Converts the column of a row to the time source; undefined if it is not known. */
+export function getTimeSource(column: number | null): ReadingTimeSource | undefined {
+  return column === null ? undefined : TIME_SOURCES_BY_NUMBER.get(column);
 }
 
 /** Returns the first position of the readings that the server receives in a millisecond (Unix milliseconds). */

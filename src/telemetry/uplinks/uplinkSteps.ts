@@ -149,7 +149,8 @@ async function findDevice(state: UplinkState, repos: UplinkRepositories): Promis
 
 /** Stores the connector keys: the latest value of each source path, which users see when they map sensors. */
 async function storeConnectorKeys({ message, samples }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
-  await repos.keys.store(message.organizationId, message, samples, getSampleTime(message), getSeenAt(message));
+  const time = getReadingTime(getTimes(message)).time;
+  await repos.keys.store(message.organizationId, message, samples, time, getSeenAt(message));
   return 'continue';
 }
 
@@ -175,10 +176,10 @@ async function recordUnboundDevice(state: UplinkState, repos: UplinkRepositories
 async function touchLastSeen(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { message, binding, failure, decoderWarnings } = state;
   if (!binding) return 'continue';
-  const { deviceTime, timeSource } = getTimes(message);
+  const { deviceTime, clock } = getTimes(message);
   await repos.devices.recordUplink(message.organizationId, binding, {
     ownTime: deviceTime, // the stored history of uplinks (JSON) has the names `ownTime` and `clock`
-    clock: timeSource,
+    clock,
     receivedAt: getSeenAt(message),
     isBuffered: message.isBuffered === true,
     deviceClass: message.deviceClass,
@@ -238,12 +239,19 @@ async function storeLatest(
 async function storeReadings(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { message, accepted, position } = state;
   if (accepted.length === 0) return 'continue';
-  const time = getReadingTime(getTimes(message));
+  const { time, timeSource } = getReadingTime(getTimes(message));
   const series = await repos.getSeries(
     message.organizationId,
     accepted.map(({ sensorId }) => sensorId),
   );
-  const stored = accepted.map(({ sensorId, valueType, value }) => ({ sensorId, valueType, value, time, position }));
+  const stored = accepted.map(({ sensorId, valueType, value }) => ({
+    sensorId,
+    valueType,
+    value,
+    time,
+    timeSource,
+    position,
+  }));
   await repos.readings.store(stored.flatMap((reading) => toNewReadings(reading, series.get(reading.sensorId))));
   state.stored = stored;
   return 'continue';
@@ -267,14 +275,15 @@ function getValues({ payload, fPort }: UplinkMessage): Readonly<Record<string, u
   return { bytes: Buffer.from(payload.bytes).toString('hex'), ...(fPort !== undefined && { fPort }) };
 }
 
-/** Returns the times of an uplink. A device time that is not a finite number is omitted, and so is its time source. */
+/** Returns the times of an uplink. A device time that is not a finite number is omitted, with its source and clock. */
 function getTimes(message: UplinkMessage): SampleTimes {
-  const { time, clock, receivedAt, isBuffered = false, isRetained = false, fCnt, devAddr } = message;
+  const { time, timeSource, clock, receivedAt, isBuffered = false, isRetained = false, fCnt, devAddr } = message;
   const isTime = time !== undefined && Number.isFinite(time);
   return {
     receivedAt,
     deviceTime: isTime ? Math.floor(time) : undefined,
-    timeSource: isTime ? clock : undefined,
+    timeSource: isTime ? timeSource : undefined,
+    clock: isTime ? clock : undefined,
     fCnt,
     devAddr,
     ...(isBuffered && { isBuffered }),
@@ -284,15 +293,7 @@ function getTimes(message: UplinkMessage): SampleTimes {
 
 /** Returns when the device was certainly there, Unix milliseconds: a retained uplink may have been sent long ago. */
 function getSeenAt(message: UplinkMessage): number {
-  return message.isRetained === true ? getSampleTime(message) : Math.floor(message.receivedAt);
-}
-
-/**
- * Returns the time of the values of an uplink, Unix milliseconds. A time in the future is replaced by the receive time:
- * otherwise later samples of the device would count as older.
- */
-function getSampleTime({ time, receivedAt }: UplinkMessage): number {
-  return Math.floor(time !== undefined && time >= 0 && time <= receivedAt ? time : receivedAt);
+  return message.isRetained === true ? getReadingTime(getTimes(message)).time : Math.floor(message.receivedAt);
 }
 
 /** Whether a text is a valid id: not empty, at most `maxLength` characters, without control characters. */

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../connectorType';
+import type { UnusableTime } from '../../sampleTime';
 
 /** The kinds of device events of ChirpStack, as in its topics. */
 export const EVENT_KINDS = ['up', 'join', 'ack', 'txack', 'log', 'status', 'location'] as const;
@@ -18,8 +19,11 @@ interface DeviceInfo {
   readonly deviceClass: DeviceClass;
 }
 
-/** A parsed event. Times are Unix milliseconds on the clock of the network server; undefined if not reported. */
-export type ChirpStackEvent = { readonly device: DeviceInfo } & (
+/**
+ * A parsed event. Times are Unix milliseconds on the clock of the network server; undefined if not reported, or if
+ * `timeProblem` says why `time` could not be read.
+ */
+export type ChirpStackEvent = { readonly device: DeviceInfo; readonly timeProblem?: UnusableTime | undefined } & (
   UpEvent | JoinEvent | AckEvent | TxAckEvent | LogEvent | StatusEvent | LocationEvent
 );
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../connectorType';
 import { readReceivedJson } from '../../receivedJson';
+import { readSampleTime } from '../../sampleTime';
 import type { ChirpStackCodec, ChirpStackEvent, DownCommand, EventKind } from './chirpStackEvent';
 
 const text = z
@@ -25,11 +26,12 @@ const bytes = z
   .base64()
   .nullish()
   .transform((input) => Buffer.from(input ?? '', 'base64'));
-/** RFC 3339 with up to nine fractional digits, truncated to milliseconds. */
-const time = z.iso
-  .datetime({ offset: true })
+/** ChirpStack sends RFC 3339; a program between it and the broker may have changed that. */
+const time = z
+  .unknown()
   .nullish()
-  .transform((input) => (typeof input === 'string' ? Date.parse(input) : undefined));
+  .transform((input) => readSampleTime(input));
+const timeOnly = time.transform((reported) => reported.time);
 /** Not copied, because a copy would silently lose a member `__proto__`. */
 const object = z
   .custom<JsonObject>((input) => typeof input === 'object' && input !== null && !Array.isArray(input))
@@ -51,7 +53,7 @@ const deviceInfo = z
 
 /** The fields that most events share. */
 const commonFields = { deduplicationId: text, time, deviceInfo };
-const reception = z.object({ rssi: number, snr: number, nsTime: time });
+const reception = z.object({ rssi: number, snr: number, nsTime: timeOnly });
 const up = z.object({
   ...commonFields,
   devAddr: text,
@@ -107,24 +109,25 @@ function parseEvent(payload: Buffer): unknown {
 /** Converts the JSON of each kind of event. Throws if a field is invalid. */
 const READERS: Readonly<Record<EventKind, (value: unknown) => ChirpStackEvent>> = {
   up: (value) => {
-    const { deviceInfo: device, rxInfo, ...event } = up.parse(value);
-    return { kind: 'up', device, gateways: rxInfo ?? [], ...event };
+    const { deviceInfo: device, rxInfo, time: reportedTime, ...event } = up.parse(value);
+    return { kind: 'up', device, gateways: rxInfo ?? [], ...event, ...reportedTime };
   },
   join: (value) => {
     const { deviceInfo: device, ...event } = join.parse(value);
     return { kind: 'join', device, ...event };
   },
   ack: (value) => {
-    const { deviceInfo: device, ...event } = ack.parse(value);
-    return { kind: 'ack', device, ...event };
+    const { deviceInfo: device, time: reportedTime, ...event } = ack.parse(value);
+    return { kind: 'ack', device, ...event, ...reportedTime };
   },
   txack: (value) => {
-    const { deviceInfo: device, ...event } = txack.parse(value);
-    return { kind: 'txack', device, ...event };
+    const { deviceInfo: device, time: reportedTime, ...event } = txack.parse(value);
+    return { kind: 'txack', device, ...event, ...reportedTime };
   },
   log: (value) => {
-    const { deviceInfo: device, context, code, ...event } = log.parse(value);
-    return { kind: 'log', device, ...event, code: code || 'UNKNOWN', queueItemId: context?.queue_item_id ?? '' };
+    const { deviceInfo: device, context, code, time: reportedTime, ...event } = log.parse(value);
+    const queueItemId = context?.queue_item_id ?? '';
+    return { kind: 'log', device, ...event, ...reportedTime, code: code || 'UNKNOWN', queueItemId };
   },
   status: (value) => {
     const {
@@ -132,17 +135,19 @@ const READERS: Readonly<Record<EventKind, (value: unknown) => ChirpStackEvent>> 
       externalPowerSource,
       batteryLevelUnavailable,
       batteryLevel,
+      time: reportedTime,
       ...event
     } = status.parse(value);
     return {
       kind: 'status',
       device,
       ...event,
+      ...reportedTime,
       batteryLevel: externalPowerSource || batteryLevelUnavailable ? undefined : batteryLevel,
     };
   },
   location: (value) => {
-    const { deviceInfo: device, location: coordinates, ...event } = location.parse(value);
-    return { kind: 'location', device, ...event, ...coordinates };
+    const { deviceInfo: device, location: coordinates, time: reportedTime, ...event } = location.parse(value);
+    return { kind: 'location', device, ...event, ...reportedTime, ...coordinates };
   },
 };

@@ -13,6 +13,7 @@ import {
 } from '../../../gen/chirpstack/v4/integration';
 import { PROTO_KEY } from '../../../kernel/jsonValue';
 import { fromTimestamp, toTimestamp, type TimestampMessage } from '../../../kernel/timestamps';
+import type { ReportedTime } from '../../sampleTime';
 import type {
   ChirpStackCodec,
   ChirpStackEvent,
@@ -50,12 +51,12 @@ const READERS: Readonly<Record<EventKind, (bytes: Buffer) => ChirpStackEvent>> =
     const { deduplicationId, time, deviceInfo, devAddr, dr, fCnt, fPort, data, object, rxInfo } =
       UplinkEvent.decode(bytes);
     if (object && bytes.includes(PROTO_KEY)) throw new Error('`object` must not contain a member `__proto__`');
-    const gateways = rxInfo.map(({ rssi, snr, nsTime }) => ({ rssi, snr, nsTime: toUnixMs(nsTime) }));
+    const gateways = rxInfo.map(({ rssi, snr, nsTime }) => ({ rssi, snr, nsTime: readTimestamp(nsTime).time }));
     return {
       kind: 'up',
       device: getDevice(deviceInfo),
       deduplicationId,
-      time: toUnixMs(time),
+      ...readTimestamp(time),
       devAddr,
       dr,
       fCnt,
@@ -75,21 +76,21 @@ const READERS: Readonly<Record<EventKind, (bytes: Buffer) => ChirpStackEvent>> =
       kind: 'ack',
       device: getDevice(deviceInfo),
       deduplicationId,
-      time: toUnixMs(time),
+      ...readTimestamp(time),
       queueItemId,
       acknowledged,
     };
   },
   txack: (bytes) => {
     const { time, deviceInfo, queueItemId } = TxAckEvent.decode(bytes);
-    return { kind: 'txack', device: getDevice(deviceInfo), time: toUnixMs(time), queueItemId };
+    return { kind: 'txack', device: getDevice(deviceInfo), ...readTimestamp(time), queueItemId };
   },
   log: (bytes) => {
     const { time, deviceInfo, code, description, context } = LogEvent.decode(bytes);
     return {
       kind: 'log',
       device: getDevice(deviceInfo),
-      time: toUnixMs(time),
+      ...readTimestamp(time),
       code: getLogCodeName(code),
       description,
       queueItemId: context['queue_item_id'] ?? '',
@@ -103,7 +104,7 @@ const READERS: Readonly<Record<EventKind, (bytes: Buffer) => ChirpStackEvent>> =
       kind: 'status',
       device: getDevice(deviceInfo),
       deduplicationId,
-      time: toUnixMs(time),
+      ...readTimestamp(time),
       margin,
       batteryLevel: isKnown ? batteryLevel : undefined,
     };
@@ -115,7 +116,7 @@ const READERS: Readonly<Record<EventKind, (bytes: Buffer) => ChirpStackEvent>> =
       kind: 'location',
       device: getDevice(deviceInfo),
       deduplicationId,
-      time: toUnixMs(time),
+      ...readTimestamp(time),
       latitude,
       longitude,
       altitude,
@@ -133,14 +134,12 @@ function getDevice(info: DeviceInfo | undefined): ChirpStackEvent['device'] {
   };
 }
 
-/**
- * Converts a timestamp to Unix milliseconds. Throws if it is outside the years 1 to 9999 of google.protobuf.Timestamp.
- */
-function toUnixMs(time: TimestampMessage | undefined): number | undefined {
-  if (!time) return undefined;
-  if (time.seconds < FIRST_SECOND || time.seconds > LAST_SECOND)
-    throw new Error('a time must be within the years 1 to 9999');
-  return fromTimestamp(time);
+/** Converts a timestamp to Unix milliseconds. One outside the years 1 to 9999 of google.protobuf.Timestamp is invalid. */
+function readTimestamp(time: TimestampMessage | undefined): ReportedTime {
+  if (!time) return { time: undefined };
+  if (time.seconds >= FIRST_SECOND && time.seconds <= LAST_SECOND) return { time: fromTimestamp(time) };
+  const reason = 'time_unreadable: send a time between the years 1 and 9999';
+  return { time: undefined, timeProblem: { reason, example: `${time.seconds} s` } };
 }
 
 /** Returns the name of a log code as ChirpStack's JSON encoding has it, for example `EXPIRED`. */

@@ -107,6 +107,7 @@ function createBaseMessage(
   const hasId = deduplicationId !== '' && deduplicationId.length <= MAX_ID_LENGTH;
   return {
     ...arrival,
+    timeSource: 'network',
     identity: hasId ? { kind: 'id', uplinkId: prefix + deduplicationId } : identity,
     clientDeviceId: devEui,
     payload: { kind: 'json', value },

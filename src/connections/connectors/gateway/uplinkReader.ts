@@ -44,6 +44,7 @@ export function readUplink(
     clientDeviceId,
     receivedAt,
     time: time && fromTimestamp(time),
+    timeSource: 'gateway',
     clock: getClockId(identity),
     payload,
     fPort,

@@ -3,6 +3,7 @@ import { InexactNumber } from '../../../kernel/inexactNumber';
 import { findJsonProblem, isObject } from '../../../kernel/jsonValue';
 import type { UplinkIdentity, UplinkMessage } from '../../connector';
 import { looksLikeJson, readReceivedJson } from '../../receivedJson';
+import { findTimeProblem, readSampleTime, type ReportedTime } from '../../sampleTime';
 import type { BrokerMessage } from '../broker/brokerTraffic';
 import { getConnectorKeyValue } from './jsonPath';
 import type { MqttSettings } from './mqttSettings';
@@ -13,23 +14,16 @@ import { TopicReader } from './topicTemplate';
 type ReadUplink = DeviceUplink | { readonly reason: string };
 
 /** A message of a device without its organization and connection. */
-export type DeviceUplink = Pick<
-  UplinkMessage,
-  'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'unreadable' | 'time'
->;
+export type DeviceUplink = Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'unreadable'> &
+  ReportedTime;
 
 const MAX_BYTES = 64 * 1024;
-const MAX_TIME_SECONDS = 100_000_000_000;
-/** Captures the date, the time and the offset. */
-const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?) ?(z|[+-]\d\d:\d\d)?)?$/i;
-const MIN_TIME_MS = Date.UTC(1, 0, 1);
-const MAX_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /** Reads the messages of devices. */
 export class MqttReader {
   private readonly topics: TopicReader;
 
-  constructor(private readonly settings: Pick<MqttSettings, 'uplinkTopic' | 'timePath' | 'uplinkIdPath'>) {
+  constructor(private readonly settings: Pick<MqttSettings, 'uplinkTopic' | 'timePath' | 'timeZone' | 'uplinkIdPath'>) {
     this.topics = new TopicReader(settings.uplinkTopic);
   }
 
@@ -55,19 +49,24 @@ export class MqttReader {
     const content = readPayload(message.payload);
     if ('reason' in content) return content;
     const { payload } = content;
-    const { timePath, uplinkIdPath } = this.settings;
+    const { timePath, timeZone, uplinkIdPath } = this.settings;
     const json = payload.kind === 'json' ? payload.value : {};
-    const time = timePath === undefined ? undefined : parseTime(toNumber(getConnectorKeyValue(json, timePath)));
+    const timeValue = timePath === undefined ? undefined : toNumber(getConnectorKeyValue(json, timePath));
     const identity =
       uplinkIdPath === undefined ? undefined : createIdentity(clientDeviceId, getConnectorKeyValue(json, uplinkIdPath));
-    return { clientDeviceId, identity: identity ?? message.identity, ...content, time };
+    return {
+      clientDeviceId,
+      identity: identity ?? message.identity,
+      ...content,
+      ...readSampleTime(timeValue, timeZone),
+    };
   }
 
   /** Reads a retained uplink. Undefined if it is no valid uplink, or its own time does not show how old it is. */
   readRetained(message: BrokerMessage): DeviceUplink | undefined {
     const read = this.read(message);
     if (!read || 'reason' in read || read.time === undefined || read.time > message.receivedAt) return undefined;
-    return read;
+    return findTimeProblem(read, message.receivedAt) ? undefined : read;
   }
 }
 
@@ -93,30 +92,6 @@ function readPayload(
 /** Returns the nearest number of an InexactNumber; other values are returned unchanged. */
 function toNumber(value: unknown): unknown {
   return value instanceof InexactNumber ? value.nearest : value;
-}
-
-/**
- * Parses a time, as text or as a number of seconds or milliseconds. Returns Unix milliseconds; undefined if the value
- * is not a valid time. A time without an offset is UTC, independent of the time zone of this machine.
- */
-function parseTime(value: unknown): number | undefined {
-  const time = toMilliseconds(value);
-  return time >= MIN_TIME_MS && time <= MAX_TIME_MS ? time : undefined;
-}
-
-/** Converts a text, or a number of seconds or milliseconds, to Unix milliseconds; NaN if the value is no time. */
-function toMilliseconds(value: unknown): number {
-  if (typeof value === 'string') return parseTextTime(value);
-  if (typeof value !== 'number') return Number.NaN;
-  // Larger numbers are milliseconds: as seconds they would be after the year 5000.
-  const isInSeconds = Math.abs(value) < MAX_TIME_SECONDS;
-  return Math.floor(isInSeconds ? value * 1000 : value);
-}
-
-/** Parses a date or time in ISO 8601 to Unix milliseconds; NaN for any other text. Without an offset, it is UTC. */
-function parseTextTime(text: string): number {
-  const [, date = '', time, offset = 'Z'] = ISO_TIME.exec(text) ?? [];
-  return Date.parse(time === undefined ? date : `${date}T${time.replace(',', '.')}${offset.toUpperCase()}`);
 }
 
 /**

@@ -306,6 +306,7 @@ export class MqttSession {
       organizationId,
       connectionId,
       receivedAt,
+      timeSource: 'device' as const,
       isBuffered: isBuffered || retained,
       isRetained: retained,
       clock: undefined,

@@ -27,6 +27,8 @@ export interface MqttSettings {
   readonly downlinkTopic: string | undefined;
   readonly allowedCommandTopics: readonly string[];
   readonly timePath: string | undefined;
+  /** The IANA time zone of times without an offset; undefined: they name no instant. */
+  readonly timeZone: string | undefined;
   readonly uplinkIdPath: string | undefined;
   readonly answer: AnswerMapping | undefined;
 }
@@ -39,6 +41,7 @@ export function getMqttSettings(configuration: JsonObject): MqttSettings {
     downlinkTopic: readText(configuration['downlinkTopic']),
     allowedCommandTopics: Array.isArray(allowedCommandTopics) ? allowedCommandTopics.map(String) : [],
     timePath: readText(configuration['timePath']),
+    timeZone: readText(configuration['timeZone']),
     uplinkIdPath: readText(configuration['uplinkIdPath']),
     answer: parseAnswer(configuration['answer']),
   };

@@ -1,3 +1,4 @@
+import { IANAZone } from 'luxon';
 import type { Violation } from '../../../kernel/errors';
 import { type ConnectorType, type JsonObject, type RoutedCommand, SCHEMA_DIALECT } from '../../connectorType';
 import { DEVICE_PROPERTIES } from '../../deviceConfiguration';
@@ -126,8 +127,15 @@ export const MQTT: ConnectorType = {
       },
       timePath: pathSchema(
         'Time',
-        'Path of the sample time in a message: ISO 8601 (UTC if it has no offset), or Unix seconds or milliseconds.',
+        'Path of the sample time in a message: ISO 8601 with an offset, or a Unix time in seconds, milliseconds, microseconds or nanoseconds.',
       ),
+      timeZone: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 64,
+        title: 'Time zone',
+        description: 'IANA name of the time zone of sample times without an offset, for example Europe/Rome.',
+      },
       uplinkIdPath: pathSchema(
         'Message id',
         'Path of a message id that is unique per device for 7 days. A message that arrives twice is stored once.',
@@ -163,7 +171,7 @@ function isClientDeviceId(text: string): boolean {
 /** Validates the topics of a configuration and the broker properties. */
 function checkConfiguration(configuration: JsonObject): Violation[] {
   const settings = getMqttSettings(configuration);
-  const { uplinkTopic, allowedCommandTopics, answer } = settings;
+  const { uplinkTopic, timeZone, allowedCommandTopics, answer } = settings;
   return [
     ...checkBroker(configuration),
     ...(countDevicePlaceholders(uplinkTopic) === 1
@@ -175,9 +183,17 @@ function checkConfiguration(configuration: JsonObject): Violation[] {
           ),
         ]),
     ...checkFilter('uplinkTopic', uplinkTopic),
+    ...checkTimeZone(timeZone),
     ...checkDownlinkTopic(settings),
     ...allowedCommandTopics.flatMap((filter, index) => checkFilter(`allowedCommandTopics[${index}]`, filter)),
     ...checkAnswer(answer, configuration['protocol'] === '3.1.1'),
+  ];
+}
+
+function checkTimeZone(timeZone: string | undefined): Violation[] {
+  if (timeZone === undefined || IANAZone.isValidZone(timeZone)) return [];
+  return [
+    createViolation('timeZone', `must be the IANA name of a time zone, for example Europe/Rome (got ${timeZone})`),
   ];
 }
 
