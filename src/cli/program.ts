@@ -6,6 +6,7 @@ import { addCodec } from './codec/command';
 import { addConfig } from './config';
 import { addDemo } from './demo/command';
 import { addDoctor } from './doctor/command';
+import { normalizeId } from '../kernel/ids';
 import { formatError, getExitCode } from './exit';
 import { addKeys } from './people/keys';
 import { addMembers } from './people/members';
@@ -40,12 +41,35 @@ export function createProgram(): Command {
     .exitOverride()
     .showHelpAfterError('(Run with --help for usage.)')
     .configureHelp({ showGlobalOptions: true })
-    .enablePositionalOptions();
+    .enablePositionalOptions()
+    .hook('preAction', (_program, command) => normalizeIds(command));
   for (const [group, addCommands] of GROUPS) {
     program.commandsGroup(group);
     for (const addCommand of addCommands) addCommand(program);
   }
   return program;
+}
+
+const ID_ARGUMENT = /^(?:id|user)$/;
+const ID_OPTION = /<(?:id|ids|connections)>/;
+
+/** Normalizes the ids in the arguments and options of a command: a UUID may be in upper case. */
+function normalizeIds(command: Command): void {
+  const normalize = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(normalize);
+    return typeof value === 'string' ? normalizeId(value) : value;
+  };
+  for (const [index, argument] of command.registeredArguments.entries())
+    if (ID_ARGUMENT.test(argument.name())) command.processedArgs[index] = normalize(command.processedArgs[index]);
+  for (const option of command.options) {
+    const name = option.attributeName();
+    if (ID_OPTION.test(option.flags))
+      command.setOptionValueWithSource(
+        name,
+        normalize(command.getOptionValue(name)),
+        command.getOptionValueSource(name),
+      );
+  }
 }
 
 /** Runs one command and sets the exit code of the process. */

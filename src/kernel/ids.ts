@@ -8,6 +8,12 @@ export function newId(): string {
   return v7();
 }
 
+/** Normalizes an identifier of this server: a UUID in upper case is the same UUID. Other texts are unchanged. */
+export function normalizeId(text: string): string {
+  const lowerCase = text.toLowerCase();
+  return UUID.test(lowerCase) ? lowerCase : text;
+}
+
 /**
  * Checks whether a text has the format of an identifier: 1 to 256 characters without white space and control
  * characters. Other texts are never looked up in the database.

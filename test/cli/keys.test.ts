@@ -80,6 +80,7 @@ describe('plantroom keys', () => {
     });
     const { key, ...record } = created;
     expect(await answer('show', created.id)).toEqual(record);
+    expect(await answer('show', created.id.toUpperCase())).toEqual(record); // the same UUID
 
     const changed = await answer(
       'update',

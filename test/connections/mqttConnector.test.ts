@@ -459,6 +459,17 @@ describe('answers', () => {
     });
   });
 
+  it('may have the id of the execution in upper case', async () => {
+    await openConnection({
+      answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id', ...STATUS },
+    });
+    const { executionId } = await fixture.send();
+    const id = executionId.toUpperCase();
+    broker.publish('site/valve-1/answer', JSON.stringify({ id, status: 'ok' }));
+    await fixture.events.until(() => fixture.events.evidences.some(({ evidence }) => evidence.kind === 'ack'));
+    expect(fixture.events.evidences.find(({ evidence }) => evidence.kind === 'ack')).toMatchObject({ executionId });
+  });
+
   it('arrive on a topic of the device, successful and failed, and unknown ones change nothing', async () => {
     await openConnection({
       answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id', ...STATUS },

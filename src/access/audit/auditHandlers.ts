@@ -1,4 +1,5 @@
 import type { AccessControlServiceServer } from '../../gen/organization_access_control/access_control_service';
+import { normalizeId } from '../../kernel/ids';
 import { fromTimestamp } from '../../kernel/timestamps';
 import type { HandlersOf } from '../../api/pipeline/handlers';
 import { auditEventToMessage, outcomeFromMessage } from './auditMessages';
@@ -11,8 +12,8 @@ export function auditHandlers(audit: AuditQueries): Pick<HandlersOf<AccessContro
       const filter = {
         from: request.from && fromTimestamp(request.from),
         to: request.to && fromTimestamp(request.to),
-        keyId: request.keyId || undefined,
-        userId: request.userId || undefined,
+        keyId: normalizeId(request.keyId) || undefined,
+        userId: normalizeId(request.userId) || undefined,
         method: request.method || undefined,
         resource: request.resource.replace(/\/$/, '') || undefined,
         outcome: outcomeFromMessage(request.outcome),

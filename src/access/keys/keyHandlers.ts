@@ -7,6 +7,7 @@ import type {
   UpdateApiKeyRequest,
 } from '../../gen/organization_access_control/access_control_service';
 import type { Violation } from '../../kernel/errors';
+import { normalizeId } from '../../kernel/ids';
 import { fromTimestamp } from '../../kernel/timestamps';
 import { checked, type HandlersOf } from '../../api/pipeline/handlers';
 import type { CallContext } from '../../api/pipeline/callContext';
@@ -103,7 +104,7 @@ function toInput(request: CreateApiKeyRequest): CreateKeyInput {
   return {
     name,
     note,
-    ownerUserId,
+    ownerUserId: normalizeId(ownerUserId),
     scopes,
     connectionIds,
     allConnections,

@@ -1,4 +1,5 @@
 import type { OrganizationsServiceServer } from '../../gen/organizations_service';
+import { normalizeId } from '../../kernel/ids';
 import type { Cursors } from '../../kernel/pages';
 import type { HandlersOf } from '../../api/pipeline/handlers';
 import type { OrganizationDeletion } from './organizationDeletion';
@@ -18,7 +19,9 @@ export function organizationHandlers(
 ): HandlersOf<OrganizationsServiceServer> {
   return {
     createOrganization: async ({ name, ownerUserId }, { principal }) =>
-      organizationToMessage(await organizations.create(name, ownerUserId || principal.ownerUserId, principal)),
+      organizationToMessage(
+        await organizations.create(name, normalizeId(ownerUserId) || principal.ownerUserId, principal),
+      ),
     listOrganizations: async ({ pageSize, pageToken }, { principal }) =>
       organizationPageToMessage(await organizations.listPage(principal, cursors, pageSize, pageToken)),
     deleteOrganization: async ({ id, confirmation, name }, { principal, organizationId }) => {

@@ -5,6 +5,7 @@ import type {
   UpdateMemberRequest,
 } from '../../gen/organization_access_control/access_control_service';
 import type { Violation } from '../../kernel/errors';
+import { normalizeId } from '../../kernel/ids';
 import type { Cursors } from '../../kernel/pages';
 import type { CallContext } from '../../api/pipeline/callContext';
 import { checked, referring, type HandlersOf } from '../../api/pipeline/handlers';
@@ -61,5 +62,5 @@ export function memberHandlers(
 }
 
 function toInput({ userId, name, email, roleId }: AddMemberRequest): CreateMemberInput {
-  return { userId, name, email, roleId };
+  return { userId: normalizeId(userId), name, email, roleId };
 }

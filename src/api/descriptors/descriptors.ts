@@ -142,6 +142,7 @@ export interface FieldRules {
   readonly in: readonly string[];
   readonly maxDepth: number;
   readonly checkedByHandler: boolean;
+  readonly callerAssigned: boolean;
 }
 
 /** The option `google.api.http` as decoded. */

@@ -9,6 +9,7 @@ import type { DomainError } from '../../kernel/errors';
 import { encodeDetails, truncateMessage, getRetryPushback } from '../errors/errorDetails';
 import type { WireError } from '../errors/errorTable';
 import { clientCancelled, deadlineExceeded, ActiveCall } from '../pipeline/activeCall';
+import { mergeRepeated } from '../pipeline/repeatedHeader';
 import { chooseRequestId } from '../pipeline/requestId';
 import type { CallTimeouts } from './callTimeouts';
 import { explainCallEnd } from './connectionEnd';
@@ -100,19 +101,17 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
     this.exchange.start();
   }
 
-  /** Several keys are joined, so that they are rejected as one invalid key. */
   get apiKey(): string | undefined {
-    const values = this.metadata?.get('x-api-key') ?? [];
-    return values.length === 0 ? undefined : values.join(',');
+    return mergeRepeated((this.metadata?.get('x-api-key') ?? []).map(String));
   }
 
   listOrganizations(): string[] {
     const ids = this.metadata?.get('x-organization-id') ?? [];
-    return ids.map(String).filter((id) => id !== '');
+    return ids.map((id) => String(id).trim()).filter((id) => id !== '');
   }
 
   header(name: string): string | undefined {
-    return this.metadata?.get(name)[0]?.toString();
+    return this.metadata?.get(name)[0]?.toString().trim();
   }
 
   /** Called by grpc-js with each message that `read` requested. */

@@ -7,6 +7,8 @@ export function toHttp2Options(limits: GrpcLimits): SecureServerOptions {
   return {
     settings: { maxConcurrentStreams: limits.maxConcurrentStreams, maxHeaderListSize: limits.maxMetadataBytes },
     maxHeaderListPairs: 64,
+    // Otherwise a value with blanks around it is silently discarded, so that the key seems to be missing.
+    strictFieldWhitespaceValidation: false,
     streamResetBurst: limits.rstStreamBurst,
     streamResetRate: limits.rstStreamsPerSecond,
   };

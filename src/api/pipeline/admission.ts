@@ -1,4 +1,5 @@
 import { DomainError, type Violation } from '../../kernel/errors';
+import { normalizeId } from '../../kernel/ids';
 import { ApiKeyRejectedError, type Principal } from '../../kernel/principal';
 import type { MethodDescriptor } from '../descriptors/descriptors';
 import type { ActiveCall } from './activeCall';
@@ -85,7 +86,7 @@ export function bindOrganization(
 
 /** Throws organization_mismatch unless the named organization is that of the key. */
 function requireSameOrganization(principal: Principal, organization: string): void {
-  if (organization === principal.organizationId) return;
+  if (normalizeId(organization) === principal.organizationId) return;
   throw new DomainError(
     'unauthenticated',
     'organization_mismatch',

@@ -47,7 +47,7 @@ export async function runOnce(store: IdempotencyStore, call: ServerCall, request
   const keyedRequest = {
     organizationId,
     apiKeyId,
-    apiKey: call.header('x-api-key') ?? '',
+    apiKey: call.apiKey ?? '',
     method: context.path,
     idempotencyKey: context.idempotencyKey ?? '',
     request: requestSerialize(comparableRequest),

@@ -7,6 +7,7 @@ import { logLateFailure, toClientError } from '../pipeline/callLog';
 import type { CallPipeline } from '../pipeline/callPipeline';
 import { createExchange } from '../pipeline/exchange';
 import type { Exchange, ServerCall } from '../pipeline/serverCall';
+import { mergeRepeated } from '../pipeline/repeatedHeader';
 import type { MethodHandler } from '../pipeline/methodHandler';
 import type { ServerStreamHandler } from '../pipeline/handlers';
 import type { ResponseSerializer } from '../json/responseSerializer';
@@ -97,15 +98,15 @@ export class HttpServerCall implements ServerCall {
   }
 
   get apiKey(): string | undefined {
-    return findHeader(this.request, 'x-api-key');
+    return mergeRepeated([findHeader(this.request, 'x-api-key') ?? '']);
   }
 
   /**
-   * Lists the organizations in the header and the query. Repeated headers are joined by a comma, which no organization
-   * id contains, so that they are rejected later.
+   * Lists the organizations in the header and the query. Different repeated headers are joined by a comma, which no
+   * organization id contains, so that they are rejected later.
    */
   listOrganizations(): string[] {
-    const inHeader = findHeader(this.request, 'x-organization-id') ?? '';
+    const inHeader = mergeRepeated([findHeader(this.request, 'x-organization-id') ?? '']) ?? '';
     return [inHeader, ...(this.request.query as URLSearchParams).getAll('organizationId')].filter((id) => id !== '');
   }
 
@@ -303,8 +304,8 @@ export class HttpServerCall implements ServerCall {
   }
 }
 
-/** Returns a header; repeated headers are joined by a comma. */
+/** Returns a header without blanks around it; repeated headers are joined by a comma. */
 function findHeader(request: FastifyRequest, name: string): string | undefined {
   const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
+  return (Array.isArray(value) ? value.join(',') : value)?.trim();
 }

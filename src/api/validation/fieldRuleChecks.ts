@@ -1,6 +1,7 @@
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { ScalarType, type DescField, type DescMessage } from '@bufbuild/protobuf';
 import type { Violation } from '../../kernel/errors';
+import { normalizeId } from '../../kernel/ids';
 import type { Descriptors, FieldRules } from '../descriptors/descriptors';
 import { hasPlainKeys } from './json';
 import { createEnumCheck, createScalarCheck, createWellKnownCheck, type ValueCheck } from './scalars';
@@ -8,8 +9,8 @@ import { countCharacters, findUnicodeViolation, FORMAT } from './strings';
 import { addTruncation, type ContainedValueCheck } from './truncateInvalid';
 
 /**
- * Appends the violations of a message that ts-proto decoded to `out`. Trims names and truncates invalid values in
- * place. `prefix` is empty or ends with a dot.
+ * Appends the violations of a message that ts-proto decoded to `out`. Trims names, normalizes ids and truncates invalid
+ * values in place. `prefix` is empty or ends with a dot.
  */
 type MessageCheck = (message: Fields, prefix: string, out: Violation[]) => void;
 
@@ -81,8 +82,7 @@ export class FieldRuleChecks {
 
 /**
  * Creates the check of a field with one value; undefined if there is nothing to check. An unset value is only checked
- * for `required`. `key`: the property of the value in the message. A name (a string with the format `name`) is trimmed
- * in place first.
+ * for `required`. `key`: the property of the value in the message. A name or an id is normalized in place first.
  */
 function createSingularCheck(
   field: DescField,
@@ -93,10 +93,10 @@ function createSingularCheck(
   const { jsonName } = field;
   const isExplicit = field.presence === FeatureSet_FieldPresence.EXPLICIT;
   const isRequired = rules?.required ?? false;
-  const shouldTrim = rules?.format === FORMAT.name;
+  const normalize = findNormalization(rules);
   if (!check && !isRequired) return undefined;
   return (message, prefix, out) => {
-    if (shouldTrim && typeof message[key] === 'string') message[key] = message[key].trim();
+    if (normalize && typeof message[key] === 'string') message[key] = normalize(message[key]);
     const value = message[key];
     // The encoding of a field with explicit presence distinguishes an empty value from an unset one, so an empty value
     // counts as set there, unless the field is required.
@@ -108,6 +108,12 @@ function createSingularCheck(
     }
     check?.(message, key, prefix + jsonName, out);
   };
+}
+
+/** Returns how strings are normalized before they are checked: names are trimmed, ids of the server get lower case. */
+function findNormalization(rules: FieldRules | undefined): ((text: string) => string) | undefined {
+  if (rules?.format === FORMAT.name) return (text) => text.trim();
+  return rules?.format === FORMAT.id && !rules.callerAssigned ? normalizeId : undefined;
 }
 
 /** Whether a value counts as unset. Numbers and booleans have no empty value: 0 and false count as set. */
@@ -128,11 +134,11 @@ function createListCheck(
   check: ContainedValueCheck | undefined,
 ): FieldCheck {
   const { localName: key, jsonName } = field;
-  const shouldTrim = rules?.format === FORMAT.name;
+  const normalize = findNormalization(rules);
   return (message, prefix, out) => {
     const values = message[key] as unknown[];
     const hasTooMany = rejectItemCount(values.length, rules, prefix + jsonName, out);
-    const items = limitAndTrim(values, hasTooMany ? rules?.maxItems : undefined, shouldTrim);
+    const items = limitAndNormalize(values, hasTooMany ? rules?.maxItems : undefined, normalize);
     message[key] = items;
     const seenItems = rules?.unique ? new Set<unknown>() : undefined;
     for (const [index, item] of items.entries()) {
@@ -144,10 +150,14 @@ function createListCheck(
   };
 }
 
-/** Returns at most `maxItems` values (undefined: all), trimmed if `shouldTrim`. */
-function limitAndTrim(values: unknown[], maxItems: number | undefined, shouldTrim: boolean): unknown[] {
+/** Returns at most `maxItems` values (undefined: all), normalized. */
+function limitAndNormalize(
+  values: unknown[],
+  maxItems: number | undefined,
+  normalize: ((text: string) => string) | undefined,
+): unknown[] {
   const items = maxItems === undefined ? values : values.slice(0, maxItems);
-  return shouldTrim ? items.map((item) => (item as string).trim()) : items;
+  return normalize ? items.map((item) => normalize(item as string)) : items;
 }
 
 /** The maximum number of characters of a key in a map. */

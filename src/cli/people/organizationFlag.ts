@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { normalizeId } from '../../kernel/ids';
 import { addDataCommand, type ConfigFlags } from '../options';
 
 const ORGANIZATION_VARIABLE = 'PLANTROOM_ORGANIZATION_ID';
@@ -26,5 +27,6 @@ export function addOrganizationDataCommand(group: Command, name: string, descrip
  * is set.
  */
 export function getOrganizationId({ organization }: OrganizationFlags): string | undefined {
-  return organization ?? (process.env[ORGANIZATION_VARIABLE] || undefined);
+  const id = organization ?? (process.env[ORGANIZATION_VARIABLE] || undefined);
+  return id === undefined ? undefined : normalizeId(id);
 }

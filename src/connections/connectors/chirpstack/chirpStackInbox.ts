@@ -1,5 +1,5 @@
 import type { Clock } from '../../../kernel/clock';
-import { UUID } from '../../../kernel/ids';
+import { normalizeId, UUID } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
 import { truncate } from '../../../kernel/truncate';
 import type { ConnectorEvents, Evidence, UplinkMessage } from '../../connector';
@@ -299,7 +299,8 @@ export class ChirpStackInbox {
   }
 
   /** Stores evidence about the execution with this id; ignores ids that this server did not create. */
-  private async applyEvidence(executionId: string, evidence: Evidence): Promise<void> {
+  private async applyEvidence(queueItemId: string, evidence: Evidence): Promise<void> {
+    const executionId = normalizeId(queueItemId);
     if (!UUID.test(executionId)) return; // it is empty, or the id of a downlink of another program
     const { organizationId, connectionId, events, log } = this.options;
     const outcome = await events.evidence(organizationId, connectionId, executionId, SOURCE, evidence);

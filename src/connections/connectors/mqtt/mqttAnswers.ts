@@ -1,4 +1,4 @@
-import { UUID } from '../../../kernel/ids';
+import { normalizeId, UUID } from '../../../kernel/ids';
 import { findJsonProblem } from '../../../kernel/jsonValue';
 import type { Evidence } from '../../connector';
 import type { BrokerMessage } from '../broker/brokerTraffic';
@@ -53,11 +53,12 @@ export class MqttAnswers {
       : this.mapping.status.statusPath !== undefined;
     if (isInvalid) return undefined;
     const json = parsed?.value;
-    const executionId =
+    const correlation =
       this.mapping.kind === 'topic'
         ? getConnectorKeyValue(json, this.mapping.correlationPath)
         : correlationData?.toString();
-    if (typeof executionId !== 'string' || !UUID.test(executionId)) return undefined;
+    const executionId = typeof correlation === 'string' ? normalizeId(correlation.trim()) : '';
+    if (!UUID.test(executionId)) return undefined;
     return {
       executionId,
       evidence: {
