@@ -1,6 +1,6 @@
 import { DateTime } from 'luxon';
 import { getStartOfDay } from '../kernel/calendarDay';
-import { truncate } from '../kernel/truncate';
+import { formatJsonExample } from './dataWarning';
 
 /**
  * The time of a sample in Unix milliseconds, or why a value names no instant: a code in snake_case, a colon, and what
@@ -37,7 +37,6 @@ const DAY_MS = 86_400_000;
 /** A time before 2000 comes from a clock that was never set. */
 const MIN_TIME_MS = Date.UTC(2000, 0, 1);
 const MAX_AHEAD_MS = 5 * MINUTE_MS;
-const MAX_EXAMPLE_LENGTH = 64;
 /**
  * The units of a Unix time by its magnitude: a number below the limit is in this unit. As seconds, numbers from the
  * first limit on would be after the year 5000; the other limits are the same time in the other units.
@@ -65,8 +64,7 @@ export function readSampleTime(value: unknown, timeZone?: string): ReportedTime 
   if (value === undefined || value === null || value === '') return { time: undefined };
   const parsed = parseSampleTime(value, timeZone);
   if ('time' in parsed) return parsed;
-  const example = truncate(JSON.stringify(value), MAX_EXAMPLE_LENGTH);
-  return { time: undefined, timeProblem: { reason: parsed.reason, example } };
+  return { time: undefined, timeProblem: { reason: parsed.reason, example: formatJsonExample(value) } };
 }
 
 /**
@@ -74,7 +72,7 @@ export function readSampleTime(value: unknown, timeZone?: string): ReportedTime 
  * minutes after the arrival (`receivedAt`). Undefined for other times, also for those of a clock that is a little fast.
  */
 export function findTimeProblem({ time, timeProblem }: ReportedTime, receivedAt: number): UnusableTime | undefined {
-  if (timeProblem || time === undefined) return timeProblem;
+  if (time === undefined) return timeProblem;
   const reason =
     time < MIN_TIME_MS
       ? 'time_before_2000: set the clock of the device, or send the time in a known unit'

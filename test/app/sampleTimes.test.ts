@@ -114,6 +114,18 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
     return readings.toSorted((left, right) => left.number - right.number);
   }
 
+  /** Returns the warnings about received data of a connection, when the first one has this count. */
+  async function getDataWarnings(connectionId: string, count: number): Promise<JsonObject[]> {
+    let warnings: JsonObject[] = [];
+    await waitUntil(async () => {
+      const path = `/api/v2/connections/${connectionId}`;
+      const { status } = await callApi<{ status: { dataWarnings: JsonObject[] } }>('GET', path);
+      warnings = status.dataWarnings;
+      return Number(warnings[0]?.['count']) >= count;
+    });
+    return warnings;
+  }
+
   /** Returns the time and its source as the table TIMES has them. */
   function describeTime({ time, receivedAt, timeSource }: ReadingJson): string {
     if (timeSource !== 'received') return `${time} ${timeSource ?? 'unknown'}`;
@@ -135,6 +147,20 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
       `/api/v2/readings:latest?sensorIds=${sensorId}`,
     );
     expect(sensors[0]?.reading).toMatchObject({ number: TIMES.length - 1, timeSource: 'received' });
+    expect(await getDataWarnings(connectionId, 6)).toMatchObject([
+      {
+        code: 'sample_times_unreadable',
+        count: 6, // not the message without a time
+        topic: `${engine.name}/valve/up`,
+        clientDeviceId: 'valve',
+        reason: expect.stringMatching(/^time_before_2000: /),
+        example: '1970-01-01T00:00:12.000Z',
+      },
+    ]);
+    expect(server.log.of('mqtt.sample_time_unreadable')[0]).toMatchObject({
+      connection_id: connectionId,
+      reasons: [{ topic: `${engine.name}/valve/up`, client_device_id: 'valve' }],
+    });
   });
 
   it('without an offset is in the time zone of the connection', async () => {
@@ -152,6 +178,9 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
       '2026-07-28T17:54:37.000Z device',
       'received',
       'received',
+    ]);
+    expect(await getDataWarnings(connectionId, 2)).toMatchObject([
+      { count: 2, reason: expect.stringMatching(/^time_impossible: /), example: '"2026-03-29T02:30:00"' },
     ]);
   });
 
@@ -176,6 +205,9 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
     expect(readings.map(describeTime)).toEqual(
       texts.map(([, time]) => (time === 'received' ? 'received' : `${new Date(time).toISOString()} network`)),
     );
+    expect(await getDataWarnings(connectionId, 5)).toMatchObject([
+      { code: 'sample_times_unreadable', count: 5, clientDeviceId: DEV_EUI, example: '2999-01-01T00:00:00.000Z' },
+    ]);
   });
 
   it('is that of the gateway over gRPC', async () => {
@@ -200,6 +232,9 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
       'received',
       'received',
       'received',
+    ]);
+    expect(await getDataWarnings(id, 2)).toMatchObject([
+      { code: 'sample_times_unreadable', count: 2, topic: '', clientDeviceId: 'valve' },
     ]);
     await gateway.cut();
     gateways.close();

@@ -45,6 +45,7 @@ describe('messages of an attached gateway', () => {
           clientDeviceId: 'valve 1',
           receivedAt: expect.closeTo(fixture.clock.now(), 1) as number,
           time: 5006,
+          timeSource: 'gateway',
           clock: `${fixture.connection.id}/gateway-a`,
           payload: { kind: 'json', value: { t: 21.5 } },
           fPort: 7,

@@ -109,10 +109,10 @@ it.each([undefined, null, ''])('%j is no time, and no problem', (value) => {
   expect(readSampleTime(value)).toEqual({ time: undefined });
 });
 
-it('keeps the text that was not read, cut to 64 characters', () => {
-  const problem = readSampleTime(`x${'y'.repeat(100)}`).timeProblem;
-  expect(problem?.example).toBe(`"x${'y'.repeat(62)}`);
-  expect(problem?.reason).toMatch(/^time_unreadable: send ISO 8601/);
+it('keeps the value that was not read as an example', () => {
+  const { timeProblem } = readSampleTime('soon');
+  expect(timeProblem?.example).toBe('"soon"');
+  expect(timeProblem?.reason).toMatch(/^time_unreadable: send ISO 8601/);
 });
 
 it.each([

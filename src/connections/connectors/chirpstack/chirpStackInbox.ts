@@ -5,6 +5,7 @@ import { truncate } from '../../../kernel/truncate';
 import type { ConnectorEvents, Evidence, UplinkMessage } from '../../connector';
 import { formatBytesExample } from '../../dataWarning';
 import type { DataWarningReporter } from '../../dataWarningReporter';
+import { findTimeProblem } from '../../sampleTime';
 import { RetryingWriter } from '../broker/retryingWriter';
 import { type Device, findCommand, isOlderThan, markEventsMissed } from './chirpStackDevice';
 import type { ChirpStackEvent } from './chirpStackEvent';
@@ -176,13 +177,13 @@ export class ChirpStackInbox {
         return await this.runInOrder(
           device,
           message,
-          async () => await this.storeUplink(toStatusMessage(arrival, event), message),
+          async () => await this.storeUplink(toStatusMessage(arrival, event), message, event),
         );
       case 'location':
         return await this.runInOrder(
           device,
           message,
-          async () => await this.storeUplink(toLocationMessage(arrival, event), message),
+          async () => await this.storeUplink(toLocationMessage(arrival, event), message, event),
         );
       case 'join':
         device.frame = undefined; // the frame counter restarts
@@ -219,7 +220,7 @@ export class ChirpStackInbox {
       const ack = await pendingUplink?.ack;
       // Stored first: the device sent this frame after it received the command, so the frame may show its effect.
       if (ack) await this.acknowledge(arrival, ack, frame);
-      await this.storeUplink(toUplinkMessage(arrival, event), message);
+      await this.storeUplink(toUplinkMessage(arrival, event), message, event);
     });
   }
 
@@ -329,9 +330,19 @@ export class ChirpStackInbox {
   }
 
   /** Stores an uplink. An uplink that can never be stored is only reported. */
-  private async storeUplink(uplink: UplinkMessage, message: Delivery): Promise<void> {
-    const outcome = await this.options.events.uplink(uplink);
+  private async storeUplink(
+    uplink: UplinkMessage,
+    message: Delivery,
+    { timeProblem: eventTimeProblem }: ChirpStackEvent,
+  ): Promise<void> {
+    const { events, dataWarnings } = this.options;
+    const { clientDeviceId, time, receivedAt } = uplink;
+    const outcome = await events.uplink(uplink);
     if (outcome.outcome === 'rejected') this.reportRejected(message, outcome.reason);
+    if (outcome.outcome !== 'stored') return;
+    const timeProblem = findTimeProblem({ time, timeProblem: eventTimeProblem }, receivedAt);
+    if (timeProblem)
+      dataWarnings.report('sample_times_unreadable', { topic: message.topic, clientDeviceId, ...timeProblem });
   }
 
   /** Runs a job after all earlier jobs of the device, even if they failed. Rejects only if the signal aborted first. */

@@ -9,6 +9,7 @@ import { formatBytesExample, type DataWarningCode } from '../../dataWarning';
 import { DataWarningReporter } from '../../dataWarningReporter';
 import { GroupedLog } from '../../groupedLog';
 import { KeyedQueue } from '../../keyedQueue';
+import { findTimeProblem } from '../../sampleTime';
 import { getBrokerSettings } from '../broker/brokerConfiguration';
 import type { BrokerBackoff } from '../broker/backOff';
 import { MqttConnectionManager } from '../broker/mqttConnectionManager';
@@ -300,9 +301,15 @@ export class MqttSession {
   /** Stores an uplink after earlier ones of its device. */
   private async storeUplink(message: BrokerMessage, read: DeviceUplink): Promise<void> {
     const { organizationId, connectionId } = this;
-    const { receivedAt, isBuffered, retained, signal } = message;
+    const { receivedAt, isBuffered, retained, signal, topic } = message;
+    const { clientDeviceId, identity, payload, encoded, unreadable, time } = read;
     const uplink = {
-      ...read,
+      clientDeviceId,
+      identity,
+      payload,
+      encoded,
+      unreadable,
+      time,
       organizationId,
       connectionId,
       receivedAt,
@@ -312,11 +319,13 @@ export class MqttSession {
       clock: undefined,
       fPort: undefined,
     };
-    const outcome = await this.storeInOrder(getQueueKey(read.clientDeviceId), signal, async () => {
+    const outcome = await this.storeInOrder(getQueueKey(clientDeviceId), signal, async () => {
       const stored = await this.events.uplink(uplink);
       if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
       if (stored.outcome === 'stored' && stored.unreadable !== undefined)
         this.reportUplink('uplinks_unreadable', message, stored.unreadable);
+      const timeProblem = stored.outcome === 'stored' ? findTimeProblem(read, receivedAt) : undefined;
+      if (timeProblem) this.dataWarnings.report('sample_times_unreadable', { topic, clientDeviceId, ...timeProblem });
     });
     if (outcome === 'given_up') this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
   }
