@@ -1,5 +1,6 @@
 import type { JsonObject } from '../kernel/jsonValue';
 import type { CodecError, DecodeRequest, EncodeRequest } from './codecRun';
+import { removeFences } from './pastedScript';
 import type { DecoderInput } from './sandboxProtocol';
 import type { ScriptJob } from './worker/messages';
 
@@ -21,6 +22,11 @@ export function createEncoderJob({ script, data, fPort, variables, extraInput }:
   const text = JSON.stringify(input);
   const sizeError = checkScriptSize(script) ?? checkInputSize("the encoder's input", text);
   return sizeError ?? { job: { role: 'encoder', script: normalizeScript(script), input: text } };
+}
+
+/** Creates the job that only compiles a script. */
+export function createCompileJob(script: string): JobOrError {
+  return checkScriptSize(script) ?? { job: { role: 'encoder', script: normalizeScript(script), input: '' } };
 }
 
 /** Creates the job of a decoder. */
@@ -54,9 +60,12 @@ export function createDecoderJob({
   };
 }
 
-/** Removes what editors add to a script: the byte order mark, which would hide a hashbang, and the CR of line ends. */
+/**
+ * Removes what editors and documents add to a script: the byte order mark, which would hide a hashbang, the CR of line
+ * ends, and the fences of Markdown.
+ */
 function normalizeScript(script: string): string {
-  return script.replace(/^\uFEFF/, '').replaceAll('\r\n', '\n');
+  return removeFences(script.replace(/^\uFEFF/, '').replaceAll('\r\n', '\n'));
 }
 
 function checkScriptSize(script: string): JobOrError | undefined {

@@ -2,9 +2,9 @@ import { readAsset } from '../kernel/assets';
 import { DomainError } from '../kernel/errors';
 import { FairQueue } from '../kernel/fairQueue';
 import type { Logger } from '../kernel/logger';
-import type { DecodeRequest, DecodeResult, EncodeRequest, EncodeResult } from './codecRun';
+import type { CodecError, DecodeRequest, DecodeResult, EncodeRequest, EncodeResult } from './codecRun';
 import type { EncoderAnswer } from './sandboxProtocol';
-import { createDecoderJob, createEncoderJob, type JobOrError } from './jobs';
+import { createCompileJob, createDecoderJob, createEncoderJob, type JobOrError } from './jobs';
 import { SandboxCounts } from './sandboxCounts';
 import type { RunLimits } from './runLimits';
 import { ScriptThread, createShutdownError, type ThreadEndReason, type WorkerOpener } from './scriptThread';
@@ -87,6 +87,14 @@ export class Sandbox {
   async decode(request: DecodeRequest): Promise<DecodeResult> {
     const { answer, ...report } = await this.run(request.owner, createDecoderJob(request), undefined);
     return { data: answer, ...report };
+  }
+
+  /**
+   * Compiles a script without running it, under the same rules as `encode`. Returns why it cannot be compiled, with the
+   * line; undefined if it can.
+   */
+  async compile(owner: string, script: string, signal?: AbortSignal): Promise<CodecError | undefined> {
+    return (await this.run(owner, createCompileJob(script), signal)).error;
   }
 
   /** The current load: threads, busy threads, and waiting scripts. */

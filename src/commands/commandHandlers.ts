@@ -4,6 +4,7 @@ import type {
   PreviewEncoderRequest,
   UpdateCommandRequest,
 } from '../gen/actuator_command/v2/actuator_command_service';
+import type { Sandbox } from '../codec';
 import { checked, type HandlersOf, type References } from '../api/pipeline/handlers';
 import {
   checkCommandMessage,
@@ -14,6 +15,7 @@ import {
 } from './commandMessages';
 import type { CommandService } from './commandService';
 import type { EncoderPreviewService } from './encoderPreview';
+import { findEncoderWarnings } from './encoderWarnings';
 import { checkPreviewMessage, previewFromMessage, previewToMessage } from './encoderPreviewMessages';
 
 /** The methods of ActuatorCommandService that this module implements; the executions module implements the others. */
@@ -23,7 +25,11 @@ type CommandHandlers = Pick<
 >;
 
 /** Handlers for commands and encoder previews. */
-export function commandHandlers(commands: CommandService, previews: EncoderPreviewService): CommandHandlers {
+export function commandHandlers(
+  commands: CommandService,
+  previews: EncoderPreviewService,
+  compiler: Pick<Sandbox, 'compile'>,
+): CommandHandlers {
   return {
     createCommand: checked(
       checkCommandMessage,
@@ -34,7 +40,7 @@ export function commandHandlers(commands: CommandService, previews: EncoderPrevi
           definitionFromMessage(request.command),
           context.principal.resourceScope?.devices,
         );
-        return commandToMessage(command);
+        return commandToMessage(command, await findEncoderWarnings(compiler, command, context.signal));
       },
       createReferenceCheck(commands),
     ),
@@ -62,7 +68,7 @@ export function commandHandlers(commands: CommandService, previews: EncoderPrevi
           request.etag,
           context.principal.resourceScope?.devices,
         );
-        return commandToMessage(command);
+        return commandToMessage(command, await findEncoderWarnings(compiler, command, context.signal));
       },
       createReferenceCheck(commands),
     ),

@@ -73,7 +73,7 @@ export function definitionFromMessage(message: DefinitionMessage | undefined): C
 }
 
 /** Converts a command to its proto message. */
-export function commandToMessage(command: Command): CommandMessage {
+export function commandToMessage(command: Command, warnings: readonly string[] = []): CommandMessage {
   return {
     id: command.id,
     organizationId: command.organizationId,
@@ -102,12 +102,13 @@ export function commandToMessage(command: Command): CommandMessage {
     createdAt: toTimestamp(command.createdAt),
     updatedAt: toTimestamp(command.updatedAt),
     etag: getEtag(command.revision),
+    warnings: [...warnings],
   };
 }
 
 /** Converts one page of commands to its proto message. */
 export function commandPageToMessage(page: CommandPage): ListCommandsResponse {
-  return { commands: page.commands.map(commandToMessage), nextPageToken: page.nextPageToken };
+  return { commands: page.commands.map((command) => commandToMessage(command)), nextPageToken: page.nextPageToken };
 }
 
 /** Reads a definition from its proto message. Mode and strategy are undefined if they are not set. */

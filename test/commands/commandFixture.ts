@@ -17,7 +17,7 @@ import {
 } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { Cursors } from '../../src/kernel/pages';
 import { seedSystemRecords, createSensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
-import { noEncoder } from '../support/encoders';
+import { noCompiler, noEncoder, type TestEncoder } from '../support/encoders';
 import { call, callFails, startEdge, type GrpcErrorInfo, type TestEdge } from '../support/edge';
 import type { TestDatabase, TestEngine } from '../support/engines';
 import { TestClock } from '../support/testClock';
@@ -90,7 +90,11 @@ export async function startCommandFixture(engine: TestEngine, encoder: Encoder =
   const edge = await startEdge((server) =>
     server.addService(
       { createCommand, getCommand, listCommands, updateCommand, deleteCommand, previewEncoder },
-      commandHandlers(commands, new EncoderPreviewService({ database, encoder, clock })),
+      commandHandlers(
+        commands,
+        new EncoderPreviewService({ database, encoder, clock }),
+        'compile' in encoder ? (encoder as TestEncoder) : noCompiler,
+      ),
     ),
   );
   edge.keys.add('one', { organizationId: 'org-1' });

@@ -43,7 +43,7 @@ import {
 } from '../../src/sensorTemplates';
 import { ReadingSequence, SeriesIdCache, UplinkPipeline } from '../../src/telemetry';
 import { call, callFails, MemoryLog, startEdge, type GrpcErrorInfo, type TestEdge } from '../support/edge';
-import { noEncoder } from '../support/encoders';
+import { noCompiler, noEncoder } from '../support/encoders';
 import { TestClock } from '../support/testClock';
 
 /** Request headers with the key of an organization. */
@@ -190,7 +190,7 @@ export async function startExecutionFixture(
   await executions.start();
   const edge = await startEdge((server) => {
     server.addService(ActuatorCommandServiceService, {
-      ...commandHandlers(commands, new EncoderPreviewService({ database, encoder, clock })),
+      ...commandHandlers(commands, new EncoderPreviewService({ database, encoder, clock }), noCompiler),
       ...createExecutionHandlers(executions),
     });
     server.addService(GatewayServiceService, gatewayHandlers(connector));

@@ -10,7 +10,7 @@ export const noEncoder: Encoder = {
 };
 
 /** The real sandbox, which counts the scripts that it runs. */
-export interface TestEncoder extends Encoder {
+export interface TestEncoder extends Encoder, Pick<Sandbox, 'compile'> {
   readonly runs: EncodeRequest[];
   stop(): Promise<void>;
 }
@@ -25,6 +25,10 @@ export function startEncoder(): TestEncoder {
       runs.push(request);
       return await sandbox.encode(request, signal);
     },
+    compile: async (owner, script, signal) => await sandbox.compile(owner, script, signal),
     stop: async () => await sandbox.stop(),
   };
 }
+
+/** A compiler for tests whose commands need no check of their encoder. */
+export const noCompiler: Pick<Sandbox, 'compile'> = { compile: async () => undefined };

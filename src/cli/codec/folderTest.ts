@@ -1,3 +1,4 @@
+import type { Sandbox } from '../../codec';
 import { AlreadyReportedError, UsageError } from '../exit';
 import { print, printJson, showTable } from '../output';
 import { toPlainText } from '../plainText';
@@ -23,8 +24,8 @@ interface ExampleJob {
   readonly example: Example;
 }
 
-/** An example to run, or a row whose result is already known. */
-type Job = ExampleJob | { readonly row: ResultRow };
+/** An example to run, or a row whose result is already known, unless its script cannot be compiled. */
+type Job = ExampleJob | { readonly row: ResultRow; readonly scriptText?: string };
 
 /**
  * Runs `plantroom codec test FOLDER`: every script of a folder with its examples, in parallel. Exit code 1 if one
@@ -37,7 +38,7 @@ export async function runFolderTest(folder: string, flags: CodecFlags): Promise<
   await withSandbox(flags, { maxWorkers: jobs.length }, async (sandbox, workers) => {
     const runner = new ExampleRunner(sandbox);
     await runInParallel(jobs, workers, async (job, index) => {
-      const row = 'row' in job ? job.row : await runExample(job, runner);
+      const row = 'row' in job ? await checkScript(job, sandbox) : await runExample(job, runner);
       rows[index] = row;
       progress.step(toPlainText(row.script));
     });
@@ -60,21 +61,34 @@ export async function runFolderTest(folder: string, flags: CodecFlags): Promise<
  * of its row, which says why.
  */
 function listJobs(entry: FoundScript | UnreadableEntry): Job[] {
-  const createRow = (result: ResultRow['result'], why: string): Job => ({
+  const createRow = (result: ResultRow['result'], why: string, scriptText?: string): Job => ({
     row: { script: entry.name, example: '', result, why, timeMs: null },
+    ...(scriptText !== undefined && { scriptText }),
   });
   if ('problem' in entry) return [createRow('failed', entry.problem)];
-  if (entry.examples === undefined) return [createRow('no examples', 'there is no example file next to it')];
   try {
     const scriptText = readTextFile(entry.file);
+    if (entry.examples === undefined)
+      return [createRow('no examples', 'there is no example file next to it', scriptText)];
     const examples = readExamples(entry.examples);
     return examples.length === 0
-      ? [createRow('no examples', `${entry.examples} is an empty list`)]
+      ? [createRow('no examples', `${entry.examples} is an empty list`, scriptText)]
       : examples.map((example) => ({ scriptName: entry.name, scriptText, example }));
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return [createRow('failed', error.message)];
   }
+}
+
+/** Returns the row of a script without examples; it failed if the script cannot be compiled. */
+async function checkScript(
+  { row, scriptText }: { readonly row: ResultRow; readonly scriptText?: string },
+  sandbox: Sandbox,
+): Promise<ResultRow> {
+  const error = scriptText === undefined ? undefined : await sandbox.compile('codec test', scriptText);
+  if (!error) return row;
+  const line = error.lineNumber === undefined ? '' : ` in line ${error.lineNumber}`;
+  return { ...row, result: 'failed', why: `${error.code}${line}: ${error.message}` };
 }
 
 /** Runs an example and returns its row. */

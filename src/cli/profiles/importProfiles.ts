@@ -1,6 +1,8 @@
 import type { AdminContext } from '../../server';
+import type { Sandbox } from '../../codec';
 import { findNearest } from '../../kernel/findNearest';
 import { openRepository, type ProfileRepository, type ReadVendor } from '../../profiles';
+import { withSandbox } from '../codec/codecRunner';
 import { withAdminContext } from '../core';
 import { AlreadyReportedError, UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
@@ -8,6 +10,7 @@ import { note } from '../output';
 import { toPlainText } from '../plainText';
 import { Progress } from '../progress';
 import { abortOnStopSignal } from '../server/stopSignals';
+import { findCodecWarnings } from './codecWarnings';
 import { ImportReport, showReport } from './importReport';
 
 /** Flags of `plantroom profiles import`. */
@@ -22,7 +25,12 @@ export interface ImportFlags extends ConfigFlags {
 export async function runImport(folder: string, flags: ImportFlags): Promise<void> {
   const repository = openRepository(folder);
   const vendorIds = flags.vendor === undefined ? repository.vendorIds : selectVendors(repository, flags.vendor);
-  const report = await withAdminContext(flags, async (admin) => await importAll(admin, repository, vendorIds, flags));
+  const report = await withSandbox(
+    flags,
+    { maxWorkers: 1 },
+    async (sandbox) =>
+      await withAdminContext(flags, async (admin) => await importAll({ admin, sandbox }, repository, vendorIds, flags)),
+  );
   showReport(report, flags);
   if (report.isStopped)
     note(
@@ -50,7 +58,7 @@ function selectVendors(repository: ProfileRepository, requested: readonly string
  * Only a complete import also reports the stored brands that are not in the repository.
  */
 async function importAll(
-  admin: AdminContext,
+  { admin, sandbox }: { readonly admin: AdminContext; readonly sandbox: Sandbox },
   repository: ProfileRepository,
   vendorIds: readonly string[],
   flags: ImportFlags,
@@ -67,6 +75,7 @@ async function importAll(
         const vendor = await readUnlessStopped(repository, id, stop.signal);
         if (vendor === undefined) return report.stop();
         report.add(vendor, await admin.profiles.imports.store(repository.source, vendor, begin));
+        report.addWarnings(await findCodecWarnings(sandbox, vendor));
         progress.step(toPlainText(id, 40));
       }
     });

@@ -42,7 +42,12 @@ export class ImportReport {
     this.unchanged += imported.unchanged;
     this.changedCodecs += imported.changedCodecs;
     this.addSkipped(imported);
-    for (const warning of [...read.warnings, ...imported.warnings]) this.warnings.push(warning);
+    this.addWarnings([...read.warnings, ...imported.warnings]);
+  }
+
+  /** Adds warnings one by one, because the number of arguments of a call is limited. */
+  addWarnings(warnings: readonly ImportWarning[]): void {
+    for (const warning of warnings) this.warnings.push(warning);
   }
 
   /**

@@ -25,5 +25,19 @@ export function makeConsole(sink: LogSink): Record<string, (...values: unknown[]
   const assert = (condition?: unknown, ...values: unknown[]): void => {
     if (!condition) write(values.length === 0 ? 'Assertion failed' : 'Assertion failed:', ...values);
   };
-  return { log: write, info: write, warn: write, error: write, debug: write, table: write, trace: write, assert };
+  return {
+    log: write,
+    info: write,
+    warn: write,
+    error: write,
+    debug: write,
+    dir: write,
+    dirxml: write,
+    table: write,
+    trace: write,
+    group: write,
+    groupCollapsed: write,
+    groupEnd: () => {},
+    assert,
+  };
 }

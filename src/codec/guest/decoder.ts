@@ -1,12 +1,13 @@
 import type { DecoderInput, ScriptDefinitions } from '../sandboxProtocol';
 import type { EntryPointCall } from './entryPointCall';
-import { findEntryPoint } from './entryPoint';
-import { OriginalDate, parse } from './intrinsics';
+import { findEntryPoint, type EntryFunction } from './entryPoint';
+import { getParameterNames, OriginalDate, parse } from './intrinsics';
 import {
   formatUnusableDecoderResult,
   formatUnusableLegacyResult,
   readDecoderResult,
   readLegacyDecoderResult,
+  readRenamedDecoderResult,
 } from './decoderResult';
 
 const UNSETTLED_PROMISE = 'a promise that is never settled';
@@ -32,13 +33,26 @@ function createCall(
   input: DecoderInput,
 ): EntryPointCall | undefined {
   const decode = findEntryPoint(name, definitions);
-  return (
-    decode && {
-      run: () => decode(withDate(input)),
-      read: readDecoderResult,
-      formatUnsettled: () => formatUnusableDecoderResult(UNSETTLED_PROMISE),
-    }
-  );
+  if (!decode) return undefined;
+  const runLegacy = bindLegacyParameters(decode, input);
+  return {
+    run: runLegacy ?? (() => decode(withDate(input))),
+    read: runLegacy ? readRenamedDecoderResult : readDecoderResult,
+    formatUnsettled: () => formatUnusableDecoderResult(UNSETTLED_PROMISE),
+  };
+}
+
+/**
+ * Binds a decoder that has a current name, but the parameters of an older form, such as `decodeUplink(bytes, port)`;
+ * undefined for others. With the current parameter it would decode nothing, without an error.
+ */
+function bindLegacyParameters(
+  decode: EntryFunction,
+  { bytes, fPort, variables }: DecoderInput,
+): (() => unknown) | undefined {
+  const { first, second } = getParameterNames(decode);
+  if (first === 'bytes' && second !== '') return () => decode(bytes, fPort, variables);
+  return second === 'bytes' ? () => decode(fPort, bytes, variables) : undefined;
 }
 
 /** Prepares the call of a decoder in an older form, which returns the data itself. */

@@ -37,6 +37,15 @@ export function readLegacyDecoderResult(value: unknown): string {
   return isObject(value) ? formatData(value, '[]') : formatUnusableLegacyResult(describeValue(value));
 }
 
+/**
+ * Returns the JSON text of the GuestResult for a decoder with a current name and older parameters, which may return an
+ * object with `data`, or the data itself.
+ */
+export function readRenamedDecoderResult(value: unknown): string {
+  const isCurrentForm = isObject(value) && ('data' in value || 'errors' in value);
+  return isCurrentForm ? readDecoderResult(value) : readLegacyDecoderResult(value);
+}
+
 /** Returns the JSON text of the GuestResult for a decoder of an older form that returned something else. */
 export const formatUnusableLegacyResult = (found: string): string =>
   formatBadOutput('[]', 'the decoder returned ', found, '; it must return an object, such as {temperature: 21.5}');

@@ -46,6 +46,37 @@ export const getTypedArrayLength = (array: Uint8Array): number => apply(typedArr
 /** Whether Object.prototype.toString names a value an error. A script can imitate one with Symbol.toStringTag. */
 export const isError = (value: unknown): boolean => apply(objectToString, value, []) === '[object Error]';
 
+/** The names of the first two parameters of a function. */
+interface ParameterNames {
+  readonly first: string;
+  readonly second: string;
+}
+
+/**
+ * Returns the names of the first two parameters of a function with parentheses, from its source text; empty strings for
+ * parameters that are not simple names.
+ */
+export function getParameterNames(method: (...values: readonly never[]) => unknown): ParameterNames {
+  const source = apply(functionToString, method, []) as string;
+  let index = 0;
+  while (index < source.length && source[index] !== '(') index += 1;
+  const first = readName(source, index + 1);
+  const hasSecond = source[first.end] === ',';
+  return { first: first.name, second: hasSecond ? readName(source, first.end + 1).name : '' };
+}
+
+/** Reads a parameter name and the blanks around it. `end`: the position after them; there is no name before another end. */
+function readName(source: string, start: number): { readonly name: string; readonly end: number } {
+  let name = '';
+  let end = start;
+  while (end < source.length && source[end] !== ',' && source[end] !== ')') {
+    const char = source[end] as string;
+    if (char > ' ') name += char; // blanks and line ends are not above the blank
+    end += 1;
+  }
+  return { name, end };
+}
+
 /** Whether a function is a class, which cannot be called without `new`. */
 export const isClass = (value: (...values: readonly never[]) => unknown): boolean =>
   truncate(apply(functionToString, value, []) as string, 5) === 'class';

@@ -16,7 +16,7 @@ export interface WorkerStart {
 export interface ScriptJob {
   readonly role: Role;
   readonly script: string;
-  /** The JSON text of the role's input: an EncoderInput or a DecoderInput. */
+  /** The JSON text of the role's input: an EncoderInput or a DecoderInput. Empty: only compile the script. */
   readonly input: string;
 }
 

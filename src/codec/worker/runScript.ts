@@ -1,9 +1,10 @@
 import { truncate } from '../../kernel/truncate';
 import type { CodecError } from '../codecRun';
+import { removeExports } from '../pastedScript';
 import type { GuestResult } from '../sandboxProtocol';
 import type { RunLimits } from '../runLimits';
 import type { PreparedSandbox } from './preparedSandbox';
-import { SCRIPT_FILE } from './sandboxContext';
+import { SCRIPT_FILE, type SandboxContext } from './sandboxContext';
 import type { AcquiredSandbox } from './sandboxPool';
 import { LogLines } from './logLines';
 import type { ScriptJob, ScriptResult } from './messages';
@@ -41,11 +42,11 @@ export function runScript(environment: RunEnvironment, job: ScriptJob): RunOutco
   const progress = { isLoaded: acquired.loaded !== undefined }; // set by loadScript, and still readable after it threw
   let outcome: Outcome;
   try {
-    if (!acquired.loaded) {
+    if (!acquired.loaded && job.input !== '') {
       const isRepeatable = loadScript(environment, job.script, progress);
       if (isRepeatable && !timer.shouldStop()) acquired.saveLoaded(timer.getCpuMs());
     }
-    outcome = callFunction(sandbox, job);
+    outcome = job.input === '' ? compileScript(sandbox.context, job.script) : callFunction(sandbox, job);
   } catch (thrown) {
     sandbox.context.recordThrown(thrown);
     timer.grantGrace(EXPLAIN_GRACE_MS);
@@ -81,11 +82,28 @@ function loadScript(
 ): boolean {
   const { context } = sandbox;
   const readsBefore = countClockReads() + context.randomNumberCount;
-  context.evaluate(script, SCRIPT_FILE);
+  context.evaluate(removeExportsOfModule(context, script), SCRIPT_FILE);
   progress.isLoaded = true;
   context.freeReserve('whenLoaded');
   context.runPendingJobs();
   return countClockReads() + context.randomNumberCount === readsBefore;
+}
+
+/**
+ * Returns the script; without `export` if it cannot be compiled. The check costs as much as compiling the script, so it
+ * is only made for a script that may contain exports.
+ */
+function removeExportsOfModule(context: SandboxContext, script: string): string {
+  const withoutExports = removeExports(script);
+  return withoutExports === script || context.canCompile(script) ? script : withoutExports;
+}
+
+/** Compiles a script without running it. Throws ScriptError if that is not possible. */
+function compileScript(context: SandboxContext, script: string): Outcome {
+  const compiled = removeExportsOfModule(context, script);
+  // A script that cannot be compiled does not run: evaluating it only throws the error.
+  if (!context.canCompile(compiled)) context.evaluate(compiled, SCRIPT_FILE);
+  return { answer: undefined, warnings: [], error: undefined };
 }
 
 /**

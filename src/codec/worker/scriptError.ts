@@ -1,4 +1,5 @@
-import type { CodecError, CodecErrorCode } from '../codecRun';
+import type { CodecError } from '../codecRun';
+import { findSyntaxHint } from '../pastedScript';
 import type { GuestFault } from '../sandboxProtocol';
 import { formatBusyMessage, type RunLimits } from '../runLimits';
 import type { PreparedSandbox } from './preparedSandbox';
@@ -62,8 +63,9 @@ function classifyFault(
     return { code: 'out_of_memory', message: `${OUT_OF_MEMORY_MESSAGE}: ${message}`, lineNumber };
   // A script can also throw a SyntaxError itself, for example with JSON.parse.
   const isSyntaxError = !isLoaded && message.startsWith('SyntaxError') && !sandbox.context.canCompile(script);
-  const code: CodecErrorCode = isSyntaxError ? 'syntax_error' : 'runtime_error';
-  return { code, message, lineNumber };
+  if (!isSyntaxError) return { code: 'runtime_error', message, lineNumber };
+  const hint = findSyntaxHint(script, lineNumber);
+  return { code: 'syntax_error', message: hint === undefined ? message : `${message}; ${hint}`, lineNumber };
 }
 
 /** Reads the thrown value; undefined if the guest can no longer report it, although its memory reserve is freed. */

@@ -8,5 +8,6 @@ export function createCommands({ database, clock }: Foundation, cursors: Cursors
   return commandHandlers(
     new CommandService({ database, clock, cursors }),
     new EncoderPreviewService({ database, clock, encoder }),
+    encoder,
   );
 }
