@@ -209,7 +209,12 @@ module.exports = {
       own('(smol-toml|json5)'),
     ),
     only('yaml-in-one-file', 'YAML is read in one place, which bounds it', '^src/kernel/readYaml\\.ts$', own('yaml')),
-    only('luxon-in-telemetry', 'calendars and time zones live in telemetry/', inside('telemetry'), own('luxon')),
+    only(
+      'luxon-in-two-modules',
+      'telemetry/ knows calendars and time zones; connections/ reads the times of devices',
+      '^src/(telemetry|connections)/',
+      own('luxon'),
+    ),
     only(
       'pino-in-server',
       'other modules use the Logger of the kernel',

@@ -55,21 +55,23 @@ const ID_OPTION = /<(?:id|ids|connections)>/;
 
 /** Normalizes the ids in the arguments and options of a command: a UUID may be in upper case. */
 function normalizeIds(command: Command): void {
-  const normalize = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(normalize);
-    return typeof value === 'string' ? normalizeId(value) : value;
-  };
   for (const [index, argument] of command.registeredArguments.entries())
-    if (ID_ARGUMENT.test(argument.name())) command.processedArgs[index] = normalize(command.processedArgs[index]);
+    if (ID_ARGUMENT.test(argument.name())) command.processedArgs[index] = normalizeIdsIn(command.processedArgs[index]);
   for (const option of command.options) {
     const name = option.attributeName();
     if (ID_OPTION.test(option.flags))
       command.setOptionValueWithSource(
         name,
-        normalize(command.getOptionValue(name)),
+        normalizeIdsIn(command.getOptionValue(name)),
         command.getOptionValueSource(name),
       );
   }
+}
+
+/** Normalizes an id, or the ids of a list. */
+function normalizeIdsIn(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalizeIdsIn);
+  return typeof value === 'string' ? normalizeId(value) : value;
 }
 
 /** Runs one command and sets the exit code of the process. */

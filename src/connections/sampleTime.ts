@@ -102,18 +102,21 @@ function parseDate(text: string): number {
 
 /** Parses a time of day, milliseconds since midnight; NaN if it does not exist. */
 function parseTimeOfDay(text: string): number {
-  const [, hours, minutes, seconds, fraction] = TIME_OF_DAY.exec(text) ?? [];
-  if (hours === undefined) return Number.NaN;
-  const unitMs = seconds === undefined ? (minutes === undefined ? HOUR_MS : MINUTE_MS) : SECOND_MS;
-  const time =
-    Number(hours) * HOUR_MS +
-    Number(minutes ?? 0) * MINUTE_MS +
-    Number(seconds ?? 0) * SECOND_MS +
-    Math.floor(Number(`0.${fraction ?? 0}`) * unitMs + ROUNDING_MS);
-  const isLeapSecond = minutes === '59' && seconds === '60';
-  const isInRange = Number(minutes ?? 0) <= 59 && (Number(seconds ?? 0) <= 59 || isLeapSecond);
-  // 24:00 is the end of the day, and so is a leap second.
-  return isInRange && time < DAY_MS + (isLeapSecond ? SECOND_MS : 1) ? time : Number.NaN;
+  const match = TIME_OF_DAY.exec(text);
+  if (!match) return Number.NaN;
+  const parts = match.slice(1, 4).filter((part) => part !== undefined); // hours, minutes and seconds, as many as given
+  const [hours = 0, minutes = 0, seconds = 0] = parts.map(Number);
+  const unitMs = [HOUR_MS, MINUTE_MS, SECOND_MS][parts.length - 1] ?? SECOND_MS;
+  const fractionMs = Math.floor(Number(`0.${match[4] ?? 0}`) * unitMs + ROUNDING_MS);
+  const time = hours * HOUR_MS + minutes * MINUTE_MS + seconds * SECOND_MS + fractionMs;
+  return isTimeOfDay(minutes, seconds, time) ? time : Number.NaN;
+}
+
+/** Whether a time of day exists. 24:00 is the end of the day, and so is a leap second. */
+function isTimeOfDay(minutes: number, seconds: number, time: number): boolean {
+  const isLeapSecond = minutes === 59 && seconds === 60;
+  const isInRange = minutes <= 59 && (seconds <= 59 || isLeapSecond);
+  return isInRange && time < DAY_MS + (isLeapSecond ? SECOND_MS : 1);
 }
 
 /** Parses an offset from UTC in milliseconds; NaN if it does not exist. */

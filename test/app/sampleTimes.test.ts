@@ -41,6 +41,13 @@ interface ReadingJson {
   readonly number: number;
 }
 
+/** Returns the time and its source as the table TIMES has them. */
+function describeTime({ time, receivedAt, timeSource }: ReadingJson): string {
+  if (timeSource !== 'received') return `${time} ${timeSource ?? 'unknown'}`;
+  const isNearReceipt = Math.abs(Date.parse(time) - Date.parse(receivedAt)) < HOUR_MS;
+  return isNearReceipt ? 'received' : `${time} is not the time of receipt`;
+}
+
 describe.each(engines())('the time of a sample, on $name', (engine) => {
   let server: TestApp;
   let http: HttpClient;
@@ -124,13 +131,6 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
       return Number(warnings[0]?.['count']) >= count;
     });
     return warnings;
-  }
-
-  /** Returns the time and its source as the table TIMES has them. */
-  function describeTime({ time, receivedAt, timeSource }: ReadingJson): string {
-    if (timeSource !== 'received') return `${time} ${timeSource ?? 'unknown'}`;
-    const isNearReceipt = Math.abs(Date.parse(time) - Date.parse(receivedAt)) < HOUR_MS;
-    return isNearReceipt ? 'received' : `${time} is not the time of receipt`;
   }
 
   it('is understood in every form, or marked as the time of receipt, over MQTT', async () => {

@@ -207,6 +207,13 @@ describe('plantroom codec test', () => {
     ]);
   });
 
+  it('fails for a script that cannot be compiled, also without examples', async () => {
+    write('lonely.js', "\nimport { x } from './x';\n");
+    const { code, stdout } = await testFolder();
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/lonely\.js .* failed .* syntax_error in line 2: .*remove `import`/);
+  });
+
   it('tests the other scripts if a link is broken or circular', async () => {
     write('valve.js', VALVE);
     write('valve.json', [good]);

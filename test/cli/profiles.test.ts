@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ImportReport } from '../../src/cli/profiles/importReport';
@@ -95,6 +95,21 @@ describe('plantroom profiles', () => {
       unchanged: 3,
       gone: [],
     });
+  });
+
+  it('import a script that cannot be compiled, and report its line', async () => {
+    const file = readdirSync(yaml, { recursive: true, encoding: 'utf8' }).find((name) => name.endsWith('valve.js'));
+    if (file === undefined) throw new Error('the example has no valve.js');
+    writeFileSync(join(yaml, file), 'function decodeUplink(input) {\n  const a: number = 1;\n}\n');
+    const { warnings } = await toAnswer<{ warnings: unknown[] }>('profiles', 'import', yaml);
+    expect(warnings).toEqual([
+      {
+        file: 'northmoor/valve.js',
+        reason: expect.stringMatching(
+          /^cannot be compiled: syntax_error in line 2: .*looks like TypeScript.*cannot run$/,
+        ),
+      },
+    ]);
   });
 
   it('import valid profiles, and report the first fifty errors', async () => {

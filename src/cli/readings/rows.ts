@@ -51,8 +51,8 @@ function getValue(reading: Json): unknown {
 
 /** Returns who reported the time, for example `device`; undefined if that is not known. */
 function getTimeSource(reading: Json): string | undefined {
-  const source = reading['timeSource'];
-  return source === undefined ? undefined : String(source);
+  const { timeSource } = reading;
+  return typeof timeSource === 'string' ? timeSource : undefined;
 }
 
 function formatText(text: string): string {

@@ -42,11 +42,7 @@ export function runScript(environment: RunEnvironment, job: ScriptJob): RunOutco
   const progress = { isLoaded: acquired.loaded !== undefined }; // set by loadScript, and still readable after it threw
   let outcome: Outcome;
   try {
-    if (!acquired.loaded && job.input !== '') {
-      const isRepeatable = loadScript(environment, job.script, progress);
-      if (isRepeatable && !timer.shouldStop()) acquired.saveLoaded(timer.getCpuMs());
-    }
-    outcome = job.input === '' ? compileScript(sandbox.context, job.script) : callFunction(sandbox, job);
+    outcome = runJob(environment, job, timer, progress);
   } catch (thrown) {
     sandbox.context.recordThrown(thrown);
     timer.grantGrace(EXPLAIN_GRACE_MS);
@@ -69,6 +65,22 @@ export function runScript(environment: RunEnvironment, job: ScriptJob): RunOutco
     result: { ...outcome, isServerFault: stoppedBy === 'machine', logs: sandbox.context.logs.list(), executionTimeMs },
     isCorrupted: sandbox.isCorrupted(),
   };
+}
+
+/** Loads the script, unless that was done before, and calls its function; without an input it only compiles the script. */
+function runJob(
+  environment: RunEnvironment,
+  job: ScriptJob,
+  timer: CpuTimer,
+  progress: { isLoaded: boolean },
+): Outcome {
+  const { acquired } = environment;
+  if (job.input === '') return compileScript(acquired.sandbox.context, job.script);
+  if (!acquired.loaded) {
+    const isRepeatable = loadScript(environment, job.script, progress);
+    if (isRepeatable && !timer.shouldStop()) acquired.saveLoaded(timer.getCpuMs());
+  }
+  return callFunction(acquired.sandbox, job);
 }
 
 /**

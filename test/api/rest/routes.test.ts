@@ -247,19 +247,24 @@ describe('headers', () => {
   });
 
   it('accepts a key and an organization that are sent twice, and rejects different ones', async () => {
-    const send = async (headers: Record<string, string | string[]>): Promise<HttpAnswer> =>
-      await http.send('GET', '/api/v2/devices', { headers });
     const { key: otherKey } = await server.newKey(server.organizationId);
     const otherOrganization = '0190a0a0-0000-7000-8000-000000000009';
-    expect((await send({ 'x-api-key': [server.key, server.key] })).status).toBe(200);
-    expect((await send({ 'x-api-key': ` ${server.key} ` })).status).toBe(200);
-    expect((await send({ 'x-organization-id': [server.organizationId, server.organizationId] })).status).toBe(200);
-    expect(parseHttpError(await send({ 'x-api-key': [server.key, otherKey] })).code).toBe('api_key_invalid');
-    expect(parseHttpError(await send({ 'x-organization-id': [server.organizationId, otherOrganization] })).code).toBe(
-      'organization_mismatch',
+    expect((await listDevices({ 'x-api-key': [server.key, server.key] })).status).toBe(200);
+    expect((await listDevices({ 'x-api-key': ` ${server.key} ` })).status).toBe(200);
+    expect((await listDevices({ 'x-organization-id': [server.organizationId, server.organizationId] })).status).toBe(
+      200,
     );
+    expect(parseHttpError(await listDevices({ 'x-api-key': [server.key, otherKey] })).code).toBe('api_key_invalid');
+    expect(
+      parseHttpError(await listDevices({ 'x-organization-id': [server.organizationId, otherOrganization] })).code,
+    ).toBe('organization_mismatch');
   });
 });
+
+/** Lists devices with these headers. */
+async function listDevices(headers: Record<string, string | string[]>): Promise<HttpAnswer> {
+  return await http.send('GET', '/api/v2/devices', { headers });
+}
 
 describe('a key in a query string', () => {
   const SPELLINGS = [

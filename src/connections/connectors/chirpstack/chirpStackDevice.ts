@@ -31,3 +31,15 @@ export function markEventsMissed({ commands }: Device): void {
 export function isOlderThan(frame: Frame, otherFrame: Frame | undefined): boolean {
   return frame.time !== undefined && otherFrame?.time !== undefined && frame.time < otherFrame.time;
 }
+
+/**
+ * Removes the least recently used device without pending jobs and tracked commands. The order of the map is the order of
+ * use.
+ */
+export function evictOldest(devices: Map<string, Device>): void {
+  for (const [devEui, { pendingJobs, commands }] of devices) {
+    if (pendingJobs > 0 || commands.length > 0) continue;
+    devices.delete(devEui);
+    return;
+  }
+}

@@ -5,9 +5,9 @@ import { truncate } from '../../../kernel/truncate';
 import type { ConnectorEvents, Evidence, UplinkMessage } from '../../connector';
 import { formatBytesExample } from '../../dataWarning';
 import type { DataWarningReporter } from '../../dataWarningReporter';
-import { findTimeProblem } from '../../sampleTime';
+import { reportTimeProblem } from '../../sampleTimeWarning';
 import { RetryingWriter } from '../broker/retryingWriter';
-import { type Device, findCommand, isOlderThan, markEventsMissed } from './chirpStackDevice';
+import { type Device, evictOldest, findCommand, isOlderThan, markEventsMissed } from './chirpStackDevice';
 import type { ChirpStackEvent } from './chirpStackEvent';
 import { toAckEvidence, toLogEvidence, toTxAckEvidence, type Frame } from './chirpStackEvidence';
 import type { ChirpStackReader, UnusedEvent } from './chirpStackReader';
@@ -174,17 +174,10 @@ export class ChirpStackInbox {
       case 'log':
         return await this.handleLog(device, arrival, event, message);
       case 'status':
-        return await this.runInOrder(
-          device,
-          message,
-          async () => await this.storeUplink(toStatusMessage(arrival, event), message, event),
-        );
-      case 'location':
-        return await this.runInOrder(
-          device,
-          message,
-          async () => await this.storeUplink(toLocationMessage(arrival, event), message, event),
-        );
+      case 'location': {
+        const uplink = event.kind === 'status' ? toStatusMessage(arrival, event) : toLocationMessage(arrival, event);
+        return await this.runInOrder(device, message, async () => await this.storeUplink(uplink, message, event));
+      }
       case 'join':
         device.frame = undefined; // the frame counter restarts
         markEventsMissed(device); // the queue may have been cleared without an event
@@ -330,19 +323,11 @@ export class ChirpStackInbox {
   }
 
   /** Stores an uplink. An uplink that can never be stored is only reported. */
-  private async storeUplink(
-    uplink: UplinkMessage,
-    message: Delivery,
-    { timeProblem: eventTimeProblem }: ChirpStackEvent,
-  ): Promise<void> {
-    const { events, dataWarnings } = this.options;
-    const { clientDeviceId, time, receivedAt } = uplink;
-    const outcome = await events.uplink(uplink);
+  private async storeUplink(uplink: UplinkMessage, message: Delivery, { timeProblem }: ChirpStackEvent): Promise<void> {
+    const outcome = await this.options.events.uplink(uplink);
     if (outcome.outcome === 'rejected') this.reportRejected(message, outcome.reason);
-    if (outcome.outcome !== 'stored') return;
-    const timeProblem = findTimeProblem({ time, timeProblem: eventTimeProblem }, receivedAt);
-    if (timeProblem)
-      dataWarnings.report('sample_times_unreadable', { topic: message.topic, clientDeviceId, ...timeProblem });
+    if (outcome.outcome === 'stored')
+      reportTimeProblem(this.options.dataWarnings, { ...uplink, timeProblem }, message.topic);
   }
 
   /** Runs a job after all earlier jobs of the device, even if they failed. Rejects only if the signal aborted first. */
@@ -388,19 +373,9 @@ export class ChirpStackInbox {
       commands: [],
     };
     this.devices.delete(devEui); // re-inserted at the end: the order of the map is the order of use
-    if (!existing && this.devices.size >= MAX_DEVICES) this.evictOldest();
+    if (!existing && this.devices.size >= MAX_DEVICES) evictOldest(this.devices);
     this.devices.set(devEui, device);
     return device;
-  }
-
-  /** Forgets the least recently used device without pending jobs and tracked commands. */
-  private evictOldest(): void {
-    // the order of the map is the order of use
-    for (const [devEui, { pendingJobs, commands }] of this.devices) {
-      if (pendingJobs > 0 || commands.length > 0) continue;
-      this.devices.delete(devEui);
-      return;
-    }
   }
 
   private getLogFields(): object {

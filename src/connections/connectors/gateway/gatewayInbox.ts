@@ -12,7 +12,7 @@ import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '
 import type { ConnectionStatuses } from '../../connectionStatuses';
 import { formatBytesExample, formatJsonExample, type DataWarningCode } from '../../dataWarning';
 import { DataWarningReporter } from '../../dataWarningReporter';
-import { findTimeProblem } from '../../sampleTime';
+import { reportTimeProblem } from '../../sampleTimeWarning';
 import {
   toReceiptEvidence,
   toResultEvidence,
@@ -166,7 +166,10 @@ export class GatewayInbox {
   private async storeUplink(uplink: Uplink, message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
     if (outcome.outcome === 'rejected') return await this.rejectUplink(uplink, outcome.reason);
-    if (outcome.outcome === 'stored') this.reportStored(uplink, message, outcome.unreadable);
+    if (outcome.outcome === 'stored') {
+      if (outcome.unreadable !== undefined) this.reportUplink('uplinks_unreadable', uplink, outcome.unreadable);
+      reportTimeProblem(this.dataWarnings, message, undefined);
+    }
     const { uplinkId } = uplink;
     this.options.log.debug(
       { connection_id: message.connectionId, uplink_id: uplinkId, outcome: outcome.outcome },
@@ -179,14 +182,6 @@ export class GatewayInbox {
   private async rejectUplink(uplink: Uplink, reason: string): Promise<void> {
     this.reportUplink('uplinks_rejected', uplink, reason);
     await this.session.sendResponse(createUplinkAck(uplink.uplinkId, { outcome: 'rejected', reason }));
-  }
-
-  /** Reports what of a stored uplink could not be read: its payload (`unreadable` is the reason) or its time. */
-  private reportStored(uplink: Uplink, message: UplinkMessage, unreadable: string | undefined): void {
-    if (unreadable !== undefined) this.reportUplink('uplinks_unreadable', uplink, unreadable);
-    const { clientDeviceId, time, receivedAt } = message;
-    const timeProblem = findTimeProblem({ time }, receivedAt);
-    if (timeProblem) this.dataWarnings.report('sample_times_unreadable', { clientDeviceId, ...timeProblem });
   }
 
   /** Reports an uplink that could not be read or stored. */

@@ -14,8 +14,7 @@ import { TopicReader } from './topicTemplate';
 type ReadUplink = DeviceUplink | { readonly reason: string };
 
 /** A message of a device without its organization and connection. */
-export type DeviceUplink = Pick<UplinkMessage, 'clientDeviceId' | 'identity' | 'payload' | 'encoded' | 'unreadable'> &
-  ReportedTime;
+export type DeviceUplink = Omit<UplinkMessage, 'organizationId' | 'connectionId' | 'time'> & ReportedTime;
 
 const MAX_BYTES = 64 * 1024;
 
@@ -59,6 +58,12 @@ export class MqttReader {
       identity: identity ?? message.identity,
       ...content,
       ...readSampleTime(timeValue, timeZone),
+      timeSource: 'device',
+      clock: undefined,
+      fPort: undefined,
+      receivedAt: message.receivedAt,
+      isBuffered: message.isBuffered || message.retained,
+      isRetained: message.retained,
     };
   }
 

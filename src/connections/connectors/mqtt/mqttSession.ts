@@ -9,7 +9,7 @@ import { formatBytesExample, type DataWarningCode } from '../../dataWarning';
 import { DataWarningReporter } from '../../dataWarningReporter';
 import { GroupedLog } from '../../groupedLog';
 import { KeyedQueue } from '../../keyedQueue';
-import { findTimeProblem } from '../../sampleTime';
+import { reportTimeProblem } from '../../sampleTimeWarning';
 import { getBrokerSettings } from '../broker/brokerConfiguration';
 import type { BrokerBackoff } from '../broker/backOff';
 import { MqttConnectionManager } from '../broker/mqttConnectionManager';
@@ -300,32 +300,15 @@ export class MqttSession {
 
   /** Stores an uplink after earlier ones of its device. */
   private async storeUplink(message: BrokerMessage, read: DeviceUplink): Promise<void> {
-    const { organizationId, connectionId } = this;
-    const { receivedAt, isBuffered, retained, signal, topic } = message;
-    const { clientDeviceId, identity, payload, encoded, unreadable, time } = read;
-    const uplink = {
-      clientDeviceId,
-      identity,
-      payload,
-      encoded,
-      unreadable,
-      time,
-      organizationId,
-      connectionId,
-      receivedAt,
-      timeSource: 'device' as const,
-      isBuffered: isBuffered || retained,
-      isRetained: retained,
-      clock: undefined,
-      fPort: undefined,
-    };
-    const outcome = await this.storeInOrder(getQueueKey(clientDeviceId), signal, async () => {
+    const { timeProblem, ...content } = read;
+    const { clientDeviceId } = content;
+    const uplink = { ...content, organizationId: this.organizationId, connectionId: this.connectionId };
+    const outcome = await this.storeInOrder(getQueueKey(clientDeviceId), message.signal, async () => {
       const stored = await this.events.uplink(uplink);
       if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
-      if (stored.outcome === 'stored' && stored.unreadable !== undefined)
-        this.reportUplink('uplinks_unreadable', message, stored.unreadable);
-      const timeProblem = stored.outcome === 'stored' ? findTimeProblem(read, receivedAt) : undefined;
-      if (timeProblem) this.dataWarnings.report('sample_times_unreadable', { topic, clientDeviceId, ...timeProblem });
+      if (stored.outcome !== 'stored') return;
+      if (stored.unreadable !== undefined) this.reportUplink('uplinks_unreadable', message, stored.unreadable);
+      reportTimeProblem(this.dataWarnings, { ...uplink, timeProblem }, message.topic);
     });
     if (outcome === 'given_up') this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
   }
