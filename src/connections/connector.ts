@@ -209,8 +209,8 @@ export interface UplinkMessage {
     | { readonly kind: 'json'; readonly value: Readonly<Record<string, unknown>> }
     | { readonly kind: 'bytes'; readonly bytes: Uint8Array };
   /**
-   * Why bytes that look like JSON could not be read: a code, a colon and a description. Undefined for bytes that do not
-   * look like it.
+   * Why bytes that look like JSON could not be read, or JSON could not be read completely: a code, a colon and a
+   * description. Undefined for bytes that do not look like JSON.
    */
   readonly unreadable?: string | undefined;
   /**
@@ -240,7 +240,7 @@ export type UplinkIdentity =
 
 /**
  * The outcome of an uplink. `unreadable`: why its payload was stored as bytes, although the device is expected to send
- * JSON. A `rejected` one can never be stored.
+ * JSON, or why a part of it could not be read. A `rejected` one can never be stored.
  */
 export type UplinkOutcome =
   | { readonly outcome: 'stored'; readonly unreadable?: string | undefined }

@@ -36,7 +36,7 @@ export const DATA_WARNING_MESSAGES: Readonly<Record<DataWarningCode, string>> = 
   uplinks_rejected:
     'data arrived that can never be stored, and was discarded: correct what the device, the gateway or the network server sends',
   uplinks_unreadable:
-    'data arrived that looks like JSON, or whose device sent JSON before, but cannot be read. It is stored as bytes, without readings: correct what the device sends, or give the device a profile that decodes bytes',
+    'data arrived that cannot be read, although it looks like JSON or sensors are mapped to its fields. It is stored as bytes, without readings (text that is not UTF-8: with U+FFFD): correct what the device sends, or give the device a profile that decodes bytes',
   sample_times_unreadable:
     'the sample time in an uplink cannot be read, so the time of receipt was stored: correct the time that the device sends, or where the connection looks for it',
 };

@@ -257,6 +257,19 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       expect((await decoded.latest())['object.level']).not.toHaveProperty('noValue');
     });
 
+    it('text that is not UTF-8 is told, and the rest is stored', async () => {
+      const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
+      const device = await bind(id, { temperature: 'number' });
+      await publish(device, Buffer.from('{"unit":"\u00b0C","temperature":21}', 'latin1'));
+      const { temperature } = await until(device.latest, (found) => found['temperature']?.reading?.number === 21);
+      expect(temperature).not.toHaveProperty('noValue');
+      const { dataWarnings } = await until(
+        async () => await getStatus(id),
+        ({ warnings }) => warnings.includes('uplinks_unreadable'),
+      );
+      expect(dataWarnings).toMatchObject([{ reason: expect.stringMatching(/^text_not_utf8: /) as string }]);
+    });
+
     it('a device that is not bound is told too', async () => {
       const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'new/{clientDeviceId}/up' });
       await sender.publishAsync('new/meter-1/up', '{"t":21.5,', { qos: 1 });

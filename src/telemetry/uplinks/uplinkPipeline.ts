@@ -237,7 +237,9 @@ export class UplinkPipeline {
 
 /** Returns why the connector must report a stored uplink; an empty object if it need not. */
 function findUnreadable({ failure, message }: UplinkState): Pick<UplinkOutcome & { outcome: 'stored' }, 'unreadable'> {
-  return message.payload.kind === 'bytes' && failure?.kind === 'unreadable' ? { unreadable: failure.reason } : {};
+  if (failure?.kind === 'unreadable') return { unreadable: failure.reason };
+  const isIncomplete = message.payload.kind === 'json' && message.unreadable !== undefined;
+  return isIncomplete ? { unreadable: message.unreadable } : {};
 }
 
 /** Describes only the first refused value, because a device has up to 500. */

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { InexactNumber } from '../../../kernel/inexactNumber';
 import { findJsonProblem, isObject } from '../../../kernel/jsonValue';
@@ -17,6 +18,7 @@ type ReadUplink = DeviceUplink | { readonly reason: string };
 export type DeviceUplink = Omit<UplinkMessage, 'organizationId' | 'connectionId' | 'time'> & ReportedTime;
 
 const MAX_BYTES = 64 * 1024;
+const NOT_UTF8 = 'text_not_utf8: a text has bytes that are not UTF-8, which are stored as U+FFFD; send text in UTF-8';
 
 /** Reads the messages of devices. */
 export class MqttReader {
@@ -77,7 +79,8 @@ export class MqttReader {
 
 /**
  * Reads a payload. JSON that is not an object becomes `{"value": …}` and also keeps the bytes, because raw bytes of a
- * device may look like digits. Everything else is kept as bytes, with the reason if it looks like JSON.
+ * device may look like digits. Everything else is kept as bytes, with the reason if it looks like JSON. Text that is not
+ * UTF-8 is told too.
  */
 function readPayload(
   bytes: Buffer,
@@ -91,7 +94,11 @@ function readPayload(
   const value = isPayload ? parsed.value : { value: parsed.value };
   const problem = findJsonProblem(value);
   if (problem !== undefined) return { reason: `payload_invalid: the payload ${problem}` };
-  return { payload: { kind: 'json', value }, ...(value !== parsed.value && { encoded: bytes }) };
+  return {
+    payload: { kind: 'json', value },
+    ...(value !== parsed.value && { encoded: bytes }),
+    ...(!isUtf8(bytes) && { unreadable: NOT_UTF8 }),
+  };
 }
 
 /** Returns the nearest number of an InexactNumber; other values are returned unchanged. */
