@@ -9,7 +9,9 @@ type ReceivedJson = { readonly value: unknown } | { readonly reason: string };
 
 const BYTE_ORDER_MARK = /^\uFEFF/;
 /** Whether JSON.parse may have rounded a number: it has many digits or a large exponent. */
-const MAY_BE_INEXACT = /[\d.]{16}|\de\+?\d{3}/i;
+const MAY_BE_INEXACT = /\d[\d.]{15}|\d[eE]\+?\d{3}/;
+/** Whether a text may be a value. Most binary payloads are not, and are recognized without an exception. */
+const MAY_BE_VALUE = /^[ \t\n\r]*["{[\d+\-a-z]/i;
 /** What JSON starts with, and at least one more character of it. */
 const JSON_START = /^\s*(?:\{\s*["'}\w]|\[\s*["'{[\]\w+-])/;
 /** Control characters that text does not have, and the replacement of bytes that are not UTF-8. */
@@ -41,7 +43,7 @@ export function readReceivedJson(bytes: Buffer): ReceivedJson {
   try {
     value = JSON.parse(text) as unknown;
   } catch {
-    return new TolerantReader(removeNuls(text)).read();
+    return MAY_BE_VALUE.test(text) ? new TolerantReader(removeNuls(text)).read() : NO_VALUE;
   }
   if (!MAY_BE_INEXACT.test(text)) return { value };
   const exact = new TolerantReader(text).read();
@@ -53,6 +55,8 @@ export function looksLikeJson(bytes: Buffer): boolean {
   const text = removeNuls(bytes.toString().replace(BYTE_ORDER_MARK, '')).replace(/\uFFFD$/, ''); // a cut character
   return JSON_START.test(text) && !NOT_TEXT.test(text);
 }
+
+const NO_VALUE = { reason: 'json_invalid: expected a value at character 1' };
 
 /** Removes NULs from the end: a C program that sends its whole buffer adds them. */
 function removeNuls(text: string): string {

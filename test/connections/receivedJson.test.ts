@@ -52,7 +52,7 @@ describe('JSON from a device', () => {
     ['{"temperature":007}', 'json_invalid'],
     ['{"temperature":"\\x",}', 'json_invalid'],
     ['{,}', 'json_invalid'],
-    ['', 'json_incomplete'],
+    ['', 'json_invalid'],
     [`${'['.repeat(40)}nan${']'.repeat(40)}`, 'json_too_deep'],
   ])('is unreadable: %j', (text, code) => {
     expect(read(text)).toEqual({ reason: expect.stringMatching(`^${code}: `) as string });
