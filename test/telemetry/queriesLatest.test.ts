@@ -1,5 +1,7 @@
 import { fromTimestamp } from '../../src/kernel/timestamps';
+import { LatestQueryRepository } from '../../src/telemetry/readings/latestQueryRepository';
 import { engines } from '../support/engines';
+import { getPlan } from '../support/queryPlan';
 import { type QueryFixture, startQueryFixture, getValue } from './queryFixture';
 import { SendingDevice } from './sendingDevice';
 
@@ -60,6 +62,15 @@ describe.each(engines())('the latest readings on $name', (engine) => {
       ...sender.sensorIds,
       ...many.sensorIds.filter((_, i) => i !== 3),
     ]);
+  });
+
+  it('find the mapping and the failure of the physical device by index', async () => {
+    const [sensorId = ''] = sender.sensorIds;
+    const plan = await getPlan(fixture.database, async (db) => {
+      await new LatestQueryRepository(db).listBySensors('org-1', [sensorId]);
+    });
+    expect(plan).toMatch(/sensor_mappings_(sensor|by_sensor)/);
+    expect(plan).toMatch(/physical_devices_device/);
   });
 
   it('are limited to the organization and to the maximum number', async () => {
