@@ -31,7 +31,7 @@ describe('the delay between two connection attempts', () => {
     expect(backOff.next({ ...failure, endedAt: 10_000 })).toBe(500);
   });
 
-  it('starts anew after a session of some length', () => {
+  it('starts again with the first one after a session of some length', () => {
     const backOff = new BackOff({ random: () => 1 });
     for (let n = 0; n < 5; n++) backOff.next(failure);
     expect(backOff.next({ ...failure, endedAt: 9999, wasAccepted: true })).toBe(5000);

@@ -51,18 +51,24 @@ export function explainCallEnd(
   const unreadMs = unreadMsByStream.get(stream);
   if (unreadMs !== undefined) return connectionLost(`the client read nothing for ${formatSeconds(unreadMs)}`);
   if (session?.destroyed !== true) return clientCancelled();
-  const { pingSentAt, goawayCode } = observations.get(session) ?? {};
-  const unansweredMs = pingSentAt === undefined ? 0 : performance.now() - pingSentAt;
-  const errorCode = (stream.errored as NodeJS.ErrnoException | null)?.code;
-  if (errorCode !== undefined && !errorCode.startsWith('ERR_'))
-    return connectionLost(`the network connection broke (${errorCode})`);
-  if (goawayCode !== undefined && goawayCode !== constants.NGHTTP2_NO_ERROR)
-    return connectionLost(`the client closed the connection with the HTTP/2 error code ${goawayCode} (GOAWAY)`);
+  return connectionLost(describeConnectionEnd(stream.errored, observations.get(session), keepaliveTimeoutMs));
+}
+
+/** Describes how a connection ended. `error`: that of the stream; null if there was none. */
+function describeConnectionEnd(
+  error: NodeJS.ErrnoException | null,
+  observation: Observation | undefined,
+  keepaliveTimeoutMs: number,
+): string {
+  const { pingSentAt = Infinity, goawayCode = constants.NGHTTP2_NO_ERROR } = observation ?? {};
+  const isNetworkError = error?.code !== undefined && !error.code.startsWith('ERR_');
+  if (isNetworkError) return `the network connection broke (${error.code})`;
+  if (goawayCode !== constants.NGHTTP2_NO_ERROR)
+    return `the client closed the connection with the HTTP/2 error code ${goawayCode} (GOAWAY)`;
+  const unansweredMs = performance.now() - pingSentAt;
   if (unansweredMs + TIMER_TOLERANCE_MS >= keepaliveTimeoutMs)
-    return connectionLost(
-      `no answer to pings for ${formatSeconds(unansweredMs)}: check that the client runs, and the network`,
-    );
-  return connectionLost('the client closed the connection without ending the call');
+    return `no answer to pings for ${formatSeconds(unansweredMs)}: check that the client runs, and the network`;
+  return 'the client closed the connection without ending the call';
 }
 
 /** Creates the error for a call whose connection has ended. */

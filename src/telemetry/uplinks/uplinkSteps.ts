@@ -107,17 +107,27 @@ function readPayload(state: UplinkState): StepOutcome {
  */
 async function skipOldRetained({ message }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   if (message.isRetained !== true) return 'continue';
-  const { organizationId, connectionId, clientDeviceId, time = -Infinity } = message;
-  const binding = await repos.devices.findBinding(organizationId, connectionId, clientDeviceId);
-  const sensorIds = binding?.mapped.map(({ sensorId }) => sensorId) ?? [];
-  const latest = binding ? await repos.latest.find(organizationId, binding.physicalDeviceId, sensorIds) : undefined;
-  const knownTimes = [
-    await repos.keys.findLastSampleTime(organizationId, message),
-    // As the device reported it: of a device whose clock is ahead, other times are those of the receipt.
-    binding?.uplinkHistory.last?.ownTime,
-    ...[...(latest?.values() ?? [])].map(({ deviceTime }) => deviceTime),
-  ];
+  const { time = -Infinity } = message;
+  const knownTimes = await listKnownSampleTimes(message, repos);
   return knownTimes.every((known) => known === undefined || time > known) ? 'continue' : DUPLICATE;
+}
+
+/**
+ * Lists sample times that are stored for the device of an uplink, the last one among them, Unix milliseconds. Those of
+ * the binding are as the device reported them: of a device whose clock is ahead, the others are times of receipt.
+ */
+async function listKnownSampleTimes(
+  message: UplinkMessage,
+  { devices, keys, latest }: UplinkRepositories,
+): Promise<(number | undefined)[]> {
+  const { organizationId, connectionId, clientDeviceId } = message;
+  const lastSampleTime = await keys.findLastSampleTime(organizationId, message);
+  const binding = await devices.findBinding(organizationId, connectionId, clientDeviceId);
+  if (!binding) return [lastSampleTime];
+  const sensorIds = binding.mapped.map(({ sensorId }) => sensorId);
+  const readings = await latest.find(organizationId, binding.physicalDeviceId, sensorIds);
+  const deviceTimes = [...readings.values()].map(({ deviceTime }) => deviceTime);
+  return [lastSampleTime, binding.uplinkHistory.last?.ownTime, ...deviceTimes];
 }
 
 /**

@@ -198,13 +198,9 @@ export class MqttClientAdapter {
    */
   publish(message: BrokerPublish, onOutcome: (outcome: PublishOutcome) => void): boolean {
     const { topic, payload, deadline } = message;
-    const isCommand = deadline !== undefined;
-    const reservedSlots = isCommand ? 0 : 1; // a message that is not a command leaves capacity for one
+    const reservedSlots = deadline === undefined ? 1 : 0; // a message that is not a command leaves capacity for one
     if (!this.client || this.availableSlots <= reservedSlots) return false;
-    const properties = this.options.version === '5' ? getProperties(message) : undefined;
-    const { commandQos = 1 } = this.options.settings;
-    const qos = isCommand || this.capabilities.supportsQos1 ? commandQos : 0;
-    const options = { qos, ...(properties && { properties }) };
+    const options = this.getPublishOptions(message);
     const packet = { cmd: 'publish', topic, payload, dup: false, retain: false, ...options } as const;
     const rejection = this.capabilities.findRejection(packet);
     if (rejection) {
@@ -212,7 +208,7 @@ export class MqttClientAdapter {
       setImmediate(() => this.isOpen && onOutcome(rejection));
       return true;
     }
-    if (qos === 0) {
+    if (options.qos === 0) {
       const finish = this.unacknowledged.addWithoutId(onOutcome, deadline);
       this.client.publish(topic, payload, options, () => setImmediate(finish)); // never during this call
       return true;
@@ -221,6 +217,13 @@ export class MqttClientAdapter {
     this.client.publish(topic, payload, options, () => {});
     this.unacknowledged.add(this.client.getLastMessageId(), onOutcome, deadline);
     return true;
+  }
+
+  /** Returns the QoS and the properties of a message, which is a command if it has a deadline. */
+  private getPublishOptions(message: BrokerPublish): Pick<IPublishPacket, 'properties'> & { readonly qos: 0 | 1 } {
+    const { settings, version } = this.options;
+    const qos = message.deadline !== undefined || this.capabilities.supportsQos1 ? (settings.commandQos ?? 1) : 0;
+    return { qos, ...(version === '5' && { properties: getProperties(message) }) };
   }
 
   /** Closes the connection if a command is unacknowledged long past its deadline: it uses up the in-flight limit. */

@@ -1,4 +1,3 @@
-import type { IPublishPacket } from 'mqtt-packet';
 import type { Clock } from '../../../kernel/clock';
 import type { Logger } from '../../../kernel/logger';
 import type { MonotonicTimestamps } from '../../monotonicTimestamps';
