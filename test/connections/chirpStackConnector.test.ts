@@ -290,6 +290,7 @@ describe('the ChirpStack connector', () => {
       'sign_in ok',
       'protocol ok',
       'subscribe ok',
+      'command_qos skipped',
       'encoding skipped',
       'integration warning',
     ]);
