@@ -33,6 +33,7 @@ describe('the ChirpStack inbox with one device', () => {
         timeSource: 'network',
         clock: 'chirpstack',
         isBuffered: false,
+        isRetained: false,
         fCnt: 7,
         devAddr: '00189440',
         isDecodedByNetwork: true,
@@ -53,7 +54,10 @@ describe('the ChirpStack inbox with one device', () => {
     const fixture = new InboxFixture();
     await fixture.take(up('d-1'), { isBuffered: true });
     await fixture.take(up('d-2'), { retained: true });
-    expect(fixture.events.uplinks.map(({ isBuffered }) => isBuffered)).toEqual([true, true]);
+    expect(fixture.events.uplinks.map(({ isBuffered, isRetained }) => [isBuffered, isRetained])).toEqual([
+      [true, false],
+      [true, true],
+    ]);
   });
 
   it('reports statuses and locations as uplinks that are not evidence', async () => {

@@ -109,6 +109,7 @@ export class ChirpStackInbox {
       deviceClass: event.device.deviceClass,
       receivedAt: message.receivedAt,
       isBuffered,
+      isRetained: message.retained,
       identity: message.identity,
     };
     const device = this.findOrCreateDevice(devEui);

@@ -16,6 +16,8 @@ export interface Arrival {
   readonly receivedAt: number;
   /** It was buffered at the broker. */
   readonly isBuffered: boolean;
+  /** It is a retained message of the broker; see UplinkMessage. */
+  readonly isRetained?: boolean;
   /** Identifies a repeated delivery of the broker; for an event without an id of its own. */
   readonly identity: UplinkIdentity;
 }
