@@ -30,6 +30,11 @@ export function commandHandlers(
   previews: EncoderPreviewService,
   compiler: Pick<Sandbox, 'compile'>,
 ): CommandHandlers {
+  const storedToMessage = async (command: Command, signal: AbortSignal): Promise<CommandMessage> =>
+    commandToMessage(command, [
+      ...(await findEncoderWarnings(compiler, command, signal)),
+      ...(await commands.listWarnings(command)),
+    ]);
   return {
     createCommand: checked(
       checkCommandMessage,
@@ -40,7 +45,7 @@ export function commandHandlers(
           definitionFromMessage(request.command),
           context.principal.resourceScope?.devices,
         );
-        return commandToMessage(command, await findEncoderWarnings(compiler, command, context.signal));
+        return await storedToMessage(command, context.signal);
       },
       createReferenceCheck(commands),
     ),
@@ -68,7 +73,7 @@ export function commandHandlers(
           request.etag,
           context.principal.resourceScope?.devices,
         );
-        return commandToMessage(command, await findEncoderWarnings(compiler, command, context.signal));
+        return await storedToMessage(command, context.signal);
       },
       createReferenceCheck(commands),
     ),

@@ -17,6 +17,7 @@ import type { JsonValue } from '../kernel/jsonValue';
 import { toTimestamp } from '../kernel/timestamps';
 import type { Command, CommandDefinition, CommandDraft, CommandMode, VerificationStrategy } from './command';
 import type { CommandPage, CommandReferences } from './commandService';
+import type { CommandWarning } from './commandWarnings';
 import { checkDefinition } from './definitionRules';
 import type { ParamSchema, ParamType } from './paramSchema';
 
@@ -72,8 +73,8 @@ export function definitionFromMessage(message: DefinitionMessage | undefined): C
   return { ...draft, mode: draft.mode, verificationStrategy: draft.verificationStrategy };
 }
 
-/** Converts a command to its proto message. */
-export function commandToMessage(command: Command, warnings: readonly string[] = []): CommandMessage {
+/** Converts a command to its proto message. `warnings`: only after it was created or updated. */
+export function commandToMessage(command: Command, warnings: readonly CommandWarning[] = []): CommandMessage {
   return {
     id: command.id,
     organizationId: command.organizationId,
@@ -102,7 +103,7 @@ export function commandToMessage(command: Command, warnings: readonly string[] =
     createdAt: toTimestamp(command.createdAt),
     updatedAt: toTimestamp(command.updatedAt),
     etag: getEtag(command.revision),
-    warnings: [...warnings],
+    warnings: warnings.map(({ code, message }) => ({ code, message })),
   };
 }
 

@@ -1,3 +1,4 @@
+import { ConnectionRepository } from '../connections';
 import { UnitOfWork, type Database } from '../database';
 import { DeviceRepository, type Device } from '../devices';
 import type { Clock } from '../kernel/clock';
@@ -15,6 +16,7 @@ import {
   type CommandDefinition,
 } from './command';
 import { CommandRepository } from './commandRepository';
+import { type CommandWarning, listCommandWarnings } from './commandWarnings';
 import { findEncoder } from './profileEncoder';
 
 /** Dependencies of the module. */
@@ -39,6 +41,7 @@ export interface CommandPage {
 interface CommandRepositories {
   readonly commands: CommandRepository;
   readonly codecs: CodecRepository;
+  readonly connections: ConnectionRepository;
   readonly devices: DeviceRepository;
 }
 
@@ -62,6 +65,7 @@ export class CommandService {
     this.work = new UnitOfWork(options.database, (db) => ({
       commands: new CommandRepository(db),
       codecs: new CodecRepository(db),
+      connections: new ConnectionRepository(db),
       devices: new DeviceRepository(db),
     }));
   }
@@ -118,6 +122,18 @@ export class CommandService {
     if (!device) return [];
     const replaced = id !== undefined && isId(id) ? await commands.find(organizationId, deviceId, id) : undefined;
     return (await resolveReferences(this.work.repos, device, id, definition, replaced)).violations;
+  }
+
+  /** Lists what the verification of a stored command cannot prove on the current connection of its device. */
+  async listWarnings(command: Command): Promise<CommandWarning[]> {
+    const { organizationId, deviceId, queryCommandId } = command;
+    const { commands, connections, devices } = this.work.repos;
+    const device = await devices.find(organizationId, deviceId);
+    const connectionId = device?.physicalDevice?.connectionId;
+    const connection = connectionId === undefined ? undefined : await connections.find(organizationId, connectionId);
+    const query =
+      queryCommandId === undefined ? undefined : await commands.find(organizationId, deviceId, queryCommandId);
+    return listCommandWarnings(command, query, connection);
   }
 
   /** Throws `device_not_found`, `command_not_found`. */

@@ -113,6 +113,11 @@ type EvidenceContent =
   | { readonly kind: 'ack'; readonly time?: number | undefined; readonly code?: string; readonly message?: string }
   /** The device responded with a rejection. */
   | { readonly kind: 'negative'; readonly time?: number | undefined; readonly code: string; readonly message: string }
+  /**
+   * A response arrived that says neither success nor rejection, for example because its status is missing. `message`
+   * contains the beginning of the response.
+   */
+  | { readonly kind: 'answer_not_understood'; readonly time?: number | undefined; readonly message: string }
   /** The delivery was attempted, but no response arrived. */
   | { readonly kind: 'no_answer'; readonly time?: number | undefined; readonly code: string; readonly message: string }
   /** Nothing reached the device, because there was no path or no time left. */

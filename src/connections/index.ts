@@ -28,7 +28,7 @@ export type {
 export { CONNECTOR_KINDS, type ConnectorKind, type RoutedCommand } from './connectorType';
 export { createConnectorHandlers } from './connectorHandlers';
 export { ConnectorHub } from './connectorHub';
-export { findConnector, normalizeClientDeviceId } from './connectors';
+export { findConnector, findConnectorKind, hasNativeAck, normalizeClientDeviceId } from './connectors';
 export { ChirpStackConnector } from './connectors/chirpstack/chirpStackConnector';
 export { GatewayConnector } from './connectors/gateway/gatewayConnector';
 export { gatewayDefinition } from './connectors/gateway/gatewayDefinition';

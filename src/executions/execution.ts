@@ -72,6 +72,11 @@ export interface FrozenQuery {
   readonly fPort: number | undefined;
   readonly confirmed: boolean;
   readonly topic: string;
+  /**
+   * The sensors that the query command expects states of. An uplink with a reading of one of them answers the query;
+   * undefined in the executions of older versions.
+   */
+  readonly askedSensorIds?: readonly string[] | undefined;
   /** The payloads of the first and second try. Each try is an execution whose id may be part of its payload. */
   readonly tries: readonly { readonly executionId: string; readonly payload: ExecutionPayload }[];
 }

@@ -34,9 +34,10 @@ describe.each(sqliteOnly())('the encoder of a stored command, on $name', (engine
   it('is reported when it cannot be compiled, with its line, by create and update', async () => {
     const { id } = await fixture.device();
     const created = await fixture.create(id, { ...ENCODED, customEncoder: BROKEN });
-    expect(created.warnings).toEqual([
-      expect.stringMatching(/^customEncoder failed with syntax_error in line 2: .*looks like TypeScript/),
-    ]);
+    expect(created.warnings).toContainEqual({
+      code: 'encoder_not_compilable',
+      message: expect.stringMatching(/^customEncoder failed with syntax_error in line 2: .*looks like TypeScript/),
+    });
     expect(created.customEncoder).toBe(BROKEN);
     const { client } = fixture;
     const update = UpdateCommandRequest.fromPartial({

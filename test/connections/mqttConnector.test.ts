@@ -487,12 +487,15 @@ describe('answers', () => {
       message: 'jammed',
       clientDeviceId: 'valve-1',
     });
-    expect(getEvidence(silent)).toMatchObject({ kind: 'negative', code: 'no_status' });
+    expect(getEvidence(silent)).toMatchObject({
+      kind: 'answer_not_understood',
+      message: `the response has no \`status\`: {"id":"${silent}"}`,
+    });
     expect(fixture.log.lines.some(({ event }) => event === 'mqtt.execution_unknown')).toBe(true);
     expect(fixture.status.state).toBe('connected');
   });
 
-  it('that cannot be read are acknowledged and logged, and not counted as failed', async () => {
+  it('that cannot be read are acknowledged and logged, and are not rejections', async () => {
     await openConnection({ answer: { kind: 'response_topic', responseTopic: 'answers', ...STATUS } });
     const deep = `{"status":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
     const answers: readonly (readonly [string, string])[] = [
@@ -505,6 +508,32 @@ describe('answers', () => {
       broker.publish('answers', payload, { properties: { correlationData: Buffer.from(id) } });
     await broker.until(() => broker.acknowledged.length === answers.length);
     expect(fixture.log.of('mqtt.response_invalid')).toHaveLength(answers.length);
-    expect(fixture.events.evidences).toEqual([]);
+    // The last two name no execution.
+    expect(fixture.events.evidences.map(({ evidence }) => evidence)).toMatchObject([
+      { kind: 'answer_not_understood', message: expect.stringContaining('{"status":[[[') as string },
+      { kind: 'answer_not_understood', message: expect.stringMatching(/not valid JSON.*: no json$/) as string },
+    ]);
+  });
+
+  it.each<[payload: string, okValues: readonly unknown[], evidence: object]>([
+    ['{"status":7}', ['ok'], { kind: 'answer_not_understood', message: expect.stringContaining(': {"status":7}') }],
+    ['{"status":"0"}', [0], { kind: 'answer_not_understood' }],
+    ['{"status":null}', ['ok'], { kind: 'answer_not_understood' }],
+    ['{"status":""}', ['ok'], { kind: 'answer_not_understood' }],
+    ['{"status":{"code":"ok"}}', ['ok', null], { kind: 'answer_not_understood' }],
+    ['{"status":["ok"]}', ['ok'], { kind: 'answer_not_understood' }],
+    ['null', ['ok'], { kind: 'answer_not_understood' }],
+    ['', ['ok'], { kind: 'answer_not_understood' }],
+    ['{"status":null}', ['ok', null], { kind: 'ack' }],
+    ['{"status":17}', ['ok', 0], { kind: 'negative', code: '17' }],
+    ['{"status":"jammed"}', ['ok'], { kind: 'negative', code: 'jammed' }],
+    ['{"status":false}', [true], { kind: 'negative', code: 'false' }],
+  ])('%s with the success statuses %j is reported as %j', async (payload, okValues, evidence) => {
+    await openConnection({
+      answer: { kind: 'response_topic', responseTopic: 'answers', statusPath: 'status', okValues },
+    });
+    broker.publish('answers', payload, { properties: { correlationData: Buffer.from(newId()) } });
+    await broker.until(() => broker.acknowledged.length === 1);
+    expect(fixture.events.evidences.map((reported) => reported.evidence)).toMatchObject([evidence]);
   });
 });

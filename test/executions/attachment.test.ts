@@ -185,6 +185,8 @@ describe.each(engines())('attaching on $name', ({ createDatabase }) => {
     for (const id of [executionId, other]) {
       expect((await fixture.get(id)).state).toBe(ExecutionState.EXECUTION_STATE_IN_TRANSIT);
     }
+    expect((await fixture.get(executionId)).detail).not.toBe('answer_not_understood');
+    expect(await fixture.get(other)).toMatchObject({ detail: 'answer_not_understood', detailMessage: reason });
     expect(gateway.commands).toEqual([]);
     gateway.received(executionId);
     await fixture.until(executionId, 'delivered');

@@ -99,6 +99,7 @@ describe.each(engines())('a large amount of work on $name', ({ createDatabase })
       clock: undefined,
       receivedAt: fixture.clock.now(),
       readings: [],
+      isReadable: true,
       findLatest: async () => new Map(),
     };
     const between = MANY / EXECUTION_BATCH_SIZE - 1;

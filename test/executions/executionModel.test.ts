@@ -16,6 +16,7 @@ const EVENTS: readonly ExecutionEvent[] = [
   { kind: 'ack' },
   { kind: 'negative', code: 'c', message: '' },
   { kind: 'no_answer', code: 'c', message: '' },
+  { kind: 'answer_not_understood', message: 'm' },
   { kind: 'uplink' },
   { kind: 'sensors_matched', changed: true },
   { kind: 'sensors_matched', changed: false },
@@ -37,6 +38,7 @@ function getKey(x: MachineExecution): string {
   return JSON.stringify([
     x.state,
     x.detail === 'verification_mismatch',
+    x.detail === 'answer_not_understood',
     x.detail === '',
     x.holdsSlot,
     x.deliveredAt !== undefined,

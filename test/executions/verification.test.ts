@@ -301,6 +301,26 @@ describe.each(sqliteOnly())('sensor readings, on $name', ({ createDatabase }) =>
     await gateway.cut();
   });
 
+  it.each([
+    ['no corrected result', undefined, 'unconfirmed', 'answer_not_understood'],
+    ['a corrected result', ACCEPTED, 'accepted_no_l4', ''],
+  ])('are not needed to see that a result was not understood: %s', async (_name, corrected, state, detail) => {
+    const { executionId, gateway } = await executeAndSend({}, { expects: false });
+    gateway.received(executionId, PEER);
+    expect(await gateway.result(executionId, 99 as never)).toBe(ResultOutcome.RESULT_OUTCOME_REJECTED);
+    expect(await fixture.get(executionId)).toMatchObject({
+      state: ExecutionState.EXECUTION_STATE_DELIVERED,
+      detail: 'answer_not_understood',
+      detailMessage: expect.stringMatching(/rejected the result of the gateway: .*commandResult\.result/) as string,
+    });
+    if (corrected) await gateway.result(executionId, corrected);
+    fixture.clock.advance(3_600_000);
+    await fixture.executions.deadlines.sweep();
+    expect(await getState(executionId)).toBe(state);
+    expect((await fixture.get(executionId)).detail).toBe(detail);
+    await gateway.cut();
+  });
+
   it('of the next uplink settle an execution that expects neither an answer nor a state', async () => {
     const { target, executionId, gateway } = await executeAndSend(NEXT_UPLINK, { expects: false });
     await db.database.db.knex('executions').where('id', executionId).update({ connector_kind: 'mqtt' });

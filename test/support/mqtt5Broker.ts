@@ -35,7 +35,7 @@ export class Mqtt5Broker {
   pings = 0;
   /** Returns the reason code of a CONNACK. 0 accepts the client. */
   onConnect: (packet: IConnectPacket) => number = () => 0;
-  /** Returns the reason code of a PUBACK, or undefined to send none. */
+  /** Returns the reason code of a PUBACK, or undefined to send none, except with `acknowledgeLate`. */
   onPublish: (packet: IPublishPacket) => number | undefined = () => 0;
   /** Returns the reason code for a filter, or undefined to send no SUBACK. */
   onSubscribe: (filter: string) => number | undefined = () => 1;
@@ -60,6 +60,8 @@ export class Mqtt5Broker {
   private readonly sessions = new Map<string, Session>();
   private readonly sockets = new Set<Socket>();
   private waiting: (() => void)[] = [];
+  /** Send the PUBACKs that `onPublish` withheld. */
+  private withheld: (() => void)[] = [];
   private server: Server | undefined;
   private port = 0;
 
@@ -124,6 +126,11 @@ export class Mqtt5Broker {
   disconnect(reasonCode: number): void {
     for (const { socket } of this.sessions.values())
       socket?.end(generate({ cmd: 'disconnect', reasonCode }, { protocolVersion: 5 }));
+  }
+
+  /** Sends the PUBACKs that were withheld so far. */
+  acknowledgeLate(): void {
+    for (const acknowledge of this.withheld.splice(0)) acknowledge();
   }
 
   /** Resolves when the condition holds. It is checked whenever a packet arrives. */
@@ -250,7 +257,10 @@ export class Mqtt5Broker {
   private receivePublish(session: Session, packet: IPublishPacket): void {
     this.published.push(packet);
     const reasonCode = this.onPublish(packet);
-    if (reasonCode === undefined) return;
+    if (reasonCode === undefined) {
+      this.withheld.push(() => this.send(session, { cmd: 'puback', messageId: packet.messageId ?? 0, reasonCode: 0 }));
+      return;
+    }
     if (packet.qos === 1) this.send(session, { cmd: 'puback', messageId: packet.messageId ?? 0, reasonCode });
     if (reasonCode < 128) this.publish(packet.topic, packet.payload);
   }

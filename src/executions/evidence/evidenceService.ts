@@ -312,7 +312,11 @@ function toExecutionEvent(evidence: Evidence, source: string): { event: Executio
     networkDecodes: _networkDecodes,
     ...fields
   } = evidence;
-  const reportsDelivery = fields.kind === 'transport_ok' || fields.kind === 'ack' || fields.kind === 'no_answer';
+  const reportsDelivery =
+    fields.kind === 'transport_ok' ||
+    fields.kind === 'ack' ||
+    fields.kind === 'answer_not_understood' ||
+    fields.kind === 'no_answer';
   const event: ExecutionEvent = reportsDelivery
     ? { ...fields, peerTime: time, peerClock: clock, reportReceivedAt: receivedAt, fCnt, devAddr }
     : fields;

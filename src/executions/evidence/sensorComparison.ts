@@ -135,6 +135,23 @@ export function isNewerThanDispatch(
 }
 
 /**
+ * Whether a sample may show the effect of this command instead of that of an older one: this command was sent before
+ * the sample arrived, and nothing shows that the sample is older. A class A device receives a command only after its
+ * next uplink, so only samples after the delivery count.
+ */
+export function mayShowEffect(
+  execution: DeliveryFields & Pick<Execution, 'dispatchedAt' | 'kind'>,
+  sample: SampleTimes,
+): boolean {
+  const { dispatchedAt, kind, policy } = execution;
+  if (policy.classA) return isAfterDelivery(execution, sample);
+  const { deviceTime, timeSource, receivedAt } = sample;
+  if (dispatchedAt === undefined || Math.floor(receivedAt) < dispatchedAt) return false;
+  const isGatewayClock = timeSource !== undefined && !isLorawan(kind);
+  return deviceTime === undefined || isGatewayClock || isInOrAfterSecond(deviceTime, dispatchedAt);
+}
+
+/**
  * Whether a time is not before the start of the second that contains a moment on the server's clock. Many devices
  * report whole seconds only, so an earlier fraction of that second does not count as older.
  */

@@ -1,16 +1,20 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Db } from '../../database';
 import type { Change, EventOrigin } from '../ledger/changePlan';
-import type { Execution } from '../execution';
+import { type Execution, isFinal } from '../execution';
 import type { ExecutionEvent } from '../machine/executionEvent';
 import { ExecutionRepository } from '../store/executionRepository';
+import { EXECUTION_BATCH_SIZE } from '../store/openStatements';
 import type { ExecutionStore } from '../ledger/executionStore';
 import {
+  expectsOtherValue,
   isAfterDelivery,
   isNewerThanDispatch,
   type Reading,
   replaces,
   type SampleTimes,
   matchesExpected,
+  mayShowEffect,
 } from './sensorComparison';
 
 /** An uplink with which the executions of its device are checked. */
@@ -18,6 +22,11 @@ export interface UplinkSample extends SampleTimes {
   readonly organizationId: string;
   readonly deviceId: string;
   readonly physicalDeviceId: string;
+  /**
+   * Whether the server could read values from its payload. An empty payload, or one that could not be decoded, is no
+   * evidence about a command.
+   */
+  readonly isReadable: boolean;
   /** LoRaWAN: whether the network server decodes the device's payloads; undefined if unknown. */
   readonly networkDecodes?: boolean | undefined;
   /** The sensor readings of the uplink; at most one per sensor. */
@@ -38,6 +47,9 @@ interface SensorReadings {
 }
 
 const MAX_ATTEMPTS = 5;
+/** What an uplink without expected states proves, for users. */
+const UPLINK_MESSAGE =
+  'an uplink came after the command was sent; it does not show that the device received the command';
 const ORIGIN: EventOrigin = { source: 'uplink' };
 /** The maximum of a JavaScript date, Unix milliseconds; the minimum is the negative of it. */
 const MAX_DATE_MS = 8.64e15;
@@ -61,13 +73,29 @@ export class SensorEvidence {
         ids.filter((id) => !changedIds.has(id)),
       );
       if (waiting.length === 0) return;
-      const readings = await collectReadings(uplink, waiting);
-      const changes = waiting.flatMap((execution) => this.planChange(execution, uplink, readings) ?? []);
+      const changes = await this.planChanges(executions, uplink, waiting);
       const stored = await this.ledger.store(db, organizationId, changes);
       if (stored.length === changes.length) return;
       for (const { after } of stored) changedIds.add(after.id);
     }
     throw new Error(`executions of device ${deviceId} kept changing while an uplink was checked`);
+  }
+
+  /** Plans the changes of the waiting executions, in batches, so that other work runs in between. */
+  private async planChanges(
+    executions: ExecutionRepository,
+    uplink: UplinkSample,
+    waiting: readonly Execution[],
+  ): Promise<Change[]> {
+    const readings = await collectReadings(uplink, waiting);
+    const unanswered = await findUnansweredQueries(executions, uplink, waiting);
+    const changes: Change[] = [];
+    for (const [index, execution] of waiting.entries()) {
+      if (index > 0 && index % EXECUTION_BATCH_SIZE === 0) await yieldToEventLoop();
+      const change = unanswered.has(execution) ? undefined : this.planChange(execution, uplink, readings);
+      if (change) changes.push(await this.attributeMismatch(executions, change, uplink));
+    }
+    return changes;
   }
 
   /** Plans the change by the strongest event that changes the execution; undefined if no event does. */
@@ -78,6 +106,56 @@ export class SensorEvidence {
     }
     return undefined;
   }
+
+  /**
+   * Returns the same change, unless it finishes an execution by a mismatch that a newer command may have caused: the
+   * newer command was sent before the sample. Then the execution finishes as superseded, because its own effect was not
+   * observed.
+   */
+  private async attributeMismatch(
+    executions: ExecutionRepository,
+    change: Change,
+    uplink: UplinkSample,
+  ): Promise<Change> {
+    const { before, after } = change;
+    if (!isFinal(after.state) || after.detail !== 'verification_mismatch') return change;
+    const newer = (await executions.listSentAfter(before)).find(
+      (candidate) => mayUndoEffect(candidate, before) && mayShowEffect(candidate, uplink),
+    );
+    if (!newer) return change;
+    const values = getValuesOfExpectedSensors(before, uplink.readings);
+    return this.ledger.plan(before, { kind: 'superseded', byExecutionId: newer.id, values }, ORIGIN) ?? change;
+  }
+}
+
+/** Whether a newer command may change the expected sensors of an older one: its effect is unknown, or another value. */
+function mayUndoEffect(newer: Execution, older: Execution): boolean {
+  return newer.expected.length === 0 || expectsOtherValue(newer.expected, older.expected);
+}
+
+/**
+ * Returns the waiting queries that the uplink does not answer. An uplink answers a query if it has a reading
+ * of a sensor that the query asked for: one that the query command or the command that sent it (the parent) expects a
+ * state of.
+ */
+async function findUnansweredQueries(
+  executions: ExecutionRepository,
+  { organizationId, readings }: UplinkSample,
+  waiting: readonly Execution[],
+): Promise<ReadonlySet<Execution>> {
+  const queries = waiting.filter(({ parentExecutionId }) => parentExecutionId !== undefined);
+  if (queries.length === 0) return new Set();
+  const parentIds = queries.flatMap(({ parentExecutionId }) => parentExecutionId ?? []);
+  const parents = await executions.findAll(organizationId, parentIds);
+  const hasAnswer = ({ parentExecutionId = '' }: Execution): boolean => {
+    const parent = parents.get(parentExecutionId);
+    const askedSensorIds = new Set([
+      ...(parent?.expected ?? []).map(({ sensorId }) => sensorId),
+      ...(parent?.query?.askedSensorIds ?? []),
+    ]);
+    return readings.some(({ sensorId }) => askedSensorIds.has(sensorId));
+  };
+  return new Set(queries.filter((query) => !hasAnswer(query)));
 }
 
 /** Returns the events that the uplink causes for an execution, the strongest first. */
@@ -97,10 +175,12 @@ function listUplinkEvents(execution: Execution, uplink: UplinkSample, readings: 
     });
   // The network server may have sent an empty frame instead of the command. Then the uplink is not a response.
   const mayBeEmpty = execution.policy.isEncodedByNetwork === true && uplink.networkDecodes !== true;
-  if (!mayBeEmpty && isAfterDelivery(execution, uplink))
+  if (uplink.isReadable && !mayBeEmpty && isAfterDelivery(execution, uplink))
     events.push({
       kind: 'uplink',
-      ...(execution.expected.length > 0 && { values: getValuesOfExpectedSensors(execution, uplink.readings) }),
+      ...(execution.expected.length > 0
+        ? { values: getValuesOfExpectedSensors(execution, uplink.readings) }
+        : { message: UPLINK_MESSAGE }),
     });
   return events;
 }

@@ -13,7 +13,7 @@ export function createQueryTry(parent: Execution, now: number): Execution | unde
   const currentTry = query?.tries[parent.queriesSent - 1];
   if (!query || !currentTry || tConv === undefined) return undefined;
   const { organizationId, deviceId, physicalDeviceId, connectionId, clientDeviceId, triggerId, policy } = parent;
-  const { tries: _tries, ...command } = query;
+  const { tries: _tries, askedSensorIds: _askedSensorIds, ...command } = query;
   return {
     ...INITIAL_EXECUTION,
     ...command,

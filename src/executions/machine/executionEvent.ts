@@ -34,10 +34,18 @@ export type ExecutionEvent =
   | ({ readonly kind: 'ack'; readonly code?: string; readonly message?: string } & ReportedResult)
   /** The device responded with a rejection. */
   | { readonly kind: 'negative'; readonly code: string; readonly message: string }
+  /**
+   * A response arrived that says neither success nor rejection. `message` contains the beginning of the response. It
+   * shows that the command was received.
+   */
+  | ({ readonly kind: 'answer_not_understood'; readonly message: string } & ReportedResult)
   /** It was attempted, but no response was observed. */
   | ({ readonly kind: 'no_answer'; readonly code: string; readonly message: string } & ReportedResult)
-  /** The first uplink after delivery. If sensor states are expected, it does not match them. */
-  | { readonly kind: 'uplink'; readonly values?: Readonly<Record<string, unknown>> }
+  /**
+   * A readable uplink whose sample was taken after the delivery. If sensor states are expected, it does not match them,
+   * and `values` are those of the expected sensors. `message`: what an uplink proves without expected states.
+   */
+  | { readonly kind: 'uplink'; readonly values?: Readonly<Record<string, unknown>>; readonly message?: string }
   /**
    * Every expected sensor has a newer sample with its frozen value. `changed`: at least one had an earlier sample with
    * another value.
@@ -52,8 +60,15 @@ export type ExecutionEvent =
       readonly state: string;
       readonly detail: string;
     }
-  /** A newer delivered execution expects another value of a shared sensor. */
-  | { readonly kind: 'superseded'; readonly byExecutionId: string }
+  /**
+   * A newer delivered execution expects another value of a shared sensor, or a newer command was sent before the uplink
+   * that would have decided. Then `values` are those of the expected sensors in that uplink.
+   */
+  | {
+      readonly kind: 'superseded';
+      readonly byExecutionId: string;
+      readonly values?: Readonly<Record<string, unknown>> | undefined;
+    }
   /** Device, connection or organization deleted; physical device unbound or rebound. */
   | { readonly kind: 'removed'; readonly reason: string }
   /** Cancelled by a caller, or by the server for a reason. */
@@ -98,6 +113,7 @@ const LAYERS: Readonly<Record<Exclude<EventKind, 'timer'>, number>> = {
   link_lost: 2,
   ack: 3,
   negative: 3,
+  answer_not_understood: 3,
   no_answer: 3,
   uplink: 3,
   sensors_matched: 4,

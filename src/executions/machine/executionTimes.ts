@@ -1,4 +1,4 @@
-import { type ConnectorKind, isLorawan } from '../../connections';
+import { hasNativeAck, isLorawan } from '../../connections';
 import { type Execution, isFinal, computeRank } from '../execution';
 import { type Timer, TIMERS } from './executionEvent';
 
@@ -7,7 +7,7 @@ const SECOND = 1000;
 const BACKOFF_MS = [1, 2, 5, 15, 60].map((seconds) => seconds * SECOND);
 /** Added to a number of uplink intervals, because uplinks are not exactly periodic. */
 const UPLINK_TOLERANCE_MS = 60 * SECOND;
-/** The minimum time for the response of a device that does not acknowledge commands itself. */
+/** The minimum time for the next uplink of a device that does not acknowledge commands itself. */
 const MIN_IMPLICIT_ACK_MS = 30 * SECOND;
 /** The minimum time for an effect: it may be slow although the device sends uplinks often. */
 const MIN_CONVERGENCE_MS = 300 * SECOND;
@@ -51,20 +51,15 @@ type TimedExecution = Pick<
   'state' | 'kind' | 'policy' | 'holdsSlot' | 'tDelivery' | 'tAck' | 'tConv' | 'tQuery'
 >;
 
-/** Whether the device itself acknowledges commands on this type of connection. */
-export function hasNativeAck(execution: { readonly kind: ConnectorKind | undefined }): boolean {
-  return execution.kind === 'gateway' || execution.kind === 'mqtt_answer' || execution.kind === 'chirpstack_confirmed';
-}
-
 /**
- * The deadline for the response of the device, once the command is sent to it. A device that does not acknowledge
- * responds with its next uplink. Other devices have `ackMs`: on LoRaWAN from now on, otherwise after the delivery
- * deadline. Unix milliseconds.
+ * The deadline for the response of the device, once the command is sent to it; for a device that does not acknowledge,
+ * the deadline for its next uplink. Devices that acknowledge have `ackMs`: on LoRaWAN from now on, otherwise after the
+ * delivery deadline. Unix milliseconds.
  */
 export function getAckDeadline(execution: MachineExecution, now: number): number {
   // Two uplinks, so that one may be lost.
   const twoUplinksMs = 2 * execution.policy.uplinkIntervalMs + UPLINK_TOLERANCE_MS;
-  if (!hasNativeAck(execution))
+  if (!hasNativeAck(execution.kind))
     return now + (execution.policy.implicitAckMs ?? Math.max(MIN_IMPLICIT_ACK_MS, twoUplinksMs));
   return isLorawan(execution.kind)
     ? now + execution.policy.ackMs

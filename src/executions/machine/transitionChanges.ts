@@ -1,3 +1,4 @@
+import { hasNativeAck } from '../../connections';
 import { truncateForDisplay } from '../../kernel/truncate';
 import type { ExecutionProgress } from '../execution';
 import type { ExecutionEvent, ReportedResult } from './executionEvent';
@@ -6,7 +7,6 @@ import {
   getAckDeadline,
   getBackoffEnd,
   getConvergenceDeadline,
-  hasNativeAck,
   getSecondQueryTime,
 } from './executionTimes';
 
@@ -70,7 +70,12 @@ export const removeFromQueue: Change = (_execution, draft) => update(draft, { ho
  */
 export const markDelivered: Change = (execution, draft, event, now) => {
   const report: ReportedResult =
-    event.kind === 'transport_ok' || event.kind === 'ack' || event.kind === 'no_answer' ? event : {};
+    event.kind === 'transport_ok' ||
+    event.kind === 'ack' ||
+    event.kind === 'answer_not_understood' ||
+    event.kind === 'no_answer'
+      ? event
+      : {};
   storePeerReport(execution, draft, report);
   if (execution.deliveredAt !== undefined) return;
   // A report without an arrival time may be the last one of this millisecond, so it counts as arrived in the next one.
@@ -190,13 +195,28 @@ export const shortenDelivery: Change = (execution, draft, _event, now) => {
 };
 
 /** Records that an uplink did not match while a response was awaited. It counts when the wait for the response ends. */
-export const deferVerification: Change = (_execution, draft) => update(draft, { detail: 'verification_mismatch' });
+export const deferVerification: Change = (_execution, draft) =>
+  update(draft, { detail: 'verification_mismatch', detailMessage: '' });
+
+/** The detail of an execution whose only response said neither success nor rejection. */
+export const ANSWER_NOT_UNDERSTOOD = 'answer_not_understood';
+
+/** Stores a response that was not understood, while a corrected one may still arrive. */
+export const storeUnclearAnswer: Change = (_execution, draft, event) => {
+  if (event.kind === 'answer_not_understood')
+    update(draft, { detail: ANSWER_NOT_UNDERSTOOD, detailMessage: event.message });
+};
+
+/** Clears a response that was not understood, because a corrected one arrived. */
+export const clearUnclearAnswer: Change = (execution, draft) => {
+  if (execution.detail === ANSWER_NOT_UNDERSTOOD) update(draft, { detail: '', detailMessage: '' });
+};
 
 /**
  * Asks the peer to cancel the command if it may still hold it: the command was sent at least once, and was not
  * delivered to a device that does not acknowledge.
  */
 export const cancelAtGateway: Change = (execution, draft) => {
-  if (execution.attempts > 0 && (execution.state !== 'delivered' || hasNativeAck(execution)))
+  if (execution.attempts > 0 && (execution.state !== 'delivered' || hasNativeAck(execution.kind)))
     draft.effects.push('cancel_at_gateway');
 };

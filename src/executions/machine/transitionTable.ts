@@ -1,11 +1,13 @@
-import { isLorawan } from '../../connections';
+import { hasNativeAck, isLorawan } from '../../connections';
 import type { ExecutionEvidence, ExecutionState } from '../execution';
 import { type EventKind, type ExecutionEvent, MAX_EVENTS } from './executionEvent';
-import { type MachineExecution, hasNativeAck, mayBeQueuedAtNetwork } from './executionTimes';
+import { type MachineExecution, mayBeQueuedAtNetwork } from './executionTimes';
 import {
+  ANSWER_NOT_UNDERSTOOD,
   type Change,
   armAck,
   armVerification,
+  clearUnclearAnswer,
   sendQueryAgain,
   requeueWithDelay,
   disarmAck,
@@ -20,6 +22,7 @@ import {
   recordAttempt,
   shortenDelivery,
   storeNetworkError,
+  storeUnclearAnswer,
   removeFromQueue,
   isAckWaitTooLong,
   cancelAtGateway,
@@ -77,8 +80,8 @@ function row<Kind extends EventKind>(
 
 // The guards of the table. docs/executions.md explains the first four as conditions.
 /** Acknowledges: the device itself acknowledges commands. */
-const deviceAcknowledges: Guard = hasNativeAck;
-/** Waits for uplink: the next uplink counts as the acknowledgement. */
+const deviceAcknowledges: Guard = ({ kind }) => hasNativeAck(kind);
+/** Waits for uplink: the next readable uplink decides. */
 const waitsForUplink: Guard = (execution) => execution.strategy === 'wait_next_uplink';
 /** Sends query: the device is queried after its acknowledgement. */
 const sendsQuery: Guard = (execution) => execution.strategy === 'query_after_ack';
@@ -92,6 +95,7 @@ const awaitsResponse: Guard = (execution) =>
 /** The first uplink after the delivery decides, because no time limit for the effect is set. */
 const firstUplinkDecides: Guard = (execution) =>
   waitsForUplink(execution) && expectsSensors(execution) && execution.convergenceTimeout === undefined;
+const hasUnclearAnswer: Guard = (execution) => execution.detail === ANSWER_NOT_UNDERSTOOD;
 const hasDeferredMismatch: Guard = (execution) => execution.detail === 'verification_mismatch';
 const not =
   (guard: Guard): Guard =>
@@ -117,7 +121,15 @@ const getVerificationTimeout = (execution: MachineExecution) =>
 const START_VERIFICATION: readonly Change[] = [markDelivered, disarmDelivery, disarmAck, armVerification, freeSlot];
 
 /** Events that prove that the peer received an attempt after all. */
-const EVENTS_AFTER_RECEIPT = ['transport_ok', 'ack', 'refused', 'negative', 'no_answer', 'unreachable'] as const;
+const EVENTS_AFTER_RECEIPT = [
+  'transport_ok',
+  'ack',
+  'refused',
+  'negative',
+  'answer_not_understood',
+  'no_answer',
+  'unreachable',
+] as const;
 
 const BASE_TRANSITIONS: readonly Row[] = [
   row('T5', 'enqueued', 'dispatch', 'in_transit', {
@@ -175,7 +187,7 @@ const BASE_TRANSITIONS: readonly Row[] = [
   }),
   row('T18', ['in_transit', 'delivered'], 'ack', 'accepted', {
     when: all(deviceAcknowledges, any(expectsSensors, sendsQuery)),
-    changes: START_VERIFICATION,
+    changes: [...START_VERIFICATION, clearUnclearAnswer],
     evidence: 'native_ack',
     settles: true,
   }),
@@ -186,6 +198,23 @@ const BASE_TRANSITIONS: readonly Row[] = [
   }),
   row('T21', ['in_transit', 'delivered'], 'no_answer', 'delivered', {
     when: all(expectsSensors, awaitsResponse),
+    changes: START_VERIFICATION,
+    settles: true,
+  }),
+  // A gateway may send a corrected result until the deadline.
+  ...(['in_transit', 'delivered'] as const).map((state) =>
+    row('T41', state, 'answer_not_understood', state, {
+      when: all(isGateway, not(hasDeferredMismatch), not(hasUnclearAnswer)),
+      changes: [storeUnclearAnswer],
+    }),
+  ),
+  row('T20', ['in_transit', 'delivered'], 'answer_not_understood', 'unconfirmed', {
+    when: all(not(isGateway), not(expectsSensors)),
+    detail: ANSWER_NOT_UNDERSTOOD,
+    changes: [markDelivered],
+  }),
+  row('T21', ['in_transit', 'delivered'], 'answer_not_understood', 'delivered', {
+    when: all(not(isGateway), expectsSensors, awaitsResponse),
     changes: START_VERIFICATION,
     settles: true,
   }),
@@ -239,7 +268,7 @@ const BASE_TRANSITIONS: readonly Row[] = [
   }),
   row('T29', 'delivered', 'timer', 'unconfirmed', {
     when: timer('ack', all(not(expectsSensors), any(deviceAcknowledges, waitsForUplink))),
-    detail: 'ack_timeout',
+    detail: (execution) => (hasUnclearAnswer(execution) ? ANSWER_NOT_UNDERSTOOD : 'ack_timeout'),
     changes: [cancelAtGateway],
   }),
   row('T30', 'delivered', 'timer', 'delivered', {
@@ -295,7 +324,7 @@ function createLateReportRow(row: Row): Row {
 }
 
 /**
- * Every transition after submission (T5 to T40). An event that matches no row is ignored; on a final state it is logged
+ * Every transition after submission (T5 to T41). An event that matches no row is ignored; on a final state it is logged
  * as late evidence.
  */
 export const TRANSITIONS: readonly Row[] = [

@@ -154,6 +154,21 @@ export class ExecutionRepository {
   }
 
   /**
+   * Returns the newest executions of the same physical device that were sent after this one and may have reached the
+   * device, newest first, at most EXECUTION_BATCH_SIZE; without params, payload and query, and without queries.
+   */
+  async listSentAfter({ organizationId, deviceId, physicalDeviceId, id, enqueuedAt }: Execution): Promise<Execution[]> {
+    return await this.readAll(openStatements.sentAfter, [
+      organizationId,
+      deviceId,
+      enqueuedAt,
+      physicalDeviceId ?? null,
+      organizationId,
+      id,
+    ]);
+  }
+
+  /**
    * Returns the ids of the executions of a physical device that an uplink may change, in queue order: in transit,
    * delivered or accepted.
    */

@@ -74,6 +74,15 @@ export const openStatements = {
     `${WITHOUT_QUERY} where e.organization_id = ? and e.device_id = ? and e.final = 0 and e.state in ('delivered', 'accepted')
       and e.queue_order < (select n.queue_order from executions n where n.organization_id = ? and n.id = ?) order by e.queue_order`,
   ),
+  // The newest commands that were sent after an execution and may have reached its device, final or not.
+  sentAfter: createStatement(
+    'sentAfter',
+    `${WITHOUT_QUERY} where e.organization_id = ? and e.device_id = ? and e.updated_at >= ? and e.physical_device_id = ?
+      and e.queue_order > (select n.queue_order from executions n where n.organization_id = ? and n.id = ?)
+      and e.parent_execution_id is null and e.dispatched_at is not null
+      and e.state not in ('enqueued', 'protocol_rejected', 'transport_unreachable', 'transport_rejected')
+      order by e.queue_order desc limit ${EXECUTION_BATCH_SIZE}`,
+  ),
   openCounts: createStatement(
     'openCounts',
     `select count(*) filter (where e.state in ('enqueued', 'in_transit')) as undelivered, count(*) filter (where e.state in ('delivered', 'accepted')) as verifying

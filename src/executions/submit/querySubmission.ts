@@ -106,6 +106,7 @@ export async function encodeQuery(
       fPort: previous?.encoding.fPort,
       confirmed,
       topic,
+      askedSensorIds: command.expectedSensorStates.map(({ sensorId }) => sensorId),
       tries: frozen,
     },
     violations: [],

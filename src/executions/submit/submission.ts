@@ -10,8 +10,8 @@ import {
 } from '../../commands';
 import {
   type Connection,
-  type ConnectorKind,
   findConnector,
+  findConnectorKind,
   findProfileId,
   type RoutedCommand,
 } from '../../connections';
@@ -254,17 +254,6 @@ function toNeverReportedViolation(
     field: `command.expectedSensorStates[${index}].valueTemplate`,
     description: `is ${JSON.stringify(value).slice(0, 100)}, which a sensor of type ${valueType} never reports; ${advice}`,
   };
-}
-
-/**
- * Returns the kind of connector, which decides how the execution proceeds; undefined without a connection. For
- * ChirpStack it depends on whether the command is confirmed.
- */
-function findConnectorKind(
-  connection: Connection | undefined,
-  { confirmed = false }: Command,
-): ConnectorKind | undefined {
-  return connection && findConnector(connection.connectorId)?.getKind(connection.configuration, confirmed);
 }
 
 /** Returns the ids of the physical device; all undefined if the device is not bound. */

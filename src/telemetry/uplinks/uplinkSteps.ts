@@ -11,6 +11,7 @@ import type { Series } from '../readings/seriesRepository';
 import type { StoredReading } from '../readings/storedReading';
 import type { DiscoveredDeviceRepository } from './discoveredDeviceRepository';
 import { flatten, type Sample } from './flatten';
+import { isReadable } from './uplinkReadability';
 import type { SeenUplinkRepository } from './seenUplinkRepository';
 import { findUplinkFailure, type UplinkFailure } from './uplinkFailure';
 
@@ -214,10 +215,8 @@ function readSensors(state: UplinkState): StepOutcome {
  * Updates the executions that wait for the uplink. Runs before the readings are stored, because it also needs the
  * previous values of the sensors.
  */
-async function evaluateExecutions(
-  { message, binding, accepted }: UplinkState,
-  repos: UplinkRepositories,
-): Promise<StepOutcome> {
+async function evaluateExecutions(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+  const { message, binding, accepted } = state;
   if (!binding) return 'continue';
   const { organizationId } = message;
   const { deviceId, physicalDeviceId } = binding;
@@ -228,6 +227,7 @@ async function evaluateExecutions(
     organizationId,
     deviceId,
     physicalDeviceId,
+    isReadable: isReadable(state),
     networkDecodes,
     ...times,
     readings,

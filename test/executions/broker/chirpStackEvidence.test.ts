@@ -99,6 +99,41 @@ describe.each(sqliteOnly())('evidence of ChirpStack, on $name', ({ createDatabas
     expect(await waitForEnd(executionId)).toEqual(['unconfirmed', 'ack_timeout']);
   });
 
+  it.each<[string, string, object]>([
+    ['an empty payload', 'rssi', { data: Buffer.alloc(0) }],
+    ['an empty object', 'rssi', { object: {} }],
+    ['an object without values', 'rssi', { object: { a: null, b: [] } }],
+  ])('does not count an uplink with %s, although a sensor shows the reception', async (_name, levelPath, frame) => {
+    const command = { verificationStrategy: 2, expectedSensorStates: [] };
+    const target = await createValve({ expects: true, levelPath, command }, true);
+    await publishAndWait(target, { level: 1 });
+    const executionId = await deliverCommand(target);
+    await field.server.uplink(target.clientDeviceId, frame);
+    clock.advance(DAY);
+    await fixture.executions.deadlines.sweep();
+    expect(await waitForEnd(executionId)).toEqual(['unconfirmed', 'ack_timeout']);
+  });
+
+  it.each([
+    ['nothing decodes them', 'object.level', ['unconfirmed', 'ack_timeout']],
+    ['a sensor takes them as they are', 'data', ['accepted_no_l4', '']],
+  ])('counts bytes only if they are read: %s', async (_name, levelPath, expected) => {
+    const command = { ...COMMAND, verificationStrategy: 2, expectedSensorStates: [] };
+    const target = await createValve({ expects: '"01"', valueType: 'string', levelPath, command }, true);
+    await publishAndWait(target, { level: 1 });
+    const executionId = await deliverCommand(target);
+    // The command counts as sent, whatever the network server decodes.
+    const { policy } = await getStored(executionId);
+    await db.database.db
+      .knex('executions')
+      .where('id', executionId)
+      .update({ policy: JSON.stringify({ ...policy, isEncodedByNetwork: false }) });
+    await field.server.uplink(target.clientDeviceId, { data: Buffer.from('0aff', 'hex') });
+    clock.advance(expected[1] === '' ? 0 : DAY);
+    await fixture.executions.deadlines.sweep();
+    expect(await waitForEnd(executionId)).toEqual(expected);
+  });
+
   it('lets the sensors prove what an acknowledgement does not prove', async () => {
     const target = await createValve({ expects: true, command: { verificationStrategy: 2, confirmed: true } }, true);
     const executionId = await deliverCommand(target);

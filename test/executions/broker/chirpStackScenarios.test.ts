@@ -80,6 +80,36 @@ describe.each(sqliteOnly())('executions over ChirpStack, on $name', ({ createDat
     await fixture.executions.deadlines.sweep();
   }
 
+  /** Delivers a command, and queues another one that expects another value. Resolves to the first one. */
+  async function queueOpposite(className: ClassName): Promise<{ target: Target; executionId: string }> {
+    const target = await createValve({ ...VERIFIED, expects: '20' }, className);
+    const { clientDeviceId } = target;
+    await field.publishUplink(clientDeviceId, { level: 1 });
+    await untilUplinkStored(target, 'object.level'); // the server then knows the class
+    const executionId = await queueCommand(target);
+    if (className === 'CLASS_A') await field.publishUplink(clientDeviceId, { level: 1 });
+    else await field.server.schedule(clientDeviceId);
+    await field.server.txAck(clientDeviceId);
+    await fixture.until(executionId, 'delivered');
+    clock.advance(1000);
+    const expectedSensorStates = [{ sensorId: target.sensorId, valueTemplate: '30' }];
+    const opposite = { ...COMMAND, verificationStrategy: 2, expectedSensorStates };
+    await queueCommand({ ...target, commandId: await fixture.addCommand(target.deviceId, opposite) }, 2);
+    return { target, executionId };
+  }
+
+  it('supersedes the older command if the uplink came after a newer one was sent to a class C device', async () => {
+    const { target, executionId } = await queueOpposite('CLASS_C');
+    await field.publishUplink(target.clientDeviceId, { level: 30 });
+    expect(await waitForEnd(executionId)).toEqual(['unconfirmed', 'superseded']);
+  });
+
+  it('lets an uplink decide that opens the receive window of a newer command of a class A device', async () => {
+    const { target, executionId } = await queueOpposite('CLASS_A');
+    await field.publishUplink(target.clientDeviceId, { level: 10 });
+    expect(await waitForEnd(executionId)).toEqual(['unconfirmed', 'verification_mismatch']);
+  });
+
   it('stores the frame that opened the receive window', async () => {
     const executionId = await deliverCommand(await createValve(VERIFIED));
     expect(await getStored(executionId)).toMatchObject({ deliveredFCnt: 1, peerDeliveredBy: 'chirpstack' });

@@ -6,6 +6,7 @@ import type {
   Uplink,
 } from '../../../gen/gateway/v1/gateway_service';
 import { DomainError, validationFailed } from '../../../kernel/errors';
+import { UUID } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
 import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '../../connector';
@@ -15,6 +16,7 @@ import { DataWarningReporter } from '../../dataWarningReporter';
 import { reportTimeProblem } from '../../sampleTimeWarning';
 import {
   toReceiptEvidence,
+  toRejectedResultEvidence,
   toResultEvidence,
   createMessageRejection,
   createResultAck,
@@ -125,7 +127,7 @@ export class GatewayInbox {
   private async handleResult(commandResult: CommandResult): Promise<void> {
     const { executionId, result, ...report } = commandResult;
     const reason = findRejection(commandResult);
-    if (reason !== undefined) return await this.rejectMessage(executionId, reason, createResultRejection);
+    if (reason !== undefined) return await this.rejectResult(executionId, reason);
     const queueKey = this.getExecutionQueueKey(executionId);
     // The time must not depend on how long the job is queued.
     const receivedAt = this.options.arrivals.nextArrivalTime();
@@ -142,6 +144,20 @@ export class GatewayInbox {
       });
       this.session.forget(executionId);
       await this.session.sendResponse(createResultAck(executionId, outcome));
+    });
+  }
+
+  /**
+   * Rejects an invalid result. The execution shows that its response was not understood, until a corrected result
+   * arrives.
+   */
+  private async rejectResult(executionId: string, reason: string): Promise<void> {
+    if (!UUID.test(executionId)) return await this.rejectMessage(executionId, reason, createResultRejection);
+    const receivedAt = this.options.arrivals.nextArrivalTime();
+    await this.enqueue(this.getExecutionQueueKey(executionId), { execution_id: executionId }, async () => {
+      const clock = getClockId(this.session.identity);
+      await this.storeEvidence(executionId, { ...toRejectedResultEvidence(reason), receivedAt, clock });
+      await this.rejectMessage(executionId, reason, createResultRejection);
     });
   }
 

@@ -9,6 +9,7 @@ import {
   ResultOutcome,
   UplinkOutcome as WireOutcome,
 } from '../../../gen/gateway/v1/gateway_service';
+import { UUID } from '../../../kernel/ids';
 import { getProgramVersion } from '../../../kernel/programVersion';
 import { fromTimestamp, toTimestamp, type TimestampMessage } from '../../../kernel/timestamps';
 import type { Attachment, Downlink, Evidence, EvidenceOutcome, KnownExecution, UplinkOutcome } from '../../connector';
@@ -74,9 +75,15 @@ export function toResultEvidence(result: CommandResultCode, report: Report): Evi
   };
 }
 
+/** Creates the evidence of an invalid result, which the server rejects for this reason. */
+export function toRejectedResultEvidence(reason: string): Evidence {
+  return { kind: 'answer_not_understood', message: `the server rejected the result of the gateway: ${reason}` };
+}
+
 /**
  * Converts a Hello. The valid entries of its `known` (commands that the gateway still has) become `known` of the
- * attachment; of the invalid ones, only the ids are used. `arrival`: the arrival time and the clock of the Hello.
+ * attachment. Of the invalid ones, only the ids are used, and that a result was not understood. `arrival`: the arrival
+ * time and the clock of the Hello.
  */
 export function toAttachment(
   organizationId: string,
@@ -90,9 +97,10 @@ export function toAttachment(
     bootId: hello.bootId,
     source: `gateway:${hello.gatewayId}`,
     durable: hello.store === GatewayStore.GATEWAY_STORE_DURABLE,
-    known: hello.known
-      .filter((entry) => findRejection(entry) === undefined)
-      .map((entry) => ({ executionId: entry.executionId, evidence: { ...toSnapshotEvidence(entry), ...arrival } })),
+    known: hello.known.flatMap((entry) => {
+      const evidence = toSnapshotEvidence(entry);
+      return evidence ? [{ executionId: entry.executionId, evidence: { ...evidence, ...arrival } }] : [];
+    }),
     alsoHeld: hello.known.filter((entry) => findRejection(entry) !== undefined).map(({ executionId }) => executionId),
   };
 }
@@ -115,9 +123,11 @@ function acknowledgeResults(
   outcomeByExecution: ReadonlyMap<KnownExecution, EvidenceOutcome>,
 ): AttachResponse[] {
   return executions.flatMap((execution) => {
-    const isReceipt = execution.evidence.kind === 'transport_ok'; // only received: there is nothing to acknowledge
+    const { kind } = execution.evidence;
+    // A receipt needs no acknowledgement, and an invalid result is rejected.
+    const isAcknowledged = kind !== 'transport_ok' && kind !== 'answer_not_understood';
     const outcome = outcomeByExecution.get(execution);
-    return isReceipt || outcome === undefined ? [] : [createResultAck(execution.executionId, outcome)];
+    return !isAcknowledged || outcome === undefined ? [] : [createResultAck(execution.executionId, outcome)];
   });
 }
 
@@ -126,13 +136,23 @@ function rejectInvalidEntries(entries: readonly CommandSnapshot[]): AttachRespon
   return entries.flatMap((entry) => {
     const reason = findRejection(entry);
     if (reason === undefined) return [];
-    const isResult = SNAPSHOT_RESULT[entry.status] !== undefined;
-    return [(isResult ? createResultRejection : createMessageRejection)(entry.executionId, reason)];
+    return [(isResult(entry) ? createResultRejection : createMessageRejection)(entry.executionId, reason)];
   });
 }
 
-/** Converts an entry of `known` in a Hello, which reports a result or only that the command was received. */
-function toSnapshotEvidence(entry: CommandSnapshot): Evidence {
+/** Whether an entry of `known` in a Hello reports a result, not only that the command was received. */
+function isResult({ status }: CommandSnapshot): boolean {
+  return SNAPSHOT_RESULT[status] !== undefined;
+}
+
+/**
+ * Converts an entry of `known` in a Hello, which reports a result or only that the command was received. Undefined if
+ * the entry is invalid and reports nothing about an execution.
+ */
+function toSnapshotEvidence(entry: CommandSnapshot): Evidence | undefined {
+  const reason = findRejection(entry);
+  if (reason !== undefined)
+    return isResult(entry) && UUID.test(entry.executionId) ? toRejectedResultEvidence(reason) : undefined;
   const result = SNAPSHOT_RESULT[entry.status];
   return result === undefined ? toReceiptEvidence(entry.time) : toResultEvidence(result, entry);
 }

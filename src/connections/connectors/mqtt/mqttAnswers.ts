@@ -16,6 +16,8 @@ interface MqttAnswer {
 const MAX_BYTES = 64 * 1024;
 const MAX_CODE_LENGTH = 64;
 const MAX_MESSAGE_LENGTH = 1000;
+/** How many characters of a response that is not understood are shown. */
+const MAX_SHOWN_LENGTH = 200;
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]/gu;
 
 /** Reads the responses of devices to commands. */
@@ -44,15 +46,12 @@ export class MqttAnswers {
     return this.topics.matches(topic);
   }
 
-  /** Reads a response. Undefined if it names no execution or is invalid, which does not count as a rejection. */
+  /**
+   * Reads a response. Undefined if it names no execution, which does not count as a rejection. A response that says
+   * neither success nor rejection is `answer_not_understood`.
+   */
   read({ topic, payload, correlationData, receivedAt }: BrokerMessage): MqttAnswer | undefined {
-    const parsed = payload.length > MAX_BYTES ? undefined : findReceivedValue(payload);
-    // A payload that is not JSON is only valid if no status is read from it.
-    const isInvalid = parsed
-      ? findJsonProblem(parsed.value) !== undefined
-      : this.mapping.status.statusPath !== undefined;
-    if (isInvalid) return undefined;
-    const json = parsed?.value;
+    const json = readJson(payload);
     const correlation =
       this.mapping.kind === 'topic'
         ? getConnectorKeyValue(json, this.mapping.correlationPath)
@@ -62,7 +61,7 @@ export class MqttAnswers {
     return {
       executionId,
       evidence: {
-        ...toEvidence(this.mapping.status, json),
+        ...toEvidence(this.mapping.status, json, payload),
         receivedAt,
         clientDeviceId: this.topics.findDeviceId(topic) || undefined, // empty: the topic names no device
       },
@@ -75,26 +74,43 @@ export function createResponseReader({ answer }: MqttSettings, clientId: string)
   return answer && new MqttAnswers(answer, `plantroom/${clientId.replace(/[+#/]/g, '_')}/answers`);
 }
 
-/** Converts a response to evidence: success if no status is configured, or if the status is one of `okValues`. */
-function toEvidence({ statusPath, okValues, messagePath }: AnswerStatus, json: unknown): Evidence {
+/** Reads the JSON of a response; undefined if it is too large, no JSON, or not valid here. */
+function readJson(payload: Buffer): unknown {
+  if (payload.length > MAX_BYTES) return undefined;
+  const read = readReceivedJson(payload);
+  return 'value' in read && findJsonProblem(read.value) === undefined ? read.value : undefined;
+}
+
+/**
+ * Converts a response to evidence: success if no status is configured, or if the status is one of `okValues`. Another
+ * status of the same type as one of `okValues` is a rejection. Everything else is not understood.
+ */
+function toEvidence({ statusPath, okValues, messagePath }: AnswerStatus, json: unknown, payload: Buffer): Evidence {
   const message =
     messagePath === undefined ? '' : formatText(getConnectorKeyValue(json, messagePath), MAX_MESSAGE_LENGTH);
   if (statusPath === undefined) return { kind: 'ack', message };
   const status = getConnectorKeyValue(json, statusPath);
   const code = formatText(status, MAX_CODE_LENGTH);
-  if (okValues.includes(status)) return { kind: 'ack', code, message };
+  if (status !== undefined && okValues.includes(status)) return { kind: 'ack', code, message };
+  const problem = findStatusProblem(statusPath, okValues, json, status);
+  if (problem === undefined) return { kind: 'negative', code, message: message || 'the device rejected the command' };
   return {
-    kind: 'negative',
-    code: code || 'no_status',
-    message:
-      message || (status === undefined ? `the response has no ${statusPath}` : 'the device rejected the command'),
+    kind: 'answer_not_understood',
+    message: `${problem}: ${formatText(payload.toString('utf8', 0, 4 * MAX_SHOWN_LENGTH), MAX_SHOWN_LENGTH)}`,
   };
 }
 
-/** Returns the value of a JSON response; undefined if it cannot be read. The value may itself be null. */
-function findReceivedValue(payload: Buffer): { readonly value: unknown } | undefined {
-  const read = readReceivedJson(payload);
-  return 'reason' in read ? undefined : read;
+/** Returns why a status that is not one of `okValues` says nothing about the command; undefined if it is a rejection. */
+function findStatusProblem(
+  statusPath: string,
+  okValues: readonly unknown[],
+  json: unknown,
+  status: unknown,
+): string | undefined {
+  if (json === undefined) return `the response is not valid JSON of at most ${MAX_BYTES} bytes`;
+  if (status === undefined || status === '') return `the response has no \`${statusPath}\``;
+  const hasKnownType = status !== null && okValues.some((value) => typeof value === typeof status && value !== null);
+  return hasKnownType ? undefined : `\`${statusPath}\` in the response does not have the type of an okValue`;
 }
 
 /** Formats a value as text without control characters, at most `maxLength` characters; JSON unless it is a text. */

@@ -268,10 +268,12 @@ export class MqttSession {
   private async handleResponse(message: BrokerMessage): Promise<void> {
     if (this.responses?.isResponseTopic(message.topic) !== true) return;
     const response = this.responses.read(message);
-    if (!response) {
-      this.options.log.warn({ ...this.logFields, topic: message.topic }, 'mqtt.response_invalid');
-      return;
-    }
+    if (response?.evidence.kind === 'answer_not_understood' || !response)
+      this.options.log.warn(
+        { ...this.logFields, topic: message.topic, ...(response && { execution_id: response.executionId }) },
+        'mqtt.response_invalid',
+      );
+    if (!response) return;
     const outcome = await this.storeInOrder(
       `execution ${response.executionId}`,
       message.signal,
