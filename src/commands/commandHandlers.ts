@@ -1,11 +1,13 @@
 import type {
   ActuatorCommandServiceServer,
+  Command as CommandMessage,
   CreateCommandRequest,
   PreviewEncoderRequest,
   UpdateCommandRequest,
 } from '../gen/actuator_command/v2/actuator_command_service';
 import type { Sandbox } from '../codec';
 import { checked, type HandlersOf, type References } from '../api/pipeline/handlers';
+import type { Command } from './command';
 import {
   checkCommandMessage,
   commandPageToMessage,

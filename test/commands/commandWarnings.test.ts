@@ -1,7 +1,10 @@
 import {
   ActuatorCommandServiceClient,
   type Command,
+  type CommandDefinition,
+  type CommandWarning,
   UpdateCommandRequest,
+  VerificationStrategy,
 } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { call } from '../support/edge';
 import { sqliteOnly } from '../support/engines';
@@ -21,35 +24,52 @@ const CONNECTIONS = {
   mqtt_answer: { connectorId: 'mqtt', configuration: { ...MQTT, answer: { kind: 'response_topic' } } },
   chirpstack: { connectorId: 'chirpstack', configuration: CHIRPSTACK },
 } as const;
+const {
+  VERIFICATION_STRATEGY_NO_VERIFICATION: UNVERIFIED,
+  VERIFICATION_STRATEGY_WAIT_NEXT_UPLINK: NEXT_UPLINK,
+  VERIFICATION_STRATEGY_QUERY_AFTER_ACK: QUERY,
+} = VerificationStrategy;
 const RECOMMENDED = { code: 'expected_sensor_states_recommended' };
+
+type Kind = keyof typeof CONNECTIONS | 'unbound';
+
+interface Device {
+  readonly deviceId: string;
+  readonly queryCommandId: string;
+  /** An expected state of its sensor. */
+  readonly states: { readonly sensorId: string; readonly valueTemplate: string }[];
+}
 
 describe.each(sqliteOnly())('warnings about a command, on $name', ({ createDatabase }) => {
   let fixture: ExecutionFixture;
   fixtureForAll(createDatabase, (made) => ({ fixture } = made));
 
-  async function createWarned(
-    kind: keyof typeof CONNECTIONS | 'unbound',
-    command: TargetOptions['command'],
-    { expects = false, queryExpects = false, queryConfirmed = false } = {},
-  ) {
-    const connectionId = kind === 'unbound' ? undefined : await fixture.connection(CONNECTIONS[kind]);
-    const clientDeviceId = kind === 'chirpstack' ? Date.now().toString(16).padStart(16, '0') : 'd';
-    const { deviceId, sensorId } = await fixture.target({
+  /** Creates a device with a sensor, and the query command with which its state is queried. */
+  async function createDevice(kind: Kind, query: TargetOptions['command'], queryExpects: boolean): Promise<Device> {
+    const target = await fixture.target({
       bound: kind !== 'unbound',
-      ...(connectionId !== undefined && { connectionId }),
-      clientDeviceId,
+      ...(kind !== 'unbound' && { connectionId: await fixture.connection(CONNECTIONS[kind]) }),
+      clientDeviceId: 'a1b2c3d4e5f60718',
       expects: true,
     });
-    const states = [{ sensorId, valueTemplate: '1' }];
-    const queryCommandId = await fixture.addCommand(deviceId, {
-      confirmed: queryConfirmed,
-      expectedSensorStates: queryExpects ? states : [],
-    });
+    const states = [{ sensorId: target.sensorId, valueTemplate: '1' }];
+    const expectedSensorStates = queryExpects ? states : [];
+    const queryCommandId = await fixture.addCommand(target.deviceId, { ...query, expectedSensorStates });
+    return { deviceId: target.deviceId, queryCommandId, states };
+  }
+
+  /** Returns the warnings about a new command, which are the same when it is updated. */
+  async function createWarned(
+    kind: Kind,
+    command: Partial<CommandDefinition>,
+    { expects = false, queryExpects = false, query = {} } = {},
+  ): Promise<readonly CommandWarning[]> {
+    const { deviceId, queryCommandId, states } = await createDevice(kind, query, queryExpects);
     const definition = wireDefinition({
       name: 'Move',
       ...command,
       expectedSensorStates: expects ? states : [],
-      ...(command?.verificationStrategy === 3 && { queryCommandId }),
+      ...(command.verificationStrategy === QUERY && { queryCommandId }),
     });
     const client = fixture.edge.client(ActuatorCommandServiceClient);
     const request = { id: deviceId, organizationId: '', command: definition };
@@ -69,24 +89,26 @@ describe.each(sqliteOnly())('warnings about a command, on $name', ({ createDatab
   it.each(['mqtt', 'chirpstack', 'unbound'] as const)(
     'recommend expected states for the next uplink: %s',
     async (kind) => {
-      const [warning, ...others] = await createWarned(kind, { verificationStrategy: 2 });
+      const [warning, ...others] = await createWarned(kind, { verificationStrategy: NEXT_UPLINK });
       expect(warning).toMatchObject(RECOMMENDED);
       expect(warning?.message).toMatch(/^wait_next_uplink without expectedSensorStates/);
       expect(others).toEqual([]);
-      expect(await createWarned(kind, { verificationStrategy: 2 }, { expects: true })).toEqual([]);
-      expect(await createWarned(kind, { verificationStrategy: 1 })).toEqual([]);
+      expect(await createWarned(kind, { verificationStrategy: NEXT_UPLINK }, { expects: true })).toEqual([]);
+      expect(await createWarned(kind, { verificationStrategy: UNVERIFIED })).toEqual([]);
     },
   );
 
   it('recommend expected states for a query whose answer cannot be recognized', async () => {
     for (const kind of ['mqtt', 'chirpstack'] as const) {
-      const [warning] = await createWarned(kind, { verificationStrategy: 3 });
+      const [warning] = await createWarned(kind, { verificationStrategy: QUERY });
       expect(warning).toMatchObject(RECOMMENDED);
       expect(warning?.message).toMatch(/^query_after_ack without expectedSensorStates/);
-      expect(await createWarned(kind, { verificationStrategy: 3 }, { expects: true })).toEqual([]);
-      expect(await createWarned(kind, { verificationStrategy: 3 }, { queryExpects: true })).toEqual([]);
+      expect(await createWarned(kind, { verificationStrategy: QUERY }, { expects: true })).toEqual([]);
+      expect(await createWarned(kind, { verificationStrategy: QUERY }, { queryExpects: true })).toEqual([]);
     }
-    expect(await createWarned('chirpstack', { verificationStrategy: 3 }, { queryConfirmed: true })).toEqual([]);
+    expect(await createWarned('chirpstack', { verificationStrategy: QUERY }, { query: { confirmed: true } })).toEqual(
+      [],
+    );
   });
 
   it.each([
@@ -94,7 +116,7 @@ describe.each(sqliteOnly())('warnings about a command, on $name', ({ createDatab
     ['mqtt_answer', {}],
     ['chirpstack', { confirmed: true }],
   ] as const)('do not concern devices that acknowledge: %s', async (kind, command) => {
-    expect(await createWarned(kind, { ...command, verificationStrategy: 2 })).toEqual([]);
-    if (kind !== 'chirpstack') expect(await createWarned(kind, { verificationStrategy: 3 })).toEqual([]);
+    expect(await createWarned(kind, { ...command, verificationStrategy: NEXT_UPLINK })).toEqual([]);
+    if (kind !== 'chirpstack') expect(await createWarned(kind, { verificationStrategy: QUERY })).toEqual([]);
   });
 });

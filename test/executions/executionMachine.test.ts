@@ -23,7 +23,6 @@ const timer = (name: Timer): ExecutionEvent => ({ kind: 'timer', timer: name });
 const refused: ExecutionEvent = { kind: 'refused', code: 'too_big', message: 'too big' };
 const busy = { detail: 'gw', detailMessage: 'busy' };
 const noAnswer: ExecutionEvent = { kind: 'no_answer', code: '', message: '' };
-const unclear: ExecutionEvent = { kind: 'answer_not_understood', message: 'no status' };
 const P = (kind: Profile['kind'], strategy: Profile['strategy'], expects = false): Profile => ({
   kind,
   strategy,
@@ -38,9 +37,6 @@ const retried = (profile: Partial<Profile> = {}): MachineExecution =>
   apply(inState('in_transit', profile), { kind: 'known_undelivered' }, T0)?.x ?? enqueued();
 const open = { holdsSlot: false, tDelivery: undefined, tAck: undefined };
 const over = { ...open, tConv: undefined, tQuery: undefined };
-const unclearAnswer = { detail: 'answer_not_understood', detailMessage: 'no status' };
-const withUnclearAnswer = (profile: Profile): MachineExecution =>
-  apply(inState('delivered', profile), unclear, T0)?.x ?? enqueued();
 const gatewayQL4 = P('gateway', 'query_after_ack', true);
 
 const CASES: readonly Case[] = [
@@ -487,45 +483,12 @@ const CASES: readonly Case[] = [
     to: 'unconfirmed',
   },
   {
-    name: 'T20 a response that is not understood is no rejection, and shows that the device has the command',
-    x: inState('in_transit', P('mqtt_answer', 'no_verification')),
-    event: unclear,
-    rows: ['T20'],
-    to: 'unconfirmed',
-    after: { ...unclearAnswer, deliveredAt: T0, ...over },
-  },
-  {
-    name: 'T21 a response that is not understood leaves the decision to the sensors',
-    x: inState('in_transit', P('mqtt_answer', 'wait_next_uplink', true)),
-    event: unclear,
-    rows: ['T21'],
-    to: 'delivered',
-    after: { detail: '', deliveredAt: T0, tConv: T0 + 300_000, ...open },
-  },
-  {
-    name: 'T15 a response that is not understood shows that the command is not sent again',
-    x: retried(P('mqtt_answer', 'no_verification')),
-    event: unclear,
-    rows: ['T15'],
-    to: 'unconfirmed',
-    after: unclearAnswer,
-  },
-  ...(['in_transit', 'delivered'] as const).map((state): Case => ({
-    name: `T41 from ${state}: a gateway may correct its result`,
-    x: inState(state),
-    event: unclear,
+    name: 'T41',
+    x: inState('delivered', gatewayL4),
+    event: { kind: 'answer_not_understood', message: 'm' },
     rows: ['T41'],
-    to: state,
-    after: unclearAnswer,
-  })),
-  { name: 'T41 once', x: withUnclearAnswer(gatewayL4), event: unclear, rows: [] },
-  {
-    name: 'T41 is over when the corrected result arrives',
-    x: withUnclearAnswer(gatewayL4),
-    event: { kind: 'ack' },
-    rows: ['T18'],
-    to: 'accepted',
-    after: { detail: '', detailMessage: '' },
+    to: 'delivered',
+    after: { detail: 'answer_not_understood', detailMessage: 'm' },
   },
   {
     name: 'T21',
@@ -679,15 +642,6 @@ const CASES: readonly Case[] = [
     to: 'unconfirmed',
     after: { detail: 'ack_timeout', ...over },
     effects: ['cancel_at_gateway'],
-  },
-  {
-    name: 'T29 after a response that was not understood',
-    x: withUnclearAnswer(P('gateway', 'no_verification')),
-    event: timer('ack'),
-    at: 90_000,
-    rows: ['T29'],
-    to: 'unconfirmed',
-    after: { ...unclearAnswer, ...over },
   },
   {
     name: 'T30',

@@ -1,4 +1,14 @@
-import type { UplinkState } from './uplinkSteps';
+import type { UplinkMessage } from '../../connections';
+import type { Decoded } from '../decoding/uplinkDecoder';
+import type { SensorValue } from '../readings/readings';
+
+/** An uplink with what was read from it. */
+interface ReadUplink {
+  readonly message: UplinkMessage;
+  readonly decoded: Decoded;
+  /** The values that the mapped sensors of the device take. */
+  readonly accepted: readonly SensorValue[];
+}
 
 /** The source paths of bytes that were not decoded: in bytes, in ChirpStack's JSON, and in JSON that is no object. */
 const RAW_PATHS: ReadonlySet<string> = new Set(['bytes', 'data', 'value']);
@@ -7,9 +17,9 @@ const RAW_PATHS: ReadonlySet<string> = new Set(['bytes', 'data', 'value']);
  * Whether the server could read what the device sent: the payload has at least one value, or a mapped sensor takes its
  * undecoded bytes. Not readable: an empty payload, bytes that nothing decodes, and bytes whose decoder failed.
  */
-export function isReadable(state: Pick<UplinkState, 'message' | 'decoded' | 'accepted'>): boolean {
-  const { message, accepted } = state;
-  if (hasValue(findContent(state))) return true;
+export function isReadable(uplink: ReadUplink): boolean {
+  const { message, accepted } = uplink;
+  if (hasValue(findContent(uplink))) return true;
   const bytes = message.payload.kind === 'bytes' ? message.payload.bytes : message.encoded;
   const hasBytes = bytes !== undefined && bytes.length > 0;
   return hasBytes && accepted.some(({ sourcePath }) => RAW_PATHS.has(sourcePath));
@@ -19,7 +29,7 @@ export function isReadable(state: Pick<UplinkState, 'message' | 'decoded' | 'acc
  * Returns the decoded values of the device; undefined if there are none. The fields that a network server adds about
  * the reception of a frame are not values of the device.
  */
-function findContent({ message, decoded }: Pick<UplinkState, 'message' | 'decoded'>): unknown {
+function findContent({ message, decoded }: ReadUplink): unknown {
   const { payload, fCnt } = message;
   if ('decodeError' in decoded) return undefined;
   if ('object' in decoded) return decoded.object;

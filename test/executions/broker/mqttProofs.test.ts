@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { isFinal } from '../../../src/executions';
 import { newId } from '../../../src/kernel/ids';
 import { sqliteOnly, type TestDatabase } from '../../support/engines';
 import { Mqtt5Broker } from '../../support/mqtt5Broker';
@@ -26,6 +27,113 @@ const SET_LEVEL: TargetOptions = {
     directPayload: '{"level": {{params.level}}}',
   },
 };
+
+/** What happens at a site: a request, late PUBACKs, or an uplink that shows the level of a recent command. */
+type Step =
+  { readonly kind: 'request' } | { readonly kind: 'acknowledge' } | { readonly kind: 'uplink'; readonly back: number };
+const STEPS = fc.array(
+  fc.oneof<fc.Arbitrary<Step>[]>(
+    fc.constant({ kind: 'request' } as const),
+    fc.constant({ kind: 'acknowledge' } as const),
+    fc.record({ kind: fc.constant('uplink' as const), back: fc.integer({ min: 0, max: 2 }) }),
+  ),
+  { minLength: 4, maxLength: 14 },
+);
+
+/** A device whose PUBACKs come late. The n-th command of a device expects the level n. */
+class LateSite {
+  /** The final states and details that were reached. */
+  readonly outcomes = new Set<string>();
+  private target: Target | undefined;
+  private executions: string[] = [];
+  private readonly open = new Set<string>();
+  private sent = 0;
+  private lateTopic = '';
+
+  constructor(
+    private readonly fixture: ExecutionFixture,
+    private readonly broker: Mqtt5Broker,
+    private readonly publish: (target: Target, level: number) => Promise<void>,
+  ) {
+    broker.onPublish = ({ topic }) => (topic === this.lateTopic ? undefined : 0);
+  }
+
+  start(target: Target): void {
+    this.target = target;
+    this.executions = [];
+    this.open.clear();
+    this.sent = 0;
+    this.lateTopic = `plant/${target.clientDeviceId}/command`;
+  }
+
+  /** Acknowledges all commands of the device, also those that are still queued. */
+  end(): void {
+    this.lateTopic = '';
+    this.broker.acknowledgeLate();
+  }
+
+  async run(step: Step): Promise<void> {
+    if (step.kind === 'request') await this.request();
+    else if (step.kind === 'acknowledge') await this.acknowledge();
+    else await this.sendUplink(Math.max(0, this.sent - step.back));
+    await this.waitForNext();
+    await this.removeFinal();
+  }
+
+  private async request(): Promise<void> {
+    const params = { level: this.executions.length + 1 };
+    const { executionId } = await this.fixture.execute(this.target as Target, { params });
+    this.executions.push(executionId);
+    this.open.add(executionId);
+  }
+
+  private async acknowledge(): Promise<void> {
+    const isAwaited = await this.isInTransit();
+    this.broker.acknowledgeLate();
+    if (isAwaited) await untilEvent(this.fixture.executions, this.newestSent, 'transport_ok');
+  }
+
+  /** Sends an uplink, and checks which executions it has ended. */
+  private async sendUplink(level: number): Promise<void> {
+    await this.publish(this.target as Target, level);
+    for (const executionId of this.open) {
+      const { detail } = await this.read(executionId);
+      const isNewest = executionId === this.newestSent;
+      if (detail === 'verification_mismatch') expect(isNewest).toBe(true);
+      if (detail === 'superseded') expect(isNewest).toBe(false);
+    }
+  }
+
+  /** Waits until the next command is sent, unless there is none or the previous one is still in transit. */
+  private async waitForNext(): Promise<void> {
+    if (this.executions.length === this.sent || (await this.isInTransit())) return;
+    this.sent += 1;
+    await this.broker.until(
+      () => this.broker.published.filter(({ topic }) => topic === this.lateTopic).length === this.sent,
+    );
+  }
+
+  private async removeFinal(): Promise<void> {
+    for (const executionId of this.open) {
+      const { state, detail } = await this.read(executionId);
+      if (!isFinal(state)) continue;
+      this.open.delete(executionId);
+      this.outcomes.add(`${state} ${detail}`);
+    }
+  }
+
+  private get newestSent(): string {
+    return this.executions[this.sent - 1] ?? '';
+  }
+
+  private async isInTransit(): Promise<boolean> {
+    return this.sent > 0 && (await this.read(this.newestSent)).state === 'in_transit';
+  }
+
+  private async read(executionId: string) {
+    return (await this.fixture.executions.service.get('org-1', executionId)).execution;
+  }
+}
 
 describe.each(sqliteOnly())('what messages of a broker prove about a command, on $name', ({ createDatabase }) => {
   let db: TestDatabase;
@@ -98,6 +206,31 @@ describe.each(sqliteOnly())('what messages of a broker prove about a command, on
       await fixture.executions.deadlines.sweep();
     }
     return await waitForEnd(executionId);
+  }
+
+  const execute = async (target: Target, level: number): Promise<string> =>
+    (await fixture.execute(target, { params: { level } })).executionId;
+  const countCommands = (): number => broker.published.filter(({ topic }) => topic.endsWith('/command')).length;
+
+  /** A command whose query expects the state of the sensor at `level`, or of none. Resolves when both were sent. */
+  async function query(isAsking: boolean): Promise<{ target: Target; executionId: string }> {
+    const plain = await createDevice({ expects: true });
+    const expectedSensorStates = isAsking ? [{ sensorId: plain.sensorId, valueTemplate: '0' }] : [];
+    const queryCommandId = await fixture.addCommand(plain.deviceId, { expectedSensorStates });
+    const command = { verificationStrategy: 3, queryCommandId };
+    const target = { ...plain, commandId: await fixture.addCommand(plain.deviceId, command) };
+    const executionId = await deliver(target);
+    const sent = (await fixture.get(executionId)).events.find(({ data }) => data?.['query_execution_id'] !== undefined);
+    await untilEvent(fixture.executions, String(sent?.data?.['query_execution_id']), 'transport_ok');
+    return { target, executionId };
+  }
+
+  /** Executes a command and publishes the device's response to it. */
+  async function respond(target: Target, payload: string | Buffer): Promise<string> {
+    const { executionId } = await fixture.execute(target);
+    await fixture.until(executionId, 'delivered');
+    broker.publish('plant/answers', payload, { properties: { correlationData: Buffer.from(executionId) } });
+    return executionId;
   }
 
   describe('wait_next_uplink without expected states', () => {
@@ -181,21 +314,6 @@ describe.each(sqliteOnly())('what messages of a broker prove about a command, on
   });
 
   describe('query_after_ack', () => {
-    /** A command whose query expects the state of the sensor at `level`, or of none. Resolves when both were sent. */
-    async function query(isAsking: boolean): Promise<{ target: Target; executionId: string }> {
-      const plain = await createDevice({ expects: true });
-      const expectedSensorStates = isAsking ? [{ sensorId: plain.sensorId, valueTemplate: '0' }] : [];
-      const queryCommandId = await fixture.addCommand(plain.deviceId, { expectedSensorStates });
-      const command = { verificationStrategy: 3, queryCommandId };
-      const target = { ...plain, commandId: await fixture.addCommand(plain.deviceId, command) };
-      const executionId = await deliver(target);
-      const sent = (await fixture.get(executionId)).events.find(
-        ({ data }) => data?.['query_execution_id'] !== undefined,
-      );
-      await untilEvent(fixture.executions, String(sent?.data?.['query_execution_id']), 'transport_ok');
-      return { target, executionId };
-    }
-
     it('does not take a periodic uplink for the answer', async () => {
       const { target, executionId } = await query(false);
       await publish(target, '{"level": 12, "temperature": 21.5}');
@@ -213,10 +331,6 @@ describe.each(sqliteOnly())('what messages of a broker prove about a command, on
   });
 
   describe('an uplink after a newer command', () => {
-    const execute = async (target: Target, level: number): Promise<string> =>
-      (await fixture.execute(target, { params: { level } })).executionId;
-    const countCommands = (): number => broker.published.filter(({ topic }) => topic.endsWith('/command')).length;
-
     it('does not decide the older command, whose PUBACK was late', async () => {
       broker.onPublish = () => undefined;
       const target = await createDevice(SET_LEVEL);
@@ -264,69 +378,24 @@ describe.each(sqliteOnly())('what messages of a broker prove about a command, on
       expect(await getOutcome(first)).toEqual(['unconfirmed', 'verification_mismatch', undefined]);
     });
 
-    type Step = { readonly kind: 'request' | 'acknowledge' } | { readonly kind: 'uplink'; readonly back: number };
-    const STEPS = fc.array(
-      fc.oneof<fc.Arbitrary<Step>[]>(
-        fc.constant({ kind: 'request' } as const),
-        fc.constant({ kind: 'acknowledge' } as const),
-        fc.record({ kind: fc.constant('uplink' as const), back: fc.integer({ min: 0, max: 2 }) }),
-      ),
-      { minLength: 4, maxLength: 14 },
-    );
-
     it('is a mismatch only of the newest command that was sent, with late PUBACKs in any order', async () => {
-      let lateTopic = '';
-      broker.onPublish = ({ topic }) => (topic === lateTopic ? undefined : 0);
+      const site = new LateSite(
+        fixture,
+        broker,
+        async (target, level) => await publish(target, JSON.stringify({ level })),
+      );
       const connectionId = await connect();
-      const outcomes = new Map<string, number>();
       const run = async (steps: readonly Step[]): Promise<void> => {
-        const target = await fixture.target({ connectionId, clientDeviceId: `d-${newId()}`, ...SET_LEVEL });
-        const executions: string[] = []; // the one at index n expects the level n + 1
-        const open = new Set<string>();
-        let sent = 0;
-        lateTopic = `plant/${target.clientDeviceId}/command`;
-        const isInTransit = async (): Promise<boolean> =>
-          sent > 0 && (await getStored(executions[sent - 1] ?? '')).state === 'in_transit';
-        /** Waits until the next command is sent, unless the previous one is still in transit. */
-        const waitForNext = async (): Promise<void> => {
-          if (executions.length === sent || (await isInTransit())) return;
-          sent += 1;
-          await broker.until(() => broker.published.filter(({ topic }) => topic === lateTopic).length === sent);
-        };
+        site.start(await fixture.target({ connectionId, clientDeviceId: `d-${newId()}`, ...SET_LEVEL }));
         for (const step of steps) {
           clock.advance(100);
-          if (step.kind === 'request') {
-            const executionId = await execute(target, executions.length + 1);
-            executions.push(executionId);
-            open.add(executionId);
-          } else if (step.kind === 'acknowledge') {
-            const isAwaited = await isInTransit();
-            broker.acknowledgeLate();
-            if (isAwaited) await untilEvent(fixture.executions, executions[sent - 1] ?? '', 'transport_ok');
-          } else if (step.kind === 'uplink') {
-            const level = Math.max(0, sent - step.back);
-            await publish(target, JSON.stringify({ level }));
-            for (const executionId of open) {
-              const { detail } = await getStored(executionId);
-              const isNewest = executionId === executions[sent - 1];
-              if (detail === 'verification_mismatch') expect(isNewest).toBe(true);
-              if (detail === 'superseded') expect(isNewest).toBe(false);
-            }
-          }
-          await waitForNext();
-          for (const executionId of open) {
-            const { state, detail } = await getStored(executionId);
-            if (!['unconfirmed', 'converged'].includes(state)) continue;
-            open.delete(executionId);
-            outcomes.set(`${state} ${detail}`, (outcomes.get(`${state} ${detail}`) ?? 0) + 1);
-          }
+          await site.run(step);
         }
-        lateTopic = '';
-        broker.acknowledgeLate();
+        site.end();
       };
       await fc.assert(fc.asyncProperty(STEPS, run), { seed: SEED, numRuns: 40 });
       // Every outcome was reached.
-      expect([...outcomes.keys()].toSorted()).toEqual([
+      expect([...site.outcomes].toSorted()).toEqual([
         'converged ',
         'unconfirmed superseded',
         'unconfirmed verification_mismatch',
@@ -335,14 +404,6 @@ describe.each(sqliteOnly())('what messages of a broker prove about a command, on
   });
 
   describe('a response that says neither success nor rejection', () => {
-    /** Executes a command and publishes the device's response to it. */
-    async function respond(target: Target, payload: string | Buffer): Promise<string> {
-      const { executionId } = await fixture.execute(target);
-      await fixture.until(executionId, 'delivered');
-      broker.publish('plant/answers', payload, { properties: { correlationData: Buffer.from(executionId) } });
-      return executionId;
-    }
-
     it.each([
       ['{"result":"ok"}', 'the response has no `status`: {"result":"ok"}'],
       ['ok', 'the response is not valid JSON of at most 65536 bytes: ok'],

@@ -268,11 +268,8 @@ export class MqttSession {
   private async handleResponse(message: BrokerMessage): Promise<void> {
     if (this.responses?.isResponseTopic(message.topic) !== true) return;
     const response = this.responses.read(message);
-    if (response?.evidence.kind === 'answer_not_understood' || !response)
-      this.options.log.warn(
-        { ...this.logFields, topic: message.topic, ...(response && { execution_id: response.executionId }) },
-        'mqtt.response_invalid',
-      );
+    const isUnderstood = response !== undefined && response.evidence.kind !== 'answer_not_understood';
+    if (!isUnderstood) this.options.log.warn({ ...this.logFields, topic: message.topic }, 'mqtt.response_invalid');
     if (!response) return;
     const outcome = await this.storeInOrder(
       `execution ${response.executionId}`,

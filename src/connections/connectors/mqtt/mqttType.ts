@@ -50,7 +50,8 @@ const STATUS_PROPERTIES = {
     maxItems: 32,
     items: { type: ['string', 'number', 'boolean', 'null'] },
     title: 'Success statuses',
-    description: 'Status values that mean success; any other status is a rejection.',
+    description:
+      'Status values that mean success. Another status of the same type is a rejection; a missing one, or one of another type, is not understood.',
   },
   messagePath: pathSchema('Message', 'Path of a message for people in the response.'),
 };
