@@ -46,6 +46,7 @@ describe('a response', () => {
         revision: 0,
         name: 'x',
         confirmed: false,
+        warnings: [],
       }),
     ).toMatchObject({ paramsSchema: {}, expectedSensorStates: [], revision: 0, confirmed: false });
   });
