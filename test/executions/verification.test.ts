@@ -156,6 +156,20 @@ describe.each(sqliteOnly())('sensor readings, on $name', ({ createDatabase }) =>
     for (const { gateway } of [late, never]) await gateway.cut();
   });
 
+  it('that follow a newer command supersede the older one, also with a time of the gateway', async () => {
+    const { target, executionId, gateway } = await executeAndSend();
+    await gateway.result(executionId, ACCEPTED);
+    const expectedSensorStates = [{ sensorId: target.sensorId, valueTemplate: '30' }];
+    const opposite = await fixture.addCommand(target.deviceId, { ...NEXT_UPLINK, expectedSensorStates });
+    const newer = await fixture.execute({ ...target, commandId: opposite });
+    await gateway.command(2);
+    await gateway.uplink(target.clientDeviceId, { level: 30 }, { time: PEER + 5000 });
+    const done = await fixture.get(executionId);
+    expect([getName(done.state), done.detail]).toEqual(['accepted_no_l4', 'superseded']);
+    expect(getLast(done)?.data).toMatchObject({ by_execution_id: newer.executionId });
+    await gateway.cut();
+  });
+
   it('do not count when they were buffered before the delivery, by the clock of the gateway', async () => {
     const { target, executionId, gateway } = await executeAndSend();
     gateway.received(executionId, PEER);
