@@ -52,7 +52,7 @@ function addGateway(simulate: Command): void {
   )
     .requiredOption('--connection <id>', 'Connection to attach to, of connector type gateway')
     .option(
-      '--gateway-id <id>',
+      '--gateway-id <gateway-id>',
       'Gateway ID to announce (default: a new one at each start, or the stored one with --store)',
     )
     .option('--no-receipts', 'Do not send command_received, only the result')
