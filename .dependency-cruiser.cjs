@@ -10,6 +10,7 @@ const order = [
   'commands',
   'executions',
   'telemetry',
+  'dashboards',
   'organizationRemoval',
   'backup',
   'observability',

@@ -29,8 +29,10 @@ export { type DeletedOrganization } from './organizations/organizationRepository
 export { OrganizationService } from './organizations/organizationService';
 export { type GrantingPrincipal } from './people/grantor';
 export { type Member, type Membership } from './people/member';
+export { MemberRepository } from './people/memberRepository';
 export { MemberService } from './people/memberService';
 export { type Role } from './people/role';
+export { RoleRepository } from './people/roleRepository';
 export { RoleService } from './people/roleService';
 export { type User } from './people/user';
 export { userProfileHandlers } from './people/userProfileHandlers';

@@ -7,6 +7,7 @@ import { createServiceClient } from './calls/methods';
 import { ActuatorCommandServiceDefinition } from './gen/actuator_command/v2/actuator_command_service';
 import { ConnectionServiceDefinition } from './gen/connection/connection_service';
 import { ConnectorServiceDefinition } from './gen/connector/connector_service';
+import { DashboardServiceDefinition } from './gen/dashboard/v2/dashboard_service';
 import { DigitalDeviceServiceDefinition } from './gen/digitaldevice/v2/digital_device_service';
 import { HealthDefinition } from './gen/grpc/health/v1/health';
 import { MediaServiceDefinition } from './gen/media/v1/media_service';
@@ -15,6 +16,7 @@ import { OrganizationsServiceDefinition } from './gen/organizations_service';
 import { SensorTemplateServiceDefinition } from './gen/sensor_template/v2/sensor_template_service';
 import { SensorQueryServiceDefinition } from './gen/sensorquery/v1/sensor_query_service';
 import { UserProfileServiceDefinition } from './gen/userprofile/user_profile_service';
+import { WidgetServiceDefinition } from './gen/widget/v2/widget_service';
 import type { ClientOptions } from './options';
 import { PlantroomError } from './plantroomError';
 
@@ -34,6 +36,10 @@ interface Definitions {
   readonly readings: SensorQueryServiceDefinition;
   /** Images. */
   readonly media: MediaServiceDefinition;
+  /** Dashboards. */
+  readonly dashboards: DashboardServiceDefinition;
+  /** Widgets of dashboards, and the kinds of widgets. */
+  readonly widgets: WidgetServiceDefinition;
   /** Organizations. */
   readonly organizations: OrganizationsServiceDefinition;
   /** API keys, members, roles and the audit trail. */
@@ -53,6 +59,8 @@ export const SERVICES: Definitions = {
   connectors: ConnectorServiceDefinition,
   readings: SensorQueryServiceDefinition,
   media: MediaServiceDefinition,
+  dashboards: DashboardServiceDefinition,
+  widgets: WidgetServiceDefinition,
   organizations: OrganizationsServiceDefinition,
   access: AccessControlServiceDefinition,
   userProfile: UserProfileServiceDefinition,

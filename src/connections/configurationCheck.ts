@@ -36,6 +36,10 @@ const AJV_OPTIONS = {
   validateSchema: false,
   formats: FORMATS,
 } as const;
+const CONNECTOR_SCHEMAS = CONNECTORS.flatMap((connector) => [
+  connector.configurationSchema,
+  connector.deviceConfigurationSchema,
+]);
 const compiledValidators = new WeakMap<JsonObject, Validators>();
 
 /**
@@ -55,7 +59,7 @@ export function checkConfiguration(connectorId: string, configuration: JsonObjec
 
 /** Validates the resulting configuration of a known connector. */
 export function checkConnectionConfiguration(connector: ConnectorType, configuration: JsonObject): Violation[] {
-  const violations = listViolations(connector.configurationSchema, configuration, 'configuration');
+  const violations = findSchemaViolations(connector.configurationSchema, configuration, 'configuration');
   return violations.length > 0 ? violations : connector.checkConfiguration(configuration);
 }
 
@@ -65,18 +69,19 @@ export function checkConnectionConfiguration(connector: ConnectorType, configura
  */
 export function checkDeviceConfiguration(connectorId: string, configuration: JsonObject): Violation[] {
   const connector = getConnector(connectorId);
-  const violations = listViolations(connector.deviceConfigurationSchema, configuration, 'physicalDevice.configuration');
+  const violations = findSchemaViolations(
+    connector.deviceConfigurationSchema,
+    configuration,
+    'physicalDevice.configuration',
+  );
   return violations.length > 0 ? violations : connector.checkDeviceConfiguration(configuration);
 }
 
 /**
- * Compiles the schemas in advance, one at a time, so that other work runs in between. Returns how many were compiled.
+ * Compiles schemas in advance, by default those of the connectors, one at a time, so that other work runs in between.
+ * Returns how many were compiled.
  */
-export async function compileSchemas(): Promise<number> {
-  const schemas = CONNECTORS.flatMap((connector) => [
-    connector.configurationSchema,
-    connector.deviceConfigurationSchema,
-  ]);
+export async function compileSchemas(schemas: readonly JsonObject[] = CONNECTOR_SCHEMAS): Promise<number> {
   const uncompiled = schemas.filter((schema) => !compiledValidators.has(schema));
   for (const schema of uncompiled) {
     await setImmediate();
@@ -89,7 +94,7 @@ export async function compileSchemas(): Promise<number> {
  * Validates a value against a schema; a very large value only up to the first error, because each error costs memory.
  * `root`: the path of the value in the violations.
  */
-function listViolations(schema: JsonObject, value: JsonObject, root: string): Violation[] {
+export function findSchemaViolations(schema: JsonObject, value: JsonObject, root: string): Violation[] {
   const validators = getValidators(schema);
   const validate = hasTooManyValues(value)
     ? (validators.findFirst ??= new Ajv2020(AJV_OPTIONS).compile(schema))

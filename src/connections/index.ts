@@ -1,5 +1,5 @@
 export { MonotonicTimestamps } from './monotonicTimestamps';
-export { checkDeviceConfiguration, compileSchemas } from './configurationCheck';
+export { checkDeviceConfiguration, compileSchemas, findSchemaViolations } from './configurationCheck';
 export { applyPolicyDefaults, type Connection, type ConnectionPolicy } from './connection';
 export { listConnectionMetrics, type ConnectionMetric } from './connectionMetric';
 export { createConnectionHandlers } from './connectionHandlers';

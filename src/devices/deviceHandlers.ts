@@ -91,8 +91,13 @@ export function digitalDeviceHandlers(
       checkImageReferences,
     ),
     deleteDigitalDevice: async (request, context) => {
-      await devices.delete(context.organizationId, request.id, request.etag, context.principal.resourceScope?.devices);
-      return {};
+      const dashboardCount = await devices.delete(
+        context.organizationId,
+        request.id,
+        request.etag,
+        context.principal.resourceScope?.devices,
+      );
+      return { dashboardCount };
     },
     addSensorsToDevice: referring(
       async (request, context) => {
@@ -113,13 +118,13 @@ export function digitalDeviceHandlers(
     ),
     removeSensorsFromDevice: referring(
       async (request, context) => {
-        const device = await sensors.remove(
+        const { device, dashboardCount } = await sensors.remove(
           context.organizationId,
           request.id,
           request.sensorIds,
           context.principal.resourceScope?.devices,
         );
-        return toMessage(device);
+        return { ...toMessage(device), dashboardCount };
       },
       async (request, context) =>
         await sensors.checkSensors(

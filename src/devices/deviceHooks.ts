@@ -14,4 +14,8 @@ export interface DeviceHooks {
   onDeviceDeleted(db: Db, organizationId: string, deviceId: string): Promise<void>;
   /** Returns the commands that expect a state of one of these sensors. */
   findSensorUses(db: Db, organizationId: string, sensorIds: readonly string[]): Promise<readonly SensorUse[]>;
+  /** Counts the dashboards that show the device or one of its sensors. Called before the device is deleted. */
+  countDeviceDashboards(db: Db, organizationId: string, deviceId: string): Promise<number>;
+  /** Counts the dashboards that show one of these sensors. Called before the sensors are deleted. */
+  countSensorDashboards(db: Db, organizationId: string, sensorIds: readonly string[]): Promise<number>;
 }

@@ -171,16 +171,23 @@ export class DeviceService {
   }
 
   /**
-   * Deletes a device with its binding, sensors, mappings and commands, and detaches its images. Throws
-   * `device_not_found`, `version_conflict`.
+   * Deletes a device with its binding, sensors, mappings and commands, and detaches its images. Returns the number of
+   * dashboards that show it. Throws `device_not_found`, `version_conflict`.
    */
-  async delete(organizationId: string, id: string, etag: string | undefined, deviceScope?: DeviceScope): Promise<void> {
-    await this.work.transaction(async (repos, db) => {
+  async delete(
+    organizationId: string,
+    id: string,
+    etag: string | undefined,
+    deviceScope?: DeviceScope,
+  ): Promise<number> {
+    return await this.work.transaction(async (repos, db) => {
       const device = await repos.devices.lock(organizationId, id, deviceScope);
       checkEtag('device', device.revision, etag);
+      const dashboardCount = await this.options.hooks.countDeviceDashboards(db, organizationId, id);
       await this.options.hooks.onDeviceDeleted(db, organizationId, id);
       await repos.images.remove(organizationId, id, this.options.clock.now());
       await repos.devices.delete(organizationId, device);
+      return dashboardCount;
     });
   }
 

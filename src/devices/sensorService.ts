@@ -80,19 +80,23 @@ export class SensorService {
   }
 
   /**
-   * Removes sensors with their mappings, all or none. Throws `device_not_found`, `validation_failed`, `sensor_in_use`.
+   * Removes sensors with their mappings, all or none. Also returns the number of dashboards that show one of them. Throws
+   * `device_not_found`, `validation_failed`, `sensor_in_use`.
    */
-  remove(
+  async remove(
     organizationId: string,
     deviceId: string,
     sensorIds: readonly string[],
     deviceScope?: DeviceScope,
-  ): Promise<Device> {
-    return this.changeDevice({ organizationId, deviceId, deviceScope }, async ({ repos, db, device }) => {
-      throwIfAny(checkSensorsBelongToDevice(device, sensorIds, FIELD_PATHS.removed));
-      await this.assertNotInUse(db, organizationId, sensorIds);
-      await repos.sensors.remove(organizationId, deviceId, sensorIds);
+  ): Promise<{ device: Device; dashboardCount: number }> {
+    let dashboardCount = 0;
+    const device = await this.changeDevice({ organizationId, deviceId, deviceScope }, async (change) => {
+      throwIfAny(checkSensorsBelongToDevice(change.device, sensorIds, FIELD_PATHS.removed));
+      await this.assertNotInUse(change.db, organizationId, sensorIds);
+      dashboardCount = await this.options.hooks.countSensorDashboards(change.db, organizationId, sensorIds);
+      await change.repos.sensors.remove(organizationId, deviceId, sensorIds);
     });
+    return { device, dashboardCount };
   }
 
   /**

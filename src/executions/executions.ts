@@ -8,7 +8,7 @@ import { type ActiveExecutionStats, ActiveExecutionStatsRepository } from './sto
 import { Dispatcher } from './dispatch/dispatcher';
 import { EvidenceService } from './evidence/evidenceService';
 import { type Execution, isFinal } from './execution';
-import { ExecutionFeed } from './watch/executionFeed';
+import { ChangeFeed } from '../kernel/changeFeed';
 import { ExecutionCounts } from './executionCounts';
 import { ExecutionService } from './executionService';
 import { getNextDeadline } from './machine/executionTimes';
@@ -63,7 +63,7 @@ export class Executions {
   readonly deadlines: DeadlineScheduler;
   private readonly dispatcher: Dispatcher;
   private readonly disconnectHandler: DisconnectHandler;
-  private readonly feed = new ExecutionFeed();
+  private readonly feed = new ChangeFeed();
   /**
    * By connection: the ids of final executions whose commands the peer still has, until it can be asked to cancel them.
    */

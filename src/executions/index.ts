@@ -1,4 +1,4 @@
-export { type ExecutionState, type ShownExecution, isFinal } from './execution';
+export { EXECUTION_STATES, type ExecutionState, type ShownExecution, isFinal } from './execution';
 export { createExecutionHandlers } from './executionHandlers';
 export { deleteOldExecutions } from './deleteOldExecutions';
 export { Executions, type ExecutionStep } from './executions';

@@ -19,6 +19,8 @@ export const SCOPES = [
   'audit:read',
   'media:read',
   'media:write',
+  'dashboards:read',
+  'dashboards:write',
 ] as const;
 
 /** One of SCOPES. */

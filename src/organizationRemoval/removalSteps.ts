@@ -1,5 +1,6 @@
 import { OrganizationRemovalRepository } from '../access';
 import type { ConnectionService } from '../connections';
+import { DashboardRemovalRepository } from '../dashboards';
 import type { Db } from '../database';
 import type { DeviceService } from '../devices';
 import { ExecutionRemovalRepository } from '../executions';
@@ -41,6 +42,7 @@ export function createRemovalSteps({ devices, connections, media, readings }: Re
       remove: removeInBatches(async (organizationId) => await media.removeSome(organizationId, MAX_PER_BATCH)),
     },
     { name: 'files', remove: async (organizationId) => await media.removeFiles(organizationId) },
+    { name: 'dashboards', remove: removeRowsInSteps(DashboardRemovalRepository) },
     {
       name: 'devices',
       remove: removeInBatches(async (organizationId) => await devices.removeSome(organizationId, MAX_PER_BATCH)),

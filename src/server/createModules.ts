@@ -7,6 +7,7 @@ import { createApi } from './modules/createApi';
 import { createAuthentication } from './modules/createAuthentication';
 import { createCommands } from './modules/createCommands';
 import { createConnections, createConnectors } from './modules/createConnections';
+import { createDashboards } from './modules/createDashboards';
 import { createDevices } from './modules/createDevices';
 import { createExecutions } from './modules/createExecutions';
 import { createMedia } from './modules/createMedia';
@@ -60,6 +61,7 @@ export async function createModules(foundation: Foundation) {
       async (organizationId, templateId) => await device.sensors.countByTemplate(organizationId, templateId),
     ),
     commands: createCommands(foundation, cursors, sandbox),
+    dashboards: createDashboards(foundation, cursors),
     cursors,
     connectors,
     connection,

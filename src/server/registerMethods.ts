@@ -2,6 +2,7 @@ import { gatewayDefinition } from '../connections';
 import { ActuatorCommandServiceService } from '../gen/actuator_command/v2/actuator_command_service';
 import { ConnectionServiceService } from '../gen/connection/connection_service';
 import { ConnectorServiceService } from '../gen/connector/connector_service';
+import { DashboardServiceService } from '../gen/dashboard/v2/dashboard_service';
 import { DigitalDeviceServiceService } from '../gen/digitaldevice/v2/digital_device_service';
 import { MediaServiceService } from '../gen/media/v1/media_service';
 import { AccessControlServiceService } from '../gen/organization_access_control/access_control_service';
@@ -9,6 +10,7 @@ import { OrganizationsServiceService } from '../gen/organizations_service';
 import { SensorTemplateServiceService } from '../gen/sensor_template/v2/sensor_template_service';
 import { SensorQueryServiceService } from '../gen/sensorquery/v1/sensor_query_service';
 import { UserProfileServiceService } from '../gen/userprofile/user_profile_service';
+import { WidgetServiceService } from '../gen/widget/v2/widget_service';
 import type { Cursors } from '../kernel/pages';
 import { DeviceProfiles, profileHandlers } from '../profiles';
 import type { Services } from '../api/services';
@@ -16,6 +18,7 @@ import type { Foundation } from './foundation';
 import type { createAccess } from './modules/createAccess';
 import type { createCommands } from './modules/createCommands';
 import type { ConnectorModule, createConnections } from './modules/createConnections';
+import type { createDashboards } from './modules/createDashboards';
 import type { createDevices } from './modules/createDevices';
 import type { createExecutions } from './modules/createExecutions';
 import type { MediaModule } from './modules/createMedia';
@@ -32,6 +35,7 @@ interface ModulesWithMethods {
   readonly device: ReturnType<typeof createDevices>;
   readonly execution: ReturnType<typeof createExecutions>;
   readonly telemetry: ReturnType<typeof createTelemetry>;
+  readonly dashboards: ReturnType<typeof createDashboards>;
   readonly media: MediaModule;
   readonly cursors: Cursors;
 }
@@ -52,6 +56,8 @@ export function registerMethods(api: Services, { database }: Foundation, modules
   });
   api.addService(ActuatorCommandServiceService, { ...commands, ...execution.handlers });
   api.addService(SensorQueryServiceService, telemetry.queryHandlers);
+  api.addService(DashboardServiceService, modules.dashboards.dashboardHandlers);
+  api.addService(WidgetServiceService, modules.dashboards.widgetHandlers);
   api.addService(MediaServiceService, media.handlers);
   api.addService(gatewayDefinition, connectors.gatewayHandlers);
 }

@@ -1,4 +1,5 @@
 import { compileSchemas, ConnectionBootstrapper, type ConnectorHub } from '../connections';
+import { WIDGET_KINDS } from '../dashboards';
 import type { Executions } from '../executions';
 import type { UplinkPipeline } from '../telemetry';
 import { createBackupSchedule } from './backups';
@@ -75,4 +76,5 @@ function startBackups(foundation: Foundation, { authentication }: Modules): void
 export function warmUp({ sandbox }: Modules): void {
   sandbox.warmUp();
   void compileSchemas();
+  void compileSchemas(WIDGET_KINDS.map(({ optionsSchema }) => optionsSchema));
 }

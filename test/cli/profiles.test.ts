@@ -360,6 +360,8 @@ describe('plantroom profiles', () => {
       const hooks = {
         onBindingRemoved: async () => {},
         onDeviceDeleted: async () => {},
+        countDeviceDashboards: async () => 0,
+        countSensorDashboards: async () => 0,
         findSensorUses: async () => [],
       };
       const devices = new DeviceService({

@@ -74,7 +74,13 @@ export async function startCommandFixture(engine: TestEngine, encoder: Encoder =
     .knex('organizations')
     .insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
   await seedSystemRecords(uow, clock);
-  const hooks = { findSensorUses, onBindingRemoved: async () => {}, onDeviceDeleted: async () => {} };
+  const hooks = {
+    findSensorUses,
+    countDeviceDashboards: async () => 0,
+    countSensorDashboards: async () => 0,
+    onBindingRemoved: async () => {},
+    onDeviceDeleted: async () => {},
+  };
   const devices = new DeviceService({ database, clock, cursors, hooks });
   const sensors = new SensorService({ database, clock, hooks });
   const templates = new SensorTemplateService({

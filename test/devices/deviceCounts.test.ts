@@ -55,7 +55,7 @@ describe.each(engines())('device counts on $name', (engine) => {
     if (kind === 'create')
       return void ids.push((await fixture.devices.create('org-1', { name: 'Device', physicalDevice })).id);
     const id = ids.at(-1 - device) ?? 'none-yet';
-    if (kind === 'delete') return await fixture.devices.delete('org-1', id, undefined);
+    if (kind === 'delete') return void (await fixture.devices.delete('org-1', id, undefined));
     const patch = {
       bind: physicalDevice,
       configure: { clientDeviceId: undefined, connectionId: undefined, configuration: {} },

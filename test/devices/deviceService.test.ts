@@ -178,7 +178,13 @@ describe.each(engines())('devices on $name', (engine) => {
   it('rolls everything back when a hook fails', async () => {
     const device = await createBoundDevice(1);
     const before = await total();
-    const hooks = { onBindingRemoved: refuse, onDeviceDeleted: refuse, findSensorUses: async () => [] };
+    const hooks = {
+      onBindingRemoved: refuse,
+      onDeviceDeleted: refuse,
+      countDeviceDashboards: async () => 0,
+      countSensorDashboards: async () => 0,
+      findSensorUses: async () => [],
+    };
     const failing = new DeviceService({
       database: fixture.test.database,
       clock: fixture.clock,

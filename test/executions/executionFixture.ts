@@ -203,6 +203,8 @@ export async function startExecutionFixture(
     cursors,
     hooks: {
       findSensorUses,
+      countDeviceDashboards: async () => 0,
+      countSensorDashboards: async () => 0,
       onBindingRemoved: async (db, organizationId, id) =>
         await executions.targetRemoval.targetRemoved(db, organizationId, id, 'physical_device_changed'),
       onDeviceDeleted: async (db, organizationId, id) =>
@@ -259,7 +261,13 @@ function getFixture({
 }: Parts): ExecutionFixture {
   const client = edge.client(ActuatorCommandServiceClient);
   const uow = new UnitOfWork(database, createSensorTemplateRepositories);
-  const hooks = { findSensorUses, onBindingRemoved: async () => {}, onDeviceDeleted: async () => {} };
+  const hooks = {
+    findSensorUses,
+    countDeviceDashboards: async () => 0,
+    countSensorDashboards: async () => 0,
+    onBindingRemoved: async () => {},
+    onDeviceDeleted: async () => {},
+  };
   const sensors = new SensorService({ database, clock, hooks });
   const templates = new SensorTemplateService({
     uow,

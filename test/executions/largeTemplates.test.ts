@@ -34,7 +34,13 @@ describe.each(engines())('the total size of the templates of one execution on $n
 
   async function addSensors(deviceId: string): Promise<string[]> {
     const uow = new UnitOfWork(db.database, createSensorTemplateRepositories);
-    const hooks = { findSensorUses: async () => [], onBindingRemoved: async () => {}, onDeviceDeleted: async () => {} };
+    const hooks = {
+      countDeviceDashboards: async () => 0,
+      countSensorDashboards: async () => 0,
+      findSensorUses: async () => [],
+      onBindingRemoved: async () => {},
+      onDeviceDeleted: async () => {},
+    };
     const sensors = new SensorService({ database: db.database, clock: fixture.clock, hooks });
     const templates = new SensorTemplateService({
       uow,

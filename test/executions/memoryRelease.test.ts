@@ -1,5 +1,5 @@
 import { CommandSnapshotStatus } from '../../src/gen/gateway/v1/gateway_service';
-import { ExecutionFeed } from '../../src/executions/watch/executionFeed';
+import { ChangeFeed } from '../../src/kernel/changeFeed';
 import { engines, type TestDatabase } from '../support/engines';
 import { type ExecutionFixture, prepare, startExecutionFixture } from './executionFixture';
 import { TestGateway } from './testGateway';
@@ -69,7 +69,7 @@ describe('the memory', () => {
   });
 
   it('holds nothing for an organization without watchers', async () => {
-    const feed = new ExecutionFeed();
+    const feed = new ChangeFeed();
     const watching = new AbortController();
     const [one, two] = [feed.subscribe('org-1', watching.signal), feed.subscribe('org-1', watching.signal)];
     feed.subscribe('org-2', AbortSignal.abort());

@@ -75,6 +75,8 @@ export async function startDeviceFixture(engine: TestEngine): Promise<DeviceFixt
       void hookCalls.push(`bindingChanged ${organizationId} ${deviceId}`),
     onDeviceDeleted: async (_db: Db, organizationId: string, deviceId: string) =>
       void hookCalls.push(`deviceDeleted ${organizationId} ${deviceId}`),
+    countDeviceDashboards: async () => 0,
+    countSensorDashboards: async () => 0,
     findSensorUses: async (_db: Db, _organizationId: string, sensorIds: readonly string[]) =>
       uses.filter((use) => sensorIds.includes(use.sensorId)),
   };

@@ -29,6 +29,7 @@ const VIEWER_SCOPES = [
   'telemetry:read',
   'connections:read',
   'media:read',
+  'dashboards:read',
 ] as const;
 
 /** The system roles, which every organization has, the most powerful first. */

@@ -13,6 +13,7 @@ import * as lorawanSessions from './0011_lorawan_sessions';
 import * as executionDetails from './0012_execution_details';
 import * as uplinkFailures from './0013_uplink_failures';
 import * as timeSources from './0014_time_sources';
+import * as dashboards from './0015_dashboards';
 
 /** One change of the schema. Never edited once it has been released. */
 export interface Migration {
@@ -38,6 +39,7 @@ export const MIGRATIONS: readonly Migration[] = [
   executionDetails,
   uplinkFailures,
   timeSources,
+  dashboards,
 ];
 
 /** The name of the schema that this program brings a database to. */

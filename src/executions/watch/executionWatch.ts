@@ -6,7 +6,7 @@ import type { Cursors } from '../../kernel/pages';
 import type { ResourceScope } from '../../kernel/resourceScope';
 import { type ExecutionLogEntry, isFinal, type ShownExecution } from '../execution';
 import { ExecutionEventRepository } from '../store/executionEventRepository';
-import type { ExecutionFeed, ChangeSubscription } from './executionFeed';
+import type { ChangeFeed, ChangeSubscription } from '../../kernel/changeFeed';
 import { ResumeTokens } from './resumeTokens';
 import { FinalStateTracker, EVENT_PAGE_SIZE, SentPosition } from './watchProgress';
 import { TimeSlicer } from './timeSlicer';
@@ -58,7 +58,7 @@ export class ExecutionWatch {
     private readonly options: {
       readonly database: Database;
       readonly cursors: Cursors;
-      readonly feed: ExecutionFeed;
+      readonly feed: ChangeFeed;
       readonly clock: Clock;
     },
   ) {

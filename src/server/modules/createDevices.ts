@@ -1,5 +1,6 @@
 import { findSensorUses } from '../../commands';
 import { DeviceService, digitalDeviceHandlers, SensorService } from '../../devices';
+import { countDeviceDashboards, countSensorDashboards } from '../../dashboards';
 import type { Cursors } from '../../kernel/pages';
 import type { Foundation } from '../foundation';
 import type { MediaModule } from './createMedia';
@@ -11,7 +12,7 @@ export function createDevices(
   mediaLinks: MediaModule['links'],
   hooks: Pick<ConstructorParameters<typeof DeviceService>[0]['hooks'], 'onBindingRemoved' | 'onDeviceDeleted'>,
 ) {
-  const deviceHooks = { ...hooks, findSensorUses };
+  const deviceHooks = { ...hooks, findSensorUses, countDeviceDashboards, countSensorDashboards };
   const sensors = new SensorService({ database, clock, hooks: deviceHooks });
   const devices = new DeviceService({ database, clock, cursors, hooks: deviceHooks });
   return { devices, sensors, handlers: digitalDeviceHandlers(devices, sensors, mediaLinks) };

@@ -2,10 +2,10 @@
 const POLL_INTERVAL_MS = 2000;
 
 /**
- * Notifies watchers of an organization that its executions changed. It holds no events, which are in the database, and
- * no state for organizations without watchers.
+ * Notifies watchers of an organization that its records of one kind changed. It holds no events, which are in the
+ * database, and no state for organizations without watchers.
  */
-export class ExecutionFeed {
+export class ChangeFeed {
   private readonly subscriptions = new Map<string, Set<ChangeSubscription>>();
 
   /** Notifies the watchers of an organization that something changed. */

@@ -1,0 +1,60 @@
+import { notFound } from '../kernel/errors';
+import { canView, notEditable, type Dashboard, type DashboardContent, type Viewer, type Widget } from './dashboard';
+import type { DashboardRepositories } from './dashboardRepositories';
+
+/** A dashboard with its current content. */
+export interface LoadedDashboard {
+  readonly dashboard: Dashboard;
+  readonly content: DashboardContent<Widget>;
+}
+
+/** Returns a dashboard that the viewer may view. Throws `dashboard_not_found`. */
+export async function loadViewable(repos: DashboardRepositories, viewer: Viewer, id: string): Promise<LoadedDashboard> {
+  const { organizationId } = viewer;
+  for (;;) {
+    const found = await repos.dashboards.find(organizationId, id);
+    if (!found || !canView(found.dashboard, viewer)) throw notFound('dashboard', id);
+    const widgets = await repos.widgets.list(organizationId, id);
+    // Another call may have changed the dashboard between the two queries; its widgets are then read again.
+    const after = await repos.dashboards.find(organizationId, id);
+    if (after?.dashboard.revision === found.dashboard.revision)
+      return { dashboard: found.dashboard, content: { ...found.frame, widgets } };
+  }
+}
+
+/**
+ * Locks a dashboard that the viewer may change until the end of the transaction. Throws `dashboard_not_found`,
+ * `dashboard_not_editable`.
+ */
+export async function lockEditable(repos: DashboardRepositories, viewer: Viewer, id: string): Promise<LoadedDashboard> {
+  const { organizationId } = viewer;
+  const found = await repos.dashboards.lock(organizationId, id);
+  if (!found || !canView(found.dashboard, viewer)) throw notFound('dashboard', id);
+  if (!(await canEdit(repos, viewer, found.dashboard))) throw notEditable(id);
+  const widgets = await repos.widgets.list(organizationId, id);
+  return { dashboard: found.dashboard, content: { ...found.frame, widgets } };
+}
+
+/** Throws `dashboard_not_editable` unless the viewer may change who views and edits the dashboard. */
+export async function assertCanShare(
+  repos: DashboardRepositories,
+  viewer: Viewer,
+  dashboard: Dashboard,
+): Promise<void> {
+  if (dashboard.ownerUserId === viewer.userId || isAdmin(await findRoleId(repos, viewer))) return;
+  throw notEditable(dashboard.id, 'who may view and edit this dashboard');
+}
+
+async function canEdit(repos: DashboardRepositories, viewer: Viewer, dashboard: Dashboard): Promise<boolean> {
+  if (dashboard.ownerUserId === viewer.userId) return true;
+  const roleId = await findRoleId(repos, viewer);
+  return isAdmin(roleId) || (roleId !== undefined && dashboard.editorRoleIds.includes(roleId));
+}
+
+async function findRoleId({ members }: DashboardRepositories, viewer: Viewer): Promise<string | undefined> {
+  return (await members.find(viewer.organizationId, viewer.userId))?.roleId;
+}
+
+function isAdmin(roleId: string | undefined): boolean {
+  return roleId === 'owner' || roleId === 'admin';
+}

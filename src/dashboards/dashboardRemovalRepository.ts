@@ -1,0 +1,29 @@
+import type { Db } from '../database';
+
+/** Deletes the dashboards of a deleted organization. */
+export class DashboardRemovalRepository {
+  constructor(private readonly db: Db) {}
+
+  /** Deletes at most `max` rows and returns how many were deleted. */
+  async removeSome(organizationId: string, max: number): Promise<number> {
+    const { knex } = this.db;
+    // Revisions first, because they are large; the widgets of a dashboard are few.
+    const revisions = await knex('dashboards as d')
+      .join('dashboard_revisions as r', 'r.dashboard_id', 'd.id')
+      .where('d.organization_id', organizationId)
+      .limit(max)
+      .select<{ id: string; revision: number }[]>({ id: 'd.id', revision: 'r.revision' });
+    for (const [id, rows] of Map.groupBy(revisions, (row) => row.id))
+      await knex('dashboard_revisions')
+        .where('dashboard_id', id)
+        .whereIn(
+          'revision',
+          rows.map(({ revision }) => revision),
+        )
+        .delete();
+    if (revisions.length > 0) return revisions.length;
+    const dashboards = knex('dashboards as d').where('d.organization_id', organizationId).limit(max).select('d.id');
+    const removed = await knex('dashboards').whereIn('id', dashboards).delete();
+    return removed > 0 ? removed : await knex('starter_dashboards').where('organization_id', organizationId).delete();
+  }
+}

@@ -1,0 +1,175 @@
+import { EMPTY_CONTENT } from './content';
+import {
+  GRID_COLUMNS,
+  type DashboardContent,
+  type DashboardVariable,
+  type SeriesRef,
+  type WidgetInput,
+  type WidgetPlace,
+} from './dashboard';
+import type { SiteDevice, SiteSensor } from './siteRepository';
+
+/** The sensors of some devices. */
+export interface SiteExcerpt {
+  readonly devices: readonly SiteDevice[];
+  readonly sensors: readonly SiteSensor[];
+}
+
+type NewWidget = Omit<WidgetInput, 'id'>;
+
+const MAX_KEYS = 8;
+const MAX_SERIES = 10;
+const HALF_WIDTH = GRID_COLUMNS / 2;
+const CHART_HEIGHT = 6;
+const VARIABLE = 'device';
+/** Keys that say little about a site; they come last. */
+const TECHNICAL_KEYS: ReadonlySet<string> = new Set([
+  'rssi',
+  'snr',
+  'uptime',
+  'firmware_version',
+  'error_code',
+  'latitude',
+  'longitude',
+  'altitude',
+  'battery_voltage',
+]);
+
+/** Creates the content of the overview of a site. */
+export function createOverviewContent(site: SiteExcerpt): DashboardContent<WidgetInput> {
+  return arrange([
+    { widget: createWidget('connections', 'Connections'), width: HALF_WIDTH, height: 5 },
+    { widget: createWidget('executions', 'Latest executions', { limit: 10 }), width: HALF_WIDTH, height: 5 },
+    ...createCharts(site),
+  ]);
+}
+
+/** Creates the content of the dashboard of a connection. */
+export function createConnectionContent(connectionName: string, site: SiteExcerpt): DashboardContent<WidgetInput> {
+  const options = { connectionNames: [connectionName] };
+  return arrange([
+    { widget: createWidget('connections', 'Status', options), width: GRID_COLUMNS, height: 3 },
+    ...createCharts(site),
+  ]);
+}
+
+/** Creates the content of the dashboard of a device model, for the device that the viewer chooses. */
+export function createModelContent(site: SiteExcerpt): DashboardContent<WidgetInput> {
+  const groups = rankKeys(site.sensors);
+  const toSeries = (keyName: string): SeriesRef => ({ ...EMPTY_SERIES, deviceVariable: VARIABLE, keyName });
+  const latest = createWidget(
+    'latest',
+    'Latest values',
+    {},
+    groups.map(({ keyName }) => toSeries(keyName)),
+  );
+  const charts = groups.flatMap(({ keyName, sensors: [sensor] }) => {
+    const widget = sensor && createChart(sensor, [toSeries(keyName)]);
+    return widget ? [{ widget, width: HALF_WIDTH, height: CHART_HEIGHT }] : [];
+  });
+  const executions = createWidget('executions', 'Latest executions', { deviceVariable: VARIABLE, limit: 10 });
+  const tiles = [
+    { widget: latest, width: HALF_WIDTH, height: 5 },
+    { widget: executions, width: HALF_WIDTH, height: 5 },
+    ...charts,
+  ];
+  return arrange(tiles, [createDeviceVariable(site)]);
+}
+
+/** The variable offers the devices that have all keys which the devices of the model share. */
+function createDeviceVariable({ devices, sensors }: SiteExcerpt): DashboardVariable {
+  const groups = rankKeys(sensors);
+  const sharedKeys = groups
+    .filter((group) => new Set(group.sensors.map(({ deviceId }) => deviceId)).size === devices.length)
+    .map(({ keyName }) => keyName);
+  const value = devices[0]?.id ?? '';
+  return { name: VARIABLE, label: 'Device', kind: 'device', keyNames: sharedKeys, choices: [], value };
+}
+
+/** Creates a chart for each of the most common keys. */
+function createCharts({ devices, sensors }: SiteExcerpt): Tile[] {
+  const nameById = new Map(devices.map(({ id, name }) => [id, name]));
+  return rankKeys(sensors).flatMap(({ sensors: group }) => {
+    const [first] = group;
+    const series = group
+      .slice(0, MAX_SERIES)
+      .map(({ sensorId, deviceId }) => ({ ...EMPTY_SERIES, sensorId, label: nameById.get(deviceId) ?? '' }));
+    const widget = first && createChart(first, series);
+    return widget ? [{ widget, width: HALF_WIDTH, height: CHART_HEIGHT }] : [];
+  });
+}
+
+/** Creates the widget that fits a sensor and its key; undefined for sensors of JSON. */
+function createChart({ keyName, valueType, unit }: SiteSensor, series: readonly SeriesRef[]): NewWidget | undefined {
+  const title = toTitle(keyName);
+  if (valueType === 'json') return undefined;
+  if (valueType === 'boolean' || valueType === 'string') return createWidget('state_timeline', title, {}, series);
+  if (unit === '%' && series.length === 1) return createWidget('gauge', title, { min: 0, max: 100 }, series);
+  return createWidget('time_series', title, unit === '%' ? { min: 0, max: 100 } : {}, series);
+}
+
+/** Groups sensors by key: the most common keys first, technical ones last, at most MAX_KEYS. */
+function rankKeys(sensors: readonly SiteSensor[]): { keyName: string; sensors: SiteSensor[] }[] {
+  const groups = [...Map.groupBy(sensors, ({ keyName }) => keyName)].map(([keyName, group]) => ({
+    keyName,
+    sensors: group,
+  }));
+  const isTechnical = (keyName: string): number => (TECHNICAL_KEYS.has(keyName) ? 1 : 0);
+  return groups
+    .toSorted(
+      (a, b) =>
+        isTechnical(a.keyName) - isTechnical(b.keyName) ||
+        b.sensors.length - a.sensors.length ||
+        a.keyName.localeCompare(b.keyName, 'en'),
+    )
+    .slice(0, MAX_KEYS);
+}
+
+/** A widget and its size. */
+interface Tile {
+  readonly widget: NewWidget;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Arranges widgets from left to right in rows. */
+function arrange(tiles: readonly Tile[], variables: readonly DashboardVariable[] = []): DashboardContent<WidgetInput> {
+  let [column, row, rowHeight] = [0, 0, 0];
+  const layout: WidgetPlace[] = tiles.map(({ width, height }, index) => {
+    if (column + width > GRID_COLUMNS) [column, row, rowHeight] = [0, row + rowHeight, 0];
+    const place = { widgetId: String(index + 1), column, row, width, height };
+    column += width;
+    rowHeight = Math.max(rowHeight, height);
+    return place;
+  });
+  return {
+    ...EMPTY_CONTENT,
+    widgets: tiles.map(({ widget }, index) => ({ ...widget, id: String(index + 1) })),
+    layout,
+    variables,
+  };
+}
+
+const EMPTY_SERIES: SeriesRef = {
+  sensorId: '',
+  deviceId: '',
+  deviceVariable: '',
+  missingDevice: '',
+  keyName: '',
+  label: '',
+};
+
+function createWidget(
+  kind: string,
+  title: string,
+  options: WidgetInput['options'] = {},
+  series: readonly SeriesRef[] = [],
+): NewWidget {
+  return { kind, title, options, series };
+}
+
+/** Returns a key as a title: `supply_temperature` is "Supply temperature". */
+function toTitle(keyName: string): string {
+  const words = keyName.replaceAll('_', ' ').trim();
+  return (words.charAt(0).toUpperCase() + words.slice(1)).slice(0, 255);
+}
