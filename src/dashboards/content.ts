@@ -56,9 +56,10 @@ export function applyContent(
     return widget;
   });
   const places = wanted.layout.map((place) => ({ ...place, widgetId: idByName.get(place.widgetId) ?? place.widgetId }));
+  const layout = addMissingPlaces(places, widgets);
   const ids = new Set(widgets.map(({ id }) => id));
   return {
-    content: { ...wanted, widgets, layout: addMissingPlaces(places, widgets) },
+    content: { ...wanted, widgets: sortByLayout(widgets, layout), layout },
     created: widgets.filter(({ id }) => !currentById.has(id)),
     updated: widgets.filter((widget) => currentById.has(widget.id) && currentById.get(widget.id) !== widget),
     deletedIds: current.widgets.filter(({ id }) => !ids.has(id)).map(({ id }) => id),

@@ -2,7 +2,6 @@ import { notFound, throwIfAny } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { checkReferences, listReferences, listWidgetReferences } from './contentReferences';
 import { assertWithinLimits, checkContent, checkWidget } from './contentRules';
-import { sortByLayout } from './content';
 import type { DashboardContent, DashboardWithContent, Viewer, Widget, WidgetInput } from './dashboard';
 import { loadViewable, lockEditable, type LoadedDashboard } from './dashboardAccess';
 import type { DashboardRepositories } from './dashboardRepositories';
@@ -80,7 +79,7 @@ export class ContentService {
   /** Returns the widgets of a dashboard in the order of its layout. Throws `dashboard_not_found`. */
   async listWidgets(viewer: Viewer, dashboardId: string): Promise<Widget[]> {
     const { content } = await loadViewable(this.options.work.repos, viewer, dashboardId);
-    return sortByLayout(content.widgets, content.layout);
+    return [...content.widgets];
   }
 
   /** Returns one widget. Throws `dashboard_not_found`, `widget_not_found`. */

@@ -39,6 +39,7 @@ export interface DashboardWithContent extends Dashboard {
 
 /** What a dashboard shows. `W`: a stored widget, or one of a request. */
 export interface DashboardContent<W> {
+  /** Of stored content: in the order of the layout. */
   readonly widgets: readonly W[];
   /** In reading order. */
   readonly layout: readonly WidgetPlace[];

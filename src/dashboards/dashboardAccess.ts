@@ -1,6 +1,8 @@
 import { notFound } from '../kernel/errors';
+import { sortByLayout } from './content';
 import { canView, notEditable, type Dashboard, type DashboardContent, type Viewer, type Widget } from './dashboard';
 import type { DashboardRepositories } from './dashboardRepositories';
+import type { ContentFrame } from './dashboardRepository';
 
 /** A dashboard with its current content. */
 export interface LoadedDashboard {
@@ -18,7 +20,7 @@ export async function loadViewable(repos: DashboardRepositories, viewer: Viewer,
     // Another call may have changed the dashboard between the two queries; its widgets are then read again.
     const after = await repos.dashboards.find(organizationId, id);
     if (after?.dashboard.revision === found.dashboard.revision)
-      return { dashboard: found.dashboard, content: { ...found.frame, widgets } };
+      return { dashboard: found.dashboard, content: toContent(found.frame, widgets) };
   }
 }
 
@@ -32,7 +34,7 @@ export async function lockEditable(repos: DashboardRepositories, viewer: Viewer,
   if (!found || !canView(found.dashboard, viewer)) throw notFound('dashboard', id);
   if (!(await canEdit(repos, viewer, found.dashboard))) throw notEditable(id);
   const widgets = await repos.widgets.list(organizationId, id);
-  return { dashboard: found.dashboard, content: { ...found.frame, widgets } };
+  return { dashboard: found.dashboard, content: toContent(found.frame, widgets) };
 }
 
 /** Throws `dashboard_not_editable` unless the viewer may change who views and edits the dashboard. */
@@ -43,6 +45,10 @@ export async function assertCanShare(
 ): Promise<void> {
   if (dashboard.ownerUserId === viewer.userId || isAdmin(await findRoleId(repos, viewer))) return;
   throw notEditable(dashboard.id, 'who may view and edit this dashboard');
+}
+
+function toContent(frame: ContentFrame, widgets: readonly Widget[]): DashboardContent<Widget> {
+  return { ...frame, widgets: sortByLayout(widgets, frame.layout) };
 }
 
 async function canEdit(repos: DashboardRepositories, viewer: Viewer, dashboard: Dashboard): Promise<boolean> {

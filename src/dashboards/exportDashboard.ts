@@ -66,15 +66,11 @@ function exportSeries(
     : { ...series, sensorId: '', deviceId: ref, keyName };
 }
 
-/** Numbers the widgets in the order of the layout. */
+/** Replaces the ids of widgets by numbers. Widgets and layout have the same order. */
 function numberWidgets({ widgets, layout, ...frame }: DashboardContent<WidgetInput>): DashboardContent<WidgetInput> {
-  const widgetById = new Map(widgets.map((widget) => [widget.id, widget]));
   return {
     ...frame,
-    widgets: layout.flatMap(({ widgetId }, index) => {
-      const widget = widgetById.get(widgetId);
-      return widget ? [{ ...widget, id: String(index + 1) }] : [];
-    }),
+    widgets: widgets.map((widget, index) => ({ ...widget, id: String(index + 1) })),
     layout: layout.map((place, index) => ({ ...place, widgetId: String(index + 1) })),
   };
 }
@@ -96,10 +92,10 @@ class DocumentDevices {
   }
 
   list(): DocumentDevice[] {
-    return this.devices.map(({ id, name, clientDeviceId = '' }) => ({
+    return this.devices.map(({ id, name, clientDeviceId }) => ({
       ref: this.refById.get(id) ?? '',
       name,
-      clientDeviceId,
+      clientDeviceId: clientDeviceId ?? '',
       keyNames: [...(this.keyNamesById.get(id) ?? [])].toSorted(),
     }));
   }

@@ -17,8 +17,8 @@ export interface SiteSensor {
 export interface SiteDevice {
   readonly id: string;
   readonly name: string;
-  /** Undefined if the device is not bound. */
-  readonly clientDeviceId: string | undefined;
+  /** Null if the device is not bound. */
+  readonly clientDeviceId: string | null;
 }
 
 // Queries with many ids run in parts, because a statement has a limited number of parameters.

@@ -97,7 +97,7 @@ export function digitalDeviceHandlers(
         request.etag,
         context.principal.resourceScope?.devices,
       );
-      return { dashboardCount };
+      return { dashboardCount: dashboardCount || undefined };
     },
     addSensorsToDevice: referring(
       async (request, context) => {
@@ -124,7 +124,7 @@ export function digitalDeviceHandlers(
           request.sensorIds,
           context.principal.resourceScope?.devices,
         );
-        return { ...toMessage(device), dashboardCount };
+        return { ...toMessage(device), dashboardCount: dashboardCount || undefined };
       },
       async (request, context) =>
         await sensors.checkSensors(

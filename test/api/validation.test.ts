@@ -9,12 +9,14 @@ import * as access from '../../src/gen/organization_access_control/access_contro
 import * as commands from '../../src/gen/actuator_command/v2/actuator_command_service';
 import * as connections from '../../src/gen/connection/connection_service';
 import * as connectors from '../../src/gen/connector/connector_service';
+import * as dashboards from '../../src/gen/dashboard/v2/dashboard_service';
 import * as devices from '../../src/gen/digitaldevice/v2/digital_device_service';
 import * as gateways from '../../src/gen/gateway/v1/gateway_service';
 import * as media from '../../src/gen/media/v1/media_service';
 import * as organizations from '../../src/gen/organizations_service';
 import * as readings from '../../src/gen/sensorquery/v1/sensor_query_service';
 import * as templates from '../../src/gen/sensor_template/v2/sensor_template_service';
+import * as widgets from '../../src/gen/widget/v2/widget_service';
 import * as users from '../../src/gen/userprofile/user_profile_service';
 import { listViolations } from '../support/listViolations';
 
@@ -31,6 +33,8 @@ const PACKAGES: Record<string, object> = {
   'actuator_command.v2': commands,
   connection: connections,
   connector: connectors,
+  'dashboard.v2': dashboards,
+  'widget.v2': widgets,
   'digitaldevice.v2': devices,
   'gateway.v1': gateways,
   'media.v1': media,

@@ -4,9 +4,11 @@ import type { Fields } from '../support/testApp';
 export const ACCESS = '/organization_access_control.AccessControlService';
 export const COMMANDS = '/actuator_command.v2.ActuatorCommandService';
 export const CONNECTIONS = '/connection.ConnectionService';
+export const DASHBOARDS = '/dashboard.v2.DashboardService';
 export const DEVICES = '/digitaldevice.v2.DigitalDeviceService';
 const ORGANIZATIONS = '/OrganizationsService';
 export const TEMPLATES = '/sensor_template.v2.SensorTemplateService';
+const WIDGETS = '/widget.v2.WidgetService';
 
 /** Records that the requests refer to. */
 export interface Records {
@@ -14,6 +16,7 @@ export interface Records {
   readonly templateId: string;
   readonly keyNameId: string;
   readonly apiKeyId: string;
+  readonly dashboardId: string;
 }
 
 /** A request for each method that stores its response; `grpc` is set where enums make the gRPC request different. */
@@ -47,6 +50,16 @@ export const REQUESTS: Readonly<
   [`${CONNECTIONS}/CreateConnection`]: () => ({
     json: { connectorId: 'gateway', name: 'Pump room' },
     other: { connectorId: 'gateway', name: 'Roof' },
+  }),
+  [`${DASHBOARDS}/CreateDashboard`]: () => ({ json: { name: 'Boilers' }, other: { name: 'Pumps' } }),
+  [`${DASHBOARDS}/ImportDashboard`]: () => {
+    const document = { format: 'plantroom.dashboard', formatVersion: 1, name: 'Imported' };
+    return { json: { document }, other: { document: { ...document, name: 'Other document' } } };
+  },
+  [`${DASHBOARDS}/CreateStarterDashboards`]: () => ({ json: { again: false }, other: { again: true } }),
+  [`${WIDGETS}/CreateWidget`]: ({ dashboardId }) => ({
+    json: { dashboardId, kind: 'clock' },
+    other: { dashboardId, kind: 'alarms' },
   }),
   [`${DEVICES}/CreateDigitalDevice`]: () => ({ json: { name: 'Valve' }, other: { name: 'Relay' } }),
   [`${DEVICES}/AddSensorsToDevice`]: ({ deviceId: id, templateId }) => ({

@@ -10,6 +10,7 @@ import {
   callJson,
   COMMANDS,
   CONNECTIONS,
+  DASHBOARDS,
   DEVICES,
   FILTERS,
   createResources,
@@ -80,6 +81,7 @@ describe.each(sqliteOnly())('resources of another organization, on $name', (engi
       await callMethod(`${ORGANIZATIONS}/GetOrganization`, { id: foreign.organization }, headers),
       await callMethod(`${COMMANDS}/GetExecution`, { executionId: foreign.execution }, headers),
       await callMethod(`${MEDIA}/GetMedia`, { id: foreign.media }, headers),
+      await callMethod(`${DASHBOARDS}/GetDashboard`, { id: foreign.dashboard }, headers),
     ];
     // A link contains its expiry, a key may contain its last use, and page tokens are never equal.
     return JSON.parse(
@@ -175,6 +177,7 @@ describe.each(sqliteOnly())('resources of another organization, on $name', (engi
     const all = JSON.stringify([
       await callMethod(`${DEVICES}/ListDigitalDevices`, {}, caller),
       await callMethod(`${CONNECTIONS}/ListConnections`, {}, caller),
+      await callMethod(`${DASHBOARDS}/ListDashboards`, {}, caller),
       await callMethod(`${TEMPLATES}/ListSensorTemplates`, {}, caller),
       await callMethod(`${TEMPLATES}/ListNormalizedKeys`, {}, caller),
       await callMethod(`${ACCESS}/ListApiKeys`, {}, caller),

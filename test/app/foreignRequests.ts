@@ -16,6 +16,8 @@ export interface Resources {
   readonly member: string;
   readonly role: string;
   readonly organization: string;
+  readonly dashboard: string;
+  readonly widget: string;
 }
 
 /** The services by their paths. */
@@ -26,6 +28,8 @@ export const COMMANDS = '/actuator_command.v2.ActuatorCommandService';
 export const CONNECTIONS = '/connection.ConnectionService';
 export const ACCESS = '/organization_access_control.AccessControlService';
 export const ORGANIZATIONS = '/OrganizationsService';
+export const DASHBOARDS = '/dashboard.v2.DashboardService';
+const WIDGETS = '/widget.v2.WidgetService';
 const READINGS = '/sensorquery.v1.SensorQueryService';
 const span = { from: { seconds: 0n, nanos: 0 }, to: { seconds: 3600n, nanos: 0 } };
 const definition = { name: 'Command', mode: 1, verificationStrategy: 1, directPayload: '{"on": true}' };
@@ -117,6 +121,24 @@ export const REQUESTS: Readonly<Record<string, (their: Resources, own: Resources
     bucket: { count: 1, unit: 3 },
   }),
   [`${READINGS}/StreamReadings`]: (their) => ({ sensorIds: [their.sensor] }),
+  [`${DASHBOARDS}/CreateDashboard`]: (their) => ({ name: 'Shared', editorRoleIds: [their.role] }),
+  [`${DASHBOARDS}/GetDashboard`]: (their) => ({ id: their.dashboard }),
+  [`${DASHBOARDS}/UpdateDashboard`]: (their) => ({ id: their.dashboard, name: 'Mine now' }),
+  [`${DASHBOARDS}/SetDashboardContent`]: (their) => ({ id: their.dashboard, content: {}, etag: '"1"' }),
+  [`${DASHBOARDS}/DeleteDashboard`]: (their) => ({ id: their.dashboard }),
+  [`${DASHBOARDS}/ExportDashboard`]: (their) => ({ id: their.dashboard }),
+  [`${DASHBOARDS}/ImportDashboard`]: (their) => ({
+    document: { format: 'plantroom.dashboard', formatVersion: 1, name: 'Copy', content: {}, devices: [{ ref: 'a' }] },
+    devices: { a: their.device },
+  }),
+  [`${DASHBOARDS}/ListDashboardRevisions`]: (their) => ({ id: their.dashboard }),
+  [`${DASHBOARDS}/RestoreDashboardRevision`]: (their) => ({ id: their.dashboard, revision: 1 }),
+  [`${DASHBOARDS}/WatchDashboards`]: (their) => ({ ids: [their.dashboard] }),
+  [`${WIDGETS}/ListWidgets`]: (their) => ({ dashboardId: their.dashboard }),
+  [`${WIDGETS}/GetWidget`]: (their, own) => ({ dashboardId: own.dashboard, widgetId: their.widget }),
+  [`${WIDGETS}/CreateWidget`]: (their) => ({ dashboardId: their.dashboard, kind: 'clock' }),
+  [`${WIDGETS}/UpdateWidget`]: (their, own) => ({ dashboardId: own.dashboard, widgetId: their.widget, title: 'Mine' }),
+  [`${WIDGETS}/DeleteWidget`]: (their) => ({ dashboardId: their.dashboard, widgetId: their.widget }),
   '/gateway.v1.GatewayService/Attach': (their) => ({
     message: { case: 'hello', value: { connectionId: their.connection, gatewayId: 'g', bootId: 'b', store: 1 } },
   }),
@@ -124,6 +146,7 @@ export const REQUESTS: Readonly<Record<string, (their: Resources, own: Resources
 
 /** Ids that filter a list: an unknown actor has no events. */
 export const FILTERS: readonly [string, (their: Resources) => Fields][] = [
+  [`${DASHBOARDS}/ListDashboards`, (their) => ({ sensorId: their.sensor })],
   [`${ACCESS}/ListAuditEvents`, (their) => ({ keyId: their.apiKey })],
   [`${ACCESS}/ListAuditEvents`, (their) => ({ userId: their.member })],
   [`${ACCESS}/ListAuditEvents`, (their) => ({ requestId: their.execution })],
@@ -142,6 +165,22 @@ export const SHARED = new Set(['/connector.ConnectorService/GetConnector', `${CO
  * that does not resolve.
  */
 export const REFERENCES: readonly [string, (their: Resources, own: Resources) => Fields][] = [
+  ...[
+    (their: Resources) => ({ kind: 'latest', series: [{ sensorId: their.sensor }] }),
+    (their: Resources) => ({ kind: 'latest', series: [{ deviceId: their.device, keyName: 'relay' }] }),
+    (their: Resources) => ({ kind: 'executions', options: { deviceId: their.device } }),
+  ].flatMap((createWidget): [string, (their: Resources, own: Resources) => Fields][] => [
+    [`${DASHBOARDS}/CreateDashboard`, (their) => ({ name: 'Copy', content: { widgets: [createWidget(their)] } })],
+    [`${WIDGETS}/CreateWidget`, (their, own) => ({ dashboardId: own.dashboard, ...createWidget(their) })],
+  ]),
+  [
+    `${DASHBOARDS}/SetDashboardContent`,
+    (their, own) => ({
+      id: own.dashboard,
+      content: { variables: [{ name: 'device', kind: 1, value: their.device }] },
+      etag: '"2"',
+    }),
+  ],
   [`${ACCESS}/AddMember`, (their) => ({ userId: their.member, roleId: 'viewer' })],
   [
     `${COMMANDS}/CreateCommand`,
@@ -208,6 +247,8 @@ export const nonexistent: Resources = Object.fromEntries(
     'member',
     'role',
     'organization',
+    'dashboard',
+    'widget',
   ].map((thing, at) => [thing, `0190a0a0-0000-7000-8000-0000000000${10 + at}`]),
 ) as unknown as Resources;
 
@@ -274,7 +315,11 @@ export async function createResources(server: TestApp, headers: Record<string, s
   const { userId } = (await callMethod(`${ACCESS}/AddMember`, { name: 'Somebody', roleId: role }, headers)) as {
     userId: string;
   };
+  const dashboard = await create(`${DASHBOARDS}/CreateDashboard`, { name: 'Boilers' });
+  const widget = await create(`${WIDGETS}/CreateWidget`, { dashboardId: dashboard, kind: 'clock' });
   return {
+    dashboard,
+    widget,
     connection,
     media,
     keyName,

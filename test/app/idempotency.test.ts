@@ -5,7 +5,16 @@ import { IdempotencyRepository } from '../../src/access/idempotency/idempotencyR
 import { countRows } from '../../src/database';
 import { DigitalDeviceServiceClient } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { systemClock } from '../../src/kernel/clock';
-import { ACCESS, COMMANDS, CONNECTIONS, DEVICES, type Records, REQUESTS, TEMPLATES } from './creatingRequests';
+import {
+  ACCESS,
+  COMMANDS,
+  CONNECTIONS,
+  DASHBOARDS,
+  DEVICES,
+  type Records,
+  REQUESTS,
+  TEMPLATES,
+} from './creatingRequests';
 import { engines } from '../support/engines';
 import { HttpClient, type HttpAnswer, type JsonObject } from '../support/http';
 import { getPlan } from '../support/queryPlan';
@@ -19,7 +28,7 @@ const code = ({ json }: HttpAnswer): unknown => (json['error'] as JsonObject)['c
 describe('methods that accept an idempotency key', () => {
   it('are all methods that create, except for uploads', () => {
     const creating = [...descriptors.methods.values()].filter(
-      ({ changes, path }) => changes && /\/(Create|Add|Rotate|Execute|Upload)\w+$/.test(path),
+      ({ changes, path }) => changes && /\/(Create|Add|Rotate|Execute|Upload|Import)\w+$/.test(path),
     );
     const taking = [...descriptors.methods.values()].filter(({ idempotencyKey }) => idempotencyKey);
     expect(taking.map(({ path }) => path).toSorted()).toEqual(
@@ -69,7 +78,9 @@ describe.each(engines())('a request with an idempotency key on $name', (engine) 
       valueType: 'number',
     });
     const device = await createRecord(`${DEVICES}/CreateDigitalDevice`, { name: 'Other' });
+    const dashboard = await createRecord(`${DASHBOARDS}/CreateDashboard`, { name: 'Other' });
     records = {
+      dashboardId: String(dashboard['id']),
       keyNameId,
       templateId: String(template['id']),
       deviceId: String(device['id']),

@@ -1,4 +1,4 @@
-import { ACCESS, COMMANDS, CONNECTIONS, DEVICES, TEMPLATES } from './creatingRequests';
+import { ACCESS, COMMANDS, CONNECTIONS, DASHBOARDS, DEVICES, TEMPLATES } from './creatingRequests';
 import { sqliteOnly } from '../support/engines';
 import { HttpClient, type JsonObject } from '../support/http';
 import { answerJson, buildRequest, httpWays, requestJson } from '../support/restCalls';
@@ -34,6 +34,7 @@ const LISTS: Readonly<Record<string, List>> = {
     fields: ({ connectionId: id }) => ({ id }),
   },
   '/connector.ConnectorService/ListConnectors': { items: 'connectors', size: 'few' },
+  [`${DASHBOARDS}/ListDashboards`]: { items: 'dashboards' },
   [`${DEVICES}/ListDeviceProfiles`]: { items: 'models' },
   [`${DEVICES}/ListDigitalDevices`]: { items: 'devices' },
   '/OrganizationsService/ListOrganizations': { items: 'organizations' },
@@ -85,6 +86,7 @@ describe.each(sqliteOnly())('the page size of every list, on $name', (engine) =>
     const scopes = ['devices:read'];
     await create(`${DEVICES}/CreateDigitalDevice`, { name: `Valve ${n}` });
     await create(`${CONNECTIONS}/CreateConnection`, { connectorId: 'gateway', name: `Room ${n}` });
+    await create(`${DASHBOARDS}/CreateDashboard`, { name: `Boiler ${n}` });
     await create(`${ACCESS}/CreateApiKey`, { name: `Door ${n}`, scopes });
     await create(`${ACCESS}/CreateRole`, { name: `Shift ${n}`, scopes });
     await create(`${ACCESS}/AddMember`, { name: `Ada ${n}`, roleId: 'viewer' });

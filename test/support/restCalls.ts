@@ -2,6 +2,7 @@ import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { ActuatorCommandServiceService } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { ConnectionServiceService } from '../../src/gen/connection/connection_service';
 import { ConnectorServiceService } from '../../src/gen/connector/connector_service';
+import { DashboardServiceService } from '../../src/gen/dashboard/v2/dashboard_service';
 import { DigitalDeviceServiceService } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { HealthService } from '../../src/gen/grpc/health/v1/health';
 import { MediaServiceService } from '../../src/gen/media/v1/media_service';
@@ -10,6 +11,7 @@ import { OrganizationsServiceService } from '../../src/gen/organizations_service
 import { SensorTemplateServiceService } from '../../src/gen/sensor_template/v2/sensor_template_service';
 import { SensorQueryServiceService } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { UserProfileServiceService } from '../../src/gen/userprofile/user_profile_service';
+import { WidgetServiceService } from '../../src/gen/widget/v2/widget_service';
 import type { Definition, MethodDefinition } from '../../src/api/pipeline/definitions';
 import type { MethodDescriptor } from '../../src/api/descriptors/descriptors';
 import { ResponseSerializers } from '../../src/api/json/responseSerializer';
@@ -20,6 +22,7 @@ const SERVICES: readonly Definition[] = [
   ActuatorCommandServiceService,
   ConnectionServiceService,
   ConnectorServiceService,
+  DashboardServiceService,
   DigitalDeviceServiceService,
   HealthService,
   MediaServiceService,
@@ -28,6 +31,7 @@ const SERVICES: readonly Definition[] = [
   SensorTemplateServiceService,
   SensorQueryServiceService,
   UserProfileServiceService,
+  WidgetServiceService,
 ];
 const DEFINITIONS: ReadonlyMap<string, MethodDefinition> = new Map(
   SERVICES.flatMap((service) => Object.values(service)).map((method) => [method.path, method]),

@@ -4,12 +4,14 @@ import * as accessControl from '../../../src/gen/organization_access_control/acc
 import * as commands from '../../../src/gen/actuator_command/v2/actuator_command_service';
 import * as connections from '../../../src/gen/connection/connection_service';
 import * as connectors from '../../../src/gen/connector/connector_service';
+import * as dashboards from '../../../src/gen/dashboard/v2/dashboard_service';
 import * as devices from '../../../src/gen/digitaldevice/v2/digital_device_service';
 import * as gateways from '../../../src/gen/gateway/v1/gateway_service';
 import * as media from '../../../src/gen/media/v1/media_service';
 import * as organizations from '../../../src/gen/organizations_service';
 import * as queries from '../../../src/gen/sensorquery/v1/sensor_query_service';
 import * as sensorTemplates from '../../../src/gen/sensor_template/v2/sensor_template_service';
+import * as widgets from '../../../src/gen/widget/v2/widget_service';
 import * as users from '../../../src/gen/userprofile/user_profile_service';
 import { readAsset } from '../../../src/kernel/assets';
 import type { Violation } from '../../../src/kernel/errors';
@@ -35,6 +37,8 @@ const GENERATED: Readonly<Record<string, object>> = {
   'actuator_command.v2': commands,
   connection: connections,
   connector: connectors,
+  'dashboard.v2': dashboards,
+  'widget.v2': widgets,
   'digitaldevice.v2': devices,
   'gateway.v1': gateways,
   'media.v1': media,

@@ -47,7 +47,7 @@ describe('etags over HTTP', () => {
           createDigitalDevice: async () => device(),
           getDigitalDevice: async () => device(),
           updateDigitalDevice: async ({ etag }: UpdateDigitalDeviceRequest) => (change(etag), device()),
-          deleteDigitalDevice: async ({ etag }: { etag?: string | undefined }) => (change(etag), { dashboardCount: 0 }),
+          deleteDigitalDevice: async ({ etag }: { etag?: string | undefined }) => (change(etag), {}),
         },
       );
       const { createApiKey } = AccessControlServiceService;

@@ -1,0 +1,239 @@
+import { engines } from '../support/engines';
+import { DASHBOARDS, DashboardFixture, WIDGETS, type DashboardJson, type WidgetJson } from './dashboardFixture';
+
+const TEXT = { kind: 'text', title: 'Note', options: { text: 'hello' } };
+
+describe.each(engines())('dashboards on $name', (engine) => {
+  let fixture: DashboardFixture;
+  beforeAll(async () => {
+    fixture = await DashboardFixture.start(engine);
+  });
+  afterAll(async () => await fixture.stop());
+
+  test('creates, lists, changes and deletes a dashboard', async () => {
+    const { owner } = fixture;
+    const created = await owner.createDashboard({ name: 'Boiler house', description: 'All boilers' });
+    expect(created).toMatchObject({
+      name: 'Boiler house',
+      description: 'All boilers',
+      visibility: 'organization',
+      ownerUserId: owner.userId,
+      revision: 1,
+      etag: '"1"',
+      content: { widgets: [], layout: [], variables: [] },
+    });
+    const list = await owner.call<{ dashboards: DashboardJson[] }>(`${DASHBOARDS}/ListDashboards`, { search: 'BOIL' });
+    expect(list.dashboards.map(({ id }) => id)).toEqual([created.id]);
+    expect(list.dashboards[0]).not.toHaveProperty('content');
+    const { id } = created;
+    const changed = await owner.call<DashboardJson>(`${DASHBOARDS}/UpdateDashboard`, {
+      id,
+      name: 'Boilers',
+      etag: '"1"',
+    });
+    expect(changed).toMatchObject({ name: 'Boilers', description: 'All boilers', revision: 2 });
+    expect(await owner.fail(`${DASHBOARDS}/CreateDashboard`, { name: 'boilers' })).toMatchObject({
+      code: 'name_taken',
+      status: 409,
+    });
+    const conflict = await owner.try(`${DASHBOARDS}/DeleteDashboard`, { id, etag: '"1"' });
+    expect(conflict.status).toBe(412);
+    expect(conflict.json['error']).toMatchObject({
+      code: 'version_conflict',
+      details: [{ reason: 'version_conflict', metadata: { etag: '"2"' } }],
+    });
+    await owner.call(`${DASHBOARDS}/DeleteDashboard`, { id, etag: '"2"' });
+    expect(await owner.fail(`${DASHBOARDS}/GetDashboard`, { id })).toMatchObject({
+      code: 'dashboard_not_found',
+      status: 404,
+    });
+  });
+
+  test('lists in pages by name, with characters of patterns and of other languages', async () => {
+    const organization = await fixture.organization(`Pages ${engine.name}`);
+    const names = ['Übersicht 100%', 'a_b', 'axb', 'Zeta', 'Ölkessel', '50% load'];
+    for (const name of names) await organization.createDashboard({ name });
+    const listed: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await organization.call<{ dashboards: DashboardJson[]; nextPageToken: string }>(
+        `${DASHBOARDS}/ListDashboards`,
+        { pageSize: 2, pageToken },
+      );
+      listed.push(...page.dashboards.map(({ name }) => name));
+      ({ nextPageToken: pageToken } = page);
+    } while (pageToken);
+    expect(listed).toEqual(['50% load', 'a_b', 'axb', 'Zeta', 'Ölkessel', 'Übersicht 100%']);
+    const search = async (text: string): Promise<string[]> => {
+      const { dashboards } = await organization.call<{ dashboards: DashboardJson[] }>(`${DASHBOARDS}/ListDashboards`, {
+        search: text,
+      });
+      return dashboards.map(({ name }) => name);
+    };
+    expect(await search('a_b')).toEqual(['a_b']);
+    expect(await search('0%')).toEqual(['50% load', 'Übersicht 100%']);
+    expect(await search('ÖLK')).toEqual(['Ölkessel']);
+    expect(await search('\\')).toEqual([]);
+  });
+
+  test('sets the content as a whole, with ids and places of the server', async () => {
+    const { owner } = fixture;
+    const { id } = await owner.createDashboard();
+    const content = {
+      widgets: [
+        { id: 'left', ...TEXT },
+        { id: 'right', kind: 'clock', title: 'Time' },
+        { kind: 'connections', title: 'No place' },
+      ],
+      layout: [
+        { widgetId: 'right', column: 12, row: 0, width: 4, height: 2 },
+        { widgetId: 'left', column: 0, row: 0, width: 12, height: 3 },
+      ],
+      lastSeconds: 3600,
+    };
+    const set = await owner.call<DashboardJson>(`${DASHBOARDS}/SetDashboardContent`, {
+      id,
+      content,
+      etag: '"1"',
+      message: 'First draft',
+    });
+    expect(set.revision).toBe(2);
+    expect(set.content.lastSeconds).toBe(3600);
+    const idByTitle = Object.fromEntries(set.content.widgets.map((widget) => [widget.title, widget.id]));
+    expect(set.content.layout).toEqual([
+      { widgetId: idByTitle['Time'], column: 12, row: 0, width: 4, height: 2 },
+      { widgetId: idByTitle['Note'], column: 0, row: 0, width: 12, height: 3 },
+      { widgetId: idByTitle['No place'], column: 0, row: 3, width: 8, height: 3 },
+    ]);
+    const widgets = await owner.call<{ widgets: WidgetJson[] }>(`${WIDGETS}/ListWidgets`, { dashboardId: id });
+    expect(widgets.widgets.map(({ title }) => title)).toEqual(['Time', 'Note', 'No place']);
+
+    const again = await owner.call<DashboardJson>(`${DASHBOARDS}/SetDashboardContent`, {
+      id,
+      etag: set.etag,
+      content: {
+        ...set.content,
+        widgets: set.content.widgets.map((widget) => (widget.title === 'Note' ? { ...widget, title: 'New' } : widget)),
+      },
+    });
+    const before = new Map(set.content.widgets.map((widget) => [widget.id, widget.etag]));
+    const unchanged = again.content.widgets.filter((widget) => before.get(widget.id) === widget.etag);
+    expect(unchanged.map(({ title }) => title).toSorted()).toEqual(['No place', 'Time']);
+    expect(again.content.widgets.map((widget) => widget.id)).toEqual(set.content.widgets.map((widget) => widget.id));
+    expect(await owner.getDashboard(id)).toEqual(again);
+    expect(
+      await owner.fail(`${DASHBOARDS}/SetDashboardContent`, { id, content: again.content, etag: set.etag }),
+    ).toMatchObject({ code: 'version_conflict', status: 412 });
+  });
+
+  test('restores a revision with the ids of its widgets, and keeps 50', async () => {
+    const { owner } = fixture;
+    const { id } = await owner.createDashboard({ content: { widgets: [{ id: 'w', ...TEXT }] } });
+    const first = await owner.getDashboard(id);
+    await owner.call(`${DASHBOARDS}/SetDashboardContent`, { id, etag: '"1"', content: { widgets: [] } });
+    const restored = await owner.call<DashboardJson>(`${DASHBOARDS}/RestoreDashboardRevision`, { id, revision: 1 });
+    expect(restored.revision).toBe(3);
+    expect(restored.content.widgets[0]).toMatchObject({ id: first.content.widgets[0]?.id, etag: '"3"' });
+    expect(restored.content.layout).toEqual(first.content.layout);
+    for (let revision = 3; revision < 53; revision += 1)
+      await owner.call(`${DASHBOARDS}/SetDashboardContent`, {
+        id,
+        etag: `"${revision}"`,
+        content: {},
+        message: `Save ${revision + 1}`,
+      });
+    const { revisions } = await owner.call<{ revisions: { revision: number; message: string; userId: string }[] }>(
+      `${DASHBOARDS}/ListDashboardRevisions`,
+      { id },
+    );
+    expect(revisions).toHaveLength(50);
+    expect(revisions[0]).toMatchObject({ revision: 53, message: 'Save 53', userId: owner.userId });
+    expect(revisions.at(-1)?.revision).toBe(4);
+    expect(await owner.fail(`${DASHBOARDS}/RestoreDashboardRevision`, { id, revision: 3 })).toMatchObject({
+      code: 'revision_not_found',
+    });
+  });
+
+  test('changes single widgets without conflicts between two of them', async () => {
+    const { owner } = fixture;
+    const { id: dashboardId } = await owner.createDashboard();
+    const create = async (title: string): Promise<WidgetJson> =>
+      await owner.call<WidgetJson>(`${WIDGETS}/CreateWidget`, { dashboardId, ...TEXT, title });
+    const [one, two] = [await create('One'), await create('Two')];
+    const update = { dashboardId, widgetId: one.id, title: 'Changed', etag: one.etag };
+    const changed = await owner.call<WidgetJson>(`${WIDGETS}/UpdateWidget`, update);
+    expect(changed).toMatchObject({ title: 'Changed', options: { text: 'hello' } });
+    await owner.call(`${WIDGETS}/UpdateWidget`, {
+      dashboardId,
+      widgetId: two.id,
+      options: { text: 'new' },
+      etag: two.etag,
+    });
+    expect(await owner.fail(`${WIDGETS}/UpdateWidget`, update)).toMatchObject({ code: 'version_conflict' });
+    expect(await owner.fail(`${WIDGETS}/DeleteWidget`, update)).toMatchObject({ code: 'validation_failed' });
+    const dashboard = await owner.getDashboard(dashboardId);
+    expect(dashboard.revision).toBe(5);
+    expect(dashboard.content.layout.map(({ row }) => row)).toEqual([0, 2]);
+    await owner.call(`${WIDGETS}/DeleteWidget`, { dashboardId, widgetId: one.id, etag: changed.etag });
+    expect(await owner.fail(`${WIDGETS}/GetWidget`, { dashboardId, widgetId: one.id })).toMatchObject({
+      code: 'widget_not_found',
+      status: 404,
+    });
+    expect((await owner.getDashboard(dashboardId)).content.layout).toHaveLength(1);
+  });
+
+  test('lets the owner, admins and members of editor roles change a dashboard', async () => {
+    const { owner } = fixture;
+    const roleId = await fixture.createRole(`Editors ${engine.name}`);
+    const otherRoleId = await fixture.createRole(`Others ${engine.name}`);
+    const [editor, other, admin] = [
+      await fixture.member(roleId),
+      await fixture.member(otherRoleId),
+      await fixture.member('admin'),
+    ];
+    const { id } = await owner.createDashboard({ editorRoleIds: [roleId] });
+    const rename = { id, description: 'changed' };
+    await editor.call(`${DASHBOARDS}/UpdateDashboard`, rename);
+    await admin.call(`${DASHBOARDS}/UpdateDashboard`, rename);
+    expect(await other.getDashboard(id)).toMatchObject({ description: 'changed', updatedByUserId: admin.userId });
+    for (const [path, request] of [
+      ['UpdateDashboard', rename],
+      ['DeleteDashboard', { id }],
+      ['SetDashboardContent', { id, content: {}, etag: '"3"' }],
+      ['RestoreDashboardRevision', { id, revision: 1 }],
+    ] as const)
+      expect(await other.fail(`${DASHBOARDS}/${path}`, request)).toMatchObject({
+        code: 'dashboard_not_editable',
+        status: 403,
+      });
+    expect(await other.fail(`${WIDGETS}/CreateWidget`, { dashboardId: id, ...TEXT })).toMatchObject({
+      code: 'dashboard_not_editable',
+    });
+    expect(await editor.fail(`${DASHBOARDS}/UpdateDashboard`, { id, visibility: 'private' })).toMatchObject({
+      code: 'dashboard_not_editable',
+    });
+    expect(await owner.fail(`${DASHBOARDS}/UpdateDashboard`, { id, editorRoleIds: ['nobody'] })).toMatchObject({
+      code: 'role_not_found',
+    });
+  });
+
+  test('hides a private dashboard from everybody else', async () => {
+    const [ada, admin] = [await fixture.member('admin'), fixture.owner];
+    const { id } = await ada.createDashboard({ visibility: 'private', name: `Private ${engine.name}` });
+    for (const [path, request] of [
+      [`${DASHBOARDS}/GetDashboard`, { id }],
+      [`${DASHBOARDS}/DeleteDashboard`, { id }],
+      [`${DASHBOARDS}/ExportDashboard`, { id }],
+      [`${DASHBOARDS}/ListDashboardRevisions`, { id }],
+      [`${DASHBOARDS}/SetDashboardContent`, { id, content: {}, etag: '"1"' }],
+      [`${WIDGETS}/ListWidgets`, { dashboardId: id }],
+      [`${WIDGETS}/CreateWidget`, { dashboardId: id, ...TEXT }],
+    ] as const)
+      expect(await admin.fail(path, request)).toMatchObject({ code: 'dashboard_not_found', status: 404 });
+    const list = await admin.call<{ dashboards: DashboardJson[] }>(`${DASHBOARDS}/ListDashboards`, {
+      search: 'private',
+    });
+    expect(list.dashboards).toEqual([]);
+    expect(await ada.getDashboard(id)).toMatchObject({ visibility: 'private' });
+  });
+});
