@@ -9,6 +9,7 @@ export const WATCHES = [
   ['/actuator_command.v2.ActuatorCommandService/WatchExecutions', '/api/v2/actuator-executions:watch'],
   ['/connection.ConnectionService/WatchConnectionStatus', '/api/v2/connections:watchStatus'],
   ['/sensorquery.v1.SensorQueryService/StreamReadings', '/api/v2/readings:stream'],
+  ['/dashboard.v2.DashboardService/WatchDashboards', '/api/v2/dashboards:watch'],
 ] as const;
 
 /** One open stream. */

@@ -9,7 +9,7 @@ import { StreamOpener, WATCHES, type OpenStream } from './openStreams';
 
 const ACCESS = '/organization_access_control.AccessControlService';
 const [EXECUTIONS, , READINGS] = WATCHES.map(([method]) => method);
-const READ = ['commands:read', 'connections:read', 'telemetry:read', 'devices:read'];
+const READ = ['commands:read', 'connections:read', 'telemetry:read', 'devices:read', 'dashboards:read'];
 
 const listReasons = async (streams: readonly OpenStream[]): Promise<string[]> => [
   ...new Set(await Promise.all(streams.map(async ({ ended }) => await ended))),
@@ -98,12 +98,15 @@ describe.each(engines())('changes while streams are open, on $name', (engine) =>
       isAdmin: false,
       expiresAt: undefined,
     });
-    const streams = await opener.open(key, 12);
-    const role = await post(`${ACCESS}/CreateRole`, { name: 'Starter', scopes: ['commands:read', 'connections:read'] });
+    const streams = await opener.open(key, 16);
+    const role = await post(`${ACCESS}/CreateRole`, {
+      name: 'Starter',
+      scopes: ['commands:read', 'connections:read', 'dashboards:read'],
+    });
     await post(`${ACCESS}/UpdateMember`, { userId, roleId: role['id'] });
     const refused = streams.filter(({ method }) => method === READINGS);
     expect(await listReasons(refused)).toEqual(['insufficient_scope']);
-    expect([refused.length, stillOpen(streams)]).toEqual([4, 8]);
+    expect([refused.length, stillOpen(streams)]).toEqual([4, 12]);
     await post(`${ACCESS}/UpdateRole`, { id: role['id'], scopes: ['commands:read'] });
     const executionStreams = streams.filter(({ method }) => method === EXECUTIONS);
     expect(await listReasons(streams.filter((one) => !executionStreams.includes(one)))).toEqual(['insufficient_scope']);

@@ -102,12 +102,21 @@ export class PopulatedSite {
       await this.callMethod('POST', `/api/v2/devices/${id}/actuator-executions`, { commandId });
       await this.gateway.next('command');
     }
+    await this.createDashboards();
     for (const clientDeviceId of ['one', 'two', 'nobody'])
       this.gateway.uplink(`up-${clientDeviceId}`, {
         clientDeviceId,
         payload: { $case: 'json', value: { t: 21.5, text: 'no number' } },
       });
     for (let seen = 0; seen < 3; seen += 1) await this.gateway.next('uplinkAck');
+  }
+
+  private async createDashboards(): Promise<void> {
+    await this.callMethod('POST', '/api/v2/dashboards:createStarters', {});
+    const series = [{ missingDevice: 'Boiler', keyName: 'temperature' }];
+    const widget = { id: 'a', kind: 'latest', title: 'Temperature', series };
+    const id = await this.id('POST', '/api/v2/dashboards', { name: 'Boilers', content: { widgets: [widget] } });
+    await this.callMethod('POST', `/api/v2/dashboards/${id}/widgets`, { kind: 'clock' });
   }
 
   private async id(verb: string, path: string, body: JsonObject): Promise<string> {
