@@ -236,4 +236,32 @@ describe.each(engines())('dashboards on $name', (engine) => {
     expect(list.dashboards).toEqual([]);
     expect(await ada.getDashboard(id)).toMatchObject({ visibility: 'private' });
   });
+
+  test('finds the dashboards that show a sensor, and counts them when it is removed', async () => {
+    const { owner } = fixture;
+    const device = await owner.createDevice('Tank', ['temperature', 'level', 'humidity']);
+    const [temperature, level, humidity] = device.sensorIds;
+    const show = async (name: string, ...series: readonly object[]): Promise<string> =>
+      (await owner.createDashboard({ name, content: { widgets: [{ kind: 'latest', series }] } })).id;
+    const ids = [
+      await show(`By sensor ${engine.name}`, { sensorId: temperature }, { sensorId: level }),
+      await show(`By key ${engine.name}`, { deviceId: device.id, keyName: 'temperature' }),
+    ];
+    await show(`Other ${engine.name}`, { deviceId: device.id, keyName: 'level' });
+    const list = async (sensorId: string | undefined): Promise<string[]> => {
+      const request = { sensorId };
+      const { dashboards } = await owner.call<{ dashboards: DashboardJson[] }>(`${DASHBOARDS}/ListDashboards`, request);
+      return dashboards.map(({ id }) => id);
+    };
+    expect((await list(temperature)).toSorted()).toEqual(ids.toSorted());
+    expect(await list(humidity)).toEqual([]);
+    const path = `/api/v2/devices/${device.id}/sensors`;
+    const remove = async (sensorIds: unknown[]) => (await owner.send('DELETE', path, { sensorIds })).json;
+    expect(await remove([humidity])).not.toHaveProperty('dashboardCount');
+    expect(await remove([temperature])).toMatchObject({ dashboardCount: 2 });
+    expect(await list(temperature)).toEqual([ids[0]]);
+    const { content } = await owner.getDashboard(String(ids[0]));
+    expect(content.widgets[0]?.series).toMatchObject([{ sensorId: temperature }, { sensorId: level }]);
+    expect((await owner.send('DELETE', `/api/v2/devices/${device.id}`)).json).toEqual({ dashboardCount: 3 });
+  });
 });
