@@ -19,12 +19,14 @@ const UUID_BY_KIND = Object.fromEntries(
     'trigger',
     'media',
     'role',
+    'dashboard',
   ].map((kind, index) => [
     kind,
     `0199a3c4-5d1${index.toString(16)}-7${index.toString(16)}3e-9f21-6b7a8c9d0e${(16 + index).toString(16)}`,
   ]),
 );
-const ID_BY_KIND: Readonly<Record<string, string>> = { ...UUID_BY_KIND, connector: 'gateway' };
+const WIDGET_ID = '0199a3c4-5d20-703e-9f21-6b7a8c9d0e20';
+const ID_BY_KIND: Readonly<Record<string, string>> = { ...UUID_BY_KIND, widget: WIDGET_ID, connector: 'gateway' };
 
 const TIME = '2026-11-22T08:30:00Z';
 const TIME_BY_FIELD: Readonly<Record<string, string>> = {
@@ -135,6 +137,7 @@ export class Examples {
 /** The kinds of records whose name differs from that of the field. */
 const KIND_BY_ID_FIELD: Readonly<Record<string, string>> = {
   ownerUserId: 'user',
+  updatedByUserId: 'user',
   keyNameId: 'keyName',
   mediaId: 'media',
   queryCommandId: 'command',
@@ -175,6 +178,7 @@ const KIND_BY_PATH_SEGMENT: Readonly<Record<string, string>> = {
   'api-keys': 'apiKey',
   roles: 'role',
   media: 'media',
+  dashboards: 'dashboard',
 };
 
 /**

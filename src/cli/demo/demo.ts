@@ -29,7 +29,7 @@ export async function runDemo({ json }: OutputOptions): Promise<void> {
     const api = await JsonClient.connect(server.target);
     const site = await createDemoSite(api);
     printLine(
-      'It has a connection "Boiler room", the devices "Heating valve" and "Office air", and the command "Set position".',
+      'It has a connection "Boiler room", the devices "Heating valve" and "Office air", the command "Set position", and dashboards of them.',
     );
     const gateway = attachDemoGateway(
       server.target,

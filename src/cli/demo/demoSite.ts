@@ -14,7 +14,7 @@ export const ENCODER =
 /** The parameters of the demo command. */
 export const PARAMS = { position: 40 };
 
-/** Creates a connection, a heating valve with its sensors, a room sensor, and a command for the valve. */
+/** Creates a connection, a heating valve with its sensors, a room sensor, a command for the valve, and starter dashboards. */
 export async function createDemoSite(api: JsonClient): Promise<DemoSite> {
   const connectionId = getId(
     await api.call('ConnectionService/CreateConnection', { connectorId: 'gateway', name: 'Boiler room' }),
@@ -39,6 +39,7 @@ export async function createDemoSite(api: JsonClient): Promise<DemoSite> {
       command: createSetPositionCommand(positionSensorId),
     }),
   );
+  await api.call('DashboardService/CreateStarterDashboards', {});
   return { connectionId, deviceId, commandId };
 }
 
