@@ -118,14 +118,9 @@ function variableToMessage({ kind, keyNames, choices, ...variable }: DashboardVa
 /** Converts an update of the watch. */
 export function updateToMessage(update: DashboardUpdate): WatchDashboardsResponse {
   const empty = { id: '', revision: 0, updatedByUserId: '', deleted: false, complete: false };
-  switch (update.kind) {
-    case 'revision':
-      return { ...empty, id: update.id, revision: update.revision, updatedByUserId: update.updatedByUserId };
-    case 'deleted':
-      return { ...empty, id: update.id, deleted: true };
-    case 'complete':
-      return { ...empty, complete: true };
-  }
+  if (update.kind === 'complete') return { ...empty, complete: true };
+  if (update.kind === 'deleted') return { ...empty, id: update.id, deleted: true };
+  return { ...empty, id: update.id, revision: update.revision, updatedByUserId: update.updatedByUserId };
 }
 
 /** Converts an exported dashboard. */

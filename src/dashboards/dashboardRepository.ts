@@ -167,9 +167,7 @@ export class DashboardRepository {
   }
 
   private queryViewable({ organizationId, userId }: Viewer): Knex.QueryBuilder {
-    return this.query(organizationId).where((either) =>
-      either.where('d.visibility', 'organization').orWhere('d.owner_user_id', userId),
-    );
+    return this.query(organizationId).whereRaw('(d.visibility = ? or d.owner_user_id = ?)', ['organization', userId]);
   }
 
   /** Selects the ids of the dashboards with a widget that shows the sensor. */

@@ -135,7 +135,7 @@ async function bindDevices(
     if (only && candidates.length === 1) devices.set(device.ref, only.id);
     else missing.push(reportMissing(device, [], only ? 'ambiguous' : 'not_found'));
   }
-  const sensors = await repos.site.listSensorsOf(organizationId, [...devices.values()]);
+  const sensors = await repos.site.listSensorsOfDevices(organizationId, [...devices.values()]);
   const available = new Set(sensors.map(({ deviceId, keyName }) => JSON.stringify([deviceId, keyName])));
   for (const device of documentDevices) {
     const deviceId = devices.get(device.ref);

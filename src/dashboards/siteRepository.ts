@@ -37,7 +37,7 @@ export class SiteRepository {
   }
 
   /** Returns the sensors of these devices, in the order of each device. */
-  async listSensorsOf(organizationId: string, deviceIds: readonly string[]): Promise<SiteSensor[]> {
+  async listSensorsOfDevices(organizationId: string, deviceIds: readonly string[]): Promise<SiteSensor[]> {
     return await readInParts(
       deviceIds,
       async (part) =>

@@ -114,11 +114,10 @@ function rankKeys(sensors: readonly SiteSensor[]): { keyName: string; sensors: S
     keyName,
     sensors: group,
   }));
-  const isTechnical = (keyName: string): number => (TECHNICAL_KEYS.has(keyName) ? 1 : 0);
   return groups
     .toSorted(
       (a, b) =>
-        isTechnical(a.keyName) - isTechnical(b.keyName) ||
+        Number(TECHNICAL_KEYS.has(a.keyName)) - Number(TECHNICAL_KEYS.has(b.keyName)) ||
         b.sensors.length - a.sensors.length ||
         a.keyName.localeCompare(b.keyName, 'en'),
     )

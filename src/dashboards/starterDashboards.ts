@@ -128,7 +128,7 @@ async function readExcerpt(
   organizationId: string,
   devices: readonly SiteDevice[],
 ): Promise<SiteExcerpt> {
-  const sensors = await site.listSensorsOf(
+  const sensors = await site.listSensorsOfDevices(
     organizationId,
     devices.map(({ id }) => id),
   );

@@ -206,9 +206,7 @@ describe.each(sqliteOnly())('rules of content on $name', (engine) => {
     expect(await owner.fail(`${WIDGETS}/CreateWidget`, { dashboardId, ...CLOCK })).toMatchObject({
       code: 'too_many_widgets',
     });
-    const series = (from: number): JsonObject[] =>
-      Array.from({ length: 20 }, (_, index) => ({ missingDevice: `Device ${from + index}`, keyName: 'temperature' }));
-    const sensors = Array.from({ length: 11 }, (_, index) => ({ kind: 'latest', series: series(index * 20) }));
+    const sensors = Array.from({ length: 11 }, (_, index) => ({ kind: 'latest', series: createSeries(index * 20) }));
     expect(
       await owner.fail(`${DASHBOARDS}/CreateDashboard`, { name: 'Many', content: { widgets: sensors } }),
     ).toMatchObject({
@@ -289,6 +287,14 @@ describe.each(sqliteOnly())('rules of content on $name', (engine) => {
       expect(optionsSchema).toMatchObject({ type: 'object', additionalProperties: false });
   });
 });
+
+/** Creates 20 series of devices with numbers from `from`. */
+function createSeries(from: number): JsonObject[] {
+  return Array.from({ length: 20 }, (_, index) => ({
+    missingDevice: `Device ${from + index}`,
+    keyName: 'temperature',
+  }));
+}
 
 /** Returns the violations of an error as `field: description`. */
 function readViolations(json: JsonObject): string[] {

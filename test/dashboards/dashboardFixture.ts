@@ -187,5 +187,5 @@ export class DashboardFixture {
 async function connect(server: TestApp, organizationId: string, key: string): Promise<DashboardUser> {
   const http = new HttpClient(server.app.addresses.http as string, server.app.ca, as(key, organizationId));
   const { json } = await http.send('POST', '/userprofile.UserProfileService/GetPersonalUser', { body: {} });
-  return new DashboardUser(organizationId, String(json['id'] ?? ''), http);
+  return new DashboardUser(organizationId, json['id'] as string, http);
 }

@@ -45,7 +45,7 @@ describe.each(engines())('the queries of dashboards on $name', ({ name, createDa
     ['revisions', async (db) => await repos(db).revisions.list('o', 'd'), ['dashboard_revisions']],
     ['a revision', async (db) => await repos(db).revisions.find('o', 'd', 1), ['dashboard_revisions']],
     ['sensors by id', async (db) => await repos(db).site.findSensors('o', ['s']), ['sensors']],
-    ['sensors of devices', async (db) => await repos(db).site.listSensorsOf('o', ['d']), ['sensors_device']],
+    ['sensors of devices', async (db) => await repos(db).site.listSensorsOfDevices('o', ['d']), ['sensors_device']],
     ['devices by id', async (db) => await repos(db).site.findDevices('o', ['d']), ['digital_devices_id']],
     [
       'devices by clientDeviceId',

@@ -6,6 +6,11 @@ interface StartersJson {
   readonly existing: readonly DashboardJson[];
 }
 
+/** Returns the kind, the title and the number of series of each widget. */
+function describeWidgets({ content }: DashboardJson): unknown {
+  return content.widgets.map(({ kind, title, series }) => [kind, title, series.length]);
+}
+
 describe.each(engines())('starter dashboards on $name', (engine) => {
   let fixture: DashboardFixture;
   beforeAll(async () => {
@@ -66,8 +71,6 @@ describe.each(engines())('starter dashboards on $name', (engine) => {
     const [overview, connection, model] = await Promise.all(
       first.created.map(async ({ id }) => await owner.getDashboard(id)),
     );
-    const describeWidgets = ({ content }: DashboardJson): unknown =>
-      content.widgets.map(({ kind, title, series }) => [kind, title, series.length]);
     expect(describeWidgets(overview as DashboardJson)).toEqual([
       ['connections', 'Connections', 0],
       ['executions', 'Latest executions', 0],
