@@ -69,6 +69,7 @@ describe('plantroom-client pages', () => {
     for (const n of NUMBERS) {
       await client.devices.createDigitalDevice({ name: `Device ${n}` });
       await client.connections.createConnection({ connectorId: 'gateway', name: `Connection ${n}`, enabled: false });
+      await admin.dashboards.createDashboard({ name: `Dashboard ${n}` });
       await client.access.createRole({ name: `Role ${n}`, scopes: ['devices:read'] });
       await client.access.addMember({ name: `Member ${n}`, email: `member-${n}@example.com`, roleId: role?.id ?? '' });
       await client.commands.createCommand({
@@ -113,6 +114,7 @@ describe('plantroom-client pages', () => {
       ListConnectors: SIZES,
       ListOrganizations: SIZES,
       ListConnections: SIZES,
+      ListDashboards: SIZES,
       ListDiscoveredDevices: { small: { id: connectionId, pageSize: 2 }, whole: { id: connectionId, pageSize: 200 } },
       ListCommands: { small: { id, pageSize: 2 }, whole: { id, pageSize: 200 } },
       ListExecutions: { small: { id, limit: 2 }, whole: { id, limit: 200 } },
