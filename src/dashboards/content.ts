@@ -1,7 +1,6 @@
 import { isJsonEqual } from '../kernel/canonicalJson';
 import { validationFailed } from '../kernel/errors';
 import { newId } from '../kernel/ids';
-import type { JsonObject } from '../kernel/jsonValue';
 import {
   GRID_COLUMNS,
   MAX_ROW,
@@ -91,8 +90,13 @@ function applyWidget(current: Widget | undefined, input: WidgetInput, change: Co
   return hasSameFields(current, fields) ? current : { ...current, ...fields, revision, updatedAt: now };
 }
 
-function hasSameFields({ kind, title, options, series }: WidgetInput, fields: Omit<WidgetInput, 'id'>): boolean {
-  return isJsonEqual({ kind, title, options, series } as object as JsonObject, fields as object as JsonObject);
+function hasSameFields(current: WidgetInput, { kind, title, options, series }: Omit<WidgetInput, 'id'>): boolean {
+  return (
+    current.kind === kind &&
+    current.title === title &&
+    JSON.stringify(current.series) === JSON.stringify(series) &&
+    isJsonEqual(current.options, options)
+  );
 }
 
 /** Adds a place for each widget without one, below all others. */

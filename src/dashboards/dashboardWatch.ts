@@ -34,7 +34,8 @@ export class DashboardWatch {
         yield* listUpdates(states, sentRevisions);
         if (!isComplete) yield { kind: 'complete' };
         isComplete = true;
-        await subscription.waitForChange();
+        // Only this process changes dashboards, so there is nothing to poll for.
+        await subscription.waitForNotification();
       }
     } finally {
       subscription.close();

@@ -53,7 +53,14 @@ export class ChangeSubscription {
     this.wake?.();
   }
 
-  /** Resolves when there is a change since the last read, or when the polling interval has passed. */
+  /** Resolves when a change was reported since the last read, or when the subscription is closed. */
+  async waitForNotification(): Promise<void> {
+    if (this.hasChange) return;
+    await new Promise<void>((resolve) => (this.wake = resolve));
+    this.wake = undefined;
+  }
+
+  /** Same as waitForNotification, and resolves when the polling interval has passed. */
   async waitForChange(): Promise<void> {
     if (this.hasChange) return;
     await new Promise<void>((resolve) => {

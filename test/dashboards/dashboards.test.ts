@@ -264,4 +264,23 @@ describe.each(engines())('dashboards on $name', (engine) => {
     expect(content.widgets[0]?.series).toMatchObject([{ sensorId: temperature }, { sensorId: level }]);
     expect((await owner.send('DELETE', `/api/v2/devices/${device.id}`)).json).toEqual({ dashboardCount: 3 });
   });
+
+  test('records changes in the audit trail with the dashboard and the widget', async () => {
+    const { owner } = fixture;
+    const { id } = await owner.createDashboard();
+    const widget = await owner.call<WidgetJson>(`${WIDGETS}/CreateWidget`, { dashboardId: id, ...TEXT });
+    await owner.call(`${WIDGETS}/DeleteWidget`, { dashboardId: id, widgetId: widget.id });
+    await owner.call(`${DASHBOARDS}/SetDashboardContent`, { id, content: {}, etag: '"3"' });
+    await owner.fail(`${DASHBOARDS}/SetDashboardContent`, { id, content: {}, etag: '"3"' });
+    const path = '/organization_access_control.AccessControlService/ListAuditEvents';
+    const { events } = await owner.call<{ events: { method: string; resource: string; outcome: string }[] }>(path, {});
+    const described = events.map(({ method, resource, outcome }) => [method.split('/').at(-1), resource, outcome]);
+    expect(described.toReversed().filter(([, resource]) => resource?.startsWith(`dashboards/${id}`))).toEqual([
+      ['CreateDashboard', `dashboards/${id}`, 'succeeded'],
+      ['CreateWidget', `dashboards/${id}/widgets/${widget.id}`, 'succeeded'],
+      ['DeleteWidget', `dashboards/${id}/widgets/${widget.id}`, 'succeeded'],
+      ['SetDashboardContent', `dashboards/${id}`, 'succeeded'],
+      ['SetDashboardContent', `dashboards/${id}`, 'refused'],
+    ]);
+  });
 });
