@@ -1,9 +1,25 @@
+import { Ajv2020 } from 'ajv/dist/2020';
 import type { JsonObject } from '../support/http';
 import { sqliteOnly } from '../support/engines';
 import { DASHBOARDS, DashboardFixture, WIDGETS, type DashboardJson, type TestDevice } from './dashboardFixture';
 
 const CLOCK = { kind: 'clock' };
 const PLACE = { row: 0, width: 4, height: 2 };
+/** Valid options of each kind. */
+const OPTIONS: Readonly<Record<string, JsonObject>> = {
+  time_series: { style: 'area', min: -10, max: 90.5, unit: '°C', showBand: true, lastSeconds: 3600 },
+  latest: { unit: 'bar', decimals: 2, showAge: false, states: [{ value: true, label: 'open', color: 'warning' }] },
+  gauge: { min: 0, max: 100, decimals: 0, thresholds: [{ value: 90, color: 'critical' }] },
+  state_timeline: { states: [{ value: 'off' }, { value: 1, color: 'good' }], lastSeconds: 86_400 },
+  table: { columns: ['device', 'value', 'time'], decimals: 1 },
+  command: { commandName: 'Stop', params: { position: 40, list: [1, { deep: null }] }, confirmText: 'Really?' },
+  executions: { states: ['converged', 'unconfirmed'], limit: 5 },
+  connections: { connectionNames: ['Gateway'] },
+  alarms: { limit: 20 },
+  text: { text: '# Call **us**' },
+  image: { imageNumber: 2, alternativeText: 'Plan of the hall', pins: [{ x: 12.5, y: 100 }] },
+  clock: { timeZone: 'Europe/Rome', showDate: true },
+};
 const DEVICE_VARIABLE = { name: 'boiler', kind: 'device' };
 
 describe.each(sqliteOnly())('rules of content on $name', (engine) => {
@@ -265,7 +281,7 @@ describe.each(sqliteOnly())('rules of content on $name', (engine) => {
       expect(await owner.fail(path, request)).toMatchObject({ code: 'validation_failed' });
   });
 
-  test('lists the kinds with schemas that their examples match', async () => {
+  test('lists the kinds with valid schemas', async () => {
     const { kinds } = await fixture.owner.call<{
       kinds: { id: string; optionsSchema: JsonObject; maxSeries: number }[];
     }>(`${WIDGETS}/ListWidgetKinds`, {});
@@ -283,8 +299,18 @@ describe.each(sqliteOnly())('rules of content on $name', (engine) => {
       'image',
       'clock',
     ]);
-    for (const { optionsSchema } of kinds)
+    const ajv = new Ajv2020();
+    for (const { id, optionsSchema } of kinds) {
+      expect([id, ajv.validateSchema(optionsSchema)]).toEqual([id, true]);
       expect(optionsSchema).toMatchObject({ type: 'object', additionalProperties: false });
+      expect(Object.keys(OPTIONS)).toContain(id);
+    }
+  });
+
+  test('accepts options of every kind', async () => {
+    const widgets = Object.entries(OPTIONS).map(([kind, options]) => ({ kind, options }));
+    const { content } = await fixture.owner.createDashboard({ content: { widgets } });
+    expect(content.widgets.map(({ kind, options }) => [kind, options])).toEqual(Object.entries(OPTIONS));
   });
 });
 
