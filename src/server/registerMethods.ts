@@ -57,7 +57,10 @@ export function registerMethods(api: Services, { database }: Foundation, modules
   api.addService(ActuatorCommandServiceService, { ...commands, ...execution.handlers });
   api.addService(SensorQueryServiceService, telemetry.queryHandlers);
   api.addService(DashboardServiceService, modules.dashboards.dashboardHandlers);
-  api.addService(WidgetServiceService, modules.dashboards.widgetHandlers);
+  api.addService(WidgetServiceService, {
+    ...modules.dashboards.widgetHandlers,
+    ...modules.telemetry.widgetDataHandlers,
+  });
   api.addService(MediaServiceService, media.handlers);
   api.addService(gatewayDefinition, connectors.gatewayHandlers);
 }

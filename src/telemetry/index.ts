@@ -3,6 +3,8 @@ export { connectorKeyHandlers } from './keys/connectorKeyHandlers';
 export { ConnectorKeyService } from './keys/connectorKeyService';
 export { SensorQueries } from './queries/sensorQueries';
 export { sensorQueryHandlers } from './queries/sensorQueryHandlers';
+export { WidgetData } from './queries/widgetData';
+export { widgetDataHandlers } from './queries/widgetDataHandlers';
 export { ReadingSequence } from './readings/readingSequence';
 export { SeriesIdCache } from './readings/seriesIdCache';
 export type { StoredReading } from './readings/storedReading';

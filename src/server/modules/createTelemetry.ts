@@ -13,6 +13,8 @@ import {
   SeriesIdCache,
   UplinkDecoder,
   UplinkPipeline,
+  WidgetData,
+  widgetDataHandlers,
 } from '../../telemetry';
 import type { Foundation } from '../foundation';
 
@@ -50,6 +52,7 @@ export function createTelemetry(
     }),
     decoder,
     queryHandlers: sensorQueryHandlers(new SensorQueries({ database, cursors, clock, positions })),
+    widgetDataHandlers: widgetDataHandlers(new WidgetData({ database, clock })),
     discoveredDeviceHandlers: discoveredDeviceHandlers(new DiscoveredDeviceService({ database, cursors })),
     connectorKeyHandlers: connectorKeyHandlers(new ConnectorKeyService(database)),
   };

@@ -46,11 +46,7 @@ export function checkAggregate(message: QueryAggregateRequest): Violation[] {
   const length = bucket && findLength(bucket);
   const problem = length && getBucketProblem(length);
   if (problem) violations.push({ field: 'bucket', description: problem });
-  if (timeZone !== '' && !isTimeZone(timeZone))
-    violations.push({
-      field: 'timeZone',
-      description: 'must be an IANA time zone such as Europe/Rome, or empty for UTC',
-    });
+  violations.push(...getTimeZoneViolations(timeZone));
   for (const [index, name] of functions.entries()) {
     if (name === WireFunction.AGGREGATE_FUNCTION_UNSPECIFIED)
       violations.push({
@@ -59,6 +55,12 @@ export function checkAggregate(message: QueryAggregateRequest): Violation[] {
       });
   }
   return violations;
+}
+
+/** Checks that a time zone is an IANA name, or empty. */
+export function getTimeZoneViolations(timeZone: string): Violation[] {
+  if (timeZone === '' || isTimeZone(timeZone)) return [];
+  return [{ field: 'timeZone', description: 'must be an IANA time zone such as Europe/Rome, or empty for UTC' }];
 }
 
 /** Converts a request without violations to a query. */

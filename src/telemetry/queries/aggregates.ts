@@ -12,13 +12,12 @@ import {
   type Bucket,
   type BucketValues,
   fillBuckets,
-  getNumberValues,
   getPreviousValues,
   getTextsSize,
   getTextValues,
   selectFunctions,
 } from './bucketValues';
-import { NumberSums } from './numberSums';
+import { aggregateNumbers } from './numberAggregates';
 import { MAX_TEXT_BYTES, summarizeTexts, textsTooLarge } from './textSums';
 
 // A page of several sensors ends when it has this many bytes of texts.
@@ -115,34 +114,19 @@ export class Aggregates {
       const previous = query.fill === 'previous' ? await this.findTextBefore(sensorId, series, query.from) : undefined;
       return { values, before: previous && { firstText: previous.value, lastText: previous.value } };
     }
-    const previous = await this.findNumberBefore(series, query.from);
-    const sums = await new NumberSums(
-      this.readings,
-      this.hours,
+    const { values, previous } = await aggregateNumbers(
+      { readings: this.readings, hours: this.hours },
       { ...sensor, useHours: !canEndWithinHour(query.bucket) },
       edges,
-    ).sumUp();
-    return {
-      values: getNumberValues(edges, sums, previous, this.options.clock.now()),
-      before: getPreviousValues(previous),
-    };
+      this.options.clock.now(),
+    );
+    return { values, before: getPreviousValues(previous) };
   }
 
   /** Returns the last string or JSON value before a time; undefined if there is none. */
   private async findTextBefore(sensorId: string, series: number, time: number): Promise<StoredReading | undefined> {
     const head = await this.readings.findTextBefore(series, time);
     return head && (await this.readings.loadReadings([head], () => sensorId))[0];
-  }
-
-  /**
-   * Returns the last number before a time. Downsampling removes the readings of an hour, so a summary that is newer
-   * than the last reading has the last number.
-   */
-  private async findNumberBefore(series: number, time: number): Promise<number | undefined> {
-    const reading = await this.readings.findNumberBefore(series, time);
-    const hour = await this.hours.findValueBefore(series, time);
-    const isHourNewer = hour !== undefined && (reading === undefined || hour.time > reading.time);
-    return isHourNewer ? hour.value : reading?.num;
   }
 }
 

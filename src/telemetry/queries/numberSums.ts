@@ -4,7 +4,7 @@ import { addSample, addSummary, HOUR_MS, toHour, type NumberSummary, createSumma
 import type { NumberSample, ReadingKey, ReadingQueryRepository } from '../readings/readingQueryRepository';
 
 /** The series whose numbers are aggregated. */
-interface NumberSource {
+export interface NumberSource {
   readonly series: number;
   /** Hours before this time are summed up, except stale ones. Unix milliseconds. */
   readonly summedUntil: number;

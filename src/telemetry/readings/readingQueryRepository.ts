@@ -15,6 +15,7 @@ import {
 /** A sensor in a query, with its series. */
 export interface QueriedSensor {
   readonly sensorId: string;
+  readonly deviceId: string;
   /** The current value type of its template. Readings keep the type with which they were stored. */
   readonly valueType: ValueType;
   /** The number of its series; undefined if it has no readings. */
@@ -135,19 +136,25 @@ export class ReadingQueryRepository {
 
   /** Returns these sensors in the given order. Throws `sensor_not_found`. */
   async getSensors(organizationId: string, sensorIds: readonly string[]): Promise<QueriedSensor[]> {
-    const rows: QueriedSensor[] = await this.querySensors(organizationId).whereIn('s.id', [...sensorIds]);
-    const rowBySensor = new Map(rows.map((row) => [row.sensorId, row]));
+    const sensors = await this.findSensors(organizationId, sensorIds);
     return sensorIds.map((id) => {
-      const sensor = rowBySensor.get(id);
+      const sensor = sensors.get(id);
       if (!sensor) throw notFound('sensor', id);
-      // Without readings there is no series, and these columns are null.
-      return {
-        ...sensor,
-        series: sensor.series ?? undefined,
-        summedUntil: sensor.summedUntil ?? 0,
-        downsampledUntil: sensor.downsampledUntil ?? 0,
-      };
+      return sensor;
     });
+  }
+
+  /** Returns these sensors by id; those that do not exist are absent. */
+  async findSensors(organizationId: string, sensorIds: readonly string[]): Promise<Map<string, QueriedSensor>> {
+    const rows: QueriedSensor[] = await this.querySensors(organizationId).whereIn('s.id', [...sensorIds]);
+    // Without readings there is no series, and these columns are null.
+    const sensors = rows.map((row) => ({
+      ...row,
+      series: row.series ?? undefined,
+      summedUntil: row.summedUntil ?? 0,
+      downsampledUntil: row.downsampledUntil ?? 0,
+    }));
+    return new Map(sensors.map((sensor) => [sensor.sensorId, sensor]));
   }
 
   /**
@@ -278,6 +285,7 @@ export class ReadingQueryRepository {
       .where('s.organization_id', organizationId)
       .select({
         sensorId: 's.id',
+        deviceId: 's.device_id',
         valueType: 't.value_type',
         series: 'n.number',
         summedUntil: 'n.summed_until',

@@ -1,0 +1,80 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import type { JsonValue } from '../../kernel/jsonValue';
+import type { ReadingHead, ReadingQueryRepository } from '../readings/readingQueryRepository';
+import { loadInBatches } from './readingLoader';
+import { computeValueSize } from './readingSize';
+
+/** The maximum size of all states of a response, in bytes as they are sent. */
+const MAX_STATE_BYTES = 1024 * 1024;
+// Each search takes some microseconds.
+const SEARCH_BATCH_SIZE = 200;
+
+/** Counts the size of the states of a response. */
+export class StateSize {
+  private bytes = 0;
+
+  /** Adds the size of a state. Returns false, and adds nothing, if the states would be too large in total. */
+  tryAdd(state: JsonValue): boolean {
+    const size = computeValueSize(state);
+    if (this.bytes + size > MAX_STATE_BYTES) return false;
+    this.bytes += size;
+    return true;
+  }
+}
+
+/** The strings or JSON values of one series. Heads are readings without their texts. */
+export class StateSeries {
+  constructor(
+    private readonly readings: ReadingQueryRepository,
+    private readonly sensor: { readonly sensorId: string; readonly series: number },
+    private readonly size: StateSize,
+  ) {}
+
+  /** Returns the readings of a range; undefined if there are more than `maxPoints`. */
+  async findHeads(
+    { from, to }: { readonly from: number; readonly to: number },
+    maxPoints: number,
+  ): Promise<ReadingHead[] | undefined> {
+    const heads = await this.readings.listTexts({ series: this.sensor.series, from, to }, undefined, maxPoints + 1);
+    return heads.length > maxPoints ? undefined : heads;
+  }
+
+  /**
+   * Lists the last reading of each bucket, without buckets that have none. Searches backwards, which costs one search
+   * for each bucket instead of reading every reading.
+   */
+  async listLastHeads(edges: readonly number[]): Promise<ReadingHead[]> {
+    const heads: ReadingHead[] = [];
+    let index = edges.length - 1;
+    while (index > 0) {
+      const head = await this.readings.findTextBefore(this.sensor.series, edges[index] as number);
+      if (!head || head.time < (edges[0] as number)) break;
+      heads.push(head);
+      while ((edges[index] as number) > head.time) index -= 1;
+      if (heads.length % SEARCH_BATCH_SIZE === 0) await yieldToEventLoop();
+    }
+    return heads.toReversed();
+  }
+
+  /**
+   * Loads the states of these readings. A point has the time of its reading, or the start of its bucket. Resolves to
+   * undefined if the states of the response would be too large.
+   */
+  async load(
+    heads: readonly ReadingHead[],
+    { bucketMs, edges }: { readonly bucketMs: number; readonly edges?: readonly number[] } = { bucketMs: 0 },
+  ): Promise<{ times: number[]; states: JsonValue[]; bucketMs: number } | undefined> {
+    const times: number[] = [];
+    const states: JsonValue[] = [];
+    let index = 0;
+    for await (const batch of loadInBatches(this.readings, heads, () => this.sensor.sensorId)) {
+      for (const { time, value } of batch) {
+        if (!this.size.tryAdd(value)) return undefined;
+        while (edges && (edges[index + 1] as number) <= time) index += 1;
+        times.push(edges ? (edges[index] as number) : time);
+        states.push(value);
+      }
+    }
+    return { times, states, bucketMs };
+  }
+}
