@@ -1,12 +1,13 @@
 import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
 import type { Database } from '../../src/database';
 import * as wire from '../../src/gen/sensorquery/v1/sensor_query_service';
+import * as widgets from '../../src/gen/widget/v2/widget_service';
 import { newId } from '../../src/kernel/ids';
 import type { JsonValue } from '../../src/kernel/jsonValue';
 import { Cursors } from '../../src/kernel/pages';
 import { toTimestamp } from '../../src/kernel/timestamps';
 import type { ValueType } from '../../src/sensorTemplates';
-import { SensorQueries, sensorQueryHandlers } from '../../src/telemetry';
+import { SensorQueries, sensorQueryHandlers, WidgetData, widgetDataHandlers } from '../../src/telemetry';
 import { toColumns } from '../../src/telemetry/readings/storedReading';
 import { type DeviceFixture, startDeviceFixture } from '../support/deviceFixture';
 import { call, callFails, headers, parseError, startEdge, type GrpcErrorInfo } from '../support/edge';
@@ -20,13 +21,14 @@ type Method<Request, Response> = ((fields: RequestFields<Request>, as?: string) 
   fails(fields: RequestFields<Request>, as?: string): Promise<GrpcErrorInfo>;
 };
 
-/** A server with devices, telemetry and SensorQueryService, and functions to add data. */
+/** A server with devices, telemetry, SensorQueryService and QueryWidgetData, and functions to add data. */
 export interface QueryFixture {
   readonly devices: DeviceFixture;
   readonly database: Database;
   readonly latest: Method<wire.QueryLatestRequest, wire.QueryLatestResponse>;
   readonly range: Method<wire.QueryRangeRequest, wire.QueryRangeResponse>;
   readonly aggregate: Method<wire.QueryAggregateRequest, wire.QueryAggregateResponse>;
+  readonly widgetData: Method<widgets.QueryWidgetDataRequest, widgets.QueryWidgetDataResponse>;
   stream(
     fields?: RequestFields<wire.StreamReadingsRequest>,
     as?: string,
@@ -63,11 +65,14 @@ export async function startQueryFixture(engine: TestEngine): Promise<QueryFixtur
     cursors: new Cursors(Buffer.alloc(32)),
     positions: devices.positions,
   });
-  const edge = await startEdge((server) =>
-    server.addService(wire.SensorQueryServiceService, sensorQueryHandlers(queries)),
-  );
+  const { queryWidgetData } = widgets.WidgetServiceService; // the other methods are those of another module
+  const edge = await startEdge((server) => {
+    server.addService(wire.SensorQueryServiceService, sensorQueryHandlers(queries));
+    server.addService({ queryWidgetData }, widgetDataHandlers(new WidgetData({ database, clock: devices.clock })));
+  });
   for (const organizationId of ['org-1', 'org-2']) edge.keys.add(organizationId, { organizationId });
   const client = edge.client(wire.SensorQueryServiceClient);
+  const widgetClient = edge.client(widgets.WidgetServiceClient);
   const templates = new Map<ValueType, string>();
   let positions = 0;
   const template: QueryFixture['template'] = async (valueType) => {
@@ -112,6 +117,7 @@ export async function startQueryFixture(engine: TestEngine): Promise<QueryFixtur
     latest: method(wire.QueryLatestRequest, client.queryLatest.bind(client)),
     range: method(wire.QueryRangeRequest, client.queryRange.bind(client)),
     aggregate: method(wire.QueryAggregateRequest, client.queryAggregate.bind(client)),
+    widgetData: method(widgets.QueryWidgetDataRequest, widgetClient.queryWidgetData.bind(widgetClient)),
     stream: open,
     streamFails: async (fields) =>
       await new Promise((resolve) =>

@@ -12,7 +12,7 @@ interface Candidate {
   readonly bucketMs: number;
 }
 
-/** The bucket lengths from which the server chooses, the shortest first. Several weeks follow after the last one. */
+/** The bucket lengths from which the server chooses, the shortest first; then come 1, 2, 4, 8 weeks and so on. */
 const CANDIDATES: readonly Candidate[] = [
   ...listCandidates('second', SECOND_MS, [1, 2, 5, 10, 15, 30]),
   ...listCandidates('minute', MINUTE_MS, [1, 2, 5, 10, 15, 30]),
@@ -37,8 +37,8 @@ export interface ChosenBuckets extends Candidate {
 }
 
 /**
- * Chooses the shortest bucket length, at least `minBucketMs`, with which the range has at most `maxPoints` buckets. A
- * range of more weeks than `maxPoints` has buckets of several weeks.
+ * Chooses the shortest bucket length, at least `minBucketMs`, with which the range has at most `maxPoints` buckets. Every
+ * range fits, because the number of weeks is not limited.
  */
 export async function chooseBuckets(range: DividedRange, minBucketMs = 0): Promise<ChosenBuckets> {
   const { from, to, timeZone, maxPoints } = range;
@@ -56,9 +56,11 @@ function* listFittingCandidates({ from, to, maxPoints }: DividedRange, minBucket
     const maxBucketMs = candidate.bucketMs > HOUR_MS ? candidate.bucketMs + HOUR_MS : candidate.bucketMs;
     if (candidate.bucketMs >= minBucketMs && (to - from) / maxBucketMs <= maxPoints) yield candidate;
   }
-  const weeksOfRange = (to - from) / WEEK_MS;
-  for (let count = Math.max(1, Math.floor(weeksOfRange / maxPoints)); count <= weeksOfRange + 1; count += 1)
-    yield { length: { count, unit: 'week' }, bucketMs: count * WEEK_MS };
+  // Buckets that are longer than the range divide it into at most two parts.
+  for (let count = 1; count * WEEK_MS <= 2 * (to - from + WEEK_MS); count *= 2) {
+    if ((to - from) / (count * WEEK_MS + HOUR_MS) <= maxPoints)
+      yield { length: { count, unit: 'week' }, bucketMs: count * WEEK_MS };
+  }
 }
 
 function listCandidates(unit: BucketLength['unit'], unitMs: number, counts: readonly number[]): Candidate[] {
