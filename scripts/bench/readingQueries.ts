@@ -13,12 +13,16 @@ import { PlantroomServer } from './plantroomServer';
 import { createReadingHistory } from './readingHistoryData';
 import { UplinkRun } from './uplinkRun';
 import { createUplinkSite, SENSORS } from './uplinkSite';
+import { measureWidgetQueries } from './widgetQueries';
 
 const QUERIES = '/sensorquery.v1.SensorQueryService';
 const DAY = 24;
 const HOURS = isShort ? 30 * DAY : 365 * DAY;
 const HOUR_MS = 3_600_000;
 const QUERIED_SENSORS = 50;
+/** The number of sensors with readings of all hours; the others have those of a week. */
+const LONG_SENSORS = isShort ? 2 : 10;
+const WEEK_HOURS = 7 * DAY;
 /** The goal for the hourly aggregate of one sensor over a year, in milliseconds. */
 const GOAL = 50;
 const rounds = isShort ? 2 : 5;
@@ -38,10 +42,12 @@ export async function benchReadingQueries(): Promise<void> {
     }
     await first.process.stop();
     const sensorIds = site.devices.flatMap(({ sensors }) => sensors);
-    const until = await createReadingHistory(first, sensorIds.slice(0, isShort ? 1 : 5), HOURS);
+    await createReadingHistory(first, sensorIds.slice(LONG_SENSORS), WEEK_HOURS);
+    const until = await createReadingHistory(first, sensorIds.slice(0, LONG_SENSORS), HOURS);
     const server = await PlantroomServer.start({}, { folder: first.folder });
     try {
       await measure(server, sensorIds, until);
+      await measureWidgetQueries(server, { sensorIds, longCount: LONG_SENSORS, hours: HOURS, until }, rounds);
     } finally {
       await server.process.stop();
     }
