@@ -19,6 +19,7 @@ import {
   ORGANIZATIONS,
   OTHERS,
   REFERENCES,
+  REPORTED,
   REQUESTS,
   SHARED,
   TEMPLATES,
@@ -163,6 +164,14 @@ describe.each(sqliteOnly())('resources of another organization, on $name', (engi
     const answers = [];
     for (const things of [foreign, nonexistent]) answers.push(await callMethod(path, request(things), caller));
     expect(answers).toEqual([{}, {}]);
+  });
+
+  it.each(REPORTED)('%s reports foreign ids like unknown ones', async (path, request) => {
+    const reports = [];
+    for (const things of [foreign, nonexistent])
+      reports.push(JSON.stringify(await callMethod(path, request(things), caller)).replaceAll(things.sensor, 'ID'));
+    expect(reports[0]).toBe(reports[1]);
+    expect(reports[0]).toContain('sensor_not_found');
   });
 
   it.each(ADMIN)('%s reveals nothing about them to a key without administrator rights', async (path, request) => {

@@ -156,8 +156,12 @@ export const ADMIN: readonly [string, (their: Resources) => Fields][] = [
   [`${ORGANIZATIONS}/CreateOrganization`, (their) => ({ name: 'Third', ownerUserId: their.member })],
   [`${ORGANIZATIONS}/DeleteOrganization`, (their) => ({ id: their.organization })],
 ];
+/** Ids of which each has an error of its own in the response. */
+export const REPORTED: readonly [string, (their: Resources) => Fields][] = [
+  ['/widget.v2.WidgetService/QueryWidgetData', (their) => ({ sensorIds: [their.sensor], ...span })],
+];
 /** The methods for these. */
-export const OTHERS = new Set([...FILTERS, ...ADMIN].map(([path]) => path));
+export const OTHERS = new Set([...FILTERS, ...ADMIN, ...REPORTED].map(([path]) => path));
 /** Ids of a catalogue that is the same for every organization. */
 export const SHARED = new Set(['/connector.ConnectorService/GetConnector', `${CONNECTIONS}/CreateConnection`]);
 /**
