@@ -57,10 +57,8 @@ export async function measureWidgetQueries(
     ],
     rounds,
   );
-  const ratio = (value: number | undefined, base: number | undefined): string =>
-    ((value ?? Number.NaN) / (base ?? Number.NaN)).toFixed(2);
   print(
-    `  -> QueryWidgetData: ${ratio(widgetRow?.p50, aggregateRow?.p50)} times the time and ${ratio(widgetRow?.cpu, aggregateRow?.cpu)} times the CPU time of QueryAggregate; a sensor ${ratio(yearRow?.p50, GOALS.year)} times its goal of ${GOALS.year} ms, ${sensorIds.length} sensors ${ratio(weekRow?.p50, GOALS.week)} times theirs of ${GOALS.week} ms`,
+    `  -> QueryWidgetData: ${formatRatio(widgetRow?.p50, aggregateRow?.p50)} times the time and ${formatRatio(widgetRow?.cpu, aggregateRow?.cpu)} times the CPU time of QueryAggregate; a sensor ${formatRatio(yearRow?.p50, GOALS.year)} times its goal of ${GOALS.year} ms, ${sensorIds.length} sensors ${formatRatio(weekRow?.p50, GOALS.week)} times theirs of ${GOALS.week} ms`,
   );
   for (const [name, request] of [
     ['a sensor', year],
@@ -88,9 +86,8 @@ async function printSizes(server: PlantroomServer, name: string, request: Uint8A
   const response = QueryWidgetDataResponse.decode(bytes);
   const points = response.series.reduce((sum, { times }) => sum + times.length, 0);
   const json = JSON.stringify(response);
-  const kib = (size: number): string => `${(size / 1024).toFixed(1)} KiB`;
   print(
-    `  ${name}: ${points} points, protobuf ${kib(bytes.length)}, JSON ${kib(json.length)}, compressed ${kib(gzipSync(json).length)}`,
+    `  ${name}: ${points} points, protobuf ${formatKib(bytes.length)}, JSON ${formatKib(json.length)}, compressed ${formatKib(gzipSync(json).length)}`,
   );
 }
 
@@ -115,4 +112,12 @@ function encodeDaysRequest(sensorIds: readonly string[], from: number, to: numbe
     fill: AggregateFill.AGGREGATE_FILL_NONE,
   });
   return QueryAggregateRequest.encode(request).finish();
+}
+
+function formatRatio(value: number | undefined, base: number | undefined): string {
+  return ((value ?? Number.NaN) / (base ?? Number.NaN)).toFixed(2);
+}
+
+function formatKib(size: number): string {
+  return `${(size / 1024).toFixed(1)} KiB`;
 }

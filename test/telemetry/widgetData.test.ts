@@ -14,6 +14,10 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const START = Date.UTC(2025, 0, 6); // a Monday
 
+/** Returns readings from START on, one each `step` milliseconds. */
+const every = (step: number, count: number, value: (index: number) => TimedValue[1]): TimedValue[] =>
+  Array.from({ length: count }, (_, index) => [START + index * step, value(index)]);
+
 describe.each(engines())('QueryWidgetData on $name', (engine) => {
   let fixture: QueryFixture;
   beforeAll(async () => {
@@ -41,8 +45,6 @@ describe.each(engines())('QueryWidgetData on $name', (engine) => {
     await new HourlyRollup(options).sumUp(work);
     await new HourlyRollup(options).recomputeStale(work);
   };
-  const every = (step: number, count: number, value: (index: number) => TimedValue[1]): TimedValue[] =>
-    Array.from({ length: count }, (_, index) => [START + index * step, value(index)]);
 
   it('returns the readings exactly if they fit, otherwise buckets with the shortest length that fits', async () => {
     const sensorId = await fixture.sensor();
@@ -164,10 +166,17 @@ describe.each(engines())('QueryWidgetData on $name', (engine) => {
   it('follows the days and weeks of the time zone when clocks change', async () => {
     const sensorId = await fixture.sensor();
     const timeZone = 'Europe/Rome';
-    const local = (day: string): number => Date.parse(`${day}`);
     // Clocks change on 30 March (23 h) and 26 October 2025 (25 h).
-    const spring = [local('2025-03-29T23:00Z'), local('2025-03-30T22:00Z'), local('2025-03-31T22:00Z')] as const;
-    const autumn = [local('2025-10-25T22:00Z'), local('2025-10-26T23:00Z'), local('2025-10-27T23:00Z')] as const;
+    const spring = [
+      Date.parse('2025-03-29T23:00Z'),
+      Date.parse('2025-03-30T22:00Z'),
+      Date.parse('2025-03-31T22:00Z'),
+    ] as const;
+    const autumn = [
+      Date.parse('2025-10-25T22:00Z'),
+      Date.parse('2025-10-26T23:00Z'),
+      Date.parse('2025-10-27T23:00Z'),
+    ] as const;
     for (const edges of [spring, autumn])
       await fixture.store(sensorId, 'number', [
         [edges[0], 1],
@@ -182,12 +191,12 @@ describe.each(engines())('QueryWidgetData on $name', (engine) => {
         max: [2, 4],
         bucketMs: DAY,
       });
-    const weeks = await queryOne(sensorId, local('2025-03-23T23:00Z'), local('2025-04-06T22:00Z'), {
+    const weeks = await queryOne(sensorId, Date.parse('2025-03-23T23:00Z'), Date.parse('2025-04-06T22:00Z'), {
       maxPoints: 2,
       timeZone,
     });
     expect(weeks).toMatchObject({
-      times: [local('2025-03-23T23:00Z'), local('2025-03-30T22:00Z')],
+      times: [Date.parse('2025-03-23T23:00Z'), Date.parse('2025-03-30T22:00Z')],
       bucketMs: 7 * DAY,
       max: [2, 4],
     });

@@ -57,24 +57,27 @@ export class StateSeries {
   }
 
   /**
-   * Loads the states of these readings. A point has the time of its reading, or the start of its bucket. Resolves to
-   * undefined if the states of the response would be too large.
+   * Loads the states of these readings. Resolves to undefined if the states of the response would be too large.
    */
-  async load(
-    heads: readonly ReadingHead[],
-    { bucketMs, edges }: { readonly bucketMs: number; readonly edges?: readonly number[] } = { bucketMs: 0 },
-  ): Promise<{ times: number[]; states: JsonValue[]; bucketMs: number } | undefined> {
+  async load(heads: readonly ReadingHead[]): Promise<{ times: number[]; states: JsonValue[] } | undefined> {
     const times: number[] = [];
     const states: JsonValue[] = [];
-    let index = 0;
     for await (const batch of loadInBatches(this.readings, heads, () => this.sensor.sensorId)) {
       for (const { time, value } of batch) {
         if (!this.size.tryAdd(value)) return undefined;
-        while (edges && (edges[index + 1] as number) <= time) index += 1;
-        times.push(edges ? (edges[index] as number) : time);
+        times.push(time);
         states.push(value);
       }
     }
-    return { times, states, bucketMs };
+    return { times, states };
   }
+}
+
+/** Returns the start of the bucket of each time; both lists are in ascending order. */
+export function toBucketStarts(times: readonly number[], edges: readonly number[]): number[] {
+  let index = 0;
+  return times.map((time) => {
+    while ((edges[index + 1] as number) <= time) index += 1;
+    return edges[index] as number;
+  });
 }

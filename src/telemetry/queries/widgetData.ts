@@ -11,7 +11,7 @@ import { type ChosenBuckets, chooseBuckets } from './bucketChoice';
 import { canEndWithinHour } from './buckets';
 import type { BucketValues } from './bucketValues';
 import { aggregateNumbers } from './numberAggregates';
-import { StateSeries, StateSize } from './stateSeries';
+import { StateSeries, StateSize, toBucketStarts } from './stateSeries';
 
 /** A query for the data of widgets. Times are Unix milliseconds; `from` is before `to`. */
 export interface WidgetDataQuery {
@@ -157,9 +157,13 @@ class SeriesReader {
   private async readStates({ sensorId, series }: SensorWithSeries): Promise<SeriesColumns | 'states_too_large'> {
     const states = new StateSeries(this.readings, { sensorId, series }, this.stateSize);
     const heads = await states.findHeads(this.range, this.range.maxPoints);
-    if (heads) return (await states.load(heads)) ?? 'states_too_large';
+    if (heads) {
+      const columns = await states.load(heads);
+      return columns ? { ...columns, bucketMs: 0 } : 'states_too_large';
+    }
     const { bucketMs, edges } = await this.getBuckets(0);
-    return (await states.load(await states.listLastHeads(edges), { bucketMs, edges })) ?? 'states_too_large';
+    const columns = await states.load(await states.listLastHeads(edges));
+    return columns ? { ...columns, times: toBucketStarts(columns.times, edges), bucketMs } : 'states_too_large';
   }
 
   private async getBuckets(minBucketMs: number): Promise<ChosenBuckets> {
