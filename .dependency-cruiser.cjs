@@ -209,7 +209,12 @@ module.exports = {
       inside('profiles/import'),
       own('(smol-toml|json5)'),
     ),
-    only('yaml-in-one-file', 'YAML is read in one place, which bounds it', '^src/kernel/readYaml\\.ts$', own('yaml')),
+    only(
+      'yaml-in-kernel',
+      'YAML is read in readYaml, which bounds it; findYamlLine needs a text that readYaml accepted',
+      '^src/kernel/(readYaml|findYamlLine|formatYaml)\\.ts$',
+      own('yaml'),
+    ),
     only(
       'luxon-in-two-modules',
       'telemetry/ knows calendars and time zones; connections/ reads the times of devices',

@@ -63,6 +63,11 @@ export function parseCommaList(text: string): string[] {
     .filter(Boolean);
 }
 
+/** The parser of an option that can be repeated: appends its value to the earlier ones. */
+export function appendValue<Value>(value: Value, previous: readonly Value[] = []): readonly Value[] {
+  return [...previous, value];
+}
+
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 function getOption(setting: Setting): Option {

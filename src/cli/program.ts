@@ -4,6 +4,7 @@ import { addAudit } from './audit/command';
 import { addCall } from './call/command';
 import { addCodec } from './codec/command';
 import { addConfig } from './config';
+import { addDashboards } from './dashboards/command';
 import { addDemo } from './demo/command';
 import { addDoctor } from './doctor/command';
 import { normalizeId } from '../kernel/ids';
@@ -27,7 +28,7 @@ import { addVersion } from './version';
 const GROUPS: readonly (readonly [string, readonly ((program: Command) => void)[]])[] = [
   ['Server:', [addServe, addMigrate, addBackup, addRestore, addSecrets, addDoctor, addHealth]],
   ['People and keys:', [addOrganizations, addUsers, addMembers, addRoles, addKeys, addAudit]],
-  ['Client:', [addCall, addReadings, addSimulate, addDemo]],
+  ['Client:', [addCall, addReadings, addDashboards, addSimulate, addDemo]],
   ['Codecs and profiles:', [addCodec, addProfiles]],
   ['About:', [addConfig, addVersion]],
 ];

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { CodecRole } from '../../profiles';
-import { addDataCommand } from '../options';
+import { addDataCommand, appendValue } from '../options';
 import type * as importProfiles from './importProfiles';
 import type { ImportFlags } from './importProfiles';
 import type * as listProfiles from './listProfiles';
@@ -28,7 +28,7 @@ export function addProfiles(program: Command): void {
     'import <folder>',
     'import a copy of lorawan-devices or chirpstack-device-profiles; unchanged profiles are not written, and no profile is removed',
   )
-    .option('--vendor <id>', 'import only this vendor, by folder name; can be repeated', appendValue)
+    .option('--vendor <id>', 'import only this vendor, by folder name; can be repeated', appendValue<string>)
     .addHelpText('after', '\nExample:\n  plantroom profiles import lorawan-devices --vendor acme')
     .action((folder: string, flags: ImportFlags) => loadImport().runImport(folder, flags));
   addDataCommand(group, 'list', 'list the imported models by brand and name')
@@ -58,11 +58,6 @@ export function addProfiles(program: Command): void {
       'remove all profiles from this repository, lorawan-devices or chirpstack-device-profiles; with --brand only those of the brand',
     )
     .action((ids: readonly string[], flags: RemoveFlags) => loadRemove().runRemove(ids, flags));
-}
-
-/** The parser of an option that can be repeated: appends its value to the earlier ones. */
-function appendValue(value: string, previous: readonly string[] = []): readonly string[] {
-  return [...previous, value];
 }
 
 function parseCount(text: string): number {
