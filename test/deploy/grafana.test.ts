@@ -70,7 +70,7 @@ describe.each(sqliteOnly())('the dashboard of readings for Grafana, on $name', (
       );
       for (const { url, url_options, root_selector, columns } of targets) {
         const query = new URLSearchParams(
-          url_options.params.map(({ key, value }) => [
+          url_options.params.map(({ key, value }): [string, string] => [
             key,
             value.replaceAll(/\$\{([^}]+)\}/g, (_, name: string) => values[name] ?? ''),
           ]),

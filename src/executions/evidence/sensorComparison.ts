@@ -145,9 +145,9 @@ export function mayShowEffect(
 ): boolean {
   const { dispatchedAt, kind, policy } = execution;
   if (policy.classA) return isAfterDelivery(execution, sample);
-  const { deviceTime, timeSource, receivedAt } = sample;
+  const { deviceTime, clock, receivedAt } = sample;
   if (dispatchedAt === undefined || Math.floor(receivedAt) < dispatchedAt) return false;
-  const isGatewayClock = timeSource !== undefined && !isLorawan(kind);
+  const isGatewayClock = clock !== undefined && !isLorawan(kind);
   return deviceTime === undefined || isGatewayClock || isInOrAfterSecond(deviceTime, dispatchedAt);
 }
 
