@@ -301,10 +301,22 @@ export const VALUE_BY_FIELD: Readonly<Record<string, unknown>> = {
     widgets: [
       {
         id: '1',
+        dashboardId: '',
         kind: 'time_series',
         title: 'Supply temperature',
         options: { style: 'line', unit: '°C' },
-        series: [{ deviceId: 'device1', keyName: 'supply_temperature' }],
+        series: [
+          {
+            sensorId: '',
+            deviceId: 'device1',
+            deviceVariable: '',
+            keyName: 'supply_temperature',
+            label: '',
+            missingDevice: '',
+          },
+        ],
+        etag: '',
+        unknownKind: false,
       },
     ],
     layout: [{ widgetId: '1', column: 0, row: 0, width: 12, height: 6 }],

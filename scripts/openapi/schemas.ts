@@ -179,7 +179,11 @@ export class Schemas {
   /** Builds the schema of one value: of the field itself, or of an item of its list or map. */
   private buildValueSchema(field: DescField, direction: Direction, only: readonly string[] | undefined): Schema {
     if (field.enum) return this.buildEnumSchema(field.enum);
-    if (!field.message) return buildScalarSchema(field.scalar, this.descriptors.getRules(field));
+    if (!field.message) {
+      const rules = this.descriptors.getRules(field);
+      const isImplicit = field.fieldKind === 'scalar' && field.presence === FeatureSet_FieldPresence.IMPLICIT;
+      return buildScalarSchema(field.scalar, rules, isImplicit && rules?.required !== true);
+    }
     return findWellKnownSchema(field.message.typeName) ?? this.getNestedSchema(field.message, direction, only);
   }
 

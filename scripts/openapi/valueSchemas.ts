@@ -11,10 +11,15 @@ const TOKEN_PATTERN = String.raw`^[^\s${CONTROL}]+$`;
 const NAME: Schema = { minLength: 1, maxLength: 255, pattern: NAME_PATTERN };
 const TOKEN: Schema = { minLength: 1, maxLength: 128, pattern: TOKEN_PATTERN };
 
-/** Returns the schema of a scalar with the rules of its field. */
-export function buildScalarSchema(type: ScalarType, rules: FieldRules | undefined): Schema {
+const OPTIONAL_TOKEN: Schema = { maxLength: 128, pattern: TOKEN_PATTERN.replace('+$', '*$') };
+
+/**
+ * Returns the schema of a scalar with the rules of its field. `mayBeEmpty`: an empty text means that the field is not
+ * set, also in responses.
+ */
+export function buildScalarSchema(type: ScalarType, rules: FieldRules | undefined, mayBeEmpty: boolean): Schema {
   if (type === ScalarType.BOOL) return { type: 'boolean' };
-  if (type === ScalarType.STRING) return { type: 'string', ...buildTextRules(rules) };
+  if (type === ScalarType.STRING) return { type: 'string', ...buildTextRules(rules, mayBeEmpty) };
   if (type === ScalarType.BYTES) return { type: 'string', contentEncoding: 'base64' };
   return buildNumberSchema(type, rules);
 }
@@ -53,11 +58,11 @@ export function describeRules(rules: FieldRules | undefined, isJson: boolean): s
  * Returns the rules of a string as schema keywords. `maxBytes` also limits the number of characters, because each takes
  * at least one byte.
  */
-function buildTextRules(rules: FieldRules | undefined): Schema {
+function buildTextRules(rules: FieldRules | undefined, mayBeEmpty: boolean): Schema {
   if (!rules) return {};
   if (rules.in.length > 0) return { enum: [...rules.in] };
   if (rules.format === FORMAT.name) return NAME;
-  if (rules.format !== FORMAT.none) return TOKEN;
+  if (rules.format !== FORMAT.none) return mayBeEmpty ? OPTIONAL_TOKEN : TOKEN;
   return compact({
     minLength: rules.minLength || (rules.required ? 1 : undefined),
     maxLength: rules.maxLength || rules.maxBytes || undefined,

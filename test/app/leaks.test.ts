@@ -19,6 +19,7 @@ import {
   nonexistent,
   ORGANIZATIONS,
   REFERENCES,
+  REPORTED,
   REQUESTS,
   TEMPLATES,
   type Resources,
@@ -43,6 +44,11 @@ const CATALOGUE: Readonly<Record<string, RequestBuilder>> = {
 const reads = [...descriptors.methods.values()].filter(
   ({ changes, kind, scope }) => !changes && kind !== 'bidi_streaming' && scope !== 'none',
 );
+const requests: Readonly<Record<string, RequestBuilder>> = {
+  ...CATALOGUE,
+  ...Object.fromEntries(REPORTED),
+  ...REQUESTS,
+};
 const refused: readonly (readonly [string, RequestBuilder])[] = [
   ...Object.entries(REQUESTS),
   ...REFERENCES,
@@ -98,7 +104,7 @@ describe.each(sqliteOnly())('what one organization learns about another, on $nam
   const everything = async (): Promise<ReadonlyMap<string, string>> => {
     const answers = new Map<string, string>();
     for (const descriptor of reads) {
-      const fields = onceEach((REQUESTS[descriptor.path] ?? CATALOGUE[descriptor.path])?.(own, own) ?? {});
+      const fields = onceEach(requests[descriptor.path]?.(own, own) ?? {});
       const { code, answer, error } = await server.send(descriptor, encode(descriptor.request, fields), caller);
       const response = { code, message: error?.message, answer: answer && toAnswer(descriptor, answer) };
       answers.set(descriptor.path, JSON.stringify(response).replaceAll(VOLATILE, ''));

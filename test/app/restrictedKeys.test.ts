@@ -275,8 +275,8 @@ it('covers every method whose handler alone enforces the scope', () => {
   const ofKeys = unnamed.filter(({ service }) => service === 'organization_access_control.AccessControlService');
   expect(unnamed.filter((descriptor) => !ofKeys.includes(descriptor)).map(({ path }) => path)).toEqual([
     `${CONNECTIONS}/ListConnections`,
-    `${DEVICES}/ListDigitalDevices`,
     '/widget.v2.WidgetService/QueryWidgetData', // it reports each sensor outside by itself: widgetData.test.ts
+    `${DEVICES}/ListDigitalDevices`,
   ]);
   expect(ofKeys.every(({ path }) => path.includes('ApiKey'))).toBe(true);
 });

@@ -79,7 +79,7 @@ export function readingToMessage({
     receivedAt: toTimestamp(getReceivedAt(position)),
     value: valueToMessage(valueType, value),
     sequence: position,
-    retained: false,
+    retained: undefined,
     timeSource: timeSourceToMessage(timeSource),
   };
 }
@@ -123,7 +123,7 @@ function lastValueToMessage(sensorId: string, last: LastValue): ReadingMessage {
     receivedAt: toTimestamp(Math.floor(receivedAt)),
     value: valueToMessage(valueType, value),
     sequence: 0,
-    retained: last.isRetained,
+    retained: last.isRetained || undefined,
     timeSource: timeSourceToMessage(timeSource),
   };
 }
