@@ -137,7 +137,6 @@ describe('gateway uplinks', () => {
       { clientDeviceId: 'a', payload: { kind: 'json', value: [1] } },
       'payload.value must be an object',
     ],
-    ['a number that is not finite', reading(Number.NaN), 'payload.value.value must be a JSON value'],
     [
       'undefined in a list',
       { clientDeviceId: 'a', payload: { kind: 'json', value: { list: [1, { deep: undefined }] } } },
@@ -275,7 +274,7 @@ describe('gateway uplinks', () => {
   it('of a source are read only while there is space, invalid ones are skipped, and the end of the source is no event', async () => {
     let read = 0;
     async function* source(): AsyncGenerator<GatewayUplink> {
-      yield reading(Number.NaN);
+      yield { clientDeviceId: 'room-1', payload: { kind: 'json', value: { value: new Map() } } };
       for (let n = 0; n < 60; n++) {
         read += 1;
         await Promise.resolve();

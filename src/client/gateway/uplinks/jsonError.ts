@@ -8,8 +8,7 @@ export interface JsonError {
 
 const MAX_DEPTH = 32;
 const MAX_BYTES = 64 * 1024;
-const EXPECTED_TYPES =
-  'must be a JSON value: null, a finite number, a string, a boolean, a list or a plain object of these';
+const EXPECTED_TYPES = 'must be a JSON value: null, a number, a string, a boolean, a list or a plain object of these';
 // The maximum JSON length of a number, of a character in a string, and of `true`, `false` and `null`.
 const MAX_NUMBER_LENGTH = 25;
 const MAX_CHARACTER_LENGTH = 6;
@@ -57,7 +56,7 @@ function findError(value: unknown, depth: number, measure: Measure): JsonError |
 /** Returns an upper bound of the JSON size of a simple value; undefined if it is not a JSON value. */
 function getMaxSize(value: unknown): number | undefined {
   if (typeof value === 'string') return QUOTES + value.length * MAX_CHARACTER_LENGTH;
-  if (typeof value === 'number') return Number.isFinite(value) ? MAX_NUMBER_LENGTH : undefined;
+  if (typeof value === 'number') return MAX_NUMBER_LENGTH; // the server refuses the value of a path that is not finite
   return value === null || typeof value === 'boolean' ? MAX_WORD_LENGTH : undefined;
 }
 
