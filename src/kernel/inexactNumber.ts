@@ -46,7 +46,7 @@ export function toExactOrInexact(text: string, nearest: number): number | Inexac
  */
 export function replaceNonFinite(value: unknown, depthLeft: number = MAX_DEPTH): unknown {
   if (typeof value === 'number' && !Number.isFinite(value)) return new InexactNumber(String(value), value);
-  if (typeof value !== 'object' || value === null || depthLeft === 0) return value;
+  if (typeof value !== 'object' || value === null || value instanceof InexactNumber || depthLeft === 0) return value;
   if (Array.isArray(value)) return value.map((item) => replaceNonFinite(item, depthLeft - 1));
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, replaceNonFinite(inner, depthLeft - 1)]));
 }

@@ -348,6 +348,22 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     },
   );
 
+  it('over a ChirpStack that writes JSON, an integer beyond 2^53 is refused as it was sent', async () => {
+    const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding: 'json' });
+    network.addDevice(DEV_EUI);
+    await network.start();
+    const settings = { url: broker.url, protocol: '3.1.1', applicationId: APPLICATION, encoding: 'json' };
+    const id = await connect('chirpstack', settings);
+    const mappings = { 'object.counter': 'integer', 'object.humidity': 'number' } as const;
+    const device = await bind(id, mappings, { clientDeviceId: DEV_EUI });
+    const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
+    await network.uplink(DEV_EUI, { object: { counter: rawJSON('9007199254740993'), humidity: 40 } });
+    expect(await until(device.latest, (found) => found['object.humidity']?.reading?.number === 40)).toMatchObject({
+      'object.counter': { refused: { count: 1, lastValue: '9007199254740993' } },
+    });
+    await network.stop();
+  });
+
   it('a number of a decoder that is not finite is refused, and the rest is stored', async () => {
     const decoder = 'function decodeUplink() { return { data: { list: [{ t: NaN }, -1 / 0], humidity: 40 } }; }';
     const profileId = await importDecoder(server.database.database, new TestClock(), decoder, `m-${newId()}`);

@@ -11,8 +11,10 @@ import {
   TxAckEvent,
   UplinkEvent,
 } from '../../../gen/chirpstack/v4/integration';
+import { replaceNonFinite } from '../../../kernel/inexactNumber';
 import { PROTO_KEY } from '../../../kernel/jsonValue';
 import { fromTimestamp, toTimestamp, type TimestampMessage } from '../../../kernel/timestamps';
+import type { JsonObject } from '../../connectorType';
 import type { ReportedTime } from '../../sampleTime';
 import type {
   ChirpStackCodec,
@@ -62,7 +64,8 @@ const READERS: Readonly<Record<EventKind, (bytes: Buffer) => ChirpStackEvent>> =
       fCnt,
       fPort,
       data,
-      object,
+      // Codecs of ChirpStack can return NaN, which protobuf can hold.
+      object: object && (replaceNonFinite(object) as JsonObject),
       gateways,
     };
   },

@@ -1,6 +1,4 @@
-import { replaceNonFinite } from '../../../kernel/inexactNumber';
 import { findJsonProblem } from '../../../kernel/jsonValue';
-import type { JsonObject } from '../../connectorType';
 import type { ChirpStackCodec, ChirpStackEvent } from './chirpStackEvent';
 import { type ChirpStackTopics, isEventKind } from './chirpStackTopics';
 import { findDevEui } from './devEui';
@@ -73,10 +71,7 @@ export class ChirpStackReader {
       return rejected('dev_eui_differs', 'topic and payload contain different devices');
     if (event.kind !== 'up') return { devEui, event };
     if (event.fPort > MAX_F_PORT) return rejected('f_port_invalid', `the port is greater than ${MAX_F_PORT}`);
-    if (!event.object) return { devEui, event };
-    // Codecs of ChirpStack can return NaN, which protobuf can hold.
-    const object = replaceNonFinite(event.object) as JsonObject;
-    return checkObject(object) ?? { devEui, event: { ...event, object } };
+    return (event.object && checkObject(event.object)) ?? { devEui, event };
   }
 }
 
