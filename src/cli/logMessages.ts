@@ -37,7 +37,6 @@ export const LOG_MESSAGES: Readonly<Record<string, string>> = {
   'chirpstack.published': 'Downlink published to ChirpStack',
   'chirpstack.sample_time_unreadable': 'Time of a ChirpStack event not readable',
   'chirpstack.uplink_rejected': 'ChirpStack event rejected',
-  'chirpstack.uplink_unreadable': 'ChirpStack event not readable',
   'chirpstack.write_failed': 'ChirpStack event could not be stored',
   'chirpstack.write_retry': 'Storing of a ChirpStack event failed and is retried',
   'clock.ahead': 'Clock is ahead: the system clock, or the time of the server',

@@ -16,7 +16,7 @@ import {
   type CommandDefinition,
 } from './command';
 import { CommandRepository } from './commandRepository';
-import { type CommandWarning, listCommandWarnings } from './commandWarnings';
+import { type CommandWarning, listCommandWarnings, mayHaveWarnings } from './commandWarnings';
 import { findEncoder } from './profileEncoder';
 
 /** Dependencies of the module. */
@@ -126,6 +126,7 @@ export class CommandService {
 
   /** Lists what the verification of a stored command cannot prove on the current connection of its device. */
   async listWarnings(command: Command): Promise<CommandWarning[]> {
+    if (!mayHaveWarnings(command)) return [];
     const { organizationId, deviceId, queryCommandId } = command;
     const { commands, connections, devices } = this.work.repos;
     const device = await devices.find(organizationId, deviceId);

@@ -20,6 +20,12 @@ const QUERY_WARNING: CommandWarning = {
     'query_after_ack without expectedSensorStates proves nothing if the device does not acknowledge the query: no uplink can be recognized as its answer, and the execution finishes with query_timeout. Set expectedSensorStates of this command or of the query command',
 };
 
+/** Whether a command can have warnings. They also depend on its query command and the connection of its device. */
+export function mayHaveWarnings({ expectedSensorStates, verificationStrategy }: Command): boolean {
+  const isByUplink = verificationStrategy === 'wait_next_uplink' || verificationStrategy === 'query_after_ack';
+  return isByUplink && expectedSensorStates.length === 0;
+}
+
 /**
  * Lists the warnings about a command. `query`: its query command; `connection`: that of its device, undefined if the
  * device is not bound.
@@ -29,14 +35,10 @@ export function listCommandWarnings(
   query: Command | undefined,
   connection: Connection | undefined,
 ): CommandWarning[] {
-  const { verificationStrategy, expectedSensorStates } = command;
-  if (expectedSensorStates.length > 0) return [];
+  if (!mayHaveWarnings(command)) return [];
   const isAcknowledged = (sent: Command): boolean => hasNativeAck(findConnectorKind(connection, sent));
-  if (verificationStrategy === 'wait_next_uplink') return isAcknowledged(command) ? [] : [UPLINK_WARNING];
+  if (command.verificationStrategy === 'wait_next_uplink') return isAcknowledged(command) ? [] : [UPLINK_WARNING];
   const isQueryUnrecognizable =
-    verificationStrategy === 'query_after_ack' &&
-    query !== undefined &&
-    query.expectedSensorStates.length === 0 &&
-    !isAcknowledged(query);
+    query !== undefined && query.expectedSensorStates.length === 0 && !isAcknowledged(query);
   return isQueryUnrecognizable ? [QUERY_WARNING] : [];
 }

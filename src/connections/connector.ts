@@ -243,6 +243,12 @@ export type UplinkIdentity =
     }
   | { readonly kind: 'none' };
 
+/** Returns the bytes that the device sent: JSON may come with them (`encoded`). Undefined if there are none. */
+export function findRawBytes({ payload, encoded }: Pick<UplinkMessage, 'payload' | 'encoded'>): Uint8Array | undefined {
+  const bytes = payload.kind === 'bytes' ? payload.bytes : encoded;
+  return bytes?.length ? bytes : undefined;
+}
+
 /**
  * The outcome of an uplink. `unreadable`: why its payload was stored as bytes, although the device is expected to send
  * JSON, or why a part of it could not be read. A `rejected` one can never be stored.

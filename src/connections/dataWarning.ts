@@ -44,9 +44,11 @@ export const DATA_WARNING_MESSAGES: Readonly<Record<DataWarningCode, string>> = 
 const MAX_TEXT_LENGTH = 255;
 const MAX_EXAMPLE_LENGTH = 200;
 const MAX_EXAMPLE_BYTES = 100;
+const MAX_DECODED_BYTES = 256 * 1024;
 /** Control characters, invisible format characters, line separators and unpaired surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const STRICT = { fatal: true, ignoreBOM: true };
+const utf8 = new TextDecoder('utf-8', STRICT);
 
 /** Returns a cause whose texts can be shown: short and without control characters. */
 export function makePrintable({ topic, clientDeviceId, reason, example }: DataWarningCause): DataWarningCause {
@@ -58,10 +60,16 @@ export function makePrintable({ topic, clientDeviceId, reason, example }: DataWa
   };
 }
 
-/** Formats the beginning of received bytes: as text if they are UTF-8, otherwise as `0x` and hexadecimal digits. */
+/**
+ * Formats the beginning of received bytes: as text if they are UTF-8, otherwise as `0x` and hexadecimal digits. Of a
+ * message that is rejected for its size, only the beginning is decoded.
+ */
 export function formatBytesExample(bytes: Uint8Array): string {
+  const missingBytes = bytes.length - MAX_DECODED_BYTES;
   try {
-    return formatText(utf8.decode(bytes), MAX_EXAMPLE_LENGTH);
+    if (missingBytes <= 0) return formatText(utf8.decode(bytes), MAX_EXAMPLE_LENGTH);
+    const head = new TextDecoder('utf-8', STRICT).decode(bytes.subarray(0, MAX_DECODED_BYTES), { stream: true });
+    return `${formatText(head, MAX_EXAMPLE_LENGTH)} and ${missingBytes} bytes`;
   } catch {
     const shown = Buffer.from(bytes.subarray(0, MAX_EXAMPLE_BYTES)).toString('hex');
     const missing = bytes.length - MAX_EXAMPLE_BYTES;

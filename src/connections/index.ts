@@ -11,6 +11,7 @@ export { ConnectionBootstrapper } from './connectionBootstrapper';
 export { ConnectionStatuses, type ConnectionState } from './connectionStatuses';
 export { ConnectionTester } from './connectionTester';
 export { ConnectionWatch } from './connectionWatch';
+export { findRawBytes } from './connector';
 export type {
   Attachment,
   ConnectorEvents,
@@ -36,6 +37,7 @@ export { gatewayHandlers } from './connectors/gateway/gatewayHandlers';
 export { MqttConnector } from './connectors/mqtt/mqttConnector';
 export { findProfileId, getVariables } from './deviceConfiguration';
 export { isLorawan } from './lorawan';
+export { MIN_SAMPLE_TIME_MS } from './sampleTime';
 export { ConnectionSecrets } from './secrets/connectionSecrets';
 export { SecretCipher } from './secrets/secretCipher';
 export { listConnectionsWithLostSecrets } from './secrets/lostSecrets';

@@ -8,8 +8,11 @@ import { MAX_DEPTH } from '../kernel/jsonValue';
 type ReceivedJson = { readonly value: unknown } | { readonly reason: string };
 
 const BYTE_ORDER_MARK = /^\uFEFF/;
-/** Whether JSON.parse may have rounded a number: it has many digits or a large exponent. */
-const MAY_BE_INEXACT = /\d[\d.]{15}|\d[eE]\+?\d{3}/;
+/**
+ * Whether a number may be above 2^53, so that JSON.parse may have rounded it: it has 16 digits before the point, or many
+ * digits or a large exponent. The digits after a point do not count.
+ */
+const MAY_BE_INEXACT = /(?:^|[:,[\s-])\d{16}|\d[\d.]{15,40}[eE]|\d[eE]\+?\d{3}/;
 /** Whether a text may be a value. Most binary payloads are not, and are recognized without an exception. */
 const MAY_BE_VALUE = /^[ \t\n\r]*["{[\d+\-a-z]/i;
 /** What JSON starts with, and at least one more character of it. */
@@ -21,7 +24,7 @@ const WHITE_SPACE = /[ \t\n\r]*/y;
 const STRING = /"(?:[^"\\]|\\.)*"/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])/y;
 const WORD = /[+-]?[a-z]+(?:\([a-z0-9_]*\))?(?![\w.])/iy;
-/** What C and Python print for a number that is none, such as `nan`, `-nan(ind)` and `-Infinity`. */
+/** What C and Python print instead of a number, such as `nan`, `-nan(ind)` and `-Infinity`. */
 const NOT_A_NUMBER = /^([+-]?)(?:(nan)(?:\([a-z0-9_]*\))?|inf(?:inity)?)$/i;
 /** What remains of a text that ends within a token: nothing, a part of a constant or number, or an open string. */
 const INCOMPLETE_TOKEN = /^(?:[\w.+-]*|"(?:[^"\\]|\\.)*\\?)$/;

@@ -35,7 +35,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 /** A time before 2000 comes from a clock that was never set. */
-const MIN_TIME_MS = Date.UTC(2000, 0, 1);
+export const MIN_SAMPLE_TIME_MS = Date.UTC(2000, 0, 1);
 const MAX_AHEAD_MS = 5 * MINUTE_MS;
 /**
  * The units of a Unix time by its magnitude: a number below the limit is in this unit. As seconds, numbers from the
@@ -74,10 +74,10 @@ export function readSampleTime(value: unknown, timeZone?: string): ReportedTime 
 export function findTimeProblem({ time, timeProblem }: ReportedTime, receivedAt: number): UnusableTime | undefined {
   if (time === undefined) return timeProblem;
   const reason =
-    time < MIN_TIME_MS
+    time < MIN_SAMPLE_TIME_MS
       ? 'time_before_2000: set the clock of the device, or send the time in a known unit'
       : 'time_in_future: set the clock of the device, or send the time with the right offset';
-  const isPlausible = time >= MIN_TIME_MS && time <= receivedAt + MAX_AHEAD_MS;
+  const isPlausible = time >= MIN_SAMPLE_TIME_MS && time <= receivedAt + MAX_AHEAD_MS;
   return isPlausible ? undefined : { reason, example: new Date(time).toISOString() };
 }
 

@@ -7,7 +7,6 @@ interface CallTimeoutLimits {
   readonly requestMs: number;
   readonly checkMs: number;
   readonly lingerMs: number;
-  readonly keepaliveTimeoutMs: number;
 }
 
 /**
@@ -20,11 +19,6 @@ export class CallTimeouts {
 
   constructor(private readonly limits: CallTimeoutLimits) {
     this.checkTimer = setInterval(() => this.failLateCalls(), limits.checkMs).unref();
-  }
-
-  /** The time without a response to a ping after which grpc-js closes a connection, in milliseconds. */
-  get keepaliveTimeoutMs(): number {
-    return this.limits.keepaliveTimeoutMs;
   }
 
   /** Starts the time limit for receiving the request of a call. */

@@ -8,6 +8,8 @@ interface Observation {
   pingSentAt: number | undefined;
   /** The error code of the GOAWAY frame of the client. */
   goawayCode: number | undefined;
+  /** The time without a response to a ping after which grpc-js closes the connection, in milliseconds. */
+  readonly keepaliveTimeoutMs: number;
 }
 
 type Ping = (callback: (error: Error | null, duration: number, payload: Buffer) => void) => boolean;
@@ -19,8 +21,8 @@ const observations = new WeakMap<Http2Session, Observation>();
 const unreadMsByStream = new WeakMap<ServerHttp2Stream, number>();
 
 /** Observes a new connection, so that `explainCallEnd` can say how it ended. grpc-js does not report it. */
-export function observeConnection(session: Http2Session): void {
-  const observation: Observation = { pingSentAt: undefined, goawayCode: undefined };
+export function observeConnection(session: Http2Session, keepaliveTimeoutMs: number): void {
+  const observation: Observation = { pingSentAt: undefined, goawayCode: undefined, keepaliveTimeoutMs };
   observations.set(session, observation);
   session.on('goaway', (code) => (observation.goawayCode = code));
   const ping = session.ping.bind(session) as Ping;
@@ -41,26 +43,21 @@ export function markUnread(stream: ServerHttp2Stream, unreadMs: number): void {
 
 /**
  * Returns the error of a call that ended early: the client cancelled it, or its connection ended, with what was seen.
- * `keepaliveTimeoutMs`: the time without a response to a ping after which grpc-js closes a connection.
  */
-export function explainCallEnd(
-  stream: ServerHttp2Stream,
-  session: Http2Session | undefined,
-  keepaliveTimeoutMs: number,
-): DomainError {
+export function explainCallEnd(stream: ServerHttp2Stream, session: Http2Session | undefined): DomainError {
   const unreadMs = unreadMsByStream.get(stream);
   if (unreadMs !== undefined) return connectionLost(`the client read nothing for ${formatSeconds(unreadMs)}`);
   if (session?.destroyed !== true) return clientCancelled();
-  return connectionLost(describeConnectionEnd(stream.errored, observations.get(session), keepaliveTimeoutMs));
+  return connectionLost(describeConnectionEnd(stream.errored, observations.get(session)));
 }
 
 /** Describes how a connection ended. `error`: that of the stream; null if there was none. */
-function describeConnectionEnd(
-  error: NodeJS.ErrnoException | null,
-  observation: Observation | undefined,
-  keepaliveTimeoutMs: number,
-): string {
-  const { pingSentAt = Infinity, goawayCode = constants.NGHTTP2_NO_ERROR } = observation ?? {};
+function describeConnectionEnd(error: NodeJS.ErrnoException | null, observation: Observation | undefined): string {
+  const {
+    pingSentAt = Infinity,
+    goawayCode = constants.NGHTTP2_NO_ERROR,
+    keepaliveTimeoutMs = Infinity,
+  } = observation ?? {};
   const isNetworkError = error?.code !== undefined && !error.code.startsWith('ERR_');
   if (isNetworkError) return `the network connection broke (${error.code})`;
   if (goawayCode !== constants.NGHTTP2_NO_ERROR)

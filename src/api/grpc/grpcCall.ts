@@ -224,7 +224,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
 
   /** Returns the error of a call that the client cancelled, or whose connection has ended. */
   private explainEnd(): DomainError {
-    return explainCallEnd(this.stream, this.http2Session, this.timeouts.keepaliveTimeoutMs);
+    return explainCallEnd(this.stream, this.http2Session);
   }
 
   /** Updates the response budget with the bytes that the client has not read. */

@@ -82,8 +82,8 @@ export class GrpcServer implements ServerTransport {
    */
   private watchPort(port: Http2Server): void {
     this.handshakes.watch(port);
-    const { unreadMs } = this.limits;
-    port.on('session', observeConnection);
+    const { unreadMs, keepaliveTimeoutMs } = this.limits;
+    port.on('session', (session) => observeConnection(session, keepaliveTimeoutMs));
     port.on('stream', (stream) => closeUnread(stream, unreadMs, () => markUnread(stream, unreadMs)));
     this.scheduler.watch(port);
   }

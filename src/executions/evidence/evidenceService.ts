@@ -4,7 +4,7 @@ import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import { splitIntoChunks, EvidenceBatcher, type EvidenceSource, type EvidenceReport } from './evidenceBatcher';
 import { type Execution, isFinal } from '../execution';
-import type { ExecutionEvent } from '../machine/executionEvent';
+import { type ExecutionEvent, reportsDelivery } from '../machine/executionEvent';
 import { UplinkRepository } from '../../devices';
 import { ExecutionRepository } from '../store/executionRepository';
 import type { Change, EventOrigin, ExecutionStore } from '../ledger/executionStore';
@@ -312,12 +312,7 @@ function toExecutionEvent(evidence: Evidence, source: string): { event: Executio
     networkDecodes: _networkDecodes,
     ...fields
   } = evidence;
-  const reportsDelivery =
-    fields.kind === 'transport_ok' ||
-    fields.kind === 'ack' ||
-    fields.kind === 'answer_not_understood' ||
-    fields.kind === 'no_answer';
-  const event: ExecutionEvent = reportsDelivery
+  const event: ExecutionEvent = reportsDelivery(fields)
     ? { ...fields, peerTime: time, peerClock: clock, reportReceivedAt: receivedAt, fCnt, devAddr }
     : fields;
   return {

@@ -92,6 +92,15 @@ export interface ReportedResult {
   readonly devAddr?: string | undefined;
 }
 
+const DELIVERY_REPORTS = ['transport_ok', 'ack', 'answer_not_understood', 'no_answer'] as const;
+
+/** Whether an event, or its evidence, may be the first report of a delivery (see ReportedResult). */
+export function reportsDelivery<E extends { readonly kind: string }>(
+  event: E,
+): event is Extract<E, { readonly kind: (typeof DELIVERY_REPORTS)[number] }> {
+  return (DELIVERY_REPORTS as readonly string[]).includes(event.kind);
+}
+
 /** The deadlines of an execution. `query` finishes no state: the device is then queried a second time. */
 export const TIMERS = ['delivery', 'ack', 'conv', 'query'] as const;
 

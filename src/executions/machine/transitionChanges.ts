@@ -1,7 +1,7 @@
 import { hasNativeAck } from '../../connections';
 import { truncateForDisplay } from '../../kernel/truncate';
 import type { ExecutionProgress } from '../execution';
-import type { ExecutionEvent, ReportedResult } from './executionEvent';
+import { type ExecutionEvent, type ReportedResult, reportsDelivery } from './executionEvent';
 import {
   type MachineExecution,
   getAckDeadline,
@@ -69,13 +69,7 @@ export const removeFromQueue: Change = (_execution, draft) => update(draft, { ho
  * after it.
  */
 export const markDelivered: Change = (execution, draft, event, now) => {
-  const report: ReportedResult =
-    event.kind === 'transport_ok' ||
-    event.kind === 'ack' ||
-    event.kind === 'answer_not_understood' ||
-    event.kind === 'no_answer'
-      ? event
-      : {};
+  const report: ReportedResult = reportsDelivery(event) ? event : {};
   storePeerReport(execution, draft, report);
   if (execution.deliveredAt !== undefined) return;
   // A report without an arrival time may be the last one of this millisecond, so it counts as arrived in the next one.

@@ -1,5 +1,5 @@
 import type { CodecError, DecodeResult, Sandbox } from '../../codec';
-import type { UplinkIdentity, UplinkMessage } from '../../connections';
+import { findRawBytes, type UplinkIdentity, type UplinkMessage } from '../../connections';
 import type { Database } from '../../database';
 import { UplinkRepository, type DeviceDecoder } from '../../devices';
 import type { Clock } from '../../kernel/clock';
@@ -99,9 +99,8 @@ export class UplinkDecoder {
    * `shutting_down` when the server shuts down; the caller may decode the uplink again after the restart.
    */
   async decode(message: UplinkMessage): Promise<DecodedUplink> {
-    // A JSON payload may come with the raw bytes of the device (`encoded`).
-    const bytes = message.payload.kind === 'bytes' ? message.payload.bytes : message.encoded;
-    if (bytes === undefined || bytes.length === 0) return NOT_DECODED;
+    const bytes = findRawBytes(message);
+    if (!bytes) return NOT_DECODED;
     const { organizationId, connectionId, clientDeviceId } = message;
     const decoder = await this.devices.findDecoder(organizationId, connectionId, clientDeviceId);
     if (!decoder) return NOT_DECODED;

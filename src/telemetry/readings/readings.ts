@@ -1,3 +1,4 @@
+import { MIN_SAMPLE_TIME_MS } from '../../connections';
 import { type MappedSensor, parseSourcePath } from '../../devices';
 import type { SampleTimes } from '../../executions';
 import { InexactNumber } from '../../kernel/inexactNumber';
@@ -25,9 +26,6 @@ interface Readings {
    */
   readonly refused: readonly RefusedValue[];
 }
-
-// A device time before 2000 comes from a clock that was never set.
-const MIN_DEVICE_TIME_MS = Date.UTC(2000, 0, 1);
 
 /**
  * Applies the mappings of a device to a payload and converts the values to the types of their sensors. Skips sensors
@@ -84,7 +82,7 @@ export function getReadingTime({
   StoredReading,
   'time' | 'timeSource'
 > {
-  return deviceTime !== undefined && deviceTime >= MIN_DEVICE_TIME_MS && deviceTime <= receivedAt
+  return deviceTime !== undefined && deviceTime >= MIN_SAMPLE_TIME_MS && deviceTime <= receivedAt
     ? { time: deviceTime, timeSource }
     : { time: Math.floor(receivedAt), timeSource: 'received' };
 }

@@ -1,4 +1,4 @@
-import type { UplinkMessage } from '../../connections';
+import { findRawBytes, type UplinkMessage } from '../../connections';
 import type { Decoded } from '../decoding/uplinkDecoder';
 import type { SensorValue } from '../readings/readings';
 
@@ -20,9 +20,7 @@ const RAW_PATHS: ReadonlySet<string> = new Set(['bytes', 'data', 'value']);
 export function isReadable(uplink: ReadUplink): boolean {
   const { message, accepted } = uplink;
   if (hasValue(findContent(uplink))) return true;
-  const bytes = message.payload.kind === 'bytes' ? message.payload.bytes : message.encoded;
-  const hasBytes = bytes !== undefined && bytes.length > 0;
-  return hasBytes && accepted.some(({ sourcePath }) => RAW_PATHS.has(sourcePath));
+  return findRawBytes(message) !== undefined && accepted.some(({ sourcePath }) => RAW_PATHS.has(sourcePath));
 }
 
 /**

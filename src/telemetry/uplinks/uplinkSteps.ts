@@ -108,7 +108,8 @@ function readPayload(state: UplinkState): StepOutcome {
  */
 async function skipOldRetained({ message }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   if (message.isRetained !== true) return 'continue';
-  const { time = -Infinity } = message;
+  const { time, timeSource } = getReadingTime(getTimes(message));
+  if (timeSource === 'received') return DUPLICATE; // it has no time of its own, which would show how old it is
   const knownTimes = await listKnownSampleTimes(message, repos);
   return knownTimes.every((known) => known === undefined || time > known) ? 'continue' : DUPLICATE;
 }
