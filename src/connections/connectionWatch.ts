@@ -4,6 +4,7 @@ import { notFound } from '../kernel/errors';
 import type { DeviceScope } from '../kernel/resourceScope';
 import { ConnectionRepository } from './connectionRepository';
 import type { ConnectionStatus, ConnectionStatuses } from './connectionStatuses';
+import { splitIntoBatches } from '../kernel/splitIntoBatches';
 
 /** The current status of one connection, its deletion, or a marker that each connection was sent once. */
 export type StatusUpdate =
@@ -158,7 +159,7 @@ export class ConnectionWatch {
     scope: DeviceScope | undefined,
   ): AsyncGenerator<readonly string[]> {
     if (ids.length === 0 && scope) {
-      yield* splitIntoPages([...scope.connectionIds]); // missing ones are skipped
+      yield* splitIntoBatches([...scope.connectionIds], PAGE_SIZE); // missing ones are skipped
       return;
     }
     if (ids.length > 0) {
@@ -175,10 +176,6 @@ export class ConnectionWatch {
       afterId = page.length < PAGE_SIZE ? undefined : page.at(-1);
     }
   }
-}
-
-function* splitIntoPages(ids: readonly string[]): Generator<readonly string[]> {
-  for (let start = 0; start < ids.length; start += PAGE_SIZE) yield ids.slice(start, start + PAGE_SIZE);
 }
 
 /** Returns the status as text, without what can change with every message. */

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { normalizeForSearch, type Db } from '../database';
 import type { ValueType } from '../sensorTemplates';
+import { splitIntoBatches } from '../kernel/splitIntoBatches';
 
 /** A sensor of a device. */
 export interface SiteSensor {
@@ -107,7 +108,6 @@ export class SiteRepository {
 
 async function readInParts<Row>(ids: readonly string[], read: (part: string[]) => Promise<Row[]>): Promise<Row[]> {
   const rows: Row[] = [];
-  for (let start = 0; start < ids.length; start += MAX_IDS)
-    rows.push(...(await read(ids.slice(start, start + MAX_IDS))));
+  for (const part of splitIntoBatches(ids, MAX_IDS)) rows.push(...(await read([...part])));
   return rows;
 }

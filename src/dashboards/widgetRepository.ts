@@ -2,6 +2,7 @@ import type { Knex } from 'knex';
 import type { Db } from '../database';
 import type { JsonObject } from '../kernel/jsonValue';
 import type { SeriesRef, Widget } from './dashboard';
+import { splitIntoBatches } from '../kernel/splitIntoBatches';
 
 interface WidgetRow {
   readonly id: string;
@@ -88,8 +89,7 @@ export class WidgetRepository {
       device_id: sensor.deviceId ?? null,
       key_name: sensor.keyName ?? null,
     }));
-    for (let start = 0; start < rows.length; start += MAX_ROWS_PER_INSERT)
-      await knex('widget_sensors').insert(rows.slice(start, start + MAX_ROWS_PER_INSERT));
+    for (const batch of splitIntoBatches(rows, MAX_ROWS_PER_INSERT)) await knex('widget_sensors').insert(batch);
   }
 
   /** Returns the devices of the sensors that the widgets of a dashboard show, by sensor id, as stored. */

@@ -2,6 +2,7 @@ import { UnitOfWork, type Database } from '../../database';
 import { DomainError } from '../../kernel/errors';
 import { retryOnConflict } from '../retryOnConflict';
 import { RemovalRepository, type ProfileSelection, type Removed } from './removalRepository';
+import { splitIntoBatches } from '../../kernel/splitIntoBatches';
 
 /** A profile that was not removed, with the number of devices that use it. */
 export interface UsedProfile {
@@ -60,7 +61,7 @@ export class ProfileRemoval {
   /** Yields the ids of the selected profiles in batches; reads each batch when the previous one was removed. */
   private async *listBatches({ ids, brandId, source }: ProfileSelection): AsyncGenerator<readonly string[]> {
     if (ids) {
-      yield* splitIntoBatches(ids);
+      yield* splitIntoBatches([...new Set(ids)], PROFILE_BATCH_SIZE);
       return;
     }
     const listAfter = async (after: string): Promise<string[]> =>
@@ -71,7 +72,7 @@ export class ProfileRemoval {
 
   /** Throws `profile_not_found` if one of the profiles does not exist. */
   private async checkIds(ids: readonly string[]): Promise<void> {
-    for (const batch of splitIntoBatches(ids)) {
+    for (const batch of splitIntoBatches([...new Set(ids)], PROFILE_BATCH_SIZE)) {
       const found = await this.uow.repos.findExisting(batch);
       const missing = batch.find((id) => !found.has(id));
       if (missing !== undefined)
@@ -99,11 +100,4 @@ export class ProfileRemoval {
       return { ...(await this.uow.transaction(async (repository) => await repository.remove(unused))), kept };
     });
   }
-}
-
-/** Splits ids into batches, without duplicates. */
-function* splitIntoBatches(ids: readonly string[]): Generator<readonly string[]> {
-  const uniqueIds = [...new Set(ids)];
-  for (let start = 0; start < uniqueIds.length; start += PROFILE_BATCH_SIZE)
-    yield uniqueIds.slice(start, start + PROFILE_BATCH_SIZE);
 }

@@ -4,6 +4,7 @@ import type { DeviceScope } from '../../kernel/resourceScope';
 import { SERIES_BATCH_SIZE } from '../readings/readingQueryRepository';
 import { type SensorSeries, StreamScopeRepository } from '../readings/streamScopeRepository';
 import type { StoredReading } from '../readings/storedReading';
+import { splitIntoBatches } from '../../kernel/splitIntoBatches';
 
 /** The sensors and devices that a stream requests. */
 interface RequestedScope {
@@ -95,12 +96,12 @@ export class StreamScope {
   /** Lists the series of the sensors in the scope, each once, in batches of at most SERIES_BATCH_SIZE. */
   async *listSeries(): AsyncGenerator<readonly SensorSeries[]> {
     if (!this.isAll) {
-      yield* splitIntoBatches(await this.listNamedSeries());
+      yield* splitIntoBatches(await this.listNamedSeries(), SERIES_BATCH_SIZE);
       return;
     }
     if (this.keyScope) {
       for await (const deviceIds of this.repository.listAccessibleDevices(this.organizationId, this.keyScope))
-        yield* splitIntoBatches(await this.repository.listByDevices(this.organizationId, deviceIds));
+        yield* splitIntoBatches(await this.repository.listByDevices(this.organizationId, deviceIds), SERIES_BATCH_SIZE);
       return;
     }
     let page = await this.repository.listAll(this.organizationId, 0, SERIES_BATCH_SIZE);
@@ -138,11 +139,5 @@ export class StreamScope {
     for (const deviceId of this.deviceIds)
       series.push(...(await this.repository.listByDevice(this.organizationId, deviceId)));
     return [...new Map(series.map((item) => [item.number, item])).values()];
-  }
-}
-
-function* splitIntoBatches(series: readonly SensorSeries[]): Generator<readonly SensorSeries[]> {
-  for (let start = 0; start < series.length; start += SERIES_BATCH_SIZE) {
-    yield series.slice(start, start + SERIES_BATCH_SIZE);
   }
 }

@@ -1,6 +1,7 @@
 import type { Db } from '../../database';
 import { notFound } from '../../kernel/errors';
 import type { DeviceScope } from '../../kernel/resourceScope';
+import { splitIntoBatches } from '../../kernel/splitIntoBatches';
 
 /** A sensor and the number of its series. */
 export interface SensorSeries {
@@ -50,8 +51,7 @@ export class StreamScopeRepository {
     deviceIds: readonly string[],
   ): Promise<Set<string>> {
     const matchingIds = new Set<string>();
-    for (let start = 0; start < sensorIds.length; start += VALUE_BATCH_SIZE) {
-      const batch = sensorIds.slice(start, start + VALUE_BATCH_SIZE);
+    for (const batch of splitIntoBatches(sensorIds, VALUE_BATCH_SIZE)) {
       const rows: { id: string }[] = await this.db
         .knex('sensors as s')
         .where('s.organization_id', organizationId)
@@ -84,8 +84,7 @@ export class StreamScopeRepository {
     sensorIds: readonly string[],
   ): Promise<{ readonly sensorId: string; readonly deviceId: string }[]> {
     const found: { sensorId: string; deviceId: string }[] = [];
-    for (let start = 0; start < sensorIds.length; start += VALUE_BATCH_SIZE) {
-      const batch = sensorIds.slice(start, start + VALUE_BATCH_SIZE);
+    for (const batch of splitIntoBatches(sensorIds, VALUE_BATCH_SIZE)) {
       found.push(
         ...(await this.db
           .knex('sensors as s')
@@ -102,10 +101,7 @@ export class StreamScopeRepository {
    * scope names, then those bound to the connections that its scope names.
    */
   async *listAccessibleDevices(organizationId: string, keyScope: DeviceScope): AsyncGenerator<readonly string[]> {
-    const namedIds = [...keyScope.ids];
-    for (let start = 0; start < namedIds.length; start += DEVICE_BATCH_SIZE) {
-      yield namedIds.slice(start, start + DEVICE_BATCH_SIZE);
-    }
+    yield* splitIntoBatches([...keyScope.ids], DEVICE_BATCH_SIZE);
     for (const connectionId of keyScope.connectionIds) {
       for (let after = ''; ;) {
         const page = await this.listBoundDevices(organizationId, connectionId, after);
