@@ -23,6 +23,11 @@ export interface CodecError {
   readonly lineNumber: number | undefined;
 }
 
+/** Formats the error of a script with its code and line. */
+export function formatCodecError({ code, lineNumber, message }: CodecError): string {
+  return `${code}${lineNumber === undefined ? '' : ` in line ${lineNumber}`}: ${message}`;
+}
+
 /** One run of an encoder. */
 export interface EncodeRequest {
   /**

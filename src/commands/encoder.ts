@@ -1,4 +1,4 @@
-import type { CodecError, EncodeRequest, EncodeResult, Sandbox } from '../codec';
+import { type CodecError, type EncodeRequest, type EncodeResult, formatCodecError, type Sandbox } from '../codec';
 import { isLorawan, getVariables } from '../connections';
 import type { Device } from '../devices';
 import type { JsonValue } from '../kernel/jsonValue';
@@ -58,6 +58,6 @@ function checkOutputSize(connectorType: string | undefined, bytes: Uint8Array): 
 }
 
 /** Formats an encoder error as the end of a sentence about the field that holds the encoder. */
-export function formatEncoderError({ code, message, lineNumber }: CodecError): string {
-  return `failed with ${code}${lineNumber === undefined ? '' : ` in line ${lineNumber}`}: ${truncateForDisplay(message, MAX_MESSAGE_LENGTH)}`;
+export function formatEncoderError(error: CodecError): string {
+  return `failed with ${formatCodecError({ ...error, message: truncateForDisplay(error.message, MAX_MESSAGE_LENGTH) })}`;
 }

@@ -10,7 +10,6 @@ export const MAX_CONTENT_BYTES = 524_288;
 export const MAX_REVISIONS = 50;
 export const GRID_COLUMNS = 24;
 export const MAX_ROW = 999;
-export const DEFAULT_LAST_SECONDS = 21_600;
 
 /** Who may view a dashboard: its owner, or everyone in the organization with `dashboards:read`. */
 export type Visibility = 'private' | 'organization';

@@ -27,7 +27,7 @@ import { DOCUMENT_FORMAT, DOCUMENT_VERSION, type DashboardDocument } from './das
 import type { DashboardChange } from './dashboardService';
 import type { DashboardUpdate } from './dashboardWatch';
 import type { DashboardImport, ImportResult } from './importDashboard';
-import { seriesToMessage, widgetFromMessage, widgetToMessage } from './widgetMessages';
+import { convertSeries, widgetFromMessage, widgetToMessage } from './widgetMessages';
 
 /** Converts a dashboard with its content to its proto message. */
 export function dashboardToMessage(dashboard: DashboardWithContent): DashboardMessage {
@@ -138,7 +138,7 @@ export function documentToMessage({ name, description, content, devices }: Dashb
         kind,
         title,
         options,
-        series: series.map(seriesToMessage),
+        series: series.map(convertSeries),
         createdAt: undefined,
         updatedAt: undefined,
         etag: '',

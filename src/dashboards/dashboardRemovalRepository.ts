@@ -8,20 +8,15 @@ export class DashboardRemovalRepository {
   async removeSome(organizationId: string, max: number): Promise<number> {
     const { knex } = this.db;
     // Revisions first, because they are large; the widgets of a dashboard are few.
-    const revisions = await knex('dashboards as d')
+    const revisions = knex('dashboards as d')
       .join('dashboard_revisions as r', 'r.dashboard_id', 'd.id')
       .where('d.organization_id', organizationId)
       .limit(max)
-      .select<{ id: string; revision: number }[]>({ id: 'd.id', revision: 'r.revision' });
-    for (const [id, rows] of Map.groupBy(revisions, (row) => row.id))
-      await knex('dashboard_revisions')
-        .where('dashboard_id', id)
-        .whereIn(
-          'revision',
-          rows.map(({ revision }) => revision),
-        )
-        .delete();
-    if (revisions.length > 0) return revisions.length;
+      .select('r.dashboard_id', 'r.revision');
+    const removedRevisions = await knex('dashboard_revisions')
+      .whereIn(['dashboard_id', 'revision'], revisions)
+      .delete();
+    if (removedRevisions > 0) return removedRevisions;
     const dashboards = knex('dashboards as d').where('d.organization_id', organizationId).limit(max).select('d.id');
     const removed = await knex('dashboards').whereIn('id', dashboards).delete();
     return removed > 0 ? removed : await knex('starter_dashboards').where('organization_id', organizationId).delete();

@@ -3,13 +3,7 @@ import { checked, type HandlersOf } from '../api/pipeline/handlers';
 import type { ContentService } from './contentService';
 import { getViewer } from './dashboardHandlers';
 import { WIDGET_KINDS } from './widgetKinds';
-import {
-  checkUpdateRequest,
-  kindToMessage,
-  widgetChangeFromMessage,
-  widgetFromMessage,
-  widgetToMessage,
-} from './widgetMessages';
+import { checkUpdateRequest, widgetChangeFromMessage, widgetFromMessage, widgetToMessage } from './widgetMessages';
 
 /** The methods of WidgetService that this module implements; QueryWidgetData is in telemetry. */
 type WidgetHandlers = Pick<
@@ -20,7 +14,7 @@ type WidgetHandlers = Pick<
 /** Handlers for widgets and their kinds. */
 export function widgetHandlers(content: ContentService): WidgetHandlers {
   return {
-    listWidgetKinds: async () => ({ kinds: WIDGET_KINDS.map(kindToMessage) }),
+    listWidgetKinds: async () => ({ kinds: [...WIDGET_KINDS] }),
     listWidgets: async ({ dashboardId }, context) => ({
       widgets: (await content.listWidgets(getViewer(context), dashboardId)).map(widgetToMessage),
     }),

@@ -1,15 +1,10 @@
-import type {
-  SeriesRef as SeriesMessage,
-  UpdateWidgetRequest,
-  Widget as WidgetMessage,
-  WidgetKind as WidgetKindMessage,
-} from '../gen/widget/v2/widget_service';
+import type { UpdateWidgetRequest, Widget as WidgetMessage } from '../gen/widget/v2/widget_service';
 import type { Violation } from '../kernel/errors';
 import { getEtag } from '../kernel/etags';
 import { toTimestamp } from '../kernel/timestamps';
 import type { WidgetChange } from './contentService';
 import type { SeriesRef, Widget, WidgetInput } from './dashboard';
-import { findWidgetKind, type WidgetKind } from './widgetKinds';
+import { findWidgetKind } from './widgetKinds';
 
 /** Converts a widget to its proto message. */
 export function widgetToMessage(widget: Widget): WidgetMessage {
@@ -19,7 +14,7 @@ export function widgetToMessage(widget: Widget): WidgetMessage {
     kind: widget.kind,
     title: widget.title,
     options: widget.options,
-    series: widget.series.map(seriesToMessage),
+    series: widget.series.map(convertSeries),
     createdAt: toTimestamp(widget.createdAt),
     updatedAt: toTimestamp(widget.updatedAt),
     etag: getEtag(widget.revision),
@@ -35,7 +30,7 @@ export function widgetFromMessage({
   options,
   series,
 }: Pick<WidgetMessage, 'id' | 'kind' | 'title' | 'options' | 'series'>): WidgetInput {
-  return { id, kind, title, options: options ?? {}, series: series.map(seriesFromMessage) };
+  return { id, kind, title, options: options ?? {}, series: series.map(convertSeries) };
 }
 
 /** Converts the changes of a widget. */
@@ -44,7 +39,7 @@ export function widgetChangeFromMessage(request: UpdateWidgetRequest): WidgetCha
   return {
     title,
     options,
-    series: clearSeries || series.length > 0 ? series.map(seriesFromMessage) : undefined,
+    series: clearSeries || series.length > 0 ? series.map(convertSeries) : undefined,
   };
 }
 
@@ -55,30 +50,14 @@ export function checkUpdateRequest({ series, clearSeries }: UpdateWidgetRequest)
     : [];
 }
 
-/** Converts a reference to a sensor. */
-export function seriesToMessage({
+/** Converts a reference to a sensor from or to its message: both have the same fields, which get a fixed order. */
+export function convertSeries({
   sensorId,
   deviceId,
   deviceVariable,
   missingDevice,
   keyName,
   label,
-}: SeriesRef): SeriesMessage {
+}: SeriesRef): SeriesRef {
   return { sensorId, deviceId, deviceVariable, missingDevice, keyName, label };
-}
-
-function seriesFromMessage({
-  sensorId,
-  deviceId,
-  deviceVariable,
-  missingDevice,
-  keyName,
-  label,
-}: SeriesMessage): SeriesRef {
-  return { sensorId, deviceId, deviceVariable, missingDevice, keyName, label };
-}
-
-/** Converts a kind of widget. */
-export function kindToMessage(kind: WidgetKind): WidgetKindMessage {
-  return { ...kind };
 }

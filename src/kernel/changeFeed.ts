@@ -63,14 +63,8 @@ export class ChangeSubscription {
   /** Same as waitForNotification, and resolves when the polling interval has passed. */
   async waitForChange(): Promise<void> {
     if (this.hasChange) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, POLL_INTERVAL_MS);
-      timer.unref();
-      this.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.wake = undefined;
+    const timer = setTimeout(() => this.wake?.(), POLL_INTERVAL_MS).unref();
+    await this.waitForNotification();
+    clearTimeout(timer);
   }
 }

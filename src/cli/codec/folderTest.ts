@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../codec';
+import { formatCodecError, type Sandbox } from '../../codec';
 import { AlreadyReportedError, UsageError } from '../exit';
 import { print, printJson, showTable } from '../output';
 import { toPlainText } from '../plainText';
@@ -87,8 +87,7 @@ async function checkScript(
 ): Promise<ResultRow> {
   const error = scriptText === undefined ? undefined : await sandbox.compile('codec test', scriptText);
   if (!error) return row;
-  const line = error.lineNumber === undefined ? '' : ` in line ${error.lineNumber}`;
-  return { ...row, result: 'failed', why: `${error.code}${line}: ${error.message}` };
+  return { ...row, result: 'failed', why: formatCodecError(error) };
 }
 
 /** Runs an example and returns its row. */

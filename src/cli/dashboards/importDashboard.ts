@@ -1,6 +1,7 @@
 import { DomainError, type Violation } from '../../kernel/errors';
 import { findNearest } from '../../kernel/findNearest';
-import { findYamlLine } from '../../kernel/findYamlLine';
+import { createYamlLineFinder } from '../../kernel/findYamlLine';
+import { normalizeId, UUID } from '../../kernel/ids';
 import type { Json, JsonClient } from '../call/jsonClient';
 import type { TargetFlags } from '../call/target';
 import { isServiceError, toWireError } from '../call/wireError';
@@ -42,7 +43,6 @@ interface ListedDevice {
   readonly name: string;
 }
 
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const MAX_DEVICES = 200;
 
 /** Runs `plantroom dashboards import`. The exit code of a dry run is 1 if something is missing. */
@@ -66,8 +66,9 @@ async function callImport(client: JsonClient, request: Json, file: DocumentFile)
   } catch (error) {
     const violations = getViolations(error);
     if (violations.length === 0) throw error;
+    const findLine = createYamlLineFinder(file.text);
     throw new UsageError(
-      `${file.name} cannot be imported:\n${violations.map((violation) => `  ${formatViolation(violation, file)}`).join('\n')}`,
+      `${file.name} cannot be imported:\n${violations.map((violation) => `  ${formatViolation(violation, findLine)}`).join('\n')}`,
       { cause: error },
     );
   }
@@ -79,17 +80,18 @@ function getViolations(error: unknown): readonly Violation[] {
   return error instanceof DomainError ? error.violations : [];
 }
 
-function formatViolation({ field, description }: Violation, { text }: DocumentFile): string {
+function formatViolation({ field, description }: Violation, findLine: (field: string) => number): string {
   const [, inDocument] = /^document\.(.+)$/s.exec(field) ?? [];
   const message = toPlainText(description);
   return inDocument === undefined
     ? `${toPlainText(field)}: ${message}`
-    : `line ${findYamlLine(text, inDocument)}, ${toPlainText(inDocument)}: ${message}`;
+    : `line ${findLine(inDocument)}, ${toPlainText(inDocument)}: ${message}`;
 }
 
 /** Returns the id of a device by id or name. Throws UsageError if no device or several have the name. */
 async function findDeviceId(client: JsonClient, device: string): Promise<string> {
-  if (ID.test(device)) return device.toLowerCase();
+  const id = normalizeId(device);
+  if (UUID.test(id)) return id;
   const named = (await listDevices(client, device)).filter(({ name }) => name === device);
   const [only] = named;
   if (only && named.length === 1) return only.id;

@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../codec';
+import { formatCodecError, type Sandbox } from '../../codec';
 import type { ImportWarning, ReadVendor } from '../../profiles';
 
 /** Returns a warning, with the line, for each script of a vendor that cannot be compiled. */
@@ -12,8 +12,7 @@ export async function findCodecWarnings(
   for (const [text, name] of nameByText) {
     const error = await sandbox.compile('profiles import', text);
     if (error?.code !== 'syntax_error') continue;
-    const line = error.lineNumber === undefined ? '' : ` in line ${error.lineNumber}`;
-    const reason = `cannot be compiled: ${error.code}${line}: ${error.message}. The profiles are imported, but this script cannot run`;
+    const reason = `cannot be compiled: ${formatCodecError(error)}. The profiles are imported, but this script cannot run`;
     warnings.push({ file: `${id}/${name}`, reason });
   }
   return warnings;
