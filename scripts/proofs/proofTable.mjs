@@ -27,7 +27,8 @@ export const PROOFS = [
   },
   {
     name: 'slow-tests',
-    proves: 'The tests that kill processes many times or move large amounts of data (test/**/*.slow.test.ts) pass.',
+    proves:
+      'The tests that kill processes many times, move large amounts of data or break protos (test/**/*.slow.test.ts) pass.',
     command: 'npm run --silent test:slow',
     limitMinutes: 30,
   },

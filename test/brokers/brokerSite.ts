@@ -51,7 +51,7 @@ export class BrokerSite {
     const server = await startTestApp(sqlite);
     const address = server.app.addresses.grpc.replace('127.0.0.1', 'localhost');
     const ca = readFileSync(server.app.ca ?? '');
-    const api = await JsonClient.connect({
+    const api = new JsonClient({
       address,
       security: { ca },
       credentials: credentials.createSsl(ca),

@@ -1,6 +1,6 @@
 import { performCall } from './performCall';
 import { messageFromJson, messageToJson } from './jsonMapping';
-import { getMethod, readServerMethods, type ServerMethod } from './serverMethods';
+import { getMethod, getOwnMethods } from './serverMethods';
 import type { Target } from './target';
 
 /** JSON as the server sends it; its structure is known from the proto. */
@@ -8,21 +8,13 @@ export type Json = Readonly<Record<string, unknown>>;
 
 const CALL_TIMEOUT_MS = 30_000;
 
-/** Calls a server with JSON. It reads the methods by reflection. */
+/** Calls a server with JSON. It knows the methods of this program, so it needs no reflection. */
 export class JsonClient {
-  private constructor(
-    private readonly target: Target,
-    private readonly methods: readonly ServerMethod[],
-  ) {}
-
-  /** Reads the methods of the server. Rejects with the ServiceError of a failed call, as do the methods below. */
-  static async connect(target: Target): Promise<JsonClient> {
-    return new JsonClient(target, await readServerMethods(target));
-  }
+  constructor(private readonly target: Target) {}
 
   /**
-   * Calls a unary method, for example `ConnectionService/GetConnection`. `signal` cancels the call. Throws
-   * `validation_failed` for invalid JSON.
+   * Calls a unary method, for example `ConnectionService/GetConnection`. `signal` cancels the call. Rejects with the
+   * ServiceError of a failed call, as does watch(). Throws `validation_failed` for invalid JSON.
    */
   async call(name: string, request: Json, signal?: AbortSignal): Promise<Json> {
     let result: Json = {};
@@ -53,7 +45,7 @@ export class JsonClient {
       readonly onResponse: (response: Json) => void;
     },
   ): Promise<void> {
-    const method = getMethod(this.methods, name);
+    const method = getMethod(getOwnMethods(), name);
     const requests = [messageFromJson(method.input, request)];
     await performCall({
       target: this.target,

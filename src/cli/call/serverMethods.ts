@@ -42,8 +42,16 @@ export async function readServerMethods(target: Target): Promise<ServerMethod[]>
     return listMethods(await readReflectedFiles(target));
   } catch (error) {
     if ((error as { code?: unknown }).code !== status.UNIMPLEMENTED) throw error;
-    return listMethods(fromBinary(FileDescriptorSetSchema, readAsset('image.binpb')).file);
+    return getOwnMethods();
   }
+}
+
+let ownMethods: ServerMethod[] | undefined;
+
+/** Returns the methods of the protos of this program. */
+export function getOwnMethods(): ServerMethod[] {
+  ownMethods ??= listMethods(fromBinary(FileDescriptorSetSchema, readAsset('image.binpb')).file);
+  return ownMethods;
 }
 
 /**

@@ -27,7 +27,7 @@ export async function withClient(
 ): Promise<void> {
   const target = getTarget(flags);
   try {
-    await work(await JsonClient.connect(target));
+    await work(new JsonClient(target));
   } catch (error) {
     if (!isServiceError(error)) throw error;
     const wire = toWireError(error);

@@ -26,7 +26,7 @@ export async function runDemo({ json }: OutputOptions): Promise<void> {
   const stop = new AbortController();
   try {
     printLine(`A temporary server is running on ${server.target.address}.`);
-    const api = await JsonClient.connect(server.target);
+    const api = new JsonClient(server.target);
     const site = await createDemoSite(api);
     printLine(
       'It has a connection "Boiler room", the devices "Heating valve" and "Office air", the command "Set position", and dashboards of them.',

@@ -31,7 +31,7 @@ export async function runExport(flags: ExportFlags): Promise<void> {
   if (output !== undefined) await assertWritable(output);
   const target = getTarget(flags);
   try {
-    const client = await JsonClient.connect(target);
+    const client = new JsonClient(target);
     const summary = await exportAll(client, { ...flags, to });
     if (output !== undefined)
       showRecord({ output, ...summary, from: new Date(from).toISOString(), to: new Date(to).toISOString() }, flags);
