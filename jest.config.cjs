@@ -20,5 +20,6 @@ module.exports = {
   globalTeardown: '<rootDir>/test/support/postgres.globalTeardown.cjs',
   maxWorkers: Math.ceil(availableParallelism() * 1.5), // many tests wait for a real time limit or another process
   workerIdleMemoryLimit: '1GB', // modules of finished files stay in memory
+  workerGracefulExitTimeout: 30_000, // half a second, the default, is too short for a large heap on a busy machine
   testTimeout: 180_000, // ends a test that hangs, also on a machine that is five times slower
 };
