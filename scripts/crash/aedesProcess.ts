@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { Aedes } from 'aedes';
+import { createAedesBroker } from './aedesBroker';
 
 /**
  * An aedes broker in a separate process that can be killed, for machines without Mosquitto. It restarts on the same port
@@ -50,7 +50,7 @@ export class AedesProcess {
 /** Runs the broker on a port (0: any free port) until its parent process ends. */
 export async function serveBroker(port: number): Promise<void> {
   process.on('disconnect', () => process.exit(0));
-  const aedes = await Aedes.createBroker();
+  const aedes = await createAedesBroker();
   const server = createServer((socket) => aedes.handle(socket));
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
