@@ -33,6 +33,8 @@ const MAX_IDLE_MS = 3000;
 const DAY_MS = 86_400_000;
 
 const MAX_POLLS = 40;
+/** Three sessions that the broker ends within 10 s look as if another client had the same client id. */
+const CONFLICTS = ['mqtt.client_id_conflict', 'chirpstack.client_id_conflict'];
 const NO_FINDINGS = { lost: [], doubled: [] };
 
 /** A site whose devices are behind a broker, and whose server or broker is killed repeatedly. */
@@ -160,7 +162,7 @@ export class BrokerProof {
       acknowledged: acknowledged.length,
       carriedOut: world.executions.size,
       uplinks: field.published,
-      errors: readErrorLines(site.folder),
+      errors: readErrorLines(site.folder, point.kill.by === 'broker' ? CONFLICTS : []),
       folder: site.folder,
     };
   }
