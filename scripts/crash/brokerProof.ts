@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { compareExecutions, isFinal, isOpen, readExecutions } from './executionFindings';
 import type { BrokerPoint } from './brokerPoints';
-import { countReadings } from './countReadings';
+import { compareReadings, countReadings, type ReadingTotals } from './countReadings';
 import { type CrashBroker, startBroker } from './crashBroker';
 import { LoraNetwork } from './loraNetwork';
 import { MqttFleet } from './mqttFleet';
@@ -161,7 +161,7 @@ export class BrokerProof {
       missed: this.missed,
       acknowledged: acknowledged.length,
       carriedOut: world.executions.size,
-      uplinks: field.published,
+      uplinks: field.accepted.count,
       errors: readErrorLines(site.folder, point.kill.by === 'broker' ? CONFLICTS : []),
       folder: site.folder,
     };
@@ -170,12 +170,11 @@ export class BrokerProof {
   /** Compares the uplinks that the broker accepted, of one reading each, with the readings on the server. */
   private async compareUplinks(): Promise<Pick<Outcome, 'lost' | 'doubled'>> {
     const ids = this.plant.actuators.map(({ sensorId }) => sensorId);
-    let stored = -1;
-    for (let poll = 0; stored !== this.field.published && poll < MAX_POLLS; poll += 1) {
+    let stored: ReadingTotals = { count: -1, sum: 0 };
+    for (let poll = 0; stored.count !== this.field.accepted.count && poll < MAX_POLLS; poll += 1) {
       await wait(POLL_INTERVAL_MS);
       stored = await countReadings(this.running.clients, ids);
     }
-    const text = `the broker accepted ${this.field.published} uplinks, but ${stored} are stored`;
-    return { lost: stored < this.field.published ? [text] : [], doubled: stored > this.field.published ? [text] : [] };
+    return compareReadings(this.field.accepted, stored);
   }
 }

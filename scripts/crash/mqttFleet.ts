@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
+import { addReading, type ReadingTotals } from './countReadings';
 import type { World } from './world';
 
 const MAX_DELAY_MS = 15;
@@ -10,8 +11,8 @@ interface CommandPayload {
 
 /** Devices on a broker. They carry out a command each time they receive it, so that a repeated command is detected. */
 export class MqttFleet {
-  /** The number of uplinks that the broker accepted. */
-  published = 0;
+  /** The uplinks that the broker accepted. */
+  accepted: ReadingTotals = { count: 0, sum: 0 };
   private readonly sequences = new Map<string, number>();
   private client: MqttClient | undefined;
 
@@ -51,13 +52,9 @@ export class MqttFleet {
   private async publishPosition(clientDeviceId: string): Promise<void> {
     const sequence = (this.sequences.get(clientDeviceId) ?? 0) + 1;
     this.sequences.set(clientDeviceId, sequence);
-    if (
-      await this.publish(`plant/${clientDeviceId}/up`, {
-        position: this.world.positions.get(clientDeviceId) ?? 0,
-        sequence,
-      })
-    )
-      this.published += 1;
+    const position = this.world.positions.get(clientDeviceId) ?? 0;
+    if (await this.publish(`plant/${clientDeviceId}/up`, { position, sequence }))
+      this.accepted = addReading(this.accepted, position);
   }
 
   /** Publishes a message. Returns whether the broker accepted it. */

@@ -1,3 +1,4 @@
+import { compareReadings, type ReadingTotals } from './countReadings';
 import { readErrorLines } from './serverLog';
 import type { Outcome } from './outcome';
 
@@ -5,19 +6,16 @@ import type { Outcome } from './outcome';
 export interface UplinkRound {
   readonly name: string;
   readonly kills: number;
-  /** Uplinks that the server must hold once each. */
-  readonly expected: number;
-  /** Readings that it holds. */
-  readonly stored: number;
-  /** The sentence to report if these differ. */
-  readonly text: string;
+  /** The uplinks that the broker accepted. The server must store each of them once. */
+  readonly accepted: ReadingTotals;
+  readonly stored: ReadingTotals;
   readonly wrong: readonly string[];
   /** The folder of the servers. */
   readonly folder: string;
 }
 
 /** Creates the outcome of a proof without commands: each uplink must be stored once, and no server may log an error. */
-export function createUplinkOutcome({ name, kills, expected, stored, text, wrong, folder }: UplinkRound): Outcome {
+export function createUplinkOutcome({ name, kills, accepted, stored, wrong, folder }: UplinkRound): Outcome {
   return {
     name,
     kills,
@@ -26,9 +24,8 @@ export function createUplinkOutcome({ name, kills, expected, stored, text, wrong
     carriedOut: 0,
     converged: 0,
     unconfirmed: 0,
-    uplinks: stored,
-    lost: stored < expected ? [text] : [],
-    doubled: stored > expected ? [text] : [],
+    uplinks: stored.count,
+    ...compareReadings(accepted, stored),
     wrong,
     errors: readErrorLines(folder),
     folder,

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { write } from '../../test/support/chirpStack/wire';
 import type { Transport } from './brokerPoints';
+import { addReading, type ReadingTotals } from './countReadings';
 import { APPLICATION_ID } from './loraNetwork';
 
 const MAX_UNACKNOWLEDGED = 500;
@@ -10,8 +11,8 @@ const TICK_MS = 10;
 
 /** Publishes uplinks of the devices of a plant with QoS 1. Each uplink is different and contains one reading. */
 export class UplinkSource {
-  /** Uplinks that the broker acknowledged. */
-  published = 0;
+  /** The uplinks that the broker acknowledged. */
+  accepted: ReadingTotals = { count: 0, sum: 0 };
   private sequence = 0;
 
   private constructor(
@@ -73,7 +74,7 @@ export class UplinkSource {
         ? this.createChirpStackEvent(clientDeviceId, position)
         : this.createMqttMessage(clientDeviceId, position);
     await this.client.publishAsync(topic, payload, { qos: 1 });
-    this.published += 1;
+    this.accepted = addReading(this.accepted, position);
   }
 
   private createMqttMessage(clientDeviceId: string, position: number): { topic: string; payload: Buffer } {
