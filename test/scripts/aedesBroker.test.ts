@@ -48,9 +48,12 @@ async function publish(payload: string): Promise<void> {
   await new Promise<void>((resolve, reject) => aedes.publish(packet, (error) => (error ? reject(error) : resolve())));
 }
 
+function getMessages(): readonly IPublishPacket[] {
+  return received.filter((packet) => packet.cmd === 'publish');
+}
+
 /** Resolves when the subscriber has received this number of messages. */
 async function receive(count: number): Promise<readonly Pick<IPublishPacket, 'messageId' | 'dup'>[]> {
-  const getMessages = () => received.filter((packet) => packet.cmd === 'publish');
   await waitUntil(() => getMessages().length >= count);
   return getMessages().map(({ payload, messageId, dup }) => ({ payload: payload.toString(), messageId, dup }));
 }
