@@ -121,8 +121,8 @@ export class ConnectionService {
     pageToken: string,
     scope?: DeviceScope,
   ): Promise<ConnectionPage> {
-    const cursorName = [organizationId, 'connections'];
-    const after = this.options.cursors.decode<CreatedPosition>(cursorName, pageToken, 'pageToken');
+    const listKey = [organizationId, 'connections'];
+    const after = this.options.cursors.decode<CreatedPosition>(listKey, pageToken, 'pageToken');
     const size = getPageSize(requestedSize);
     // One more than the page size shows whether there is a next page.
     const rows = await this.uow.repos.connections.list(organizationId, after, size + 1, scope?.connectionIds);
@@ -133,7 +133,7 @@ export class ConnectionService {
     );
     return {
       connections: page.items.map((connection) => this.toView(connection, deviceCountById.get(connection.id) ?? 0)),
-      nextPageToken: page.next ? this.options.cursors.encode(cursorName, page.next) : '',
+      nextPageToken: page.next ? this.options.cursors.encode(listKey, page.next) : '',
     };
   }
 

@@ -227,15 +227,16 @@ export class ExecutionService {
     query: { readonly limit?: number | undefined; readonly before: string },
     keyScope?: ResourceScope,
   ): Promise<ExecutionPage> {
-    const cursorScope = [organizationId, 'executions', deviceId];
-    const startPosition = this.options.cursors.decode<UpdatedPosition>(cursorScope, query.before, 'before');
+    const listKey = [organizationId, 'executions', deviceId];
+    // The API calls the token `before`: the page contains executions that were updated before its position.
+    const after = this.options.cursors.decode<UpdatedPosition>(listKey, query.before, 'before');
     const { executionViews, scopedExecutions, devices } = this.work.repos;
     await devices.get(organizationId, deviceId);
-    const listQuery = { organizationId, deviceId, size: getPageSize(query.limit), after: startPosition };
+    const listQuery = { organizationId, deviceId, size: getPageSize(query.limit), after };
     const page = keyScope?.commands
       ? await scopedExecutions.list(listQuery, keyScope.commands)
       : await executionViews.list(listQuery);
-    return { executions: page.items, nextCursor: page.next && this.options.cursors.encode(cursorScope, page.next) };
+    return { executions: page.items, nextCursor: page.next && this.options.cursors.encode(listKey, page.next) };
   }
 
   /**
@@ -335,7 +336,7 @@ function wasCancelled({ state, detail }: Execution): boolean {
   return state === 'transport_unreachable' && detail === 'cancelled';
 }
 
-/** The error for an execution that has left the server or is final. */
+/** Creates the error for an execution that has left the server or is final. */
 function notCancellable({ id, state }: Execution): DomainError {
   const why = isFinal(state) ? 'it is final' : 'it may have reached the device';
   return new DomainError(

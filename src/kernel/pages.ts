@@ -44,23 +44,23 @@ export function getPage<Item, Position>(
 }
 
 /**
- * Returns one page of `items`, or all of them if neither `size` nor `token` is set. `list` identifies the list for the
- * token: its name and all filters, the organization first.
+ * Returns one page of `items`, or all of them if neither `size` nor `token` is set. `listKey` identifies the list for
+ * the token: its name and all filters, the organization first.
  */
 export function getPageInMemory<Item extends { readonly id: string }>(
   cursors: Cursors,
-  list: readonly string[],
+  listKey: readonly string[],
   items: readonly Item[],
   size: number | undefined,
   token: string,
 ): { items: readonly Item[]; nextPageToken: string } {
   if (!size && token === '') return { items, nextPageToken: '' };
-  const after = cursors.decode<{ id: string }>(list, token, 'pageToken');
+  const after = cursors.decode<{ id: string }>(listKey, token, 'pageToken');
   // The page starts after the last item of the previous page. If that item no longer exists, findIndex returns -1, and
   // the list starts again.
   const start = after ? items.findIndex(({ id }) => id === after.id) + 1 : 0;
   const page = getPage(items.slice(start), getPageSize(size), ({ id }) => ({ id }));
-  return { items: page.items, nextPageToken: page.next ? cursors.encode(list, page.next) : '' };
+  return { items: page.items, nextPageToken: page.next ? cursors.encode(listKey, page.next) : '' };
 }
 
 const MAC_BYTES = 16;
@@ -84,27 +84,27 @@ export class Cursors {
     this.cipherKey = createSecretKey(createHmac('sha256', secret).update(CIPHER_KEY_LABEL).digest());
   }
 
-  /** Encodes a position. `list`: the name of the list with all filters, the organization first. */
-  encode(list: readonly string[], position: object): string {
+  /** Encodes a position. `listKey`: the name of the list with all filters, the organization first. */
+  encode(listKey: readonly string[], position: object): string {
     const json = JSON.stringify(position);
     const paddedLength = Math.ceil(json.length / BLOCK_BYTES) * BLOCK_BYTES;
     // Trailing spaces do not change the JSON.
     const body = Buffer.concat([randomBytes(SALT_BYTES), Buffer.from(json.padEnd(paddedLength))]);
-    const mac = this.computeMac(list, body);
+    const mac = this.computeMac(listKey, body);
     const encryptedBody = createCipheriv('aes-256-ctr', this.cipherKey, mac).update(body);
     return Buffer.concat([mac, encryptedBody]).toString('base64url');
   }
 
   /**
    * Decodes a position; undefined for no token. Throws `validation_failed` on `field` if the token does not belong to
-   * this list.
+   * the list of `listKey`.
    */
-  decode<Position>(list: readonly string[], token: string | undefined, field: string): Position | undefined {
+  decode<Position>(listKey: readonly string[], token: string | undefined, field: string): Position | undefined {
     if (!token) return undefined;
     const bytes = Buffer.from(token, 'base64url');
     const body = this.decrypt(bytes);
     const isAuthentic =
-      body.length > SALT_BYTES && timingSafeEqual(bytes.subarray(0, MAC_BYTES), this.computeMac(list, body));
+      body.length > SALT_BYTES && timingSafeEqual(bytes.subarray(0, MAC_BYTES), this.computeMac(listKey, body));
     if (!isAuthentic) {
       throw validationFailed([
         {
@@ -125,10 +125,14 @@ export class Cursors {
   }
 
   /**
-   * Returns the authentication tag of a list and a body. The tag is also the nonce of the encryption, so no two
+   * Returns the authentication tag of a list key and a body. The tag is also the nonce of the encryption, so no two
    * different tokens use the same key stream.
    */
-  private computeMac(list: readonly string[], body: Uint8Array): Buffer {
-    return createHmac('sha256', this.macKey).update(JSON.stringify(list)).update(body).digest().subarray(0, MAC_BYTES);
+  private computeMac(listKey: readonly string[], body: Uint8Array): Buffer {
+    return createHmac('sha256', this.macKey)
+      .update(JSON.stringify(listKey))
+      .update(body)
+      .digest()
+      .subarray(0, MAC_BYTES);
   }
 }

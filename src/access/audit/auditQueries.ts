@@ -37,7 +37,7 @@ export class AuditQueries {
       ...otherFilters,
       methods: method === undefined ? undefined : this.findPaths(method),
     };
-    const cursorScope = [
+    const listKey = [
       'audit-events',
       organizationId,
       JSON.stringify([
@@ -51,7 +51,7 @@ export class AuditQueries {
         query.requestId,
       ]),
     ];
-    let position = cursors.decode<AuditPosition>(cursorScope, token, 'pageToken');
+    let position = cursors.decode<AuditPosition>(listKey, token, 'pageToken');
     // If the database is not writable, stored events are still readable, for example when the disk is full. The log
     // reports the waiting events.
     await trail.flush().catch(() => {});
@@ -74,7 +74,7 @@ export class AuditQueries {
     const lastOfPage = events.length > maxEvents ? events[maxEvents - 1] : undefined;
     return {
       events: events.slice(0, maxEvents),
-      nextPageToken: lastOfPage ? cursors.encode(cursorScope, { at: lastOfPage.at, seq: lastOfPage.seq }) : '',
+      nextPageToken: lastOfPage ? cursors.encode(listKey, { at: lastOfPage.at, seq: lastOfPage.seq }) : '',
     };
   }
 

@@ -154,9 +154,9 @@ export class KeyService {
    */
   async listApiKeys(caller: Principal, size: number | undefined, token: string): Promise<ApiKeyPage> {
     const { cursors, uow } = this.options;
-    const cursorScope = [caller.organizationId, 'api_keys'];
+    const listKey = [caller.organizationId, 'api_keys'];
     const limit = getPageSize(size);
-    let after = cursors.decode<CreatedPosition>(cursorScope, token, 'pageToken');
+    let after = cursors.decode<CreatedPosition>(listKey, token, 'pageToken');
     const visibleKeys: ApiKey[] = [];
     let isLast = false;
     // Invisible keys are filtered after the query, so a page may need several batches. One key more than the page shows
@@ -171,7 +171,7 @@ export class KeyService {
       if (!isLast && visibleKeys.length <= limit) await setImmediate(); // lets other work run
     }
     const { items, next } = getPage(visibleKeys, limit, getPosition);
-    return { items, nextPageToken: next ? cursors.encode(cursorScope, next) : '' };
+    return { items, nextPageToken: next ? cursors.encode(listKey, next) : '' };
   }
 
   /**

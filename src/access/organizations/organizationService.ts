@@ -112,14 +112,14 @@ export class OrganizationService {
     pageToken: string,
   ): Promise<OrganizationPage> {
     const { organizations } = this.deps.uow.repos;
-    const cursorScope = [organizationId, 'organizations', String(isAdmin)];
-    const after = cursors.decode<CreatedPosition>(cursorScope, pageToken, 'pageToken');
+    const listKey = [organizationId, 'organizations', String(isAdmin)];
+    const after = cursors.decode<CreatedPosition>(listKey, pageToken, 'pageToken');
     // The list of a key that is no admin key has one item, but an invalid token is rejected too.
     if (!isAdmin) return { organizations: [await organizations.get(organizationId)], nextPageToken: '' };
     const size = getPageSize(requestedSize);
     const rows = await organizations.listNewest(after, size + 1); // one extra row shows whether there is a next page
     const page = getPage(rows, size, ({ createdAt, id }) => ({ createdAt, id }));
-    return { organizations: page.items, nextPageToken: page.next ? cursors.encode(cursorScope, page.next) : '' };
+    return { organizations: page.items, nextPageToken: page.next ? cursors.encode(listKey, page.next) : '' };
   }
 
   /**
@@ -147,7 +147,7 @@ export class OrganizationService {
 }
 
 /**
- * The error for an id that is not the organization of the calling key; it does not reveal whether that organization
+ * Creates the error for an id that is not the organization of the calling key; it does not reveal whether that organization
  * exists.
  */
 function notOwnOrganization(id: string): DomainError {

@@ -63,13 +63,13 @@ export class MemberService {
     size: number | undefined,
     token: string,
   ): Promise<{ items: readonly Member[]; nextPageToken: string }> {
-    const cursorScope = [organizationId, 'members'];
+    const listKey = [organizationId, 'members'];
     const limit = getPageSize(size);
-    const after = cursors.decode<MemberPosition>(cursorScope, token, 'pageToken');
+    const after = cursors.decode<MemberPosition>(listKey, token, 'pageToken');
     // One extra row shows whether there is a next page.
     const members = await this.options.uow.repos.members.list(organizationId, after, limit + 1);
     const { items, next } = getPage(members, limit, ({ createdAt, userId }) => ({ createdAt, userId }));
-    return { items, nextPageToken: next ? cursors.encode(cursorScope, next) : '' };
+    return { items, nextPageToken: next ? cursors.encode(listKey, next) : '' };
   }
 
   /** Returns a member. Throws `member_not_found`. */

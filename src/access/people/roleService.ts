@@ -71,8 +71,8 @@ export class RoleService {
     token: string,
   ): Promise<{ items: readonly Role[]; nextPageToken: string }> {
     if (!size && token === '') return { items: await this.list(organizationId), nextPageToken: '' };
-    const cursorScope = [organizationId, 'roles'];
-    const after = cursors.decode<RolePosition>(cursorScope, token, 'pageToken');
+    const listKey = [organizationId, 'roles'];
+    const after = cursors.decode<RolePosition>(listKey, token, 'pageToken');
     const limit = getPageSize(size);
     // System roles come first, so a page that starts after a custom role contains none. Without a position, findIndex
     // returns -1, and the page starts with the first system role.
@@ -82,7 +82,7 @@ export class RoleService {
     const { items, next } = getPage([...systemRoles, ...customRoles], limit, (role): RolePosition =>
       role.isSystem ? { system: role.id } : { name: normalizeForSearch(role.name) },
     );
-    return { items, nextPageToken: next ? cursors.encode(cursorScope, next) : '' };
+    return { items, nextPageToken: next ? cursors.encode(listKey, next) : '' };
   }
 
   /** Creates a role. Throws `validation_failed`, `name_taken`, `scope_escalation`. */
@@ -208,7 +208,7 @@ function assertNotSystemName(name: string): void {
     throw roleNameTaken(name);
 }
 
-/** The error for a change of a system role. */
+/** Creates the error for a change of a system role. */
 function systemRoleReadOnly({ id, name }: Role): DomainError {
   return new DomainError(
     'conflict',
@@ -218,7 +218,7 @@ function systemRoleReadOnly({ id, name }: Role): DomainError {
   );
 }
 
-/** The error for the deletion of a role that members have. */
+/** Creates the error for the deletion of a role that members have. */
 function roleInUse(id: string, memberCount: number): DomainError {
   const usage = memberCount === 1 ? '1 member has it' : `${memberCount} members have it`;
   return new DomainError('conflict', 'role_in_use', `the role is in use: ${usage}. Assign them another role first.`, {

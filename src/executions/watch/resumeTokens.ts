@@ -31,7 +31,7 @@ export class ResumeTokens {
    * between that the key may not see.
    */
   create(organizationId: string, position: number): string {
-    return this.cursors.encode(getCursorScope(organizationId), { position });
+    return this.cursors.encode(getListKey(organizationId), { position });
   }
 
   /**
@@ -39,11 +39,11 @@ export class ResumeTokens {
    * of another organization or an invalid token.
    */
   parse(organizationId: string, token: string): number | undefined {
-    return this.cursors.decode<{ position: number }>(getCursorScope(organizationId), token, 'resumeToken')?.position;
+    return this.cursors.decode<{ position: number }>(getListKey(organizationId), token, 'resumeToken')?.position;
   }
 }
 
-/** Returns what a token is bound to: it is invalid for another organization or as another kind of cursor. */
-function getCursorScope(organizationId: string): string[] {
+/** Returns the list key of resume tokens: a token is invalid for another organization, and as a page token. */
+function getListKey(organizationId: string): string[] {
   return [organizationId, 'watch executions'];
 }
