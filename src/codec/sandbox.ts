@@ -7,7 +7,7 @@ import type { EncoderAnswer } from './sandboxProtocol';
 import { createCompileJob, createDecoderJob, createEncoderJob, type JobOrError } from './jobs';
 import { SandboxCounts } from './sandboxCounts';
 import type { RunLimits } from './runLimits';
-import { ScriptThread, createShutdownError, type ThreadEndReason, type WorkerOpener } from './scriptThread';
+import { ScriptThread, shuttingDown, type ThreadEndReason, type WorkerOpener } from './scriptThread';
 import { MisbehavingOwners } from './misbehavingOwners';
 import type { ScriptJob, ScriptResult, WorkerStart } from './worker/messages';
 
@@ -110,19 +110,19 @@ export class Sandbox {
   async stop(): Promise<void> {
     this.isStopped = true;
     clearTimeout(this.startTimer);
-    for (const { reject } of this.queue.removeAll()) reject(createShutdownError());
+    for (const { reject } of this.queue.removeAll()) reject(shuttingDown());
     await Promise.all([...this.threads].map(async (thread) => await thread.terminate()));
   }
 
   /** Runs a job and records its result. An error of the request itself is a result too, without a run. */
   private async run(owner: string, { job, error }: JobOrError, signal: AbortSignal | undefined): Promise<ScriptResult> {
     signal?.throwIfAborted();
-    if (this.isStopped) throw createShutdownError();
+    if (this.isStopped) throw shuttingDown();
     // The timer runs after a failed start, until the next attempt.
     const canStartNoThread = this.threads.size === 0 && this.startTimer !== undefined;
     if (canStartNoThread) {
       this.counts.runs.add('refused');
-      throw createUnavailableError();
+      throw codecUnavailable();
     }
     if (error)
       return this.recordResult(
@@ -154,7 +154,7 @@ export class Sandbox {
     const queued = { owner, job, resolve, reject };
     if (!this.queue.add(owner, queued, job.script.length + job.input.length)) {
       this.counts.runs.add('refused');
-      throw createQueueFullError();
+      throw codecQueueFull();
     }
     const cancel = (): void => {
       if (this.queue.remove(owner, queued)) reject(signal?.reason);
@@ -253,7 +253,7 @@ export class Sandbox {
     this.options.log.error({ err: cause, retry_ms: delayMs }, 'codec.worker_start_failed');
     const rejected = this.threads.size === 0 ? this.queue.removeAll() : [];
     this.counts.runs.add('refused', rejected.length);
-    for (const { reject } of rejected) reject(createUnavailableError());
+    for (const { reject } of rejected) reject(codecUnavailable());
     clearTimeout(this.startTimer);
     this.startTimer = setTimeout(() => {
       this.startTimer = undefined;
@@ -283,11 +283,11 @@ function decodeOutput({ hex, fPort }: EncoderAnswer): EncodeResult['output'] {
   return { bytes: new Uint8Array(Buffer.from(hex, 'hex')), fPort };
 }
 
-const createQueueFullError = (): DomainError =>
+const codecQueueFull = (): DomainError =>
   new DomainError('exhausted', 'codec_queue_full', 'too many scripts are waiting: try again in a second', {
     retryAfterMs: RETRY_AFTER_MS,
   });
-const createUnavailableError = (): DomainError =>
+const codecUnavailable = (): DomainError =>
   new DomainError(
     'unavailable',
     'codec_unavailable',

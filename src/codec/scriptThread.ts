@@ -102,7 +102,7 @@ export class ScriptThread {
 
   /** Terminates the thread in any state. Its job is rejected with `shutting_down`. */
   async terminate(): Promise<void> {
-    this.running?.reject(createShutdownError());
+    this.running?.reject(shuttingDown());
     this.markEnded();
     await this.worker.terminate();
   }
@@ -203,7 +203,7 @@ export class ScriptThread {
   }
 }
 
-/** The error of running and waiting scripts when the sandbox stops. */
-export function createShutdownError(): DomainError {
+/** Creates the error for running and waiting scripts when the sandbox stops. */
+export function shuttingDown(): DomainError {
   return new DomainError('unavailable', 'shutting_down', 'the server is shutting down: try again after the restart');
 }

@@ -51,7 +51,7 @@ export function loadConfig(configSources: ConfigSources): LoadedConfig {
     const [mainSetting] = rule.settings;
     errors.push(`${findSource(mainSetting, sourceValues) ?? mainSetting} ${rule.describeError(config)}`);
   }
-  if (errors.length > 0) throw createConfigurationError(errors);
+  if (errors.length > 0) throw configurationInvalid(errors);
   return {
     config: deepFreeze(config),
     sources: Object.fromEntries(
@@ -85,8 +85,8 @@ function readSettings(sourceValues: ReadonlyMap<string, SettingValue>): {
   return { config: configSchema.parse(values), errorsByPath };
 }
 
-/** The error for an invalid configuration, with one line per setting. */
-function createConfigurationError(errors: readonly string[]): DomainError {
+/** Creates the error for an invalid configuration, with one line per setting. */
+function configurationInvalid(errors: readonly string[]): DomainError {
   const summary = errors.length === 1 ? 'one error' : `${errors.length} errors`;
   return new DomainError(
     'invalid_argument',

@@ -72,7 +72,7 @@ export function applyPolicyDefaults(policy: ConnectionPolicy): EffectivePolicy {
   return { maxInFlight: policy.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT };
 }
 
-/** The error for a name that another connection of the organization already has. */
+/** Creates the error for a name that another connection of the organization already has. */
 export function nameTaken(name: string): DomainError {
   return new DomainError(
     'already_exists',
@@ -82,7 +82,7 @@ export function nameTaken(name: string): DomainError {
   );
 }
 
-/** The error for a connection that cannot be used until its unreadable parts are set again. */
+/** Creates the error for a connection that cannot be used until its unreadable parts are set again. */
 export function connectionCorrupt(id: string, corruptParts: readonly ConnectionPart[]): DomainError {
   return new DomainError(
     'conflict',
@@ -108,7 +108,7 @@ function describeRequiredFields(corruptParts: readonly ConnectionPart[]): string
 }
 
 /**
- * The error for a connection that devices are bound to. `devices`: their number; undefined if they were not counted.
+ * Creates the error for a connection that devices are bound to. `devices`: their number; undefined if they were not counted.
  */
 export function connectionInUse(id: string, devices: number | undefined): DomainError {
   return new DomainError(

@@ -142,7 +142,7 @@ async function waitForAbort(signal: AbortSignal): Promise<undefined> {
   await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
-/** Creates the failed check of a test that exceeded its time limit. */
+/** Creates the check that reports that a test exceeded its time limit. */
 function createTimeoutCheck(timeoutMs: number): ConnectionCheck {
   return {
     name: 'time_limit',
@@ -151,7 +151,7 @@ function createTimeoutCheck(timeoutMs: number): ConnectionCheck {
   };
 }
 
-/** The error for too many concurrent tests. */
+/** Creates the error for too many concurrent tests. */
 function tooManyTests(): DomainError {
   return new DomainError(
     'exhausted',

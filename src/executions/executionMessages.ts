@@ -112,7 +112,7 @@ export function executionToMessage(
   };
 }
 
-/** Creates one response of the watch. */
+/** Converts one item of a watch to its response; a missing update gives only the resume token. */
 export function watchItemToMessage({ update, resumeToken }: WatchItem): WatchExecutionsResponse {
   return {
     execution: update && executionToMessage(update.execution),

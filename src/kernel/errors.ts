@@ -87,7 +87,7 @@ export function throwIfAny(violations: readonly Violation[]): void {
   if (violations.length > 0) throw validationFailed(violations);
 }
 
-/** Creates `<resourceType>_not_found`. `resourceType`: in snake_case, for example `device`. */
+/** Creates the error `<resourceType>_not_found`. `resourceType`: in snake_case, for example `device`. */
 export function notFound(resourceType: string, id: string): DomainError {
   const words = resourceType.replaceAll('_', ' ');
   return new DomainError(
@@ -100,7 +100,7 @@ export function notFound(resourceType: string, id: string): DomainError {
   );
 }
 
-/** Creates `version_conflict`: the etag of the request is outdated. `current`: the etag that the record has now. */
+/** Creates the error `version_conflict`: the etag of the request is outdated. `current`: the etag that the record has now. */
 export function versionConflict(resourceType: string, current: string): DomainError {
   return new DomainError(
     'version_conflict',

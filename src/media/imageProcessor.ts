@@ -53,12 +53,12 @@ export class ImageProcessor {
    */
   async process(file: string, organizationId: string, signal?: AbortSignal): Promise<ProcessedImage> {
     signal?.throwIfAborted();
-    if (this.stopped) throw createShutdownError();
+    if (this.stopped) throw shuttingDown();
     const { promise, resolve, reject } = Promise.withResolvers<ProcessedImage>();
     const queued = { file, resolve, reject };
     if (!this.queue.add(organizationId, queued)) {
       const isFull = this.queue.size >= QUEUE_LIMITS.total.items;
-      throw createBusyError(`too many images${isFull ? '' : ' of the organization'} are waiting to be processed`);
+      throw mediaQueueFull(`too many images${isFull ? '' : ' of the organization'} are waiting to be processed`);
     }
     const cancel = (): void => {
       this.queue.remove(organizationId, queued);
@@ -66,7 +66,7 @@ export class ImageProcessor {
     };
     const queueTimer = setTimeout(() => {
       if (this.queue.remove(organizationId, queued))
-        reject(createBusyError('processing the images before this one takes too long'));
+        reject(mediaQueueFull('processing the images before this one takes too long'));
     }, this.options.queueTimeoutMs ?? 60_000);
     signal?.addEventListener('abort', cancel);
     this.startNext();
@@ -86,9 +86,9 @@ export class ImageProcessor {
   /** Rejects running and waiting images with `shutting_down`. Safe to call twice. */
   async stop(): Promise<void> {
     this.stopped = true;
-    for (const { reject } of this.queue.removeAll()) reject(createShutdownError());
+    for (const { reject } of this.queue.removeAll()) reject(shuttingDown());
     const { running } = this;
-    running?.end(createShutdownError());
+    running?.end(shuttingDown());
     await running?.worker.terminate();
   }
 
@@ -101,7 +101,7 @@ export class ImageProcessor {
       this.startWorker(queued);
     } catch (cause) {
       this.options.log.error({ err: cause }, 'media.worker_start_failed');
-      queued.reject(createUnavailableError(cause));
+      queued.reject(mediaUnavailable(cause));
       this.startNext();
     }
   }
@@ -125,7 +125,7 @@ export class ImageProcessor {
       () =>
         setImmediate(() => {
           end(
-            createImageViolation(
+            invalidImage(
               'takes too long to decode: upload one with fewer pixels, or saved without progressive encoding',
             ),
           );
@@ -134,7 +134,7 @@ export class ImageProcessor {
       this.options.decodeTimeoutMs ?? 30_000,
     );
     worker.on('message', (report: WorkerReport) =>
-      'image' in report ? resolve(report.image) : reject(createImageViolation(report.rejectionReason)),
+      'image' in report ? resolve(report.image) : reject(invalidImage(report.rejectionReason)),
     );
     worker.on('error', (error: Error) => (workerError = error));
     // Also called after the report of a thread that succeeded. The promise is then already settled, so `end` has no
@@ -146,8 +146,8 @@ export class ImageProcessor {
       if (isServerError) this.options.log.error({ err: workerError }, 'media.worker_crashed');
       end(
         isServerError
-          ? createUnavailableError(workerError)
-          : createImageViolation('cannot be decoded because its decoder crashed: upload an intact image'),
+          ? mediaUnavailable(workerError)
+          : invalidImage('cannot be decoded because its decoder crashed: upload an intact image'),
       );
       this.running = undefined;
       this.startNext();
@@ -157,17 +157,17 @@ export class ImageProcessor {
 }
 
 /** Creates the error for invalid image bytes, which have no field name in HTTP. */
-export function createImageViolation(description: string): DomainError {
+export function invalidImage(description: string): DomainError {
   return validationFailed([{ field: '', description: `the image ${description}` }]);
 }
 
-const createBusyError = (reason: string): DomainError =>
+const mediaQueueFull = (reason: string): DomainError =>
   new DomainError('exhausted', 'media_queue_full', `${reason}: try again in a few seconds`, {
     retryAfterMs: RETRY_AFTER_MS,
   });
-const createShutdownError = (): DomainError =>
+const shuttingDown = (): DomainError =>
   new DomainError('unavailable', 'shutting_down', 'the server is shutting down: try again after the restart');
-const createUnavailableError = (cause: unknown): DomainError =>
+const mediaUnavailable = (cause: unknown): DomainError =>
   new DomainError('unavailable', 'media_unavailable', 'images cannot be processed: see the server log for the reason', {
     retryAfterMs: RETRY_AFTER_MS,
     cause,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DomainError } from '../kernel/errors';
 import { storageFull, type Disk } from './disk';
 import { MAX_IMAGE_BYTES } from './media';
-import { createImageViolation } from './imageProcessor';
+import { invalidImage } from './imageProcessor';
 
 const MIB = 1024 * 1024;
 const MIN_RESERVE_BYTES = 256 * MIB;
@@ -55,7 +55,7 @@ export class UploadReceiver {
    */
   async receive(organizationId: string, parts: AsyncIterable<UploadPart>): Promise<ReceivedUpload> {
     const active = this.activeUploads.get(organizationId) ?? 0;
-    if (active >= this.limits.maxConcurrentUploads) throw createBusyError(this.limits.maxConcurrentUploads);
+    if (active >= this.limits.maxConcurrentUploads) throw mediaQueueFull(this.limits.maxConcurrentUploads);
     this.activeUploads.set(organizationId, active + 1);
     try {
       return await this.writeToDisk(parts);
@@ -84,7 +84,7 @@ export class UploadReceiver {
         filename ??= name ?? '';
         sizeBytes += chunk.length;
         if (sizeBytes > MAX_IMAGE_BYTES)
-          throw createImageViolation(`has more than ${MAX_IMAGE_BYTES} bytes: upload a smaller image`);
+          throw invalidImage(`has more than ${MAX_IMAGE_BYTES} bytes: upload a smaller image`);
         hash.update(chunk);
         await append(chunk);
       }
@@ -122,8 +122,8 @@ async function* limitDuration<T>(items: AsyncIterable<T>, timeoutMs: number): As
   // One promise per item: a race with a long-lived promise would retain something of each item until the end.
   const next = async (): Promise<IteratorResult<T>> =>
     await new Promise((resolve, reject) => {
-      onTimeout = () => reject(createTimeoutError(timeoutMs));
-      if (hasTimedOut) reject(createTimeoutError(timeoutMs));
+      onTimeout = () => reject(deadlineExceeded(timeoutMs));
+      if (hasTimedOut) reject(deadlineExceeded(timeoutMs));
       else iterator.next().then(resolve, reject);
     });
   try {
@@ -134,7 +134,7 @@ async function* limitDuration<T>(items: AsyncIterable<T>, timeoutMs: number): As
   }
 }
 
-const createBusyError = (maxConcurrentUploads: number): DomainError =>
+const mediaQueueFull = (maxConcurrentUploads: number): DomainError =>
   new DomainError(
     'exhausted',
     'media_queue_full',
@@ -142,7 +142,7 @@ const createBusyError = (maxConcurrentUploads: number): DomainError =>
     { retryAfterMs: RETRY_AFTER_MS },
   );
 
-const createTimeoutError = (timeoutMs: number): DomainError =>
+const deadlineExceeded = (timeoutMs: number): DomainError =>
   new DomainError(
     'deadline_exceeded',
     'deadline_exceeded',

@@ -67,7 +67,7 @@ export async function openAdminContext(config: Config, external: ExternalDepende
   const database = await openConfiguredDatabase(config, { ...external, mustExist: true });
   try {
     const { pending, schema } = await database.describe();
-    if (pending.length > 0) throw schemaOutdatedError(schema);
+    if (pending.length > 0) throw schemaOutdated(schema);
   } catch (error) {
     await database.close();
     throw error;
@@ -129,7 +129,7 @@ export function findMethodPaths(methodByPath: ReadonlyMap<string, unknown>, name
   return paths.length > 0 ? paths : [name];
 }
 
-function schemaOutdatedError(schema: string): DomainError {
+function schemaOutdated(schema: string): DomainError {
   const what = schema === '' ? 'the database is empty' : `the database schema (${schema}) is older than the program`;
   return new DomainError(
     'conflict',

@@ -45,7 +45,7 @@ export async function backUp(
   options: BackUpOptions,
 ): Promise<BackupResult> {
   const isSqlite = config.database.url === '';
-  if (isSqlite && !existsSync(join(config.data.dir, SQLITE_FILE))) throw backupNotFoundError(config);
+  if (isSqlite && !existsSync(join(config.data.dir, SQLITE_FILE))) throw backupNotFound(config);
   const lock = acquireBackupLock(config.data.dir);
   try {
     const database = await openConfiguredDatabase(config, external);
@@ -130,7 +130,7 @@ async function describeSource(
   { configFile, program }: BackUpOptions,
 ): Promise<BackupSource> {
   const { engine, schema, pending }: DatabaseDescription = await database.describe();
-  if (schema === '') throw backupNotFoundError(config);
+  if (schema === '') throw backupNotFound(config);
   const { data, secrets } = config;
   const { url, poolSize } = config.database;
   return {
@@ -173,7 +173,7 @@ export function acquireBackupLock(dataDir: string): { release(): void } {
   );
 }
 
-function backupNotFoundError({ data, database }: Config): DomainError {
+function backupNotFound({ data, database }: Config): DomainError {
   const location = database.url === '' ? `in ${resolve(data.dir)}` : 'at the configured address';
   return new DomainError(
     'not_found',

@@ -1,5 +1,5 @@
 import type { SandboxOptions } from '../../src/codec';
-import { openScriptWorker, createShutdownError } from '../../src/codec/scriptThread';
+import { openScriptWorker, shuttingDown } from '../../src/codec/scriptThread';
 import { openSandbox, type SandboxFixture } from './sandboxFixture';
 
 const NATIVE_LOOP = 'Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)';
@@ -153,7 +153,7 @@ describe('waiting scripts', () => {
       const request = { owner: 'a', script: GOOD, data: 1, fPort: undefined };
       const waiting = Array.from({ length: 256 }, () => getReason(sandbox.encode(request, controller.signal)));
       expect(await getReason(encode(GOOD, { owner: 'a' }))).toBe('exhausted codec_queue_full');
-      controller.abort(createShutdownError());
+      controller.abort(shuttingDown());
       expect(new Set(await Promise.all(waiting))).toEqual(new Set(['unavailable shutting_down']));
       expect(await getReason(encode(GOOD, { owner: 'a' }))).toBe('done');
     });

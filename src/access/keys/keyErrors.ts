@@ -1,7 +1,7 @@
 import { DomainError } from '../../kernel/errors';
 import { ApiKeyRejectedError, UnknownApiKeyError, type Principal } from '../../kernel/principal';
 
-/** The error for a call without a key. */
+/** Creates the error for a call without a key. */
 export function keyMissing(): DomainError {
   return new DomainError(
     'unauthenticated',
@@ -10,7 +10,7 @@ export function keyMissing(): DomainError {
   );
 }
 
-/** The error for text that is not a key. */
+/** Creates the error for text that is not a key. */
 export function keyMalformed(): DomainError {
   return new DomainError(
     'unauthenticated',

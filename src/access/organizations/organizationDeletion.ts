@@ -173,7 +173,7 @@ function assertNotCallersOrganization(callerOrganizationId: string, id: string):
     );
 }
 
-/** The error for a confirmation that cannot be used. `why` completes "the confirmation ...". */
+/** Creates the error for a confirmation that cannot be used. `why` completes "the confirmation ...". */
 function confirmationInvalid(why: string): DomainError {
   return new DomainError(
     'conflict',

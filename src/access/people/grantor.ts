@@ -5,7 +5,7 @@ import type { AccessRepositories } from '../accessRepositories';
 import { reloadPrincipal, ORGANIZATION_CHANGE_ACCESS } from '../keys/reloadPrincipal';
 import { OWNER } from './member';
 
-const REQUIRED_KEY =
+const OWNER_KEY_HINT =
   'use a key of an owner of the organization that can act as one (canActAsOwner), which an owner or the command line created';
 
 /** Who assigns and removes roles: a Principal, which is a key with its permissions, or the command line. */
@@ -51,19 +51,19 @@ export function assertCanChangeOwner(grantor: GrantingPrincipal, ...roleIds: rea
   throw new DomainError(
     'permission_denied',
     'owner_required',
-    `only an owner can add, change or remove an owner: ${REQUIRED_KEY}`,
+    `only an owner can add, change or remove an owner: ${OWNER_KEY_HINT}`,
   );
 }
 
 /**
- * Throws `owner_required` for a key whose user is an owner of the organization, if the grantor is not an owner: with
- * such a key the grantor could become an owner. `roleId`: the role of the user of the key.
+ * Throws `owner_required` if the user of a key is an owner of the organization and the grantor is not: with such a key
+ * the grantor could become an owner. `roleOfKeyUser`: the id of the role of that user.
  */
-export function assertCanChangeKeyOfOwner(grantor: GrantingPrincipal, roleId: string | undefined): void {
-  if (grantor.isOwner || roleId !== OWNER) return;
+export function assertCanChangeKeyOfOwner(grantor: GrantingPrincipal, roleOfKeyUser: string | undefined): void {
+  if (grantor.isOwner || roleOfKeyUser !== OWNER) return;
   throw new DomainError(
     'permission_denied',
     'owner_required',
-    `only an owner can create, change or rotate the key of an owner: ${REQUIRED_KEY}`,
+    `only an owner can create, change or rotate the key of an owner: ${OWNER_KEY_HINT}`,
   );
 }

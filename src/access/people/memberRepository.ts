@@ -229,7 +229,7 @@ function roleFromRow({
   return { roleId, roleName: name ?? '', scopes: scopes === null ? [] : (JSON.parse(scopes) as string[]) };
 }
 
-/** The error for a user that is not a member of the organization. */
+/** Creates the error for a user that is not a member of the organization. */
 export function memberNotFound(userId: string): DomainError {
   return new DomainError(
     'not_found',

@@ -77,7 +77,7 @@ export class RoleRepository {
   }
 }
 
-/** The error for a name that a system role or another custom role of the organization already has. */
+/** Creates the error for a name that a system role or another custom role of the organization already has. */
 export function roleNameTaken(name: string): DomainError {
   return new DomainError(
     'already_exists',

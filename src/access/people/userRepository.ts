@@ -57,7 +57,7 @@ export class UserRepository {
   }
 }
 
-/** The error for a user that does not exist or was removed. */
+/** Creates the error for a user that does not exist or was removed. */
 export function userNotFound(id: string): DomainError {
   return new DomainError(
     'not_found',

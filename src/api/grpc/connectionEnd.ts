@@ -42,7 +42,7 @@ export function markUnread(stream: ServerHttp2Stream, unreadMs: number): void {
 }
 
 /**
- * Returns the error of a call that ended early: the client cancelled it, or its connection ended, with what was seen.
+ * Creates the error for a call that ended early: the client cancelled it, or its connection ended, with what was seen.
  */
 export function explainCallEnd(stream: ServerHttp2Stream, session: Http2Session | undefined): DomainError {
   const unreadMs = unreadMsByStream.get(stream);

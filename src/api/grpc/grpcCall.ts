@@ -222,7 +222,7 @@ export class GrpcCall extends ServerInterceptingCall implements ServerCall {
     return this.deadline <= Date.now();
   }
 
-  /** Returns the error of a call that the client cancelled, or whose connection has ended. */
+  /** Creates the error for a call that the client cancelled, or whose connection has ended. */
   private explainEnd(): DomainError {
     return explainCallEnd(this.stream, this.http2Session);
   }

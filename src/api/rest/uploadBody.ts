@@ -65,7 +65,7 @@ export class UploadBody {
   };
 }
 
-/** The error for an upload body that exceeds MAX_UPLOAD_BYTES. */
+/** Creates the error for an upload body that exceeds MAX_UPLOAD_BYTES. */
 export function uploadTooLarge(): DomainError {
   return new DomainError(
     'too_large',

@@ -4,7 +4,7 @@ import { DomainError } from '../../kernel/errors';
  * Creates the error for an audit chain that does not exist. `chain`: the id of its organization; empty for the chain of
  * the events without an organization.
  */
-export function createChainNotFoundError(chain: string): DomainError {
+export function auditChainNotFound(chain: string): DomainError {
   const message =
     chain === ''
       ? 'there are no events without an organization yet, so this chain does not exist'

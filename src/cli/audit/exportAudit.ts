@@ -7,7 +7,7 @@ import { showRecord } from '../output';
 import { Progress } from '../progress';
 import { openFileTarget, assertWritable, createStdoutTarget, type ExportTarget } from '../readings/exportTarget';
 import { getChain } from './listAudit';
-import { createChainNotFoundError } from './auditChainNotFound';
+import { auditChainNotFound } from './auditChainNotFound';
 
 const loadAccess = (): typeof accessModule => require('../../access');
 
@@ -54,7 +54,7 @@ async function writeChain(
 ): Promise<{ organizationId: string; events: number; head: string }> {
   const { formatEndLine, formatHeadLine, formatLine } = loadAccess();
   const ends = await admin.archive.readEnds(chain);
-  if (!ends) throw createChainNotFoundError(chain);
+  if (!ends) throw auditChainNotFound(chain);
   const firstSeq = Math.max(fromSeq ?? ends.firstSeq, ends.firstSeq);
   // The position before the first exported event, which links the export to the previous part of the chain.
   const previousPosition =

@@ -4,7 +4,7 @@ import { withAdminContext } from '../core';
 import type { ConfigFlags } from '../options';
 import { showTable } from '../output';
 import { getOrganizationId } from '../people/organizationFlag';
-import { createChainNotFoundError } from './auditChainNotFound';
+import { auditChainNotFound } from './auditChainNotFound';
 
 /** Options of `plantroom audit list`. Times are Unix milliseconds. */
 export interface ListFlags extends ConfigFlags {
@@ -72,14 +72,14 @@ export async function getChain(admin: AdminContext, organization: string | undef
   const exists =
     (await admin.archive.readEnds(organizationId)) !== undefined ||
     (await admin.organizations.list()).some(({ id }) => id === organizationId);
-  if (!exists) throw createChainNotFoundError(organizationId);
+  if (!exists) throw auditChainNotFound(organizationId);
   return organizationId;
 }
 
 /** Converts an event to a row. `by`: the key (or other actor) that made the change, and its address if known. */
 function toRow(event: AuditEvent) {
   const {
-    chain: organizationId,
+    chain: organizationId, // a chain has the id of its organization; empty: the events of no organization
     seq: sequence,
     at,
     actor,

@@ -8,7 +8,7 @@ import { AlreadyReportedError, UsageError } from '../exit';
 import type { ConfigFlags } from '../options';
 import { note, printJson, showTable } from '../output';
 import { Progress } from '../progress';
-import { createChainNotFoundError } from './auditChainNotFound';
+import { auditChainNotFound } from './auditChainNotFound';
 
 const loadAccess = (): typeof accessModule => require('../../access');
 
@@ -58,7 +58,7 @@ async function verifyDatabase(
   const onlyChain = organization === 'none' ? '' : organization;
   // A noted head proves that the chain existed: a missing chain is then an error of the trail, not a wrong name.
   if (onlyChain !== undefined && !expectedHead && !(await admin.archive.canExist(onlyChain)))
-    throw createChainNotFoundError(onlyChain);
+    throw auditChainNotFound(onlyChain);
   for await (const chain of onlyChain === undefined ? listChains(admin) : [onlyChain]) {
     const ends = await admin.archive.readEnds(chain);
     const progress = new Progress(ends ? ends.lastSeq - ends.firstSeq + 1 : 0, process.stderr);

@@ -45,7 +45,7 @@ export async function runRemove(ids: readonly string[], flags: RemoveFlags): Pro
     );
   if (flags.json) printJson({ ...counts, kept });
   else showRemoved(counts, kept);
-  if (kept.length > 0) throw createInUseError(kept);
+  if (kept.length > 0) throw profileInUse(kept);
 }
 
 /** Formats the selection of --brand and --source, for an error message. */
@@ -69,7 +69,7 @@ function showRemoved(counts: Readonly<Record<string, number>>, kept: readonly Us
 }
 
 /** Creates the error for profiles that were not removed. */
-function createInUseError(kept: readonly UsedProfile[]): DomainError {
+function profileInUse(kept: readonly UsedProfile[]): DomainError {
   const [first] = kept;
   const message =
     kept.length === 1

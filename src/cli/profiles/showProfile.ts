@@ -48,10 +48,10 @@ function showCodec(
   file: CodecFile | null | undefined,
   { json, role }: ShowFlags,
 ): void {
-  const createMissingError = (what: string): DomainError =>
+  const codecNotFound = (what: string): DomainError =>
     new DomainError('not_found', 'codec_not_found', `profile ${JSON.stringify(id)} has no ${what}`);
-  if (codec === '') throw createMissingError('codec');
-  if (role && !file) throw createMissingError(`${ROLE_NAMES[role]}; omit --role to see the complete codec`);
+  if (codec === '') throw codecNotFound('codec');
+  if (role && !file) throw codecNotFound(`${ROLE_NAMES[role]}; omit --role to see the complete codec`);
   if (json) return printJson(file ? { id, role, file: file.name, codec: file.text } : { id, codec });
   const script = file?.text ?? codec;
   // The script is third-party text: on a terminal, control characters are escaped.

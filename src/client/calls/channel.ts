@@ -205,7 +205,7 @@ export class Channel {
     if (this.isEnded(signal)) throw this.createCancelledError(metadata, signal);
   }
 
-  /** Creates the error of a call that was cancelled by its signal, or because the client was closed. */
+  /** Creates the error for a call that was cancelled by its signal, or because the client was closed. */
   private createCancelledError(metadata: Metadata, signal: AbortSignal | undefined): PlantroomError {
     const requestId = getRequestId(metadata);
     if (this.closed.aborted) {
@@ -222,7 +222,7 @@ export class Channel {
     );
   }
 
-  /** Creates the error of a call that was never sent, because there was no connection in time. */
+  /** Creates the error for a call that was never sent, because there was no connection in time. */
   private createDeadlineError(metadata: Metadata): PlantroomError {
     const message = `the deadline expired before a connection to ${this.options.address} was established; the call was not sent`;
     return new PlantroomError(message, { status: 'DEADLINE_EXCEEDED', requestId: getRequestId(metadata) });

@@ -28,7 +28,7 @@ export async function* withReconnect<Response>(
   for (;;) {
     const openedAt = performance.now();
     const { error, hasWorked } = yield* readUntilLost(open());
-    if (options.signal?.aborted) throw createCancelledError(options.signal);
+    if (options.signal?.aborted) throw watchCancelled(options.signal);
     if (hasWorked) pauses.noteWorked(performance.now() - openedAt);
     const pauseMs = pauses.takeNext(error);
     if (pauseMs === undefined) throw error;
@@ -36,7 +36,7 @@ export async function* withReconnect<Response>(
     // If the client was closed, opening the next stream fails.
     const signals = [options.signal, findCloseSignal(service)].filter((signal) => signal !== undefined);
     await delay(pauseMs, AbortSignal.any(signals));
-    if (options.signal?.aborted) throw createCancelledError(options.signal);
+    if (options.signal?.aborted) throw watchCancelled(options.signal);
   }
 }
 
@@ -113,8 +113,8 @@ class ReconnectPauses {
   }
 }
 
-/** Creates the error of a watch that its caller cancelled. */
-function createCancelledError(signal: AbortSignal | undefined): PlantroomError {
+/** Creates the error for a watch that its caller cancelled. */
+function watchCancelled(signal: AbortSignal | undefined): PlantroomError {
   return new PlantroomError(
     'the watch was cancelled by its signal',
     { status: 'CANCELLED' },

@@ -34,12 +34,12 @@ export function createScriptError(thrown: unknown, run: RunContext): CodecError 
   return { code: 'runtime_error', message: `the script broke the engine that ran it: ${String(thrown)}`, lineNumber };
 }
 
-/** Creates the error of a script that used up its memory. */
+/** Creates the error for a script that used up its memory. */
 export function createOutOfMemoryError(lineNumber?: number): CodecError {
   return { code: 'out_of_memory', message: OUT_OF_MEMORY_MESSAGE, lineNumber };
 }
 
-/** Creates the error of a script whose time is over. */
+/** Creates the error for a script whose time is over. */
 export function createTimeoutError(
   stoppedBy: StopCause,
   limits: RunLimits,

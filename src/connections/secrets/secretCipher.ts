@@ -86,7 +86,7 @@ export function getKeyId(key: Buffer): string {
   return createHmac('sha256', key).update('plantroom key id').digest('hex').slice(0, 16);
 }
 
-/** The error for a stored secret that cannot be decrypted. */
+/** Creates the error for a stored secret that cannot be decrypted. */
 function secretUnreadable(reason: string, cause?: unknown): DomainError {
   return new DomainError(
     'conflict',

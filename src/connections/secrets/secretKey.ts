@@ -190,7 +190,7 @@ function removeDrafts(file: string): void {
   for (const draft of drafts) rmSync(join(folder, draft), { force: true });
 }
 
-/** The error for a missing or invalid key. `problem`: the end of the sentence. */
+/** Creates the error for a missing or invalid key. `problem`: the end of the sentence. */
 function keyUnusable(problem: string): DomainError {
   return new DomainError(
     'conflict',

@@ -148,7 +148,7 @@ function replaceKeyFile(file: string, nextFile: string): string {
   return oldKeyFile;
 }
 
-/** The error for a key that is set in the configuration. */
+/** Creates the error for a key that is set in the configuration. */
 function keyAlreadySet(): DomainError {
   const how =
     'create a new one (openssl rand -base64 32 > new.key), run "plantroom secrets rotate --new-key-file new.key", then set PLANTROOM_SECRETS_KEY to its content before the server starts';
@@ -159,7 +159,7 @@ function keyAlreadySet(): DomainError {
   );
 }
 
-/** The error if there is nothing to encrypt. */
+/** Creates the error for a rotation without stored secrets. */
 function noSecrets(): DomainError {
   return new DomainError(
     'conflict',
@@ -168,7 +168,7 @@ function noSecrets(): DomainError {
   );
 }
 
-/** The error for connections whose secrets no available key can decrypt. `names`: their names. */
+/** Creates the error for connections whose secrets no available key can decrypt. `names`: their names. */
 function secretsUnreadable(names: readonly string[]): DomainError {
   const shown = names
     .slice(0, MAX_LISTED_NAMES)
@@ -179,7 +179,7 @@ function secretsUnreadable(names: readonly string[]): DomainError {
   return new DomainError('conflict', 'secrets_unreadable', message);
 }
 
-/** The error if the new key cannot be stored. */
+/** Creates the error for a new key that cannot be stored. */
 function keyNotWritable(nextFile: string, cause?: unknown): DomainError {
   const message = `the new key cannot be stored in ${nextFile} (${(cause as NodeJS.ErrnoException | undefined)?.code ?? 'the written file is unreadable'}); give the user of this program write access, or create a new key yourself and pass it with --new-key-file`;
   return new DomainError('conflict', 'secrets_key_not_writable', message, { cause });

@@ -88,7 +88,7 @@ function getTriggerLocation({ execution, trigger }: Submission): ExecutionTrigge
     : undefined;
 }
 
-/** The error for a trigger id that was sent with other params before. */
+/** Creates the error for a trigger id that was sent with other params before. */
 function triggerIdReused(triggerId: string, executionId: string): DomainError {
   const message =
     `the triggerId ${JSON.stringify(triggerId)} was used for this command with other params within 7 days; ` +

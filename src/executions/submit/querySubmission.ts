@@ -26,9 +26,9 @@ export interface QueryDraft {
 }
 
 /** The query in a submission, or its violations, at the parent's field `queryCommandId`. */
-type QueryPart<Part> =
-  | { readonly part: Part; readonly violations: readonly [] }
-  | { readonly part: undefined; readonly violations: readonly Violation[] };
+type QueryOrViolations<Part> =
+  | { readonly query: Part; readonly violations: readonly [] }
+  | { readonly query: undefined; readonly violations: readonly Violation[] };
 
 /** The maximum number of tries of a query. */
 const MAX_TRIES = 2;
@@ -43,7 +43,7 @@ export function draftQuery(
   kind: ConnectorKind,
   parent: TemplateValues,
   variables: Variables,
-): QueryPart<QueryDraft> {
+): QueryOrViolations<QueryDraft> {
   const declaredParams = Object.entries(parent.params).filter(([name]) => Object.hasOwn(command.paramsSchema, name));
   const { params, violations } = evaluateParams(command.paramsSchema, Object.fromEntries(declaredParams));
   if (violations.length > 0) return invalidQuery(command, violations);
@@ -58,7 +58,7 @@ export function draftQuery(
   // If a try has no content, its violations say why.
   if (tries.length < MAX_TRIES)
     return invalidQuery(command, rendered.find(({ content }) => !content)?.violations ?? []);
-  return { part: { command, kind, params, tries }, violations: [] };
+  return { query: { command, kind, params, tries }, violations: [] };
 }
 
 /**
@@ -69,7 +69,7 @@ export async function encodeQuery(
   encoder: Encoder,
   { command, kind, params, tries }: QueryDraft,
   signal?: AbortSignal,
-): Promise<QueryPart<FrozenQuery>> {
+): Promise<QueryOrViolations<FrozenQuery>> {
   const frozen: { executionId: string; payload: ExecutionPayload }[] = [];
   let previous: { content: Content; encoding: Encoding } | undefined;
   for (const { executionId, content } of tries) {
@@ -96,7 +96,7 @@ export async function encodeQuery(
     mqttTopic: topic = '',
   } = command;
   return {
-    part: {
+    query: {
       commandId,
       commandName,
       commandRevision,
@@ -133,6 +133,6 @@ export function toQueryCommandViolations({ name }: Command, violations: readonly
 function invalidQuery(
   command: Command,
   violations: readonly Violation[],
-): { part: undefined; violations: readonly Violation[] } {
-  return { part: undefined, violations: toQueryCommandViolations(command, violations) };
+): { query: undefined; violations: readonly Violation[] } {
+  return { query: undefined, violations: toQueryCommandViolations(command, violations) };
 }

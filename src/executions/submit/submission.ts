@@ -120,8 +120,8 @@ export function needsEncoder({ content, query }: SubmissionDraft): boolean {
 }
 
 /**
- * Creates the payload of the command and of its query. Encoders run only if there are no violations so far. Throws like
- * encodeContent.
+ * Creates the payload of the command, and the payloads of the query command that verifies it. If there are violations
+ * already, no encoder runs. Throws the errors of encodeContent.
  */
 export async function encodeSubmission(
   encoder: Encoder,
@@ -136,8 +136,8 @@ export async function encodeSubmission(
     execution: {
       ...execution,
       payload: encoding.payload,
-      fPort: encoding.payload ? encoding.fPort : execution.fPort,
-      query: encodedQuery?.part,
+      fPort: encoding.payload ? encoding.fPort : execution.fPort, // a failed encoding has no port
+      query: encodedQuery?.query,
     },
     violations: [...encoding.violations, ...(encodedQuery?.violations ?? [])],
     trigger,
@@ -211,7 +211,7 @@ function renderExecution(inputs: ExecutionInputs, params: JsonObject, execution:
   const expected = expectedStates.violations.length > 0 ? [] : expectedStates.expected;
   return {
     content,
-    query: queryDraft?.part,
+    query: queryDraft?.query,
     expected,
     violations: [...violations, ...expectedStates.violations, ...(queryDraft?.violations ?? [])],
   };
@@ -240,7 +240,7 @@ function renderExpectedValues(
   };
 }
 
-/** The violation for an expected value that does not fit the type of its sensor. */
+/** Creates the violation for an expected value that does not fit the type of its sensor. */
 function toNeverReportedViolation(
   { expectedSensorStates }: Command,
   { sensorId, valueType, value }: ExpectedValue,

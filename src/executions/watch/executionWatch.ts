@@ -229,7 +229,7 @@ function matches(event: ExecutionLogEntry, query: WatchQuery): boolean {
   );
 }
 
-/** The error for a token after which events were deleted. */
+/** Creates the error for a token after which events were deleted. */
 function tokenExpired(): DomainError {
   return new DomainError(
     'out_of_range',

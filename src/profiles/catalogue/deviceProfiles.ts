@@ -9,7 +9,7 @@ import type { ModelPage, ModelQuery, ProfileQuery, ProfileTemplate } from './cat
 import { buildListedModels } from './listedModels';
 import { ModelListRepository, type ModelFilter, type ModelPosition, type ModelRow } from './modelListRepository';
 import { SuggestionRepository } from './suggestionRepository';
-import { createNotFoundError } from './notFound';
+import { noProfileMatches } from './notFound';
 import { ProfileRepository } from './profileRepository';
 
 /**
@@ -46,7 +46,7 @@ export class DeviceProfiles {
     for (;;) {
       const candidates = await this.profiles.listCandidates(brand, model);
       const best = region && selectBestProfile(candidates, { region, firmwareVersion: query.firmwareVersion });
-      if (!best) throw await createNotFoundError(this.suggestions, { query, brand, model, candidates });
+      if (!best) throw await noProfileMatches(this.suggestions, { query, brand, model, candidates });
       const profile = await this.profiles.find(best.id);
       if (profile) return { ...profile, region };
       // The profile was removed in between: search again.

@@ -27,19 +27,14 @@ interface NotFoundCause {
  * Creates the error `profile_not_found` for a look-up. The message names the field that does not match and up to five
  * similar names.
  */
-export async function createNotFoundError(
-  repository: SuggestionRepository,
-  cause: NotFoundCause,
-): Promise<DomainError> {
-  if (cause.candidates.length > 0) return createMissingProfileError(cause);
+export async function noProfileMatches(repository: SuggestionRepository, cause: NotFoundCause): Promise<DomainError> {
+  if (cause.candidates.length > 0) return variantNotFound(cause);
   const models = await repository.findModelsNear(cause.brand, cause.model);
-  return models.length === 0
-    ? await createUnknownBrandError(repository, cause)
-    : createUnknownModelError(cause, models);
+  return models.length === 0 ? await brandNotFound(repository, cause) : modelNotFound(cause, models);
 }
 
 /** Creates the error for a known model that has no profile for the firmware version or the band. */
-function createMissingProfileError({ query, candidates }: NotFoundCause): DomainError {
+function variantNotFound({ query, candidates }: NotFoundCause): DomainError {
   const region = findRegion(query.band);
   // The sort is stable: among models that match equally well (rank), the newest profile stays the first.
   const bestFirst = sortNewestFirst(candidates).toSorted((a, b) => a.rank - b.rank);
@@ -64,10 +59,7 @@ function getFirstOfEachRegion(candidates: readonly Candidate[]): string[] {
 }
 
 /** Creates the error for an unknown model of a known brand. */
-function createUnknownModelError(
-  { query, model: foldedModel }: NotFoundCause,
-  models: readonly AliasedModel[],
-): DomainError {
+function modelNotFound({ query, model: foldedModel }: NotFoundCause, models: readonly AliasedModel[]): DomainError {
   const similar = findSimilar(
     foldedModel,
     models.map(({ brandId, modelId, alias }) => ({ id: `${brandId}/${modelId}`, texts: [alias] })),
@@ -83,7 +75,7 @@ function createUnknownModelError(
  * Creates the error for an unknown brand. It lists similar brands, and the models with the requested name: those of
  * similar brands first, those of other brands last.
  */
-async function createUnknownBrandError(
+async function brandNotFound(
   repository: SuggestionRepository,
   { query, brand, model: foldedModel }: NotFoundCause,
 ): Promise<DomainError> {
@@ -126,7 +118,7 @@ function findSimilar(
   return ranked.toSorted((a, b) => a.distance - b.distance || compareTexts(a.id, b.id)).map(({ id }) => id);
 }
 
-/** Creates the error. `missing`: the field that does not match. `similar`: ids, the most similar first. */
+/** Creates the error `profile_not_found`. `missing`: the field that does not match. `similar`: ids, the most similar first. */
 function profileNotFound(missing: string, message: string, similar: readonly string[]): DomainError {
   const names = [...new Set(similar)].slice(0, MAX_LISTED_NAMES);
   if (names.length === 0)

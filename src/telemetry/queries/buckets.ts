@@ -147,7 +147,7 @@ function getDayOfStep(step: number, unit: BucketUnit): number {
   return unit === 'week' ? step * 7 + FIRST_MONDAY : Date.UTC(1970, step) / DAY_MS;
 }
 
-/** The error for a time range with more than MAX_BUCKETS buckets. */
+/** Creates the error for a time range with more than MAX_BUCKETS buckets. */
 function tooManyBuckets(): Error {
   return validationFailed([
     {

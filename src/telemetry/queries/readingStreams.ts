@@ -254,7 +254,7 @@ function* splitIntoItems(readings: readonly StoredReading[], createLastToken: ()
   yield { readings: readings.slice(start), resumeToken: createLastToken() };
 }
 
-/** The error for a token after which readings are already deleted. */
+/** Creates the error for a token after which readings are already deleted. */
 function tokenExpired(): DomainError {
   return new DomainError(
     'out_of_range',

@@ -105,7 +105,11 @@ export class CommandProcessor {
     this.results.detach();
   }
 
-  /** Handles a command from the server. A known command is never executed again; its state is sent instead. */
+  /**
+   * Handles a command from the server. A command that is open or in the store is never executed again: its state or
+   * result is sent instead. If the store cannot be read, the result is `no_answer`, because the command may have been
+   * executed before.
+   */
   receive(message: Command): void {
     const { executionId } = message;
     const openCommand = this.openCommands.get(executionId);

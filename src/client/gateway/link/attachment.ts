@@ -43,7 +43,7 @@ export class Attachment {
       (bytes) => AttachResponse.decode(bytes),
       options.metadata,
     );
-    const welcomeTimer = setTimeout(() => this.cancel(createWelcomeTimeoutError(options)), options.welcomeTimeoutMs);
+    const welcomeTimer = setTimeout(() => this.cancel(welcomeMissing(options)), options.welcomeTimeoutMs);
     this.call.on('data', ({ message }: AttachResponse) => {
       if (message?.$case === 'welcome') clearTimeout(welcomeTimer);
       if (message && !this.hasEnded) options.onMessage(message); // Undefined: a message type of a newer server.
@@ -99,8 +99,8 @@ export class Attachment {
   }
 }
 
-/** Creates the error of a stream on which the server did not send its welcome in time. */
-function createWelcomeTimeoutError({ welcomeTimeoutMs }: AttachmentOptions): PlantroomError {
+/** Creates the error for a stream on which the server did not send its welcome in time. */
+function welcomeMissing({ welcomeTimeoutMs }: AttachmentOptions): PlantroomError {
   return new PlantroomError(`the server did not send its welcome within ${welcomeTimeoutMs / 1000} s`, {
     status: 'DEADLINE_EXCEEDED',
     reason: 'welcome_missing',

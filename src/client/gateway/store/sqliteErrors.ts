@@ -26,7 +26,7 @@ export function toStoreError(file: string, error: unknown): GatewayError {
   const code = getErrorCode(error);
   const cause = { cause: error };
   const message = getErrorMessage(error);
-  if (isCorruption(code)) return createCorruptionError(file, message, error);
+  if (isCorruption(code)) return storeCorrupt(file, message, error);
   if (isFull(file, code)) {
     return new GatewayError(
       'store_full',
@@ -42,7 +42,7 @@ export function toStoreError(file: string, error: unknown): GatewayError {
 }
 
 /** Creates the error `store_corrupt` for a file. `why`: what is wrong with it. */
-export function createCorruptionError(file: string, why: string, cause?: unknown): GatewayError {
+export function storeCorrupt(file: string, why: string, cause?: unknown): GatewayError {
   const advice = `move ${file} and ${file}-wal away and start again with a new store: running commands finish as unconfirmed on the server, and unacknowledged uplinks are lost`;
   return new GatewayError('store_corrupt', `the store ${file} is corrupt: ${why}; ${advice}`, { cause });
 }

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import { GatewayError } from '../gatewayError';
 import type { StoreIdentity } from './gatewayStore';
-import { getErrorCode, createCorruptionError, getErrorMessage, toStoreError } from './sqliteErrors';
+import { getErrorCode, storeCorrupt, getErrorMessage, toStoreError } from './sqliteErrors';
 import type { SqliteFileOptions } from './sqliteOptions';
 import { APPLICATION_ID, migrateStore, SQL, STORE_VERSION } from './sqliteSchema';
 import { type StoredIdentity, createIdentity, assertSameIdentity } from './storeIdentity';
@@ -27,7 +27,7 @@ export function openStoreFile(
   const { file } = options;
   const SQLite = loadSqlite();
   createFileIfMissing(file);
-  const database = connect(SQLite, options);
+  const database = openDatabase(SQLite, options);
   try {
     return { database, identity: prepareStore(file, database, requested) };
   } catch (error) {
@@ -78,12 +78,16 @@ function assertNodeVersion({ version, engines }: PackageInfo): void {
 /**
  * Opens the file. Throws the errors of `GatewayStore.open`, and `store_unusable` if the native addon cannot be loaded.
  */
-function connect(SQLite: typeof BetterSqlite3, { file, nativeBinding }: SqliteFileOptions): BetterSqlite3.Database {
+function openDatabase(
+  SQLite: typeof BetterSqlite3,
+  { file, nativeBinding }: SqliteFileOptions,
+): BetterSqlite3.Database {
   try {
     return new SQLite(file, {
       timeout: 0, // fail immediately if another process has locked the file
+      // It may also be the loaded addon, which the type definitions do not allow.
       ...(nativeBinding !== undefined && { nativeBinding: nativeBinding as string }),
-    }); // The type definitions only allow a path.
+    });
   } catch (error) {
     if (getErrorCode(error).startsWith('SQLITE_')) throw toOpenError(file, error);
     throw new GatewayError(
@@ -122,7 +126,7 @@ function checkFileExists(file: string): boolean {
   // SQLite would delete a log without its file as left over.
   const isMissingOrEmpty = !stats?.size;
   if (isMissingOrEmpty && findStat(`${file}-wal`)?.size)
-    throw createCorruptionError(file, `it is ${stats ? 'empty' : 'missing'}, but its log ${file}-wal exists`);
+    throw storeCorrupt(file, `it is ${stats ? 'empty' : 'missing'}, but its log ${file}-wal exists`);
   return stats !== undefined;
 }
 
@@ -156,7 +160,7 @@ function readVersion(file: string, database: BetterSqlite3.Database): number {
       `the file ${file} is a database of another program; use another path for the store`,
     );
   }
-  if (version < 1) throw createCorruptionError(file, `its version is ${version}`);
+  if (version < 1) throw storeCorrupt(file, `its version is ${version}`);
   if (version > STORE_VERSION) {
     throw new GatewayError(
       'store_unusable',
@@ -179,7 +183,7 @@ function checkIntegrity(file: string, database: BetterSqlite3.Database): void {
     bytes <= MAX_FULL_CHECK_BYTES ? [''] : ['(identity)', '(commands)', '(acknowledged_commands)'];
   for (const argument of pragmaArguments) {
     const result = database.pragma(`integrity_check${argument}`, { simple: true }) as string;
-    if (result !== 'ok') throw createCorruptionError(file, result.replaceAll('\n', ' '));
+    if (result !== 'ok') throw storeCorrupt(file, result.replaceAll('\n', ' '));
   }
 }
 
@@ -221,7 +225,7 @@ function toOpenError(file: string, error: unknown): GatewayError {
       { cause: error },
     );
   }
-  if (code === 'SQLITE_NOTADB') return createNotSqliteError(file, error);
+  if (code === 'SQLITE_NOTADB') return fileNotSqlite(file, error);
   const failure = toStoreError(file, error);
   return failure.reason === 'store_failed'
     ? new GatewayError('store_unusable', failure.message, { cause: error })
@@ -232,7 +236,7 @@ function toOpenError(file: string, error: unknown): GatewayError {
  * Creates the error for a file that is not a SQLite database: says whether it is a file of an old simulator, a corrupt
  * store, or a file of another program.
  */
-function createNotSqliteError(file: string, cause: unknown): GatewayError {
+function fileNotSqlite(file: string, cause: unknown): GatewayError {
   const header = Buffer.alloc(16);
   const descriptor = openSync(file, 'r'); // It is not a database, so there are no locks on it.
   readSync(descriptor, header, 0, header.length, 0);
@@ -245,7 +249,7 @@ function createNotSqliteError(file: string, cause: unknown): GatewayError {
     );
   }
   return header.toString('latin1').startsWith('SQLite format')
-    ? createCorruptionError(file, 'its header is corrupt', cause)
+    ? storeCorrupt(file, 'its header is corrupt', cause)
     : new GatewayError(
         'store_of_another',
         `the file ${file} is not a store of a gateway, or its header is corrupt; use another path for the store`,

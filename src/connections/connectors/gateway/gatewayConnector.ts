@@ -18,7 +18,7 @@ import type {
   Peer,
   SendResult,
 } from '../../connector';
-import { connectionDisabledError, helloRequiredError, notAGatewayError } from './gatewayErrors';
+import { connectionDisabled, helloRequired, notAGateway } from './gatewayErrors';
 import { GatewayInbox } from './gatewayInbox';
 import { toAttachment, createKnownResponses, createWelcome } from './gatewayMessages';
 import { getClockId, GatewaySession, type GatewayIdentity } from './gatewaySession';
@@ -108,7 +108,7 @@ export class GatewayConnector implements Connector {
     const session = this.findSession(connection.id);
     if (!session) return;
     if (!connection.enabled) {
-      session.end(connectionDisabledError(connection.id));
+      session.end(connectionDisabled(connection.id));
       return;
     }
     session.setMaxInFlight(applyPolicyDefaults(connection.policy).maxInFlight);
@@ -235,7 +235,7 @@ export class GatewayConnector implements Connector {
   private async readHello(requests: Requests): Promise<Hello> {
     const timeoutMs = this.options.helloTimeoutMs ?? HELLO_TIMEOUT_MS;
     const first = await withTimeout(requests.next(), timeoutMs, () => {
-      throw helloRequiredError(timeoutMs);
+      throw helloRequired(timeoutMs);
     });
     const message = first.done === true ? undefined : first.value.message;
     if (message?.$case !== 'hello')
@@ -256,8 +256,8 @@ export class GatewayConnector implements Connector {
     if (principal.connections !== 'all' && !principal.connections.has(connectionId))
       throw notFound('connection', connectionId);
     const connection = await this.options.connections.get(organizationId, connectionId);
-    if (connection.connectorId !== GATEWAY.id) throw notAGatewayError(connection);
-    if (!connection.enabled) throw connectionDisabledError(connectionId);
+    if (connection.connectorId !== GATEWAY.id) throw notAGateway(connection);
+    if (!connection.enabled) throw connectionDisabled(connectionId);
     return connection;
   }
 

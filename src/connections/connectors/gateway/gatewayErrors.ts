@@ -2,8 +2,8 @@ import { DomainError } from '../../../kernel/errors';
 import type { Connection } from '../../connection';
 import { GATEWAY } from './gatewayType';
 
-/** The error for a gateway that attaches to a disabled connection, or whose connection is disabled. */
-export function connectionDisabledError(connectionId: string): DomainError {
+/** Creates the error for a gateway that attaches to a disabled connection, or whose connection is disabled. */
+export function connectionDisabled(connectionId: string): DomainError {
   return new DomainError(
     'conflict',
     'connection_disabled',
@@ -12,8 +12,8 @@ export function connectionDisabledError(connectionId: string): DomainError {
   );
 }
 
-/** The error for a gateway that attaches to a connection of another connector. */
-export function notAGatewayError({ id, connectorId }: Connection): DomainError {
+/** Creates the error for a gateway that attaches to a connection of another connector. */
+export function notAGateway({ id, connectorId }: Connection): DomainError {
   return new DomainError(
     'conflict',
     'not_a_gateway',
@@ -22,8 +22,8 @@ export function notAGatewayError({ id, connectorId }: Connection): DomainError {
   );
 }
 
-/** The error for a stream without a Hello in time. */
-export function helloRequiredError(limitMs: number): DomainError {
+/** Creates the error for a stream without a Hello in time. */
+export function helloRequired(limitMs: number): DomainError {
   return new DomainError(
     'deadline_exceeded',
     'hello_required',

@@ -135,7 +135,7 @@ export class GatewaySession {
     if (this.cancelUnsent(executionId)) return;
     this.forget(executionId);
     if (this.outbox.size >= MAX_UNREAD_MESSAGES) {
-      this.end(tooSlowError());
+      this.end(gatewayTooSlow());
       return;
     }
     void this.outbox.post(() => ({ message: { $case: 'cancelCommand', value: { executionId } } }));
@@ -198,8 +198,8 @@ function estimateSize(payload: Downlink['payload']): number {
   return payload.kind === 'bytes' ? payload.bytes.length : JSON.stringify(payload.value).length;
 }
 
-/** The error that ends the session of a gateway that does not read its messages. */
-function tooSlowError(): DomainError {
+/** Creates the error that ends the session of a gateway that does not read its messages. */
+function gatewayTooSlow(): DomainError {
   return new DomainError(
     'exhausted',
     'gateway_too_slow',

@@ -22,7 +22,7 @@ export function negotiateVersion(hello: Pick<Hello, 'lowestProtocolVersion' | 'h
       },
     ]);
   if (highest < SUPPORTED_PROTOCOL_VERSIONS.lowest || lowest > SUPPORTED_PROTOCOL_VERSIONS.highest)
-    throw unsupportedVersionError(lowest, highest);
+    throw protocolVersionUnsupported(lowest, highest);
   return Math.min(highest, SUPPORTED_PROTOCOL_VERSIONS.highest);
 }
 
@@ -32,8 +32,8 @@ export function formatSoftware(software: string): string {
   return Array.from(line).slice(0, MAX_SOFTWARE_LENGTH).join(''); // code points, as in the field rule of Hello
 }
 
-/** The error for a gateway whose versions, `lowest` to `highest`, the server does not support. */
-function unsupportedVersionError(lowest: number, highest: number): DomainError {
+/** Creates the error for a gateway whose versions, `lowest` to `highest`, the server does not support. */
+function protocolVersionUnsupported(lowest: number, highest: number): DomainError {
   const server = SUPPORTED_PROTOCOL_VERSIONS;
   const help =
     highest < server.lowest

@@ -5,7 +5,7 @@ import type { GatewayIdentity, GatewaySession } from './gatewaySession';
 /** How long a replaced gateway must wait while another one is attached, milliseconds. */
 const RIVAL_WAIT_MS = 30_000;
 /** How long a replacement is remembered, milliseconds. */
-const REMEMBER_MS = 5 * 60_000;
+const REMEMBER_REPLACED_MS = 5 * 60_000;
 const MAX_REMEMBERED_GATEWAYS = 16;
 
 /**
@@ -36,12 +36,12 @@ export class SessionSlot {
     const startKey = getStartKey(session.identity);
     // The same start of a gateway may attach again without being a rival of itself.
     if (previous && getStartKey(previous.identity) !== startKey) {
-      this.checkRival(session.identity, startKey);
+      this.reportRival(session.identity, startKey);
       this.rememberReplaced(getStartKey(previous.identity));
     }
     this.replacedAtByStartKey.delete(startKey);
     this.current = session;
-    previous?.end(replacedError(session.identity));
+    previous?.end(otherGatewayAttached(session.identity));
     return previous;
   }
 
@@ -53,16 +53,16 @@ export class SessionSlot {
   }
 
   /**
-   * Reports a gateway that was replaced in the last 5 minutes as a rival. Throws `gateway_replaced` if it was replaced
-   * less than 30 s ago.
+   * Called when a gateway attaches while another one is attached. If it was itself replaced in the last 5 minutes, it is
+   * a rival and is reported; throws `gateway_replaced` if that was less than 30 s ago.
    */
-  private checkRival(identity: GatewayIdentity, startKey: string): void {
+  private reportRival(identity: GatewayIdentity, startKey: string): void {
     const now = this.clock.monotonic();
     const replacedAt = this.replacedAtByStartKey.get(startKey);
-    if (replacedAt === undefined || now - replacedAt >= REMEMBER_MS) return;
+    if (replacedAt === undefined || now - replacedAt >= REMEMBER_REPLACED_MS) return;
     this.onRival(identity);
     const elapsedMs = now - replacedAt;
-    if (elapsedMs < RIVAL_WAIT_MS) throw mustWaitError(RIVAL_WAIT_MS - elapsedMs);
+    if (elapsedMs < RIVAL_WAIT_MS) throw attachedTooEarly(RIVAL_WAIT_MS - elapsedMs);
   }
 
   /** Records that a gateway was replaced now; forgets the oldest one if there are too many. */
@@ -80,8 +80,8 @@ function getStartKey({ gatewayId, bootId }: GatewayIdentity): string {
   return JSON.stringify([gatewayId, bootId]);
 }
 
-/** The error that ends a session because another gateway attached. */
-function replacedError({ gatewayId, connectionId }: GatewayIdentity): DomainError {
+/** Creates the error that ends a session because another gateway attached. */
+function otherGatewayAttached({ gatewayId, connectionId }: GatewayIdentity): DomainError {
   return gatewayReplaced(
     connectionId,
     `gateway ${JSON.stringify(gatewayId)} attached to the same connection: attach again in 30 s, or use a separate connection for each gateway`,
@@ -89,8 +89,8 @@ function replacedError({ gatewayId, connectionId }: GatewayIdentity): DomainErro
   );
 }
 
-/** The error for a rival that attaches too early. */
-function mustWaitError(remainingMs: number): DomainError {
+/** Creates the error for a rival that attaches too early. */
+function attachedTooEarly(remainingMs: number): DomainError {
   const seconds = Math.ceil(remainingMs / 1000);
   return gatewayReplaced(
     undefined,

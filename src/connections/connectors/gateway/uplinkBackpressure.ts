@@ -58,7 +58,7 @@ export class UplinkBackpressure {
     }
     this.options.log.info({ ...this.options.fields, sent_again: this.skippedCount }, 'gateway.uplinks_resumed');
     this.pauseReason = undefined;
-    if (this.skippedCount > 0) this.session.end(sendAgainError(reason));
+    if (this.skippedCount > 0) this.session.end(uplinksSkipped(reason));
   }
 
   /**
@@ -94,8 +94,8 @@ async function tryStore(storeUplink: () => Promise<void>): Promise<DomainError |
   }
 }
 
-/** The error that ends the session so that the gateway repeats the skipped uplinks. */
-function sendAgainError(reason: string): DomainError {
+/** Creates the error that ends the session so that the gateway repeats the skipped uplinks. */
+function uplinksSkipped(reason: string): DomainError {
   return new DomainError(
     'unavailable',
     reason,
