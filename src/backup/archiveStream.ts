@@ -34,7 +34,7 @@ export function createCompressor(): Transform {
   return createZstdCompress({ params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 }
 
-/** Creates the stage that encrypts like `age -p`. */
+/** Creates the stage that encrypts with a passphrase, in the format of the tool `age` (`age -p`). */
 export function createEncrypter(passphrase: string): (plain: ByteStream) => ByteStream {
   return async function* encrypt(plain) {
     const encrypter = new (loadAge().Encrypter)();

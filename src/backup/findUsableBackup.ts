@@ -74,7 +74,7 @@ async function checkBackup(file: string, dir: string, signal: AbortSignal): Prom
   const tempRoot =
     bytes === undefined || bytes > MAX_DATABASE_BYTES
       ? undefined
-      : [dir, tmpdir()].find((folder) => hasFreeSpace(folder, bytes));
+      : [dir, tmpdir()].find((folder) => canUnpackInto(folder, bytes));
   if (tempRoot === undefined) {
     await unpackBackup(file, undefined, { signal });
     return 'all its checksums are right; its database was not checked';
@@ -90,11 +90,14 @@ async function checkBackup(file: string, dir: string, signal: AbortSignal): Prom
   }
 }
 
-/** Whether this user can write the folder, and a database of that size fits there twice. */
-function hasFreeSpace(folder: string, bytes: number): boolean {
+/**
+ * Whether a database of this size can be unpacked into a folder: this user can write the folder, and twice the size is
+ * free, so that the check never fills the disk. Unknown free space counts as enough.
+ */
+function canUnpackInto(folder: string, databaseBytes: number): boolean {
   try {
     accessSync(folder, constants.W_OK);
-    return (getAvailableBytes(folder) ?? Infinity) > 2 * bytes;
+    return (getAvailableBytes(folder) ?? Infinity) > 2 * databaseBytes;
   } catch {
     return false;
   }

@@ -84,7 +84,7 @@ export function commandToMessage(command: Command, warnings: readonly CommandWar
     mode: toWire(MODES, command.mode),
     verificationStrategy: toWire(STRATEGIES, command.verificationStrategy),
     paramsSchema: Object.fromEntries(
-      Object.entries(command.paramsSchema).map(([name, entry]) => [name, paramToMessage(entry)]),
+      Object.entries(command.paramsSchema).map(([name, entry]) => [name, paramSchemaToMessage(entry)]),
     ),
     encodedParamsTemplate: command.encodedParamsTemplate,
     directPayload: command.directPayload,
@@ -152,15 +152,16 @@ function paramFromMessage(message: ParamMessage): ParamSchema {
   };
 }
 
-function paramToMessage(entry: ParamSchema): ParamMessage {
+/** Converts the schema of one parameter. */
+function paramSchemaToMessage(schema: ParamSchema): ParamMessage {
   return {
-    type: entry.type ? toWire(TYPES, entry.type) : WireType.PARAM_TYPE_UNSPECIFIED,
-    default: entry.default,
-    description: entry.description,
-    min: entry.min,
-    max: entry.max,
-    enum: [...entry.enum],
-    pattern: entry.pattern,
+    type: schema.type ? toWire(TYPES, schema.type) : WireType.PARAM_TYPE_UNSPECIFIED,
+    default: schema.default,
+    description: schema.description,
+    min: schema.min,
+    max: schema.max,
+    enum: [...schema.enum],
+    pattern: schema.pattern,
   };
 }
 

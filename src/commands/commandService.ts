@@ -71,8 +71,8 @@ export class CommandService {
   }
 
   /**
-   * Adds a command to a device. Without a custom encoder it gets the encoder of the named profile. Throws
-   * `device_not_found`, `validation_failed`, `name_taken`, `command_limit_reached`.
+   * Adds a command to a device. Without `customEncoder`, the current encoder of the profile `encoderProfileId` is copied
+   * into the command. Throws `device_not_found`, `validation_failed`, `name_taken`, `command_limit_reached`.
    */
   async create(
     organizationId: string,
@@ -147,8 +147,8 @@ export class CommandService {
   }
 
   /**
-   * Lists commands newest first; `allowedIds`: only these ids, undefined: all. Throws `device_not_found`, and
-   * `validation_failed` for a token of another list.
+   * Lists commands, newest first. `allowedIds`: lists only these; undefined: all. Throws `device_not_found`, and
+   * `validation_failed` for a page token of another list.
    */
   async list(
     organizationId: string,
@@ -167,9 +167,9 @@ export class CommandService {
   }
 
   /**
-   * Replaces the whole definition. Without a custom encoder it gets the current encoder of the named profile.
-   * Executions in flight retain the definition that they were submitted with. Throws `device_not_found`,
-   * `command_not_found`, `validation_failed`, `name_taken`, `version_conflict`.
+   * Replaces the whole definition. Without `customEncoder`, the current encoder of the profile `encoderProfileId` is
+   * copied into the command. Executions in flight retain the definition that they were submitted with. Throws
+   * `device_not_found`, `command_not_found`, `validation_failed`, `name_taken`, `version_conflict`.
    */
   async update(
     organizationId: string,

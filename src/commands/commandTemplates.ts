@@ -149,19 +149,22 @@ function checkPlaceholders(template: JsonTemplate, schema: ParamsSchema): Violat
   });
 }
 
-/** Returns why a placeholder is invalid, as the end of a sentence about it; undefined if it is valid. */
+/**
+ * Returns the predicate of the error message about a placeholder, for example `is unknown; …`; undefined if the
+ * placeholder is valid.
+ */
 function findPlaceholderProblem({ steps }: Placeholder, schema: ParamsSchema): string | undefined {
-  const [root, name, ...inner] = steps; // for example `params`, the name of a parameter, and a path in its value
-  if (name === undefined) return undefined;
-  const fields = FIELDS_OF_ROOT[String(root)];
-  if (fields)
-    return fields.includes(String(name)) && inner.length === 0
+  const [root, name, ...innerSteps] = steps; // for example `params`, the name of a parameter, and a path in its value
+  if (name === undefined) return undefined; // the whole object, for example {{params}}
+  const allowedFields = FIELDS_OF_ROOT[String(root)];
+  if (allowedFields)
+    return allowedFields.includes(String(name)) && innerSteps.length === 0
       ? undefined
-      : `is unknown; use one of ${fields.map((field) => `${root}.${field}`).join(', ')}`;
+      : `is unknown; use one of ${allowedFields.map((field) => `${root}.${field}`).join(', ')}`;
   if (typeof name !== 'string' || !Object.hasOwn(schema, name))
     return 'is not declared in paramsSchema; declare the parameter there';
   const type = schema[name]?.type;
-  return type && inner.length > 0
+  return type && innerSteps.length > 0
     ? `accesses a field of a parameter of type ${type}, which has no fields; use the parameter itself, or declare it without a type`
     : undefined;
 }

@@ -23,8 +23,8 @@ export interface BindingInput {
 export type BindingPatch = { readonly [Field in keyof BindingInput]: BindingInput[Field] | undefined };
 
 /**
- * Applies a patch to the current binding of a device, if any. Throws `validation_failed` if a new binding would be
- * incomplete.
+ * Returns the physical device that a device is bound to after a patch. `current`: its physical device before, if any.
+ * Throws `validation_failed` if the id or the connection is missing.
  */
 export function applyBindingPatch(current: PhysicalDevice | undefined, patch: BindingPatch): BindingInput {
   const clientDeviceId = patch.clientDeviceId ?? current?.clientDeviceId;
@@ -115,8 +115,8 @@ export function canBindTo(
 }
 
 /**
- * Creates the error for an unbind that would move the device out of the scope of the key, because the key reaches it
- * only through its binding.
+ * Creates the error for an unbind after which the key could no longer access the device, because the key reaches
+ * the device only through its binding.
  */
 export function unbindLosesAccess(): DomainError {
   return new DomainError(
@@ -130,8 +130,8 @@ export function unbindLosesAccess(): DomainError {
 }
 
 /**
- * Creates the error for a new binding to a physical device outside the scope of the key: the key names the device but
- * not its connection.
+ * Creates the error for a rebind to another physical device that the key must not reach, because the key names the
+ * device but not the connection.
  */
 export function rebindNotAllowed(): DomainError {
   return new DomainError(

@@ -11,12 +11,12 @@ import { openConfiguredDatabase } from './openConfiguredDatabase';
 interface Storage {
   readonly database: Database;
   /** Resolves with the reason when the server lost ownership of the database. */
-  readonly databaseLost: Promise<DomainError>;
+  readonly ownershipLost: Promise<DomainError>;
 }
 
 /**
- * Opens the database, becomes its only server, migrates the schema and creates the system records. `onDataFolderLost`
- * is called when the data folder was moved or deleted.
+ * Opens the database, becomes its only server, migrates the schema, deletes the rows of emptied organizations, and
+ * creates the system records. `onDataFolderLost` is called when the data folder was moved or deleted.
  */
 export async function openStorage(
   config: Config,
@@ -30,10 +30,10 @@ export async function openStorage(
     const requiredFiles = config.database.url === '' ? [SQLITE_FILE] : [];
     disposables.add(watchDataFolder(config.data.dir, requiredFiles, onDataFolderLost));
   }
-  const { promise: databaseLost, resolve: onLost } = Promise.withResolvers<DomainError>();
-  await database.acquireOwnership(onLost);
+  const { promise: ownershipLost, resolve: reportOwnershipLost } = Promise.withResolvers<DomainError>();
+  await database.acquireOwnership(reportOwnershipLost);
   await database.migrate();
-  await new UnitOfWork(database, createAccessRepositories).repos.organizations.removeEmptied();
+  await new UnitOfWork(database, createAccessRepositories).repos.organizations.deleteEmptied();
   await seedSystemRecords(new UnitOfWork(database, createSensorTemplateRepositories), external.clock);
-  return { database, databaseLost };
+  return { database, ownershipLost };
 }

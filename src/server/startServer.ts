@@ -28,7 +28,7 @@ export interface RunningServer extends AdminServices {
   /** The organization, if there is exactly one. */
   readonly onlyOrganizationId: string | undefined;
   /** Resolves with the reason when the server lost ownership of the database. The caller must stop the server. */
-  readonly databaseLost: Promise<DomainError>;
+  readonly ownershipLost: Promise<DomainError>;
   /** Resolves with the reason when the system clock moved backwards. The caller must restart the server. */
   readonly clockMovedBackwards: Promise<DomainError>;
   /** Stops gracefully, within the configured time limit. */
@@ -82,7 +82,7 @@ async function runStartSteps(
   disposables.add(async () => await monitoring.stop());
   const metrics = await monitoring.start();
   const external = { log, clock, configFile, acceptsDataLoss };
-  const { database, databaseLost } = await openStorage(config, external, disposables, onDataFolderLost);
+  const { database, ownershipLost } = await openStorage(config, external, disposables, onDataFolderLost);
 
   const foundation: Foundation = {
     config,
@@ -115,7 +115,7 @@ async function runStartSteps(
     ca: modules.tls.caFile,
     bootstrapped,
     onlyOrganizationId: otherOrganizations.length === 0 ? firstOrganization?.id : undefined,
-    databaseLost,
+    ownershipLost,
     clockMovedBackwards,
     stop: async () => await disposables.disposeAll(),
   };

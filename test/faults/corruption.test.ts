@@ -116,7 +116,7 @@ describe('corruption in the database file', () => {
     database.close();
     overwrite(file, findPage(file, 'filler_names', 'leaf'), createGarbage(64));
     const app = await start(dataDir);
-    expect(await app.databaseLost).toMatchObject(damaged);
+    expect(await app.ownershipLost).toMatchObject(damaged);
     await app.stop();
   });
 
@@ -219,7 +219,7 @@ describe('corruption in the database file', () => {
     const bytes = readFileSync(file);
     for (let at = PAGE; at < bytes.length; at += PAGE) overwrite(file, at, createGarbage(64));
     await expect(app.organizations.create('another')).rejects.toMatchObject({ kind: 'unavailable' });
-    expect(await app.databaseLost).toMatchObject(damaged);
+    expect(await app.ownershipLost).toMatchObject(damaged);
     await expect(app.organizations.create('another')).rejects.toMatchObject(damaged);
     expect(log.of('database.corrupt')).toHaveLength(1);
     expect(existsSync(`${file}.damaged`)).toBe(true);

@@ -84,7 +84,7 @@ describe.each(engines())('the removal of organizations on $name', (engine) => {
     expect(await knex('organizations').where('id', 'good').select('name')).toEqual([{ name: '' }]);
     await removal.stop();
     expect(closed).toHaveLength(4);
-    await organizations.removeEmptied();
+    await organizations.deleteEmptied();
     expect(await knex('organizations').select('id')).toEqual([]);
   });
 

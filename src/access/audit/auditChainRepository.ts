@@ -41,7 +41,7 @@ export class AuditChainRepository {
     );
   }
 
-  /** Returns at most `limit` events from a sequence number on, in ascending order. */
+  /** Returns at most `limit` events with sequence numbers from `seq`, in ascending order. */
   async listFrom(chain: string, seq: number, limit: number): Promise<AuditRow[]> {
     return await this.db
       .knex('audit_events')

@@ -30,7 +30,7 @@ export function readAddresses(
 /**
  * Returns a function that checks whether an address is in one of the addresses and networks; an empty list allows every
  * address. An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) counts as the IPv4 address. Text that is not an address
- * is in none. Expects texts from `readAddresses`.
+ * is in none. Expects the canonical form from `readAddresses`.
  */
 export function compileAddressCheck(list: readonly string[]): (address: string) => boolean {
   if (list.length === 0) return () => true;
@@ -43,7 +43,10 @@ export function compileAddressCheck(list: readonly string[]): (address: string) 
   };
 }
 
-/** Whether an address or network is completely inside another one. Expects texts from `readAddresses`. */
+/**
+ * Whether an address or network is completely inside another one. An IPv4 address is never inside an IPv6 network.
+ * Expects the canonical form from `readAddresses`.
+ */
 export function isWithin(inner: string, outer: string): boolean {
   const [innerAddress, innerBits] = parseStoredNetwork(inner);
   const [outerAddress, outerBits] = parseStoredNetwork(outer);

@@ -101,10 +101,10 @@ export class OrganizationRepository {
   }
 
   /**
-   * Deletes the rows of empty organizations. This scans all tables that may refer to an organization, so it must run
+   * Deletes the rows of organizations that are marked as emptied. This scans all tables that may refer to an organization, so it must run
    * before the server accepts calls.
    */
-  async removeEmptied(): Promise<void> {
+  async deleteEmptied(): Promise<void> {
     await this.db.knex('organizations').whereNotNull('emptied_at').delete();
   }
 

@@ -246,16 +246,20 @@ interface RestrictedKeysOption {
 /** The policy of a method without the option; `readMethods` rejects it. */
 const UNSPECIFIED_POLICY: RestrictedKeysOption = { devices: 0, commands: 0, resourceFields: [] };
 
-/** Converts the option `plantroom.v1.restricted_keys`, which contains enum numbers and proto field names. */
+/**
+ * Converts the option `plantroom.v1.restricted_keys` of a method: its enum numbers to names, and its proto field names
+ * to paths in the ts-proto message.
+ */
 function toRestrictedKeyPolicy(
   method: DescMethod,
   { devices, commands, resourceFields }: RestrictedKeysOption,
 ): RestrictedKeyPolicy {
   return {
+    // Undefined if UNSPECIFIED; readMethods rejects that.
     devices: ACCESS_LEVELS[devices] as RestrictedKeyAccess,
     commands: ACCESS_LEVELS[commands] as RestrictedKeyAccess,
     resourceFields: resourceFields.map(({ field, kind }) => ({
-      path: toLocalPath(method, field),
+      path: toTsProtoPath(method, field),
       kind: RESOURCE_KINDS[kind] as ResourceKind,
     })),
   };
@@ -266,14 +270,14 @@ function readIdempotencyKeyUse(
   method: DescMethod,
   option: IdempotencyKeyUse | undefined,
 ): IdempotencyKeyUse | undefined {
-  return option && { field: option.field === '' ? '' : toLocalPath(method, option.field).join('.') };
+  return option && { field: option.field === '' ? '' : toTsProtoPath(method, option.field).join('.') };
 }
 
 /**
- * Converts a path of proto names, such as `command.device_id`, to the local names of ts-proto. Throws if the request of
+ * Converts a path of proto names, such as `command.device_id`, to the field names of the ts-proto message. Throws if the request of
  * the method has no such field.
  */
-function toLocalPath(method: DescMethod, path: string): string[] {
+function toTsProtoPath(method: DescMethod, path: string): string[] {
   let message: DescMessage | undefined = method.input;
   return path.split('.').map((name) => {
     const field: DescField | undefined = message?.fields.find((candidate) => candidate.name === name);

@@ -21,7 +21,7 @@ import type { HttpLimits } from './httpLimits';
 import { addLinks } from './links';
 import { getPeer } from './peer';
 import { createHttpServer } from './httpServer';
-import { addPages } from './pages';
+import { addDocumentation } from './documentation';
 import { listRestRoutes, VerbRegistry, groupVerbsByPattern, type RestRoute } from './routes';
 import { STREAM_TIMES, type StreamTimes } from './streamResponse';
 import { registerUploadParsers } from './uploadForm';
@@ -88,7 +88,10 @@ export class RestServer implements ServerTransport {
       );
     });
     deferContinue(this.app.server);
-    this.pagePaths = [...this.addHealth(), ...(options.docsEnabled ? addPages(this.app, options.publicUrl) : [])];
+    this.pagePaths = [
+      ...this.addHealth(),
+      ...(options.docsEnabled ? addDocumentation(this.app, options.publicUrl) : []),
+    ];
   }
 
   /**

@@ -27,7 +27,8 @@ const IGNORED_ENTRIES = new Set([
   'server.pid',
 ]);
 const CONTENT_FOLDER = 'data';
-const PLACED_ENTRIES_FILE = 'placing.json';
+/** The list of the entries that `moveIntoPlace` moves. */
+const ENTRIES_TO_PLACE_FILE = 'placing.json';
 
 /**
  * The folder in a data folder in which a restore prepares everything. It is inside because a data folder can be a
@@ -55,16 +56,16 @@ export class StagingFolder {
    */
   static async claim(dataDir: string, file: string, clock: Clock): Promise<StagingFolder> {
     if (existsSync(dataDir) && findDataFolderHolder(dataDir) === undefined)
-      assertFolderEmpty(dataDir, file, readPlacedEntries(dataDir)); // before anything is written into it
+      assertFolderEmpty(dataDir, file, readEntriesToPlace(dataDir)); // before anything is written into it
     const lock = await lockDataFolder(dataDir, clock);
     try {
-      const placed = readPlacedEntries(dataDir);
+      const placed = readEntriesToPlace(dataDir);
       assertFolderEmpty(dataDir, file, placed);
       const staging = new StagingFolder(dataDir, existsSync(join(dataDir, RESTORING_FOLDER)), () => lock.release());
       // Removes what an interrupted restore left.
       for (const name of [REMOVED_FOLDER, ...placed]) rmSync(join(dataDir, name), { recursive: true, force: true });
       rmSync(staging.content, { recursive: true, force: true });
-      rmSync(join(staging.root, PLACED_ENTRIES_FILE), { force: true });
+      rmSync(join(staging.root, ENTRIES_TO_PLACE_FILE), { force: true });
       mkdirSync(staging.content, { recursive: true, mode: 0o700 });
       syncFolder(dataDir);
       return staging;
@@ -75,13 +76,13 @@ export class StagingFolder {
   }
 
   /**
-   * Moves everything to its place, the database last, and removes the staging folder. Moves only the entries of a
-   * backup and drops anything else.
+   * Moves the entries of a backup to their places, the database last, and removes the staging folder with everything
+   * else. First writes the list of these entries, so that the next restore can remove them if this one is interrupted.
    */
   moveIntoPlace(): void {
     const found = new Set(readdirSync(this.content));
     const names = RESTORED_ENTRIES.filter((name) => found.has(name));
-    writeSynced(join(this.root, PLACED_ENTRIES_FILE), JSON.stringify(names));
+    writeSynced(join(this.root, ENTRIES_TO_PLACE_FILE), JSON.stringify(names));
     syncFolder(this.root);
     for (const name of names) renameSync(join(this.content, name), join(this.dataDir, name));
     syncFolder(this.dataDir);
@@ -99,9 +100,11 @@ export class StagingFolder {
   }
 }
 
-/** Returns the entries that an interrupted restore had moved into place. None of them existed before that restore. */
-function readPlacedEntries(dataDir: string): string[] {
-  const file = join(dataDir, RESTORING_FOLDER, PLACED_ENTRIES_FILE);
+/**
+ * Returns the entries that an interrupted restore may have moved into place. None of them existed before that restore.
+ */
+function readEntriesToPlace(dataDir: string): string[] {
+  const file = join(dataDir, RESTORING_FOLDER, ENTRIES_TO_PLACE_FILE);
   if (!existsSync(file)) return [];
   try {
     const names = JSON.parse(readFileSync(file, 'utf8')) as string[];
@@ -113,7 +116,7 @@ function readPlacedEntries(dataDir: string): string[] {
 
 /**
  * Throws `data_dir_not_empty` unless the data folder contains only IGNORED_ENTRIES, the backup file, and what an
- * interrupted restore placed.
+ * interrupted restore may have placed.
  */
 function assertFolderEmpty(dataDir: string, file: string, placed: readonly string[]): void {
   const otherEntries = readdirSync(dataDir).filter(

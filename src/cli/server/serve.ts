@@ -46,7 +46,7 @@ export async function runServe(flags: ServeFlags): Promise<void> {
       await stopServer(config, app, processLog);
       throw error;
     }
-    const stopReason = await Promise.race([signals.first, app.databaseLost, app.clockMovedBackwards]);
+    const stopReason = await Promise.race([signals.first, app.ownershipLost, app.clockMovedBackwards]);
     log.info(stopReason instanceof Error ? { reason: stopReason.reason } : { signal: stopReason }, 'server.stopping');
     await stopServer(config, app, processLog);
     log.info({}, 'server.stopped');

@@ -74,11 +74,14 @@ export class EngineMemory {
     return { base, blocks, byteLength: blocks.reduce((sum, { content }) => sum + content.length, 0) };
   }
 
-  /** Restores the content of a snapshot of this memory. */
+  /**
+   * Restores a snapshot of this memory: sets the stack and what the heap has grown by to zero, then copies the base and
+   * the changed blocks.
+   */
   restore({ base, blocks }: Pick<MemorySnapshot, 'base' | 'blocks'>): void {
-    const { usedBytes } = this;
+    const { usedBytes } = this; // read first: it is in the memory that is overwritten
     this.bytes.fill(0, base.stackStart - MAX_STACK_BYTES, base.stackStart);
-    if (usedBytes > base.usedBytes) this.bytes.fill(0, base.usedBytes, usedBytes); // the heap never shrinks
+    this.bytes.fill(0, base.usedBytes, usedBytes); // what the heap has grown by since
     for (const { offset, content } of base.blocks) this.bytes.set(content, offset);
     for (const { offset, content } of blocks) this.bytes.set(content, offset);
   }

@@ -132,7 +132,7 @@ export class Checkpoints {
    * process alive only while a report is pending.
    */
   private async requestCheckpoint(): Promise<CheckpointReport | undefined> {
-    const worker = this.getWorker();
+    const worker = this.getOrStartWorker();
     if (!worker) return undefined;
     return await new Promise((resolve) => {
       worker.ref();
@@ -145,8 +145,8 @@ export class Checkpoints {
     });
   }
 
-  /** Returns the thread, and starts it if necessary; undefined: it cannot be started. */
-  private getWorker(): Worker | undefined {
+  /** Returns the worker thread, and starts it if necessary; undefined: it cannot be started. */
+  private getOrStartWorker(): Worker | undefined {
     try {
       return (this.worker ??= this.createWorker());
     } catch (error) {

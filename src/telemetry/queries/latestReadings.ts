@@ -1,11 +1,11 @@
 import type { Database } from '../../database';
 import { validationFailed } from '../../kernel/errors';
-import { type SensorLatest, LatestQueryRepository } from '../readings/latestQueryRepository';
+import { type SensorWithLatest, LatestQueryRepository } from '../readings/latestQueryRepository';
 import { RefusedValueRepository, type RefusedValues } from '../readings/refusedValueRepository';
 import { estimateReadingSize } from './readingSize';
 
 /** A sensor with its latest value and its refused values. */
-export interface LatestReading extends SensorLatest {
+export interface LatestReading extends SensorWithLatest {
   readonly refused: RefusedValues | undefined;
 }
 
@@ -60,7 +60,7 @@ export class LatestReadings {
 }
 
 /** Returns the size of the values in bytes as they are sent. Numbers are omitted, because they are small. */
-function getSize(sensors: readonly SensorLatest[]): number {
+function getSize(sensors: readonly SensorWithLatest[]): number {
   return sensors.reduce(
     (sum, { last }) => sum + (last && typeof last.value !== 'number' ? estimateReadingSize(last) : 0),
     0,

@@ -6,11 +6,12 @@ import { readPages } from './numberSums';
 import { loadInBatches } from './readingLoader';
 import { computeValueSize } from './readingSize';
 
+const MAX_TEXT_MIB = 2;
 /**
  * The maximum size of the texts of one sensor, in bytes as they are sent. Typical clients accept messages of up to 4
  * MiB.
  */
-export const MAX_TEXT_BYTES = 2 * 1024 * 1024;
+export const MAX_TEXT_BYTES = MAX_TEXT_MIB * 1024 * 1024;
 const HEAD_BATCH_SIZE = 2000;
 
 /** The number of readings of a bucket, and its first and last one. */
@@ -59,13 +60,12 @@ export async function summarizeTexts(
   );
 }
 
-/** The error for buckets whose texts do not fit into a response. */
+/** Creates the error for a query whose strings and JSON values do not fit into a response. */
 export function textsTooLarge(): DomainError {
   return validationFailed([
     {
       field: 'bucket',
-      description:
-        'makes a response with more than 2 MiB of strings and JSON: use a longer bucket or a shorter time range, omit first or last, or fill with null',
+      description: `makes a response with more than ${MAX_TEXT_MIB} MiB of strings and JSON: use a longer bucket or a shorter time range, omit first or last, or fill with null`,
     },
   ]);
 }

@@ -7,7 +7,7 @@ import { RETAINED } from './latestReadingRepository';
 import { getTimeSource, type ReadingTimeSource } from './storedReading';
 
 /** A sensor with its latest value. */
-export interface SensorLatest {
+export interface SensorWithLatest {
   readonly sensorId: string;
   readonly deviceId: string;
   /** Undefined for a sensor without values. */
@@ -52,22 +52,26 @@ interface LatestRow {
 export class LatestQueryRepository {
   constructor(private readonly db: Db) {}
 
-  /** Lists these sensors in the given order. Throws `sensor_not_found`. */
-  async listBySensors(organizationId: string, sensorIds: readonly string[]): Promise<SensorLatest[]> {
+  /** Lists the latest values of these sensors, in the given order. Throws `sensor_not_found`. */
+  async listBySensors(organizationId: string, sensorIds: readonly string[]): Promise<SensorWithLatest[]> {
     const rows: LatestRow[] = await this.querySensors(organizationId).whereIn('s.id', [...sensorIds]);
     const rowBySensor = new Map(rows.map((row) => [row.sensorId, row]));
     return sensorIds.map((id) => {
       const row = rowBySensor.get(id);
       if (!row) throw notFound('sensor', id);
-      return toSensorLatest(row);
+      return toSensorWithLatest(row);
     });
   }
 
   /**
-   * Lists the sensors of these devices, in the given order of devices and the order of sensors on their device. Reads
-   * at most `limit` of them: the caller rejects a query that has that many. Throws `device_not_found`.
+   * Lists the latest values of all sensors of these devices, in the given order of devices and the order of sensors on
+   * their device. Reads at most `limit` sensors: the caller rejects a query that has that many. Throws `device_not_found`.
    */
-  async listByDevices(organizationId: string, deviceIds: readonly string[], limit: number): Promise<SensorLatest[]> {
+  async listByDevices(
+    organizationId: string,
+    deviceIds: readonly string[],
+    limit: number,
+  ): Promise<SensorWithLatest[]> {
     const existing: { id: string }[] = await this.db
       .knex('digital_devices as d')
       .where('d.organization_id', organizationId)
@@ -82,7 +86,7 @@ export class LatestQueryRepository {
     // The sort is stable, so the sensors of a device stay in their order.
     const indexByDevice = new Map(deviceIds.map((id, index) => [id, index]));
     return rows
-      .map(toSensorLatest)
+      .map(toSensorWithLatest)
       .toSorted((left, right) => (indexByDevice.get(left.deviceId) ?? 0) - (indexByDevice.get(right.deviceId) ?? 0));
   }
 
@@ -114,7 +118,7 @@ export class LatestQueryRepository {
 }
 
 /** Converts a row; `last` is undefined if the sensor has no reading. */
-function toSensorLatest({ sensorId, deviceId, ...row }: LatestRow): SensorLatest {
+function toSensorWithLatest({ sensorId, deviceId, ...row }: LatestRow): SensorWithLatest {
   const failure = parseFailure(row.failure);
   const isOfLastUplink = failure?.isResolved === false && (row.receivedAt ?? 0) < failure.receivedAt;
   const noValue = isOfLastUplink ? failure : undefined;

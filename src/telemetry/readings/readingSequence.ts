@@ -25,25 +25,25 @@ interface Waiter {
  * Assigns positions to readings: the order in which they are stored. Each organization has its own positions, because
  * clients see them and must not learn how much other organizations store. A position is open while its readings are
  * being stored. Uplinks are stored concurrently, so this class also tracks up to which position (the watermark) all
- * readings are on disk: the one before the first open position. All organizations share a floor: every position that is
- * opened later is greater.
+ * readings are on disk: the one before the first open position. All organizations share a lower bound: every position
+ * that is opened later is greater.
  */
 export class ReadingSequence {
   private readonly organizations = new Map<string, OrganizationPositions>();
   private readonly storedListeners = new Set<StoredListener>();
   private readonly missedListeners = new Set<MissedListener>();
   private readonly waiters = new Set<Waiter>();
-  private floor = 0;
+  private lowerBound = 0;
   private lastStored = 0;
 
   constructor(private readonly clock: Clock) {}
 
   /**
-   * Continues after the greatest stored position. Called at start-up, because the clock may have been set back since
-   * the last run.
+   * Makes every later position greater than `position`, the greatest stored one. Called at start-up: positions are
+   * derived from the clock, which may have been set back since the last run.
    */
   startAfter(position: number): void {
-    this.floor = Math.max(this.floor, position);
+    this.lowerBound = Math.max(this.lowerBound, position);
     this.lastStored = Math.max(this.lastStored, position);
   }
 
@@ -60,9 +60,9 @@ export class ReadingSequence {
    * organization. The caller must close it or mark it as uncertain in any case.
    */
   open(organizationId: string): number {
-    const positions = this.organizations.get(organizationId) ?? { last: this.floor, open: new Set<number>() };
+    const positions = this.organizations.get(organizationId) ?? { last: this.lowerBound, open: new Set<number>() };
     this.organizations.set(organizationId, positions);
-    positions.last = Math.max(getFirstPosition(this.clock.now()), positions.last + 1, this.floor + 1);
+    positions.last = Math.max(getFirstPosition(this.clock.now()), positions.last + 1, this.lowerBound + 1);
     positions.open.add(positions.last);
     return positions.last;
   }
@@ -100,12 +100,12 @@ export class ReadingSequence {
   getWatermark(organizationId: string): number {
     const positions = this.organizations.get(organizationId);
     const [firstOpen] = positions?.open ?? []; // the smallest one: positions are opened in ascending order
-    return firstOpen === undefined ? (positions?.last ?? this.floor) : firstOpen - 1;
+    return firstOpen === undefined ? (positions?.last ?? this.lowerBound) : firstOpen - 1;
   }
 
   /**
-   * Returns the watermark of all organizations: all readings up to this position are on disk. Raises the floor to it,
-   * so that from now on no organization opens a position up to the watermark.
+   * Returns the watermark of all organizations: all readings up to this position are on disk. Raises the lower
+   * bound to this position, so that from now on no organization opens a position up to the watermark.
    */
   advanceGlobalWatermark(): number {
     const all = [...this.organizations.values()];
@@ -114,11 +114,11 @@ export class ReadingSequence {
     const watermark =
       firstOpenPositions.length > 0
         ? Math.min(...firstOpenPositions) - 1
-        : Math.max(this.floor, ...all.map(({ last }) => last));
-    this.floor = Math.max(this.floor, watermark);
-    // An organization whose last position is not above the floor needs no entry.
+        : Math.max(this.lowerBound, ...all.map(({ last }) => last));
+    this.lowerBound = Math.max(this.lowerBound, watermark);
+    // An organization whose last position is not above the lower bound needs no entry.
     for (const [organizationId, { last, open }] of this.organizations)
-      if (open.size === 0 && last <= this.floor) this.organizations.delete(organizationId);
+      if (open.size === 0 && last <= this.lowerBound) this.organizations.delete(organizationId);
     return watermark;
   }
 

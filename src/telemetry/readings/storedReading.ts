@@ -32,6 +32,9 @@ export const POSITIONS_PER_MS = 1024;
 /** Less than every position, so that a key with it comes before all readings at its time. */
 export const BEFORE_ALL_POSITIONS = -1;
 
+/** Greater than every position. */
+export const AFTER_ALL_POSITIONS = Number.MAX_SAFE_INTEGER;
+
 /**
  * The maximum distance between the time and the position of a reading, in positions (one minute). Readings with a
  * greater distance are late and are in the index `readings_late`, whose migration contains the same number.

@@ -278,12 +278,12 @@ class HourAccumulator {
   }
 
   /**
-   * Removes and returns the hours before a time. Each contains all its readings up to the watermark, which is stored as
-   * its position, so that only later readings are added to it.
+   * Removes and returns the hours before a time. Each summary contains the numbers up to the watermark, which becomes
+   * its `position`: later, only numbers after that position are added to it.
    */
   removeHoursBefore(time: number): NewHour[] {
-    const firstKept = this.hours.findIndex(({ hour }) => hour >= time);
-    const removed = this.hours.splice(0, firstKept === -1 ? this.hours.length : firstKept);
+    const firstKeptIndex = this.hours.findIndex(({ hour }) => hour >= time);
+    const removed = this.hours.splice(0, firstKeptIndex === -1 ? this.hours.length : firstKeptIndex);
     return removed.map(({ hour, summary }) => ({ ...summary, series: this.series, hour, position: this.watermark }));
   }
 }

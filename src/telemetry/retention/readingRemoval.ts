@@ -1,6 +1,6 @@
 import { HOUR_MS } from '../readings/hourSummary';
 import type { ReadingKey } from '../readings/readingQueryRepository';
-import { BEFORE_ALL_POSITIONS, getFirstPosition } from '../readings/storedReading';
+import { AFTER_ALL_POSITIONS, BEFORE_ALL_POSITIONS, getFirstPosition } from '../readings/storedReading';
 import type { BackgroundWork } from './backgroundWork';
 import type { RetentionOptions } from './hourlyRollup';
 import { ReadingRemovalRepository, type AgingSeries, type RemovalResult } from './readingRemovalRepository';
@@ -52,7 +52,10 @@ interface RemovalTask {
 
 /** The key before all readings of a series. */
 const START: ReadingKey = { time: 0, position: BEFORE_ALL_POSITIONS };
+/** Later than every reading, Unix milliseconds. */
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
+/** Greater than every series number. */
+const AFTER_ALL_SERIES = Number.MAX_SAFE_INTEGER;
 
 /**
  * Deletes expired readings, and downsamples old ones: deletes their numbers, whose hourly summaries remain. The
@@ -74,38 +77,43 @@ export class ReadingRemoval {
     await positions.waitUntilAllClosed();
     const watermark = positions.advanceGlobalWatermark();
     for (let after = 0; ;) {
-      const { items, isLast } = await work.readPage(async (limit) => await this.repository.listAging(after, limit));
-      await this.removeFromCache(items.filter(({ existingSensorId }) => existingSensorId === null));
+      const { items: series, isLast } = await work.readPage(
+        async (limit) => await this.repository.listAging(after, limit),
+      );
+      await this.removeFromCache(series.filter(({ existingSensorId }) => existingSensorId === null));
       await this.runTasks(
-        items.flatMap((series) => listTasks(series, now)),
+        series.flatMap((item) => listTasks(item, now)),
         watermark,
         work,
         report,
       );
       // The gaps before, between and, on the last page, after the series of this page are searched.
-      const seriesNumbers = [after, ...items.map(({ number }) => number), ...(isLast ? [END_OF_TIME] : [])];
+      const seriesNumbers = [after, ...series.map(({ number }) => number), ...(isLast ? [AFTER_ALL_SERIES] : [])];
       await this.removeOrphanedRows(seriesNumbers, watermark, work, report);
-      const last = items.at(-1);
+      const last = series.at(-1);
       if (!last || isLast) return report;
       after = last.number;
     }
   }
 
-  /** Deletes all readings of an organization that is being removed. Its sensors must be deleted. */
+  /**
+   * Deletes all readings of an organization that is being removed, whose sensors must be deleted already. No watermark
+   * is needed, because no more readings are stored in its series.
+   */
   async removeAll(organizationId: string, work: BackgroundWork): Promise<void> {
-    const report = createEmptyReport();
+    const unusedReport = createEmptyReport();
     for (let after = 0; ;) {
-      const { items, isLast } = await work.readPage(
+      const { items: series, isLast } = await work.readPage(
         async (limit) => await this.repository.listOfOrganization(organizationId, after, limit),
       );
-      await this.removeFromCache(items);
+      await this.removeFromCache(series);
       await this.runTasks(
-        items.flatMap(({ number }) => listTasksOfDeletedSeries(number)),
-        END_OF_TIME,
+        series.flatMap(({ number }) => listTasksOfDeletedSeries(number)),
+        AFTER_ALL_POSITIONS,
         work,
-        report,
+        unusedReport,
       );
-      const last = items.at(-1);
+      const last = series.at(-1);
       if (!last || isLast) return;
       after = last.number;
     }
@@ -275,6 +283,6 @@ function listTasksOfDeletedSeries(series: number): RemovalTask[] {
     series,
     before: END_OF_TIME,
     from: START,
-    maxPosition: END_OF_TIME,
+    maxPosition: AFTER_ALL_POSITIONS,
   }));
 }

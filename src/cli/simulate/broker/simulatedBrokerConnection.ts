@@ -24,16 +24,19 @@ interface LinkHandlers {
   readonly onConnected: () => void;
 }
 
-/** The connect timeout, and the delay after a number of failed attempts; milliseconds. */
+/**
+ * The connect timeout, and the delay after a failure; milliseconds. `earlierFailures`: the number of consecutive failures
+ * before it (0 after the first).
+ */
 export interface LinkTimes {
   readonly connectMs: number;
-  readonly backoffMs: (failures: number) => number;
+  readonly backoffMs: (earlierFailures: number) => number;
 }
 
 /** A connect timeout of 10 s, delays from 1 s to 30 s. */
 const DEFAULT_LINK_TIMES: LinkTimes = {
   connectMs: 10_000,
-  backoffMs: (failures) => Math.min(1000 * 2 ** Math.min(failures, 5), 30_000),
+  backoffMs: (earlierFailures) => Math.min(1000 * 2 ** Math.min(earlierFailures, 5), 30_000),
 };
 
 // Return codes of MQTT 3.1.1 (1 to 5) and reason codes of MQTT 5 (from 0x80).
@@ -64,7 +67,7 @@ export class SimulatedBrokerConnection {
    * permanently.
    */
   async run(signal: AbortSignal): Promise<void> {
-    for (let failures = 0; !signal.aborted; failures += 1) {
+    for (let earlierFailures = 0; !signal.aborted; earlierFailures += 1) {
       const { wasUp, error } = await this.runConnection(signal);
       if (signal.aborted) return;
       const code = getCode(error);
@@ -74,9 +77,9 @@ export class SimulatedBrokerConnection {
           'connection_refused',
           `the broker rejected the simulation: ${error?.message}; check --user, --password and the permissions at the broker`,
         );
-      if (wasUp) failures = 0; // the next failure is the first one again
+      if (wasUp) earlierFailures = 0; // losing a working connection counts as the first failure
       const isVersionChanged = this.fallBackToOlderVersion(wasUp, error);
-      await this.pause(isVersionChanged ? 0 : this.times.backoffMs(failures), error, signal);
+      await this.pause(isVersionChanged ? 0 : this.times.backoffMs(earlierFailures), error, signal);
     }
   }
 

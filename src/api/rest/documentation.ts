@@ -4,12 +4,12 @@ import { compress, chooseEncoding, type Encoding } from './compression';
 import { computeDigest, matchesEtag, computeTag } from './conditional';
 import { JSON_TYPE } from './errorResponse';
 
-// Pages are compressed once and sent often.
-const PAGE_BROTLI_QUALITY = 9;
+// Files are compressed once and sent often.
+const BROTLI_QUALITY = 9;
 const DAY_SECONDS = 86_400;
 
-/** A document or a file, as it is sent. */
-interface Page {
+/** An OpenAPI document or a file of the documentation, as it is sent. */
+interface ServedFile {
   readonly contentType: string;
   readonly body: Buffer;
   readonly etag: string;
@@ -20,31 +20,31 @@ interface Page {
 
 /**
  * Serves the OpenAPI documents and the documentation pages without authentication. `baseUrl`: the URL at which clients
- * reach this server; empty: the URL of the request. Each page is created on first use. Returns the paths.
+ * reach this server; empty: the URL of the request. Each file is created on first use. Returns the paths.
  */
-export function addPages(app: FastifyInstance, baseUrl: string): readonly string[] {
+export function addDocumentation(app: FastifyInstance, baseUrl: string): readonly string[] {
   const documents = OPENAPI_FILES.map((name) => {
-    const document = memoize(() => renderDocument(name, baseUrl));
-    app.get(`/${name}`, (request, reply) => sendPage(request, reply, document()));
+    const getDocument = memoize(() => renderDocument(name, baseUrl));
+    app.get(`/${name}`, (request, reply) => sendFile(request, reply, getDocument()));
     return `/${name}`;
   });
   const redirects = ['/', '/docs'];
   for (const path of redirects) app.get(path, (_, reply) => reply.redirect('docs/', 308));
   const files = DOCS_FILES.map((name) => {
     const path = `/docs/${name === 'index.html' ? '' : name}`;
-    const page = memoize(() => ({
+    const getFile = memoize(() => ({
       ...readDocsFile(name),
       cacheControl: name.endsWith('.html') ? 'no-cache' : `public, max-age=${DAY_SECONDS}`,
       bodyByEncoding: new Map(),
     }));
-    app.get(path, (request, reply) => sendPage(request, reply.header('content-security-policy', DOCS_CSP), page()));
+    app.get(path, (request, reply) => sendFile(request, reply.header('content-security-policy', DOCS_CSP), getFile()));
     return path;
   });
   return [...documents, ...redirects, ...files];
 }
 
 /** Renders an OpenAPI document for the URL of the server. */
-function renderDocument(name: (typeof OPENAPI_FILES)[number], baseUrl: string): Page {
+function renderDocument(name: (typeof OPENAPI_FILES)[number], baseUrl: string): ServedFile {
   const body = Buffer.from(renderOpenApiText(name, baseUrl));
   return {
     contentType: JSON_TYPE,
@@ -55,24 +55,24 @@ function renderDocument(name: (typeof OPENAPI_FILES)[number], baseUrl: string): 
   };
 }
 
-/** Returns a function that creates the page on its first call. */
-function memoize(create: () => Page): () => Page {
-  let page: Page | undefined;
-  return () => (page ??= create());
+/** Returns a function that creates the file on its first call. */
+function memoize(create: () => ServedFile): () => ServedFile {
+  let file: ServedFile | undefined;
+  return () => (file ??= create());
 }
 
 /**
- * Sends a page, compressed if the client accepts that; 304 if the client already has it. The compressed page has a weak
- * ETag, because its bytes differ.
+ * Sends a file, compressed if the client accepts that; 304 if the client already has the file. A compressed file has a
+ * weak ETag, because its bytes differ.
  */
-async function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page): Promise<FastifyReply> {
-  const { contentType, body, etag, cacheControl, bodyByEncoding } = page;
+async function sendFile(request: FastifyRequest, reply: FastifyReply, file: ServedFile): Promise<FastifyReply> {
+  const { contentType, body, etag, cacheControl, bodyByEncoding } = file;
   const encoding = chooseEncoding(request.headers['accept-encoding'], body.length);
   void reply.header('etag', encoding === undefined ? etag : `W/${etag}`).header('cache-control', cacheControl);
   if (matchesEtag(request.headers['if-none-match'], etag)) return await reply.code(304).send();
   void reply.header('content-type', contentType);
   if (encoding === undefined) return await reply.send(body);
-  const bytes = bodyByEncoding.get(encoding) ?? compress(body, encoding, PAGE_BROTLI_QUALITY);
-  bodyByEncoding.set(encoding, bytes);
-  return await reply.header('content-encoding', encoding).send(await bytes);
+  const compressed = bodyByEncoding.get(encoding) ?? compress(body, encoding, BROTLI_QUALITY); // a promise, shared by concurrent requests
+  bodyByEncoding.set(encoding, compressed);
+  return await reply.header('content-encoding', encoding).send(await compressed);
 }
