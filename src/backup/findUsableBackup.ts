@@ -43,8 +43,8 @@ async function describeBackups(dir: string, dataDir: string): Promise<string> {
 }
 
 /**
- * Checks the backups, newest first, until one is usable. An encrypted backup, and one that cannot be checked in time,
- * is named without a check.
+ * Checks the backups, newest first, until one is usable, and describes it. An encrypted backup, and one that cannot be
+ * checked in time, counts as usable.
  */
 async function describeNewestUsable(backups: readonly BackupFile[], dir: string): Promise<string> {
   const signal = AbortSignal.timeout(MAX_DURATION_MS);

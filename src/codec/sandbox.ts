@@ -173,7 +173,7 @@ export class Sandbox {
   private dispatch(): void {
     for (const thread of this.threads) {
       if (!thread.isIdle) continue;
-      const queued = this.queue.next((owner) => this.canRun(owner));
+      const queued = this.queue.removeNext((owner) => this.canRun(owner));
       if (!queued) return;
       queued.resolve(thread.run(queued.job, queued.owner));
     }
@@ -243,8 +243,8 @@ export class Sandbox {
   }
 
   /**
-   * A thread that cannot start is a problem of the machine: start it again with increasing delays, and reject the
-   * waiting scripts.
+   * Starts threads again after a delay, which grows with each failed start. If no thread is running, rejects the waiting
+   * scripts: a thread that cannot start is a problem of the machine.
    */
   private scheduleStart(cause: unknown): void {
     this.startFailures += 1;

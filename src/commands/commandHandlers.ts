@@ -6,7 +6,7 @@ import type {
   UpdateCommandRequest,
 } from '../gen/actuator_command/v2/actuator_command_service';
 import type { Sandbox } from '../codec';
-import { checked, type HandlersOf, type References } from '../api/pipeline/handlers';
+import { withCheck, type HandlersOf, type References } from '../api/pipeline/handlers';
 import type { Command } from './command';
 import {
   checkCommandMessage,
@@ -38,7 +38,7 @@ export function commandHandlers(
       ...(await commands.listWarnings(command)),
     ]);
   return {
-    createCommand: checked(
+    createCommand: withCheck(
       checkCommandMessage,
       async (request: CreateCommandRequest, context) => {
         const command = await commands.create(
@@ -64,7 +64,7 @@ export function commandHandlers(
       );
       return commandPageToMessage(page);
     },
-    updateCommand: checked(
+    updateCommand: withCheck(
       checkCommandMessage,
       async (request: UpdateCommandRequest, context) => {
         const command = await commands.update(
@@ -89,7 +89,7 @@ export function commandHandlers(
       );
       return {};
     },
-    previewEncoder: checked(
+    previewEncoder: withCheck(
       checkPreviewMessage,
       async (request: PreviewEncoderRequest, context) => {
         const preview = await previews.preview(

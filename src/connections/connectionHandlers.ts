@@ -1,5 +1,5 @@
 import type { ConnectionServiceServer } from '../gen/connection/connection_service';
-import { checked, type HandlersOf } from '../api/pipeline/handlers';
+import { withCheck, type HandlersOf } from '../api/pipeline/handlers';
 import { checkConfiguration } from './configurationCheck';
 import {
   checkTestRequest,
@@ -36,7 +36,7 @@ type ConnectionHandlers = Pick<
 /** Handlers for connections. */
 export function createConnectionHandlers({ connections, tester, watch }: ConnectionServices): ConnectionHandlers {
   return {
-    createConnection: checked(
+    createConnection: withCheck(
       (request) => checkConfiguration(request.connectorId, request.configuration ?? {}),
       async (request, context) =>
         connectionToMessage(await connections.create(context.organizationId, newConnectionFromMessage(request))),
@@ -65,7 +65,7 @@ export function createConnectionHandlers({ connections, tester, watch }: Connect
       await connections.delete(context.organizationId, request.id, request.etag);
       return {};
     },
-    testConnection: checked(checkTestRequest, async (request, context) =>
+    testConnection: withCheck(checkTestRequest, async (request, context) =>
       checksToMessage(await tester.test(context.organizationId, testFromMessage(request), context.signal)),
     ),
     watchConnectionStatus: async function* (request, context) {

@@ -227,10 +227,11 @@ export interface UplinkMessage {
 }
 
 /**
- * `id`: unique per connection for 7 days. `delivery`: for a transport whose messages have no ids (MQTT QoS 1). The slot
- * is that of the transport (its packet identifier). A message marked as a repetition is one if the last message in the
- * slot had the same digest and arrived at or after `acknowledgedBefore` (Unix milliseconds): the transport has received
- * all earlier acknowledgements. `none`: the transport never repeats it (QoS 0).
+ * How a repeated uplink is recognized. `id`: by an id that is unique per connection for 7 days. `delivery`: for a
+ * transport whose messages have no ids (MQTT QoS 1); `slot` is its packet identifier. A message that the transport marks
+ * as a repetition (`isRepetition`) is one if the last message in the slot had the same digest and arrived at or after
+ * `acknowledgedBefore` (Unix milliseconds): the transport has received the acknowledgements of all earlier messages.
+ * `none`: the transport never repeats an uplink (QoS 0).
  */
 export type UplinkIdentity =
   | { readonly kind: 'id'; readonly uplinkId: string }
@@ -263,7 +264,9 @@ export type UplinkOutcome =
  * Each promise resolves after the commit.
  */
 export interface ConnectorEvents {
+  /** Processes an uplink. */
   uplink(message: UplinkMessage): Promise<UplinkOutcome>;
+  /** Applies evidence about an execution. */
   evidence(
     organizationId: string,
     connectionId: string,
@@ -272,8 +275,8 @@ export interface ConnectorEvents {
     evidence: Evidence,
   ): Promise<EvidenceOutcome>;
   /**
-   * Evidence of which only the device is known, for transports with at most one command in flight per device: it
-   * applies to that one. `unknown`: there is none.
+   * Applies evidence that names only a device, for transports with at most one command in flight per device: the
+   * evidence is about that command. Resolves to `unknown` if no command is in flight.
    */
   deviceEvidence(
     organizationId: string,
@@ -288,10 +291,10 @@ export interface ConnectorEvents {
    */
   attached(attachment: Attachment): Promise<ReadonlyMap<KnownExecution, EvidenceOutcome>>;
   /**
-   * Reports that no peer is attached: the stream ended for any reason, and no newer one replaced it (otherwise the
-   * `attached` of that one handles everything). Called when everything from the old attachment is stored. The
-   * `attached` of the next one waits until this resolves, so they never run concurrently. A rejection is logged, and
-   * the next `attached` completes the work.
+   * Reports that no peer is attached: the stream ended for any reason, and no newer stream replaced it (otherwise the
+   * call of `attached` for the newer stream handles everything). Called when everything from the old attachment is
+   * stored. The next call of `attached` waits until this promise resolves, so they never run concurrently. A rejection
+   * is logged, and the next call of `attached` completes the work.
    */
   detached(organizationId: string, connectionId: string): Promise<void>;
   /** Reports that the connection may accept another command. */

@@ -1,6 +1,6 @@
 import type { DashboardServiceServer } from '../gen/dashboard/v2/dashboard_service';
 import type { CallContext } from '../api/pipeline/callContext';
-import { checked, type HandlersOf } from '../api/pipeline/handlers';
+import { withCheck, type HandlersOf } from '../api/pipeline/handlers';
 import { toTimestamp } from '../kernel/timestamps';
 import type { ContentService } from './contentService';
 import type { Viewer } from './dashboard';
@@ -53,7 +53,7 @@ export function dashboardHandlers({
       return dashboardToMessage(await dashboards.create(getViewer(context), newDashboard));
     },
     getDashboard: async ({ id }, context) => dashboardToMessage(await dashboards.get(getViewer(context), id)),
-    updateDashboard: checked(checkUpdateRequest, async (request, context) =>
+    updateDashboard: withCheck(checkUpdateRequest, async (request, context) =>
       dashboardToMessage(
         await dashboards.update(getViewer(context), request.id, changeFromMessage(request), request.etag),
       ),
@@ -65,7 +65,7 @@ export function dashboardHandlers({
       return {};
     },
     exportDashboard: async ({ id }, context) => documentToMessage(await transfer.export(getViewer(context), id)),
-    importDashboard: checked(checkImportRequest, async (request, context) =>
+    importDashboard: withCheck(checkImportRequest, async (request, context) =>
       importToMessage(await transfer.import(getViewer(context), importFromMessage(request))),
     ),
     createStarterDashboards: async ({ again }, context) => {

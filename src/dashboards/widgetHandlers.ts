@@ -1,5 +1,5 @@
 import type { WidgetServiceServer } from '../gen/widget/v2/widget_service';
-import { checked, type HandlersOf } from '../api/pipeline/handlers';
+import { withCheck, type HandlersOf } from '../api/pipeline/handlers';
 import type { ContentService } from './contentService';
 import { getViewer } from './dashboardHandlers';
 import { WIDGET_KINDS } from './widgetKinds';
@@ -23,7 +23,7 @@ export function widgetHandlers(content: ContentService): WidgetHandlers {
       const widget = widgetFromMessage({ ...fields, id: '' });
       return widgetToMessage(await content.createWidget(getViewer(context), dashboardId, widget));
     },
-    updateWidget: checked(checkUpdateRequest, async (request, context) =>
+    updateWidget: withCheck(checkUpdateRequest, async (request, context) =>
       widgetToMessage(
         await content.updateWidget(getViewer(context), request, widgetChangeFromMessage(request), request.etag),
       ),

@@ -83,10 +83,11 @@ export class DiskMonitor {
    * is space again.
    */
   private isPostgres = false;
-  /** When changes were accepted again last. This and `nextTryAt` are monotonic times. */
+  /** When changes were accepted again last, on the monotonic clock. */
   private recoveredAt = -Infinity;
-  /** How many checks the last wait took. */
-  private waitChecks = 0;
+  /** The length of the last wait, in checks. */
+  private lastWaitChecks = 0;
+  /** When the next test write is due, on the monotonic clock. */
   private nextTryAt = -Infinity;
 
   constructor(private readonly options: DiskMonitorOptions) {
@@ -96,9 +97,9 @@ export class DiskMonitor {
   /** Starts the checks, and creates the reserve in the background if twice its size is free. For a server only. */
   start(reserveMib: number): void {
     this.reserve = new DiskReserve(this.options.dataDir, reserveMib * MIB);
-    if (this.reserve.currentBytes() > this.reserve.bytes) this.reserve.remove();
+    if (this.reserve.getCurrentBytes() > this.reserve.bytes) this.reserve.remove();
     if (reserveMib > 0 && this.reserve.wasReleased) {
-      this.current = 'full'; // from before this start; the first check finds out whether there is space again
+      this.current = 'full'; // it was full before this start; the first check finds out whether there is space again
       this.options.log.error({ state: this.current, free_bytes: this.getFreeBytes() }, 'disk.full');
     }
     this.timer = setInterval(() => void this.check(), this.checkIntervalMs).unref();
@@ -113,7 +114,7 @@ export class DiskMonitor {
   }
 
   /** Returns the current state, as found by the last check or the last error. */
-  state(): DiskState {
+  getState(): DiskState {
     return this.current;
   }
 
@@ -123,7 +124,7 @@ export class DiskMonitor {
       state: this.current,
       freeBytes: this.getFreeBytes(),
       reserveBytes: this.reserve.bytes,
-      currentReserveBytes: this.reserve.currentBytes(),
+      currentReserveBytes: this.reserve.getCurrentBytes(),
     };
   }
 
@@ -166,7 +167,7 @@ export class DiskMonitor {
       return;
     }
     this.options.log.error(fields, 'disk.full');
-    this.release();
+    this.releaseReserve();
   }
 
   /**
@@ -176,8 +177,8 @@ export class DiskMonitor {
   private extendWait(): void {
     const intervalMs = this.checkIntervalMs;
     const wasTooEarly = this.now() - this.recoveredAt < MAX_WAIT_CHECKS * intervalMs;
-    this.waitChecks = wasTooEarly ? Math.min(Math.max(1, this.waitChecks * 2), MAX_WAIT_CHECKS) : 0;
-    this.nextTryAt = this.now() + this.waitChecks * intervalMs;
+    this.lastWaitChecks = wasTooEarly ? Math.min(Math.max(1, this.lastWaitChecks * 2), MAX_WAIT_CHECKS) : 0;
+    this.nextTryAt = this.now() + this.lastWaitChecks * intervalMs;
   }
 
   private now(): number {
@@ -205,7 +206,7 @@ export class DiskMonitor {
   }
 
   /** Releases the reserve, so that operations that free space can be stored. */
-  private release(): void {
+  private releaseReserve(): void {
     try {
       const bytes = this.reserve.release();
       if (bytes > 0) this.options.log.warn({ bytes }, 'disk.reserve_released');
@@ -229,7 +230,7 @@ export class DiskMonitor {
     const { bytes } = this.reserve;
     const freeBytes = this.getFreeBytes() ?? Infinity;
     if (this.current === 'ok') {
-      if (this.reserve.currentBytes() < bytes && freeBytes >= 2 * bytes) await this.reserve.create();
+      if (this.reserve.getCurrentBytes() < bytes && freeBytes >= 2 * bytes) await this.reserve.create();
       return;
     }
     if (this.now() < this.nextTryAt) return;
@@ -272,7 +273,7 @@ export class DiskMonitor {
     const previous = this.current;
     this.current = 'ok';
     this.options.log.warn(
-      { was: previous, free_bytes: this.getFreeBytes(), reserve_bytes: this.reserve.currentBytes() },
+      { was: previous, free_bytes: this.getFreeBytes(), reserve_bytes: this.reserve.getCurrentBytes() },
       'disk.recovered',
     );
   }

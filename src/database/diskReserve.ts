@@ -20,7 +20,7 @@ const MIN_FREE_BYTES_AT_START = 1024 * 1024;
  */
 export function releaseForStartup(dataDir: string): void {
   const reserve = new DiskReserve(dataDir, 0);
-  if (reserve.currentBytes() === 0) return;
+  if (reserve.getCurrentBytes() === 0) return;
   if ((getAvailableBytes(dataDir) ?? Infinity) < MIN_FREE_BYTES_AT_START) reserve.release();
 }
 
@@ -48,7 +48,7 @@ export class DiskReserve {
   }
 
   /** Returns how many bytes are reserved at the moment. */
-  currentBytes(): number {
+  getCurrentBytes(): number {
     return statSync(this.path, { throwIfNoEntry: false })?.size ?? 0;
   }
 
@@ -59,7 +59,7 @@ export class DiskReserve {
    */
   async create(): Promise<boolean> {
     this.isReleased = false;
-    if (this.currentBytes() === this.bytes) return true;
+    if (this.getCurrentBytes() === this.bytes) return true;
     return await (this.creation ??= this.fill().finally(() => (this.creation = undefined)));
   }
 
@@ -67,7 +67,7 @@ export class DiskReserve {
   release(): number {
     this.abortController?.abort();
     this.isReleased = true;
-    const releasedBytes = this.currentBytes();
+    const releasedBytes = this.getCurrentBytes();
     if (releasedBytes > 0) truncateSync(this.path); // the empty file records that it was released
     return releasedBytes;
   }

@@ -5,7 +5,7 @@ import type {
   ImageInput,
 } from '../gen/digitaldevice/v2/digital_device_service';
 import { markCacheable } from '../kernel/cacheableResponse';
-import { checked, referring, type HandlersOf, type References } from '../api/pipeline/handlers';
+import { withCheck, withReferences, type HandlersOf, type References } from '../api/pipeline/handlers';
 import { MAX_SENSORS_PER_DEVICE, type Device } from './device';
 import {
   checkImages,
@@ -58,7 +58,7 @@ export function digitalDeviceHandlers(
   };
   const checkImageReferences = createImageCheck(devices);
   return {
-    listDigitalDevices: checked(checkListRequest, async (request, context) => {
+    listDigitalDevices: withCheck(checkListRequest, async (request, context) => {
       const page = await devices.list(
         context.organizationId,
         deviceQueryFromMessage(request),
@@ -66,7 +66,7 @@ export function digitalDeviceHandlers(
       );
       return devicePageToMessage(page);
     }),
-    createDigitalDevice: checked<CreateDigitalDeviceRequest, DigitalDevice>(
+    createDigitalDevice: withCheck<CreateDigitalDeviceRequest, DigitalDevice>(
       checkImages,
       async (request, context) => {
         const device = await devices.create(context.organizationId, newDeviceFromMessage(request));
@@ -76,7 +76,7 @@ export function digitalDeviceHandlers(
     ),
     getDigitalDevice: async (request, context) =>
       toCachedMessage(await devices.cache.get(context.organizationId, request.id)),
-    updateDigitalDevice: checked(
+    updateDigitalDevice: withCheck(
       checkUpdateRequest,
       async (request, context) => {
         const device = await devices.update(
@@ -99,7 +99,7 @@ export function digitalDeviceHandlers(
       );
       return { dashboardCount: dashboardCount || undefined };
     },
-    addSensorsToDevice: referring(
+    addSensorsToDevice: withReferences(
       async (request, context) => {
         const device = await sensors.add(
           context.organizationId,
@@ -116,7 +116,7 @@ export function digitalDeviceHandlers(
           request.sensorTemplateIds.slice(0, MAX_ADDED_SENSORS),
         ),
     ),
-    removeSensorsFromDevice: referring(
+    removeSensorsFromDevice: withReferences(
       async (request, context) => {
         const { device, dashboardCount } = await sensors.remove(
           context.organizationId,
@@ -144,7 +144,7 @@ export function digitalDeviceHandlers(
       );
       return toMessage(device);
     },
-    setSensorMappings: checked(
+    setSensorMappings: withCheck(
       checkMappingsRequest,
       async (request, context) => {
         const device = await sensors.setMappings(

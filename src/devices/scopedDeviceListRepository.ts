@@ -117,7 +117,7 @@ export class ScopedDeviceListRepository {
     const query = this.queryNamed(organizationId).leftJoin('physical_devices as p', 'p.device_id', 'd.id');
     return await executeCount(
       query.where(
-        (elsewhere) => void elsewhere.whereNull('p.connection_id').orWhereNotIn('p.connection_id', this.connectionIds),
+        (builder) => void builder.whereNull('p.connection_id').orWhereNotIn('p.connection_id', this.connectionIds),
       ),
     );
   }

@@ -55,7 +55,7 @@ export class FairQueue<T> {
    * Removes and returns the next item; undefined if there is none. Owners for which `canRun` returns false are skipped
    * and keep their position.
    */
-  next(canRun: (owner: string) => boolean = () => true): T | undefined {
+  removeNext(canRun: (owner: string) => boolean = () => true): T | undefined {
     for (const [owner, queue] of this.queueByOwner) {
       if (!canRun(owner)) continue;
       this.queueByOwner.delete(owner); // inserted again at the end
@@ -77,7 +77,7 @@ export class FairQueue<T> {
   /** Removes and returns all items. */
   removeAll(): readonly T[] {
     const removed: T[] = [];
-    for (let value = this.next(); value !== undefined; value = this.next()) removed.push(value);
+    for (let value = this.removeNext(); value !== undefined; value = this.removeNext()) removed.push(value);
     return removed;
   }
 

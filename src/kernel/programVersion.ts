@@ -1,10 +1,10 @@
 import { version } from '../../package.json';
 
-// The build defines it; tests run without it.
+// Defined by the build; missing in tests.
 declare const PLANTROOM_COMMIT: string | undefined;
 declare const PLANTROOM_SQLITE: string | undefined;
 
-/** Returns the version of this program. */
+/** Returns the version of this program, its commit, and the Node version and platform that it runs on. */
 export function getProgramVersion(): { version: string; commit: string; node: string; platform: string } {
   return {
     version,

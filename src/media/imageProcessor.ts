@@ -95,7 +95,7 @@ export class ImageProcessor {
   /** Processes the next image, unless one is being processed already. */
   private startNext(): void {
     if (this.running || this.stopped) return;
-    const queued = this.queue.next();
+    const queued = this.queue.removeNext();
     if (!queued) return;
     try {
       this.startWorker(queued);

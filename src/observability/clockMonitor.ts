@@ -249,6 +249,7 @@ export class ClockMonitor {
   }
 }
 
+/** Creates the error for a clock of the machine that moved back. `aheadMs`: how far the time of the server is ahead of it. */
 function clockMovedBackwards(aheadMs: number): DomainError {
   return new DomainError(
     'conflict',
@@ -257,6 +258,7 @@ function clockMovedBackwards(aheadMs: number): DomainError {
   );
 }
 
+/** Creates the error for a clock of the machine that shows an impossible time. */
 function clockSkew(machineTime: number): DomainError {
   return new DomainError(
     'conflict',

@@ -5,7 +5,7 @@ import type {
 } from '../gen/sensor_template/v2/sensor_template_service';
 import type { Violation } from '../kernel/errors';
 import { getPageInMemory, type Cursors } from '../kernel/pages';
-import { checked, type HandlersOf, type References } from '../api/pipeline/handlers';
+import { withCheck, type HandlersOf, type References } from '../api/pipeline/handlers';
 import type { NormalizedKeyService } from './normalizedKeyService';
 import type { ValueType } from './sensorTemplate';
 import { keyToMessage, listedKeyToMessage, listedTemplateToMessage, templateToMessage } from './sensorTemplateMessages';
@@ -31,7 +31,7 @@ export function sensorTemplateHandlers(
     getSensorTemplate: async (request, context) =>
       templateToMessage(await templates.get(context.organizationId, request.id)),
 
-    createSensorTemplate: checked(
+    createSensorTemplate: withCheck(
       checkRequestUnit<CreateSensorTemplateRequest>,
       async (request, context) => {
         const { keyNameId, sensorType, description, unitMeasurementId } = request;
@@ -47,7 +47,7 @@ export function sensorTemplateHandlers(
       createKeyCheck(templates),
     ),
 
-    updateSensorTemplate: checked(
+    updateSensorTemplate: withCheck(
       checkRequestUnit<UpdateSensorTemplateRequest>,
       async (request, context) => {
         const { id, keyNameId, sensorType, description, unitMeasurementId } = request;

@@ -143,7 +143,7 @@ async function validateKeyAndUnit(
   return key?.name ?? '';
 }
 
-/** Finds an own or system key; undefined if it does not exist, or the id is invalid. */
+/** Finds a key of the organization or the system; undefined if the key does not exist, or the id is invalid. */
 async function findKey(
   repos: SensorTemplateRepositories,
   organizationId: string,

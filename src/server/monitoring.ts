@@ -89,6 +89,6 @@ export class Monitoring {
 
 /** Lists the features that do not work, as codes for the readiness page: `storage_full` if the disk is full. */
 function listDegradedFeatures(database: Database | undefined): string[] {
-  const state = database?.disk.state() ?? 'ok';
+  const state = database?.disk.getState() ?? 'ok';
   return state === 'ok' ? [] : [`storage_${state}`];
 }

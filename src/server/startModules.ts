@@ -36,8 +36,8 @@ export async function startModules(foundation: Foundation, modules: Modules): Pr
 function connectHub(hub: ConnectorHub, uplinks: UplinkPipeline, executions: Executions): void {
   hub.start({
     uplink: async (message) => await uplinks.handle(message),
-    evidence: async (...args) => await executions.evidenceService.evidence(...args),
-    deviceEvidence: async (...args) => await executions.evidenceService.deviceEvidence(...args),
+    evidence: async (...args) => await executions.evidenceService.applyEvidence(...args),
+    deviceEvidence: async (...args) => await executions.evidenceService.applyDeviceEvidence(...args),
     attached: async (attachment) => await executions.evidenceService.attached(attachment),
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => executions.ready(organizationId, connectionId),

@@ -1,6 +1,6 @@
 import { status, type Metadata } from '@grpc/grpc-js';
 import { DomainError } from '../../src/kernel/errors';
-import { checked, type HandlersOf } from '../../src/api/pipeline/handlers';
+import { withCheck, type HandlersOf } from '../../src/api/pipeline/handlers';
 import {
   SensorTemplateServiceClient,
   SensorTemplateServiceService,
@@ -53,7 +53,7 @@ describe('a unary call', () => {
   beforeAll(async () => {
     const handlers: HandlersOf<SensorTemplateServiceServer> = {
       listSensorTemplates: async () => ({ sensorTemplates: [], nextPageToken: '' }),
-      createSensorTemplate: checked(
+      createSensorTemplate: withCheck(
         ({ description = '' }) => {
           seenLengths.push(description.length);
           return description === 'bad' ? [{ field: 'description', description: 'must not be bad' }] : [];

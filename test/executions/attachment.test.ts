@@ -262,10 +262,14 @@ describe.each(engines())('attaching on $name', ({ createDatabase }) => {
   it('limits the late evidence that it stores', async () => {
     const { connectionId, executionId } = await sendAndCut();
     for (let count = 0; count < 220; count++)
-      await fixture.executions.evidenceService.evidence('org-1', connectionId, executionId, 'test', { kind: 'ack' });
+      await fixture.executions.evidenceService.applyEvidence('org-1', connectionId, executionId, 'test', {
+        kind: 'ack',
+      });
     expect((await fixture.get(executionId)).events).toHaveLength(200);
     expect(
-      await fixture.executions.evidenceService.evidence('org-1', connectionId, executionId, 'test', { kind: 'ack' }),
+      await fixture.executions.evidenceService.applyEvidence('org-1', connectionId, executionId, 'test', {
+        kind: 'ack',
+      }),
     ).toBe('late');
   });
 });

@@ -169,7 +169,7 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
       [first, 2],
       [first, 3],
     ]);
-    await executions.evidenceService.evidence('org-1', connectionId, first, 'test', { kind: 'ack' });
+    await executions.evidenceService.applyEvidence('org-1', connectionId, first, 'test', { kind: 'ack' });
     await hub.until(4);
     expect(hub.sent[3]).toMatchObject({ executionId: second, attempt: 1 });
   });

@@ -138,7 +138,9 @@ describe.each(engines())('executions on $name', ({ createDatabase }) => {
     expect(await stranger.result(executionId, ACCEPTED)).toBe(ResultOutcome.RESULT_OUTCOME_UNKNOWN);
     expect(await stranger.result('nothing', ACCEPTED)).toBe(ResultOutcome.RESULT_OUTCOME_UNKNOWN);
     expect(
-      await fixture.executions.evidenceService.evidence('org-2', connectionId, executionId, 'test', { kind: 'ack' }),
+      await fixture.executions.evidenceService.applyEvidence('org-2', connectionId, executionId, 'test', {
+        kind: 'ack',
+      }),
     ).toBe('unknown');
     expect(await fixture.get(executionId)).toMatchObject({
       state: ExecutionState.EXECUTION_STATE_ENQUEUED,

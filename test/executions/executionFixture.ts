@@ -177,8 +177,8 @@ export async function startExecutionFixture(
   });
   hub.start({
     uplink: async (message) => await uplinks.handle(message),
-    evidence: async (...evidence) => await executions.evidenceService.evidence(...evidence),
-    deviceEvidence: async (...found) => await executions.evidenceService.deviceEvidence(...found),
+    evidence: async (...evidence) => await executions.evidenceService.applyEvidence(...evidence),
+    deviceEvidence: async (...found) => await executions.evidenceService.applyDeviceEvidence(...found),
     attached: async (attachment) => await executions.evidenceService.attached(attachment),
     detached: async (organizationId, connectionId) => await executions.detached(organizationId, connectionId),
     ready: (organizationId, connectionId) => {

@@ -100,14 +100,16 @@ describe.each(sqliteOnly())('the connection to a gateway on $name', ({ createDat
       first.received(executionId);
       await fixture.until(executionId, 'delivered');
       await first.cut();
-      await fixture.executions.evidenceService.evidence('org-1', connectionId, executionId, 'test', { kind: 'ack' });
+      await fixture.executions.evidenceService.applyEvidence('org-1', connectionId, executionId, 'test', {
+        kind: 'ack',
+      });
       await executeAll(await targets(connectionId, 24, LONG), { text: 'x'.repeat(60_000) });
       // This leaves it behind all of these commands.
       await db.database.db.knex('executions').where('id', tries[0]).update({ queue_order: 1_000_000 });
       const gateway = await TestGateway.attach(fixture, { connectionId });
       gateway.pause();
       await untilLineBlocked(fixture, [tries[0]]);
-      await fixture.executions.evidenceService.evidence('org-1', connectionId, executionId, 'test', {
+      await fixture.executions.evidenceService.applyEvidence('org-1', connectionId, executionId, 'test', {
         kind: 'negative',
         code: 'E7',
         message: '',

@@ -102,7 +102,7 @@ describe.each(engines())('a query that is no longer needed, on $name', ({ create
     await gateway.uplink(target.clientDeviceId, { level: 20 });
     expect(await getOutcome(tries[0])).toEqual(['accepted_no_l4', '']);
     expect(await getOutcome(executionId)).toEqual(['accepted', '']);
-    await fixture.executions.evidenceService.evidence('org-1', scenario.connectionId, tries[1], 'mqtt', {
+    await fixture.executions.evidenceService.applyEvidence('org-1', scenario.connectionId, tries[1], 'mqtt', {
       kind: 'known_undelivered',
       code: 'no_subscribers',
       message: '',

@@ -438,7 +438,9 @@ describe.each(sqliteOnly())('sensor readings, on $name', ({ createDatabase }) =>
     await fixture.until(executionId, 'delivered');
     const answers = [1, 2, 3].map(
       async () =>
-        await fixture.executions.evidenceService.evidence('org-1', connectionId, executionId, 'test', { kind: 'ack' }),
+        await fixture.executions.evidenceService.applyEvidence('org-1', connectionId, executionId, 'test', {
+          kind: 'ack',
+        }),
     );
     await Promise.all([
       ...answers,

@@ -87,9 +87,9 @@ describe('the disk watch', () => {
     await watch.stop();
     watch = createMonitor();
     watch.start(1);
-    expect(watch.state()).toBe('full');
+    expect(watch.getState()).toBe('full');
     free = 100 * MIB;
-    await waitUntil(() => watch.state() === 'ok' && watch.getStatus().currentReserveBytes === MIB);
+    await waitUntil(() => watch.getState() === 'ok' && watch.getStatus().currentReserveBytes === MIB);
   });
 
   it.each([
@@ -104,7 +104,7 @@ describe('the disk watch', () => {
   ])('reports %s with %i bytes free for %s', (code, bytes, state) => {
     free = bytes;
     watch.handleError(failure(code));
-    expect(watch.state()).toBe(state);
+    expect(watch.getState()).toBe(state);
   });
 
   it('accepts changes again once the disk is writable again', async () => {
@@ -112,7 +112,7 @@ describe('the disk watch', () => {
     expect(() => watch.assertDiskSpace()).toThrow(expect.objectContaining({ reason: 'storage_read_only' }));
     watch.start(0);
     await log.until('disk.recovered');
-    expect(watch.state()).toBe('ok');
+    expect(watch.getState()).toBe('ok');
   });
 
   it.each(['53100', 'SQLITE_READONLY'])(
@@ -122,10 +122,10 @@ describe('the disk watch', () => {
       watch.start(0);
       watch.handleError(failure(code));
       await new Promise((resolve) => setTimeout(resolve, 50));
-      expect(watch.state()).not.toBe('ok');
+      expect(watch.getState()).not.toBe('ok');
       takes = true;
       await log.until('disk.recovered');
-      expect(watch.state()).toBe('ok');
+      expect(watch.getState()).toBe('ok');
     },
   );
 

@@ -50,7 +50,7 @@ describe('the fair queue', () => {
         const model = new QueueModel();
         steps.forEach((owner, at) => {
           if (owner !== null) expect(queue.add(owner, `${owner}${at}`, 1)).toBe(model.add(owner, `${owner}${at}`));
-          else expect(model.removeServed(queue.next())).toBeLessThan(4);
+          else expect(model.removeServed(queue.removeNext())).toBeLessThan(4);
         });
         expect([...queue.removeAll()].toSorted()).toEqual(model.all().toSorted());
       }),
@@ -61,20 +61,20 @@ describe('the fair queue', () => {
   it('keeps the position of an owner that may not run now', () => {
     const queue = new FairQueue<string>({ perOwner: { items: 9, weight: 9 }, total: { items: 9, weight: 9 } });
     for (const value of ['a1', 'a2', 'b1', 'c1']) queue.add(value.charAt(0), value, 1);
-    expect([queue.next(notA), queue.next(), queue.next(notA), queue.next(notA), queue.next()]).toEqual([
-      'b1',
-      'a1',
-      'c1',
-      undefined,
-      'a2',
-    ]);
+    expect([
+      queue.removeNext(notA),
+      queue.removeNext(),
+      queue.removeNext(notA),
+      queue.removeNext(notA),
+      queue.removeNext(),
+    ]).toEqual(['b1', 'a1', 'c1', undefined, 'a2']);
   });
 
   it('releases the place and the weight of a removed item', () => {
     const queue = new FairQueue<string>({ perOwner: { items: 2, weight: 10 }, total: { items: 2, weight: 10 } });
     expect([queue.add('a', 'a1', 6), queue.add('a', 'a2', 4), queue.add('a', 'a3', 1)]).toEqual([true, true, false]);
     expect([queue.remove('a', 'a1'), queue.remove('a', 'a1'), queue.remove('b', 'a2')]).toEqual([true, false, false]);
-    expect([queue.add('b', 'b1', 6), queue.remove('a', 'a2'), queue.next(), queue.next()]).toEqual([
+    expect([queue.add('b', 'b1', 6), queue.remove('a', 'a2'), queue.removeNext(), queue.removeNext()]).toEqual([
       true,
       true,
       'b1',
@@ -91,13 +91,13 @@ describe('the fair queue', () => {
       queue.add('b', 4, 6),
       queue.add('b', 5, 5),
     ]).toEqual([true, false, true, false, true]);
-    expect([queue.next(), queue.add('a', 6, 6), queue.next(), queue.next(), queue.next(), queue.next()]).toEqual([
-      1,
-      true,
-      5,
-      3,
-      6,
-      undefined,
-    ]);
+    expect([
+      queue.removeNext(),
+      queue.add('a', 6, 6),
+      queue.removeNext(),
+      queue.removeNext(),
+      queue.removeNext(),
+      queue.removeNext(),
+    ]).toEqual([1, true, 5, 3, 6, undefined]);
   });
 });

@@ -216,7 +216,7 @@ function apiKeyFromRow(row: ApiKeyRow): ApiKey {
   };
 }
 
-/** Returns the restrictions as JSON; the empty text for a key without restrictions. */
+/** Returns the restrictions as JSON; an empty string for a key without restrictions. */
 function serializeRestrictions(restrictions: KeyRestrictions | undefined): string {
   if (!restrictions) return '';
   const { deviceIds, connectionIds, commandIds } = restrictions;

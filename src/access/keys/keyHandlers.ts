@@ -9,7 +9,7 @@ import type {
 import type { Violation } from '../../kernel/errors';
 import { normalizeId } from '../../kernel/ids';
 import { fromTimestamp } from '../../kernel/timestamps';
-import { checked, type HandlersOf } from '../../api/pipeline/handlers';
+import { withCheck, type HandlersOf } from '../../api/pipeline/handlers';
 import type { CallContext } from '../../api/pipeline/callContext';
 import { userToMessage } from '../people/peopleMessages';
 import type { KeyChange } from './keyChanges';
@@ -68,7 +68,7 @@ export function keyHandlers(
       };
     },
 
-    createApiKey: checked(checkNewKey, createKey, checkReferencesOfNewKey),
+    createApiKey: withCheck(checkNewKey, createKey, checkReferencesOfNewKey),
 
     getApiKey: async (request, context) => {
       const apiKey = await keys.getApiKey(context.principal, request.id);
@@ -80,7 +80,7 @@ export function keyHandlers(
       return { apiKeys: items.map(apiKeyToMessage), nextPageToken };
     },
 
-    updateApiKey: checked(checkKeyChange, updateKey, checkReferencesOfKeyChange),
+    updateApiKey: withCheck(checkKeyChange, updateKey, checkReferencesOfKeyChange),
 
     revokeApiKey: async (request, context) => {
       const apiKey = await keys.revokeApiKey(context.principal, request.id);

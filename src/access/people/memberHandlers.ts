@@ -8,7 +8,7 @@ import type { Violation } from '../../kernel/errors';
 import { normalizeId } from '../../kernel/ids';
 import type { Cursors } from '../../kernel/pages';
 import type { CallContext } from '../../api/pipeline/callContext';
-import { checked, referring, type HandlersOf } from '../../api/pipeline/handlers';
+import { withCheck, withReferences, type HandlersOf } from '../../api/pipeline/handlers';
 import type { MemberService, CreateMemberInput } from './memberService';
 import { memberToMessage } from './peopleMessages';
 
@@ -53,8 +53,8 @@ export function memberHandlers(
       return memberToMessage(member);
     },
 
-    addMember: checked(checkNewMember, addMember, checkRole),
-    updateMember: referring(updateMember, checkRole),
+    addMember: withCheck(checkNewMember, addMember, checkRole),
+    updateMember: withReferences(updateMember, checkRole),
 
     removeMember: async (request, context) =>
       await members.remove(context.principal, context.organizationId, request.userId),

@@ -1,6 +1,6 @@
 import type { AccessControlServiceServer } from '../../gen/organization_access_control/access_control_service';
 import type { Cursors } from '../../kernel/pages';
-import { checked, type HandlersOf } from '../../api/pipeline/handlers';
+import { withCheck, type HandlersOf } from '../../api/pipeline/handlers';
 import { roleToMessage } from './peopleMessages';
 import type { RoleService } from './roleService';
 
@@ -20,7 +20,7 @@ export function roleHandlers(
       return { roles: items.map(roleToMessage), nextPageToken };
     },
 
-    createRole: checked(
+    createRole: withCheck(
       ({ scopes }) => roles.checkScopes(scopes),
       async ({ name, description, scopes }, context) => {
         const role = await roles.create(context.principal, context.organizationId, { name, description, scopes });
@@ -28,7 +28,7 @@ export function roleHandlers(
       },
     ),
 
-    updateRole: checked(
+    updateRole: withCheck(
       ({ scopes }) => roles.checkScopes(scopes),
       async ({ id, name, description, scopes, etag }, context) => {
         const role = await roles.update(

@@ -105,21 +105,21 @@ type HandlerOf<Call, Rest> =
           : never;
 
 /** Returns a handler with a check of the message, and optionally of its references (ids of other records). */
-export function checked<Request, Response>(
+export function withCheck<Request, Response>(
   check: (request: Request) => Violation[],
   handler: (request: Request, context: CallContext) => Promise<Response>,
   references?: References<Request>,
 ): UnaryHandler<Request, Response> {
-  const withCheck: UnaryHandler<Request, Response> = (request, context) => handler(request, context);
-  withCheck.check = check;
-  if (references) withCheck.references = references;
-  return withCheck;
+  const checkedHandler: UnaryHandler<Request, Response> = (request, context) => handler(request, context);
+  checkedHandler.check = check;
+  if (references) checkedHandler.references = references;
+  return checkedHandler;
 }
 
-/** Like `checked`, with only the check of the references of the message (ids of other records). */
-export function referring<Request, Response>(
+/** Like `withCheck`, with only the check of the references of the message (ids of other records). */
+export function withReferences<Request, Response>(
   handler: (request: Request, context: CallContext) => Promise<Response>,
   references: References<Request>,
 ): UnaryHandler<Request, Response> {
-  return checked(() => [], handler, references);
+  return withCheck(() => [], handler, references);
 }

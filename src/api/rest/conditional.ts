@@ -96,7 +96,7 @@ export function matchesEtag(ifNoneMatch: string | undefined, tag: string): boole
  * ignored, because proxies that compress add it. `*` matches every version. Appends a violation if the method does not
  * support the condition, because ignoring it could overwrite a change of another client.
  */
-export function parseConditionalHeaders(
+export function applyConditionalHeaders(
   request: FastifyRequest,
   { request: { fields } }: MethodDescriptor,
   message: Record<string, unknown>,

@@ -26,7 +26,7 @@ import {
   requireUncompressed,
   requireUtf8,
 } from './headers';
-import { createJsonResponse, sendJson, parseConditionalHeaders } from './conditional';
+import { createJsonResponse, sendJson, applyConditionalHeaders } from './conditional';
 import { getPeer } from './peer';
 import type { ResponseKind } from './routes';
 import { StreamResponse, type StreamTimes } from './streamResponse';
@@ -131,7 +131,7 @@ export class HttpServerCall implements ServerCall {
         },
         violations,
       );
-      parseConditionalHeaders(request, this.method.descriptor, message, violations);
+      applyConditionalHeaders(request, this.method.descriptor, message, violations);
       this.stream?.applyLastEventId(this.method.descriptor, message);
       this.stream?.startOpenTimer();
       if (route.responseKind === 'download') void this.download(message, violations);
@@ -167,7 +167,7 @@ export class HttpServerCall implements ServerCall {
     }
   }
 
-  /** Reads the next message of an upload. Other requests have a single message, which arrives without being read. */
+  /** Reads the next message of an upload. Other requests have a single message, which does not wait for this call. */
   read(): void {
     this.upload?.next().then(
       (message) => (message ? this.exchange?.onMessage(message) : this.exchange?.onHalfClose()),

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { DomainError, throwIfAny, type Violation } from '../../kernel/errors';
 import type { MethodDescriptor } from '../descriptors/descriptors';
 import type { RequestReader } from '../json/requestReader';
-import { parseConditionalHeaders } from './conditional';
+import { applyConditionalHeaders } from './conditional';
 import { MAX_UPLOAD_BYTES, uploadTooLarge, UploadBody } from './uploadBody';
 import { readFormFile } from './uploadForm';
 
@@ -103,7 +103,7 @@ export class Upload {
       { path: request.params as Record<string, string>, query, body: undefined, bodyRule: '' },
       violations,
     );
-    parseConditionalHeaders(request, descriptor, message, violations);
+    applyConditionalHeaders(request, descriptor, message, violations);
     throwIfAny(violations);
     if (filename !== '' && descriptor.request.fields.some(({ name }) => name === 'filename'))
       message['filename'] ??= filename;

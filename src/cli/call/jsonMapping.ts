@@ -103,11 +103,11 @@ function readMessage(type: DescMessage, json: unknown, path: string, violations:
 /** Adds a violation for each oneof (a group of fields that exclude each other) of which several fields are set. */
 function checkOneofs(type: DescMessage, message: PlainMessage, path: string, violations: Violation[]): void {
   for (const oneof of type.oneofs) {
-    const given = oneof.fields.filter(({ name }) => name in message).map(({ jsonName }) => jsonName);
-    if (given.length > 1)
+    const setFields = oneof.fields.filter(({ name }) => name in message).map(({ jsonName }) => jsonName);
+    if (setFields.length > 1)
       violations.push({
         field: path || 'request',
-        description: `only one of these fields may be set: ${given.join(', ')}`,
+        description: `only one of these fields may be set: ${setFields.join(', ')}`,
       });
   }
 }

@@ -16,8 +16,8 @@ export interface StreamReadingsClient {
 }
 
 /**
- * Streams readings in the order in which they are stored per sensor, and reconnects automatically: from `resumeToken`
- * of the request, or from now. Each item contains at least one reading. No reading is missed. Readings that the server
+ * Streams readings from `resumeToken` of the request, or from now, and reconnects automatically. The readings of a
+ * sensor come in the order in which they are stored. Each item contains at least one reading. No reading is missed. Readings that the server
  * repeats are removed if they are among the last 25,000. A reading that is repeated nevertheless, for example after a
  * restart from a stored token, has the same `sensorId` and `sequence`.
  *

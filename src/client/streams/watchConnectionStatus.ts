@@ -1,6 +1,6 @@
 import type { Request, ServerStreamMethod } from '../calls/definitions';
 import { type WatchConnectionStatusRequest, WatchConnectionStatusResponse } from '../gen/connection/connection_service';
-import { Changes } from './changes';
+import { ChangeDetector } from './changeDetector';
 import { withReconnect } from './reconnect';
 import type { LinkOptions } from './watchOptions';
 
@@ -42,7 +42,7 @@ export async function* watchConnectionStatus(
 
 /** The last returned status of each connection. */
 class Statuses {
-  private readonly changes = new Changes(WatchConnectionStatusResponse);
+  private readonly changes = new ChangeDetector(WatchConnectionStatusResponse);
   private readonly seenOnStream = new Set<string>();
   private isComplete = false;
 

@@ -9,7 +9,7 @@ import {
   type WatchExecutionsResponse,
 } from '../gen/actuator_command/v2/actuator_command_service';
 import { PlantroomError } from '../plantroomError';
-import { Changes } from './changes';
+import { ChangeDetector } from './changeDetector';
 import { withReconnect } from './reconnect';
 import type { WatchExecutionsClient } from './watchExecutions';
 import type { LinkOptions } from './watchOptions';
@@ -69,7 +69,7 @@ export async function* watchExecution(
   executionId: string,
   options: LinkOptions = {},
 ): AsyncIterableIterator<Execution> {
-  const changes = new Changes(Execution);
+  const changes = new ChangeDetector(Execution);
   for await (const execution of withReconnect(
     client.commands,
     () => openStream(client, executionId, options.signal),

@@ -18,7 +18,7 @@ const EXPECTED_BYTES = '; it must be a list of integers from 0 to 255 or a typed
 
 /**
  * Returns the JSON text of the GuestResult for what an encoder returned: the bytes, or an object with `bytes`. Reads
- * every value of the script once.
+ * every value of the script only once, because a getter may return another value each time.
  */
 export function readEncoderResult(value: unknown): string {
   if (typeof value !== 'object' || value === null) return formatUnusableEncoderResult(describeValue(value));

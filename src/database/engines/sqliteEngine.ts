@@ -89,7 +89,9 @@ export class SqliteEngine implements Engine {
     if (this.corruption) throw this.corruption;
   }
 
-  /** Runs the work in the queue of writers, where waiting transactions share a commit. */
+  /**
+   * Runs the work in the queue of writers, where waiting transactions share a commit. `skipsFsync`: see Engine.
+   */
   async transaction<T>(work: (db: Db) => Promise<T>, skipsFsync?: boolean): Promise<T> {
     try {
       return await this.getWriteQueue().transaction(
@@ -101,7 +103,7 @@ export class SqliteEngine implements Engine {
     }
   }
 
-  /** Migrates in one transaction on a separate connection. Throws like getWriteQueue if nothing may be written. */
+  /** Migrates in one transaction on a separate connection. Throws the errors of getWriteQueue if nothing may be written. */
   async migrate<T>(work: MigrationWork<T>): Promise<T> {
     this.getWriteQueue(); // only for its errors
     return await runMigration(this.options.file, work);

@@ -32,7 +32,7 @@ export class EvidenceService {
   constructor(private readonly options: EvidenceOptions) {}
 
   /** Applies evidence; resolves after the commit. Evidence that arrives too late is also stored. */
-  async evidence(
+  async applyEvidence(
     organizationId: string,
     connectionId: string,
     executionId: string,
@@ -46,7 +46,7 @@ export class EvidenceService {
    * Applies evidence for the one command that is on its way to a device, whose execution occupies the slot of the
    * device: ConnectorEvents.deviceEvidence.
    */
-  async deviceEvidence(
+  async applyDeviceEvidence(
     organizationId: string,
     connectionId: string,
     clientDeviceId: string,
@@ -57,7 +57,7 @@ export class EvidenceService {
     const executionId = await executions.findSlotOccupant(organizationId, connectionId, clientDeviceId);
     return executionId === undefined
       ? 'unknown'
-      : await this.evidence(organizationId, connectionId, executionId, source, evidence);
+      : await this.applyEvidence(organizationId, connectionId, executionId, source, evidence);
   }
 
   /** Applies what the peer reports about commands in transit when it attaches: ConnectorEvents.attached. */

@@ -45,7 +45,7 @@ export class ExecutionStore {
     const stored = await executions.replace(organizationId, changes);
     const all = [...stored, ...(await applyDependentChanges(executions, stored, this.options.clock.now()))];
     // Last, because on PostgreSQL it blocks the organization's other writers until the commit.
-    await executions.log(
+    await executions.appendToLog(
       organizationId,
       all.flatMap((change) => change.entries),
     );

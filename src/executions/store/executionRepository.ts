@@ -257,15 +257,15 @@ export class ExecutionRepository {
     return stored;
   }
 
-  /** Adds events to the organization's log, in this order, at its next positions. Call only inside a transaction. */
-  async log(organizationId: string, entries: readonly NewLogEntry[]): Promise<void> {
+  /** Appends events to the organization's log, in this order. Call only inside a transaction. */
+  async appendToLog(organizationId: string, entries: readonly NewLogEntry[]): Promise<void> {
     if (entries.length === 0) return;
     const last = await this.reservePositions(organizationId, entries.length);
     const first = last - entries.length + 1;
     await this.insertLogEntries(organizationId, first, entries);
   }
 
-  /** Inserts an execution. `queueOrder`: its place in the queue of its device. */
+  /** Inserts an execution. `queueOrder`: the position of the execution in the queue of its device. */
   private async insert(execution: Execution, dedupeKey: string | undefined, queueOrder: number): Promise<void> {
     await this.db.all(statements.insert, [
       ...listValues(SUBMISSION_COLUMNS, execution),

@@ -9,8 +9,8 @@ const MAX_UNSENT_EVENTS = 200;
 const RESUME_POSITION_INTERVAL_MS = 30_000;
 
 /**
- * Remembers which resume position was sent last, and decides when the next one is due: a reader whose watch matches few
- * of the events would otherwise resume from an old position.
+ * Remembers which resume position was sent last, and decides when the next one must be sent: a reader whose watch
+ * matches few of the events would otherwise resume from an old position.
  */
 export class SentPosition {
   private sentAt: number;
@@ -26,18 +26,18 @@ export class SentPosition {
     this.sentAt = clock.monotonic();
   }
 
-  /** Records that this position was sent now. */
+  /** Records that this position is sent now. */
   markSent(position: number): void {
     this.sentPosition = position;
     this.sentAt = this.clock.monotonic();
   }
 
-  /** Whether a resume position is due, given the current position. */
+  /** Whether the position must be sent now as a resume position. */
   isDue(position: number): boolean {
-    const isLate = this.clock.monotonic() - this.sentAt >= RESUME_POSITION_INTERVAL_MS;
-    if (this.isByTimeOnly) return isLate; // a restricted key must not learn how many events it may not see
+    const isIntervalOver = this.clock.monotonic() - this.sentAt >= RESUME_POSITION_INTERVAL_MS;
+    if (this.isByTimeOnly) return isIntervalOver; // a restricted key must not learn how many events it may not see
     const eventCount = position - this.sentPosition;
-    return eventCount >= MAX_UNSENT_EVENTS || (eventCount > 0 && isLate);
+    return eventCount >= MAX_UNSENT_EVENTS || (eventCount > 0 && isIntervalOver);
   }
 }
 

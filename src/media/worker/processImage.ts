@@ -93,7 +93,7 @@ async function decodeImage(
   }
 }
 
-/** Returns why an image of one of these sizes is rejected; undefined if none is too large. */
+/** Returns why an image is rejected because of one of these sizes; undefined if all are allowed. */
 function findSizeProblem(
   { format, maxPixels, bytesPerPixel }: Header,
   sizes: readonly Size[],
@@ -102,8 +102,8 @@ function findSizeProblem(
   const maxAffordablePixels = Math.floor(maxMemory / bytesPerPixel);
   for (const { width, height } of sizes) {
     const size = `has ${width} x ${height} pixels`;
-    const isSized = width >= 1 && height >= 1 && width <= MAX_DIMENSION && height <= MAX_DIMENSION;
-    if (!isSized || width * height > maxPixels)
+    const areSidesAllowed = width >= 1 && height >= 1 && width <= MAX_DIMENSION && height <= MAX_DIMENSION;
+    if (!areSidesAllowed || width * height > maxPixels)
       return `${size}: the maximum is ${MAX_DIMENSION} on each side, and ${maxPixels} in total (${format})`;
     if (width * height > maxAffordablePixels)
       return `${size}, which need too much memory on this machine: the maximum is ${maxAffordablePixels} in total (${format})`;

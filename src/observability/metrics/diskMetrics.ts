@@ -24,7 +24,7 @@ export function createDiskFamilies({
       help: '1 for the current storage state: ok, full or read_only (only writes that free space are accepted).',
       type: 'gauge',
       labels: ['state'],
-      samples: () => STATES.map((state) => ({ labels: [state], value: disk.state() === state ? 1 : 0 })),
+      samples: () => STATES.map((state) => ({ labels: [state], value: disk.getState() === state ? 1 : 0 })),
     },
     gauge(
       'plantroom_disk_reserve_target_bytes',

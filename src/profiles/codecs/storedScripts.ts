@@ -23,12 +23,12 @@ export function scriptsToColumns(scripts: CodecScripts): ScriptColumns {
   return {
     decodes_uplinks: Number(scripts.decoder !== undefined),
     encodes_downlinks: Number(scripts.encoder !== undefined),
-    scripts: scriptsToColumn(scripts),
+    scripts: formatScripts(scripts),
   };
 }
 
 /** Returns the JSON of the column `scripts`: each file once, and for each role the index of its file or null. */
-function scriptsToColumn(scripts: CodecScripts): string {
+function formatScripts(scripts: CodecScripts): string {
   const files: CodecFile[] = [];
   const stored: Record<string, unknown> = { files };
   for (const role of CODEC_ROLES) {

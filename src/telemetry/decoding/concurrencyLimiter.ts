@@ -33,7 +33,7 @@ export class ConcurrencyLimiter {
   /** Starts waiting tasks until the limits are reached. */
   private startWaitingTasks(): void {
     while (this.runningCount < this.limits.total) {
-      const start = this.waiting.next((key) => this.getRunning(key) < this.limits.perKey);
+      const start = this.waiting.removeNext((key) => this.getRunning(key) < this.limits.perKey);
       if (!start) return;
       start();
     }

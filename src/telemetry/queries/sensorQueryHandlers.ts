@@ -1,6 +1,6 @@
 import type { SensorQueryServiceServer } from '../../gen/sensorquery/v1/sensor_query_service';
 import { optionalTimestamp } from '../../kernel/timestamps';
-import { checked, type HandlersOf } from '../../api/pipeline/handlers';
+import { withCheck, type HandlersOf } from '../../api/pipeline/handlers';
 import { aggregateFromMessage, aggregatesToMessages, checkAggregate } from './aggregateMessages';
 import {
   checkLatest,
@@ -21,11 +21,11 @@ export function sensorQueryHandlers({
   stream,
 }: SensorQueries): HandlersOf<SensorQueryServiceServer> {
   return {
-    queryLatest: checked(checkLatest, async (request, context) => {
+    queryLatest: withCheck(checkLatest, async (request, context) => {
       const sensors = await latest.query(context.organizationId, request);
       return { sensors: sensors.map(latestToMessage) };
     }),
-    queryRange: checked(
+    queryRange: withCheck(
       (request) => checkTimes(request),
       async (request, context) => {
         const { readings, nextPageToken, downsampledBefore } = await ranges.query(
@@ -40,7 +40,7 @@ export function sensorQueryHandlers({
         };
       },
     ),
-    queryAggregate: checked(checkAggregate, async (request, context) => {
+    queryAggregate: withCheck(checkAggregate, async (request, context) => {
       const page = await aggregates.query(context.organizationId, aggregateFromMessage(request), context.signal);
       return {
         sensors: aggregatesToMessages(page),

@@ -1,7 +1,7 @@
 import type { QueryWidgetDataRequest, SeriesData, WidgetServiceServer } from '../../gen/widget/v2/widget_service';
 import type { Violation } from '../../kernel/errors';
 import { optionalTimestamp } from '../../kernel/timestamps';
-import { checked, type HandlersOf } from '../../api/pipeline/handlers';
+import { withCheck, type HandlersOf } from '../../api/pipeline/handlers';
 import { getTimeZoneViolations } from './aggregateMessages';
 import { checkTimes, getTime } from './readingMessages';
 import type { WidgetData, WidgetSeries } from './widgetData';
@@ -11,7 +11,7 @@ const DEFAULT_MAX_POINTS = 500;
 /** The handler of QueryWidgetData, the only method of WidgetService that reads readings. */
 export function widgetDataHandlers(widgetData: WidgetData): Pick<HandlersOf<WidgetServiceServer>, 'queryWidgetData'> {
   return {
-    queryWidgetData: checked(checkWidgetData, async (request, { organizationId, principal, signal }) => {
+    queryWidgetData: withCheck(checkWidgetData, async (request, { organizationId, principal, signal }) => {
       const { sensorIds, from, to, timeZone, maxPoints = DEFAULT_MAX_POINTS } = request;
       const series = await widgetData.query(
         organizationId,

@@ -52,7 +52,7 @@ export class ReadingMaintenance {
   async runOnce(): Promise<void> {
     const { database, clock } = this.options;
     const work = new BackgroundWork({ database, clock, signal: this.stopping.signal });
-    if (database.disk.state() === 'ok') {
+    if (database.disk.getState() === 'ok') {
       await this.runTask('sum_up', async () => await this.sumUp(work));
       await this.runTask('redo', async () => void (await this.rollup.recomputeStale(work)));
     }

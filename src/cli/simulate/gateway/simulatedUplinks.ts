@@ -25,8 +25,8 @@ export class SimulatedUplinks {
     const { uplinkIntervalMs, devices } = this.options;
     if (uplinkIntervalMs === 0) return;
     for (const { clientDeviceId } of devices) {
-      this.sendReading(clientDeviceId);
-      this.timers.push(setInterval(() => this.sendReading(clientDeviceId), uplinkIntervalMs));
+      this.sendReadings(clientDeviceId);
+      this.timers.push(setInterval(() => this.sendReadings(clientDeviceId), uplinkIntervalMs));
     }
   }
 
@@ -36,17 +36,17 @@ export class SimulatedUplinks {
   }
 
   /** Sends the current readings of a device. */
-  sendReading(clientDeviceId: string): void {
+  sendReadings(clientDeviceId: string): void {
     const device = this.options.devices.find((candidate) => candidate.clientDeviceId === clientDeviceId);
     if (!device) return;
     const uplinkId = newId();
     const values = device.read();
     const bytes = this.options.binaryPayload === true ? encodeReading(values) : undefined;
     this.readingsByUplinkId.set(uplinkId, bytes ? { bytes: bytes.toString('hex') } : { values });
-    const reading = bytes
+    const content = bytes
       ? ({ payload: { kind: 'bytes', bytes }, fPort: BINARY_F_PORT } as const)
       : ({ payload: { kind: 'json', value: values } } as const);
-    void this.send({ uplinkId, clientDeviceId, time: new Date(), ...reading });
+    void this.send({ uplinkId, clientDeviceId, time: new Date(), ...content });
   }
 
   /** Reports an uplink as sent. The readings of an uplink from an earlier start are unknown. */

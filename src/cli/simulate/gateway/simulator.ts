@@ -123,7 +123,7 @@ class SimulatedGateway {
   private reportNewState(executionId: string, result: string): void {
     const deviceId = this.deviceIdByExecutionId.get(executionId);
     this.deviceIdByExecutionId.delete(executionId);
-    if (deviceId !== undefined && result === 'accepted') this.uplinks.sendReading(deviceId);
+    if (deviceId !== undefined && result === 'accepted') this.uplinks.sendReadings(deviceId);
   }
 
   private report(event: SimulatorEvent['event'], fields: SimulatorEvent['fields']): void {

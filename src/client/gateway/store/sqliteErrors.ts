@@ -27,7 +27,7 @@ export function toStoreError(file: string, error: unknown): GatewayError {
   const cause = { cause: error };
   const message = getErrorMessage(error);
   if (isCorruption(code)) return storeCorrupt(file, message, error);
-  if (isFull(file, code)) {
+  if (isDiskFull(file, code)) {
     return new GatewayError(
       'store_full',
       `the disk of the store ${file} is full; free some space, and the gateway continues automatically`,
@@ -55,7 +55,7 @@ function isCorruption(code: string): boolean {
  * Whether an error means that the disk is full. Some file systems and quotas report that with other codes, which SQLite
  * turns into a write error, so the free space is checked too.
  */
-function isFull(file: string, code: string): boolean {
+function isDiskFull(file: string, code: string): boolean {
   if (FULL_DISK_CODES.has(code)) return true;
   const disk = code.startsWith('SQLITE_IOERR') ? findDisk(file) : undefined;
   return disk !== undefined && disk.bavail * disk.bsize < MIN_FREE_BYTES;

@@ -10,8 +10,8 @@ const BUSY_MESSAGES = 8;
 const MIN_IDLE_MS = 2000;
 const MAX_WAIT_MS = 2000;
 /**
- * The time without load that replaces a barrier message if the broker does not return those, and how often it is
- * checked.
+ * The time without load that replaces a barrier message if the broker does not return such messages, and how often the
+ * load is checked.
  */
 const MIN_IDLE_WITHOUT_BARRIER_MS = 1000;
 const POLL_INTERVAL_MS = 50;
@@ -74,17 +74,17 @@ export class BacklogDetector {
     await this.waitAtMost(MAX_WAIT_MS, this.waitForBarrier());
   }
 
-  /** Waits for a barrier message that is sent after the call; if the broker drops those, for an idle connection. */
+  /** Waits for a barrier message that is sent after the call; if the broker drops such messages, until the connection is idle. */
   private async waitForBarrier(): Promise<void> {
     if (!this.isBarrierLost) {
-      this.nextBarrier ??= this.barrierInTransit.then(async () => await this.startBarrier());
+      this.nextBarrier ??= this.barrierInTransit.then(async () => await this.sendNextBarrier());
       await this.nextBarrier;
     }
     if (this.isBarrierLost) await this.waitUntilIdle();
   }
 
-  /** Sends the next barrier message, which is then the one in transit, and waits for it, at most 2 s. */
-  private async startBarrier(): Promise<void> {
+  /** Sends the next barrier message, which becomes the one in transit, and waits at most 2 s until it returns. */
+  private async sendNextBarrier(): Promise<void> {
     this.barrierInTransit = this.nextBarrier ?? this.barrierInTransit;
     this.nextBarrier = undefined;
     this.isBarrierLost = true; // until it returns

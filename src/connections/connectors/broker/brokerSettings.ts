@@ -50,8 +50,8 @@ export function getClientOptions(
   const { clientId, keepaliveSeconds, sessionExpirySeconds, cleanSession = false } = settings;
   const isMqtt5 = version === '5';
   return {
-    ...getAddress(settings),
-    ...getTls(settings),
+    ...getAddressOptions(settings),
+    ...getTlsOptions(settings),
     ...(settings.username !== undefined && { username: settings.username }),
     ...(settings.password !== undefined && { password: settings.password }),
     clientId,
@@ -78,7 +78,7 @@ export function getClientOptions(
 }
 
 /** Returns the address of the broker, and the path of a WebSocket. */
-function getAddress({ url, serverName }: BrokerSettings): IClientOptions {
+function getAddressOptions({ url, serverName }: BrokerSettings): IClientOptions {
   const { protocol, hostname, port, pathname, search } = new URL(url);
   const scheme = protocol.slice(0, -1) as 'mqtt' | 'mqtts' | 'ws' | 'wss';
   const isWeb = scheme === 'ws' || scheme === 'wss';
@@ -95,7 +95,7 @@ function getAddress({ url, serverName }: BrokerSettings): IClientOptions {
 }
 
 /** Returns the TLS options; empty for a url without TLS. WebSockets read them from `wsOptions`. */
-function getTls({ url, ca, certificate, privateKey, serverName }: BrokerSettings): IClientOptions {
+function getTlsOptions({ url, ca, certificate, privateKey, serverName }: BrokerSettings): IClientOptions {
   if (!url.startsWith('mqtts:') && !url.startsWith('wss:')) return {};
   const tls = {
     rejectUnauthorized: true,

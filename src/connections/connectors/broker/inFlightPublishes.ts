@@ -41,8 +41,8 @@ export class InFlightPublishes {
   }
 
   /**
-   * Adds a message with QoS 0, which has no packet identifier and counts until it has left this process. Returns the
-   * function to call then.
+   * Adds a message with QoS 0, which has no packet identifier and is in flight until it has left this process. Returns
+   * the function to call then.
    */
   addWithoutId(onOutcome: (outcome: PublishOutcome) => void, deadline: number | undefined): () => void {
     this.lastKeyWithoutId -= 1;

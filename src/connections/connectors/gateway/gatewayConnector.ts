@@ -246,8 +246,8 @@ export class GatewayConnector implements Connector {
   }
 
   /**
-   * Returns the connection of a Hello. Throws `connection_not_found`, also if the key has no access to it,
-   * `not_a_gateway` or `connection_disabled`.
+   * Returns the connection of a Hello. Throws `connection_not_found` (also if the key has no access to the connection),
+   * `not_a_gateway`, `connection_disabled`.
    */
   private async authorizeConnection(
     connectionId: string,
@@ -312,7 +312,7 @@ export class GatewayConnector implements Connector {
   }
 
   /**
-   * Ends the session after its stream. Unless it was replaced, the status of the connection becomes detached. `error`:
+   * Ends the session after its stream. Unless another session replaced it, the connection becomes detached. `error`:
    * why the stream ended; undefined after its regular end.
    */
   private detach(session: GatewaySession, error: unknown): void {

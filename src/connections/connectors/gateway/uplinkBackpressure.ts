@@ -28,8 +28,8 @@ export class UplinkBackpressure {
   ) {}
 
   /**
-   * Stores an uplink, or skips it while the disk is full or read-only. `queueKey`: the queue in which it is retried.
-   * Rejects with any other error.
+   * Stores an uplink. If the disk is full or read-only, retries this uplink in the background, in the queue `queueKey`,
+   * and skips all others until it is stored. Rejects with any other error.
    */
   async store(queueKey: string, storeUplink: () => Promise<void>): Promise<void> {
     if (this.pauseReason !== undefined) {
@@ -48,7 +48,10 @@ export class UplinkBackpressure {
     void this.retry(queueKey, storeUplink, diskError.reason);
   }
 
-  /** Retries the uplink every second until it is stored. If others were skipped, then ends the session. */
+  /**
+   * Retries the uplink every second until it is stored. Then ends the session if other uplinks were skipped, so that the
+   * gateway sends them again.
+   */
   private async retry(queueKey: string, storeUplink: () => Promise<void>, reason: string): Promise<void> {
     let isDone = false;
     while (!isDone) {

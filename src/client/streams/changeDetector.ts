@@ -4,7 +4,7 @@ interface Encoder<Message> {
 }
 
 /** Detects messages that differ from the last message with the same id. */
-export class Changes<Message> {
+export class ChangeDetector<Message> {
   private readonly lastMessages = new Map<string, Uint8Array>();
 
   constructor(private readonly type: Encoder<Message>) {}
