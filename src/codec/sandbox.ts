@@ -243,8 +243,8 @@ export class Sandbox {
   }
 
   /**
-   * Starts threads again after a delay, which grows with each failed start. If no thread is running, rejects the waiting
-   * scripts: a thread that cannot start is a problem of the machine.
+   * Starts threads again after a delay, which grows with each failed start. If no thread is running, rejects the
+   * waiting scripts: a thread that cannot start is a problem of the machine.
    */
   private scheduleStart(cause: unknown): void {
     this.startFailures += 1;

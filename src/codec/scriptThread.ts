@@ -53,8 +53,8 @@ export class ScriptThread {
 
   /**
    * Throws if no thread can be started. A thread that is not ready within `startTimeoutMs` counts as not started.
-   * `previousOwner`: the owner whose script ended the thread that this one replaces. Until this thread is ready, it counts
-   * as a thread of that owner, so that an owner whose scripts end threads does not occupy those of others.
+   * `previousOwner`: the owner whose script ended the thread that this one replaces. Until this thread is ready, it
+   * counts as a thread of that owner, so that an owner whose scripts end threads does not occupy those of others.
    */
   constructor(
     private readonly start: WorkerStart,

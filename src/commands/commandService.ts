@@ -71,8 +71,8 @@ export class CommandService {
   }
 
   /**
-   * Adds a command to a device. Without `customEncoder`, the current encoder of the profile `encoderProfileId` is copied
-   * into the command. Throws `device_not_found`, `validation_failed`, `name_taken`, `command_limit_reached`.
+   * Adds a command to a device. Without `customEncoder`, the current encoder of the profile `encoderProfileId` is
+   * copied into the command. Throws `device_not_found`, `validation_failed`, `name_taken`, `command_limit_reached`.
    */
   async create(
     organizationId: string,

@@ -108,7 +108,8 @@ function describeRequiredFields(corruptParts: readonly ConnectionPart[]): string
 }
 
 /**
- * Creates the error for a connection that devices are bound to. `devices`: their number; undefined if they were not counted.
+ * Creates the error for a connection that devices are bound to. `devices`: their number; undefined if they were not
+ * counted.
  */
 export function connectionInUse(id: string, devices: number | undefined): DomainError {
   return new DomainError(

@@ -41,9 +41,9 @@ export class ConnectionTester {
   constructor(private readonly options: ConnectionTesterOptions) {}
 
   /**
-   * Tests a connection, and adds a check for each data warning of a stored one. A test that exceeds its time limit results in one failed check. Throws `connection_not_found`,
-   * `validation_failed`, `secrets_unreadable`, `connection_corrupt`, `rate_limited`, and the signal's reason once it
-   * aborts.
+   * Tests a connection, and adds a check for each data warning of a stored one. A test that exceeds its time limit
+   * results in one failed check. Throws `connection_not_found`, `validation_failed`, `secrets_unreadable`,
+   * `connection_corrupt`, `rate_limited`, and the signal's reason once it aborts.
    */
   async test(organizationId: string, test: ConnectionTest, signal: AbortSignal): Promise<readonly ConnectionCheck[]> {
     const opened = await this.resolveConnection(organizationId, test);

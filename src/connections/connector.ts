@@ -228,10 +228,10 @@ export interface UplinkMessage {
 
 /**
  * How a repeated uplink is recognized. `id`: by an id that is unique per connection for 7 days. `delivery`: for a
- * transport whose messages have no ids (MQTT QoS 1); `slot` is its packet identifier. A message that the transport marks
- * as a repetition (`isRepetition`) is one if the last message in the slot had the same digest and arrived at or after
- * `acknowledgedBefore` (Unix milliseconds): the transport has received the acknowledgements of all earlier messages.
- * `none`: the transport never repeats an uplink (QoS 0).
+ * transport whose messages have no ids (MQTT QoS 1); `slot` is its packet identifier. A message that the transport
+ * marks as a repetition (`isRepetition`) is one if the last message in the slot had the same digest and arrived at or
+ * after `acknowledgedBefore` (Unix milliseconds): the transport has received the acknowledgements of all earlier
+ * messages. `none`: the transport never repeats an uplink (QoS 0).
  */
 export type UplinkIdentity =
   | { readonly kind: 'id'; readonly uplinkId: string }

@@ -38,9 +38,9 @@ const MAX_IMAGES = 50;
 
 /**
  * Handlers for devices and their sensors. `context.principal.resourceScope` is the part of the organization that a
- * restricted key may access, undefined for other keys. Lists are limited to it; changes pass it on, so that a key cannot
- * move a device out of its own access. `checked` adds rules beyond those of the proto; `referring` names the resources
- * in a request whose access is checked before the handler runs.
+ * restricted key may access, undefined for other keys. Lists are limited to it; changes pass it on, so that a key
+ * cannot move a device out of its own access. `withCheck` adds rules beyond those of the proto; `withReferences` names
+ * the resources in a request whose access is checked before the handler runs.
  */
 export function digitalDeviceHandlers(
   devices: DeviceService,

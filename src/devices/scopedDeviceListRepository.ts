@@ -38,9 +38,9 @@ const SCAN: PreparedStatement = {
 };
 
 /**
- * Lists devices like DeviceListRepository, but only those in the scope of a restricted key. A small set is read directly;
- * for a connection with many devices the list is scanned in small batches, so that other statements run in between.
- * Assumes validated input and a caller who may act in `organizationId`.
+ * Lists devices like DeviceListRepository, but only those in the scope of a restricted key. A small set is read
+ * directly; for a connection with many devices the list is scanned in small batches, so that other statements run in
+ * between. Assumes validated input and a caller who may act in `organizationId`.
  */
 export class ScopedDeviceListRepository {
   private readonly ids: readonly string[];

@@ -254,7 +254,7 @@ export class ExecutionService {
     return undefined;
   }
 
-  /** Stores a request that is not a duplicate; `reason`: why it is not accepted, undefined if it is. */
+  /** Stores a request that is not a duplicate. `reason`: why the request is rejected; undefined if it is accepted. */
   private async create(
     db: Db,
     submission: Submission,

@@ -100,7 +100,10 @@ export function notFound(resourceType: string, id: string): DomainError {
   );
 }
 
-/** Creates the error `version_conflict`: the etag of the request is outdated. `current`: the etag that the record has now. */
+/**
+ * Creates the error `version_conflict`: the etag of the request is outdated. `current`: the etag that the record has
+ * now.
+ */
 export function versionConflict(resourceType: string, current: string): DomainError {
   return new DomainError(
     'version_conflict',

@@ -249,7 +249,10 @@ export class ClockMonitor {
   }
 }
 
-/** Creates the error for a clock of the machine that moved back. `aheadMs`: how far the time of the server is ahead of it. */
+/**
+ * Creates the error for a clock of the machine that moved back. `aheadMs`: how far the time of the server is ahead of
+ * it.
+ */
 function clockMovedBackwards(aheadMs: number): DomainError {
   return new DomainError(
     'conflict',

@@ -46,7 +46,7 @@ export class PendingChangeLog {
 
   /**
    * Stores the waiting changes in one transaction. The batch is taken only when the transaction runs, so that changes
-   * which arrive while the transaction waits for the database join it.
+   * which arrive while the transaction waits for the database join the batch.
    */
   private async writeBatch(): Promise<void> {
     let batch: WaitingChange[] | undefined;

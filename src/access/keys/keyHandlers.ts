@@ -20,7 +20,7 @@ import type { KeyService, CreateKeyInput } from './keyService';
 const DEFAULT_GRACE_SECONDS = 86_400;
 
 /**
- * Handlers for API keys. `checked` combines a handler with a check of the message alone and, for a request that is
+ * Handlers for API keys. `withCheck` combines a handler with a check of the message alone and, for a request that is
  * already invalid, a check of the records that it refers to, so that all violations are reported together.
  */
 export function keyHandlers(

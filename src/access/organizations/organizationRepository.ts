@@ -101,8 +101,8 @@ export class OrganizationRepository {
   }
 
   /**
-   * Deletes the rows of organizations that are marked as emptied. This scans all tables that may refer to an organization, so it must run
-   * before the server accepts calls.
+   * Deletes the rows of organizations that are marked as emptied. This scans all tables that may refer to an
+   * organization, so it must run before the server accepts calls.
    */
   async deleteEmptied(): Promise<void> {
     await this.db.knex('organizations').whereNotNull('emptied_at').delete();

@@ -147,8 +147,8 @@ export class OrganizationService {
 }
 
 /**
- * Creates the error for an id that is not the organization of the calling key; it does not reveal whether that organization
- * exists.
+ * Creates the error for an id that is not the organization of the calling key; it does not reveal whether that
+ * organization exists.
  */
 function notOwnOrganization(id: string): DomainError {
   return new DomainError(

@@ -13,7 +13,7 @@ import type { MemberService, CreateMemberInput } from './memberService';
 import { memberToMessage } from './peopleMessages';
 
 /**
- * Handlers for members. `checked` and `referring` combine a handler with a check of the message alone and, for a
+ * Handlers for members. `withCheck` and `withReferences` combine a handler with a check of the message alone and, for a
  * request that is already invalid, a check of the records that it refers to, so that all violations are reported
  * together.
  */

@@ -274,8 +274,8 @@ function readIdempotencyKeyUse(
 }
 
 /**
- * Converts a path of proto names, such as `command.device_id`, to the field names of the ts-proto message. Throws if the request of
- * the method has no such field.
+ * Converts a path of proto names, such as `command.device_id`, to the field names of the ts-proto message. Throws if
+ * the request of the method has no such field.
  */
 function toTsProtoPath(method: DescMethod, path: string): string[] {
   let message: DescMessage | undefined = method.input;

@@ -11,7 +11,10 @@ interface StopSignals {
 // The terminal and npm both pass on one key press. A signal within this time, in milliseconds, is the same key press.
 const SAME_KEYPRESS_MS = 1000;
 
-/** Listens for SIGINT and SIGTERM. The first signal resolves `first`; a signal more than a second later calls `onSecond`. */
+/**
+ * Listens for SIGINT and SIGTERM. The first signal resolves `first`; a signal more than a second later calls
+ * `onSecond`.
+ */
 export function listenForStopSignals(clock: Clock, onSecond: (signal: NodeJS.Signals) => void): StopSignals {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
   let firstAt: number | undefined;

@@ -17,9 +17,9 @@ export interface StreamReadingsClient {
 
 /**
  * Streams readings from `resumeToken` of the request, or from now, and reconnects automatically. The readings of a
- * sensor come in the order in which they are stored. Each item contains at least one reading. No reading is missed. Readings that the server
- * repeats are removed if they are among the last 25,000. A reading that is repeated nevertheless, for example after a
- * restart from a stored token, has the same `sensorId` and `sequence`.
+ * sensor come in the order in which they are stored. Each item contains at least one reading. No reading is missed.
+ * Readings that the server repeats are removed if they are among the last 25,000. A reading that is repeated
+ * nevertheless, for example after a restart from a stored token, has the same `sensorId` and `sequence`.
  *
  * Throws PlantroomError for errors that a retry cannot fix: `resume_token_expired` (some readings are no longer stored:
  * stream without a token, and at the first call of `onResumeToken` read the existing readings with QueryRange),

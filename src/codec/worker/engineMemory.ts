@@ -21,7 +21,9 @@ interface MemoryBlock {
 export interface BaseSnapshot {
   /** Everything except the unused part of the stack, which is zero. */
   readonly blocks: readonly MemoryBlock[];
-  /** The address of the first block that is not zero after the unused stack. The stack grows towards lower addresses. */
+  /**
+   * The address of the first block that is not zero after the unused stack. The stack grows towards lower addresses.
+   */
   readonly stackStart: number;
   readonly usedBytes: number;
 }
@@ -67,7 +69,9 @@ export class EngineMemory {
     };
   }
 
-  /** Copies what differs from a base snapshot of this memory. The stack below that of the snapshot is not a part of it. */
+  /**
+   * Copies what differs from a base snapshot of this memory. The stack below that of the snapshot is not a part of it.
+   */
   save(base: BaseSnapshot): MemorySnapshot {
     const blocks = base.blocks.flatMap((block) => this.copyChanges(block));
     if (this.usedBytes > base.usedBytes) blocks.push(this.copyBlock(base.usedBytes, this.usedBytes));

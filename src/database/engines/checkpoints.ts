@@ -175,7 +175,7 @@ export class Checkpoints {
     return worker;
   }
 
-  /** The thread stopped or could not start: from now on the writer runs checkpoints itself. */
+  /** Called when the thread stopped or could not start: from now on the writer runs checkpoints itself. */
   private handleFailure(error: unknown): void {
     this.isStopped = true;
     this.worker = undefined;

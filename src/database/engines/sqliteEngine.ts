@@ -103,7 +103,9 @@ export class SqliteEngine implements Engine {
     }
   }
 
-  /** Migrates in one transaction on a separate connection. Throws the errors of getWriteQueue if nothing may be written. */
+  /**
+   * Migrates in one transaction on a separate connection. Throws the errors of getWriteQueue if nothing may be written.
+   */
   async migrate<T>(work: MigrationWork<T>): Promise<T> {
     this.getWriteQueue(); // only for its errors
     return await runMigration(this.options.file, work);

@@ -222,8 +222,8 @@ export class ExecutionRepository {
   }
 
   /**
-   * Adds the query of an execution with the queue order of that execution, and therefore before all waiting executions.
-   * Its events are not logged yet.
+   * Inserts the query of an execution. The query gets the queue order of that execution, so it comes before all waiting
+   * executions. The events of the query are not logged yet.
    */
   async insertQuery(execution: Execution): Promise<void> {
     const [parent] = await this.db.all<{ queue_order: number }>(statements.queueOrder, [

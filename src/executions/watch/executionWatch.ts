@@ -213,7 +213,9 @@ export class ExecutionWatch {
     return page;
   }
 
-  /** Creates an item without an event. A restricted key gets a separate token, so that it cannot notice other events. */
+  /**
+   * Creates an item without an event. A restricted key gets a separate token, so that it cannot notice other events.
+   */
   private createPositionItem(organizationId: string, position: number, { keyScope }: WatchQuery): WatchItem {
     const { tokens } = this;
     const resumeToken = keyScope ? tokens.create(organizationId, position) : tokens.getShared(organizationId, position);

@@ -82,7 +82,7 @@ function computeSpans(size: number, newSize: number): readonly (readonly SpanPar
   });
 }
 
-/** Adds an old row to the sums of a new one. */
+/** Adds an old row to the sums of a new one. `rowOffset`: the index of the first pixel of the old row. */
 function addRow(
   sums: Float64Array,
   data: Uint8Array,

@@ -118,7 +118,10 @@ function findSimilar(
   return ranked.toSorted((a, b) => a.distance - b.distance || compareTexts(a.id, b.id)).map(({ id }) => id);
 }
 
-/** Creates the error `profile_not_found`. `missing`: the field that does not match. `similar`: ids, the most similar first. */
+/**
+ * Creates the error `profile_not_found`. `missing`: the field that does not match. `similar`: ids, the most similar
+ * first.
+ */
 function profileNotFound(missing: string, message: string, similar: readonly string[]): DomainError {
   const names = [...new Set(similar)].slice(0, MAX_LISTED_NAMES);
   if (names.length === 0)

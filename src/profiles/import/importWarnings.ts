@@ -67,7 +67,7 @@ export class ImportWarnings {
     this.markAllIncompletelyRead();
   }
 
-  /** Returns what was incompletely read. */
+  /** Returns which entries were read incompletely. */
   getIncompletelyRead(): IncompleteEntries {
     return { all: this.areAllIncomplete, ids: [...this.incompleteIds] };
   }

@@ -65,7 +65,8 @@ export class LatestQueryRepository {
 
   /**
    * Lists the latest values of all sensors of these devices, in the given order of devices and the order of sensors on
-   * their device. Reads at most `limit` sensors: the caller rejects a query that has that many. Throws `device_not_found`.
+   * their device. Reads at most `limit` sensors: the caller rejects a query that has that many. Throws
+   * `device_not_found`.
    */
   async listByDevices(
     organizationId: string,

@@ -13,7 +13,9 @@ export interface StoredReading {
   readonly value: JsonValue;
   /** The time of the measurement, Unix milliseconds. */
   readonly time: number;
-  /** Who reported `time`; `received`: it is the time of receipt. Undefined if not known (stored by an older version). */
+  /**
+   * Who reported `time`; `received`: it is the time of receipt. Undefined if not known (stored by an older version).
+   */
   readonly timeSource?: ReadingTimeSource | undefined;
   /** Its position in the order in which readings are stored (see ReadingSequence). */
   readonly position: number;
@@ -43,7 +45,9 @@ export const LATE_POSITIONS = 60_000 * POSITIONS_PER_MS;
 
 /** The stored numbers of the value types, which must never change. */
 const KINDS: Readonly<Record<ValueType, number>> = { number: 1, integer: 2, boolean: 3, string: 4, json: 5 };
-/** The stored numbers of the time sources, which must never change. SQLite stores 0 and 1 without a byte of their own. */
+/**
+ * The stored numbers of the time sources, which must never change. SQLite stores 0 and 1 without a byte of their own.
+ */
 const TIME_SOURCES: Readonly<Record<ReadingTimeSource, number>> = { received: 0, device: 1, gateway: 2, network: 3 };
 const TIME_SOURCES_BY_NUMBER = new Map(
   Object.entries(TIME_SOURCES).map(([source, number]) => [number, source as ReadingTimeSource]),

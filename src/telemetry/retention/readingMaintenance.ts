@@ -46,8 +46,8 @@ export class ReadingMaintenance {
   }
 
   /**
-   * Runs the due tasks; while the disk is nearly full, only the removal, which frees space. A failed task is logged, does
-   * not affect the others, and is retried in the next run.
+   * Runs the due tasks; while the disk is nearly full, only the removal, which frees space. A failed task is logged,
+   * does not affect the others, and is retried in the next run.
    */
   async runOnce(): Promise<void> {
     const { database, clock } = this.options;

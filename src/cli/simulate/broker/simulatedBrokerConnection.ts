@@ -25,8 +25,8 @@ interface LinkHandlers {
 }
 
 /**
- * The connect timeout, and the delay after a failure; milliseconds. `earlierFailures`: the number of consecutive failures
- * before it (0 after the first).
+ * The connect timeout, and the delay after a failure; milliseconds. `earlierFailures`: the number of consecutive
+ * failures before it (0 after the first).
  */
 export interface LinkTimes {
   readonly connectMs: number;

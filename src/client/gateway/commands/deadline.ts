@@ -4,16 +4,16 @@ import type { StoredCommand } from '../store/gatewayStore';
 import type { ServerClock } from './serverClock';
 
 /**
- * Returns the time until which a command that arrives now may be started, by the clock of the machine, in milliseconds.
- * It is the earlier one of its `deadline` (by the clock of the server) and `expiresIn` from now, because each of them
- * may be too late: the deadline if the estimate of the server clock is wrong, `expiresIn` if the message was delayed. A
- * command with neither returns 0 and must not be started. The system time of this machine has no influence.
+ * Returns the time until which a command that arrives now may be started, in milliseconds by the clock of the machine:
+ * the earlier of its `deadline` (by the clock of the server) and `expiresIn` from now. Each of these may be too late:
+ * the deadline if the estimate of the server clock is wrong, `expiresIn` if the message was delayed. Returns 0 for a
+ * command with neither, which must not be started. The system time of this machine has no influence.
  */
 export function computeExpiry(command: Command, clock: MachineClock, server: ServerClock): number {
   const now = clock.earliest();
   const expiresInMs = getExpiresInMs(command);
   const deadline = command.deadline?.getTime();
-  // Both end at the same moment, so the server sent the command `expiresIn` before the deadline.
+  // `deadline` and `expiresIn` end at the same moment, so the server sent the command `expiresIn` before the deadline.
   if (deadline !== undefined && expiresInMs !== undefined) server.observe(deadline - expiresInMs, now);
   const expiry = Math.min(
     now + (expiresInMs ?? Number.POSITIVE_INFINITY),

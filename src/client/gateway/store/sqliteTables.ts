@@ -181,7 +181,7 @@ function commandFromRow(row: CommandRow): StoredCommand {
   };
 }
 
-/** Creates the stored command of an acknowledged one, of which only the id and the result are left. */
+/** Creates the StoredCommand of an acknowledged command, of which only the id and the result are left. */
 function commandFromAcknowledged({ execution_id: executionId, time, result, code }: AcknowledgedRow): StoredCommand {
   return {
     executionId,

@@ -74,7 +74,10 @@ export class BacklogDetector {
     await this.waitAtMost(MAX_WAIT_MS, this.waitForBarrier());
   }
 
-  /** Waits for a barrier message that is sent after the call; if the broker drops such messages, until the connection is idle. */
+  /**
+   * Waits for a barrier message that is sent after the call; if the broker drops such messages, until the connection is
+   * idle.
+   */
   private async waitForBarrier(): Promise<void> {
     if (!this.isBarrierLost) {
       this.nextBarrier ??= this.barrierInTransit.then(async () => await this.sendNextBarrier());

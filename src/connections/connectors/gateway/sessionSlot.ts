@@ -53,8 +53,8 @@ export class SessionSlot {
   }
 
   /**
-   * Called when a gateway attaches while another one is attached. If it was itself replaced in the last 5 minutes, it is
-   * a rival and is reported; throws `gateway_replaced` if that was less than 30 s ago.
+   * Called when a gateway attaches while another one is attached. If it was itself replaced in the last 5 minutes, it
+   * is a rival and is reported; throws `gateway_replaced` if that was less than 30 s ago.
    */
   private reportRival(identity: GatewayIdentity, startKey: string): void {
     const now = this.clock.monotonic();

@@ -49,8 +49,8 @@ export class UplinkBackpressure {
   }
 
   /**
-   * Retries the uplink every second until it is stored. Then ends the session if other uplinks were skipped, so that the
-   * gateway sends them again.
+   * Retries the uplink every second until it is stored. Then ends the session if other uplinks were skipped, so that
+   * the gateway sends them again.
    */
   private async retry(queueKey: string, storeUplink: () => Promise<void>, reason: string): Promise<void> {
     let isDone = false;
