@@ -60,8 +60,9 @@ function createWellKnownValue({ typeName }: DescMessage): SingleValue | undefine
 }
 
 /**
- * Creates a reader from that of a scalar, which returns undefined for an invalid value: adds the violation, with its
- * path. `describe` describes an invalid JSON value; `hint` is added to the message about an invalid query or path.
+ * Creates the reader of a scalar from functions that return undefined for an invalid value: the reader then adds a
+ * violation with the path of the value. `describe` describes an invalid JSON value; `hint` is added to the message
+ * about an invalid query or path.
  */
 function createScalarValue(
   { fromJson, fromText, form, createDefault }: Scalar,

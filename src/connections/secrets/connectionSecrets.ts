@@ -29,7 +29,7 @@ export class ConnectionSecrets {
   }
 
   /**
-   * Prevents a second key from being created while there are secrets that were encrypted with a lost one. `hasSecrets`:
+   * Prevents a second key from being created while there are secrets that were encrypted with a lost key. `hasSecrets`:
    * whether any connection has secrets. Throws `secrets_unreadable`.
    */
   async assertKeyUsable(

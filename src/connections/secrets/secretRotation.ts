@@ -58,7 +58,7 @@ export async function rotateSecrets(rotation: SecretRotation): Promise<RotatedSe
   return await rotateFile(rotation, current);
 }
 
-/** Rotates to a key that is generated here and replaces the one in the file. */
+/** Generates a new key, encrypts all secrets with the new key, and replaces the key file. */
 async function rotateFile(rotation: SecretRotation, current: Buffer): Promise<RotatedSecrets> {
   const file = getKeyFile(rotation);
   const nextFile = getNextKeyFile(rotation);

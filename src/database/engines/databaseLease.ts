@@ -288,7 +288,7 @@ export class DatabaseLease {
       isHeld = (await client.query(sql, values)).rowCount === 1;
     } catch (error) {
       if (getCode(error) !== NO_SUCH_TABLE) throw error;
-      isHeld = false; // another database has replaced it
+      isHeld = false; // another database, without this table, has replaced this one
     }
     if (!isHeld) {
       await this.handleLoss(client);

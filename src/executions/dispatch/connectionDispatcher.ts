@@ -176,7 +176,7 @@ export class ConnectionDispatcher {
     return claimed.map((change: Change) => change.after);
   }
 
-  /** Reads the next execution of each of these devices; a device without one is omitted. */
+  /** Reads the next execution of each of these devices; a device without a next execution is omitted. */
   private async listHeads(db: Db, physicalDeviceIds: readonly string[]): Promise<Execution[]> {
     const executions = new ExecutionRepository(db);
     const heads: Execution[] = [];

@@ -234,8 +234,8 @@ function runTask(
 
 /**
  * Lists the tasks for a series by the age of its oldest rows; a task without rows to delete is omitted. Downsampling
- * deletes the numbers whose time is before `downsampledBefore`, but not yet those that were stored later than that: a
- * stream may still be resumed before them.
+ * deletes the numbers whose time is before `downsampledBefore`, but not yet those that were stored after
+ * `downsampledBefore`: a stream may still be resumed at a position before them.
  */
 function listTasks(series: AgingSeries, now: number): RemovalTask[] {
   const { number, summedUntil, downsampledUntil } = series;
@@ -256,7 +256,7 @@ function listTasks(series: AgingSeries, now: number): RemovalTask[] {
       kind: 'lateNumbers',
       series: number,
       before: downsampledUntil,
-      from: { time: 0, position: getFirstPosition(resumedAt) }, // earlier runs have processed those stored before
+      from: { time: 0, position: getFirstPosition(resumedAt) }, // earlier runs have processed numbers with smaller positions
       maxPosition,
     });
   const downsampleUntil = Math.min(downsampledBefore, summedUntil);

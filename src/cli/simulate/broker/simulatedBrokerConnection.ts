@@ -63,8 +63,8 @@ export class SimulatedBrokerConnection {
   ) {}
 
   /**
-   * Keeps the connection open until `signal` aborts. Rejects with `connection_refused` if the broker rejects it
-   * permanently.
+   * Keeps the connection open until `signal` aborts. Rejects with `connection_refused` if the broker rejects the
+   * connection permanently.
    */
   async run(signal: AbortSignal): Promise<void> {
     for (let earlierFailures = 0; !signal.aborted; earlierFailures += 1) {

@@ -330,7 +330,7 @@ export function unansweredSubscription(filters: readonly string[]): BrokerFault 
   };
 }
 
-/** Returns the fault of filters with wildcards at a broker that does not support those. */
+/** Returns the fault of filters with wildcards at a broker that does not support wildcards. */
 export function wildcardNotSupported(filters: readonly string[]): BrokerFault {
   return {
     code: 'subscription_wildcard_not_supported',
