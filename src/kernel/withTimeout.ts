@@ -1,6 +1,6 @@
 /**
- * Settles as the work does. After `timeoutMs` milliseconds it settles as `onTimeout` does instead, with its value or
- * the error that it throws; the work continues.
+ * Resolves or rejects like the work. If the work takes longer than `timeoutMs` milliseconds, resolves with the value of
+ * `onTimeout`, or rejects with the error that `onTimeout` throws; the work continues.
  */
 export async function withTimeout<T, U>(work: Promise<T>, timeoutMs: number, onTimeout: () => U): Promise<T | U> {
   let timer: NodeJS.Timeout | undefined;

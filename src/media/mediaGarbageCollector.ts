@@ -108,7 +108,10 @@ export class MediaGarbageCollector {
     }
   }
 
-  /** Moves files without a row to the trash. Younger files may belong to an upload that is not committed yet. */
+  /**
+   * Moves files without a row to the trash if they are older than a day: younger files may belong to an upload that is
+   * not committed yet.
+   */
   private async moveToTrash(now: number): Promise<void> {
     const { store, files, log } = this.options;
     const day = formatDay(now);

@@ -34,6 +34,7 @@ export function createFirstKeyWriter(file: string): (bootstrapped: Bootstrapped)
   };
 }
 
+/** Creates the error for a key file that exists already. */
 function keyFileExists(file: string): DomainError {
   return new DomainError(
     'conflict',
@@ -42,6 +43,7 @@ function keyFileExists(file: string): DomainError {
   );
 }
 
+/** Creates the error for a key file that cannot be written. */
 function keyFileNotWritable(file: string, error: unknown): DomainError {
   const advice = `let the user of this program${formatUserId()} write to its folder, or set PLANTROOM_BOOTSTRAP_KEY_FILE to a file in another folder`;
   return new DomainError(

@@ -96,7 +96,7 @@ function announceReady(config: Config, app: RunningServer, { always }: ProcessLo
     startedAt: new Date().toISOString(),
   };
   writeRunFile(config.data.dir, run);
-  removeOldNativeModules(); // only now: this version has started, so those of earlier versions are no longer needed
+  removeOldNativeModules(); // only now: this version has started, so the modules of earlier versions are no longer needed
   const { version, commit } = getProgramVersion();
   always.info({ ...details, version, commit, pid: process.pid, data_dir: config.data.dir }, 'server.ready');
 }

@@ -44,7 +44,8 @@ function createCall(
 
 /**
  * Binds a decoder that has a current name, but the parameters of an older form, such as `decodeUplink(bytes, port)`;
- * undefined for others. With the current parameter it would decode nothing, without an error.
+ * undefined for other decoders. With the current single parameter, such a decoder would decode nothing, without an
+ * error.
  */
 function bindLegacyParameters(
   decode: EntryFunction,

@@ -53,7 +53,8 @@ export const REBUILD_NAME_SEARCH = "insert into digital_devices_search (digital_
  * a name.
  */
 async function createNameSearch(knex: Knex): Promise<void> {
-  // An index of names that are stored elsewhere: for a deleted row, it needs a special insert with the old name.
+  // The index reads the names from digital_devices (`content`), so it does not know the name of a deleted row: the
+  // special insert with 'delete' and the old name removes the row from the index.
   const insertRow = 'insert into digital_devices_search (rowid, name_folded) values (new.seq, new.name_folded);';
   const deleteRow =
     "insert into digital_devices_search (digital_devices_search, rowid, name_folded) values ('delete', old.seq, old.name_folded);";

@@ -125,8 +125,8 @@ export class ReadingStreams {
 
   /**
    * Yields the readings after a position from the database, in ranges of positions (windows), each followed by a resume
-   * token. A window grows after few readings and shrinks after many. Returns the position up to which all were sent.
-   * `sendEmpty`: also yield resume tokens for windows without readings.
+   * token. A window grows after few readings and shrinks after many. Returns the position up to which all readings were
+   * sent. `sendEmpty`: also yield resume tokens for windows without readings.
    */
   private async *catchUp(
     { scope, live, createItem, signal }: StreamSession,

@@ -69,8 +69,8 @@ export class HourlyRollup {
   }
 
   /**
-   * Updates the stale hours: sums up their readings again or, if those are downsampled, adds the late ones to the
-   * summary. Returns their number.
+   * Updates the stale hours: sums up their readings again or, if the readings are downsampled, adds the late readings
+   * to the summary. Returns the number of these hours.
    */
   async recomputeStale(work: BackgroundWork): Promise<number> {
     const { positions } = this.options;

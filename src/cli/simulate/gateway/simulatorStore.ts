@@ -14,8 +14,8 @@ export function createSimulatorStore(file: string | undefined, reportsVolatile: 
 }
 
 /**
- * Loads the native SQLite module. The single binary extracts it into the folder and removes those of earlier versions.
- * If the folder does not exist, the store reports the error.
+ * Loads the native SQLite module. The single binary extracts the module into the folder and removes the modules of
+ * earlier versions. If the folder does not exist, the store reports the error.
  */
 function loadNativeSqlite(folder: string): { nativeBinding?: object } {
   if (!existsSync(folder)) return {};
