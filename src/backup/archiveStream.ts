@@ -46,8 +46,8 @@ export function createEncrypter(passphrase: string): (plain: ByteStream) => Byte
 
 /**
  * Yields the tar in a backup file, decrypted and decompressed. Throws `backup_invalid`, `backup_corrupt`,
- * `backup_passphrase_required`, `backup_passphrase_wrong`, also while it is read. Data after the end of the compressed
- * stream is corruption, because the decompressor ignores it.
+ * `backup_passphrase_required`, `backup_passphrase_wrong`, also while the tar is read. Data after the end of the
+ * compressed stream is corruption, because the decompressor ignores it.
  */
 export async function* openArchive(
   file: string,

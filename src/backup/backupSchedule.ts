@@ -93,8 +93,8 @@ export class BackupSchedule {
   }
 
   /**
-   * Runs the backup that was due at `due` (Unix milliseconds) and records its outcome. It is terminated after the time
-   * limit.
+   * Runs the backup that was due at `due` (Unix milliseconds) and records its outcome. A backup that exceeds the time
+   * limit is terminated.
    */
   private async runBackup(due: number): Promise<void> {
     const { clock, log, command } = this.options;

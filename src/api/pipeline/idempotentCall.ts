@@ -8,9 +8,9 @@ import { DecodeFailure } from './decodeFailure';
 const VALID_KEY = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * Reads the idempotency key of a call if its method supports one, and stores it in the context, or, for a method that
- * recognizes repeated requests itself, in the request field that its proto option names, unless the request sets that
- * field. Returns `violations`, with the violation of an invalid key added.
+ * Reads the idempotency key of a call if its method supports one, and stores the key in the context. A method that
+ * recognizes repeated requests itself names a request field in its proto option: then the key is stored in this field,
+ * unless the request sets the field. Returns `violations`, and a violation for an invalid key.
  */
 export function applyIdempotencyKey(
   call: ServerCall,

@@ -32,8 +32,8 @@ export interface Target {
 
 /**
  * Resolves the server and the key. Without --address it is the server of the data folder, from its run.json, with the
- * CA that it created. With --address the certificate must be signed by --ca or a CA of the system. The key comes from
- * --key, --key-file, PLANTROOM_API_KEY or PLANTROOM_BOOTSTRAP_KEY_FILE. Throws UsageError.
+ * CA that this server created. With --address the certificate must be signed by --ca or a CA of the system. The key
+ * comes from --key, --key-file, PLANTROOM_API_KEY or PLANTROOM_BOOTSTRAP_KEY_FILE. Throws UsageError.
  */
 export function getTarget(flags: TargetFlags): Target {
   const run = flags.address === undefined ? findRunFile(getConfig(flags).config.data.dir) : undefined;

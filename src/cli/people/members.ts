@@ -40,7 +40,7 @@ export function addMembers(program: Command): void {
   ).action(removeMember);
 }
 
-/** Adds an existing user, or a new user who is created for it. */
+/** Adds a member: an existing user, or a new user, who is created. */
 async function addMember(flags: AddFlags): Promise<void> {
   const isExistingUser = flags.user !== undefined;
   const isNewUser = flags.name !== undefined;

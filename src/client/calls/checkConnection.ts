@@ -52,8 +52,8 @@ export async function checkConnection(
 }
 
 /**
- * Returns the reason why there is no connection, by a call that fails immediately without one; undefined if there may
- * be a connection by now.
+ * Makes a test call, which fails immediately if there is no connection, and returns its error: the reason why there is
+ * no connection. Undefined if there may be a connection by now.
  */
 async function findConnectionError(
   client: Client,

@@ -67,7 +67,9 @@ export function runScript(environment: RunEnvironment, job: ScriptJob): RunOutco
   };
 }
 
-/** Loads the script, unless that was done before, and calls its function; without an input it only compiles the script. */
+/**
+ * Loads the script, unless that was done before, and calls its function; without an input it only compiles the script.
+ */
 function runJob(
   environment: RunEnvironment,
   job: ScriptJob,
@@ -85,7 +87,7 @@ function runJob(
 
 /**
  * Loads the script. Promise jobs run afterwards, because the script may be asynchronous. Returns whether the next run
- * would load it in the same way: it has read neither the clock nor random numbers.
+ * would load the script in the same way: the script has read neither the clock nor random numbers.
  */
 function loadScript(
   { acquired: { sandbox }, countClockReads }: RunEnvironment,

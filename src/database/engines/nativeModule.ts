@@ -40,7 +40,7 @@ export function removeOldNativeModules(): void {
   try {
     removeOtherNativeModules(loaded.file);
   } catch {
-    // It is an unused file of 2 MB, and the next start tries again.
+    // An unused module has only 2 MB, and the next start tries again.
   }
 }
 

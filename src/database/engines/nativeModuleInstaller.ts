@@ -89,8 +89,9 @@ function isOwnedByUser(dataDir: string): boolean {
 }
 
 /**
- * Returns the file if one of these owners owns it, no other user can write it, and it contains exactly the code. It
- * stays open and is loaded by its descriptor: the owner of the parent folder could replace the file after the check.
+ * Returns the file if one of these owners owns it, no other user can write it, and it contains exactly the code. The
+ * file stays open and is loaded by its descriptor: the owner of the parent folder could replace the file after the
+ * check.
  */
 function findIntactFile(file: string, content: Buffer, owners: readonly number[]): NativeModuleFile | undefined {
   let descriptor: number;

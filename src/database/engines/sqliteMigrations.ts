@@ -82,9 +82,9 @@ export async function runOnTestCopy(
 }
 
 /**
- * Copies the database into `backups` next to it and returns the path. `schema`: its newest migration, which becomes a
- * part of the name. Keeps one copy of each of the newest three schemas. The copy is complete and on disk, or absent.
- * Throws `insufficient_space`, `copy_failed`.
+ * Copies the database into the folder `backups` next to it and returns the path of the copy. `schema`: the newest
+ * migration of the database, which becomes a part of the file name. Keeps one copy of each of the newest three schemas.
+ * The copy is complete and on disk, or absent. Throws `insufficient_space`, `copy_failed`.
  */
 export function copyBeforeMigration(file: string, reader: SqliteConnection, schema: string, now: number): string {
   removeTestCopies(dirname(file));

@@ -22,8 +22,8 @@ export async function* loadInBatches(
 }
 
 /**
- * Splits readings so that each batch has at most TEXT_BATCH_SIZE texts of at most MAX_BYTES in total; one longer text
- * is a batch of its own.
+ * Splits readings so that each batch has at most TEXT_BATCH_SIZE texts of at most MAX_BYTES in total; a longer text is
+ * a batch of its own.
  */
 function* splitIntoBatches(heads: readonly ReadingHead[]): Generator<readonly ReadingHead[]> {
   let start = 0;

@@ -78,7 +78,7 @@ export class Attachment {
     if (this.call.writable) this.call.write(toBuffer(AttachRequest.encode({ message }).finish()));
   }
 
-  /** Closes the sending side and waits for the server to end the stream; cancels it after 2 s. */
+  /** Closes the sending side and waits for the server to end the stream; cancels the stream after 2 s. */
   async close(): Promise<void> {
     this.isClosing = true;
     const timer = setTimeout(() => this.call.cancel(), CLOSE_TIMEOUT_MS);
