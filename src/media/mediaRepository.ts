@@ -32,7 +32,7 @@ export interface UnusedMedia {
 export class MediaRepository {
   constructor(private readonly db: Db) {}
 
-  /** Throws `organization_not_found` if it was deleted concurrently. */
+  /** Stores a new image. Throws `organization_not_found` if the organization was deleted concurrently. */
   async create(media: Media): Promise<void> {
     const row = {
       id: media.id,

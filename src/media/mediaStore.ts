@@ -56,8 +56,8 @@ export class MediaStore {
   }
 
   /**
-   * Removes an image if `shouldRemove` still returns true for the locked image, and its files if it was the last one
-   * with its content. Throws `media_not_found`.
+   * Removes an image if `shouldRemove` still returns true for the locked image, and its files if no other image has the
+   * same content. Throws `media_not_found`.
    */
   async remove(media: Media, shouldRemove: (locked: Media) => boolean): Promise<void> {
     await this.runLocked(media, async () => {

@@ -38,7 +38,7 @@ export class NormalizedKeyService {
   }
 
   /**
-   * Returns own keys newest first, then system keys; all of them unless `size` or `token` is set. Throws
+   * Returns own keys, newest first, then system keys; all keys unless `size` or `token` is set. Throws
    * `validation_failed` for a token of another list.
    */
   async list(organizationId: string, size: number | undefined, token: string): Promise<ListPage<NormalizedKey>> {

@@ -196,7 +196,7 @@ export class MessageReader {
 
   /**
    * Sets a boolean field to true because another field is null or empty. Appends a violation if the client sent false
-   * for it.
+   * for the boolean field.
    */
   private setFlag({ protoName: name, setBy }: Flag, fields: ParsedFields, path: string, out: Violation[]): void {
     const flag = this.fieldByProtoName.get(name) as FieldReader;

@@ -3,7 +3,7 @@ const HAS_NONZERO_DIGIT = /^[^eE]*[1-9]/;
 
 /**
  * Returns why a double cannot represent the number of a JSON text, as a violation; undefined if it can. Digits after a
- * point and numbers with an exponent may be rounded, as usual; a number written as a whole one must be exact.
+ * point and numbers with an exponent may be rounded, as usual; a whole number without both must be exact.
  */
 export function findPrecisionViolation(text: string): string | undefined {
   const value = Number(text);

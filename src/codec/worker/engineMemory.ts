@@ -126,8 +126,8 @@ export class EngineMemory {
 
 /**
  * Finds the address of the word that holds the end of the heap in an engine's memory, which the engine does not export.
- * `allocate` allocates that many bytes in the engine; `free` frees all allocations. Throws if the memory is laid out in
- * an unknown way.
+ * `allocate` allocates a number of bytes in the engine; `free` frees all allocations. Throws if the memory is laid out
+ * in an unknown way.
  */
 export function findHeapEndAddress(
   memory: WebAssembly.Memory,

@@ -117,7 +117,8 @@ function findIntactFile(file: string, content: Buffer, owners: readonly number[]
 
 /**
  * Creates the folder if it is missing, with access for this user only. `canReplace`: a wrong folder of that name may be
- * removed and permissions may be changed. Not so in the folder of another user, who could redirect both with a link.
+ * removed and permissions may be changed. This is not safe in the folder of another user, who could redirect both
+ * operations with a link.
  * Throws `EEXIST`.
  */
 function ensurePrivateFolder(folder: string, canReplace: boolean): void {

@@ -18,7 +18,7 @@ export interface NetworkServerOptions extends DeviceOptions {
 
 /**
  * Simulates a ChirpStack v4 with its devices on a broker until `signal` aborts. Rejects with `connection_refused` if
- * the broker rejects it permanently.
+ * the broker rejects the connection permanently.
  */
 export async function runNetworkServer(
   options: NetworkServerOptions,
