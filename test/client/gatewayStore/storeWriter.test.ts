@@ -130,6 +130,12 @@ describe('the writer of a store', () => {
     expect(await getReason(writer.write(storeUplink('u2')))).toBe('stopped');
   });
 
+  it('writes all deferred changes when it closes, however many there are', () => {
+    for (let at = 0; at < 2500; at += 1) writer.writeLater(forgetUplinks(`u${at}`));
+    writer.close();
+    expect(sizes()).toEqual([1000, 1000, 500]);
+  });
+
   it('reports a failure to every waiting caller, retries none of its changes, and reports the failure state once', async () => {
     store.shouldReject = () => true;
     const outcomes = await Promise.all([

@@ -106,14 +106,18 @@ export class StoreWriter {
 
   /**
    * Writes all pending and deferred changes immediately, so that the store can be read consistently. Failures are
-   * reported as usual.
+   * reported as usual; deferred changes that the store rejects stay deferred.
    */
   flush(): void {
     while (this.pending.length > 0) this.writeBatch();
-    if (this.deferred.size > 0) this.writeBatch();
+    let deferredBefore = Infinity;
+    while (this.deferred.size > 0 && this.deferred.size < deferredBefore) {
+      deferredBefore = this.deferred.size;
+      this.writeBatch();
+    }
   }
 
-  /** Writes all pending and deferred changes and accepts no more. The store stays open. */
+  /** Writes all pending and deferred changes, as `flush` does, and accepts no more. The store stays open. */
   close(): void {
     this.flush();
     this.isClosed = true;
