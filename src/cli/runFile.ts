@@ -28,7 +28,7 @@ export interface RunFile {
 export interface Endpoint {
   readonly address: string;
   readonly plaintext: boolean;
-  /** A PEM file with CA certificates; undefined: the CAs that the system trusts. */
+  /** A PEM file with CA certificates; undefined: the CAs that Node.js trusts. */
   readonly ca: string | undefined;
 }
 

@@ -10,8 +10,8 @@ export interface ServerOptions {
   /** The id of the organization of the key. */
   readonly organizationId: string;
   /**
-   * The CA certificate of the server in PEM: the contents of `tls/ca.pem` in its data folder. Default: the CAs that the
-   * system trusts.
+   * The CA certificate of the server in PEM: the contents of `tls/ca.pem` in its data folder. Default: the CAs that
+   * Node.js trusts.
    */
   readonly ca?: string | Uint8Array;
   /** True: connect without TLS, if TLS is disabled on the server. Cannot be combined with `ca`. Default: false. */

@@ -78,7 +78,7 @@ export interface RunReport {
   readonly warnings: readonly string[];
   /** What the script wrote with `console`: at most 100 lines and 8 KiB, then one line that says how much was cut. */
   readonly logs: readonly string[];
-  /** How long the script ran, in milliseconds with a fraction. */
+  /** How long the script ran by the wall clock, in milliseconds with a fraction. */
   readonly executionTimeMs: number;
   readonly error: CodecError | undefined;
   /**

@@ -24,7 +24,10 @@ export function listSettings({ config, sources }: LoadedConfig): SettingView[] {
   });
 }
 
-/** Replaces passwords in a database URL by `***`, including those in its query, so that it can be shown and logged. */
+/**
+ * Replaces passwords in a database URL by `***`, including those in its query, so that it can be shown and logged. Text
+ * that is not a URL becomes `***` altogether.
+ */
 export function redactPassword(url: string): string {
   if (url === '') return '';
   if (!URL.canParse(url)) return '***';

@@ -14,7 +14,7 @@ import type { ConnectorHub } from './connectorHub';
 import type { JsonObject } from './connectorType';
 import type { ConnectionSecrets } from './secrets/connectionSecrets';
 
-/** The connection to create. The name is trimmed. */
+/** The connection to create. The validation of the request has trimmed the name. */
 export interface NewConnection {
   readonly connectorId: string;
   readonly name: string;

@@ -22,8 +22,8 @@ export interface ConnectionStatus {
   readonly lastError: string;
   readonly lastMessageAt: number | undefined;
   /**
-   * `contested`: two gateways keep replacing each other. Otherwise codes of the connector, then those of
-   * `dataWarnings`. Empty while it is disabled.
+   * `contested`: two gateways, or two clients with the same client id, keep replacing each other. Then the codes of the
+   * connector and those of `dataWarnings`. Empty while it is disabled.
    */
   readonly warnings: readonly string[];
   /** Received data that could not be read or stored, by code. Empty while it is disabled. */
@@ -40,7 +40,7 @@ interface LiveStatus {
   lastError: string;
   lastMessageAt: number | undefined;
   software: string;
-  /** The period in which two gateways count as competing. */
+  /** The period in which two gateways or two clients with the same client id count as competing. */
   contested: { readonly since: number; readonly until: number } | undefined;
   /** The warning codes of the connector. */
   warnings: readonly string[];
@@ -51,7 +51,7 @@ interface LiveStatus {
   notifiedAt: number;
 }
 
-/** A conflict between two gateways ends when neither replaced the other for this time. */
+/** A conflict between two peers ends when neither replaced the other for this time. */
 const CONFLICT_QUIET_MS = 5 * 60_000;
 /** The minimum interval between two notifications about messages. */
 const MESSAGE_NOTIFY_INTERVAL_MS = 1000;
@@ -191,8 +191,8 @@ export class ConnectionStatuses {
   }
 
   /**
-   * Reports that a replaced gateway took the connection back from another one; the conflict ends after 5 quiet minutes.
-   * Returns whether the conflict is new.
+   * Reports that two peers keep replacing each other: gateways of one connection, or clients with the same client id.
+   * The conflict ends after 5 quiet minutes. Returns whether the conflict is new.
    */
   markConflict(connectionId: string): boolean {
     const live = this.liveStatuses.get(connectionId);
@@ -270,7 +270,7 @@ export class ConnectionStatuses {
   }
 }
 
-/** Whether there is a warning other than a conflict of gateways. */
+/** Whether there is a warning other than `contested`. */
 function hasWarnings({ warnings, dataWarnings }: LiveStatus): boolean {
   return warnings.length > 0 || dataWarnings.size > 0;
 }

@@ -35,8 +35,8 @@ export function findProfileId({ profileId }: JsonObject): string | undefined {
 }
 
 /**
- * Returns the variables of a configuration for encoders and decoders. Values that are not strings or too long were
- * stored before they were validated and are omitted.
+ * Returns the variables of a configuration for encoders and decoders. Values that are not strings or too long, and
+ * variables beyond the 64th, were stored before they were validated and are omitted.
  */
 export function getVariables({ variables }: JsonObject): Readonly<Record<string, string>> {
   if (typeof variables !== 'object' || variables === null || Array.isArray(variables)) return {};

@@ -7,8 +7,8 @@ import { DomainError } from '../kernel/errors';
 export class CommitOutcomeUnknownError extends DomainError {
   constructor(
     /**
-     * Resolves when the transaction is over, committed or not: from then on its data is visible or never will be. Never
-     * rejects.
+     * Resolves when the transaction is over, committed or not: from then on its data is visible or never will be. Also
+     * resolves after 40 seconds and when the database is closed, although that is unknown then. Never rejects.
      */
     readonly transactionEnded: Promise<void>,
     cause: unknown,

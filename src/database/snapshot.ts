@@ -26,7 +26,8 @@ const BUSY_TIMEOUT_MS = 5000;
  * Copies the database, as it is at one moment, into `folder` as SQLITE_FILE or DUMP_FILE, while other transactions
  * write. Then calls `read` with the data of the same moment and returns its result. With SQLite, it blocks the process
  * until all data is read and written. Corruption is copied like any data, so the copy is checked. Throws
- * `database_corrupt`, `pg_dump_missing`, `database_dump_failed`, `database_unreadable`, and the errors of openDatabase.
+ * `database_corrupt`, `database_copy_failed`, `pg_dump_missing`, `database_dump_failed`, `database_unreadable`, and the
+ * errors of openDatabase.
  */
 export async function snapshotDatabase<T>(
   source: OpenDatabaseOptions,

@@ -44,7 +44,8 @@ export const SCAN_BATCH_SIZE = 1000;
 /** When the device `d` was last seen, or created if it was never seen. */
 export const SEEN_AT = 'coalesce(d.last_seen_at, d.created_at)';
 // Silent devices are those of earlier hours, and some of the hour that contains the time: two ranges of the index
-// digital_devices_seen, which covers all columns for counting and sorting.
+// digital_devices_seen. It covers all columns for counting and sorting those of earlier hours; those of the same hour
+// are read for their time.
 const SILENT_IN_EARLIER_HOURS = 'from digital_devices d where d.organization_id = ? and d.seen_hour < ?';
 const SILENT_IN_SAME_HOUR = `from digital_devices d where d.organization_id = ? and d.seen_hour = ? and ${SEEN_AT} < ?`;
 

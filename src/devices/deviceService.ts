@@ -22,7 +22,7 @@ import type { DeviceHooks } from './deviceHooks';
 import { DeviceCache } from './deviceCache';
 import { createDeviceRepositories, type DeviceRepositories } from './deviceRepositories';
 
-/** The device to create. The name is trimmed. */
+/** The device to create. The validation of the request has trimmed the name. */
 export interface NewDevice {
   readonly name: string;
   readonly physicalDevice: BindingInput | undefined;
@@ -192,8 +192,8 @@ export class DeviceService {
   }
 
   /**
-   * Deletes at most `max` devices of a deleted organization, each in its own transaction. Returns how many were
-   * deleted.
+   * Deletes at most `max` devices of a deleted organization, each in its own transaction. Returns how many are gone,
+   * including those that another call deleted at the same time; 0 when none is left.
    */
   async removeSome(organizationId: string, max: number): Promise<number> {
     const ids = await this.work.repos.devices.listOldestIds(organizationId, max);

@@ -3,8 +3,8 @@ import canonicalize from 'canonicalize';
 import type { JsonValue } from './jsonValue';
 
 /**
- * Formats a value as canonical JSON (RFC 8785): equal values have equal texts. Throws for the values that
- * findJsonProblem reports.
+ * Formats a value as canonical JSON (RFC 8785): equal values have equal texts. Throws for numbers that are not finite
+ * and for unpaired surrogates.
  */
 export function canonicalJson(value: JsonValue): string {
   const text = canonicalize(value);

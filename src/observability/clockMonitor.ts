@@ -97,7 +97,7 @@ export class ClockMonitor {
   private pendingWrite = Promise.resolve();
 
   /**
-   * Throws `clock_skew`: there is no persisted state, and the clock shows a time years before this program was built.
+   * Throws `clock_skew`: there is no persisted state, and the clock shows a time before 2020.
    */
   constructor(private readonly options: ClockMonitorOptions) {
     const { clock, dataDir, log } = options;

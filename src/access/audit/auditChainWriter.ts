@@ -74,12 +74,18 @@ export class AuditChainWriter {
     private readonly log: Logger,
   ) {}
 
-  /** Adds the outcome of a change that is stored as pending with the same id. It is appended soon. */
+  /**
+   * Adds the outcome of a change that is stored as pending with the same id. It is appended soon, or only counted as
+   * lost if too many outcomes wait.
+   */
   addOutcome(event: AuditDetails): void {
     this.add({ event, hasPendingChange: true });
   }
 
-  /** Adds an event without a pending change: a rejected attempt, or a change by the server. It is appended soon. */
+  /**
+   * Adds an event without a pending change: a rejected attempt, or a change by the server. It is appended soon, or only
+   * counted as lost if too many wait.
+   */
   addEvent(event: AuditDetails): void {
     this.add({ event, hasPendingChange: false });
   }

@@ -18,7 +18,7 @@ export interface AuditSubject {
   readonly at: number;
   readonly actor: AuditActor;
   readonly keyId: string | undefined;
-  /** Empty if no key was recognised. */
+  /** Of the key, or of a well-formed key that this server does not know; empty if there was none. */
   readonly keyPrefix: string;
   readonly userId: string | undefined;
   /** The IP address without the port; for the command line the name of the operating system user. */

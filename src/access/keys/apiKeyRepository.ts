@@ -134,8 +134,8 @@ export class ApiKeyRepository {
   }
 
   /**
-   * Revokes a key at `revokedAt` (Unix milliseconds) if it is not revoked yet. Returns whether this call revoked the
-   * key.
+   * Revokes a key at `revokedAt` (Unix milliseconds). Returns whether this call revoked it: false for a key that is
+   * revoked already or does not exist.
    */
   async revoke(organizationId: string, id: string, revokedAt: number): Promise<boolean> {
     return (await this.revokeMatching(this.inOrganization(organizationId).where({ id }), revokedAt)).length > 0;

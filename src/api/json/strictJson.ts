@@ -7,7 +7,8 @@ const BYTE_ORDER_MARK = '\uFEFF';
 /**
  * Parses a JSON text in UTF-8 to plain objects, arrays and scalars. Throws `validation_failed` with the path for
  * invalid JSON, and for JSON that JSON.parse would accept with a loss or that is unsafe: duplicate keys, `__proto__`,
- * NUL, half of a surrogate pair, numbers that a double cannot represent, and more than 32 levels.
+ * NUL, half of a surrogate pair, numbers that a double cannot represent, more than 32 levels, and too many names or
+ * values.
  */
 export function parseStrict(bytes: Uint8Array): unknown {
   if (!isUtf8(bytes)) throw createError('is not UTF-8: send JSON in UTF-8');

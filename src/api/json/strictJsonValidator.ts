@@ -103,7 +103,7 @@ export class StrictJsonValidator {
 
   /**
    * Returns the violations, with their paths, that JSON.parse would accept silently. Throws `validation_failed` for
-   * invalid JSON, and for JSON that is nested too deeply or too large.
+   * invalid JSON, and for JSON that is nested too deeply or has too many names or values.
    */
   run(): Violation[] {
     if (Number.isNaN(this.skipSpace())) throw this.createError('is empty: send JSON');

@@ -9,7 +9,7 @@ import { addVary, abortResponse, isClientDisconnected } from './headers';
 export interface StreamTimes {
   /** The response starts, even if there is no message yet. */
   readonly openMs: number;
-  /** The interval of comments that show that a stream of events is alive. */
+  /** The interval of comments that show that a stream of events is alive; they are also sent between messages. */
   readonly commentMs: number;
   /** The connection is closed if the client has not read the end of the stream. */
   readonly lingerMs: number;

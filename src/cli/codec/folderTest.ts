@@ -29,7 +29,7 @@ type Job = ExampleJob | { readonly row: ResultRow; readonly scriptText?: string 
 
 /**
  * Runs `plantroom codec test FOLDER`: every script of a folder with its examples, in parallel. Exit code 1 if one
- * failed or none ran.
+ * failed or none passed.
  */
 export async function runFolderTest(folder: string, flags: CodecFlags): Promise<void> {
   const jobs = findScripts(folder).flatMap(listJobs);

@@ -25,7 +25,7 @@ const BATCH_SIZE = 20;
 
 /**
  * Runs `plantroom codec test --profiles`: every imported codec with the examples of its repository, in parallel. Exit
- * code 1 if one failed or none ran.
+ * code 1 if one failed or none passed.
  */
 export async function runProfilesTest(flags: ProfilesFlags): Promise<void> {
   const { sums, failures } = await withAdminContext(flags, async ({ database }) => {

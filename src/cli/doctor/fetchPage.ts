@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 
 /** How to verify the certificate of a server. */
 interface Trust {
-  /** CA certificates, PEM; undefined: the CAs that the system trusts. */
+  /** CA certificates, PEM; undefined: the CAs that Node.js trusts. */
   readonly ca: Buffer | undefined;
   /** False: any certificate is accepted. */
   readonly isChecked: boolean;

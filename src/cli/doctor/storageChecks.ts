@@ -97,7 +97,7 @@ function checkWriteAheadLog(dir: string): Finding {
   );
 }
 
-/** Finds files of killed commands. Files younger than a day may still be in use. */
+/** Finds an interrupted restore of any age, and files of killed commands. Files younger than a day may be in use. */
 function checkLeftovers(config: Config): Finding[] {
   const { dir } = config.data;
   const found: Finding[] = [];

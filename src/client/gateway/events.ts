@@ -73,8 +73,8 @@ export type GatewayEvent =
       readonly reason: string;
     }
   /**
-   * An uplink was discarded: it is from the source and invalid, or it is from an earlier start and corrupt in the store
-   * (`clientDeviceId` is empty).
+   * An uplink was discarded: it is from the source and invalid, or was not stored before the gateway stopped; or it is
+   * from an earlier start and corrupt in the store (`clientDeviceId` is empty).
    */
   | { readonly event: 'uplink_rejected'; readonly clientDeviceId: string; readonly message: string }
   /** The source of uplinks threw, and the gateway stops. */

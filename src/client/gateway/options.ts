@@ -149,8 +149,8 @@ export interface Gateway {
   send(uplink: GatewayUplink): Promise<{ readonly uplinkId: string }>;
   /**
    * Shuts down gracefully: accepts nothing new, waits at most `graceMs` milliseconds for running deliveries (default
-   * 5,000; Infinity: no limit), and closes the store. Rejects with GatewayError `options_invalid` if `graceMs` is not a
-   * number of 0 or more.
+   * 5,000; Infinity: 24 days, which is the maximum), and closes the store. Rejects with GatewayError `options_invalid`
+   * if `graceMs` is not a number of 0 or more.
    */
   stop(graceMs?: number): Promise<void>;
 }

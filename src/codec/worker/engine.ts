@@ -17,7 +17,7 @@ export interface Engine {
   readonly memory: EngineMemory;
   /** Whether a script used more than the first 16 MiB. */
   hasMemoryGrown(): boolean;
-  /** Whether it used all of its memory. */
+  /** Whether it uses more than 90 % of the memory that it may have. */
   isMemoryFull(): boolean;
 }
 

@@ -50,7 +50,7 @@ export class SqliteEngine implements Engine {
   private isOwner = false;
   private cancelIntegrityCheck = async (): Promise<void> => {};
 
-  /** Throws `database_unreadable`, `sqlite_too_old`. */
+  /** Throws `database_unreadable`, `database_corrupt`, `sqlite_too_old`, and the errors of loadNativeModule. */
   constructor(private readonly options: SqliteOptions) {
     const { file, clock, log, readOnly } = options;
     // The writer waits for other processes in its queue, where it does not block the process.

@@ -37,8 +37,8 @@ export class UnknownCommitTracker {
   ) {}
 
   /**
-   * Resolves when the transaction of that backend process is committed or rolled back, at the latest after 40 seconds.
-   * Polls the database, because only PostgreSQL knows. Never rejects.
+   * Resolves when the transaction of that backend process is committed or rolled back, at the latest after 40 seconds
+   * or when `close` is called. Polls the database, because only PostgreSQL knows. Never rejects.
    */
   async waitUntilEnded(backendPid: number): Promise<void> {
     const stopSignal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(MAX_WAIT_MS)]);
@@ -46,7 +46,7 @@ export class UnknownCommitTracker {
     while (!stopSignal.aborted) {
       const activeNow = await this.findActiveTransactions(backendPid);
       // Only transactions that were active in every check matter: a new one belongs to another connection, which has
-      // has the same process id.
+      // the same process id.
       if (activeNow && candidates) candidates = activeNow.filter((id) => candidates?.includes(id));
       else candidates ??= activeNow; // undefined: the database did not respond
       if (candidates?.length === 0) break; // the transaction is over

@@ -148,7 +148,7 @@ const updatesByColumns = new Map<number, PreparedStatement>();
  */
 export function getUpdateStatement(columns: readonly Column[]): PreparedStatement {
   // Only these columns: writing an index costs as much as writing the row, and most changes affect two or three of the
-  // nine indexes.
+  // ten indexes.
   const columnBits = columns.reduce((sum, column) => sum + 2 ** PROGRESS_COLUMNS.indexOf(column), 0);
   const existing = updatesByColumns.get(columnBits);
   if (existing) return existing;

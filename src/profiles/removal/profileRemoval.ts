@@ -39,8 +39,8 @@ export class ProfileRemoval {
 
   /**
    * Removes the selected profiles, and the models and codecs that no other profile uses. Profiles that devices use are
-   * kept. It awaits `beforeChange` before anything is removed. Throws `profile_not_found` for an unknown id before any
-   * change.
+   * kept. It awaits `beforeChange` before each batch that removes something, and before each retry of one. Throws
+   * `profile_not_found` for an unknown id before any change.
    */
   async remove(selection: ProfileSelection, beforeChange?: () => Promise<void>): Promise<RemovedProfiles> {
     if (selection.ids) await this.checkIds(selection.ids);

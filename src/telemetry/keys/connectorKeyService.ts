@@ -21,8 +21,8 @@ export class ConnectorKeyService {
   /**
    * Returns the latest values of a physical device, sorted by path; an empty list for an unknown physical device. The
    * physical device may be another one than the digital device is bound to, so that users can preview a binding. A
-   * limited API key only sees physical devices on the connections that it may access, and those bound to devices that
-   * it may access. Throws `device_not_found`, `connection_not_found`, `validation_failed`.
+   * limited API key only sees physical devices on the connections that it names, and those bound to devices that it
+   * names. Throws `device_not_found`, `connection_not_found`, `validation_failed`.
    */
   async list(
     organizationId: string,

@@ -59,7 +59,7 @@ export class Aggregates {
 
   /**
    * Returns one page of aggregates: all buckets of some sensors, as many as fit into a response. Throws
-   * `sensor_not_found`, and `validation_failed` for too many buckets or a page token of another query.
+   * `sensor_not_found`, and `validation_failed` for too many buckets, too much text or a page token of another query.
    */
   async query(organizationId: string, query: AggregateQuery, signal: AbortSignal): Promise<AggregatePage> {
     const queryKey = [organizationId, 'aggregates', JSON.stringify({ ...query, pageToken: '' })];

@@ -23,7 +23,7 @@ const telemetryRemovalStatements = [
 export class TelemetryRemovalRepository {
   constructor(private readonly db: Db) {}
 
-  /** Deletes at most `max` rows of one table. Returns how many were deleted; 0 when nothing is left. */
+  /** Deletes at most `max` rows of the first table that has any. Returns how many were deleted; 0: nothing is left. */
   async removeSome(organizationId: string, max: number): Promise<number> {
     for (const statement of telemetryRemovalStatements) {
       const { length } = await this.db.all(statement, [organizationId, max]);

@@ -4,10 +4,11 @@ import type { StoredCommand } from '../store/gatewayStore';
 import type { ServerClock } from './serverClock';
 
 /**
- * Returns the time until which a command that arrives now may be started, in milliseconds by the clock of the machine:
- * the earlier of its `deadline` (by the clock of the server) and `expiresIn` from now. Each of these may be too late:
- * the deadline if the estimate of the server clock is wrong, `expiresIn` if the message was delayed. Returns 0 for a
- * command with neither, which must not be started. The system time of this machine has no influence.
+ * Returns the time until which a command that arrives now may be started, by the clock of the machine, in milliseconds.
+ * It is the earlier one of its `deadline` (by the clock of the server) and `expiresIn` from now, because each of them
+ * may be too late: the deadline if the estimate of the server clock is wrong, `expiresIn` if the message was delayed.
+ * Returns 0 for a command that must not be started: it has neither, or only a deadline while the server clock is
+ * unknown. The system time of this machine has no influence.
  */
 export function computeExpiry(command: Command, clock: MachineClock, server: ServerClock): number {
   const now = clock.earliest();

@@ -9,8 +9,8 @@ export interface OpenCommand {
   stored: StoredCommand;
   readonly clientDeviceId: string;
   /**
-   * Whether the command is in the store. For a command that is not, the gateway reports to the server that nothing was
-   * executed, and forgets it when the server acknowledges that.
+   * Whether the command is in the store. A command that is not is never executed: the gateway reports that, or
+   * `no_answer` if it may have been executed by an earlier start, and forgets it when the server acknowledges that.
    */
   isStored: boolean;
   /** Whether its result may be sent: the result is stored, or would be the same after a restart. */
