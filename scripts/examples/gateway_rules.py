@@ -124,10 +124,10 @@ async def check_waiting_commands(stream: Stream) -> None:
     """While the valve moves, its other commands wait; one expires and one is cancelled."""
     stream.command("moves")
     stream.command("late", seconds=0.3)
-    stream.command("withdrawn")
+    stream.command("cancelled")
     stream.command("elsewhere", device="nobody")
-    stream.send(cancel_command=wire.CancelCommand(execution_id="withdrawn"))
-    assert_equal("results", await stream.results(4), {"moves": "ACCEPTED", "late": "EXPIRED expired", "withdrawn": "UNREACHABLE withdrawn", "elsewhere": "UNREACHABLE unknown_device"})
+    stream.send(cancel_command=wire.CancelCommand(execution_id="cancelled"))
+    assert_equal("results", await stream.results(4), {"moves": "ACCEPTED", "late": "EXPIRED expired", "cancelled": "UNREACHABLE cancelled", "elsewhere": "UNREACHABLE unknown_device"})
 
 
 async def main(program: str, certificate: str, key: str, ca: str, folder: str) -> None:

@@ -130,7 +130,7 @@ export class ConnectionStatuses {
    * Reports that the peer was rejected and is expected back. `error` is the reason. Also recorded for a connection that
    * was never attached.
    */
-  markRefused(connectionId: string, error: string): void {
+  markRejected(connectionId: string, error: string): void {
     this.setLink(connectionId, 'away', error);
   }
 

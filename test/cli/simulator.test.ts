@@ -218,7 +218,7 @@ describe('the simulated gateway', () => {
     expect(stream.messages.map((message) => message.$case)).not.toContain('commandReceived');
   });
 
-  it('drops a command that was withdrawn before it ran', async () => {
+  it('drops a command that was cancelled before it ran', async () => {
     startSimulator({ answerDelayMs: 60_000 });
     const stream = await server.stream(0);
     stream.welcome();
@@ -228,7 +228,7 @@ describe('the simulated gateway', () => {
     expect(await stream.next('commandResult')).toMatchObject({
       executionId: 'e1',
       result: CommandResultCode.COMMAND_RESULT_CODE_UNREACHABLE,
-      code: 'withdrawn',
+      code: 'cancelled',
     });
   });
 

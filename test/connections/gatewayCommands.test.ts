@@ -113,7 +113,7 @@ describe('commands to a gateway', () => {
     expect(peer()).toMatchObject({ capacity: 2 });
   });
 
-  it('can be withdrawn, which frees their slots', async () => {
+  it('can be cancelled, which frees their slots', async () => {
     await Promise.all([send('e1'), send('e2')]);
     const readies = fixture.events.readies.length;
     fixture.hub.cancelAtGateway(fixture.connection.id, 'e1');
@@ -125,7 +125,7 @@ describe('commands to a gateway', () => {
     expect(await gateway.next('cancelCommand')).toEqual({ executionId: 'e1' });
   });
 
-  it('are withdrawn after the welcome when they ended during settlement', async () => {
+  it('are cancelled after the welcome when they ended during settlement', async () => {
     const settled = gate<void>();
     fixture.events.onAttached = async () => await settled.promise;
     const newer = fixture.open();
@@ -137,7 +137,7 @@ describe('commands to a gateway', () => {
     expect(await newer.next('cancelCommand')).toEqual({ executionId: 'e1' });
   });
 
-  it('wait for a gateway that does not read, and waiting ones can be withdrawn', async () => {
+  it('wait for a gateway that does not read, and waiting ones can be cancelled', async () => {
     await fixture.service.update(
       'org-1',
       fixture.connection.id,

@@ -202,8 +202,8 @@ describe.each(engines())('attaching on $name', ({ createDatabase }) => {
       connectionId,
       known: [held, { ...held, executionId: 'nothing' }],
     });
-    await gateway.untilWithdrawn(executionId);
-    expect(gateway.withdrawn).toEqual([executionId]);
+    await gateway.untilCancelled(executionId);
+    expect(gateway.cancelled).toEqual([executionId]);
     expect((await fixture.get(executionId)).events.at(-1)).toMatchObject({
       event: 'late_evidence',
       data: { evidence: 'transport_ok' },

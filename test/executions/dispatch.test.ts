@@ -10,7 +10,7 @@ import { type ExecutionFixture, prepare, startExecutionFixture, type Target, unt
 /** A transport that a test controls in place of a real connection. */
 class FakeHub {
   readonly sent: Downlink[] = [];
-  readonly withdrawn: string[] = [];
+  readonly cancelled: string[] = [];
   attached: Peer | undefined = { peerId: 'gw-1', bootId: 'b1', session: 1, capacity: 100 };
   /** The connections for which a command waits. */
   readonly soon: string[] = [];
@@ -38,7 +38,7 @@ class FakeHub {
   }
 
   cancelAtGateway(_connectionId: string, executionId: string): void {
-    this.withdrawn.push(executionId);
+    this.cancelled.push(executionId);
   }
 
   /** Waits until it has received this number of commands. */
@@ -268,6 +268,6 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
       async (tx) => await executions.targetRemoval.targetRemoved(tx, 'org-1', target.deviceId, 'device_deleted'),
     );
     expect(await stored(id)).toMatchObject({ state: 'unconfirmed', detail: 'device_removed', eventCount: 3 });
-    expect(hub.withdrawn).toEqual([id]);
+    expect(hub.cancelled).toEqual([id]);
   });
 });

@@ -460,7 +460,7 @@ describe.each(engines())('executions on $name', ({ createDatabase }) => {
       state: ExecutionState.EXECUTION_STATE_TRANSPORT_UNREACHABLE,
       detail: 'device_removed',
     });
-    await gateway.untilWithdrawn(first.executionId);
+    await gateway.untilCancelled(first.executionId);
     expect(gateway.commands).toHaveLength(1);
     await gateway.cut();
   });

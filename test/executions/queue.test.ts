@@ -105,7 +105,7 @@ describe.each(engines())('the queue on $name', ({ createDatabase }) => {
     fixture.clock.advance(1);
     await fixture.executions.deadlines.sweep();
     expect(await fixture.get(first ?? '')).toMatchObject({ state: 7, detail: 'ack_timeout' });
-    await gateway.untilWithdrawn(first ?? '');
+    await gateway.untilCancelled(first ?? '');
     expect((await gateway.command(2)).executionId).toBe(waiting.executionId);
     await gateway.cut();
   });

@@ -137,7 +137,7 @@ describe.each(engines())('executions of a backup on $name', ({ createDatabase })
       { executionId: delivered.executionId, status: CommandSnapshotStatus.COMMAND_SNAPSHOT_STATUS_ACCEPTED },
     ];
     const back = await TestGateway.attach(fixture, { connectionId, known });
-    await back.untilWithdrawn(inTransit.executionId); // The gateway still holds a command that may no longer be needed.
+    await back.untilCancelled(inTransit.executionId); // The gateway still holds a command that may no longer be needed.
     expect(await back.result(inTransit.executionId, ACCEPTED)).toBe(LATE);
     expect(await back.result('made-after-the-backup', ACCEPTED)).toBe(UNKNOWN);
     fixture.clock.advance(120_000);

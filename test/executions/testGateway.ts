@@ -27,7 +27,7 @@ export interface GatewayOptions {
 /** A gateway as a client of the server; each test controls what it sends. */
 export class TestGateway {
   readonly commands: Command[] = [];
-  readonly withdrawn: string[] = [];
+  readonly cancelled: string[] = [];
   readonly acks: { executionId: string; outcome: ResultOutcome }[] = [];
   readonly rejected: { executionId: string; reason: string }[] = [];
   readonly uplinkAcks: { uplinkId: string; outcome: UplinkOutcome }[] = [];
@@ -130,8 +130,8 @@ export class TestGateway {
   }
 
   /** Waits for the cancellation of a command. */
-  async untilWithdrawn(executionId: string): Promise<void> {
-    await this.until(() => this.withdrawn.includes(executionId));
+  async untilCancelled(executionId: string): Promise<void> {
+    await this.until(() => this.cancelled.includes(executionId));
   }
 
   /** Waits for this number of acknowledged results. */
@@ -185,7 +185,7 @@ export class TestGateway {
   private handleResponse({ message }: AttachResponse): void {
     if (message?.$case === 'welcome') this.welcomed = true;
     if (message?.$case === 'command') this.commands.push(message.value);
-    if (message?.$case === 'cancelCommand') this.withdrawn.push(message.value.executionId);
+    if (message?.$case === 'cancelCommand') this.cancelled.push(message.value.executionId);
     this.recordResponse(message);
     this.notifyWaiting();
   }

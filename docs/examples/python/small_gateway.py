@@ -184,7 +184,7 @@ class SmallGateway:
         """Handles the end of an execution on the server: cancels the command if it has not started, otherwise repeats its result."""
         stored = self._store.find(execution_id)
         if stored and stored.stage == RECEIVED:
-            await self._report_result(execution_id, (wire.COMMAND_RESULT_CODE_UNREACHABLE, "withdrawn", "withdrawn before it was done"))
+            await self._report_result(execution_id, (wire.COMMAND_RESULT_CODE_UNREACHABLE, "cancelled", "cancelled before it was done"))
         elif stored and stored.result:
             await attachment.send(command_result=stored.result)
 

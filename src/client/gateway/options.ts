@@ -39,7 +39,7 @@ export interface DeliveryResult {
 /** The second argument of `deliver`. */
 export interface Delivery {
   /**
-   * Aborts when the execution has ended on the server (withdrawn), when the delivery takes too long, and when the
+   * Aborts when the execution has ended on the server (cancelled), when the delivery takes too long, and when the
    * gateway stops. Return the result that is known by then.
    */
   readonly signal: AbortSignal;

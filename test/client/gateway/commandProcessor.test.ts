@@ -97,12 +97,12 @@ describe('a command that is being stored', () => {
   beforeEach(() => (fixture = new DeskFixture()));
   afterEach(async () => await fixture.end());
 
-  it('is not delivered if it is withdrawn, neither if it would start immediately nor if it would wait', async () => {
+  it('is not delivered if it is cancelled, neither if it would start immediately nor if it would wait', async () => {
     fixture.take('first');
     fixture.desk.cancelCommand('first');
     expect(await fixture.findOutcome('first')).toEqual({
       storedStages: ['started', 'ended'],
-      sent: ['received', 'UNREACHABLE withdrawn'],
+      sent: ['received', 'UNREACHABLE cancelled'],
       isDelivered: false,
     });
     fixture.take('busy');
@@ -111,7 +111,7 @@ describe('a command that is being stored', () => {
     fixture.desk.cancelCommand('second');
     expect(await fixture.findOutcome('second')).toEqual({
       storedStages: ['received', 'ended'],
-      sent: ['received', 'UNREACHABLE withdrawn'],
+      sent: ['received', 'UNREACHABLE cancelled'],
       isDelivered: false,
     });
   });
@@ -188,7 +188,7 @@ describe('a command that is being stored', () => {
     });
   });
 
-  it('is rejected once if the store fails, even if it is withdrawn or sent again meanwhile', async () => {
+  it('is rejected once if the store fails, even if it is cancelled or sent again meanwhile', async () => {
     fixture.store.shouldReject = () => true;
     fixture.take('e1');
     fixture.take('e1');

@@ -6,7 +6,7 @@ import { GatewayFixture, HeldDeliveries, ShakyStore } from './gatewayFixture';
 
 const SHORT = { expiresIn: { seconds: 0, nanos: 60_000_000 } };
 
-describe('gateway deadlines, withdrawals and delivery failures', () => {
+describe('gateway deadlines, cancellations and delivery failures', () => {
   let fixture: GatewayFixture;
   let held: HeldDeliveries;
 
@@ -131,7 +131,7 @@ describe('gateway deadlines, withdrawals and delivery failures', () => {
     expect(held.calls.length).toBe(2);
   });
 
-  it('drops a command withdrawn before its delivery, and cancels a running delivery', async () => {
+  it('drops a command cancelled before its delivery, and cancels a running delivery', async () => {
     fixture.start({ deliver: held.deliver });
     const stream = await fixture.attached();
     stream.command('first');
@@ -141,7 +141,7 @@ describe('gateway deadlines, withdrawals and delivery failures', () => {
     expect(await stream.next('commandResult')).toMatchObject({
       executionId: 'second',
       result: Code.COMMAND_RESULT_CODE_UNREACHABLE,
-      code: 'withdrawn',
+      code: 'cancelled',
     });
     const { delivery, answer } = await held.call(0);
     stream.send({ $case: 'cancelCommand', value: { executionId: 'first' } });
@@ -426,7 +426,7 @@ describe('a store that does not accept commands', () => {
     expect(await stream.next('commandResult')).toMatchObject({
       executionId: 'waiting',
       result: Code.COMMAND_RESULT_CODE_UNREACHABLE,
-      code: 'withdrawn',
+      code: 'cancelled',
     });
     expect([
       fixture.names().includes('store_recovered'),

@@ -3,25 +3,26 @@ import type { DeliveredCommand, DeliveryResult } from '../../../client/gateway';
 import type { SimulatorOptions } from './simulatorOptions';
 
 /**
- * Executes a command on a device, after a delay. If `withdrawn` aborts before that, the command is not executed.
+ * Executes a command on a device, after a delay. If `cancelSignal` aborts before that, the command is not executed.
  * `stop`: aborts when the gateway stops.
  */
 export async function deliverToDevice(
   options: SimulatorOptions,
   command: DeliveredCommand,
-  withdrawn: AbortSignal,
+  cancelSignal: AbortSignal,
   stop: AbortSignal,
 ): Promise<DeliveryResult> {
   // The error of an aborted wait is ignored, because the signals are checked below.
-  if (options.answerDelayMs > 0) await sleep(options.answerDelayMs, undefined, { signal: withdrawn }).catch(() => {});
+  if (options.answerDelayMs > 0)
+    await sleep(options.answerDelayMs, undefined, { signal: cancelSignal }).catch(() => {});
   if (stop.aborted)
     return {
       result: 'unreachable',
       code: 'gateway_stopped',
       message: 'the gateway stopped before the command was executed',
     };
-  if (withdrawn.aborted)
-    return { result: 'unreachable', code: 'withdrawn', message: 'the command was withdrawn before it was executed' };
+  if (cancelSignal.aborted)
+    return { result: 'unreachable', code: 'cancelled', message: 'the command was cancelled before it was executed' };
   return executeCommand(options, command);
 }
 

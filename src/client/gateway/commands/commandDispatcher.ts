@@ -68,12 +68,12 @@ export class CommandDispatcher {
   }
 
   /**
-   * Handles a withdrawn command: one that waits gets its result now, and a running delivery is aborted. A command that
+   * Handles a cancelled command: one that waits gets its result now, and a running delivery is aborted. A command that
    * is being stored is checked again after that write.
    */
   cancelCommand(command: OpenCommand): void {
-    command.isWithdrawn = true;
-    if (command.isStored && isWaiting(command)) this.options.results.settle(command, createWithdrawnOutcome());
+    command.isCancelled = true;
+    if (command.isStored && isWaiting(command)) this.options.results.settle(command, createCancelledOutcome());
     this.runningDeliveries.get(command)?.abort('the execution ended on the server');
   }
 
@@ -116,7 +116,7 @@ export class CommandDispatcher {
     }
     command.stored = withoutMessage(command.stored);
     onStored(command);
-    if (command.isWithdrawn) this.cancelCommand(command);
+    if (command.isCancelled) this.cancelCommand(command);
     else if (this.isStopped) this.settleIfVolatile(command);
     this.scheduleExpiry(command);
   }
@@ -214,7 +214,7 @@ export class CommandDispatcher {
    * the device yet.
    */
   private findObstacle(command: OpenCommand): Outcome | undefined {
-    if (command.isWithdrawn) return createWithdrawnOutcome();
+    if (command.isCancelled) return createCancelledOutcome();
     if (isExpired(command.stored, this.options.clock)) return createExpiredOutcome(DEADLINE_PASSED);
     return this.isStopped ? createStoppedOutcome() : undefined;
   }
@@ -252,6 +252,6 @@ function createStoppedOutcome(): Outcome {
   return createOutcome('unreachable', 'gateway_stopped', 'the gateway stopped before the delivery started');
 }
 
-function createWithdrawnOutcome(): Outcome {
-  return createOutcome('unreachable', 'withdrawn', 'withdrawn before the delivery started');
+function createCancelledOutcome(): Outcome {
+  return createOutcome('unreachable', 'cancelled', 'cancelled before the delivery started');
 }

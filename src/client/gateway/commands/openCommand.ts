@@ -17,8 +17,8 @@ export interface OpenCommand {
   isSendable: boolean;
   /** The tick at which its result was last sent on this stream; undefined: not yet. */
   sentAtTick: number | undefined;
-  /** The server has withdrawn the command. */
-  isWithdrawn: boolean;
+  /** The server has cancelled the command. */
+  isCancelled: boolean;
   /** Its delivery is starting: only the delivery settles the command from now on. */
   isStarting: boolean;
   /** The pending write of a command whose delivery did not start immediately. */
@@ -52,7 +52,7 @@ export function createOpenCommand(stored: StoredCommand, clientDeviceId: string)
     isStored: false,
     isSendable: false,
     sentAtTick: undefined,
-    isWithdrawn: false,
+    isCancelled: false,
     isStarting: false,
     storing: undefined,
     timer: undefined,

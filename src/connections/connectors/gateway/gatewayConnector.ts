@@ -286,7 +286,7 @@ export class GatewayConnector implements Connector {
           'gateway.version_rejected',
         );
         if (!this.findSession(connectionId))
-          this.options.statuses.markRefused(connectionId, `${error.reason}: ${error.message}`);
+          this.options.statuses.markRejected(connectionId, `${error.reason}: ${error.message}`);
       }
       throw error;
     }
@@ -296,7 +296,7 @@ export class GatewayConnector implements Connector {
   private activate(session: GatewaySession): GatewaySession | undefined {
     const { connectionId } = session.identity;
     const slot =
-      this.slots.get(connectionId) ?? new SessionSlot(this.options.clock, (rival) => this.reportConflict(rival));
+      this.slots.get(connectionId) ?? new SessionSlot(this.options.clock, (identity) => this.reportConflict(identity));
     this.slots.set(connectionId, slot);
     const previous = slot.activate(session);
     if (previous)

@@ -1,7 +1,7 @@
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { AttachRequest, GatewayServiceService, type Uplink } from '../../../gen/gateway/v1/gateway_service';
 import { PROTO_KEY } from '../../../kernel/jsonValue';
-import { REFUSED_KEY } from './uplinkReader';
+import { INVALID_KEY_PAYLOAD } from './uplinkReader';
 
 // Protobuf encodes a field as its tag and its value. The tag is the number of the field in the proto, shifted left by
 // 3, plus the wire type in the lowest 3 bits.
@@ -44,9 +44,8 @@ function decodeText(bytes: Uint8Array): string {
 
 /**
  * GatewayService with a tolerant decoder. An uplink with an unreadable payload (nested too deeply) is decoded without
- * it. An uplink with a key `__proto__`, which would be lost, is decoded with REFUSED_KEY instead. Both are then
- * acknowledged with REJECTED. Otherwise the stream would end, and the gateway would send that uplink again
- * indefinitely.
+ * it. An uplink with a key `__proto__`, which would be lost, is decoded with INVALID_KEY_PAYLOAD instead. Both are then
+ * acknowledged with REJECTED. Otherwise the stream would end, and the gateway would send that uplink again forever.
  */
 export const gatewayDefinition = {
   attach: { ...GatewayServiceService.attach, requestDeserialize: readAttachRequest, isOwnReader: true },
@@ -54,13 +53,13 @@ export const gatewayDefinition = {
 
 /**
  * Decodes a message of a gateway. An unreadable uplink is decoded without its payload, and an uplink with the key
- * `__proto__` with REFUSED_KEY as its payload, so that it is rejected with a response instead of ending the stream.
+ * `__proto__` with INVALID_KEY_PAYLOAD, so that it is rejected with a response instead of ending the stream.
  */
 function readAttachRequest(bytes: Buffer): AttachRequest {
   try {
     const request = AttachRequest.decode(new FaultTolerantReader(bytes));
     const uplink = request.message?.$case === 'uplink' ? request.message.value : undefined;
-    if (uplink?.payload?.$case === 'json' && bytes.includes(PROTO_KEY)) uplink.payload.value = REFUSED_KEY;
+    if (uplink?.payload?.$case === 'json' && bytes.includes(PROTO_KEY)) uplink.payload.value = INVALID_KEY_PAYLOAD;
     return request;
   } catch (error) {
     const uplink = decodeUplinkIds(bytes);

@@ -3,14 +3,14 @@ import { DomainError } from '../../../kernel/errors';
 import type { GatewayIdentity, GatewaySession } from './gatewaySession';
 
 /** How long a replaced gateway must wait while another one is attached, milliseconds. */
-const RIVAL_WAIT_MS = 30_000;
+const REPLACED_BACKOFF_MS = 30_000;
 /** How long a replacement is remembered, milliseconds. */
 const REMEMBER_REPLACED_MS = 5 * 60_000;
 const MAX_REMEMBERED_GATEWAYS = 16;
 
 /**
- * The place for the attached gateway of one connection: only one at a time, and a new one replaces it. A gateway that
- * was replaced by another one (or by another start of itself) and returns while that one is attached is a rival: it
+ * The slot for the attached gateway of one connection: only one at a time, and a new one replaces it. A gateway that
+ * was replaced by another one (or by another start of itself) and returns while that one is attached is a conflict: it
  * must wait 30 s, and then replaces the current one again.
  */
 export class SessionSlot {
@@ -21,22 +21,22 @@ export class SessionSlot {
   /** When each gateway was replaced, by the key of its start (getStartKey), on the monotonic clock; oldest first. */
   private readonly replacedAtByStartKey = new Map<string, number>();
 
-  /** `onRival` is called each time a replaced gateway returns. */
+  /** `onConflict` is called each time a replaced gateway returns. */
   constructor(
     private readonly clock: Clock,
-    private readonly onRival: (identity: GatewayIdentity) => void,
+    private readonly onConflict: (identity: GatewayIdentity) => void,
   ) {}
 
   /**
-   * Makes a session the current one, and ends and returns the previous one. Throws `gateway_replaced` for a rival that
-   * must wait.
+   * Makes a session the current one, and ends and returns the previous one. Throws `gateway_replaced` for a replaced
+   * gateway that must wait.
    */
   activate(session: GatewaySession): GatewaySession | undefined {
     const previous = this.current;
     const startKey = getStartKey(session.identity);
-    // The same start of a gateway may attach again without being a rival of itself.
+    // The same start of a gateway may attach again: it does not conflict with itself.
     if (previous && getStartKey(previous.identity) !== startKey) {
-      this.reportRival(session.identity, startKey);
+      this.reportConflict(session.identity, startKey);
       this.rememberReplaced(getStartKey(previous.identity));
     }
     this.replacedAtByStartKey.delete(startKey);
@@ -53,16 +53,16 @@ export class SessionSlot {
   }
 
   /**
-   * Called when a gateway attaches while another one is attached. If it was itself replaced in the last 5 minutes, it
-   * is a rival and is reported; throws `gateway_replaced` if that was less than 30 s ago.
+   * Called when a gateway attaches while another one is attached. If it was itself replaced in the last 5 minutes, the
+   * two conflict, which is reported; throws `gateway_replaced` if that was less than 30 s ago.
    */
-  private reportRival(identity: GatewayIdentity, startKey: string): void {
+  private reportConflict(identity: GatewayIdentity, startKey: string): void {
     const now = this.clock.monotonic();
     const replacedAt = this.replacedAtByStartKey.get(startKey);
     if (replacedAt === undefined || now - replacedAt >= REMEMBER_REPLACED_MS) return;
-    this.onRival(identity);
+    this.onConflict(identity);
     const elapsedMs = now - replacedAt;
-    if (elapsedMs < RIVAL_WAIT_MS) throw attachedTooEarly(RIVAL_WAIT_MS - elapsedMs);
+    if (elapsedMs < REPLACED_BACKOFF_MS) throw attachedTooEarly(REPLACED_BACKOFF_MS - elapsedMs);
   }
 
   /** Records that a gateway was replaced now; forgets the oldest one if there are too many. */
@@ -85,11 +85,11 @@ function otherGatewayAttached({ gatewayId, connectionId }: GatewayIdentity): Dom
   return gatewayReplaced(
     connectionId,
     `gateway ${JSON.stringify(gatewayId)} attached to the same connection: attach again in 30 s, or use a separate connection for each gateway`,
-    RIVAL_WAIT_MS,
+    REPLACED_BACKOFF_MS,
   );
 }
 
-/** Creates the error for a rival that attaches too early. */
+/** Creates the error for a replaced gateway that attaches too early. */
 function attachedTooEarly(remainingMs: number): DomainError {
   const seconds = Math.ceil(remainingMs / 1000);
   return gatewayReplaced(

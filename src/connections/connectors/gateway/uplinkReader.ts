@@ -12,7 +12,7 @@ interface InvalidUplink {
 }
 
 /** The object that gatewayDefinition sets for JSON with the key `__proto__`; recognized by its identity. */
-export const REFUSED_KEY: JsonObject = {};
+export const INVALID_KEY_PAYLOAD: JsonObject = {};
 
 const MAX_ID_LENGTH = 64;
 const MAX_BYTES = 64 * 1024;
@@ -83,7 +83,7 @@ function readPayload(payload: Uplink['payload']): UplinkMessage['payload'] | Inv
   // The deserializer sets no value for JSON that is nested too deeply.
   if (payload.value === undefined) return invalid('payload_unreadable', `use JSON with at most ${MAX_DEPTH} levels`);
   // The deserializer sets this object for JSON with the key.
-  if (payload.value === REFUSED_KEY) return invalid('payload_key_refused', 'omit the member `__proto__`');
+  if (payload.value === INVALID_KEY_PAYLOAD) return invalid('payload_key_refused', 'omit the member `__proto__`');
   if (payload.$case === 'json') return readJson(payload.value);
   const { length } = payload.value;
   return length > MAX_BYTES ? tooLarge(length) : { kind: 'bytes', bytes: payload.value };
